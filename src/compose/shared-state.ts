@@ -49,7 +49,7 @@ export async function openSharedState(
   let differs = false
   const agreement = createPasswordAgreement({
     store,
-    copies,
+    epoch: copies.epoch,
     fingerprint: (salt) => password.fingerprint(salt),
     onPublished: (grants) => events.revoked(grants, 'password_changed'),
     onDiffers(now) {

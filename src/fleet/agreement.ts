@@ -1,8 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { TokenCopies } from './copies.ts'
-import type { DeviceState } from './feed.ts'
+import { type DeviceState, type Epoch, PUBLISH, readState } from './epoch.ts'
 import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
-import { PUBLISH, READ_STATE } from './state-scripts.ts'
 
 /**
  * Whether the password of this sidecar is the one of the shared store. `differs`: another sidecar has published a different one.
@@ -15,7 +13,7 @@ type Agreement =
 
 export interface PasswordAgreementDependencies {
   readonly store: SharedStore
-  readonly copies: TokenCopies
+  readonly epoch: Epoch
   /** The fingerprint of the present password. */
   readonly fingerprint: (salt: Uint8Array) => Promise<string>
   /** This sidecar has published a new password, which revoked these grants. */
@@ -51,7 +49,7 @@ const OUTDATED = 'it has lost its data, and this sidecar, which has another pass
 
 export function createPasswordAgreement({
   store,
-  copies,
+  epoch: known,
   fingerprint,
   onPublished,
   onDiffers,
@@ -74,12 +72,11 @@ export function createPasswordAgreement({
   async function settleNow(last: string): Promise<DeviceState> {
     for (let round = 0; round < ROUNDS; round++) {
       const before = changes
-      const state = await read(last)
-      if (state !== undefined && !isBehind(state)) {
+      const state = await readState(store, last)
+      if (state !== undefined && !known.isBehind(state.epoch)) {
         const own = await printOf(state.salt)
         if (before !== changes) continue
-        if (isFoundedAnew(state, own)) copies.adopt(state.epoch)
-        else copies.begin(state.epoch)
+        known.apply({ kind: isFoundedAnew(state, own) ? 'founded' : 'begun', epoch: state.epoch })
         if (own === state.fingerprint) {
           agreeOn(state)
           return state
@@ -103,31 +100,17 @@ export function createPasswordAgreement({
     return print.value
   }
 
-  /** The server is older than what this sidecar knows: it has lost an epoch, perhaps with its primary. */
-  function isBehind(state: DeviceState): boolean {
-    return Number(state.epoch) < Number(copies.epoch)
-  }
-
   /** A sidecar that has just started was the first one at the emptied server, with the same password. That voids no token. */
   function isFoundedAnew({ dataset, epoch, founded, fingerprint }: DeviceState, own: string): boolean {
     const before = ownDataset()
     return before !== undefined && before !== dataset && founded === epoch && fingerprint === own
   }
 
-  async function read(last: string): Promise<DeviceState | undefined> {
-    const reply = listOf(await store.run(READ_STATE, keys, [store.prefix, last]))
-    const [dataset = '', epoch = '', salt = '', fingerprint = '', id = '', kept, founded = ''] =
-      reply.map(String)
-    return reply.length === 0
-      ? undefined
-      : { dataset, epoch, founded, salt, fingerprint, last: id, kept: kept === '1' }
-  }
-
   /**
    * The dataset of the present epoch, if that belongs to this sidecar's password. Then a server that has lost the epoch gets it back.
    */
   function ownDataset(): string | undefined {
-    return agreement.kind === 'agreed' && agreement.epoch === copies.epoch ? agreement.dataset : undefined
+    return agreement.kind === 'agreed' && agreement.epoch === known.present ? agreement.dataset : undefined
   }
 
   async function publish(state: DeviceState | undefined): Promise<void> {
@@ -138,7 +121,7 @@ export function createPasswordAgreement({
     const expected = state?.epoch ?? ''
     const args = [
       expected,
-      Number(copies.epoch),
+      Number(known.present),
       salt,
       own,
       randomBytes(8).toString('hex'),
@@ -169,7 +152,7 @@ export function createPasswordAgreement({
       settle().catch((error: unknown) => {
         if (!(error instanceof StoreUnavailable)) onBug(error)
         // The store may have the new password already. Once it answers, the feed settles again.
-        copies.dropAll()
+        known.apply({ kind: 'unsettled' })
       })
     },
     settle,

@@ -3,6 +3,7 @@ import { createGrantTable } from '../tokens/grant-table.ts'
 import { type Digest, digestToken, looksMinted } from '../tokens/mint.ts'
 import { lastUse } from '../tokens/stored-grants.ts'
 import type { SharedTokenPolicy, TokenLookup } from '../tokens/token-contract.ts'
+import { createEpoch, type Epoch, type FleetEvent } from './epoch.ts'
 import { createTokenQuestions, type FoundToken } from './questions.ts'
 import { FOLLOW_WAIT, type SharedStore } from './shared-store.ts'
 
@@ -24,29 +25,19 @@ export interface TokenCopies {
   use(grant: string): void
   /** Does nothing for a token of another epoch. The feed will announce a later one; until then the server is asked for the token. */
   add(copy: TokenCopy): void
-  /** Drops the copies of revoked grants and cuts their requests. A question under way cannot bring them back. */
-  revoke(grants: readonly string[]): void
-  /** Drops copies that the server evicted. */
-  evict(grants: readonly string[]): void
-  /** Drops every copy of an earlier epoch and cuts their requests. Does nothing if the epoch is not new. */
-  begin(epoch: string): void
-  /** Takes over the epoch with which an emptied server began anew: the copies stay. */
-  adopt(epoch: string): void
-  /** Drops every copy and cuts every request: the password has changed, and the server cannot be asked for the new epoch. */
-  dropAll(): void
-  /** The present epoch, as far as this sidecar has heard; empty before it has heard of one. */
-  readonly epoch: string
+  /**
+   * The epoch, and what becomes of the copies by its events. `begun`: those of earlier epochs are dropped, and their requests cut.
+   * `revoked`: the same for these grants; a question under way cannot bring them back. `evicted`: they are dropped. `unsettled`: all
+   * are dropped, and all requests cut; the server is asked for the tokens again. `lost`: the copies, which are all that is left of
+   * their tokens, work for the offline grace; then the server is asked for them. `founded`: the copies stay.
+   */
+  readonly epoch: Epoch
   /** This sidecar has heard of every revocation up to now. */
   heard(): void
   /** Whether it still hears of them, as far as is known. */
   readonly hears: boolean
   /** Another server may answer from now on: it may know what the one before it did not. */
   forgetUnknown(): void
-  /**
-   * The server has lost its data. The copies, which are all that is left of their tokens, work for the offline grace. Then the server is
-   * asked for them.
-   */
-  orphan(): void
   /** The grants with a copy or a request in flight. */
   grants(): readonly string[]
   /** At most `most` grants with a copy, the most recently used first. */
@@ -93,7 +84,8 @@ export function createTokenCopies({
   let { offlineGrace } = policy
   const table = createGrantTable(policy.capacity)
   const wallOffset = createWallOffset(clock)
-  const questions = createTokenQuestions({ store, clock, epoch: () => epoch, timeout })
+  const epoch = createEpoch(react)
+  const questions = createTokenQuestions({ store, clock, epoch, timeout })
   /** The grants that were revoked last, the oldest first. */
   const revoked = new Set<string>()
   /** How long this sidecar may hear nothing before it knows that it is deaf (ms). */
@@ -102,7 +94,6 @@ export function createTokenCopies({
   let orphans: { readonly grants: readonly string[]; readonly until: number } | undefined
   /** Whether the requests in flight were cut at the end of the grace. */
   let isCut = false
-  let epoch = ''
   let heardAt = Number.NEGATIVE_INFINITY
 
   const now = (): number => Math.floor(clock.monotonic())
@@ -128,15 +119,15 @@ export function createTokenCopies({
     if (answer.kind === 'unavailable') return answer
     if (answer.kind === 'unknown') return UNKNOWN
     // Whether the copies stay in a founded epoch depends on the password, so it is left to the agreement on that.
-    if (!answer.isFounded) begin(answer.epoch)
-    if (revoked.has(answer.grant) || Number(answer.epoch) < Number(epoch)) return REVOKED
+    if (!answer.isFounded) epoch.apply({ kind: 'begun', epoch: answer.epoch })
+    if (revoked.has(answer.grant) || epoch.isBehind(answer.epoch)) return REVOKED
     add({ ...answer, digest })
     use(answer.grant)
     return { kind: 'valid', grant: answer.grant }
   }
 
   function add({ digest, grant: id, client, epoch: of, granted, until }: TokenCopy): void {
-    if (revoked.has(id) || of !== epoch || table.find(digest) !== undefined) return
+    if (revoked.has(id) || of !== epoch.present || table.find(digest) !== undefined) return
     const at = now()
     const issuedAt = Math.floor(at - Math.max(0, clock.wall() - granted))
     const grant = table.grant(id) ?? table.open(id, client, issuedAt)
@@ -161,10 +152,26 @@ export function createTokenCopies({
     cut(grants)
   }
 
-  function begin(next: string): void {
-    if (Number(next) <= Number(epoch)) return
-    epoch = next
-    dropAll('revoked')
+  function revoke(grants: readonly string[]): void {
+    for (const id of grants) {
+      revoked.delete(id)
+      revoked.add(id)
+      const [oldest] = revoked
+      if (revoked.size > MOST_REVOKED && oldest !== undefined) revoked.delete(oldest)
+      drop(id, 'revoked')
+    }
+    cut(grants)
+  }
+
+  function react(event: FleetEvent): void {
+    if (event.kind === 'begun') dropAll('revoked')
+    else if (event.kind === 'unsettled') dropAll('evicted')
+    else if (event.kind === 'revoked') revoke(event.grants)
+    else if (event.kind === 'evicted') for (const id of event.grants) drop(id, 'evicted')
+    else if (event.kind === 'lost') {
+      orphans = { grants: [...table.grants()].map(({ id }) => id), until: now() + offlineGrace }
+      sweep()
+    }
   }
 
   function sweep(): void {
@@ -189,28 +196,7 @@ export function createTokenCopies({
     },
     use,
     add,
-    revoke(grants) {
-      for (const id of grants) {
-        revoked.delete(id)
-        revoked.add(id)
-        const [oldest] = revoked
-        if (revoked.size > MOST_REVOKED && oldest !== undefined) revoked.delete(oldest)
-        drop(id, 'revoked')
-      }
-      cut(grants)
-    },
-    evict(grants) {
-      for (const id of grants) drop(id, 'evicted')
-    },
-    begin,
-    adopt(next) {
-      if (Number(next) > Number(epoch)) epoch = next
-    },
-    // The server may know them as tokens of the new epoch, so they are asked for again.
-    dropAll: () => dropAll('evicted'),
-    get epoch() {
-      return epoch
-    },
+    epoch,
     get hears() {
       return clock.monotonic() - heardAt <= deafAfter
     },
@@ -218,10 +204,6 @@ export function createTokenCopies({
       heardAt = clock.monotonic()
     },
     forgetUnknown: questions.forget,
-    orphan() {
-      orphans = { grants: [...table.grants()].map(({ id }) => id), until: now() + offlineGrace }
-      sweep()
-    },
     grants: known,
     recent: (most) => table.recent(most).map(({ id }) => id),
     revoked: () => [...revoked].slice(-1_000),

@@ -1,23 +1,7 @@
 import type { TokenCopies } from './copies.ts'
-import { REVOKE_GRANTS } from './scripts.ts'
+import type { DeviceState } from './epoch.ts'
+import { REVOKE_GRANTS, tokenScript } from './scripts.ts'
 import { listOf, type SharedStore, StoreUnavailable, type StreamEntry } from './shared-store.ts'
-import { MISSING_GRANTS } from './state-scripts.ts'
-
-/** The state that all sidecars of one device share. */
-export interface DeviceState {
-  /** The id of the data on the server. Another one means that the server was emptied. */
-  readonly dataset: string
-  readonly epoch: string
-  /** The epoch with which a sidecar began the dataset, on an empty server; empty if another sidecar restored its epoch. */
-  readonly founded: string
-  readonly salt: string
-  /** The fingerprint of the password. */
-  readonly fingerprint: string
-  /** The id of the last event. */
-  readonly last: string
-  /** Whether the server still has the event from which this sidecar reads on. */
-  readonly kept: boolean
-}
 
 export interface RevocationFeedDependencies {
   readonly store: SharedStore
@@ -55,6 +39,18 @@ const SILENCES = 3
 /** Grants per question, so that no question is long. */
 const PAGE = 500
 
+/** Which of the grants are live. `ARGV`: prefix, grant ... Returns those that are not. */
+export const MISSING_GRANTS = tokenScript(
+  'lookup',
+  `
+local missing = {}
+for i = 2, #ARGV do
+  if redis.call('EXISTS', p .. 'g:' .. ARGV[i]) == 0 then missing[#missing + 1] = ARGV[i] end
+end
+return missing
+`,
+)
+
 /**
  * Follows the stream of revocations, so that this sidecar's copies are right within the delay of a message. After a cut connection it
  * reads on where it was. If the server does not have that place any more, the copies are compared with the server's tokens.
@@ -66,6 +62,7 @@ export function followRevocations({
   onLost,
   onBug,
 }: RevocationFeedDependencies): RevocationFeed {
+  const { epoch } = copies
   const events = `${store.prefix}events`
   let dataset = ''
   let last = ''
@@ -76,7 +73,7 @@ export function followRevocations({
     const state = await settle(last)
     const isLost = dataset !== '' && dataset !== state.dataset
     if (isLost) {
-      copies.orphan()
+      epoch.apply({ kind: 'lost' })
       onLost()
     } else if (!state.kept) await compare()
     dataset = state.dataset
@@ -93,7 +90,7 @@ export function followRevocations({
     for (let at = 0; at < grants.length; at += PAGE) {
       const page = grants.slice(at, at + PAGE)
       const missing = await store.run(MISSING_GRANTS, [`${store.prefix}state`], [store.prefix, ...page])
-      copies.revoke(listOf(missing).map(String))
+      epoch.apply({ kind: 'revoked', grants: listOf(missing).map(String) })
     }
     const revoked = copies.revoked()
     if (revoked.length > 0)
@@ -104,9 +101,8 @@ export function followRevocations({
   function apply({ id, fields }: StreamEntry): boolean {
     last = id
     const [kind, value = ''] = fields
-    if (kind === 'revoked') copies.revoke(value.split(' '))
-    else if (kind === 'evicted') copies.evict(value.split(' '))
-    else if (kind === 'epoch') copies.begin(value)
+    if (kind === 'revoked' || kind === 'evicted') epoch.apply({ kind, grants: value.split(' ') })
+    else if (kind === 'epoch') epoch.apply({ kind: 'begun', epoch: value })
     return kind === 'epoch' || kind === 'founded'
   }
 

@@ -1,6 +1,7 @@
 import type { Clock } from '../system/clock.ts'
 import { createFairQueue } from '../system/fair-queue.ts'
 import type { Digest } from '../tokens/mint.ts'
+import type { Epoch } from './epoch.ts'
 import { LOOK_UP } from './scripts.ts'
 import { listOf, type SharedStore, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
@@ -33,8 +34,7 @@ export interface TokenQuestions {
 export interface TokenQuestionsDependencies {
   readonly store: SharedStore
   readonly clock: Clock
-  /** The epoch that this sidecar knows. */
-  readonly epoch: () => string
+  readonly epoch: Pick<Epoch, 'isBehind'>
   /** The longest wait for a question's turn (ms). */
   readonly timeout: number
 }
@@ -133,7 +133,7 @@ export function createTokenQuestions({
     founded: string,
   ): TokenAnswer {
     if (grant === undefined) {
-      if (present === '' || Number(present) < Number(epoch())) return UNAVAILABLE
+      if (epoch.isBehind(present)) return UNAVAILABLE
       const [oldest] = unknown.keys()
       if (unknown.size >= MOST_UNKNOWN && oldest !== undefined) unknown.delete(oldest)
       unknown.set(digest, clock.monotonic() + UNKNOWN_FOR)

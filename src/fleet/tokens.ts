@@ -11,6 +11,7 @@ import type {
   Unavailable,
 } from '../tokens/token-contract.ts'
 import type { TokenCopies } from './copies.ts'
+import { REVOKE_ALL } from './epoch.ts'
 import { createSharedGrants, GRANTS_PER_CALL } from './grants.ts'
 import { openResponse, sealResponse } from './replay-seal.ts'
 import { ISSUE, REFRESH, REVOKE_GRANTS, REVOKE_TOKEN } from './scripts.ts'
@@ -22,7 +23,6 @@ import {
   type StoreReply,
   StoreUnavailable,
 } from './shared-store.ts'
-import { REVOKE_ALL } from './state-scripts.ts'
 
 export interface SharedTokens extends Tokens {
   /**
@@ -60,6 +60,7 @@ export function createSharedTokens({
   listener,
 }: SharedTokensDependencies): SharedTokens {
   let policy = initial
+  const known = copies.epoch
   const keys = [`${store.prefix}state`]
   const grants = createSharedGrants(store, copies)
 
@@ -91,7 +92,7 @@ export function createSharedTokens({
     )
     const [kind, accessEvicted, refreshEvicted, ...evicted] = listOf(reply)
     if (kind !== 'issued') return 'stale'
-    copies.evict(evicted.map(String))
+    known.apply({ kind: 'evicted', grants: evicted.map(String) })
     for (const [of, count] of [
       ['access', Number(accessEvicted)],
       ['refresh', Number(refreshEvicted)],
@@ -142,19 +143,19 @@ export function createSharedTokens({
         revoked(rest, 'refresh_token_reuse')
         return undefined
       default:
-        requirePresent(rest[0], 'refresh')
+        requirePresent('refresh', rest[0])
         return undefined
     }
   }
 
   /** Rejects what a server says that has lost the epoch: it may have lost the token, too. */
-  function requirePresent(epoch: string | undefined, operation: StoreOperation): void {
-    if (epoch !== undefined && epoch !== '' && Number(epoch) >= Number(copies.epoch)) return
-    throw new StoreUnavailable(operation, 'loading', 'the server has lost its state')
+  function requirePresent(operation: StoreOperation, epoch = ''): void {
+    if (known.isBehind(epoch))
+      throw new StoreUnavailable(operation, 'loading', 'the server has lost its state')
   }
 
   function revoked(grants: readonly string[], reason: string): number {
-    copies.revoke(grants)
+    known.apply({ kind: 'revoked', grants })
     if (grants.length > 0) listener.revoked(grants.length, reason)
     return grants.length
   }
@@ -164,7 +165,7 @@ export function createSharedTokens({
     for (let at = 0; at < grants.length; at += GRANTS_PER_CALL) {
       const page = grants.slice(at, at + GRANTS_PER_CALL)
       count += listOf(await lasting(REVOKE_GRANTS, ...page)).length
-      copies.revoke(page)
+      known.apply({ kind: 'revoked', grants: page })
     }
     if (count > 0) listener.revoked(count, reason)
     return count
@@ -176,10 +177,10 @@ export function createSharedTokens({
       const digest = digestToken(which.token)
       const [epoch, ...found] = listOf(await lasting(REVOKE_TOKEN, digest)).map(String)
       if (found.length > 0) return revoked(found, reason)
-      const known = copies.grantOf(digest)
+      const grant = copies.grantOf(digest)
       // The server has lost it with its data, and the sidecars still know it.
-      if (known !== undefined) return revokeGrants([known], reason)
-      requirePresent(epoch, 'revoke')
+      if (grant !== undefined) return revokeGrants([grant], reason)
+      requirePresent('revoke', epoch)
       return 0
     }
     if ('client' in which) {
@@ -189,9 +190,9 @@ export function createSharedTokens({
         reason,
       )
     }
-    const [count, epoch] = listOf(await lasting(REVOKE_ALL, Number(copies.epoch))).map(String)
-    requirePresent(epoch, 'revoke')
-    copies.begin(epoch ?? '')
+    const [count, epoch = ''] = listOf(await lasting(REVOKE_ALL, Number(known.present))).map(String)
+    requirePresent('revoke', epoch)
+    known.apply({ kind: 'begun', epoch })
     if (Number(count) > 0) listener.revoked(Number(count), reason)
     return Number(count)
   }

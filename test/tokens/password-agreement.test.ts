@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { createPasswordAgreement } from '../../src/fleet/agreement.ts'
 import { createTokenCopies } from '../../src/fleet/copies.ts'
+import { PUBLISH } from '../../src/fleet/epoch.ts'
 import type { StoreReply } from '../../src/fleet/shared-store.ts'
-import { PUBLISH } from '../../src/fleet/state-scripts.ts'
 import { stillClock } from '../support/clock.ts'
 import { scriptedStore } from '../support/scripted-store.ts'
 
@@ -21,7 +21,7 @@ function agreementWith(read: () => StoreReply, published: () => StoreReply = () 
   })
   const agreement = createPasswordAgreement({
     store,
-    copies,
+    epoch: copies.epoch,
     fingerprint: async () => 'mine',
     onPublished: () => {},
     onDiffers: (differs) => differences.push(differs),

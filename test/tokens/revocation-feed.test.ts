@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { createTokenCopies, type TokenCopies } from '../../src/fleet/copies.ts'
-import { type DeviceState, followRevocations } from '../../src/fleet/feed.ts'
+import type { DeviceState } from '../../src/fleet/epoch.ts'
+import { followRevocations, MISSING_GRANTS } from '../../src/fleet/feed.ts'
 import { LOOK_UP, REVOKE_GRANTS } from '../../src/fleet/scripts.ts'
 import type { StoreReply, StreamEntry } from '../../src/fleet/shared-store.ts'
-import { MISSING_GRANTS } from '../../src/fleet/state-scripts.ts'
 import { mintToken } from '../../src/tokens/mint.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
@@ -66,7 +66,7 @@ async function feed(missing: readonly string[] = []) {
     copies,
     settle: async (last) => {
       asked.push(last)
-      copies.begin(played.state.epoch)
+      copies.epoch.apply({ kind: 'begun', epoch: played.state.epoch })
       return { ...played.state, kept: last !== '' && played.state.kept }
     },
     onLost: () => {

@@ -33,7 +33,7 @@ function setting(
     cut: (grants) => cut.push(...grants),
     timeout: 1_000,
   })
-  copies.begin('100')
+  copies.epoch.apply({ kind: 'begun', epoch: '100' })
   copies.heard()
   return { copies, store, clock, cut }
 }
@@ -135,7 +135,7 @@ it('H129 a question under way cannot bring back a token that is revoked meanwhil
   const { copies, cut } = setting(() => gate.promise)
   const token = mintToken(randomBytes)
   const answer = copies.identify(token, CLIENT)
-  copies.revoke(['g1'])
+  copies.epoch.apply({ kind: 'revoked', grants: ['g1'] })
   gate.resolve(found())
   expect(await answer).toEqual(REVOKED)
   expect(cut).toEqual(['g1'])
@@ -145,7 +145,7 @@ it('H130 a question under way cannot bring back a token of an earlier epoch', as
   const gate = Promise.withResolvers<StoreReply>()
   const { copies } = setting(() => gate.promise)
   const answer = copies.identify(mintToken(randomBytes), CLIENT)
-  copies.begin('101')
+  copies.epoch.apply({ kind: 'begun', epoch: '101' })
   gate.resolve(found())
   expect(await answer).toEqual(REVOKED)
 })
@@ -158,7 +158,7 @@ it('H130 a token of a later epoch drops the copies of the earlier one, before th
   expect(await copies.identify(fresh, CLIENT)).toEqual({ kind: 'valid', grant: 'new' })
   expect(copies.identify(old, CLIENT)).toEqual(REVOKED)
   expect(cut).toEqual(['old'])
-  copies.begin('101')
+  copies.epoch.apply({ kind: 'begun', epoch: '101' })
   expect(copies.identify(fresh, CLIENT)).toEqual({ kind: 'valid', grant: 'new' })
 })
 
@@ -194,7 +194,7 @@ it('H131 the copies of a server that lost its data work for the grace, and then 
   const { copies, clock } = setting(() => replies.shift() ?? ['100'], 60_000)
   const token = mintToken(randomBytes)
   await copies.identify(token, CLIENT)
-  copies.orphan()
+  copies.epoch.apply({ kind: 'lost' })
   for (let heard = 0; heard < 60; heard++) {
     expect(copies.identify(token, CLIENT)).toEqual(VALID)
     clock.advance(1_000)
@@ -208,7 +208,7 @@ it('H129 without the new epoch, all copies are asked for again', async () => {
   const { copies, store, cut } = setting(() => found())
   const token = mintToken(randomBytes)
   await copies.identify(token, CLIENT)
-  copies.dropAll()
+  copies.epoch.apply({ kind: 'unsettled' })
   expect(cut).toEqual(['g1'])
   expect(await copies.identify(token, CLIENT)).toEqual(VALID)
   expect(store.asked).toHaveLength(2)
@@ -219,7 +219,7 @@ it.each([
   ['a server that has lost an epoch', '99'],
 ])('H131 a token that %s does not have is not known to be unknown', async (_server, epoch) => {
   const { copies, store } = setting(() => [epoch])
-  copies.begin('100')
+  copies.epoch.apply({ kind: 'begun', epoch: '100' })
   const token = mintToken(randomBytes)
   for (let i = 0; i < 2; i++) expect(await copies.identify(token, CLIENT)).toEqual({ kind: 'unavailable' })
   expect(store.asked).toHaveLength(2)
@@ -229,7 +229,7 @@ it('H131 a token that the emptied server has again is not refused after the grac
   const { copies, clock, store } = setting(() => found(), 0)
   const token = mintToken(randomBytes)
   await copies.identify(token, CLIENT)
-  copies.orphan()
+  copies.epoch.apply({ kind: 'lost' })
   copies.heard()
   expect(await copies.identify(token, CLIENT)).toEqual(VALID)
   expect(store.asked).toHaveLength(2)
