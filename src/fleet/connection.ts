@@ -1,8 +1,31 @@
-import { isIP } from 'node:net'
+import { lookup as lookupAll } from 'node:dns/promises'
+import { isIP, type LookupFunction } from 'node:net'
 import { ErrorReply, RedisClient } from '@redis/client'
+import type { StoreConfig } from '../config/store-fields.ts'
+import type { StoreAddress } from '../config/store-url.ts'
+import { readAuthorities, readSecretLine } from '../system/named-file.ts'
 import { noReply, ServerReplyError } from './failures.ts'
-import { createLookup } from './lookup.ts'
 import type { StoreReply } from './shared-store.ts'
+
+/** How to reach a shared store: the section `store`, and the decoded URL of `tokens.store`. */
+export type StoreSettings = StoreConfig & { readonly address: StoreAddress }
+
+/** How many replicas have to confirm a write: `store.replicas` or its default, 1 where a replica can take over. */
+export function wantedReplicas({ replicas, address }: StoreSettings): number {
+  return replicas ?? (address.kind === 'sentinel' || address.kind === 'cluster' ? 1 : 0)
+}
+
+/** How to log in, read anew for each connection: a rotated password or certificate needs no restart. */
+export type Account = Pick<Login, 'user' | 'password' | 'tls'>
+
+/** Reads the files of the account. Rejects with a `SetupError` that names the key. */
+export async function readAccount({ address, passwordFile, tls }: StoreSettings): Promise<Account> {
+  const password =
+    passwordFile === undefined ? address.password : await readSecretLine('store.password_file', passwordFile)
+  if (!address.tls) return { user: address.user, password, tls: undefined }
+  const ca = tls.ca === undefined ? undefined : await readAuthorities('store.tls.ca', tls.ca)
+  return { user: address.user, password, tls: { ca, insecure: tls.insecure } }
+}
 
 /** A server, and how to log in to it. */
 export interface Login {
@@ -132,4 +155,33 @@ function plain(reply: unknown): StoreReply {
   if (reply instanceof ErrorReply) throw reply
   if (typeof reply === 'object') return Object.entries(reply).flatMap(([name, value]) => [name, plain(value)])
   return String(reply)
+}
+
+/**
+ * Resolves names as Node does, but asks for a name once at a time. Node asks in its thread pool, and a resolver that does not answer
+ * holds a thread for many seconds: attempts to connect, one a second, would take all threads, which also hash passwords.
+ *
+ * @param resolve all addresses of a name
+ */
+export function createLookup(resolve: typeof resolveAll = resolveAll): LookupFunction {
+  const pending = new Map<string, ReturnType<typeof resolveAll>>()
+  return (host, { all }, callback) => {
+    let asking = pending.get(host)
+    if (asking === undefined) {
+      asking = resolve(host).finally(() => pending.delete(host))
+      pending.set(host, asking)
+    }
+    asking.then(
+      (addresses) => {
+        const [first] = addresses
+        if (all || first === undefined) callback(null, addresses)
+        else callback(null, first.address, first.family)
+      },
+      (error: NodeJS.ErrnoException) => callback(error, []),
+    )
+  }
+}
+
+function resolveAll(host: string): Promise<{ address: string; family: number }[]> {
+  return lookupAll(host, { all: true })
 }

@@ -1,9 +1,7 @@
 import { formatNode, type StoreNode } from '../config/store-url.ts'
-import { firstOf, shuffled } from './choices.ts'
-import { type Connection, connect, type Login } from './connection.ts'
+import { type Connection, connect, type Login, readAccount, type StoreSettings } from './connection.ts'
 import { noReply, ServerReplyError } from './failures.ts'
-import { readAccount, type StoreSettings } from './login.ts'
-import { ANOTHER_PRIMARY, openSentinels } from './sentinels.ts'
+import { ANOTHER_PRIMARY, firstOf, openSentinels, shuffled } from './sentinels.ts'
 import { listOf, type StoreReply } from './shared-store.ts'
 
 /** What a server says of itself. */

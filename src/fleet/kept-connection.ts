@@ -1,8 +1,9 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Clock } from '../system/clock.ts'
 import { CLOSED, type Connection } from './connection.ts'
 import { isAtWrongServer, isRefusal, noReply, ServerReplyError, unavailable } from './failures.ts'
-import { type StoreOperation, type StoreReply, StoreUnavailable } from './shared-store.ts'
+import { type Script, type StoreOperation, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
 /** A connection that is opened again whenever it ends. */
 export interface KeptConnection {
@@ -131,5 +132,82 @@ function repeated(at: Connection, repetition: readonly string[]): (error: unknow
   return (error) => {
     if (error instanceof ServerReplyError && error.code === 'NOSCRIPT') return at.send(repetition)
     throw error
+  }
+}
+
+interface ReplicatedRuns {
+  run(script: Script, keys: readonly string[], args: readonly string[]): Promise<StoreReply>
+}
+
+interface ReplicatedRunsSettings {
+  /** How many replicas have to confirm. */
+  readonly replicas: number
+  /** `store.timeout` (ms). */
+  readonly timeout: number
+  readonly clock: Clock
+  /** Whether the server is still the primary, as far as is known. Asked if too few replicas have confirmed. */
+  readonly isPrimary: () => Promise<boolean>
+  /** Too few replicas have confirmed in time. */
+  readonly unconfirmed: (error: StoreUnavailable) => void
+}
+
+/** Undefined if enough replicas have confirmed. */
+type Shortfall = StoreUnavailable | undefined
+
+/**
+ * Runs scripts and waits until replicas have their writes. `WAIT` blocks its connection, so this has one of its own. One `WAIT` confirms all
+ * scripts before it; the scripts that come while it runs start after it, together.
+ *
+ * A primary without replicas may have been replaced and not know it: then what it has written is lost, and the run rejects.
+ * If the connection ends before a run is confirmed, the run rejects. The primary has executed the script, but it may have died before
+ * replicating it.
+ *
+ * Each run settles within `store.timeout`. The server ends a `WAIT` after a fifth of that, so that the time left is enough for its reply
+ * even if the server is slow: the timer would end the connection. For the same reason, a run that has waited for more than half of its
+ * time rejects without asking.
+ */
+export function createReplicatedRuns(
+  connection: KeptConnection,
+  { replicas, timeout, clock, isPrimary, unconfirmed }: ReplicatedRunsSettings,
+): ReplicatedRuns {
+  const wait = String(Math.max(1, Math.floor(timeout / 5)))
+  /** While `WAIT` blocks the connection: it, and what becomes of the scripts before it. */
+  let present: { readonly waiting: Promise<unknown>; readonly confirming: Promise<Shortfall> } | undefined
+
+  function confirm(left: () => number): Promise<Shortfall> {
+    if (present !== undefined) return present.confirming
+    const waiting = connection.ask('replicate', ['WAIT', String(replicas), wait], left()).finally(() => {
+      present = undefined
+    })
+    const confirming = waiting.then((confirmed) => judge(Number(confirmed), left))
+    present = { waiting, confirming }
+    return confirming
+  }
+
+  /** Rejects if the connection leads to a former primary. It does not keep the next scripts waiting. */
+  async function judge(confirmed: number, left: () => number): Promise<Shortfall> {
+    if (confirmed >= replicas) return undefined
+    const message = `${confirmed} of ${replicas} replicas confirmed in time; see store.replicas`
+    const asked = new AbortController()
+    const silent = pause(left(), true, { signal: asked.signal })
+    const still = await Promise.race([isPrimary(), silent]).finally(() => asked.abort())
+    if (still) return new StoreUnavailable('replicate', 'timeout', message)
+    throw new StoreUnavailable('replicate', 'read-only', `${message}, and the sentinels name another primary`)
+  }
+
+  return {
+    async run(script, keys, args) {
+      const deadline = clock.monotonic() + timeout
+      const left = (): number => Math.max(1, deadline - clock.monotonic())
+      while (present !== undefined) await present.waiting.catch(() => {})
+      if (left() < timeout / 2)
+        throw new StoreUnavailable(script.name, 'timeout', 'it has waited too long for those before it')
+      // Not EVALSHA: its repetition after NOSCRIPT could miss the WAIT of the scripts beside it.
+      const question = ['EVAL', script.source, String(keys.length), ...keys, ...args]
+      const reply = await connection.ask(script.name, question, left() / 2)
+      const shortfall = await confirm(left)
+      if (shortfall !== undefined) unconfirmed(shortfall)
+      return reply
+    },
   }
 }

@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Clock, systemClock } from '../system/clock.ts'
+import { readAccount, type StoreSettings, wantedReplicas } from './connection.ts'
 import { connectToPrimary } from './find-primary.ts'
-import { type KeptConnection, keepConnection } from './kept-connection.ts'
-import { readAccount, type StoreSettings, wantedReplicas } from './login.ts'
+import { createReplicatedRuns, type KeptConnection, keepConnection } from './kept-connection.ts'
 import { watchRefusals } from './refusal-watch.ts'
-import { createReplicatedRuns } from './replicated-runs.ts'
 import { ANOTHER_PRIMARY, openSentinels, watchSentinels } from './sentinels.ts'
 import {
   FOLLOW_WAIT,

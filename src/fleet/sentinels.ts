@@ -1,9 +1,8 @@
+import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { formatNode, type StoreNode } from '../config/store-url.ts'
-import { firstOf, shuffled } from './choices.ts'
-import { type Connection, connect } from './connection.ts'
+import { type Connection, connect, readAccount, type StoreSettings } from './connection.ts'
 import { noReply, ServerReplyError } from './failures.ts'
-import { readAccount, type StoreSettings } from './login.ts'
 import { listOf } from './shared-store.ts'
 
 /** Why a connection ends whose server the sentinels do not name. */
@@ -133,4 +132,25 @@ async function askSentinel(sentinel: Connection, { timeout, address }: StoreSett
     primary: { host, port: Number(port) },
     epoch: Number(facts[facts.indexOf('config-epoch') + 1] ?? 0) || 0,
   }
+}
+
+/** The first success, tried in order; otherwise rejects with the last error. */
+export async function firstOf<T, R>(choices: readonly T[], attempt: (choice: T) => Promise<R>): Promise<R> {
+  let failure: unknown = new Error('no server is named')
+  for (const each of choices) {
+    try {
+      return await attempt(each)
+    } catch (error) {
+      failure = error
+    }
+  }
+  throw failure
+}
+
+/** In random order, so that sidecars spread over the nodes, and none sticks to one that is down or cut off. */
+export function shuffled<T>(items: readonly T[]): readonly T[] {
+  return items
+    .map((item) => ({ item, order: randomInt(1 << 30) }))
+    .sort((a, b) => a.order - b.order)
+    .map(({ item }) => item)
 }

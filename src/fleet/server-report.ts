@@ -1,9 +1,8 @@
 import { SetupError } from '../system/setup-error.ts'
-import type { Connection } from './connection.ts'
+import type { Connection, StoreSettings } from './connection.ts'
 import { noReply, ServerReplyError, unavailable } from './failures.ts'
 import { connectToPrimary, type ServerFacts } from './find-primary.ts'
-import type { StoreSettings } from './login.ts'
-import { forbiddenIn, probeQuestion } from './server-probe.ts'
+import { forbiddenIn, probeQuestion } from './refusal-watch.ts'
 import { listOf, type StoreReply } from './shared-store.ts'
 
 /** What `check` wants to know of the server that has the keys. */

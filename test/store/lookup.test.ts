@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import { expect, it } from 'vitest'
-import { createLookup } from '../../src/fleet/lookup.ts'
+import { createLookup } from '../../src/fleet/connection.ts'
 
 it('H135 a name is asked for once at a time, however many attempts there are to connect', async () => {
   let asked = 0

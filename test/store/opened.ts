@@ -1,5 +1,5 @@
 import { parseStoreUrl } from '../../src/config/store-url.ts'
-import type { StoreSettings } from '../../src/fleet/login.ts'
+import type { StoreSettings } from '../../src/fleet/connection.ts'
 import { openSharedStore } from '../../src/fleet/open-store.ts'
 import type { Script, SharedStore, StoreUnavailable } from '../../src/fleet/shared-store.ts'
 import { closeLater } from '../support/cleanup.ts'

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
-import type { KeptConnection } from '../../src/fleet/kept-connection.ts'
-import { createReplicatedRuns } from '../../src/fleet/replicated-runs.ts'
+import { createReplicatedRuns, type KeptConnection } from '../../src/fleet/kept-connection.ts'
 import type { StoreReply, StoreUnavailable } from '../../src/fleet/shared-store.ts'
 import { ADD, failureOf, KEY } from './opened.ts'
 

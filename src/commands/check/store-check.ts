@@ -1,6 +1,6 @@
 import type { Config } from '../../config/schema.ts'
-import { type StoreSettings, wantedReplicas } from '../../fleet/login.ts'
-import { COMMANDS } from '../../fleet/server-probe.ts'
+import { type StoreSettings, wantedReplicas } from '../../fleet/connection.ts'
+import { COMMANDS } from '../../fleet/refusal-watch.ts'
 import type { ServerReport } from '../../fleet/server-report.ts'
 import { type StoreFailure, StoreUnavailable } from '../../fleet/shared-store.ts'
 import { openPasswordSource } from '../../password/source.ts'
