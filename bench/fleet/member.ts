@@ -81,6 +81,7 @@ export function createMember(store: SharedStore): Member {
   const agreement = createPasswordAgreement({
     store,
     epoch: copies.epoch,
+    generation: () => 0,
     fingerprint: async () => 'f'.repeat(43),
     onPublished() {},
     onDiffers() {},

@@ -15,15 +15,23 @@ export interface PageLog {
   revoked(client: string, which: string, grants: number): void
 }
 
-/** Verifies the password of `admin.password_file`. `client`: by whom verifications that have to wait take turns. */
-export type VerifyPassword = (candidate: string, client: string) => Promise<'right' | 'wrong' | 'overloaded'>
+type Verification = 'right' | 'wrong' | 'overloaded'
+
+/** The password of `admin.password_file`. */
+export interface PagePassword {
+  /** `client`: by whom verifications that have to wait take turns. */
+  verify(
+    candidate: string,
+    client: string,
+  ): Promise<{ readonly result: Verification; readonly generation: number }>
+  /** Counts the changes. A result of an earlier generation is void. */
+  readonly generation: number
+}
 
 export interface LoginDependencies {
   readonly clock: Clock
   readonly sessions: Sessions
-  readonly verify: VerifyPassword
-  /** How often the password has changed. */
-  readonly changes: () => number
+  readonly password: PagePassword
   readonly log: Pick<PageLog, 'signedIn' | 'loginFailed'>
   /** The login page with a sentence about the failure. */
   readonly failed: (
@@ -37,8 +45,7 @@ export interface LoginDependencies {
 export function createLogin({
   clock,
   sessions,
-  verify,
-  changes,
+  password,
   log,
   failed,
   goToPage,
@@ -46,11 +53,10 @@ export function createLogin({
   const attempts = createLoginAttempts(clock)
 
   /** A password that changes during the verification has to be verified again: the sessions that it ends do not include this one. */
-  async function verified(candidate: string, client: string): ReturnType<VerifyPassword> {
+  async function verified(candidate: string, client: string): Promise<Verification> {
     for (;;) {
-      const before = changes()
-      const result = await verify(candidate, prefix64(client))
-      if (before === changes()) return result
+      const { result, generation } = await password.verify(candidate, prefix64(client))
+      if (generation === password.generation) return result
     }
   }
 

@@ -14,7 +14,7 @@ import {
   PAGE_FIELDS,
   type PageFiles,
 } from './page-documents.ts'
-import { createLogin, type PageLog, type VerifyPassword } from './page-login.ts'
+import { createLogin, type PageLog, type PagePassword } from './page-login.ts'
 import { createPageRevocation } from './page-revocation.ts'
 import { refuseCrossOrigin } from './same-origin.ts'
 import { createSessions } from './sessions.ts'
@@ -29,7 +29,7 @@ export interface PageDependencies {
   readonly explain: (id: string) => Explanation | undefined
   readonly revoke: Tokens['revoke']
   /** Undefined without `admin.password_file`. */
-  readonly password: { readonly verify: VerifyPassword } | undefined
+  readonly password: PagePassword | undefined
   readonly log: PageLog
   readonly onBug: (error: unknown) => void
 }
@@ -65,7 +65,6 @@ export function createPageRoutes(
 ): PageRoutes {
   const streams = createEventStreams({ overview, clock, onBug })
   const sessions = createSessions(clock, (session) => streams.end(session))
-  let changes = 0
   let stopped = false
 
   const logIn =
@@ -74,8 +73,7 @@ export function createPageRoutes(
       : createLogin({
           clock,
           sessions,
-          verify: password.verify,
-          changes: () => changes,
+          password,
           log,
           failed: (status, what) => failedLoginPage(files, status, what),
           goToPage,
@@ -149,10 +147,7 @@ export function createPageRoutes(
       const answer = await answerOf(req, res, path)
       return answer === undefined ? undefined : { ...answer, fields: { ...PAGE_FIELDS, ...answer.fields } }
     },
-    endSessions() {
-      changes += 1
-      sessions.endAll()
-    },
+    endSessions: sessions.endAll,
     stop() {
       stopped = true
       streams.end()

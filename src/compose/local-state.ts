@@ -92,11 +92,12 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
      */
     async logIn(candidate, client, grantType) {
       for (;;) {
-        const before = saved
-        await before
-        const result = await password.verify(candidate, prefix64(client))
-        if (result !== 'right') return result
-        if (before === saved) return tokens.issue(client, grantType)
+        const verified = await password.verify(candidate, prefix64(client))
+        if ('unavailable' in verified) return verified
+        const { result, generation } = verified
+        if (result === 'right') await saved
+        if (generation !== password.generation) continue
+        return result === 'right' ? tokens.issue(client, grantType) : result
       }
     },
     unsaved: () => (durable ? tokens.unsaved() : undefined),

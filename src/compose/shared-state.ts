@@ -50,6 +50,7 @@ export async function openSharedState(
   const agreement = createPasswordAgreement({
     store,
     epoch: copies.epoch,
+    generation: () => password.generation,
     fingerprint: (salt) => password.fingerprint(salt),
     onPublished: (grants) => events.revoked(grants, 'password_changed'),
     onDiffers(now) {
@@ -92,12 +93,11 @@ export async function openSharedState(
     password,
     async logIn(candidate, client, grantType) {
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-        const before = agreement.changes
         const present = await agreement.present()
         if (present.kind !== 'agreed') return 'unavailable'
-        const result = await password.verify(candidate, prefix64(client))
+        const { result, generation } = await password.verify(candidate, prefix64(client))
+        if (generation !== password.generation || generation !== present.generation) continue
         if (result !== 'right') return result
-        if (before !== agreement.changes) continue
         const issued = await tokens.issue(client, grantType, present.epoch)
         if (issued !== 'stale') return issued
         await agreement.settle().catch(() => {})

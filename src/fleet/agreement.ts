@@ -7,13 +7,15 @@ import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
  * `unknown`: the store has not answered since the start or since the password changed.
  */
 type Agreement =
-  | { readonly kind: 'agreed'; readonly epoch: string; readonly dataset: string }
+  | { readonly kind: 'agreed'; readonly generation: number; readonly epoch: string; readonly dataset: string }
   | { readonly kind: 'differs' }
   | { readonly kind: 'unknown' }
 
 export interface PasswordAgreementDependencies {
   readonly store: SharedStore
   readonly epoch: Epoch
+  /** Counts the changes of this sidecar's password. */
+  readonly generation: () => number
   /** The fingerprint of the present password. */
   readonly fingerprint: (salt: Uint8Array) => Promise<string>
   /** This sidecar has published a new password, which revoked these grants. */
@@ -32,8 +34,6 @@ export interface PasswordAgreementDependencies {
  * password: it refuses every login until its own source changes.
  */
 export interface PasswordAgreement {
-  /** Counts the changes of this sidecar's password, so that a login can tell whether one happened during its verification. */
-  readonly changes: number
   /** The password of this sidecar has changed. */
   changed(): void
   /** Reads the state and settles the agreement. Rejects with `StoreUnavailable`. */
@@ -50,12 +50,12 @@ const OUTDATED = 'it has lost its data, and this sidecar, which has another pass
 export function createPasswordAgreement({
   store,
   epoch: known,
+  generation,
   fingerprint,
   onPublished,
   onDiffers,
   onBug,
 }: PasswordAgreementDependencies): PasswordAgreement {
-  let changes = 0
   /** True after a start or a change of the password: this sidecar may overwrite the fingerprint in the store. */
   let mayPublish = true
   let agreement: Agreement = { kind: 'unknown' }
@@ -71,11 +71,11 @@ export function createPasswordAgreement({
 
   async function settleNow(last: string): Promise<DeviceState> {
     for (let round = 0; round < ROUNDS; round++) {
-      const before = changes
+      const before = generation()
       const state = await readState(store, last)
       if (state !== undefined && !known.isBehind(state.epoch)) {
         const own = await printOf(state.salt)
-        if (before !== changes) continue
+        if (before !== generation()) continue
         known.apply({ kind: isFoundedAnew(state, own) ? 'founded' : 'begun', epoch: state.epoch })
         if (own === state.fingerprint) {
           agreeOn(state)
@@ -95,7 +95,7 @@ export function createPasswordAgreement({
 
   /** The fingerprint of the present password; it takes 20 ms of processor time, so it is made once for each salt. */
   async function printOf(salt: string): Promise<string> {
-    const key = `${changes} ${salt}`
+    const key = `${generation()} ${salt}`
     if (print?.key !== key) print = { key, value: await fingerprint(Buffer.from(salt, 'base64url')) }
     return print.value
   }
@@ -114,10 +114,10 @@ export function createPasswordAgreement({
   }
 
   async function publish(state: DeviceState | undefined): Promise<void> {
-    const before = changes
+    const before = generation()
     const salt = randomBytes(16).toString('base64url')
     const own = await printOf(salt)
-    if (before !== changes) return
+    if (before !== generation()) return
     const expected = state?.epoch ?? ''
     const args = [
       expected,
@@ -131,22 +131,18 @@ export function createPasswordAgreement({
     const [revoked, epoch, dataset] = reply
     // Another sidecar was first: the next round reads what it has published.
     if (epoch === undefined || dataset === undefined) return
-    if (before === changes) agreeOn({ epoch, dataset })
+    if (before === generation()) agreeOn({ epoch, dataset })
     if (state !== undefined) onPublished(Number(revoked))
   }
 
   function agreeOn({ epoch, dataset }: Pick<DeviceState, 'epoch' | 'dataset'>): void {
     mayPublish = false
     if (agreement.kind === 'differs') onDiffers(false)
-    agreement = { kind: 'agreed', epoch, dataset }
+    agreement = { kind: 'agreed', generation: generation(), epoch, dataset }
   }
 
   return {
-    get changes() {
-      return changes
-    },
     changed() {
-      changes += 1
       mayPublish = true
       if (agreement.kind === 'agreed') agreement = { kind: 'unknown' }
       settle().catch((error: unknown) => {

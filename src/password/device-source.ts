@@ -3,7 +3,7 @@ import type { UpstreamFailure } from '../http/refusal.ts'
 import type { PasswordCheck, SignIn } from '../sign-in/sign-in.ts'
 import { createBoundedQueue } from '../system/bounded-queue.ts'
 import { fingerprintOf } from './key-derivation.ts'
-import type { Verification } from './verifier.ts'
+import type { Verification, Verified } from './verifier.ts'
 
 /** The device could not be reached, so the password was not checked: the client must not be told that it is wrong. */
 interface Unavailable {
@@ -32,10 +32,11 @@ export interface DevicePasswordDependencies {
 /** The device password where no file holds it: verified by signing in to the device. */
 export interface DevicePassword {
   /**
-   * Signs in to the device for each call. If a different password is right, `changed` is called before `right` is returned. `client`: as in
-   * `Verifier`.
+   * Signs in to the device for each call. If a different password is right, `changed` is called before `right` is returned. `client` and
+   * `generation`: as in `PasswordSource`.
    */
-  verify(password: string, client: string): Promise<Verification | Unavailable>
+  verify(password: string, client: string): Promise<Verified | Unavailable>
+  readonly generation: number
   /**
    * The fingerprint of the known password; `undefined` while none is known, as after each start. A file with the password
    * in plain text has the same one, so a change of the source from such a file to the device keeps the tokens.
@@ -55,14 +56,16 @@ const BOUNDS = { inside: 1, waiting: 64, maxWait: 10_000 }
  */
 export function createDevicePassword({ signIn, events, stored }: DevicePasswordDependencies): DevicePassword {
   const queue = createBoundedQueue(BOUNDS)
-  const inFlight = new Map<string, Promise<Verification | Unavailable>>()
+  const inFlight = new Map<string, Promise<Verified | Unavailable>>()
   let known: string | undefined
   let earlier = stored
   let problem: string | undefined
+  let generation = 0
 
   function forget(): void {
     known = undefined
     earlier = undefined
+    generation += 1
     events.changed()
   }
 
@@ -95,6 +98,7 @@ export function createDevicePassword({ signIn, events, stored }: DevicePasswordD
     const isSamePassword =
       before !== undefined && (await fingerprintOf(password, before.salt)) === before.fingerprint
     accept(password, adopt)
+    generation += 1
     earlier = undefined
     if (before === undefined) events.learned()
     else if (!isSamePassword) events.changed()
@@ -114,6 +118,7 @@ export function createDevicePassword({ signIn, events, stored }: DevicePasswordD
     if (old.kind === 'failed') return { unavailable: old.failure }
     if (old.kind === 'right') return accept(before, old.adopt)
     accept(password, adopt)
+    generation += 1
     events.changed()
     return 'right'
   }
@@ -124,11 +129,12 @@ export function createDevicePassword({ signIn, events, stored }: DevicePasswordD
     return 'right'
   }
 
-  async function checkInTurn(password: string, client: string): Promise<Verification | Unavailable> {
+  async function checkInTurn(password: string, client: string): Promise<Verified | Unavailable> {
     const entry = await queue.enter(client)
-    if (entry.kind !== 'entered') return 'overloaded'
+    if (entry.kind !== 'entered') return { result: 'overloaded', generation }
     try {
-      return await check(password)
+      const result = await check(password)
+      return typeof result === 'string' ? { result, generation } : result
     } finally {
       entry.leave()
     }
@@ -140,6 +146,9 @@ export function createDevicePassword({ signIn, events, stored }: DevicePasswordD
       const running = inFlight.get(key) ?? checkInTurn(password, client).finally(() => inFlight.delete(key))
       inFlight.set(key, running)
       return running
+    },
+    get generation() {
+      return generation
     },
     fingerprint: async (salt) => (known === undefined ? undefined : fingerprintOf(known, salt)),
     state: () => (problem === undefined ? { readable: true } : { readable: false, reason: problem }),

@@ -5,7 +5,7 @@ import { watchFile } from '../system/file-watch.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { fingerprintOf } from './key-derivation.ts'
 import { type PasswordSourceConfig, readSource, type SourceContent, sourceFile } from './source-file.ts'
-import { createVerifier, type Verification } from './verifier.ts'
+import { createVerifier, type Verified } from './verifier.ts'
 
 /** Called when the source changes while the sidecar runs. */
 export interface PasswordSourceEvents {
@@ -26,8 +26,13 @@ interface PasswordSourceState {
 
 /** The device password in a file, which is watched for changes. */
 export interface PasswordSource {
-  /** Verifies against the password that is valid when the promise resolves, not when it was created. `client`: as in `Verifier`. */
-  verify(password: string, client: string): Promise<Verification>
+  /**
+   * Verifies against the password that is valid now. If it changes meanwhile, the result is about an earlier `generation`: verify again.
+   * `client`: as in `Verifier`.
+   */
+  verify(password: string, client: string): Promise<Verified>
+  /** Counts the changes of the password. A change counts before `changed` is called. */
+  readonly generation: number
   /** The fingerprint of the line in the file: see `fingerprintOf`. */
   fingerprint(salt: Uint8Array): Promise<string>
   state(): PasswordSourceState
@@ -68,6 +73,7 @@ export async function openPasswordSource(
   }
 
   let current = first
+  let generation = 0
   let problem: string | undefined
   let closed = false
   let changedAt = await changeOf(file)
@@ -87,7 +93,10 @@ export async function openPasswordSource(
     const isDifferent = content.line !== current.line
     problem = undefined
     // Before the events: once the tokens are revoked, the earlier password must not log anybody in.
-    if (isDifferent) current = content
+    if (isDifferent) {
+      current = content
+      generation += 1
+    }
     if (wasUnusable) events.restored()
     if (isDifferent) events.changed()
   }
@@ -111,12 +120,11 @@ export async function openPasswordSource(
 
   return {
     async verify(password, client) {
-      for (;;) {
-        const before = current
-        const result = await verifier.verify(before.credential, password, client)
-        // Otherwise the password changed during the verification: verify against the new one.
-        if (before === current || result === 'overloaded') return result
-      }
+      const before = generation
+      return { result: await verifier.verify(current.credential, password, client), generation: before }
+    },
+    get generation() {
+      return generation
     },
     fingerprint: (salt) => fingerprintOf(current.line, salt),
     state: () =>

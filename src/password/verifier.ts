@@ -7,6 +7,12 @@ import type { Credential, CryptCredential } from './stored-line.ts'
 /** `overloaded`: the queue was full or the wait too long, so the password was not checked. */
 export type Verification = 'right' | 'wrong' | 'overloaded'
 
+/** The result of a verification, and the generation of the password that it is about: `right` counts only while that is the present one. */
+export interface Verified {
+  readonly result: Verification
+  readonly generation: number
+}
+
 export interface Verifier {
   /**
    * Compares `password`, as its exact UTF-8 bytes, with the stored one. Never blocks the event loop. `client`: the key of the client that

@@ -22,6 +22,7 @@ function agreementWith(read: () => StoreReply, published: () => StoreReply = () 
   const agreement = createPasswordAgreement({
     store,
     epoch: copies.epoch,
+    generation: () => 0,
     fingerprint: async () => 'mine',
     onPublished: () => {},
     onDiffers: (differs) => differences.push(differs),
