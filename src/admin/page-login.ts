@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { prefix64 } from '../http/ip.ts'
+import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Answer, clientOf, errorAnswer } from './answer.ts'
 import { createLoginAttempts, MOST_FAILURES } from './login-attempts.ts'
@@ -13,6 +14,15 @@ export interface PageLog {
   loginFailed(client: string, count: number): void
   /** `grants`: how many were revoked; `which`: `all` or the id of a grant. */
   revoked(client: string, which: string, grants: number): void
+}
+
+/** Writes the lines about viewers. */
+export function viewerLog(log: Logger): PageLog {
+  return {
+    signedIn: (client) => log.info({ client }, 'live page: signed in'),
+    loginFailed: (client, failures) => log.warn({ client, failures }, 'live page: failed login'),
+    revoked: (client, which, grants) => log.warn({ client, which, grants }, 'live page: tokens revoked'),
+  }
 }
 
 type Verification = 'right' | 'wrong' | 'overloaded'

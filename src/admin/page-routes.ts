@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Explanation, RequestRow } from '../overview/model.ts'
 import type { Overview } from '../overview/overview.ts'
+import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
 import { type Answer, errorAnswer, isRead, json, methodNotAllowed } from './answer.ts'
@@ -14,7 +15,7 @@ import {
   PAGE_FIELDS,
   type PageFiles,
 } from './page-documents.ts'
-import { createLogin, type PageLog, type PagePassword } from './page-login.ts'
+import { createLogin, type PagePassword, viewerLog } from './page-login.ts'
 import { createPageRevocation } from './page-revocation.ts'
 import { refuseCrossOrigin } from './same-origin.ts'
 import { createSessions } from './sessions.ts'
@@ -30,7 +31,7 @@ export interface PageDependencies {
   readonly revoke: Tokens['revoke']
   /** Undefined without `admin.password_file`. */
   readonly password: PagePassword | undefined
-  readonly log: PageLog
+  readonly log: Logger
   readonly onBug: (error: unknown) => void
 }
 
@@ -60,9 +61,10 @@ interface Route {
 }
 
 export function createPageRoutes(
-  { clock, overview, files, recent, explain, revoke, password, log, onBug }: PageDependencies,
+  { clock, overview, files, recent, explain, revoke, password, onBug, ...deps }: PageDependencies,
   reach: Reach,
 ): PageRoutes {
+  const log = viewerLog(deps.log)
   const streams = createEventStreams({ overview, clock, onBug })
   const sessions = createSessions(clock, (session) => streams.end(session))
   let stopped = false

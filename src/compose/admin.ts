@@ -7,7 +7,7 @@ import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { RecentRequests } from '../record/recent-requests.ts'
 import type { MachineNames } from '../system/machine-names.ts'
-import type { State } from './state.ts'
+import type { State } from '../tokens/state.ts'
 
 /** The listener for operators, with the live page. */
 export interface Admin {
@@ -70,7 +70,6 @@ export async function openAdmin({ admin }: Config, sources: AdminSources): Promi
           explain: (id) => explain(id)[0],
           revoke: state.tokens.revoke,
           password,
-          log: viewerLog(log),
         },
         reach,
       )
@@ -113,14 +112,6 @@ function namesIn({ admin, listen }: Config): readonly string[] {
   const bound = admin.address !== 'off' && admin.address.kind === 'tcp' ? [admin.address.host] : []
   const certified = typeof listen.tls !== 'string' && 'names' in listen.tls ? listen.tls.names : []
   return [...admin.hosts, ...bound, ...certified]
-}
-
-function viewerLog(log: Logger): PageDependencies['log'] {
-  return {
-    signedIn: (client) => log.info({ client }, 'live page: signed in'),
-    loginFailed: (client, failures) => log.warn({ client, failures }, 'live page: failed login'),
-    revoked: (client, which, grants) => log.warn({ client, which, grants }, 'live page: tokens revoked'),
-  }
 }
 
 async function shippedFiles(): ReturnType<PageDependencies['files']> {

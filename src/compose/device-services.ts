@@ -1,7 +1,9 @@
+import { formatUpstreamUrl } from '../config/address.ts'
 import type { Config } from '../config/schema.ts'
 import type { ServiceConfig } from '../config/upstream-fields.ts'
 import { createBreaker } from '../device/breaker.ts'
 import { type Connections, createConnections } from '../device/connections.ts'
+import { watchTrouble } from '../device/diagnosis.ts'
 import { type HealthCheck, startHealthCheck } from '../device/health.ts'
 import type { UploadBuffering } from '../forward/buffered-upload.ts'
 import { downloadPace, uploadPace } from '../forward/pace.ts'
@@ -13,6 +15,7 @@ import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../forward
 import { createUpgrades } from '../forward/upgrades.ts'
 import { createUpstream, type Upstream } from '../forward/upstream.ts'
 import type { ServiceCondition } from '../overview/model.ts'
+import { watchService } from '../overview/service-condition.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { DeviceLoad } from '../record/upstream-metrics.ts'
@@ -20,8 +23,6 @@ import { openSignIn, signInLog } from '../sign-in/settings.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
-import { watchTrouble } from './device-trouble.ts'
-import { watchService } from './service-condition.ts'
 
 /** The device: its main service, and the services of `upstream.routes`. */
 export interface DeviceServices {
@@ -129,7 +130,13 @@ async function openDeviceService(
   const metrics = deps.metrics.upstream(route)
   const key = route === undefined ? 'upstream' : routeKey(route)
   const target = await upstreamTarget(service, key)
-  const trouble = watchTrouble(target, { key, clock, log, onBug })
+  const trouble = watchTrouble(target, {
+    key,
+    clock,
+    onFound: ({ reason, remedy }) =>
+      log.error({ reason, remedy }, 'cannot connect to the device: a fault in its TLS or in upstream.url'),
+    onBug,
+  })
   const events: typeof metrics = {
     ...metrics,
     responded(duration) {
@@ -174,7 +181,16 @@ async function openDeviceService(
     most === 'off' ? undefined : { most, ...placesOf(createBoundedQueue(bounds)), uploadTimeout }
   const breaker = createBreaker(clock)
   const queued = (): number => Math.max(queue.waiting, buffering?.queue.waiting ?? 0)
-  const condition = watchService({ route, service, metrics, breaker, connections, queued, clock })
+  const condition = watchService({
+    route,
+    url: formatUpstreamUrl(service.url),
+    checked: service.health.path !== null,
+    metrics,
+    breaker,
+    connections,
+    queue: () => ({ queued: queued(), size: service.queue.size, maxInFlight: service.maxInFlight }),
+    clock,
+  })
   const { path, interval } = service.health
   const health =
     path === null

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Readiness } from '../admin/admin-listener.ts'
 import type { Config } from '../config/schema.ts'
-import type { SharedStore } from '../fleet/shared-store.ts'
+import type { ServedCertificate } from '../listen/certificate.ts'
 import { createHistory, sumsSinceStart } from '../overview/history.ts'
 import type { About, Condition } from '../overview/model.ts'
 import { createGrantRows, limitCondition, type Overview } from '../overview/overview.ts'
@@ -9,11 +9,10 @@ import type { Timeline } from '../overview/timeline.ts'
 import type { Metrics } from '../record/metrics.ts'
 import { type Clock, createWallOffset } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
+import type { State } from '../tokens/state.ts'
 import { VERSION } from '../version.ts'
-import type { ServedCertificate } from './certificate.ts'
 import type { DeviceServices } from './device-services.ts'
-import type { LimitTables } from './limit-tables.ts'
-import type { State } from './state.ts'
+import type { LimitTables } from './state.ts'
 
 export interface OverviewSources extends Pick<About, 'node'> {
   readonly clock: Clock
@@ -22,16 +21,15 @@ export interface OverviewSources extends Pick<About, 'node'> {
   readonly timeline: Pick<Timeline, 'entries'>
   readonly config: () => Config
   readonly services: Pick<DeviceServices, 'load' | 'bounds' | 'conditions'>
-  readonly state: Pick<State, 'tokens' | 'unsaved' | 'password'>
+  readonly state: Pick<State, 'tokens' | 'unsaved' | 'password' | 'storeUp'>
   readonly tables: LimitTables
   readonly certificate: Pick<ServedCertificate, 'present'>
-  readonly store: Pick<SharedStore, 'up' | 'trouble'> | undefined
   readonly readiness: () => Readiness
 }
 
 /** Collects what the admin listener shows, from all parts of the sidecar. Records from now on, until it is closed. */
 export function openOverview(sources: OverviewSources): Overview & { readonly close: () => void } {
-  const { clock, metrics, timeline, config, services, state, tables, certificate, store } = sources
+  const { clock, metrics, timeline, config, services, state, tables, certificate } = sources
   const history = createHistory({ clock, totals: metrics.totals, load: services.load })
   const wallOffset = createWallOffset(clock)
 
@@ -40,6 +38,7 @@ export function openOverview(sources: OverviewSources): Overview & { readonly cl
     const { enforce, limits, tokens, password } = config()
     const { inFlight, queued } = services.load()
     const source = state.password.state()
+    const up = state.storeUp()
     const ahead = wallOffset()
     return {
       ready: readiness.ready,
@@ -63,7 +62,7 @@ export function openOverview(sources: OverviewSources): Overview & { readonly cl
         changedAt: source.changedAt ?? null,
         problem: source.readable ? null : (source.reason ?? 'it cannot be used'),
       },
-      store: store === undefined ? null : { up: store.up && store.trouble === undefined },
+      store: up === undefined ? null : { up },
     }
   }
 

@@ -8,6 +8,8 @@ import { createGate } from '../gate/admit.ts'
 import { createLiveExchanges } from '../gate/live-exchanges.ts'
 import { createPassage } from '../gate/passage.ts'
 import { createRequestIds } from '../gate/request-id.ts'
+import { openCertificate } from '../listen/certificate.ts'
+import { type Addresses, createListeners } from '../listen/listeners.ts'
 import { createPublicListener } from '../listen/public-listener.ts'
 import type { Overview } from '../overview/overview.ts'
 import { createTimeline } from '../overview/timeline.ts'
@@ -22,16 +24,11 @@ import { SetupError } from '../system/setup-error.ts'
 import { waitAtMost } from '../system/wait.ts'
 import { VERSION } from '../version.ts'
 import { openAdmin } from './admin.ts'
-import { openCertificate } from './certificate.ts'
 import { createConfigWarnings } from './config-warnings.ts'
-import { openConfiguredState } from './configured-state.ts'
-import { openConfiguredStore } from './configured-store.ts'
 import { openDeviceServices } from './device-services.ts'
-import { openLimitTables } from './limit-tables.ts'
-import { type Addresses, createListeners } from './listeners.ts'
 import { openOverview } from './overview.ts'
 import { deriveSettings } from './settings.ts'
-import type { StateDependencies } from './state.ts'
+import { openState } from './state.ts'
 import { tokenServices } from './token-services.ts'
 
 export interface Sidecar {
@@ -96,9 +93,7 @@ async function openParts(
   })
   opened.defer(services.close)
   const warnOf = createConfigWarnings(log)
-  const store = await openConfiguredStore(config, { log, metrics })
-  opened.defer(() => store?.close())
-  const stateDependencies: StateDependencies = {
+  const { state, tables } = await openState(config, {
     clock,
     log,
     metrics,
@@ -106,8 +101,7 @@ async function openParts(
     live,
     onPasswordRead: () => void warnOf(settings.config),
     onBug,
-  }
-  const state = await openConfiguredState(config, store, stateDependencies)
+  })
   opened.defer(state.close)
   // After the lock of the state folder, because another sidecar may be using the certificate in it.
   const certificate = await openCertificate(config.listen.tls, config.stateDir, {
@@ -120,7 +114,6 @@ async function openParts(
   opened.defer(certificate.close)
   await warnOf(config)
 
-  const tables = await openLimitTables(config.limits, store, { clock, log, metrics })
   const accessLog = createAccessLog(log, clock)
   opened.defer(accessLog.close)
   const requests = createRecentRequests(clock)
@@ -173,7 +166,7 @@ async function openParts(
     return reasons.length === 0 ? { ready: true } : { ready: false, reasons }
   }
   const current = (): Config => settings.config
-  const parts = { timeline, services, state, tables, certificate, store, metrics, readiness }
+  const parts = { timeline, services, state, tables, certificate, metrics, readiness }
   const overview = openOverview({ ...parts, clock, machine, node: versions.node, config: current })
   opened.defer(overview.close)
   const viewing = { overview, requests, metrics, state, readiness }
@@ -239,7 +232,6 @@ async function openParts(
       await services.close()
       await control.close()
       await state.close()
-      await store?.close()
       accessLog.close()
       overview.close()
       timeline.close()

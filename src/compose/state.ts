@@ -1,92 +1,44 @@
 import type { Config } from '../config/schema.ts'
-import type { SharedTokensListener } from '../fleet/tokens.ts'
-import type { LiveExchanges } from '../gate/live-exchanges.ts'
-import type { LogIn } from '../oauth/password-grant.ts'
-import {
-  createDevicePassword,
-  type DevicePassword,
-  type DevicePasswordEvents,
-  type StoredFingerprint,
-} from '../password/device-source.ts'
-import { openPasswordSource, type PasswordSourceEvents } from '../password/source.ts'
-import type { Logger } from '../record/log.ts'
-import type { Metrics } from '../record/metrics.ts'
-import type { SignIn } from '../sign-in/sign-in.ts'
-import type { Clock } from '../system/clock.ts'
-import { SetupError } from '../system/setup-error.ts'
-import type { Tokens } from '../tokens/token-contract.ts'
+import type { Endpoint } from '../http/admission.ts'
+import { createWindowTable, type WindowTable } from '../limits/window-table.ts'
+import { openLocalState } from '../tokens/local-state.ts'
+import type { State, StateDependencies } from '../tokens/state.ts'
 
-/** The password and the tokens issued for it: a password change revokes the tokens (C8). */
-export interface State {
-  readonly logIn: LogIn
-  readonly tokens: Tokens
-  /** Live tokens that are not in the token file and that a restart would lose; undefined without such a file. */
-  unsaved(): number | undefined
-  /** The source of the password. */
-  readonly password: Pick<DevicePassword, 'state'>
-  /** Why this sidecar cannot issue tokens; empty if it can. */
-  troubles(): readonly string[]
-  close(): Promise<void>
+/** The windows of both endpoint types. */
+export interface LimitTables extends Readonly<Record<Endpoint, WindowTable>> {
+  /** The number of windows held. */
+  sizes(): Record<Endpoint, number>
+  /** An endpoint type whose policy differs from the present one gets new windows. */
+  applyPolicy(limits: Pick<Config['limits'], Endpoint>): void
 }
 
-export interface StateDependencies {
-  readonly clock: Clock
-  readonly log: Logger
-  readonly metrics: Metrics
-  readonly signIn: SignIn | undefined
-  /** The requests in flight, which end when their grant is revoked. */
-  readonly live: Pick<LiveExchanges, 'cut' | 'grants'>
-  readonly onBug: (error: unknown) => void
-  /** The password has changed, or its file can be read again. */
-  readonly onPasswordRead: () => void
-}
-
-/** How often expired tokens are removed (ms). */
-export const SWEEP_INTERVAL = 1_000
-
-/** Counts and logs what happens to tokens. A revocation is counted by the sidecar that makes it. */
-export function tokenEvents({ log, metrics }: StateDependencies): SharedTokensListener {
+/**
+ * Opens the password source, the tokens and the windows: in the shared store that `tokens.store` names, or in this process without
+ * one. Rejects with `SetupError` if the password source or the state folder cannot be used.
+ */
+export async function openState(
+  config: Config,
+  deps: StateDependencies,
+): Promise<{ readonly state: State; readonly tables: LimitTables }> {
+  const { tokens, limits } = config
+  const { state, windows = undefined } =
+    typeof tokens.store === 'string'
+      ? { state: await openLocalState(config, deps) }
+      : // Loaded only here: a sidecar alone must not pay for the fleet at its start.
+        await (await import('../fleet/open.ts')).openFleet(config, tokens.store, deps)
+  const options = { clock: deps.clock, maxKeys: limits.maxKeys }
+  const api = windows?.api ?? createWindowTable(limits.api, options)
+  const oauth = windows?.oauth ?? createWindowTable(limits.oauth, options)
   return {
-    issued: (grantType) => metrics.tokensIssued(grantType, 1),
-    revoked(grants, reason) {
-      metrics.tokensRevoked(reason, grants)
-      log.warn({ grants, reason }, 'tokens revoked')
-    },
-    evicted(kind, count) {
-      metrics.tokensEvicted(kind, count)
-      log.warn({ kind, count }, 'tokens evicted: the store is full, see tokens.capacity')
+    state,
+    tables: {
+      api,
+      oauth,
+      sizes: () => ({ api: api.size, oauth: oauth.size }),
+      applyPolicy(next) {
+        api.applyPolicy(next.api)
+        oauth.applyPolicy(next.oauth)
+      },
     },
   }
-}
-
-/** Counts and logs when the password source cannot be used. Call it once for a source. */
-export function sourceEvents({
-  log,
-  metrics,
-  onPasswordRead,
-}: StateDependencies): Pick<PasswordSourceEvents, 'unreadable' | 'restored'> {
-  metrics.storeOpened('password', ['read'])
-  return {
-    unreadable(reason) {
-      metrics.storeFailed('password', 'read')
-      log.error({ reason }, 'the password source cannot be used; the last good password stays valid')
-    },
-    restored() {
-      log.info('the password source can be used again')
-      onPasswordRead()
-    },
-  }
-}
-
-/** Opens the password source. Rejects with `SetupError` if it cannot be used. */
-export async function openPassword(
-  { password }: Config,
-  { clock, signIn }: StateDependencies,
-  stored: StoredFingerprint | undefined,
-  events: PasswordSourceEvents & DevicePasswordEvents,
-): Promise<DevicePassword> {
-  if (!('device' in password)) return openPasswordSource(password, { clock, events })
-  if (signIn === undefined)
-    throw new SetupError('password.device: needs upstream.auth, which defines how to sign in')
-  return createDevicePassword({ signIn, events, stored })
 }

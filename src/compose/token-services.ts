@@ -5,7 +5,7 @@ import { createRefreshGrant } from '../oauth/refresh-grant.ts'
 import { createRevocationEndpoint } from '../oauth/revocation-endpoint.ts'
 import { createTokenEndpoint, type OwnEndpointHandler } from '../oauth/token-endpoint.ts'
 import type { Metrics } from '../record/metrics.ts'
-import type { State } from './state.ts'
+import type { State } from '../tokens/state.ts'
 
 /** The sidecar's own endpoints: `/oauth/token` with its grant types, and revocation. */
 export function tokenServices(

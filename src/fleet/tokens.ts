@@ -2,14 +2,8 @@ import { prefix64 } from '../http/ip.ts'
 import type { Clock } from '../system/clock.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from '../tokens/mint.ts'
 import { shareOf } from '../tokens/rules.ts'
-import type {
-  IssuedTokens,
-  Revocation,
-  TokenListener,
-  TokenPolicy,
-  Tokens,
-  Unavailable,
-} from '../tokens/token-contract.ts'
+import type { TokenEvents } from '../tokens/state.ts'
+import type { IssuedTokens, Revocation, TokenPolicy, Tokens, Unavailable } from '../tokens/token-contract.ts'
 import type { TokenCopies } from './copies.ts'
 import { REVOKE_ALL } from './epoch.ts'
 import { createSharedGrants, GRANTS_PER_CALL } from './grants.ts'
@@ -39,12 +33,7 @@ export interface SharedTokensDependencies {
   readonly policy: TokenPolicy
   readonly clock: Clock
   readonly random: RandomBytes
-  readonly listener: SharedTokensListener
-}
-
-/** What this sidecar itself did at the store. Each sidecar counts its own operations. */
-export interface SharedTokensListener extends Pick<TokenListener, 'issued' | 'evicted'> {
-  revoked(grants: number, reason: string): void
+  readonly listener: TokenEvents
 }
 
 /**

@@ -1,6 +1,8 @@
 import type { X509Certificate } from 'node:crypto'
 import { canonicalName } from '../http/host-name.ts'
+import type { Logger } from '../record/log.ts'
 import type { MachineNames } from '../system/machine-names.ts'
+import { reasonOf } from '../system/node-permission.ts'
 
 /** By these the machine reaches itself. They are in every self-signed certificate. */
 const LOOPBACK = ['localhost', '127.0.0.1', '::1']
@@ -45,5 +47,77 @@ export function nameChange(held: readonly string[], wanted: readonly string[]): 
   return {
     added: wanted.filter((name) => !held.includes(name)),
     removed: held.filter((name) => !wanted.includes(name)),
+  }
+}
+
+/** Calls `report` once for a problem with the same reason, and again when it comes back. Undefined: there is none now. */
+export function reportOnce(report: (problem: unknown) => void): (problem: unknown) => void {
+  let last: string | undefined
+  return (problem) => {
+    const reason = problem === undefined ? undefined : reasonOf(problem)
+    if (reason !== undefined && reason !== last) report(problem)
+    last = reason
+  }
+}
+
+/** Reads what clients may call this machine, and warns if its addresses cannot be read. */
+export function createNameReader(machine: () => MachineNames, log: Logger): () => MachineNames {
+  const report = reportOnce((reason) =>
+    log.warn({ reason }, 'the addresses of this machine cannot be read: name them in listen.tls'),
+  )
+  return () => {
+    const found = machine()
+    report(found.problem)
+    return found
+  }
+}
+
+export interface NameWatchDependencies {
+  readonly read: () => readonly string[]
+  /** Called when two looks in turn find the same names, because interfaces come up one by one. Must not reject. */
+  readonly onSettled: () => Promise<void>
+  /** Time from the end of one look to the next, while the names stay the same (ms). */
+  readonly interval: number
+}
+
+/** Time to the next look after names that changed (ms). */
+const SETTLE = 2_000
+
+export interface NameWatch {
+  /** Looks at once: a connection came to an address that the names do not have. */
+  look(): void
+  close(): void
+}
+
+/** Looks at the names of the machine at intervals. The next look waits until `onSettled` is done, because a disk may hang. */
+export function watchNames({ read, onSettled, interval }: NameWatchDependencies): NameWatch {
+  let seen = ''
+  let looking = false
+  let closed = false
+  let timer: NodeJS.Timeout | undefined
+
+  async function look(): Promise<void> {
+    if (looking || closed) return
+    looking = true
+    clearTimeout(timer)
+    const names = read().join()
+    const settled = names === seen
+    seen = names
+    if (settled) await onSettled()
+    looking = false
+    if (!closed) lookIn(settled ? interval : Math.min(SETTLE, interval))
+  }
+
+  function lookIn(ms: number): void {
+    timer = setTimeout(look, ms).unref()
+  }
+
+  lookIn(Math.min(SETTLE, interval))
+  return {
+    look: () => void look(),
+    close() {
+      closed = true
+      clearTimeout(timer)
+    },
   }
 }

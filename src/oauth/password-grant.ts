@@ -1,20 +1,6 @@
 import type { UpstreamFailure } from '../http/refusal.ts'
-import type { IssuedTokens, Unavailable } from '../tokens/token-contract.ts'
+import type { LogIn } from '../tokens/state.ts'
 import { type GrantType, refuse } from './token-endpoint.ts'
-
-/**
- * The tokens for a right password, or why there are none. `overloaded`: too many passwords are being checked. An `UpstreamFailure`: the
- * device has to check the password, and did not respond. `unavailable`: the shared store did not respond.
- */
-export type LogInResult =
-  | IssuedTokens
-  | 'wrong'
-  | 'overloaded'
-  | Unavailable
-  | { readonly unavailable: UpstreamFailure }
-
-/** Verifies the password and issues the tokens of a new grant. `grantType`: the `grant` label of the metric. */
-export type LogIn = (password: string, client: string, grantType: string) => Promise<LogInResult>
 
 export interface PasswordGrantDependencies {
   readonly logIn: LogIn

@@ -1,20 +1,19 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/schema.ts'
 import { prefix64 } from '../http/ip.ts'
-import type { DevicePassword, StoredFingerprint } from '../password/device-source.ts'
+import {
+  createDevicePassword,
+  type DevicePassword,
+  type DevicePasswordEvents,
+  type StoredFingerprint,
+} from '../password/device-source.ts'
+import { openPasswordSource, type PasswordSourceEvents } from '../password/source.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { isBug, SetupError } from '../system/setup-error.ts'
-import { openJournal } from '../tokens/journal.ts'
-import { createMemoryJournal, JOURNAL_OPERATIONS, type TokenJournal } from '../tokens/token-journal.ts'
-import { createTokenStore, type TokenStore } from '../tokens/token-store.ts'
-import {
-  openPassword,
-  type State,
-  type StateDependencies,
-  SWEEP_INTERVAL,
-  sourceEvents,
-  tokenEvents,
-} from './state.ts'
+import { openJournal } from './journal.ts'
+import { type State, type StateDependencies, SWEEP_INTERVAL, sourceEvents, tokenEvents } from './state.ts'
+import { createMemoryJournal, JOURNAL_OPERATIONS, type TokenJournal } from './token-journal.ts'
+import { createTokenStore, type TokenStore } from './token-store.ts'
 
 /** The keys of the journal for the fingerprint of the password and for its salt. */
 const FINGERPRINT = 'password_fingerprint'
@@ -101,6 +100,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
       }
     },
     unsaved: () => (durable ? tokens.unsaved() : undefined),
+    storeUp: () => undefined,
     troubles: () => [],
     async close() {
       clearInterval(timer)
@@ -161,4 +161,17 @@ async function saveFingerprint(journal: TokenJournal, password: DevicePassword):
   if (fingerprint === undefined) return
   journal.setMeta(SALT, salt.toString('base64url'))
   journal.setMeta(FINGERPRINT, fingerprint)
+}
+
+/** Opens the password source. Rejects with `SetupError` if it cannot be used. */
+async function openPassword(
+  { password }: Config,
+  { clock, signIn }: StateDependencies,
+  stored: StoredFingerprint | undefined,
+  events: PasswordSourceEvents & DevicePasswordEvents,
+): Promise<DevicePassword> {
+  if (!('device' in password)) return openPasswordSource(password, { clock, events })
+  if (signIn === undefined)
+    throw new SetupError('password.device: needs upstream.auth, which defines how to sign in')
+  return createDevicePassword({ signIn, events, stored })
 }

@@ -1,19 +1,18 @@
 import { canonicalName } from '../http/host-name.ts'
-import { wantedNames } from '../listen/certificate-names.ts'
+import type { Logger } from '../record/log.ts'
+import type { Metrics } from '../record/metrics.ts'
+import type { Clock } from '../system/clock.ts'
+import type { MachineNames } from '../system/machine-names.ts'
+import { createNameReader, type NameWatch, reportOnce, wantedNames, watchNames } from './certificate-names.ts'
 import {
   isSelfSigned,
   loadTlsMaterial,
   type Remade,
   remakeIfOutdated,
   type TlsSetting,
-} from '../listen/tls-material.ts'
-import type { TlsMaterial } from '../listen/tls-pair.ts'
-import { type ValidityWatch, watchValidity } from '../listen/validity.ts'
-import type { Logger } from '../record/log.ts'
-import type { Metrics } from '../record/metrics.ts'
-import type { Clock } from '../system/clock.ts'
-import type { MachineNames } from '../system/machine-names.ts'
-import { createNameReader, type NameWatch, reportOnce, watchNames } from './name-watch.ts'
+} from './tls-material.ts'
+import type { TlsMaterial } from './tls-pair.ts'
+import { type ValidityWatch, watchValidity } from './validity.ts'
 
 /** More addresses than a machine has, as a bound: through a NAT of the kernel a client may reach any address of 127.0.0.0/8. */
 const MOST_REACHED = 256

@@ -1,13 +1,25 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/schema.ts'
-import { createPasswordAgreement } from '../fleet/agreement.ts'
-import { createTokenCopies } from '../fleet/copies.ts'
-import { followRevocations } from '../fleet/feed.ts'
-import type { SharedStore } from '../fleet/shared-store.ts'
-import { createSharedTokens } from '../fleet/tokens.ts'
+import type { StoreAddress } from '../config/store-url.ts'
+import type { Endpoint } from '../http/admission.ts'
 import { prefix64 } from '../http/ip.ts'
+import type { WindowTable } from '../limits/window-table.ts'
 import { openPasswordSource } from '../password/source.ts'
-import { type State, type StateDependencies, SWEEP_INTERVAL, sourceEvents, tokenEvents } from './state.ts'
+import {
+  type State,
+  type StateDependencies,
+  SWEEP_INTERVAL,
+  sourceEvents,
+  tokenEvents,
+} from '../tokens/state.ts'
+import { createPasswordAgreement } from './agreement.ts'
+import type { StoreSettings } from './connection.ts'
+import { createTokenCopies } from './copies.ts'
+import { followRevocations } from './feed.ts'
+import { openSharedStore } from './open-store.ts'
+import { type SharedStore, STORE_OPERATIONS } from './shared-store.ts'
+import { createSharedTokens } from './tokens.ts'
+import { createSharedTables } from './windows.ts'
 
 /** How often a login is verified again because the password changed meanwhile. */
 const ATTEMPTS = 4
@@ -18,15 +30,59 @@ const DEAF = 'this sidecar hears of no revocations from the shared store'
 const DIFFERS =
   'the password of this sidecar is not the one of the shared store, so it logs nobody in; give all sidecars with this store.prefix the same line'
 
+/** What the sidecars of one device share. */
+interface Fleet {
+  readonly state: State
+  /** The windows of `limits.store: shared`; undefined if each sidecar counts alone. */
+  readonly windows: Readonly<Record<Endpoint, WindowTable>> | undefined
+}
+
 /**
- * Opens the password source, and the tokens in the shared store. Does not wait for a store that does not answer: the sidecar begins
- * without it, and issues tokens as soon as it answers.
+ * Opens the shared store that `tokens.store` names, the password source, and the tokens and windows in the store. Does not wait for a
+ * store that does not answer: the sidecar begins without it, and issues tokens as soon as it answers. Rejects with `SetupError` if a
+ * file cannot be used.
  */
-export async function openSharedState(
+export async function openFleet(
   config: Config,
-  store: SharedStore,
+  address: StoreAddress,
   deps: StateDependencies,
-): Promise<State> {
+): Promise<Fleet> {
+  const store = await openStore({ ...config.store, address }, deps)
+  const state = await openState(config, store, deps).catch(async (error: unknown) => {
+    await store.close()
+    throw error
+  })
+  const windows = config.limits.store === 'local' ? undefined : createSharedTables(config.limits, store, deps)
+  return { state, windows }
+}
+
+function openStore(settings: StoreSettings, { log, metrics }: StateDependencies): Promise<SharedStore> {
+  const { up, answered } = metrics.sharedStore()
+  up(false)
+  metrics.storeOpened('shared', STORE_OPERATIONS)
+  return openSharedStore(settings, {
+    failed: ({ operation }) => metrics.storeFailed('shared', operation),
+    answered,
+    up() {
+      up(true)
+      log.info('the shared store responds')
+    },
+    refusing({ failure, message }) {
+      up(false)
+      log.error({ failure, reason: message }, 'the shared store refuses commands: logins fail')
+    },
+    accepting() {
+      up(true)
+      log.info('the shared store accepts all commands again')
+    },
+    down({ failure, message }) {
+      up(false)
+      log.error({ failure, reason: message }, 'the shared store does not respond: see tokens.offline_grace')
+    },
+  })
+}
+
+async function openState(config: Config, store: SharedStore, deps: StateDependencies): Promise<State> {
   const { clock, log, live } = deps
   const events = tokenEvents(deps)
   if ('device' in config.password) throw new TypeError('password.device has no shared store')
@@ -105,6 +161,7 @@ export async function openSharedState(
       return 'unavailable'
     },
     unsaved: () => undefined,
+    storeUp: () => store.up && store.trouble === undefined,
     troubles: () => [
       ...(store.up ? (copies.hears ? [] : [DEAF]) : ['the shared store does not respond']),
       ...(store.trouble === undefined ? [] : [`the shared store refuses commands: ${store.trouble}`]),
@@ -114,6 +171,7 @@ export async function openSharedState(
       clearInterval(timer)
       feed.close()
       password.close()
+      await store.close()
     },
   }
 }

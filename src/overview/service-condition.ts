@@ -1,31 +1,29 @@
-import { formatUpstreamUrl } from '../config/address.ts'
-import type { ServiceConfig } from '../config/upstream-fields.ts'
-import type { Breaker } from '../device/breaker.ts'
-import type { Connections } from '../device/connections.ts'
-import type { ServiceCondition } from '../overview/model.ts'
 import type { UpstreamMetrics } from '../record/upstream-metrics.ts'
 import type { Clock } from '../system/clock.ts'
+import type { ServiceCondition } from './model.ts'
 
 export interface ServiceConditionDependencies {
   /** The path of a service of `upstream.routes`; undefined for the main service. */
   readonly route: string | undefined
-  readonly service: ServiceConfig
+  readonly url: string
+  /** Whether it has a health check. */
+  readonly checked: boolean
   readonly metrics: Pick<UpstreamMetrics, 'watch'>
-  readonly breaker: Pick<Breaker, 'open'>
-  readonly connections: Pick<Connections, 'tolerant'>
-  /** How many requests wait, in the longer of its queues. */
-  readonly queued: () => number
+  readonly breaker: { readonly open: boolean }
+  readonly connections: { readonly tolerant: ServiceCondition['tolerant'] }
+  readonly queue: () => ServiceCondition['queue']
   readonly clock: Clock
 }
 
 /** Watches a service of the device from now on. Returns its condition, which agrees with its metrics. */
 export function watchService({
   route,
-  service,
+  url,
+  checked,
   metrics,
   breaker,
   connections,
-  queued,
+  queue,
   clock,
 }: ServiceConditionDependencies): () => ServiceCondition {
   let up: boolean | null = null
@@ -44,14 +42,14 @@ export function watchService({
   })
   return () => ({
     route: route ?? null,
-    url: formatUpstreamUrl(service.url),
+    url,
     up,
     since,
-    checked: service.health.path !== null,
+    checked,
     breaker: breaker.open ? 'open' : 'closed',
     failure,
     failedAt,
     tolerant: connections.tolerant,
-    queue: { queued: queued(), size: service.queue.size, maxInFlight: service.maxInFlight },
+    queue: queue(),
   })
 }

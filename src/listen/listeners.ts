@@ -1,6 +1,6 @@
 import type { Server } from 'node:net'
-import type { Config } from '../config/schema.ts'
 import { listen } from '../system/listen.ts'
+import type { ListenAddress } from '../system/listen-address.ts'
 import { SetupError } from '../system/setup-error.ts'
 
 export interface Addresses {
@@ -26,8 +26,14 @@ export interface ListenersDependencies {
   readonly onOpen: (addresses: Addresses) => void
 }
 
+/** The sections of the configuration. */
+interface ListenerSettings {
+  readonly listen: { readonly address: ListenAddress; readonly reusePort: boolean; readonly tls: unknown }
+  readonly admin: { readonly address: ListenAddress | 'off' }
+}
+
 export function createListeners(
-  { listen: { address, reusePort, tls }, admin }: Pick<Config, 'listen' | 'admin'>,
+  { listen: { address, reusePort, tls }, admin }: ListenerSettings,
   servers: ListenersDependencies,
 ): Listeners {
   const listening: string[] = []
