@@ -1,0 +1,222 @@
+import { randomBytes } from 'node:crypto'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { createPasswordAgreement } from '../../src/fleet/agreement.ts'
+import { createTokenCopies } from '../../src/fleet/copies.ts'
+import { createSharedTokens } from '../../src/fleet/tokens.ts'
+import { prefix64 } from '../../src/http/ip.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { shareOf } from '../../src/tokens/rules.ts'
+import type { TokenEvents } from '../../src/tokens/state.ts'
+import type { IssuedTokens, TokenPolicy, Tokens } from '../../src/tokens/token-contract.ts'
+import { createMemoryJournal } from '../../src/tokens/token-journal.ts'
+import { createTokenStore } from '../../src/tokens/token-store.ts'
+import { open } from '../store/opened.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+import { isInstalled, needs } from '../support/tools.ts'
+import { POLICY, present } from './support.ts'
+
+/** One family of tokens. */
+interface Opened {
+  readonly tokens: Tokens
+  readonly issue: (client?: string) => Promise<IssuedTokens>
+  /** What its listener heard; a revocation as the number of grants and the reason. */
+  readonly events: readonly unknown[]
+}
+
+const CLIENT = '192.0.2.1'
+
+function listening(): readonly [TokenEvents, readonly unknown[]] {
+  const events: unknown[] = []
+  const listener: TokenEvents = {
+    issued: (kind) => events.push(['issued', kind]),
+    revoked: (grants, reason) => events.push(['revoked', grants, reason]),
+    evicted: (kind, count) => events.push(['evicted', kind, count]),
+  }
+  return [listener, events]
+}
+
+function openLocal(changed: Partial<TokenPolicy>): Promise<Opened> {
+  const [listener, events] = listening()
+  const tokens = createTokenStore({
+    policy: { ...POLICY, ...changed },
+    clock: systemClock,
+    random: randomBytes,
+    journal: createMemoryJournal(),
+    listener: { ...listener, revoked: (grants, reason) => listener.revoked(grants.length, reason) },
+  })
+  return Promise.resolve({
+    tokens,
+    events,
+    issue: async (client = CLIENT) => tokens.issue(client, 'password'),
+  })
+}
+
+let redis: RedisServer
+let stores = 0
+
+async function openShared(changed: Partial<TokenPolicy>): Promise<Opened> {
+  needs('redis-server')
+  const { store } = await open(`valkey://${redis.at}`, { prefix: `contract-${stores++}` })
+  const policy = { ...POLICY, offlineGrace: 60_000, ...changed }
+  const [clock, timeout] = [systemClock, 5_000]
+  const copies = createTokenCopies({ store, clock, policy, timeout, inFlight: () => [], cut() {} })
+  const [listener, events] = listening()
+  const tokens = createSharedTokens({
+    store,
+    copies,
+    policy,
+    clock,
+    random: randomBytes,
+    listener,
+  })
+  const agreement = createPasswordAgreement({
+    store,
+    epoch: copies.epoch,
+    generation: () => 0,
+    fingerprint: async () => 'fingerprint',
+    onPublished() {},
+    onDiffers() {},
+    onBug: (error) => expect.unreachable(String(error)),
+  })
+  const { epoch } = await agreement.settle()
+  copies.heard()
+  return {
+    tokens,
+    events,
+    async issue(client = CLIENT) {
+      const issued = await tokens.issue(client, 'password', epoch)
+      if (typeof issued === 'string') throw new Error(issued)
+      return issued
+    },
+  }
+}
+
+beforeAll(async () => {
+  if (isInstalled('redis-server')) redis = await startRedis()
+})
+
+const UNKNOWN = { kind: 'refused', cause: 'unknown' }
+const REVOKED = { kind: 'refused', cause: 'revoked' }
+
+describe.each([
+  ['of this process', openLocal],
+  ['of a shared store', openShared],
+])('tokens %s', (_family, opened) => {
+  const at = async (policy: Partial<TokenPolicy> = {}) => {
+    const family = await opened(policy)
+    const { tokens } = family
+    return {
+      ...family,
+      identify: async (token: string) => tokens.identify(token, CLIENT),
+      async refresh(token: string): Promise<IssuedTokens> {
+        const issued = present(await tokens.refresh(token))
+        if (issued === 'unavailable') throw new Error(issued)
+        return issued
+      },
+    }
+  }
+
+  it('C5 C10 are of two kinds, and neither passes for the other', async () => {
+    const { tokens, issue, identify } = await at()
+    const issued = await issue()
+    expect(issued).toMatchObject({ expiresIn: POLICY.accessLifetime / 1000 })
+    expect(await identify(issued.accessToken)).toEqual({ kind: 'valid', grant: issued.grant })
+    for (const odd of [issued.refreshToken, issued.accessToken.slice(1), '', 'x'.repeat(43)])
+      expect(await identify(odd)).toEqual(UNKNOWN)
+    for (const odd of [issued.accessToken, issued.refreshToken.slice(1), '', 'x'.repeat(43)])
+      expect(await tokens.refresh(odd)).toBeUndefined()
+  })
+
+  it('C6 without rotation keep their refresh token and earlier access tokens', async () => {
+    const { issue, identify, refresh } = await at()
+    const first = await issue()
+    const second = await refresh(first.refreshToken)
+    expect(second).toMatchObject({ grant: first.grant, refreshToken: first.refreshToken })
+    for (const { accessToken } of [first, second])
+      expect(await identify(accessToken)).toMatchObject({ kind: 'valid', grant: first.grant })
+  })
+
+  it('C6 with rotation give a retry within the grace the same pair', async () => {
+    const { issue, refresh } = await at({ rotateRefresh: true })
+    const first = await issue()
+    const second = await refresh(first.refreshToken)
+    expect(second.refreshToken).not.toBe(first.refreshToken)
+    const { accessToken, refreshToken } = second
+    expect(await refresh(first.refreshToken)).toMatchObject({ accessToken, refreshToken })
+    expect((await refresh(refreshToken)).refreshToken).not.toBe(refreshToken)
+  })
+
+  it('C6 without a grace take the first retry for reuse, which revokes the grant and no other', async () => {
+    const { tokens, issue, identify, refresh, events } = await at({ rotateRefresh: true, refreshGrace: 0 })
+    const [first, other] = [await issue(), await issue()]
+    const second = await refresh(first.refreshToken)
+    expect(await tokens.refresh(first.refreshToken)).toBeUndefined()
+    expect(await tokens.refresh(second.refreshToken)).toBeUndefined()
+    for (const { accessToken } of [first, second]) expect(await identify(accessToken)).toEqual(REVOKED)
+    expect(await identify(other.accessToken)).toMatchObject({ kind: 'valid' })
+    expect(JSON.stringify(events)).toContain('refresh_token_reuse')
+  })
+
+  it('C8 are revoked by grant, by client, by a token of either kind, or all', async () => {
+    const { tokens, issue, identify } = await at()
+    const issued = await Promise.all(
+      ['192.0.2.7', '2001:db8::1', '2001:db8::2', '192.0.2.8', '192.0.2.9', '192.0.2.10'].map(issue),
+    )
+    const [one, , , four, five, six] = issued.map(present)
+    const alive = async (): Promise<boolean[]> =>
+      Promise.all(issued.map(async ({ accessToken }) => (await identify(accessToken)).kind === 'valid'))
+    expect(await tokens.revoke({ grant: one?.grant ?? '' }, 'test')).toBe(1)
+    expect(await alive()).toEqual([false, true, true, true, true, true])
+    expect(await tokens.revoke({ client: prefix64('2001:db8::3') }, 'test')).toBe(2)
+    expect(await tokens.revoke({ token: four?.accessToken ?? '' }, 'test')).toBe(1)
+    expect(await tokens.revoke({ token: five?.refreshToken ?? '' }, 'test')).toBe(1)
+    expect(await tokens.revoke({ token: five?.refreshToken ?? '' }, 'test')).toBe(0)
+    expect(await alive()).toEqual([false, false, false, false, false, true])
+    expect(await tokens.revoke({ all: true }, 'test')).toBe(1)
+    expect(await identify(six?.accessToken ?? '')).toEqual(REVOKED)
+    expect(await tokens.grants()).toEqual([])
+  })
+
+  it('H150 are listed as grants, the most recently used first, with the number of all', async () => {
+    const { tokens, issue, identify } = await at()
+    const [first, second] = [await issue('192.0.2.7'), await issue('192.0.2.8')]
+    await identify(first.accessToken)
+    expect(await tokens.recentGrants(1)).toMatchObject({
+      total: 2,
+      grants: [{ id: first.grant, client: '192.0.2.7', accessTokens: 1, refreshTokens: 1 }],
+    })
+    const all = await tokens.grants()
+    expect(all).toHaveLength(2)
+    expect(JSON.stringify(all)).toContain(second.grant)
+  })
+
+  it('of one grant are a share of the capacity at most, and keep the live refresh token', async () => {
+    const capacity = 40
+    const { tokens, issue, identify, refresh } = await at({ capacity })
+    const [first, other] = [await issue(), await issue()]
+    let last = first
+    for (let i = 0; i < 2 * shareOf(capacity); i++) last = await refresh(first.refreshToken)
+    const grants = await tokens.grants()
+    if (grants === 'unavailable') throw new Error(grants)
+    const grown = grants.find(({ id }) => id === first.grant)
+    expect(grown).toMatchObject({ accessTokens: shareOf(capacity) - 1, refreshTokens: 1 })
+    for (const { accessToken } of [last, other])
+      expect(await identify(accessToken)).toMatchObject({ kind: 'valid' })
+  })
+
+  it('are evicted by whole grants when there are too many', async () => {
+    const { tokens, issue, identify, events } = await at({ capacity: 4 })
+    const issued = [await issue(), await issue(), await issue()]
+    expect(events.filter((event) => Array.isArray(event) && event[0] === 'evicted')).toEqual([
+      ['evicted', 'access', 1],
+      ['evicted', 'refresh', 1],
+    ])
+    const grants = await tokens.grants()
+    expect(grants).toHaveLength(2)
+    const gone = issued.filter(({ grant }) => !JSON.stringify(grants).includes(grant ?? ''))
+    expect(gone).toHaveLength(1)
+    expect(await tokens.refresh(gone[0]?.refreshToken ?? '')).toBeUndefined()
+    for (const { grant, accessToken } of issued.filter((each) => !gone.includes(each)))
+      expect(await identify(accessToken)).toEqual({ kind: 'valid', grant })
+  })
+})
