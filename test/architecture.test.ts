@@ -58,7 +58,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'version.ts',
   ],
   listen: ['http', 'http1', 'record', 'system'],
-  admin: ['gate', 'http', 'overview', 'record', 'system', 'tokens'],
+  admin: ['gate', 'http', 'overview', 'password', 'record', 'system', 'tokens'],
   overview: ['http', 'limits', 'record', 'system', 'tokens'],
   gate: ['forward', 'http', 'limits', 'oauth', 'system', 'tokens'],
   oauth: ['http', 'tokens'],

@@ -1,5 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { prefix64 } from '../http/ip.ts'
+import type { PasswordSource } from '../password/source.ts'
+import type { Verification } from '../password/verifier.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Answer, clientOf, errorAnswer } from './answer.ts'
@@ -25,18 +27,8 @@ export function viewerLog(log: Logger): PageLog {
   }
 }
 
-type Verification = 'right' | 'wrong' | 'overloaded'
-
 /** The password of `admin.password_file`. */
-export interface PagePassword {
-  /** `client`: by whom verifications that have to wait take turns. */
-  verify(
-    candidate: string,
-    client: string,
-  ): Promise<{ readonly result: Verification; readonly generation: number }>
-  /** Counts the changes. A result of an earlier generation is void. */
-  readonly generation: number
-}
+export type PagePassword = Pick<PasswordSource, 'verify' | 'generation'>
 
 export interface LoginDependencies {
   readonly clock: Clock

@@ -1,4 +1,4 @@
-import type { WindowPolicy } from '../limits/window.ts'
+import type { WindowPolicy } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
 import { listOf, type Script, type SharedStore, type StoreReply } from './shared-store.ts'
 

@@ -1,8 +1,15 @@
 import type { Config } from '../config/schema.ts'
 import type { Endpoint, LimitDecision } from '../http/admission.ts'
 import type { UsedUpWindow } from '../limits/used-up-windows.ts'
-import { decide, isOpen, isSamePolicy, type WindowPolicy } from '../limits/window.ts'
-import { createWindowTable, type LocalWindows, type WindowTable } from '../limits/window-table.ts'
+import {
+  createWindowTable,
+  decide,
+  isOpen,
+  isSamePolicy,
+  type LocalWindows,
+  type WindowPolicy,
+  type WindowTable,
+} from '../limits/window-table.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'

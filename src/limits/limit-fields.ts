@@ -1,6 +1,6 @@
 import type { Endpoint, LimitDecision } from '../http/admission.ts'
 import type { Fields } from '../http/fields.ts'
-import type { WindowPolicy } from './window.ts'
+import type { WindowPolicy } from './window-table.ts'
 
 /** Fields that the sidecar sets. They replace those of the device (C16). */
 export const LIMIT_FIELD_NAMES: readonly string[] = [

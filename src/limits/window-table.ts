@@ -1,7 +1,69 @@
 import type { LimitDecision } from '../http/admission.ts'
 import type { Clock } from '../system/clock.ts'
 import { createUsedUpWindows, OVERFLOW, type UsedUpWindow } from './used-up-windows.ts'
-import { decide, findWindow, isOpen, isSamePolicy, type WindowPolicy } from './window.ts'
+
+/** How many requests a window admits, and its length (ms). */
+export interface WindowPolicy {
+  readonly requests: number
+  readonly window: number
+}
+
+/** What a window in a table has: the time at which it closes (ms on the monotonic clock). */
+interface Closing {
+  readonly closesAt: number
+}
+
+export function isSamePolicy(one: WindowPolicy, other: WindowPolicy): boolean {
+  return one.requests === other.requests && one.window === other.window
+}
+
+/** A request at the very instant of the close belongs to the next window. */
+export function isOpen(window: Closing, now: number): boolean {
+  return now < window.closesAt
+}
+
+/**
+ * The decision on one request (C14).
+ *
+ * @param before the requests that its window had admitted before it
+ * @param closesIn the time until the window closes (ms)
+ */
+export function decide({ requests }: WindowPolicy, before: number, closesIn: number): LimitDecision {
+  return {
+    admitted: before < requests,
+    limit: requests,
+    remaining: Math.max(0, requests - before - 1),
+    closesIn,
+  }
+}
+
+/**
+ * Where a request of a key counts in a table of at most `maxKeys` windows: in the open window of the key, in a `new` one, or in the
+ * `overflow` window that all further keys share while the table is full (C17). An open window is never evicted, so an attacker with
+ * many addresses cannot reset the count of another client.
+ *
+ * The windows are in the order in which they close. Up to two closed ones are removed for each new one: that takes constant time,
+ * and the table shrinks under load.
+ */
+export function findWindow<W extends Closing>(
+  windows: Map<string, W>,
+  key: string,
+  now: number,
+  maxKeys: number,
+): W | 'new' | 'overflow' {
+  const known = windows.get(key)
+  if (known !== undefined) {
+    if (isOpen(known, now)) return known
+    windows.delete(key)
+  }
+  let steps = 2
+  for (const [oldest, window] of windows) {
+    if (isOpen(window, now) || steps === 0) break
+    windows.delete(oldest)
+    steps -= 1
+  }
+  return windows.size < maxKeys ? 'new' : 'overflow'
+}
 
 /** A fixed window of one key. Its first request opens it; it closes `policy.window` ms later (C14). */
 interface Window {
@@ -50,18 +112,6 @@ export function createWindowTable(
 
   const openWindow = (now: number): Window => ({ closesAt: now + current.window, count: 0, refused: 0 })
 
-  function windowOf(key: string, now: number): Window {
-    const found = findWindow(windows, key, now, maxKeys)
-    if (found === 'new') {
-      const opened = openWindow(now)
-      windows.set(key, opened)
-      return opened
-    }
-    if (found !== 'overflow') return found
-    if (overflow === undefined || !isOpen(overflow, now)) overflow = openWindow(now)
-    return overflow
-  }
-
   return {
     /**
      * Checks and counts in one step, so that no interleaving admits more than `policy.requests` per window. A refused request does
@@ -69,7 +119,15 @@ export function createWindowTable(
      */
     count(key) {
       const now = clock.monotonic()
-      const window = windowOf(key, now)
+      const found = findWindow(windows, key, now, maxKeys)
+      let window: Window
+      if (found === 'new') {
+        window = openWindow(now)
+        windows.set(key, window)
+      } else if (found === 'overflow') {
+        if (overflow === undefined || !isOpen(overflow, now)) overflow = openWindow(now)
+        window = overflow
+      } else window = found
       const decision = decide(current, window.count, window.closesAt - now)
       if (decision.admitted) window.count += 1
       else window.refused += 1

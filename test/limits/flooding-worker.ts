@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { createSharedWindows } from '../../src/fleet/windows.ts'
-import type { WindowPolicy } from '../../src/limits/window.ts'
+import type { WindowPolicy } from '../../src/limits/window-table.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { openStoreAt } from './opened-store.ts'
 
