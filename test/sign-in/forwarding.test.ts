@@ -102,6 +102,13 @@ describeTransports('A request to a device with a login', (transport) => {
   })
 })
 
+it('The first login after a start with `password.device` signs in to the device once', async () => {
+  const device = await startBasicDevice()
+  const sidecar = await startWithDevicePassword(device, basic, { config: { tokens: { store: 'file' } } })
+  await sidecar.token()
+  expect(device.attempts).toBe(1)
+})
+
 describeTransports('C8 A request that the device refuses because its password has changed', (transport) => {
   it.each(['GET', 'POST'])('revokes its token and all others (%s)', async (method) => {
     const device = await startBasicDevice()
