@@ -120,7 +120,7 @@ async function openParts(
   metrics.setScrapeSources({
     tokens: () => state.tokens.counts(),
     unsaved: state.unsaved,
-    windows: tables.sizes,
+    windows: () => ({ api: tables.api.size, oauth: tables.oauth.size }),
     upstream: services.load,
   })
 
@@ -201,7 +201,8 @@ async function openParts(
       restart: changesBetween(config, next).restart,
     }
     settings = nextSettings
-    tables.applyPolicy(next.limits)
+    tables.api.applyPolicy(next.limits.api)
+    tables.oauth.applyPolicy(next.limits.oauth)
     state.tokens.applyPolicy(next.tokens)
     log.level = next.log.level
     await warnOf(next)

@@ -5,12 +5,7 @@ import { openLocalState } from '../tokens/local-state.ts'
 import type { State, StateDependencies } from '../tokens/state.ts'
 
 /** The windows of both endpoint types. */
-export interface LimitTables extends Readonly<Record<Endpoint, WindowTable>> {
-  /** The number of windows held. */
-  sizes(): Record<Endpoint, number>
-  /** An endpoint type whose policy differs from the present one gets new windows. */
-  applyPolicy(limits: Pick<Config['limits'], Endpoint>): void
-}
+export type LimitTables = Readonly<Record<Endpoint, WindowTable>>
 
 /**
  * Opens the password source, the tokens and the windows: in the shared store that `tokens.store` names, or in this process without
@@ -27,18 +22,6 @@ export async function openState(
       : // Loaded only here: a sidecar alone must not pay for the fleet at its start.
         await (await import('../fleet/open.ts')).openFleet(config, tokens.store, deps)
   const options = { clock: deps.clock, maxKeys: limits.maxKeys }
-  const api = windows?.api ?? createWindowTable(limits.api, options)
-  const oauth = windows?.oauth ?? createWindowTable(limits.oauth, options)
-  return {
-    state,
-    tables: {
-      api,
-      oauth,
-      sizes: () => ({ api: api.size, oauth: oauth.size }),
-      applyPolicy(next) {
-        api.applyPolicy(next.api)
-        oauth.applyPolicy(next.oauth)
-      },
-    },
-  }
+  const alone = (endpoint: Endpoint): WindowTable => createWindowTable(limits[endpoint], options)
+  return { state, tables: windows ?? { api: alone('api'), oauth: alone('oauth') } }
 }
