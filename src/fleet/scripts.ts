@@ -99,8 +99,8 @@ return reply
 )
 
 /**
- * Exchanges a refresh token (C6). A spent one returns its sealed response while that exists: until the end of the grace that began when
- * it was spent. After that, its reuse revokes the grant; so does its use at a clock that was set back to before that time.
+ * Exchanges a refresh token (C6). A spent one returns its sealed response until the end of the grace that began when it was spent, and of
+ * the grace of today. After that, its reuse revokes the grant; so does its use at a clock that was set back to before that time.
  * A grant with too many tokens loses its oldest ones, but never its live refresh token.
  *
  * `ARGV`: prefix, presented digest, access digest, its lifetime, most tokens of a grant, and with rotation: refresh digest, its
@@ -117,7 +117,7 @@ if not kind or kind == 'a' then return {'invalid', epoch or ''} end
 local set = p .. 'g:' .. grant
 if kind == 's' then
   local spent, sealed = string.match(redis.call('GET', p .. 'r:' .. presented) or '', '^(%d+) (.+)$')
-  if spent and tonumber(spent) <= now then return {'replayed', sealed} end
+  if spent and tonumber(spent) <= now and (not ARGV[8] or now < spent + ARGV[8]) then return {'replayed', sealed} end
   announce('revoked', grant)
   remove(grant)
   return {'reused', grant}

@@ -1,7 +1,7 @@
 import type { Clock } from '../system/clock.ts'
 import { type Grant, type GrantTable, type Token, UNUSED } from './grant-table.ts'
 import { spentMeans } from './rules.ts'
-import type { GrantSummary } from './token-contract.ts'
+import type { GrantSummary, TokenPolicy } from './token-contract.ts'
 import type { TokenJournal, TokenRecord } from './token-journal.ts'
 
 /** Converts a monotonic time to wall-clock time, with the present setting of the wall clock. */
@@ -47,11 +47,6 @@ export function lastUse({ usedAt }: Grant, ahead: number): number | null {
   return usedAt === UNUSED ? null : Math.round(ahead + usedAt)
 }
 
-interface Lifetimes {
-  readonly accessLifetime: number
-  readonly refreshLifetime: number
-}
-
 /**
  * Fills an empty table with the records of the journal, and has the journal forget those that have expired or do not fit. Only
  * the wall clock ran while the process was down, and it may have been set back. So no token gets more time than its own
@@ -62,7 +57,7 @@ export function restoreGrants(
   table: GrantTable,
   journal: TokenJournal,
   clock: Clock,
-  policy: Lifetimes,
+  policy: Pick<TokenPolicy, 'accessLifetime' | 'refreshLifetime' | 'refreshGrace'>,
 ): void {
   const wall = clock.wall()
   const now = Math.floor(clock.monotonic())
@@ -82,7 +77,7 @@ export function restoreGrants(
     if (record.spent === null) return
     const spent = { at: record.spent, graceEnd: record.graceEnd ?? wall }
     const graceLeft = spent.graceEnd - wall
-    const isOver = spentMeans(spent, wall) === 'reuse'
+    const isOver = spentMeans(spent, wall, policy.refreshGrace) === 'reuse'
     const graceEnd = now + (isOver ? Math.min(0, graceLeft) : graceLeft)
     table.spend(token, { at: since(record.spent), graceEnd })
     grant.refresh = live

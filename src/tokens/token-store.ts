@@ -54,7 +54,7 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
   function dropExpired(): number {
     const now = Math.floor(clock.monotonic())
     for (const token of replays.keys()) {
-      if (token.spent !== undefined && spentMeans(token.spent, now) === 'retry') break
+      if (token.spent !== undefined && spentMeans(token.spent, now, refreshGrace) === 'retry') break
       replays.delete(token)
     }
     const expired = table.expire(now)
@@ -97,7 +97,7 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
     const now = dropExpired()
     const token = table.find(digestToken(presented))
     if (token?.kind !== 'refresh') return undefined
-    if (token.spent !== undefined && spentMeans(token.spent, now) === 'reuse') {
+    if (token.spent !== undefined && spentMeans(token.spent, now, refreshGrace) === 'reuse') {
       // Two parties hold the token and one of them stole it. The sidecar cannot tell which (RFC 9700 §4.14.2).
       revokeGrants([token.grant], 'refresh_token_reuse')
       return undefined
