@@ -151,7 +151,7 @@ describe('a restart', () => {
     present(before.store.refresh(refreshToken))
     before.journal.close()
     clock.advance(9 * SECOND)
-    const { store } = openJournaledStore(dir, { clock, rotateRefresh: true, refreshGrace: SECOND })
+    const { store } = openJournaledStore(dir, { clock, rotateRefresh: true, refreshGrace: HOUR })
     const retried = present(store.refresh(refreshToken))
     clock.advance(SECOND)
     expect(store.refresh(refreshToken)).toBeUndefined()
