@@ -28,6 +28,8 @@ const LONGEST_CLIENT = 64
  */
 export function createAccessLog(log: Logger, clock: Clock): AccessLog {
   const floods = new Map<string, Flood>()
+  /** Runs only after refusals: an idle process sleeps. */
+  let timer: NodeJS.Timeout | undefined
   const writeLine = lineWriter(log)
   const timestamp = createTimestamp()
 
@@ -38,6 +40,7 @@ export function createAccessLog(log: Logger, clock: Clock): AccessLog {
     if (flood === undefined || now >= flood.until) {
       if (flood !== undefined) sumUp(kind, flood)
       floods.set(kind, { until: now + PERIOD, lines: 1, withheld: 0 })
+      timer ??= setInterval(endFloods, PERIOD / 10).unref()
       return true
     }
     if (flood.lines < LINES_PER_PERIOD) {
@@ -52,14 +55,20 @@ export function createAccessLog(log: Logger, clock: Clock): AccessLog {
     if (flood.withheld > 0) log.info({ refusal: kind, count: flood.withheld }, 'more refusals')
   }
 
-  const timer = setInterval(() => {
+  function endFloods(): void {
     const now = clock.monotonic()
     for (const [kind, flood] of floods) {
       if (now < flood.until) continue
       sumUp(kind, flood)
       floods.delete(kind)
     }
-  }, PERIOD / 10).unref()
+    if (floods.size === 0) stopTimer()
+  }
+
+  function stopTimer(): void {
+    clearInterval(timer)
+    timer = undefined
+  }
 
   return {
     write(record) {
@@ -68,7 +77,7 @@ export function createAccessLog(log: Logger, clock: Clock): AccessLog {
       if (log.isLevelEnabled('info')) writeLine(lineOf(record, timestamp(clock.wall())))
     },
     close() {
-      clearInterval(timer)
+      stopTimer()
       for (const [kind, flood] of floods) sumUp(kind, flood)
       floods.clear()
     },

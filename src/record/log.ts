@@ -83,9 +83,12 @@ function bufferedStream(sink: LogSink): DestinationStream & Flushable {
     file.flush(done)
   }
 
-  setInterval(() => {
+  /** Set while lines wait in the buffer: without lines nothing wakes up. */
+  let flushSoon: NodeJS.Timeout | undefined
+  const onInterval = (): void => {
+    flushSoon = undefined
     if (length > 0) writeOut()
-  }, FLUSH_INTERVAL).unref()
+  }
   // pino calls `flushSync` when the process ends. The lines in this buffer have to be passed on first.
   const flushSync = file.flushSync.bind(file)
   let abandoned = false
@@ -101,6 +104,7 @@ function bufferedStream(sink: LogSink): DestinationStream & Flushable {
       if (length + most > BUFFER_SIZE) writeOut()
       if (most > BUFFER_SIZE) writeBytes(Buffer.from(line))
       else length += buffer.write(line, length)
+      flushSoon ??= setTimeout(onInterval, FLUSH_INTERVAL).unref()
     },
     flush: writeOut,
     abandon() {
