@@ -83,10 +83,10 @@ function bufferedStream(sink: LogSink): DestinationStream & Flushable {
     file.flush(done)
   }
 
-  /** Set while lines wait in the buffer: without lines nothing wakes up. */
-  let flushSoon: NodeJS.Timeout | undefined
+  /** A timer runs while lines wait in the buffer: without lines nothing wakes up. */
+  let timed = false
   const onInterval = (): void => {
-    flushSoon = undefined
+    timed = false
     if (length > 0) writeOut()
   }
   // pino calls `flushSync` when the process ends. The lines in this buffer have to be passed on first.
@@ -104,7 +104,9 @@ function bufferedStream(sink: LogSink): DestinationStream & Flushable {
       if (length + most > BUFFER_SIZE) writeOut()
       if (most > BUFFER_SIZE) writeBytes(Buffer.from(line))
       else length += buffer.write(line, length)
-      flushSoon ??= setTimeout(onInterval, FLUSH_INTERVAL).unref()
+      if (timed) return
+      timed = true
+      setTimeout(onInterval, FLUSH_INTERVAL).unref()
     },
     flush: writeOut,
     abandon() {
