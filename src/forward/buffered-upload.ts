@@ -1,6 +1,5 @@
-import type { Forward } from '../http/admission.ts'
-import { bodyFault, type Exchange, StalledBodyError } from '../http/exchange.ts'
-import type { Refusal } from '../http/refusal.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { bodyFault, type Refusal, StalledBodyError } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import { type BufferedBody, bufferBody } from './buffered-body.ts'
 import { idleIn, watchPace } from './pace.ts'
@@ -15,7 +14,7 @@ export interface UploadBuffering extends Places {
 }
 
 /** Sends a request with a buffered body to the device. */
-type Send = (admission: Forward, exchange: Exchange, body: BufferedBody) => Promise<Refusal | undefined>
+type Send = (body: BufferedBody, length: number) => Promise<Refusal | undefined>
 
 /**
  * Buffers an upload of unknown length, then sends it with a `Content-Length`. Old firmware reads only that field: it takes a
@@ -23,20 +22,19 @@ type Send = (admission: Forward, exchange: Exchange, body: BufferedBody) => Prom
  * only when it is complete, so a slow client holds none, and no byte of an upload that is refused here reaches the device.
  */
 export async function sendBuffered(
-  admission: Forward,
   exchange: Exchange,
   buffering: UploadBuffering,
   clock: Clock,
   send: Send,
 ): Promise<Refusal | undefined> {
   const { most, queue, pace, uploadTimeout } = buffering
-  const leave = queue.tryEnter() ?? (await waitForPlace(buffering, exchange, admission, clock))
+  const leave = queue.tryEnter() ?? (await waitForPlace(buffering, exchange, clock))
   if (typeof leave !== 'function') return leave
   const body = bufferBody(exchange.body(uploadTimeout()), most)
   const tooSlow = Promise.withResolvers<never>()
   const watch = watchPace(
     pace,
-    idleIn(admission.trace.waited, exchange),
+    idleIn(exchange.waited, exchange),
     () => body.size,
     () => tooSlow.reject(new StalledBodyError()),
   )
@@ -44,7 +42,7 @@ export async function sendBuffered(
     const framing = await Promise.race([body.readAll(), tooSlow.promise])
     clearInterval(watch)
     if (framing === undefined) return { kind: 'content-too-large' }
-    return await send({ ...admission, framing }, exchange, body)
+    return await send(body, framing)
   } catch (error) {
     const fault = bodyFault(error)
     if (fault === undefined) throw error

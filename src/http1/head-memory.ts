@@ -31,8 +31,12 @@ export class HeadMemory<Head> {
     const last = bytes.indexOf(END_OF_HEAD, start)
     const after = last + END_OF_HEAD.length
     if (last < 0 || after > end || after - start > LONGEST) return undefined
-    const known = this.#heads[this.#indexOf(bytes, start, after)]
-    return known?.text === bytes.toString('latin1', start, after) ? known : undefined
+    const index = this.#indexOf(bytes, start, after)
+    const text = bytes.toString('latin1', start, after)
+    const known = this.#heads[index]
+    if (known?.text === text) return known
+    const displaced = this.#heads[(index + 1) % this.#size]
+    return displaced?.text === text ? displaced : undefined
   }
 
   /** Remembers the head of `length` bytes at `start`. It may replace another one. */
@@ -40,12 +44,15 @@ export class HeadMemory<Head> {
     if (length > LONGEST) return
     this.#heads ??= new Array(this.#size)
     const text = bytes.toString('latin1', start, start + length)
-    this.#heads[this.#indexOf(bytes, start, start + length)] = { text, head }
+    const index = this.#indexOf(bytes, start, start + length)
+    const displaced = this.#heads[index]
+    if (displaced !== undefined) this.#heads[(index + 1) % this.#size] = displaced
+    this.#heads[index] = { text, head }
   }
 
   /**
-   * The only index at which a head can be. Length and middle byte are cheap, and differ for most heads that one page repeats; two
-   * heads with one index displace each other. An LRU `Map` would cost more than it saves for heads that never repeat.
+   * The index of a head; one that another displaced is at the next. Length and middle byte are cheap, and differ for most heads that
+   * one page repeats. An LRU `Map` would cost more than it saves for heads that never repeat.
    */
   #indexOf(bytes: Buffer, start: number, end: number): number {
     const middle = bytes[(start + end) >> 1] ?? 0

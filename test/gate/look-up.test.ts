@@ -1,10 +1,12 @@
 import { expect, it } from 'vitest'
 import { createGate } from '../../src/gate/admit.ts'
 import { createClientAddress } from '../../src/gate/client-address.ts'
-import type { Admission, Per } from '../../src/http/admission.ts'
+import type { Per } from '../../src/http/admission.ts'
+import type { Admission } from '../../src/http/exchange.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { stillClock } from '../support/clock.ts'
-import { gateSettings } from '../support/gate-settings.ts'
+import { BareExchange } from '../support/exchange.ts'
+import { gateRules } from '../support/gate-settings.ts'
 import { requestHead } from '../support/request-head.ts'
 
 const LIMIT = 2
@@ -22,17 +24,16 @@ function flood({ per, enforce }: { readonly per: Per; readonly enforce: boolean 
   const admit = createGate({
     clock,
     tables: { api: table, oauth: table },
-    clientOf: createClientAddress([]),
     identify() {
       lookups += 1
       return { kind: 'valid', grant: 'c0ffee' }
     },
     newRequestId: () => 'the-id',
-    settings: () => gateSettings(limit, { enforce }),
+    settings: { gate: gateRules(limit, { enforce }), clientOf: createClientAddress([]) },
   })
   const head = requestHead({ fields: ['Host', 'device.example', 'Authorization', 'Bearer shown'] })
   const kinds = Array.from({ length: FLOOD }, () => {
-    const admission = admit(head)
+    const admission = admit(new BareExchange(head))
     return admission instanceof Promise ? expect.fail('admission was asynchronous') : admission.kind
   })
   return { kinds, lookups }

@@ -126,7 +126,7 @@ export function serveSession(
     return false
   }
 
-  function onClosed(exchange: Http2Exchange, end: Outcome['end']): void {
+  function onClosed(exchange: Http2Exchange, end: Outcome): void {
     open.delete(exchange)
     active = true
     if (end === 'aborted') countReset()
