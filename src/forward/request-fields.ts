@@ -78,15 +78,14 @@ export function requestFields(
 const ID_FIELD = 'X-Request-Id'
 
 /**
- * The head of the forwarded request as text, for a request without a body over HTTP/1. The same head on the same connection gives the
+ * The head of the forwarded request as text, for a request without a body. The same head on the same connection gives the
  * same text but for the request id, so it is kept with the head. Undefined: the caller sends the fields, which may be unsendable.
  */
 export function requestLines(request: Forward, settings: RequestFieldSettings): string | undefined {
   const { head, client, requestId, classified } = request
   const known = head.outgoing
   if (known?.settings === settings && known.client === client) return known.before + requestId + known.after
-  if (head.version === '2' || classified.framing !== null || (settings.host ?? classified.host) === '')
-    return undefined
+  if (classified.framing !== null || (settings.host ?? classified.host) === '') return undefined
   const { method } = head
   const { target, framing } = classified
   const fields = requestFields(request, framing, settings)

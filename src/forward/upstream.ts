@@ -57,26 +57,27 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     return grant === undefined ? undefined : signIn
   }
 
-  function send(request: Forward, detour: Detour | undefined, onEnd: (end: RoundTripEnd) => void): void {
-    const account = accountFor(request)
-    if (account === undefined) forwardToDevice(deps, request, onEnd, detour)
-    else {
-      const { target, framing: announced } = request.classified
-      const { body, framing = announced } = detour ?? {}
-      sendSignedIn(
-        {
-          method: request.head.method,
-          target,
-          exchange: request,
-          fields: requestFields(request, framing, deps.fields.request),
-          hasBody: framing !== null && framing !== 0,
-          body,
-        },
-        account,
-        (client, fields) =>
-          new Promise((resolve) => forwardToDevice(deps, request, resolve, { client, fields, framing })),
-      ).then(onEnd, (error: unknown) => onEnd({ kind: 'bug', error }))
-    }
+  /** Sends a request with the sidecar's own login. */
+  function sendAs(
+    account: SignIn,
+    request: Forward,
+    { body, framing = request.classified.framing }: Detour,
+    onEnd: (end: RoundTripEnd) => void,
+  ): void {
+    const { head, classified } = request
+    sendSignedIn(
+      {
+        method: head.method,
+        target: classified.target,
+        exchange: request,
+        fields: requestFields(request, framing, deps.fields.request),
+        hasBody: framing !== null && framing !== 0,
+        body,
+      },
+      account,
+      (client, fields) =>
+        new Promise((resolve) => forwardToDevice(deps, request, resolve, { client, fields, framing })),
+    ).then(onEnd, (error: unknown) => onEnd({ kind: 'bug', error }))
   }
 
   /** The refusal if the device is known to be down. */
@@ -106,13 +107,16 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   function enqueue(request: Forward, listener: ForwardListener, detour?: Detour): void {
     const leave = queue.tryEnter()
     if (leave !== undefined) sendThenLeave(request, listener, detour, leave)
-    else
-      waitForPlace(deps, request, clock)
-        .then((entry) => {
-          if (typeof entry === 'function') sendThenLeave(request, listener, detour, entry)
-          else listener.ended(request, entry)
-        })
-        .catch((bug: unknown) => listener.onBug(request, bug))
+    else waitThenSend(request, listener, detour)
+  }
+
+  function waitThenSend(request: Forward, listener: ForwardListener, detour: Detour | undefined): void {
+    waitForPlace(deps, request, clock)
+      .then((entry) => {
+        if (typeof entry === 'function') sendThenLeave(request, listener, detour, entry)
+        else listener.ended(request, entry)
+      })
+      .catch((bug: unknown) => listener.onBug(request, bug))
   }
 
   function startLater(request: Forward, listener: ForwardListener): void {
@@ -148,17 +152,20 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     leave: Leave,
   ): void {
     request.contestedWhile(othersWait)
+    const account = accountFor(request)
+    const onEnd = (end: RoundTripEnd): void => {
+      leave()
+      if (end.kind === 'relayed') events.relayed()
+      // A socket event calls this, and no caller would catch a bug.
+      try {
+        listener.ended(request, report(end, request))
+      } catch (bug) {
+        listener.onBug(request, bug)
+      }
+    }
     try {
-      send(request, detour, (end) => {
-        leave()
-        if (end.kind === 'relayed') events.relayed()
-        // A socket event calls this, and no caller would catch a bug.
-        try {
-          listener.ended(request, report(end, request))
-        } catch (bug) {
-          listener.onBug(request, bug)
-        }
-      })
+      if (account === undefined) forwardToDevice(deps, request, onEnd, detour)
+      else sendAs(account, request, detour ?? {}, onEnd)
     } catch (bug) {
       leave()
       throw bug

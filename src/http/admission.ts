@@ -92,3 +92,29 @@ export interface GateFacts {
   /** Milliseconds from the request head to the end. */
   duration: number
 }
+
+/**
+ * What stations derive from a head and the settings. A head that repeats on its connection is one object (`http1/head-memory.ts`), so
+ * they derive it once. Never a decision about a token or a limit.
+ */
+export interface Derived {
+  classified: Classified | undefined
+  presented: Presented | undefined
+  /** The head for the device before and after the request id, and for which settings and client it is. */
+  outgoing: OutgoingText | undefined
+  /** A part of the access line, and for which client and grant it is. */
+  logged: LoggedText | undefined
+}
+
+interface LoggedText {
+  readonly client: Client
+  readonly grant: string | undefined
+  readonly text: string
+}
+
+interface OutgoingText {
+  readonly settings: object
+  readonly client: Client
+  readonly before: string
+  readonly after: string
+}

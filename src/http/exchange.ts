@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream'
-import type { Classified, Client, GateFacts, Identity, LimitDecision, Per, Presented } from './admission.ts'
+import type { Classified, Client, Derived, GateFacts, Identity, LimitDecision, Per } from './admission.ts'
 import type { Fields } from './fields.ts'
 import type { HeadSurvey, RequestFraming } from './head-survey.ts'
 import type { Refusal, UpstreamFailure } from './refusal.ts'
@@ -25,26 +25,6 @@ export interface RequestHead extends Derived {
   readonly framing: RequestFraming
   /** What later steps need of `fields`, so that they do not search them again. */
   readonly survey: HeadSurvey
-}
-
-/**
- * What stations derive from a head and the settings. A head that repeats on its connection is one object (`http1/head-memory.ts`), so
- * they derive it once. Never a decision about a token or a limit.
- */
-export interface Derived {
-  classified: Classified | undefined
-  presented: Presented | undefined
-  /** The head for the device before and after the request id, and for which settings and client it is. */
-  outgoing: OutgoingText | undefined
-  /** The part of the access line that the head decides, and for which client it is. */
-  logged: { readonly client: Client; readonly text: string } | undefined
-}
-
-interface OutgoingText {
-  readonly settings: object
-  readonly client: Client
-  readonly before: string
-  readonly after: string
 }
 
 /** The head of a forwarded response; the body follows in pieces. */

@@ -42,10 +42,17 @@ export function limitFields({ decision: { limit, remaining }, resetAt, ietfField
   ]
 }
 
+/** The lines around the remaining requests: the same for all requests of a window, so those of the latest are kept. */
+let latest = { limit: -1, resetAt: -1, before: '', after: '' }
+
 /** The same as lines of an HTTP/1 head. */
 export function limitLines({ decision: { limit, remaining }, resetAt, ietfFields }: Counted): string {
   if (resetAt === 0) return ''
-  const lines = `X-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: ${remaining}\r\nX-RateLimit-Reset: ${resetAt}\r\n`
+  if (latest.limit !== limit || latest.resetAt !== resetAt) {
+    const before = `X-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: `
+    latest = { limit, resetAt, before, after: `\r\nX-RateLimit-Reset: ${resetAt}\r\n` }
+  }
+  const lines = latest.before + remaining + latest.after
   return ietfFields.length === 0 ? lines : lines + fieldLines(ietfFields)
 }
 

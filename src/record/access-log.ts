@@ -94,24 +94,22 @@ const INFO = 30
 
 /** The line that pino would write. It is built by hand, which is faster, because every request writes one. */
 function lineOf(exchange: Exchange, time: string): string {
-  const { requestId, grant, refusal, wouldRefuse, status, outcome, duration } = exchange
-  const granted = grant === undefined ? '' : `,"grant":${quoted(grant, LONGEST_GRANT)}`
+  const { requestId, refusal, wouldRefuse, status, outcome, duration, requestBytes, responseBytes } = exchange
   const end = outcome === 'complete' ? '' : `,"end":"${outcome}"`
   const refused = refusal === undefined ? '' : `,"refusal":"${nameOf(refusal)}"`
   const observed = wouldRefuse === undefined ? '' : `,"would_refuse":"${nameOf(wouldRefuse)}"`
-  return (
-    `{"level":${INFO},"time":"${time}","request_id":"${requestId}"${granted}${headText(exchange)},"status":${status}${end}${refused}${observed}` +
-    `,"ms":${Math.round(duration * 10) / 10},"in":${exchange.requestBytes},"out":${exchange.responseBytes},"msg":"request"}\n`
-  )
+  return `{"level":${INFO},"time":"${time}","request_id":"${requestId}"${knownText(exchange)},"status":${status}${end}${refused}${observed},"ms":${Math.round(duration * 10) / 10},"in":${requestBytes},"out":${responseBytes},"msg":"request"}\n`
 }
 
-/** What the head decides about the line. It is kept with the head, because many requests have the same. */
-function headText({ head, client, classified }: Exchange): string {
-  if (head.logged?.client === client) return head.logged.text
+/** Grant, client and head of the request. Many requests have the same, so the text is kept with the head. */
+function knownText({ head, client, classified, grant }: Exchange): string {
+  const known = head.logged
+  if (known?.client === client && known.grant === grant) return known.text
+  const granted = grant === undefined ? '' : `,"grant":${quoted(grant, LONGEST_GRANT)}`
   const text =
-    `,"client":${quoted(client.address, LONGEST_CLIENT)},"method":${quoted(head.method, LONGEST_METHOD)}` +
+    `${granted},"client":${quoted(client.address, LONGEST_CLIENT)},"method":${quoted(head.method, LONGEST_METHOD)}` +
     `,"path":${quoted(shownPath(head.target), LONGEST_PATH)},"version":"${head.version}","endpoint":"${classified.endpoint}"`
-  head.logged = { client, text }
+  head.logged = { client, grant, text }
   return text
 }
 

@@ -1,4 +1,5 @@
-import type { Derived, RequestHead } from '../../src/http/exchange.ts'
+import type { Derived } from '../../src/http/admission.ts'
+import type { RequestHead } from '../../src/http/exchange.ts'
 import { requestFraming, surveyFields } from '../../src/http/head-survey.ts'
 
 /** The properties of a head that a test sets; `survey` and `framing` follow from them. */

@@ -1,15 +1,13 @@
-import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
+import { constants, type ServerHttp2Stream } from 'node:http2'
 import { Exchange, type Outcome, type RequestHead, type ResponseHead } from '../../http/exchange.ts'
 import type { Fields } from '../../http/fields.ts'
 import { limitFields } from '../../http/limit-fields.ts'
 import type { Reply } from '../../http/reply.ts'
 import { type BodyReader, createBodyReader, isClean } from './body-reader.ts'
-import { headersOf, headOf, withoutLength } from './fields.ts'
+import { headersOf, withoutLength } from './fields.ts'
 
 /** What all streams of a session share. */
 export interface StreamFacts {
-  readonly peer: string
-  readonly localPort: number
   /** Whether the connection may hold the bytes that were queued just now. The client may not read them for long. */
   readonly mayQueue: () => boolean
   /** The stream has closed. After `cut` that is later than the end of the exchange: the reset waits while the client does not read. */
@@ -38,6 +36,8 @@ export class Http2Exchange extends Exchange {
   readonly #facts: StreamFacts
   #reader: BodyReader | undefined
   #cut = false
+  /** Its place among the open exchanges of its session; -1: it is none of them. */
+  place = -1
   /** The device is paused. */
   #full = false
   #onDrain: () => void = ignore
@@ -45,8 +45,8 @@ export class Http2Exchange extends Exchange {
   #taken = 0
   #stalledAt: number | undefined
 
-  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, fields: Fields, facts: StreamFacts) {
-    super(headOf(stream, headers, fields, facts))
+  constructor(stream: ServerHttp2Stream, head: RequestHead, facts: StreamFacts) {
+    super(head)
     this.#stream = stream
     this.#facts = facts
     // A broken stream closes, which is handled below. Without a listener the error would end the process.
@@ -175,10 +175,12 @@ export class Http2Exchange extends Exchange {
   #respond({ status, fields }: ResponseHead, own: Fields): boolean {
     const hasBody = carriesBody(this.head, status)
     const sent = status === RESET_CONTENT ? withoutLength(fields) : fields
-    this.#stream.respond(
-      [':status', String(status), ...sent, ...limitFields(this), ...(this.requestId === '' ? NONE : own)],
-      hasBody ? BODY_FOLLOWS : NO_BODY,
+    const raw = [':status', String(status)].concat(
+      sent,
+      limitFields(this),
+      this.requestId === '' ? NONE : own,
     )
+    this.#stream.respond(raw, hasBody ? BODY_FOLLOWS : NO_BODY)
     this.status = status
     return hasBody
   }

@@ -3,6 +3,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Exchange, Outcome } from '../../http/exchange.ts'
 import { type ListenLimits, OVERUSE_SPAN, type Overuse } from '../limits.ts'
 import { Http2Exchange } from './exchange.ts'
+import { HeadsOfSession } from './fields.ts'
 import { watchHeaders } from './header-watch.ts'
 
 export interface Http2Handlers {
@@ -62,15 +63,13 @@ export function serveSession(
     // If strict, nghttp2 drops a field with blanks around its value and serves the rest. The gate refuses the request instead.
     strictFieldWhitespaceValidation: false,
   })
-  const open = new Set<Http2Exchange>()
+  /** An array, because a `Set` takes a hash for each exchange and grows with each that ends. */
+  const open: Http2Exchange[] = []
   /** Exchanges whose head arrived in this turn of the event loop. */
   const arrived: Http2Exchange[] = []
-  const facts = {
-    peer: socket.remoteAddress ?? '',
-    localPort: socket.localPort ?? 0,
-    mayQueue,
-    onClosed,
-  }
+  const { remoteAddress: peer = '' } = socket
+  const heads = new HeadsOfSession(peer, socket.localPort ?? 0)
+  const facts = { mayQueue, onClosed }
   const opened = now
   /** The client's SETTINGS frame has arrived. */
   let greeted = false
@@ -126,15 +125,23 @@ export function serveSession(
     return false
   }
 
+  /** The last exchange takes its place. */
+  function leave(exchange: Http2Exchange): void {
+    const last = open.pop()
+    if (last === undefined || last === exchange) return
+    open[exchange.place] = last
+    last.place = exchange.place
+  }
+
   function onClosed(exchange: Http2Exchange, end: Outcome): void {
-    open.delete(exchange)
+    if (exchange.place >= 0) leave(exchange)
     active = true
     if (end === 'aborted') countReset()
   }
 
   /** The share of its limits that the client used. Open streams count as reset, so closing just before the limit does not help. */
   function usedShare(): number {
-    const used = Math.max((resets + open.size) / limits.maxResets, controlFrames / limits.maxControlFrames)
+    const used = Math.max((resets + open.length) / limits.maxResets, controlFrames / limits.maxControlFrames)
     return condemned ? 1 : Math.min(used, 1)
   }
 
@@ -164,7 +171,7 @@ export function serveSession(
   // Emitted after `error`, and after the end of the connection.
   session.on('close', () => {
     const part = usedShare()
-    if (facts.peer !== '' && part > FORGIVEN) onMisused(facts.peer, part)
+    if (peer !== '' && part > FORGIVEN) onMisused(peer, part)
   })
   session.on('ping', countControlFrame)
   session.on('remoteSettings', () => {
@@ -172,9 +179,10 @@ export function serveSession(
     countControlFrame()
   })
   session.on('stream', (stream, fields, _flags, rawFields) => {
-    const exchange = new Http2Exchange(stream, fields, rawFields, facts)
+    const head = heads.headOf(rawFields, fields, stream.endAfterHeaders)
+    const exchange = new Http2Exchange(stream, head, facts)
     if (condemned) return dismiss()
-    open.add(exchange)
+    exchange.place = open.push(exchange) - 1
     headers.completed(stream.id ?? 0)
     arrived.push(exchange)
     if (arrived.length === 1) setImmediate(serveArrived)
@@ -187,7 +195,7 @@ export function serveSession(
    */
   function cutUnread(time: number): number {
     let longest = 0
-    for (const exchange of open) {
+    for (const exchange of [...open]) {
       const unread = exchange.unreadFor(time)
       if (unread >= limits.idleTimeout) exchange.cut()
       longest = Math.max(longest, unread)
@@ -211,10 +219,10 @@ export function serveSession(
         controlFrames = 0
       }
       const unread = cutUnread(time)
-      if (active || open.size > 0) activeAt = time
+      if (active || open.length > 0) activeAt = time
       active = false
       if (unread >= limits.idleTimeout + UNREAD_LINGER_TIME) socket.destroy()
-      else if (session.destroyed || (session.closed && open.size === 0)) closeFinished(time)
+      else if (session.destroyed || (session.closed && open.length === 0)) closeFinished(time)
       else if (!greeted && time - opened >= limits.headerTimeout) session.destroy()
       else if (headers.overdue(time) || time - activeAt >= limits.idleTimeout) session.close()
     },
