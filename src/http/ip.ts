@@ -51,6 +51,12 @@ export function prefix64(address: string): string {
   return `${network.toString()}/64`
 }
 
+/** The bytes of an address in network order; undefined for text that is not an address. */
+export function addressBytes(address: string): Uint8Array | undefined {
+  const parsed = isIP(address) === 0 ? undefined : ipaddr.parse(address)
+  return parsed === undefined ? undefined : Uint8Array.from(parsed.toByteArray())
+}
+
 function parseAddress(address: string): Address | undefined {
   const [bare = ''] = address.split('%', 1)
   return isIP(bare) === 0 ? undefined : ipaddr.process(bare)
