@@ -4,7 +4,7 @@ import { BROKEN_BODY, bodyFault, type Refusal, type UpstreamFailure } from '../h
 import type { SignIn } from '../sign-in/sign-in.ts'
 import type { Leave } from '../system/bounded-queue.ts'
 import { isBug } from '../system/setup-error.ts'
-import { sendBuffered, type UploadBuffering } from './buffered-upload.ts'
+import { sendBuffered, type UploadBuffering } from './buffered-body.ts'
 import { firstBytes, OVERLOADED, type Places, waitForPlace } from './place.ts'
 import { requestFields, withCredentials } from './request-fields.ts'
 import { responseHead } from './response-fields.ts'

@@ -6,9 +6,8 @@ import type { WindowPolicy, Windows } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
 import { identifyBearer } from './bearer.ts'
-import { type ClassifyRules, classify } from './classify.ts'
+import { type ClassifyRules, classify, type IsPublic } from './classify.ts'
 import { type ClientOf, windowKey } from './client-address.ts'
-import type { IsPublic } from './public-paths.ts'
 import { requestIdOf } from './request-id.ts'
 
 interface EndpointLimit extends WindowPolicy {

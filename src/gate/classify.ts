@@ -3,7 +3,7 @@ import { isIPv6 } from 'node:net'
 import type { Classified, OwnEndpoint } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
-import { pathOf } from '../http/request-path.ts'
+import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
 
 /** The path of the token endpoint. Any other spelling of it is an ordinary API path (C1). */
 const TOKEN_PATH = '/oauth/token'
@@ -160,4 +160,20 @@ function upgradeFault({ upgrade, method, framing }: RequestHead): Refusal | unde
   if (!upgrade) return undefined
   if (framing !== null && framing !== 0) return malformed('An upgrade to websocket must not have a body.')
   return method === 'GET' ? undefined : malformed('An upgrade to websocket must use GET.')
+}
+
+/** Whether a request with this target needs no token. */
+export type IsPublic = (target: string) => boolean
+
+/**
+ * Compares the entries with the path as the device receives it. An ambiguous path is never public: the device could resolve it to
+ * a path that needs a token.
+ */
+export function createPublicPaths(entries: readonly string[]): IsPublic {
+  if (entries.length === 0) return () => false
+  const find = createPathTable(entries.map((entry) => [entry, true] as const))
+  return (target) => {
+    const path = pathOf(target)
+    return !isAmbiguousPath(path) && find(path) === true
+  }
 }

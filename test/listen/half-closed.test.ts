@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
-import { probeWhileContested } from '../../src/listen/http1/half-closed.ts'
+import { probeWhileContested } from '../../src/listen/http1/exchange.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
