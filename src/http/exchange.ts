@@ -41,30 +41,10 @@ export interface ResponseHead {
 export type Outcome = 'complete' | 'aborted' | 'cut'
 
 /** The client, as the side of the device sees it: a request body comes from it, and one response goes to it. */
-export interface ClientSide {
-  /** True once a response head was sent or the client has left: no other response can follow. */
-  readonly answered: boolean
-  /** True once the exchange has ended, by either side. */
-  readonly ended: boolean
-  /**
-   * The request body. It is read only as fast as the caller takes it. Sends `100 Continue` first if the client waits for it.
-   * Fails if the client leaves, breaks the framing, or pauses longer than `stallTimeout` ms.
-   */
-  body(stallTimeout: number): AsyncIterable<Buffer>
-  /** Sends an interim response (RFC 9110 §15.2), if the client's HTTP version allows it. */
-  inform(status: number, fields: Fields): void
-  /** Sends the head with the rate-limit fields behind its own (C16). */
-  begin(head: ResponseHead): void
-  /** Returns false if the client reads more slowly: the caller then waits for `onDrain`. */
-  write(chunk: Buffer): boolean
-  end(lastChunk?: Buffer): void
-  /** Breaks the response off so that the client sees it broken. A truncated response never looks complete. */
-  cut(): void
-  /** Called each time the client has read the backlog. A later listener replaces the earlier one. */
-  onDrain(listener: () => void): void
-  /** Called once, when the exchange has ended for any reason. */
-  onEnd(listener: () => void): void
-}
+export type ClientSide = Pick<
+  Exchange,
+  'answered' | 'ended' | 'body' | 'inform' | 'begin' | 'write' | 'end' | 'cut' | 'onDrain' | 'onEnd'
+>
 
 const UNCLASSIFIED: Classified = {
   endpoint: 'api',
@@ -87,7 +67,7 @@ type EndListener = () => void
  * recorded when it has ended. The response is either one `reply`, or a `begin` followed by `write`s and an `end`, or a `cut`. The
  * first of these calls decides, and later ones that do not belong to it do nothing.
  */
-export abstract class Exchange implements ClientSide, Readonly<GateFacts> {
+export abstract class Exchange implements Readonly<GateFacts> {
   readonly head: RequestHead
 
   readonly classified: Classified = UNCLASSIFIED
@@ -143,6 +123,7 @@ export abstract class Exchange implements ClientSide, Readonly<GateFacts> {
     this.head = head
   }
 
+  /** True once a response head was sent or the client has left: no other response can follow. */
   abstract readonly answered: boolean
   /** True while the request body may have unread bytes. */
   abstract readonly unread: boolean
@@ -152,6 +133,10 @@ export abstract class Exchange implements ClientSide, Readonly<GateFacts> {
   abstract readonly arrived: number
   /** Waits for the first bytes of the request body, or its end. Sends `100 Continue` and fails as `body` does. Called once. */
   abstract arrival(stallTimeout: number): Promise<void>
+  /**
+   * The request body. It is read only as fast as the caller takes it. Sends `100 Continue` first if the client waits for it.
+   * Fails if the client leaves, breaks the framing, or pauses longer than `stallTimeout` ms.
+   */
   abstract body(stallTimeout: number): AsyncIterable<Buffer>
   /**
    * Sends a complete response of the sidecar's own, with the rate-limit fields (C16) and the request id (C22). `close` ends the
@@ -159,16 +144,21 @@ export abstract class Exchange implements ClientSide, Readonly<GateFacts> {
    * it is read as a request.
    */
   abstract reply(reply: Reply, close?: boolean): void
+  /** Sends an interim response (RFC 9110 §15.2), if the client's HTTP version allows it. */
   abstract inform(status: number, fields: Fields): void
+  /** Sends the head with the rate-limit fields behind its own (C16). */
   abstract begin(head: ResponseHead): void
+  /** Returns false if the client reads more slowly: the caller then waits for `onDrain`. */
   abstract write(chunk: Buffer): boolean
   abstract end(lastChunk?: Buffer): void
+  /** Breaks the response off so that the client sees it broken. A truncated response never looks complete. */
   abstract cut(): void
   /**
    * `othersWait` returns whether other requests wait for this one's place at the device. A half-closed client may have left; it
    * is probed only while others wait. A later call replaces the function.
    */
   abstract contestedWhile(othersWait: () => boolean): void
+  /** Called each time the client has read the backlog. A later listener replaces the earlier one. */
   abstract onDrain(listener: () => void): void
   /**
    * Called when the rest of the request body can no longer arrive, but the client may still read a response: it half-closed the
@@ -177,10 +167,12 @@ export abstract class Exchange implements ClientSide, Readonly<GateFacts> {
    */
   abstract onBroken(listener: () => void): void
 
+  /** True once the exchange has ended, by either side. */
   get ended(): boolean {
     return this.outcome !== undefined
   }
 
+  /** Called once, when the exchange has ended for any reason. */
   onEnd(listener: EndListener): void {
     if (this.outcome !== undefined) listener()
     else if (this.#onEnd === undefined) this.#onEnd = listener

@@ -91,22 +91,21 @@ function measureLoop(register: Registry): void {
   const turns = monitorEventLoopDelay({ samplePerIteration: true })
   turns.enable()
   const figures = {
-    min: ['The minimum recorded event loop delay.', () => turns.min],
-    max: ['The maximum recorded event loop delay.', () => turns.max],
-    mean: ['The mean of the recorded event loop delays.', () => turns.mean],
-    stddev: ['The standard deviation of the recorded event loop delays.', () => turns.stddev],
-    p50: ['The 50th percentile of the recorded event loop delays.', () => turns.percentile(50)],
-    p90: ['The 90th percentile of the recorded event loop delays.', () => turns.percentile(90)],
-    p99: ['The 99th percentile of the recorded event loop delays.', () => turns.percentile(99)],
-  } as const
-  for (const [key, [help, read]] of Object.entries(figures)) {
-    const name = `nodejs_eventloop_lag_${key}_seconds`
-    register.removeSingleMetric(name)
+    min: () => turns.min,
+    max: () => turns.max,
+    mean: () => turns.mean,
+    stddev: () => turns.stddev,
+    p50: () => turns.percentile(50),
+    p90: () => turns.percentile(90),
+    p99: () => turns.percentile(99),
+  }
+  for (const [key, read] of Object.entries(figures)) {
     const collect = collecting((gauge: Gauge) => {
       gauge.set(turns.count === 0 ? 0 : read() / 1e9)
       if (key === 'p99') turns.reset()
     })
-    new Gauge({ name, help, registers: [register], collect })
+    // Runs after that of prom-client's first gauge, which sets all of them.
+    Object.assign(register.getSingleMetric(`nodejs_eventloop_lag_${key}_seconds`) ?? {}, { collect })
   }
 }
 

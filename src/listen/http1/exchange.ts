@@ -107,7 +107,7 @@ export class Http1Exchange extends Exchange {
   write(chunk: Buffer): boolean {
     const response = this.#response
     if (response === undefined || this.ended) return true
-    if (response.exceeds(chunk.length)) {
+    if (!response.fits(chunk.length, false)) {
       this.cut()
       return true
     }
@@ -119,7 +119,7 @@ export class Http1Exchange extends Exchange {
     const response = this.#response
     if (response === undefined || this.ended) return
     const size = lastChunk?.length ?? 0
-    if (response.exceeds(size) || response.fallsShort(size)) {
+    if (!response.fits(size, true)) {
       this.cut()
       return
     }
