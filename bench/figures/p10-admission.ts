@@ -1,6 +1,6 @@
 import process from 'node:process'
-import { BareExchange } from '../bare-exchange.ts'
 import { runIfMain, runModule } from '../child.ts'
+import { BareExchange } from '../floor/bare-exchange.ts'
 import type { Figure, Lab } from '../lab.ts'
 import { checkOf, type Summary, summarize } from '../measure.ts'
 import { say } from '../run-program.ts'

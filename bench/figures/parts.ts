@@ -8,7 +8,7 @@ import { createWindowTable } from '../../src/limits/window-table.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { createMemoryJournal } from '../../src/tokens/token-journal.ts'
 import { createTokenStore, type TokenStore } from '../../src/tokens/token-store.ts'
-import { headOf } from '../bare-exchange.ts'
+import { headOf } from '../floor/bare-exchange.ts'
 
 /** Parts of the sidecar that figures measure in a process of their own. */
 

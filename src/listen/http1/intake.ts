@@ -118,7 +118,7 @@ export class Http1Intake {
     const known =
       this.#head.length === 0 ? this.#known.find(this.#pending, 0, this.#pending.length) : undefined
     if (known !== undefined) {
-      this.#drop(known.text.length)
+      this.#drop(known.bytes.length)
       this.#events.begin(known.head, undefined)
       return true
     }

@@ -38,6 +38,8 @@ export class Http2Exchange extends Exchange {
   #cut = false
   /** Its place among the open exchanges of its session; -1: it is none of them. */
   place = -1
+  /** The next one that arrived in the same turn of the event loop. */
+  next: Http2Exchange | undefined = undefined
   /** The device is paused. */
   #full = false
   #onDrain: () => void = ignore

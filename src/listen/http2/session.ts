@@ -5,6 +5,7 @@ import { type ListenLimits, OVERUSE_SPAN, type Overuse } from '../limits.ts'
 import { Http2Exchange } from './exchange.ts'
 import { HeadsOfSession } from './fields.ts'
 import { watchHeaders } from './header-watch.ts'
+import { OpenExchanges } from './open-exchanges.ts'
 
 export interface Http2Handlers {
   readonly onExchange: (exchange: Exchange) => void
@@ -63,10 +64,10 @@ export function serveSession(
     // If strict, nghttp2 drops a field with blanks around its value and serves the rest. The gate refuses the request instead.
     strictFieldWhitespaceValidation: false,
   })
-  /** An array, because a `Set` takes a hash for each exchange and grows with each that ends. */
-  const open: Http2Exchange[] = []
+  const open = new OpenExchanges()
   /** Exchanges whose head arrived in this turn of the event loop. */
-  const arrived: Http2Exchange[] = []
+  let arrived: Http2Exchange | undefined
+  let lastArrived: Http2Exchange | undefined
   const { remoteAddress: peer = '' } = socket
   const heads = new HeadsOfSession(peer, socket.localPort ?? 0)
   const facts = { mayQueue, onClosed }
@@ -119,35 +120,32 @@ export function serveSession(
   /** Whether the responses of all streams together have few enough bytes queued (`max_queued_bytes`). */
   function mayQueue(): boolean {
     let queued = 0
-    for (const exchange of open) queued += exchange.queued
+    for (let i = 0; i < open.count; i += 1) queued += open.at(i)?.queued ?? 0
     if (queued <= limits.maxQueuedBytes) return true
     onOveruse('max_queued_bytes')
     return false
   }
 
-  /** The last exchange takes its place. */
-  function leave(exchange: Http2Exchange): void {
-    const last = open.pop()
-    if (last === undefined || last === exchange) return
-    open[exchange.place] = last
-    last.place = exchange.place
-  }
-
   function onClosed(exchange: Http2Exchange, end: Outcome): void {
-    if (exchange.place >= 0) leave(exchange)
+    open.leave(exchange)
     active = true
     if (end === 'aborted') countReset()
   }
 
   /** The share of its limits that the client used. Open streams count as reset, so closing just before the limit does not help. */
   function usedShare(): number {
-    const used = Math.max((resets + open.length) / limits.maxResets, controlFrames / limits.maxControlFrames)
+    const used = Math.max((resets + open.count) / limits.maxResets, controlFrames / limits.maxControlFrames)
     return condemned ? 1 : Math.min(used, 1)
   }
 
   /** Serves the requests of this turn. All input is read first, so a stream that was reset in the meantime costs nothing. */
   function serveArrived(): void {
-    for (const exchange of arrived.splice(0)) {
+    let next = arrived
+    arrived = undefined
+    while (next !== undefined) {
+      const exchange = next
+      next = exchange.next
+      exchange.next = undefined
       if (exchange.ended || condemned) continue
       try {
         onExchange(exchange)
@@ -182,10 +180,13 @@ export function serveSession(
     const head = heads.headOf(rawFields, fields, stream.endAfterHeaders)
     const exchange = new Http2Exchange(stream, head, facts)
     if (condemned) return dismiss()
-    exchange.place = open.push(exchange) - 1
+    open.enter(exchange)
     headers.completed(stream.id ?? 0)
-    arrived.push(exchange)
-    if (arrived.length === 1) setImmediate(serveArrived)
+    if (arrived === undefined || lastArrived === undefined) {
+      arrived = exchange
+      setImmediate(serveArrived)
+    } else lastArrived.next = exchange
+    lastArrived = exchange
   })
 
   /**
@@ -195,7 +196,7 @@ export function serveSession(
    */
   function cutUnread(time: number): number {
     let longest = 0
-    for (const exchange of [...open]) {
+    for (const exchange of open.all()) {
       const unread = exchange.unreadFor(time)
       if (unread >= limits.idleTimeout) exchange.cut()
       longest = Math.max(longest, unread)
@@ -219,10 +220,10 @@ export function serveSession(
         controlFrames = 0
       }
       const unread = cutUnread(time)
-      if (active || open.length > 0) activeAt = time
+      if (active || open.count > 0) activeAt = time
       active = false
       if (unread >= limits.idleTimeout + UNREAD_LINGER_TIME) socket.destroy()
-      else if (session.destroyed || (session.closed && open.length === 0)) closeFinished(time)
+      else if (session.destroyed || (session.closed && open.count === 0)) closeFinished(time)
       else if (!greeted && time - opened >= limits.headerTimeout) session.destroy()
       else if (headers.overdue(time) || time - activeAt >= limits.idleTimeout) session.close()
     },

@@ -1,6 +1,6 @@
-import { Exchange, type RequestHead } from '../src/http/exchange.ts'
-import type { Fields } from '../src/http/fields.ts'
-import { requestFraming, surveyFields } from '../src/http/head-survey.ts'
+import { Exchange, type RequestHead } from '../../src/http/exchange.ts'
+import type { Fields } from '../../src/http/fields.ts'
+import { requestFraming, surveyFields } from '../../src/http/head-survey.ts'
 
 /** An exchange without a connection and without a request body: records the status. */
 export class BareExchange extends Exchange {
