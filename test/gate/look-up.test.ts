@@ -55,3 +55,34 @@ it('with enforce off, tokens past the limit are looked up, because those request
   const kinds = Array.from({ length: FLOOD }, () => 'forward')
   expect(flood({ per: 'client', enforce: false })).toEqual({ kinds, lookups: FLOOD })
 })
+
+it('C8 C13 of a head that repeats nothing is kept but what follows from it: token and window are asked each time', () => {
+  const clock = stillClock()
+  const limit = { requests: 2, window: 60_000, per: 'client' } as const
+  const table = createWindowTable(limit, { clock, maxKeys: 10 })
+  let revoked = false
+  const settings = { gate: gateRules(limit), clientOf: createClientAddress([]) }
+  const admit = createGate({
+    clock,
+    tables: { api: table, oauth: table },
+    identify: () => (revoked ? { kind: 'refused', cause: 'revoked' } : { kind: 'valid', grant: 'c0ffee' }),
+    newRequestId: () => 'the-id',
+    settings,
+  })
+  const head = requestHead({
+    target: '/out',
+    fields: ['Host', 'device.example', 'Authorization', 'Bearer x'],
+  })
+  const ask = (): BareExchange => {
+    const exchange = new BareExchange(head)
+    expect(admit(exchange)).toBe(exchange)
+    return exchange
+  }
+  expect(ask()).toMatchObject({ kind: 'forward', grant: 'c0ffee' })
+  revoked = true
+  expect(ask()).toMatchObject({ kind: 'refused', refusal: { kind: 'unauthorized', cause: 'revoked' } })
+  expect(ask()).toMatchObject({ kind: 'refused', refusal: { kind: 'rate-limited' } })
+  // A reload: the same head now names an endpoint of the sidecar.
+  settings.gate = gateRules(limit, { revocationPath: '/out' })
+  expect(ask().classified).toMatchObject({ endpoint: 'oauth', ownEndpoint: 'revocation' })
+})
