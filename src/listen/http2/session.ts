@@ -142,6 +142,7 @@ export function serveSession(
   function serveArrived(): void {
     let next = arrived
     arrived = undefined
+    lastArrived = undefined
     while (next !== undefined) {
       const exchange = next
       next = exchange.next
