@@ -66,7 +66,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   tokens: ['config', 'http', 'password', 'record', 'system'],
   fleet: ['config', 'http', 'limits', 'password', 'record', 'system', 'tokens'],
   password: ['http', 'sign-in', 'system'],
-  forward: ['config', 'device', 'http', 'sign-in', 'system'],
+  forward: ['config', 'device', 'http', 'http1', 'sign-in', 'system'],
   'sign-in': ['config', 'device', 'http', 'record', 'system'],
   device: ['http', 'http1', 'system'],
   record: ['http', 'system'],

@@ -1,5 +1,6 @@
 import process from 'node:process'
 import { runIfMain, runModule } from '../child.ts'
+import { BareExchange } from '../floor/bare-exchange.ts'
 import type { Figure, Lab } from '../lab.ts'
 import { checkOf, type Summary, summarize } from '../measure.ts'
 import { say } from '../run-program.ts'
@@ -57,7 +58,8 @@ async function measureAdmission({ duration }: CostPlan): Promise<number> {
     const end = performance.now() + milliseconds
     while (performance.now() < end) {
       for (const head of heads) {
-        const answer = gate.admit(head)
+        // A copy: what the gate derives from a head that repeats is kept with it.
+        const answer = gate.admit(new BareExchange({ ...head }))
         if (answer instanceof Promise) throw new Error('admission was asynchronous')
         if (answer.kind !== 'forward') throw new Error('a valid token was refused')
       }

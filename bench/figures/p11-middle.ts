@@ -2,12 +2,12 @@ import { openSync } from 'node:fs'
 import process from 'node:process'
 import { setImmediate } from 'node:timers/promises'
 import { createBreaker } from '../../src/device/breaker.ts'
-import { uploadPace } from '../../src/forward/pace.ts'
+import type { Connection } from '../../src/device/connections.ts'
+import { downloadPace, uploadPace } from '../../src/forward/pace.ts'
 import { createUpstream } from '../../src/forward/upstream.ts'
 import { createLiveExchanges } from '../../src/gate/live-exchanges.ts'
 import { createPassage } from '../../src/gate/passage.ts'
-import type { Exchange, Outcome, RequestHead } from '../../src/http/exchange.ts'
-import { LIMIT_FIELD_NAMES } from '../../src/limits/limit-fields.ts'
+import { LIMIT_FIELD_NAMES } from '../../src/http/limit-fields.ts'
 import { createAccessLog } from '../../src/record/access-log.ts'
 import { createLog } from '../../src/record/log.ts'
 import { createMetrics } from '../../src/record/metrics.ts'
@@ -15,6 +15,7 @@ import { createRecentRequests } from '../../src/record/recent-requests.ts'
 import { createBoundedQueue } from '../../src/system/bounded-queue.ts'
 import { systemClock as clock } from '../../src/system/clock.ts'
 import { runIfMain } from '../child.ts'
+import { BareExchange } from '../floor/bare-exchange.ts'
 import type { Figure } from '../lab.ts'
 import { checkOf, medianOf } from '../measure.ts'
 import { type CostPlan, programCost } from './p10-admission.ts'
@@ -75,39 +76,49 @@ async function openPassage(
   const accessLog = createAccessLog(log, clock)
   const requests = createRecentRequests(clock)
   const queue = createBoundedQueue({ inside: IN_FLIGHT, waiting: 0, maxWait: 1_000 })
-  const requestSettings = { host: undefined, added: [] }
+  const pace = uploadPace(1024, 1_000, queue)
+  const connection: Connection = {
+    reused: true,
+    uploaded: undefined,
+    send(request, handler) {
+      if (request.fields.length === 0 && request.lines === undefined) unexpected(request)
+      atDevice.push(() => {
+        handler.head(HEAD)
+        handler.end()
+      })
+    },
+    release() {},
+    pause() {},
+    resume() {},
+    abort() {},
+  }
   const responseSettings = { origin: 'http://127.0.0.1:8080', host: undefined, replaced: LIMIT_FIELD_NAMES }
   return createPassage({
     admit: gate.admit,
     ownEndpoints: { token: unexpected, revocation: unexpected },
     upstream: createUpstream({
       route: '',
-      roundTrip: (request) => {
-        atDevice.push(() => {
-          const { exchange, fields, limitFields } = request
-          if (fields.length === 0) unexpected(fields)
-          exchange.begin({ status: 200, reason: 'OK', ...request.project(HEAD), limitFields })
-          request.onHead()
-          exchange.end()
-          request.onEnd({ kind: 'relayed' })
-        })
+      connections: {
+        borrow: () => connection,
+        tolerant: false,
+        close: async () => unexpected(new Error('closed')),
       },
+      paces: { upload: pace, download: downloadPace(1_000, 1_000, queue) },
+      fields: { request: { host: undefined, added: [] }, response: responseSettings },
       upgrades: { open: unexpected },
       queue,
-      pace: uploadPace(1024, 1_000, queue),
+      pace,
       uploadTimeout: () => 1_000,
       maxTunnels: 1,
       buffering: undefined,
       breaker: createBreaker(clock),
       signIn: undefined,
-      request: () => requestSettings,
-      response: () => responseSettings,
       clock,
       events: metrics.upstream(undefined),
     }),
     live: createLiveExchanges(),
     clock,
-    refusalSettings: () => ({ statusCodes: 'contract', realm: 'device' }),
+    settings: { config: { statusCodes: 'contract', realm: 'device' } },
     onBug: unexpected,
     record(entry) {
       metrics.exchange(entry)
@@ -116,66 +127,6 @@ async function openPassage(
     },
     onUnrecordedRefusal: unexpected,
   })
-}
-
-/** An exchange without a connection: records the status. */
-class RecordedExchange implements Exchange {
-  readonly head: RequestHead
-  readonly unread = false
-  readonly broken = false
-  readonly arrived: number = Number.POSITIVE_INFINITY
-  status = 0
-  ended = false
-  readonly #listeners: ((outcome: Outcome) => void)[] = []
-
-  constructor(head: RequestHead) {
-    this.head = head
-  }
-
-  get answered(): boolean {
-    return this.status !== 0
-  }
-
-  body(): never {
-    return unexpected('no request has a body')
-  }
-
-  arrival(): never {
-    return unexpected('no request has a body')
-  }
-
-  reply({ status }: { readonly status: number }): void {
-    this.status = status
-    this.end()
-  }
-
-  inform(): void {}
-
-  begin({ status }: { readonly status: number }): void {
-    this.status = status
-  }
-
-  write(): boolean {
-    return true
-  }
-
-  end(): void {
-    this.ended = true
-    const outcome: Outcome = { status: this.status, end: 'complete', requestBytes: 0, responseBytes: 27 }
-    for (const listener of this.#listeners) listener(outcome)
-  }
-
-  cut(): void {}
-
-  onDrain(): void {}
-
-  onBroken(): void {}
-
-  contestedWhile(): void {}
-
-  onEnd(listener: (outcome: Outcome) => void): void {
-    this.#listeners.push(listener)
-  }
 }
 
 /**
@@ -190,7 +141,7 @@ async function measureMiddle({ duration, kind }: CostPlan): Promise<number | und
   const heads = gate.heads(1_024, fieldsWith)
   const serveAll = async (): Promise<void> => {
     for (let first = 0; first < heads.length; first += IN_FLIGHT) {
-      const exchanges = heads.slice(first, first + IN_FLIGHT).map((head) => new RecordedExchange(head))
+      const exchanges = heads.slice(first, first + IN_FLIGHT).map((head) => new BareExchange({ ...head }))
       for (const exchange of exchanges) passage.request(exchange)
       for (const respond of atDevice.splice(0)) respond()
       await setImmediate()

@@ -4,11 +4,11 @@ import { createClientAddress } from '../../src/gate/client-address.ts'
 import { createRequestIds } from '../../src/gate/request-id.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import type { Fields } from '../../src/http/fields.ts'
-import { surveyFields } from '../../src/http/head-survey.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { createMemoryJournal } from '../../src/tokens/token-journal.ts'
 import { createTokenStore, type TokenStore } from '../../src/tokens/token-store.ts'
+import { headOf } from '../floor/bare-exchange.ts'
 
 /** Parts of the sidecar that figures measure in a process of their own. */
 
@@ -48,7 +48,7 @@ export function openGate(requests: number): BenchGate {
   const limit = { requests, window: 60_000, per: 'client' } as const
   const table = () => createWindowTable(limit, { clock: systemClock, maxKeys: 100_000 })
   const tokens = openTokenStore(10_000)
-  const settings = {
+  const rules = {
     limits: { api: limit, oauth: limit },
     ietfHeaders: false,
     isPublic: () => false,
@@ -56,29 +56,26 @@ export function openGate(requests: number): BenchGate {
     revocationPath: undefined,
     headerCaps: { maxHeaderSize: 16 * 1024, maxHeaderCount: 100 },
   }
-  const headOf = (fields: Fields): RequestHead => ({
+  const given = {
     version: '1.1',
     secure: true,
     method: 'GET',
     target: '/api/status?verbose=1',
     authority: undefined,
-    fields,
     peer: CLIENT,
     localPort: 8443,
-    upgrade: false,
-    framing: null,
-    survey: surveyFields(fields),
-  })
+  } as const
   return {
     admit: createGate({
       clock: systemClock,
       tables: { api: table(), oauth: table() },
-      clientOf: createClientAddress([]),
       identify: tokens.identify,
       newRequestId: createRequestIds(randomBytes),
-      settings: () => settings,
+      settings: { gate: rules, clientOf: createClientAddress([]) },
     }),
     heads: (count, fieldsWith) =>
-      Array.from({ length: count }, () => headOf(fieldsWith(tokens.issue(CLIENT, 'password').accessToken))),
+      Array.from({ length: count }, () =>
+        headOf(given, fieldsWith(tokens.issue(CLIENT, 'password').accessToken)),
+      ),
   }
 }

@@ -1,6 +1,5 @@
-import { LiveExchange } from '../../src/gate/live-exchanges.ts'
-import type { Forward } from '../../src/http/admission.ts'
-import type { RequestHead } from '../../src/http/exchange.ts'
+import type { LiveExchange } from '../../src/gate/live-exchanges.ts'
+import type { Forward, RequestHead } from '../../src/http/exchange.ts'
 import type { Fields } from '../../src/http/fields.ts'
 import type { Leave } from '../../src/system/bounded-queue.ts'
 
@@ -22,7 +21,7 @@ export interface FloorClient {
 }
 
 /** One request without a body, and its response. */
-export class FloorExchange extends LiveExchange {
+export class FloorExchange implements LiveExchange {
   readonly grant = 'floor'
   readonly client: FloorClient
   /** The field value, scheme included. */
@@ -34,17 +33,14 @@ export class FloorExchange extends LiveExchange {
   started = 0
   requestId = ''
   leave: Leave | undefined
-  admission: Forward | undefined
+  request: Forward | undefined
+  newer: this | undefined
+  older: this | undefined
 
   constructor(client: FloorClient, authorization: string, text: string, head: RequestHead | undefined) {
-    super()
     this.client = client
     this.authorization = authorization
     this.text = text
     this.head = head
-  }
-
-  override revoke(): void {
-    this.client.cut()
   }
 }

@@ -1,14 +1,13 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { requestFields } from '../../src/forward/request-fields.ts'
-import { responseFields } from '../../src/forward/response-fields.ts'
+import { responseHead } from '../../src/forward/response-fields.ts'
 import { createLiveExchanges, type LiveExchanges } from '../../src/gate/live-exchanges.ts'
 import { createRequestIds } from '../../src/gate/request-id.ts'
-import type { Forward } from '../../src/http/admission.ts'
-import type { RequestHead } from '../../src/http/exchange.ts'
+import type { Exchange, Forward, RequestHead } from '../../src/http/exchange.ts'
 import type { Fields } from '../../src/http/fields.ts'
+import { LIMIT_FIELD_NAMES } from '../../src/http/limit-fields.ts'
 import { writeRequestHead } from '../../src/http1/request-writer.ts'
-import { LIMIT_FIELD_NAMES } from '../../src/limits/limit-fields.ts'
 import type { AccessLog } from '../../src/record/access-log.ts'
 import { createHistogram } from '../../src/record/histogram.ts'
 import { createTally } from '../../src/record/tally.ts'
@@ -16,13 +15,11 @@ import { type BoundedQueue, createBoundedQueue, type Leave } from '../../src/sys
 import { systemClock } from '../../src/system/clock.ts'
 import { writeSoon } from '../../src/system/write-soon.ts'
 import { PEER_TOKEN } from '../peers/peer.ts'
+import { BareExchange } from './bare-exchange.ts'
 import type { Capability } from './capabilities.ts'
 import { DeviceLink } from './device-link.ts'
 import type { DeviceResponse, FloorExchange } from './exchange.ts'
 import { fieldsForClient, fieldsForDevice } from './lines.ts'
-
-/** What Postern keeps to explain its decisions. The floor explains none. */
-type Explained = 'per' | 'decision' | 'identity' | 'trace'
 
 /** The largest load has this many requests in flight. */
 const QUEUE = { inside: 256, waiting: 256, maxWait: 5_000 }
@@ -48,7 +45,7 @@ export class Floor {
   readonly #timed: boolean
   readonly #newRequestId: (() => string) | undefined
   readonly #queue: BoundedQueue | undefined
-  readonly #live: LiveExchanges | undefined
+  readonly #live: LiveExchanges<FloorExchange> | undefined
   readonly #metrics: Count | undefined
   readonly #log: AccessLog | undefined
   #counted = 0
@@ -64,7 +61,7 @@ export class Floor {
     this.#timed = this.has('metrics')
     this.#newRequestId = this.has('policy') ? createRequestIds(randomBytes) : undefined
     this.#queue = this.has('queue') ? createBoundedQueue(QUEUE) : undefined
-    this.#live = this.has('live') ? createLiveExchanges() : undefined
+    this.#live = this.has('live') ? createLiveExchanges<FloorExchange>() : undefined
     this.#metrics = this.has('metrics') ? createFloorMetrics() : undefined
     this.#log = log
   }
@@ -97,13 +94,13 @@ export class Floor {
 
   onResponse(exchange: FloorExchange, response: DeviceResponse): void {
     const { status, reason, body } = response
-    const { admission, head } = exchange
+    const { request } = exchange
     const fields =
-      admission === undefined || head === undefined
+      request === undefined
         ? fieldsForClient(response.fields, this.limitFields())
         : [
-            ...responseFields({ ...response, remembered: false }, head, admission, RESPONSE_SETTINGS).fields,
-            ...admission.limitFields,
+            ...responseHead({ ...response, remembered: false }, request, RESPONSE_SETTINGS).fields,
+            ...this.limitFields(),
           ]
     exchange.client.respond({ status, reason, fields, body }, exchange)
     this.#finish(exchange, status, body.length)
@@ -157,47 +154,35 @@ export class Floor {
   #fieldsFor(exchange: FloorExchange, head: RequestHead): string[] {
     if (this.#newRequestId === undefined) return fieldsForDevice(head.fields, head.authority)
     exchange.requestId = this.#newRequestId()
-    exchange.admission = this.#admissionOf(head, exchange.requestId)
-    return requestFields(head, exchange.admission, REQUEST_SETTINGS)
-  }
-
-  #admissionOf(head: RequestHead, requestId: string): Forward {
-    const admission: Omit<Forward, (keyof Forward & symbol) | Explained> = {
-      kind: 'forward',
-      requestId,
-      endpoint: 'api',
-      ownEndpoint: undefined,
-      client: head.peer,
-      limitFields: this.limitFields(),
-      framing: null,
-      grant: 'floor',
-      wouldRefuse: undefined,
-      peerTrusted: false,
-      target: head.target,
-      host: head.authority ?? head.survey.host[0] ?? '',
-    }
-    return admission as Forward // the type reserves this for the gate, which the floor does not have
+    exchange.request = requestOf(head, exchange.requestId)
+    return requestFields(exchange.request, null, REQUEST_SETTINGS)
   }
 
   /** @param size of the body (bytes), approximate where lines are copied */
   #finish(exchange: FloorExchange, status: number, size: number): void {
     exchange.leave?.()
     this.#live?.delete(exchange)
-    const { head, admission, requestId, grant } = exchange
+    const { head, requestId } = exchange
     if (!this.#timed || head === undefined) return
     const duration = systemClock.monotonic() - exchange.started
     this.#metrics?.(head.method, status, size, duration)
-    this.#log?.write({
-      head,
-      admission: admission ?? this.#admissionOf(head, requestId),
-      grant,
-      refusal: undefined,
-      outcome: { status, end: 'complete', requestBytes: 0, responseBytes: size },
-      duration,
-      start: exchange.started,
-      lookup: 0,
-    })
+    const ended = { outcome: 'complete' as const, status, responseBytes: size, duration }
+    this.#log?.write(Object.assign(exchange.request ?? requestOf(head, requestId), ended))
   }
+}
+
+function requestOf(head: RequestHead, requestId: string): Forward {
+  const address = head.peer
+  const request = Object.assign(new BareExchange(head), {
+    requestId,
+    kind: 'forward' as const,
+    grant: 'floor',
+    client: { address, key: address, peerTrusted: false },
+  })
+  const host = head.authority ?? head.survey.host[0] ?? ''
+  const classified = { ...request.classified, target: head.target, host }
+  const exchange: Exchange = Object.assign(request, { classified })
+  return exchange as Forward // the type reserves this for the gate, which the floor does not have
 }
 
 /** @param size of the body (bytes) @param duration ms */

@@ -3,7 +3,7 @@ import { createDeadline, type Deadline } from '../../src/device/deadlines.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { fieldLines } from '../../src/http/fields.ts'
 import { HeadReader } from '../../src/http1/head-reader.ts'
-import { interpretRequest, requestHead } from '../../src/http1/request-head.ts'
+import { type ConnectionFacts, interpretRequest } from '../../src/http1/request-head.ts'
 import { renderHead } from '../../src/http1/response-writer.ts'
 import { type DeviceResponse, type FloorClient, FloorExchange } from './exchange.ts'
 import type { Floor } from './floor.ts'
@@ -24,7 +24,7 @@ export class Http1Client implements FloorClient {
   readonly #reader: HeadReader | undefined
   readonly #idle: Deadline | undefined
   readonly #capped: boolean
-  readonly #from: Pick<RequestHead, 'secure' | 'peer' | 'localPort'>
+  readonly #from: ConnectionFacts
 
   constructor(floor: Floor, socket: Socket, secure: boolean) {
     const { remoteAddress: peer = '', localPort = 0 } = socket
@@ -43,7 +43,13 @@ export class Http1Client implements FloorClient {
   }
 
   respond({ status, reason, fields, body }: DeviceResponse, { head }: FloorExchange): void {
-    const facts = { method: head?.method ?? '', oldClient: false, keepAliveFields: KEEP_ALIVE, date: '' }
+    const facts = {
+      method: head?.method ?? '',
+      oldClient: false,
+      keepAliveFields: KEEP_ALIVE,
+      date: '',
+      own: '',
+    }
     this.#send(renderHead({ status, reason, fields }, body.length, facts).text + body)
   }
 
@@ -68,8 +74,7 @@ export class Http1Client implements FloorClient {
 
   #read(bytes: Buffer, reader: HeadReader): RequestHead | undefined {
     if (reader.read(bytes, 0, bytes.length) !== 'done') return undefined
-    const head = interpretRequest(reader.takeRequest(bytes, 0))
-    return head === undefined ? undefined : requestHead(head, this.#from)
+    return interpretRequest(reader.takeRequest(bytes, 0), this.#from)
   }
 
   #send(text: string): void {

@@ -3,7 +3,7 @@ import type { TLSSocket } from 'node:tls'
 import { createDeadline } from '../../src/device/deadlines.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import type { Fields } from '../../src/http/fields.ts'
-import { requestFraming, surveyFields } from '../../src/http/head-survey.ts'
+import { headOf } from './bare-exchange.ts'
 import { type DeviceResponse, type FloorClient, FloorExchange } from './exchange.ts'
 import type { Floor } from './floor.ts'
 import { IDLE_TIMEOUT, MAX_FIELDS } from './http1-client.ts'
@@ -69,18 +69,9 @@ function describe(raw: Fields, peer: string, localPort: number): RequestHead {
   while (raw[start]?.startsWith(':')) start += 2
   const fields = raw.slice(start)
   const pseudoHeader = (name: string): string => raw[raw.indexOf(name) + 1] ?? ''
-  const survey = surveyFields(fields)
-  return {
-    version: '2',
-    secure: true,
-    method: pseudoHeader(':method'),
-    target: pseudoHeader(':path'),
-    authority: pseudoHeader(':authority'),
+  const [method, target, authority] = [':method', ':path', ':authority'].map(pseudoHeader)
+  return headOf(
+    { version: '2', secure: true, method: method ?? '', target: target ?? '', authority, peer, localPort },
     fields,
-    peer,
-    localPort,
-    upgrade: false,
-    framing: requestFraming('2', survey, true),
-    survey,
-  }
+  )
 }

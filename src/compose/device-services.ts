@@ -5,11 +5,10 @@ import { createBreaker } from '../device/breaker.ts'
 import { type Connections, createConnections } from '../device/connections.ts'
 import { watchTrouble } from '../device/diagnosis.ts'
 import { type HealthCheck, startHealthCheck } from '../device/health.ts'
-import type { UploadBuffering } from '../forward/buffered-upload.ts'
+import type { UploadBuffering } from '../forward/buffered-body.ts'
 import { downloadPace, uploadPace } from '../forward/pace.ts'
 import type { Places } from '../forward/place.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
-import { forwardToDevice, type RoundTripSettings } from '../forward/round-trip.ts'
 import { createRoutedUpstream } from '../forward/routes.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../forward/settings.ts'
 import { createUpgrades } from '../forward/upgrades.ts'
@@ -36,6 +35,7 @@ export interface DeviceServices {
   conditions(): readonly ServiceCondition[]
   /** Why the sidecar is not ready, according to the health checks; empty if it is. */
   unreadyReasons(): readonly string[]
+  applySettings(settings: ServiceSettings): void
   close(): Promise<void>
 }
 
@@ -48,17 +48,24 @@ interface DeviceService {
   readonly connections: Connections
   readonly health: HealthCheck | undefined
   condition(): ServiceCondition
+  /** @param request undefined: the request fields stay */
+  applySettings(settings: Partial<ServiceSettings>): void
   close(): Promise<void>
+}
+
+/** What a reload may change. */
+interface ServiceSettings {
+  /** The request fields of the main service. */
+  readonly request: RequestFieldSettings
+  /** Names of the device's response fields that the rate-limit fields replace, in lower case. */
+  readonly replaced: readonly string[]
 }
 
 export interface DeviceServicesDependencies {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: Metrics
-  /** The request fields of the main service, which a reload may change. */
-  readonly request: () => RequestFieldSettings
-  /** Names of the device's response fields that the rate-limit fields replace, in lower case. */
-  readonly replaced: () => readonly string[]
+  readonly settings: ServiceSettings
   /** How long a client may pause within its request body (ms). */
   readonly uploadTimeout: () => number
   readonly onBug: (error: unknown) => void
@@ -77,7 +84,10 @@ export async function openDeviceServices(
   try {
     for (const [path, route] of Object.entries(config.upstream.routes)) {
       const request = await readRequestFields(route, routeKey(path))
-      routes.set(path, await openDeviceService(path, route, config, { ...deps, request: () => request }))
+      routes.set(
+        path,
+        await openDeviceService(path, route, config, { ...deps, settings: { ...deps.settings, request } }),
+      )
     }
   } catch (error) {
     await closeAll()
@@ -105,6 +115,10 @@ export async function openDeviceServices(
     conditions: () => all.map((service) => service.condition()),
     unreadyReasons: () =>
       all.some(({ health }) => health?.up === false) ? ['the device does not respond'] : [],
+    applySettings({ request, replaced }) {
+      main.applySettings({ request, replaced })
+      for (const service of routes.values()) service.applySettings({ replaced })
+    },
     close: closeAll,
   }
 }
@@ -124,7 +138,7 @@ async function openDeviceService(
   route: string | undefined,
   service: ServiceConfig,
   { listen }: Config,
-  { clock, request, replaced, uploadTimeout, onBug, ...deps }: DeviceServicesDependencies,
+  { clock, settings, uploadTimeout, onBug, ...deps }: DeviceServicesDependencies,
 ): Promise<DeviceService> {
   const log = route === undefined ? deps.log : deps.log.child({ route })
   const metrics = deps.metrics.upstream(route)
@@ -157,10 +171,14 @@ async function openDeviceService(
     },
     onTolerant: () => log.warn(TOLERANT),
   })
+  const fields = {
+    request: settings.request,
+    response: { origin: target.origin, host: settings.request.host, replaced: settings.replaced },
+  }
   const signIn = await openSignIn(service.auth, {
     key: `${key}.auth`,
     connections,
-    request,
+    request: () => fields.request,
     clock,
     events: signInLog(log),
   })
@@ -196,14 +214,11 @@ async function openDeviceService(
     path === null
       ? undefined
       : startHealthCheck({ path, interval }, connections, breaker, { onResult: events.up, onBug })
-  const roundTrip: RoundTripSettings = {
-    connections,
-    uploadTimeout,
-    paces: { upload: places.pace, download: downloadPace(listen.idleTimeout, service.queue.timeout, queue) },
-  }
   const upstream = createUpstream({
     route: route ?? '',
-    roundTrip: (request) => forwardToDevice(request, roundTrip),
+    connections,
+    paces: { upload: places.pace, download: downloadPace(listen.idleTimeout, service.queue.timeout, queue) },
+    fields,
     upgrades: createUpgrades(target, deadlines),
     ...places,
     uploadTimeout,
@@ -211,8 +226,6 @@ async function openDeviceService(
     breaker,
     signIn,
     clock,
-    request,
-    response: () => ({ origin: target.origin, host: request().host, replaced: replaced() }),
     maxTunnels: service.maxTunnels,
     events,
   })
@@ -224,6 +237,10 @@ async function openDeviceService(
     connections,
     health,
     condition,
+    applySettings({ request = fields.request, replaced = fields.response.replaced }) {
+      fields.request = request
+      fields.response = { origin: target.origin, host: request.host, replaced }
+    },
     async close() {
       health?.close()
       trouble.close()

@@ -1,16 +1,16 @@
 import type { Config } from '../config/schema.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import { readRequestFields } from '../forward/settings.ts'
-import type { GateSettings } from '../gate/admit.ts'
+import type { GateRules } from '../gate/admit.ts'
+import { createPublicPaths } from '../gate/classify.ts'
 import { type ClientOf, createClientAddress } from '../gate/client-address.ts'
-import { createPublicPaths } from '../gate/public-paths.ts'
 import { parseCidr } from '../http/ip.ts'
-import { IETF_FIELD_NAMES, LIMIT_FIELD_NAMES } from '../limits/limit-fields.ts'
+import { IETF_FIELD_NAMES, LIMIT_FIELD_NAMES } from '../http/limit-fields.ts'
 
-/** What a reload can change. It is built completely and then replaced in one step, so no request sees a mixture. */
+/** What a reload can change. It is built completely and then put into effect in one step, so no request sees a mixture. */
 export interface Settings {
   readonly config: Config
-  readonly gate: GateSettings
+  readonly gate: GateRules
   readonly clientOf: ClientOf
   readonly request: RequestFieldSettings
   /** Names of the device's response fields that the rate-limit fields replace, in lower case. */

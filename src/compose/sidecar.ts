@@ -77,7 +77,8 @@ async function openParts(
 ): Promise<Sidecar> {
   const timeline = createTimeline(log, clock)
   opened.defer(timeline.close)
-  let settings = await deriveSettings(config)
+  /** Always the present ones: a reload replaces what it holds. */
+  const settings = await deriveSettings(config)
   const metrics = createMetrics({ version: VERSION, node: versions.node })
   const live = createLiveExchanges()
   const onBug = (error: unknown): void =>
@@ -86,8 +87,7 @@ async function openParts(
     clock,
     log,
     metrics,
-    request: () => settings.request,
-    replaced: () => settings.replaced,
+    settings,
     uploadTimeout: () => settings.config.listen.bodyTimeout,
     onBug,
   })
@@ -128,21 +128,20 @@ async function openParts(
     admit: createGate({
       clock,
       tables,
-      clientOf: (peer, forwardedFor) => settings.clientOf(peer, forwardedFor),
       identify: state.tokens.identify,
       newRequestId: createRequestIds(randomBytes),
-      settings: () => settings.gate,
+      settings,
     }),
     ownEndpoints: tokenServices(state, metrics, () => settings.config),
     upstream: services.upstream,
     live,
     clock,
-    refusalSettings: () => settings.config,
+    settings,
     onBug,
-    record(entry) {
-      metrics.exchange(entry)
-      requests.add(entry)
-      if (settings.config.log.access) accessLog.write(entry)
+    record(exchange) {
+      metrics.exchange(exchange)
+      requests.add(exchange)
+      if (settings.config.log.access) accessLog.write(exchange)
     },
     onUnrecordedRefusal: metrics.refused,
   })
@@ -200,7 +199,8 @@ async function openParts(
       // Compared with the configuration at the start, which stays in effect for these keys.
       restart: changesBetween(config, next).restart,
     }
-    settings = nextSettings
+    Object.assign(settings, nextSettings)
+    services.applySettings(settings)
     tables.api.applyPolicy(next.limits.api)
     tables.oauth.applyPolicy(next.limits.oauth)
     state.tokens.applyPolicy(next.tokens)

@@ -1,4 +1,4 @@
-import { canonicalName } from '../http/host-name.ts'
+import { canonicalName } from '../http/ip.ts'
 import { ALWAYS, either, type Field, type FieldOptions, optional, section, z } from './field.ts'
 import { list, oneOf, path } from './value-fields.ts'
 

@@ -2,11 +2,10 @@ import { HeadMemory } from '../http1/head-memory.ts'
 import type { Clock } from '../system/clock.ts'
 import type { UpstreamDeadlines } from './deadlines.ts'
 import { type ConnectionSettings, DeviceConnection, type DeviceRequest } from './device-connection.ts'
-import { createDeviceRules } from './device-rules.ts'
 import { createIdleMemory, type IdleMemory } from './idle-memory.ts'
 import { createSocketOpener } from './open-socket.ts'
 import type { ResponseHandler, Transfer } from './response-handler.ts'
-import type { UpstreamTarget } from './target.ts'
+import { createDeviceRules, type UpstreamTarget } from './target.ts'
 
 /** A connection to the device. One request at a time borrows it. */
 export interface Connection extends Transfer {

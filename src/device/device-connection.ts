@@ -5,11 +5,10 @@ import { mayPersist, type OutgoingRequest, writeRequestHead } from '../http1/req
 import { type KnownHeads, type ResponseEvents, ResponseReader } from '../http1/response-reader.ts'
 import { writeSoon } from '../system/write-soon.ts'
 import { createDeadline, type Deadline, type UpstreamDeadlines } from './deadlines.ts'
-import type { DeviceRules } from './device-rules.ts'
 import { DeviceFault, faultyResponse } from './failure.ts'
 import type { SocketOpener } from './open-socket.ts'
 import type { ResponseHandler, Transfer } from './response-handler.ts'
-import type { Reuse } from './target.ts'
+import type { DeviceRules, Reuse } from './target.ts'
 import { sendUpload } from './upload.ts'
 
 /** A request as it is sent to the device. */

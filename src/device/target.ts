@@ -15,3 +15,27 @@ export interface UpstreamTarget {
   readonly reuse: Reuse
   readonly parser: ResponseRules
 }
+
+/** The rules by which one device's responses are read. `auto` may become `tolerant`, and stays so. */
+export interface DeviceRules {
+  /** The rules for the next response. With `tolerant` a connection carries one request: stray bytes cannot become a response. */
+  readonly current: ResponseRules
+  /** The device sent a response that the strict rules refuse. */
+  foundSloppy(): void
+}
+
+/** @param onTolerant called once, when `auto` becomes `tolerant` */
+export function createDeviceRules(mode: ResponseRules, onTolerant: () => void): DeviceRules {
+  let current = mode
+  return {
+    get current() {
+      return current
+    },
+    foundSloppy() {
+      // Another connection may have reported it first.
+      if (current !== 'auto') return
+      current = 'tolerant'
+      onTolerant()
+    },
+  }
+}

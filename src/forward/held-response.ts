@@ -1,7 +1,6 @@
 import type { OwnResponse } from '../device/own-request.ts'
-import type { Exchange, Outcome, RequestHead, ResponseHead } from '../http/exchange.ts'
+import type { ClientSide, ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
-import type { Reply } from '../http/reply.ts'
 
 export interface HoldingRules {
   /** Called with the head of each response. True: the response is held back for now. */
@@ -21,14 +20,14 @@ interface HeldResponse {
 /** A challenge is a short page. A response larger than this (bytes) goes to the client at once. */
 const LARGEST_HELD = 64 * 1024
 
-/** Replaces the client's exchange, and holds a response back until it is known whether the request is repeated. */
-export class HoldingExchange implements Exchange {
-  readonly #inner: Exchange
+/** Takes the place of the client, and holds a response back until it is known whether the request is repeated. */
+export class HoldingClient implements ClientSide {
+  readonly #inner: ClientSide
   readonly #rules: HoldingRules
   #response: HeldResponse | undefined
   #complete = false
 
-  constructor(inner: Exchange, rules: HoldingRules) {
+  constructor(inner: ClientSide, rules: HoldingRules) {
     this.#inner = inner
     this.#rules = rules
   }
@@ -81,10 +80,6 @@ export class HoldingExchange implements Exchange {
     return this.#rules.body(stallTimeout)
   }
 
-  get head(): RequestHead {
-    return this.#inner.head
-  }
-
   get answered(): boolean {
     return this.#inner.answered
   }
@@ -93,43 +88,15 @@ export class HoldingExchange implements Exchange {
     return this.#inner.ended
   }
 
-  get broken(): boolean {
-    return this.#inner.broken
-  }
-
-  get unread(): boolean {
-    return this.#inner.unread
-  }
-
-  get arrived(): number {
-    return this.#inner.arrived
-  }
-
-  arrival(stallTimeout: number): Promise<void> {
-    return this.#inner.arrival(stallTimeout)
-  }
-
-  reply(reply: Reply, options?: { readonly close?: boolean }): void {
-    this.#inner.reply(reply, options)
-  }
-
   inform(status: number, fields: Fields): void {
     this.#inner.inform(status, this.#rules.conceal(fields))
-  }
-
-  contestedWhile(othersWait: () => boolean): void {
-    this.#inner.contestedWhile(othersWait)
   }
 
   onDrain(listener: () => void): void {
     this.#inner.onDrain(listener)
   }
 
-  onBroken(listener: () => void): void {
-    this.#inner.onBroken(listener)
-  }
-
-  onEnd(listener: (outcome: Outcome) => void): void {
+  onEnd(listener: () => void): void {
     this.#inner.onEnd(listener)
   }
 

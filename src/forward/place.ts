@@ -1,7 +1,5 @@
-import type { Forward } from '../http/admission.ts'
-import { BROKEN_BODY, bodyFault, type Exchange } from '../http/exchange.ts'
-import { prefix64 } from '../http/ip.ts'
-import type { Refusal } from '../http/refusal.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { BROKEN_BODY, bodyFault, type Refusal } from '../http/refusal.ts'
 import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 import { laggedIn, type Pace } from './pace.ts'
@@ -39,18 +37,17 @@ export async function firstBytes(exchange: Exchange, stallTimeout: number): Prom
 export async function waitForPlace(
   { queue, pace }: Places,
   exchange: Exchange,
-  { client, trace }: Forward,
   clock: Clock,
 ): Promise<Leave | Refusal> {
   const since = clock.monotonic()
-  const entry = await queue.enter(prefix64(client), (withdraw) => {
+  const entry = await queue.enter(exchange.client.key, (withdraw) => {
     // This request is one of those that wait.
     exchange.contestedWhile(() => queue.waiting > 1)
     exchange.onEnd(withdraw)
     exchange.onBroken(withdraw)
   })
   const waited = clock.monotonic() - since
-  trace.waited += waited
+  exchange.waited += waited
   if (entry.kind === 'entered') {
     if (!laggedIn(waited, exchange, pace)) return entry.leave
     entry.leave()

@@ -1,5 +1,5 @@
-import type { Forward } from '../http/admission.ts'
-import type { RequestHead } from '../http/exchange.ts'
+import type { Classified } from '../http/admission.ts'
+import type { Forward, RequestHead } from '../http/exchange.ts'
 import {
   type Fields,
   fieldValues,
@@ -10,6 +10,7 @@ import {
   withoutBlanks,
 } from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
+import { writeRequestLines } from '../http1/request-writer.ts'
 
 export interface RequestFieldSettings {
   /** The `Host` to send; undefined for the client's own. */
@@ -43,13 +44,14 @@ function isForwardingField(name: string): boolean {
  * without those that only a trusted proxy may set; then this proxy's own.
  */
 export function requestFields(
-  head: RequestHead,
-  admission: Forward,
+  request: Forward,
+  framing: Classified['framing'],
   { host, added }: RequestFieldSettings,
 ): string[] {
+  const { head, client } = request
   const options = head.survey.connection
   const set = added.length === 0 ? undefined : namesOf(added)
-  const target = host ?? admission.host
+  const target = host ?? request.classified.host
   const fields: string[] = target === '' ? [] : ['Host', target]
   let seen = NONE
   for (let i = 0; i + 1 < head.fields.length; i += 2) {
@@ -57,7 +59,7 @@ export function requestFields(
     const lower = name.toLowerCase()
     if (isReplaced(lower) || isHopByHop(lower) || options.includes(lower) || set?.has(asCgi(lower))) continue
     const forwarding = isForwardingField(lower)
-    if (forwarding && !admission.peerTrusted) continue
+    if (forwarding && !client.peerTrusted) continue
     const crumbs = lower === 'cookie' && head.version === '2'
     if (crumbs && seen.includes(lower)) continue
     if (forwarding || crumbs) seen = [...seen, lower]
@@ -65,12 +67,33 @@ export function requestFields(
     const kept = lower === 'cookie' ? withoutPageCookies(value) : value
     if (kept !== undefined) fields.push(name, kept)
   }
-  if (typeof admission.framing === 'number') fields.push('Content-Length', String(admission.framing))
-  pushForwarding(fields, seen, head, admission)
+  if (typeof framing === 'number') fields.push('Content-Length', String(framing))
+  pushForwarding(fields, seen, request)
   pushVia(fields, head)
-  fields.push('X-Request-Id', admission.requestId)
+  fields.push(ID_FIELD, request.requestId)
   fields.push(...added)
   return fields
+}
+
+const ID_FIELD = 'X-Request-Id'
+
+/**
+ * The head of the forwarded request as text, for a request without a body. The same head on the same connection gives the
+ * same text but for the request id, so it is kept with the head. Undefined: the caller sends the fields, which may be unsendable.
+ */
+export function requestLines(request: Forward, settings: RequestFieldSettings): string | undefined {
+  const { head, client, requestId, classified } = request
+  const known = head.outgoing
+  if (known?.settings === settings && known.client === client) return known.before + requestId + known.after
+  if (classified.framing !== null || (settings.host ?? classified.host) === '') return undefined
+  const { method } = head
+  const { target, framing } = classified
+  const fields = requestFields(request, framing, settings)
+  const lines = writeRequestLines({ method, target, fields, framing }, '')
+  if (lines === undefined) return undefined
+  const at = lines.indexOf(`\r\n${ID_FIELD}: ${requestId}\r\n`) + `\r\n${ID_FIELD}: `.length
+  head.outgoing = { settings, client, before: lines.slice(0, at), after: lines.slice(at + requestId.length) }
+  return lines
 }
 
 /** The names are the same for all requests until a reload, so they are computed once. */
@@ -113,15 +136,14 @@ function withoutPageCookies(cookies: string): string | undefined {
 function pushForwarding(
   fields: string[],
   seen: readonly string[],
-  head: RequestHead,
-  admission: Forward,
+  { head, client, classified }: Forward,
 ): void {
-  const before = admission.peerTrusted ? head.survey.forwardedFor : NONE
-  const peer = admission.peerTrusted ? (normalizeAddress(head.peer) ?? 'unix') : admission.client
+  const before = client.peerTrusted ? head.survey.forwardedFor : NONE
+  const peer = client.peerTrusted ? (normalizeAddress(head.peer) ?? 'unix') : client.address
   fields.push('X-Forwarded-For', appended(before, peer))
   if (!seen.includes('x-forwarded-proto')) fields.push('X-Forwarded-Proto', head.secure ? 'https' : 'http')
-  if (!seen.includes('x-forwarded-host') && admission.host !== '')
-    fields.push('X-Forwarded-Host', admission.host)
+  if (!seen.includes('x-forwarded-host') && classified.host !== '')
+    fields.push('X-Forwarded-Host', classified.host)
   if (!seen.includes('x-forwarded-port') && head.localPort !== 0) {
     fields.push('X-Forwarded-Port', String(head.localPort))
   }

@@ -1,6 +1,5 @@
 import type { DeviceHead } from '../device/response-handler.ts'
-import type { Forward } from '../http/admission.ts'
-import type { RequestHead } from '../http/exchange.ts'
+import type { Forward, ResponseHead } from '../http/exchange.ts'
 import { type Fields, fieldValues, isHopByHop, listMembers } from '../http/fields.ts'
 
 export interface ResponseFieldSettings {
@@ -12,14 +11,7 @@ export interface ResponseFieldSettings {
   readonly replaced: readonly string[]
 }
 
-/** The device's fields for the client. */
-export interface ClientFields {
-  readonly fields: Fields
-  /** `fields` is the same array for each response with this head. */
-  readonly reusable: boolean
-}
-
-interface Projection extends ClientFields {
+interface Projection extends ResponseHead {
   /** The setting by which the fields were chosen. */
   readonly replaced: ResponseFieldSettings['replaced']
 }
@@ -28,15 +20,14 @@ interface Projection extends ClientFields {
 const projections = new WeakMap<Fields, Projection>()
 
 /**
- * The device's fields for the client, in the same order and letter case: without those of the device's connection, and without
- * those that the rate-limit fields replace (C16, C21, C22). The caller adds the rate-limit fields after them.
+ * The head of the device's response for the client, its fields in the same order and letter case: without those of the device's
+ * connection, and without those that the rate-limit fields replace (C16, C21, C22), which the exchange adds.
  */
-export function responseFields(
-  { status, fields: device, remembered }: Pick<DeviceHead, 'status' | 'fields' | 'remembered'>,
-  head: RequestHead,
-  admission: Forward,
+export function responseHead(
+  { status, reason, fields: device, remembered }: DeviceHead,
+  request: Forward,
   settings: ResponseFieldSettings,
-): ClientFields {
+): ResponseHead {
   const { replaced } = settings
   const known = remembered ? projections.get(device) : undefined
   if (known?.replaced === replaced) return known
@@ -52,10 +43,10 @@ export function responseFields(
     const value = device[i + 1] ?? ''
     const named = lower === 'location' || lower === 'content-location'
     if (named) sameForAll = false
-    fields.push(name, named ? publicLocation(value, head, admission, settings) : value)
+    fields.push(name, named ? publicLocation(value, request, settings) : value)
   }
   // A `Location` depends on the request, so a header with one is computed each time.
-  const projection = { replaced, fields, reusable: remembered && sameForAll }
+  const projection = { status, reason, replaced, fields, reusable: remembered && sameForAll }
   if (projection.reusable) projections.set(device, projection)
   return projection
 }
@@ -88,12 +79,11 @@ function lowerName(name: string): string {
  */
 function publicLocation(
   value: string,
-  head: RequestHead,
-  admission: Forward,
-  { origin, host = admission.host }: ResponseFieldSettings,
+  request: Forward,
+  { origin, host = request.classified.host }: ResponseFieldSettings,
 ): string {
   const absolute = /^(https?):\/\/([^/?#]*)(.*)$/i.exec(value)
-  const used = publicOrigin(head, admission)
+  const used = publicOrigin(request)
   if (absolute === null || used === undefined) return value
   const [, scheme = '', authority = '', rest = ''] = absolute
   const device = new URL(origin)
@@ -116,10 +106,10 @@ function sameOrigin(candidate: string, device: URL): boolean {
 }
 
 /** The origin that the client used. A trusted proxy in front names it; otherwise it is this request's. */
-function publicOrigin(head: RequestHead, admission: Forward): string | undefined {
+function publicOrigin({ head, client, classified }: Forward): string | undefined {
   const reported = (name: string): string | undefined =>
-    admission.peerTrusted ? fieldValues(head.fields, name)[0] : undefined
-  const host = reported('x-forwarded-host') ?? admission.host
+    client.peerTrusted ? fieldValues(head.fields, name)[0] : undefined
+  const host = reported('x-forwarded-host') ?? classified.host
   if (host === '') return undefined
   const proto = reported('x-forwarded-proto')?.toLowerCase()
   const scheme = proto === 'http' || proto === 'https' ? proto : head.secure ? 'https' : 'http'

@@ -1,12 +1,18 @@
+import type { Breaker } from '../device/breaker.ts'
 import type { Connection, Connections } from '../device/connections.ts'
+import type { DeviceRequest } from '../device/device-connection.ts'
 import { failureOf } from '../device/failure.ts'
 import type { DeviceHead, ResponseHandler } from '../device/response-handler.ts'
-import { type Forward, hasBody } from '../http/admission.ts'
-import { type Exchange, StalledBodyError } from '../http/exchange.ts'
+import type { Classified } from '../http/admission.ts'
+import type { ClientSide, Forward } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
+import { limitFields } from '../http/limit-fields.ts'
+import { StalledBodyError } from '../http/refusal.ts'
+import type { Clock } from '../system/clock.ts'
 import type { BufferedBody } from './buffered-body.ts'
 import { idleIn, type Pace, watchPace } from './pace.ts'
-import type { ClientFields } from './response-fields.ts'
+import { type RequestFieldSettings, requestFields, requestLines } from './request-fields.ts'
+import { type ResponseFieldSettings, responseHead } from './response-fields.ts'
 
 /** How a request to the device ended. */
 export type RoundTripEnd =
@@ -20,49 +26,70 @@ export type RoundTripEnd =
   /** A bug of the sidecar. It says nothing about the device. */
   | { readonly kind: 'bug'; readonly error: unknown }
 
-/** A request to the device, and how its response is handled. */
-export interface RoundTripRequest {
-  readonly admission: Forward
-  readonly exchange: Exchange
-  /** The header fields for the device. */
-  readonly fields: readonly string[]
-  /** A buffered body, sent in place of the client's. */
-  readonly body: BufferedBody | undefined
-  /** The rate-limit fields, which follow the device's fields in the response. */
-  readonly limitFields: Fields
-  /** Turns the device's header fields into the client's. */
-  project(head: DeviceHead): ClientFields
-  /** Called when the exchange has taken the head of the final response. */
-  onHead(): void
-  /** Called once. */
-  onEnd(end: RoundTripEnd): void
-}
+const RELAYED: RoundTripEnd = { kind: 'relayed' }
 
 /** What all requests to one device share. */
-export interface RoundTripSettings {
+export interface RoundTripService {
   readonly connections: Connections
   /** How long a client may pause within its request body (ms). */
   readonly uploadTimeout: () => number
   readonly paces: { readonly upload: Pace; readonly download: Pace }
+  /** How header fields change on the way. A reload replaces what it holds. */
+  readonly fields: { readonly request: RequestFieldSettings; readonly response: ResponseFieldSettings }
+  readonly breaker: Breaker
+  readonly clock: Clock
+  readonly events: {
+    /** @param duration time (ms) from sending the request to the head of the device's response */
+    readonly responded: (duration: number) => void
+  }
 }
+
+/** In what a request to the device differs from the one of its client. */
+export interface Detour {
+  /** Receives the response in place of the client. */
+  readonly client?: ClientSide
+  readonly fields?: Fields
+  readonly framing?: Classified['framing']
+  /** A buffered body, sent in place of the client's. */
+  readonly body?: BufferedBody | undefined
+}
+
+type OnEnd = (end: RoundTripEnd) => void
+
+const STRAIGHT: Detour = {}
 
 /**
  * Sends a request to the device and relays the response to the client. One fault is repaired: if the device closed the
  * keep-alive connection while it was idle, a request that is safe to repeat is sent once more, on another connection (C24).
  */
-export function forwardToDevice(request: RoundTripRequest, settings: RoundTripSettings): void {
+export function forwardToDevice(
+  service: RoundTripService,
+  request: Forward,
+  onEnd: OnEnd,
+  detour: Detour = STRAIGHT,
+): void {
   // `answered` is also true if the grant was revoked while the request waited: its refusal may still be in flight.
-  if (request.exchange.answered) request.onEnd({ kind: 'abandoned' })
-  else RoundTrip.start(request, settings)
+  if (request.answered) onEnd({ kind: 'abandoned' })
+  else new RoundTrip(service, request, onEnd, detour).attempt()
 }
 
 /**
  * One request at the device. It relays the response piece by piece: a client that is slower than the device pauses the device's
  * connection, so the response does not pile up in memory. Exported for the test that counts the objects left after a request.
  */
-export class RoundTrip implements ResponseHandler {
-  readonly #request: RoundTripRequest
-  readonly #settings: RoundTripSettings
+export class RoundTrip implements ResponseHandler, DeviceRequest {
+  readonly method: string
+  readonly target: string
+  readonly framing: Classified['framing']
+  readonly lines: string | undefined
+  readonly fields: Fields
+  body: AsyncIterable<Buffer> | undefined
+  readonly #service: RoundTripService
+  readonly #request: Forward
+  readonly #client: ClientSide
+  readonly #buffered: BufferedBody | undefined
+  readonly #onEnd: OnEnd
+  readonly #start: number
   #connection: Connection | undefined
   /** If the device closed the connection while it was idle, the request is sent again. */
   #mayRepeat: boolean
@@ -74,89 +101,96 @@ export class RoundTrip implements ResponseHandler {
   #upload: NodeJS.Timeout | undefined
   #download: NodeJS.Timeout | undefined
 
-  static start(request: RoundTripRequest, settings: RoundTripSettings): void {
-    new RoundTrip(request, settings).#attempt()
-  }
-
-  private constructor(request: RoundTripRequest, settings: RoundTripSettings) {
+  constructor(service: RoundTripService, request: Forward, onEnd: OnEnd, detour: Detour) {
+    const { head, classified } = request
+    const { client = request, framing = classified.framing, fields } = detour
+    this.method = head.method
+    this.target = classified.target
+    this.framing = framing
+    this.lines = detour === STRAIGHT ? requestLines(request, service.fields.request) : undefined
+    const needed = this.lines === undefined && fields === undefined
+    this.fields = needed ? requestFields(request, framing, service.fields.request) : (fields ?? [])
+    this.#service = service
     this.#request = request
-    this.#settings = settings
-    this.#mayRepeat = isRepeatable(request.exchange.head.method, request.admission)
-    request.exchange.onEnd(() => this.#clientLeft())
+    this.#client = client
+    this.#buffered = detour.body
+    this.#onEnd = onEnd
+    this.#mayRepeat = framing === null && SAFE.has(head.method)
+    this.#start = service.clock.monotonic()
+    // A request with the sidecar's own login may be sent again.
+    if (request.sentAt === 0) request.sentAt = this.#start
+    client.onEnd(() => this.#clientLeft())
   }
 
-  #attempt(): void {
-    const { admission, exchange, fields, body: buffered } = this.#request
-    const { connections, uploadTimeout } = this.#settings
-    const { target, framing } = admission
-    const { method } = exchange.head
+  attempt(): void {
+    const { connections, uploadTimeout } = this.#service
     try {
       const connection = connections.borrow(this.#mayRepeat)
       this.#connection = connection
-      const body = hasBody(admission) ? (buffered?.open() ?? exchange.body(uploadTimeout())) : undefined
-      if (body !== undefined && exchange.arrived < Number.POSITIVE_INFINITY) this.#watchUpload()
-      connection.send({ method, target, fields, framing, body }, this)
+      if (this.framing !== null && this.framing !== 0) {
+        this.body = this.#buffered?.open() ?? this.#client.body(uploadTimeout())
+        if (this.#request.arrived < Number.POSITIVE_INFINITY) this.#watchUpload()
+      }
+      connection.send(this, this)
     } catch (error) {
       this.#finish({ kind: 'bug', error })
     }
   }
 
   sent(): void {
-    const { trace } = this.#request.admission
-    trace.attempts += 1
-    trace.reused = this.#connection?.reused === true
+    this.#request.attempts += 1
+    this.#request.reused = this.#connection?.reused === true
   }
 
   inform(status: number, fields: Fields): void {
-    const { exchange, limitFields } = this.#request
-    const projected = this.#request.project({ status, reason: '', fields, remembered: false })
-    exchange.inform(status, [...projected.fields, ...limitFields])
+    const { response } = this.#service.fields
+    const projected = responseHead({ status, reason: '', fields, remembered: false }, this.#request, response)
+    this.#client.inform(status, [...projected.fields, ...limitFields(this.#request)])
   }
 
   head(head: DeviceHead): void {
     const request = this.#request
-    const { admission, exchange, limitFields } = request
-    const { status, reason } = head
-    admission.trace.status = status
-    admission.trace.tolerant = this.#settings.connections.tolerant
-    this.#begun = !exchange.answered
+    const { connections, fields, breaker, clock, events } = this.#service
+    request.deviceStatus = head.status
+    request.tolerant = connections.tolerant
+    this.#begun = !this.#client.answered
     try {
-      const { fields, reusable } = request.project(head)
-      exchange.begin({ status, reason, fields, reusable, limitFields })
+      this.#client.begin(responseHead(head, request, fields.response))
     } catch (error) {
       // For example a status that HTTP/2 cannot carry. Only this response fails; the rules by which the device is read stay.
       this.#connection?.abort(error)
       return
     }
-    request.onHead()
+    breaker.succeeded()
+    request.headAt = clock.monotonic()
+    events.responded(request.headAt - this.#start)
   }
 
   data(chunk: Buffer): void {
-    const { exchange } = this.#request
     // `write` may have cut the exchange, because too much is queued for its client.
-    if (exchange.write(chunk) || this.#connection === undefined) return
+    if (this.#client.write(chunk) || this.#connection === undefined) return
     this.#connection.pause()
     this.#paused = true
     if (this.#download === undefined) this.#watchDownload()
   }
 
   end(last?: Buffer): void {
-    this.#request.exchange.end(last)
-    this.#finish({ kind: 'relayed' })
+    this.#client.end(last)
+    this.#finish(RELAYED)
   }
 
   failed(error: unknown, silent: boolean): void {
-    const { exchange } = this.#request
-    if (!exchange.answered) {
+    const client = this.#client
+    if (!client.answered) {
       // The device closed the connection before it read the request.
       const stale =
         this.#connection?.reused === true && silent && failureOf(error) === 'connection_terminated'
       if (stale && this.#mayRepeat) this.#repeat()
       else this.#finish({ kind: 'failed', error, silent })
-    } else if (exchange.ended || !this.#begun) this.#finish({ kind: 'abandoned' })
+    } else if (client.ended || !this.#begun) this.#finish({ kind: 'abandoned' })
     else {
       // The connection has no handler any more, so the `abort` that `cut` causes does nothing.
-      exchange.cut()
+      client.cut()
       this.#finish({ kind: 'broken', error })
     }
   }
@@ -165,33 +199,30 @@ export class RoundTrip implements ResponseHandler {
     this.#mayRepeat = false
     this.#connection?.release(false)
     this.#connection = undefined
-    this.#attempt()
+    this.attempt()
   }
 
   /** What the device got of an unfinished request is worth nothing, so its connection closes. */
   #watchUpload(): void {
-    const { exchange, admission } = this.#request
-    const waited = idleIn(admission.trace.waited, exchange)
     this.#upload = watchPace(
-      this.#settings.paces.upload,
-      waited,
+      this.#service.paces.upload,
+      idleIn(this.#request.waited, this.#request),
       () => this.#connection?.uploaded,
       () => this.#connection?.abort(new StalledBodyError()),
     )
   }
 
   #watchDownload(): void {
-    const { exchange } = this.#request
-    exchange.onDrain(() => {
+    this.#client.onDrain(() => {
       this.#paused = false
       this.#drains += 1
       this.#connection?.resume()
     })
     this.#download = watchPace(
-      this.#settings.paces.download,
+      this.#service.paces.download,
       0,
       () => (this.#paused ? this.#drains : undefined),
-      () => exchange.cut(),
+      () => this.#client.cut(),
     )
   }
 
@@ -208,13 +239,9 @@ export class RoundTrip implements ResponseHandler {
     clearInterval(this.#upload)
     clearInterval(this.#download)
     connection?.release(end.kind === 'relayed')
-    this.#request.onEnd(end)
+    this.#onEnd(end)
   }
 }
 
+/** Methods that may be repeated although the first request may have arrived (RFC 9110 §9.2.1). */
 const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
-
-/** Whether a request may be sent again although the first may have arrived: a safe method (RFC 9110 §9.2.1), no body. */
-function isRepeatable(method: string, { framing }: Forward): boolean {
-  return framing === null && SAFE.has(method)
-}

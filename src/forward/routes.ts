@@ -15,15 +15,15 @@ export function createRoutedUpstream(main: Upstream, routes: ReadonlyMap<string,
   if (routes.size === 0) return main
   const serviceFor = createRouter(main, routes)
   return {
-    forward(admission, exchange, listener) {
-      const service = serviceFor(admission.target)
-      if (service === undefined) listener.ended(AMBIGUOUS)
-      else service.forward(admission, exchange, listener)
+    forward(request, listener) {
+      const service = serviceFor(request.classified.target)
+      if (service === undefined) listener.ended(request, AMBIGUOUS)
+      else service.forward(request, listener)
     },
-    upgrade(admission, exchange, listener) {
-      const service = serviceFor(admission.target)
-      if (service === undefined) listener.ended(AMBIGUOUS)
-      else service.upgrade(admission, exchange, listener)
+    upgrade(request, listener) {
+      const service = serviceFor(request.classified.target)
+      if (service === undefined) listener.ended(request, AMBIGUOUS)
+      else service.upgrade(request, listener)
     },
   }
 }

@@ -1,17 +1,17 @@
 import { DeviceFault } from '../device/failure.ts'
 import type { OwnResponse } from '../device/own-request.ts'
-import type { Exchange } from '../http/exchange.ts'
+import type { ClientSide } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import type { RequestLine } from '../sign-in/scheme.ts'
 import type { Renewal, SentCredentials, SignIn } from '../sign-in/sign-in.ts'
 import type { Entry, Leave } from '../system/bounded-queue.ts'
 import { type BufferedBody, bufferBody } from './buffered-body.ts'
-import { HoldingExchange } from './held-response.ts'
+import { HoldingClient } from './held-response.ts'
 import { withCredentials } from './request-fields.ts'
 import type { RoundTripEnd } from './round-trip.ts'
 
 export interface SignedInRequest extends RequestLine {
-  readonly exchange: Exchange
+  readonly exchange: ClientSide
   /** The header for the device, without the sidecar's credentials. */
   readonly fields: readonly string[]
   readonly hasBody: boolean
@@ -19,8 +19,8 @@ export interface SignedInRequest extends RequestLine {
   readonly body: BufferedBody | undefined
 }
 
-/** Sends the request with these fields to the device, and relays the response to this exchange. */
-export type Send = (exchange: Exchange, fields: string[]) => Promise<RoundTripEnd>
+/** Sends the request with these fields to the device, and relays the response to this client. */
+export type Send = (client: ClientSide, fields: string[]) => Promise<RoundTripEnd>
 
 /** How many new nonces a request may use. After that its client gets the challenge. */
 const MAX_NONCES = 4
@@ -49,7 +49,7 @@ export async function sendSignedIn(
   async function attempt(nonce: string | undefined): Promise<Attempted> {
     const sent = signIn.credentialsFor(request, nonce)
     let challenge: OwnResponse | undefined
-    const holding = new HoldingExchange(exchange, {
+    const holding = new HoldingClient(exchange, {
       holds(response) {
         if (signIn.isChallenge(request, response)) challenge = response
         else {

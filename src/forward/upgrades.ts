@@ -8,6 +8,7 @@ import { createSocketOpener, type SocketOpener } from '../device/open-socket.ts'
 import type { UpstreamTarget } from '../device/target.ts'
 import type { UpgradeExchange } from '../http/exchange.ts'
 import { type Fields, groupFields } from '../http/fields.ts'
+import { limitFields } from '../http/limit-fields.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { isBug } from '../system/setup-error.ts'
 import type { RoundTripEnd } from './round-trip.ts'
@@ -21,7 +22,7 @@ interface UpgradeRequest {
   /** Called when the connection to the device is open, so the request is sent. */
   readonly onSent: () => void
   /** Turns the device's header fields into the client's. */
-  readonly project: (device: Fields, status: number) => string[]
+  readonly project: (device: Fields, status: number) => Fields
   readonly onTunnel: () => void
 }
 
@@ -86,7 +87,7 @@ export function createUpgrades(target: UpstreamTarget, deadlines: UpstreamDeadli
             settle(NO_UPGRADE)
             return
           }
-          response.headers = switchingHeaders(response, request.project)
+          response.headers = switchingHeaders(response, request)
           const sent = exchange.tunnelled()
           // All data of the tunnel, in both directions, passes the client's connection.
           connection.setTimeout(deadlines.idle, () => connection.destroy())
@@ -114,9 +115,9 @@ export function createUpgrades(target: UpstreamTarget, deadlines: UpstreamDeadli
         attempt.once('error', (error) =>
           settle(exchange.ended ? { kind: 'abandoned' } : { kind: 'failed', error, silent: true }),
         )
-        exchange.onEnd(({ status }) => {
+        exchange.onEnd(() => {
           attempt.destroy()
-          settle(status === 101 ? { kind: 'relayed' } : { kind: 'abandoned' })
+          settle(exchange.status === 101 ? { kind: 'relayed' } : { kind: 'abandoned' })
         })
       })
     },
@@ -162,12 +163,12 @@ function bareRequest(connection: Socket, fields: Fields): IncomingMessage {
 
 function switchingHeaders(
   response: IncomingMessage,
-  project: UpgradeRequest['project'],
+  { project, exchange }: UpgradeRequest,
 ): Record<string, string | string[]> {
   return {
     Connection: 'Upgrade',
     Upgrade: 'websocket',
-    ...groupFields(project(response.rawHeaders, 101), 'kept'),
+    ...groupFields([...project(response.rawHeaders, 101), ...limitFields(exchange)], 'kept'),
   }
 }
 

@@ -1,213 +1,209 @@
 import { DeviceFault, failureOf } from '../device/failure.ts'
-import { type Forward, hasBody } from '../http/admission.ts'
-import { BROKEN_BODY, bodyFault, type Exchange, type UpgradeExchange } from '../http/exchange.ts'
-import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
+import type { Exchange, Forward, UpgradeExchange } from '../http/exchange.ts'
+import { BROKEN_BODY, bodyFault, type Refusal, type UpstreamFailure } from '../http/refusal.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import type { Leave } from '../system/bounded-queue.ts'
 import { isBug } from '../system/setup-error.ts'
-import type { BufferedBody } from './buffered-body.ts'
-import { sendBuffered, type UploadBuffering } from './buffered-upload.ts'
-import { ForwardedRequest, type ResponseDependencies } from './forwarded-request.ts'
+import { sendBuffered, type UploadBuffering } from './buffered-body.ts'
 import { firstBytes, OVERLOADED, type Places, waitForPlace } from './place.ts'
-import { type RequestFieldSettings, requestFields, withCredentials } from './request-fields.ts'
-import { responseFields } from './response-fields.ts'
-import type { RoundTripEnd, RoundTripRequest } from './round-trip.ts'
+import { requestFields, withCredentials } from './request-fields.ts'
+import { responseHead } from './response-fields.ts'
+import { type Detour, forwardToDevice, type RoundTripEnd, type RoundTripService } from './round-trip.ts'
 import { observeResponse, sendSignedIn } from './signed-in-request.ts'
 import type { Upgrades } from './upgrades.ts'
 
-type UpstreamEvents = ResponseDependencies['events'] & {
+type UpstreamEvents = RoundTripService['events'] & {
   readonly relayed: () => void
   readonly failed: (failure: UpstreamFailure) => void
   readonly tunnel: (change: 1 | -1) => void
 }
 
 /** Its `queue` bounds the requests at the device and the requests that wait for a place there (C25). */
-export interface UpstreamDependencies extends ResponseDependencies, Places {
+export interface UpstreamDependencies extends RoundTripService, Places {
   /** The path of a service of `upstream.routes`; empty for the main service. */
   readonly route: string
-  /** Sends a request to the device and relays its response. */
-  readonly roundTrip: (request: RoundTripRequest) => void
   readonly upgrades: Upgrades
-  /** How long a client may pause within its request body (ms). */
-  readonly uploadTimeout: () => number
   /** The maximum of upgrades in progress and open tunnels together. They take no place in `queue`. */
   readonly maxTunnels: number
   /** How uploads of unknown length are buffered before they are sent; undefined if they are not. */
   readonly buffering: UploadBuffering | undefined
   /** The sidecar's own account at the device, if it has one. */
   readonly signIn: SignIn | undefined
-  readonly request: () => RequestFieldSettings
   readonly events: UpstreamEvents
 }
 
-/** One of its methods is called, once. */
+/** One of its methods is called, once for each request. */
 export interface ForwardListener {
   /** @param refusal to send to the client; undefined if the client has a response or has left */
-  ended(refusal: Refusal | undefined): void
+  ended(request: Exchange, refusal: Refusal | undefined): void
   /** A bug of the sidecar ended the request. */
-  onBug(bug: unknown): void
+  onBug(request: Exchange, bug: unknown): void
 }
 
 export interface Upstream {
-  forward(admission: Forward, exchange: Exchange, listener: ForwardListener): void
-  upgrade(admission: Forward, exchange: UpgradeExchange, listener: ForwardListener): void
+  forward(request: Forward, listener: ForwardListener): void
+  upgrade(request: Forward<UpgradeExchange>, listener: ForwardListener): void
 }
 
 /** Forwards requests and upgrades to the device. It accepts only requests that the gate admitted (`Forward`). */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
-  const { roundTrip, upgrades, queue, buffering, breaker, signIn, clock, events } = deps
+  const { upgrades, queue, buffering, breaker, signIn, clock, events, route } = deps
   /** Upgrades in progress and open tunnels. */
   let upgrading = 0
-  /** Whether requests wait for a place at the device. */
   const othersWait = (): boolean => queue.waiting > 0
-
-  function fieldsFor(admission: Forward, exchange: Exchange): string[] {
-    return requestFields(exchange.head, admission, deps.request())
-  }
 
   /** A request without a valid token (`public_paths`, or a gate that only observes) gets none of the sidecar's credentials. */
   function accountFor({ grant }: Forward): SignIn | undefined {
     return grant === undefined ? undefined : signIn
   }
 
-  function send(
-    admission: Forward,
-    exchange: Exchange,
-    body: BufferedBody | undefined,
-    onEnd: RoundTripRequest['onEnd'],
+  /** Sends a request with the sidecar's own login. */
+  function sendAs(
+    account: SignIn,
+    request: Forward,
+    { body, framing = request.classified.framing }: Detour,
+    onEnd: (end: RoundTripEnd) => void,
   ): void {
-    const fields = fieldsFor(admission, exchange)
-    const account = accountFor(admission)
-    if (account === undefined) roundTrip(new ForwardedRequest(deps, admission, exchange, fields, body, onEnd))
-    else {
-      const { method } = exchange.head
-      sendSignedIn(
-        { method, target: admission.target, exchange, fields, hasBody: hasBody(admission), body },
-        account,
-        (to, sent) =>
-          new Promise((resolve) =>
-            roundTrip(new ForwardedRequest(deps, admission, to, sent, undefined, resolve)),
-          ),
-      ).then(onEnd, (error: unknown) => onEnd({ kind: 'bug', error }))
-    }
+    const { head, classified } = request
+    sendSignedIn(
+      {
+        method: head.method,
+        target: classified.target,
+        exchange: request,
+        fields: requestFields(request, framing, deps.fields.request),
+        hasBody: framing !== null && framing !== 0,
+        body,
+      },
+      account,
+      (client, fields) =>
+        new Promise((resolve) => forwardToDevice(deps, request, resolve, { client, fields, framing })),
+    ).then(onEnd, (error: unknown) => onEnd({ kind: 'bug', error }))
   }
 
   /** The refusal if the device is known to be down. */
-  function down({ trace }: Forward): Refusal | undefined {
+  function down(request: Forward): Refusal | undefined {
     const failure = breaker.refuse()
-    trace.failure = failure
-    if (failure !== undefined) events.failed(failure)
-    return failure === undefined ? undefined : { kind: 'upstream', failure }
+    if (failure === undefined) return undefined
+    request.failure = failure
+    events.failed(failure)
+    return { kind: 'upstream', failure }
   }
 
   /** Reports a failure of the device, and returns the refusal for the client. Throws if a bug ended the request. */
-  function report(end: RoundTripEnd, { trace }: Forward): Refusal | undefined {
+  function report(end: RoundTripEnd, request: Forward): Refusal | undefined {
     if (end.kind === 'relayed' || end.kind === 'abandoned') return undefined
     if (end.kind === 'bug') throw end.error
     const client = bodyFault(end.error)
     if (client !== undefined) return client
     if (isBug(end.error)) throw end.error
     const failure = nameOf(end)
-    trace.failure = failure
+    request.failure = failure
     breaker.failed(failure)
     events.failed(failure)
     return end.kind === 'failed' ? { kind: 'upstream', failure } : undefined
   }
 
   /** Sends the request as soon as it has a place at the device. */
-  function enqueue(
-    admission: Forward,
-    exchange: Exchange,
-    listener: ForwardListener,
-    body?: BufferedBody,
-  ): void {
+  function enqueue(request: Forward, listener: ForwardListener, detour?: Detour): void {
     const leave = queue.tryEnter()
-    if (leave !== undefined) sendThenLeave(admission, exchange, listener, body, leave)
+    if (leave !== undefined) sendThenLeave(request, listener, detour, leave)
+    else waitThenSend(request, listener, detour)
+  }
+
+  function waitThenSend(request: Forward, listener: ForwardListener, detour: Detour | undefined): void {
+    waitForPlace(deps, request, clock)
+      .then((entry) => {
+        if (typeof entry === 'function') sendThenLeave(request, listener, detour, entry)
+        else listener.ended(request, entry)
+      })
+      .catch((bug: unknown) => listener.onBug(request, bug))
+  }
+
+  function startLater(request: Forward, listener: ForwardListener): void {
+    firstBytes(request, deps.uploadTimeout())
+      .then((fault) => (fault === undefined ? start(request, listener) : listener.ended(request, fault)))
+      .catch((bug: unknown) => listener.onBug(request, bug))
+  }
+
+  function start(request: Forward, listener: ForwardListener): void {
+    if (buffering === undefined || request.classified.framing !== 'chunked') enqueue(request, listener)
     else
-      waitForPlace(deps, exchange, admission, clock)
-        .then((entry) => {
-          if (typeof entry === 'function') sendThenLeave(admission, exchange, listener, body, entry)
-          else listener.ended(entry)
-        })
-        .catch((bug: unknown) => listener.onBug(bug))
+      notify(
+        sendBuffered(request, buffering, clock, (body, framing) => enqueued(request, { body, framing })),
+        request,
+        listener,
+      )
   }
 
-  function startLater(admission: Forward, exchange: Exchange, listener: ForwardListener): void {
-    firstBytes(exchange, deps.uploadTimeout())
-      .then((fault) => (fault === undefined ? start(admission, exchange, listener) : listener.ended(fault)))
-      .catch((bug: unknown) => listener.onBug(bug))
-  }
-
-  function start(admission: Forward, exchange: Exchange, listener: ForwardListener): void {
-    if (buffering === undefined || admission.framing !== 'chunked') enqueue(admission, exchange, listener)
-    else notify(sendBuffered(admission, exchange, buffering, clock, enqueueBuffered), listener)
-  }
-
-  function enqueueBuffered(
-    admission: Forward,
-    exchange: Exchange,
-    body: BufferedBody,
-  ): Promise<Refusal | undefined> {
-    return new Promise((ended, onBug) => enqueue(admission, exchange, { ended, onBug }, body))
+  function enqueued(request: Forward, detour: Detour): Promise<Refusal | undefined> {
+    return new Promise((resolve, reject) =>
+      enqueue(
+        request,
+        { ended: (_request, refusal) => resolve(refusal), onBug: (_request, bug) => reject(bug) },
+        detour,
+      ),
+    )
   }
 
   function sendThenLeave(
-    admission: Forward,
-    exchange: Exchange,
+    request: Forward,
     listener: ForwardListener,
-    body: BufferedBody | undefined,
+    detour: Detour | undefined,
     leave: Leave,
   ): void {
-    exchange.contestedWhile(othersWait)
+    request.contestedWhile(othersWait)
+    const account = accountFor(request)
+    const onEnd = (end: RoundTripEnd): void => {
+      leave()
+      if (end.kind === 'relayed') events.relayed()
+      // A socket event calls this, and no caller would catch a bug.
+      try {
+        listener.ended(request, report(end, request))
+      } catch (bug) {
+        listener.onBug(request, bug)
+      }
+    }
     try {
-      send(admission, exchange, body, (end) => {
-        leave()
-        if (end.kind === 'relayed') events.relayed()
-        // A socket event calls this, and no caller would catch a bug.
-        try {
-          listener.ended(report(end, admission))
-        } catch (bug) {
-          listener.onBug(bug)
-        }
-      })
+      if (account === undefined) forwardToDevice(deps, request, onEnd, detour)
+      else sendAs(account, request, detour ?? {}, onEnd)
     } catch (bug) {
       leave()
       throw bug
     }
   }
 
-  async function openTunnel(admission: Forward, exchange: UpgradeExchange): Promise<Refusal | undefined> {
+  async function openTunnel(request: Forward<UpgradeExchange>): Promise<Refusal | undefined> {
     if (upgrading >= deps.maxTunnels) return OVERLOADED
-    const refusal = down(admission)
+    const refusal = down(request)
     if (refusal !== undefined) return refusal
     upgrading += 1
-    exchange.onEnd(() => {
+    request.onEnd(() => {
       upgrading -= 1
     })
-    const line = { method: 'GET', target: admission.target }
-    const account = accountFor(admission)
+    const { target, framing } = request.classified
+    const line = { method: 'GET', target }
+    const account = accountFor(request)
     const failure = await account?.ready()
     if (failure !== undefined) {
-      return report({ kind: 'failed', error: new DeviceFault(failure), silent: true }, admission)
+      return report({ kind: 'failed', error: new DeviceFault(failure), silent: true }, request)
     }
     const shown = account?.credentialsFor(line)
     const observe = account === undefined ? undefined : observeResponse(account, line, shown)
     let tunnels = false
-    const { trace } = admission
-    trace.sentAt = clock.monotonic()
+    request.sentAt = clock.monotonic()
     const end = await upgrades.open({
-      target: admission.target,
-      fields: withCredentials(fieldsFor(admission, exchange), shown?.fields ?? []),
-      exchange,
+      target,
+      fields: withCredentials(requestFields(request, framing, deps.fields.request), shown?.fields ?? []),
+      exchange: request,
       onSent() {
-        trace.attempts = 1
+        request.attempts = 1
       },
       project: (device, status) => {
-        trace.status = status
-        trace.headAt = clock.monotonic()
-        const head = { status, fields: observe?.(device, status) ?? device, remembered: false }
-        const { fields } = responseFields(head, exchange.head, admission, deps.response())
-        return [...fields, ...admission.limitFields]
+        request.deviceStatus = status
+        request.headAt = clock.monotonic()
+        const fields = observe?.(device, status) ?? device
+        return responseHead({ status, reason: '', fields, remembered: false }, request, deps.fields.response)
+          .fields
       },
       onTunnel() {
         tunnels = true
@@ -217,27 +213,29 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     })
     if (tunnels) events.tunnel(-1)
     else if (end.kind === 'relayed') events.relayed()
-    return report(end, admission)
+    return report(end, request)
   }
 
   return {
-    forward(admission, exchange, listener) {
-      admission.trace.route = deps.route
-      const refusal = exchange.broken ? BROKEN_BODY : down(admission)
-      if (refusal !== undefined) listener.ended(refusal)
-      else if (admission.framing === null) enqueue(admission, exchange, listener)
-      else if (exchange.arrived > 0) start(admission, exchange, listener)
-      else startLater(admission, exchange, listener)
+    forward(request, listener) {
+      request.route = route
+      const refusal = request.broken ? BROKEN_BODY : down(request)
+      if (refusal !== undefined) listener.ended(request, refusal)
+      else if (request.classified.framing === null) enqueue(request, listener)
+      else if (request.arrived > 0) start(request, listener)
+      else startLater(request, listener)
     },
-    upgrade(admission, exchange, listener) {
-      admission.trace.route = deps.route
-      notify(openTunnel(admission, exchange), listener)
+    upgrade(request, listener) {
+      request.route = route
+      notify(openTunnel(request), request, listener)
     },
   }
 }
 
-function notify(work: Promise<Refusal | undefined>, listener: ForwardListener): void {
-  work.then((refusal) => listener.ended(refusal)).catch((bug: unknown) => listener.onBug(bug))
+function notify(work: Promise<Refusal | undefined>, request: Exchange, listener: ForwardListener): void {
+  work
+    .then((refusal) => listener.ended(request, refusal))
+    .catch((bug: unknown) => listener.onBug(request, bug))
 }
 
 /** RFC 9209 §2.3 has two names for a lost connection: one before the first byte of the response, the other after it. */

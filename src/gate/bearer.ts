@@ -1,13 +1,6 @@
-import type { Identity } from '../http/admission.ts'
+import type { Client, Identity, Presented } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
-import type { AuthFailure } from '../http/refusal.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
-import type { Client } from './client-address.ts'
-
-/** The bearer token of a request, or why there is none. */
-export type Presented =
-  | { readonly kind: 'token'; readonly token: string }
-  | { readonly kind: 'none'; readonly cause: Extract<AuthFailure, 'missing' | 'malformed'> }
 
 /** Upper bound on a presented token (bytes): longer than any minted one, and it caps the cost of hashing garbage. */
 const LONGEST_TOKEN = 512
@@ -39,11 +32,12 @@ export function readBearer(fields: readonly string[]): Presented {
 
 /** The grant of the token in the `Authorization` fields; a promise if the token store returns one. */
 export function identifyBearer(
-  { survey }: Pick<RequestHead, 'survey'>,
+  head: RequestHead,
   client: Pick<Client, 'key'>,
   identify: Tokens['identify'],
 ): Identity | Promise<Identity> {
-  const presented = readBearer(survey.authorization)
+  head.presented ??= readBearer(head.survey.authorization)
+  const { presented } = head
   return presented.kind === 'token'
     ? identify(presented.token, client.key)
     : { kind: 'refused', cause: presented.cause }

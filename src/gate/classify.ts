@@ -1,9 +1,9 @@
 import { METHODS } from 'node:http'
 import { isIPv6 } from 'node:net'
-import type { Endpoint, OwnEndpoint } from '../http/admission.ts'
+import type { Classified, OwnEndpoint } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
-import { pathOf } from '../http/request-path.ts'
+import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
 
 /** The path of the token endpoint. Any other spelling of it is an ordinary API path (C1). */
 const TOKEN_PATH = '/oauth/token'
@@ -32,26 +32,13 @@ export interface ClassifyRules {
   readonly revocationPath: string | undefined
 }
 
-/** The facts about a request that its head alone determines. */
-export interface Classified {
-  readonly endpoint: Endpoint
-  /** Set for the sidecar's own endpoints. */
-  readonly ownEndpoint: OwnEndpoint | undefined
-  /** Origin form: path and query, byte for byte. */
-  readonly target: string
-  readonly host: string
-  readonly framing: null | number | 'chunked'
-  /** Set if the request is refused regardless of its token. */
-  readonly fault: Refusal | undefined
-  /** Two parsers could disagree about the request or its end. The connection closes, and no later byte on it is read. */
-  readonly ambiguous: boolean
-}
-
 /**
  * Classifies a request. A head that the HTTP readers accept, but that two programs could interpret differently, is `malformed`:
- * it is refused, and no later byte on the connection is read.
+ * it is refused, and no later byte on the connection is read. The result is kept with the head.
  */
 export function classify(head: RequestHead, rules: ClassifyRules): Classified {
+  const known = head.classified
+  if (known?.rules === rules) return known
   const { framing, survey } = head
   const { target, authority } = originForm(head)
   const path = pathOf(target)
@@ -64,7 +51,7 @@ export function classify(head: RequestHead, rules: ClassifyRules): Classified {
     (framing === 'broken' ? malformed('The length of the request body is ambiguous.') : undefined) ??
     fieldFault(head) ??
     upgradeFault(head)
-  return {
+  const classified: Classified = {
     endpoint: ownEndpoint === undefined ? 'api' : 'oauth',
     ownEndpoint,
     target,
@@ -72,7 +59,10 @@ export function classify(head: RequestHead, rules: ClassifyRules): Classified {
     framing: framing === 'broken' ? null : framing,
     fault,
     ambiguous: fault?.kind === 'malformed' || fault?.kind === 'method-not-allowed' || framing === 'broken',
+    rules,
   }
+  head.classified = classified
+  return classified
 }
 
 function malformed(description: string): Refusal {
@@ -136,23 +126,19 @@ function isHost(text: string): boolean {
   return address !== undefined && isIPv6(address)
 }
 
-function hostFault(head: RequestHead, authority: string | undefined): Refusal | undefined {
-  const { host } = head.survey
-  const alone = head.authority === undefined && authority === undefined
-  const names = alone ? host : [...host, head.authority, authority].filter(isGiven)
-  if (names.length === 0) {
+/** @param absolute the host in a target of absolute form */
+function hostFault(head: RequestHead, absolute: string | undefined): Refusal | undefined {
+  const [field, second] = head.survey.host
+  const named = head.authority ?? absolute
+  const host = named ?? field
+  if (host === undefined) {
     return head.version === '1.0' ? undefined : malformed('The request does not name a host.')
   }
-  if (host.length > 1) return malformed('The request carries more than one Host field.')
-  for (const name of names) if (!isHost(name)) return malformed('The Host of the request is malformed.')
-  if (names.length === 1) return undefined
-  const first = names[0]?.toLowerCase()
-  if (names.some((name) => name.toLowerCase() !== first)) return malformed('The request names two hosts.')
-  return undefined
-}
-
-function isGiven(name: string | undefined): name is string {
-  return name !== undefined
+  if (second !== undefined) return malformed('The request carries more than one Host field.')
+  if (!isHost(host)) return malformed('The Host of the request is malformed.')
+  if (named === undefined || field === undefined) return undefined
+  if (!isHost(field)) return malformed('The Host of the request is malformed.')
+  return field.toLowerCase() === named.toLowerCase() ? undefined : malformed('The request names two hosts.')
 }
 
 function fieldFault({ version, survey }: RequestHead): Refusal | undefined {
@@ -174,4 +160,20 @@ function upgradeFault({ upgrade, method, framing }: RequestHead): Refusal | unde
   if (!upgrade) return undefined
   if (framing !== null && framing !== 0) return malformed('An upgrade to websocket must not have a body.')
   return method === 'GET' ? undefined : malformed('An upgrade to websocket must use GET.')
+}
+
+/** Whether a request with this target needs no token. */
+export type IsPublic = (target: string) => boolean
+
+/**
+ * Compares the entries with the path as the device receives it. An ambiguous path is never public: the device could resolve it to
+ * a path that needs a token.
+ */
+export function createPublicPaths(entries: readonly string[]): IsPublic {
+  if (entries.length === 0) return () => false
+  const find = createPathTable(entries.map((entry) => [entry, true] as const))
+  return (target) => {
+    const path = pathOf(target)
+    return !isAmbiguousPath(path) && find(path) === true
+  }
 }

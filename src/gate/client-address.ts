@@ -1,16 +1,6 @@
-import type { Identity, Per } from '../http/admission.ts'
+import type { Client, Identity, Per } from '../http/admission.ts'
 import { listMembers } from '../http/fields.ts'
 import { type Cidr, matchesAny, normalizeAddress, prefix64 } from '../http/ip.ts'
-
-/** The client that a request comes from. */
-export interface Client {
-  /** The address in canonical form; `unix` for a peer on a Unix socket. */
-  readonly address: string
-  /** The key by which limits count: an IPv4 address, or the /64 prefix of an IPv6 address (C17). */
-  readonly key: string
-  /** The peer is a trusted proxy: its forwarding headers name the client. */
-  readonly peerTrusted: boolean
-}
 
 /** The address of a peer on a Unix socket. The file mode of the socket decides which processes may connect. */
 export const UNIX_PEER = 'unix'

@@ -1,19 +1,20 @@
-/** An exchange in flight, with the grant that admitted it. It is a node of a linked list and holds the links. */
-export abstract class LiveExchange {
-  abstract readonly grant: string | undefined
-  /** Called when the grant is revoked. */
-  abstract revoke(): void
+import type { Exchange } from '../http/exchange.ts'
 
-  newer: LiveExchange | undefined
-  older: LiveExchange | undefined
+/** An exchange in flight, with the grant that admitted it. It is a node of a linked list and holds the links. */
+export interface LiveExchange {
+  readonly grant: string | undefined
+  newer: this | undefined
+  older: this | undefined
 }
 
 /** The exchanges in flight that were admitted by a grant. */
-export interface LiveExchanges {
-  add(exchange: LiveExchange): void
+export interface LiveExchanges<E extends LiveExchange = Exchange> {
+  add(exchange: E): void
   /** Must be called exactly once for each added exchange. */
-  delete(exchange: LiveExchange): void
-  /** Revokes every exchange that one of these grants admitted (C8). */
+  delete(exchange: E): void
+  /** Calls the listener with each exchange whose grant is revoked (C8). A later listener replaces an earlier one. */
+  onRevoked(listener: (exchange: E) => void): void
+  /** Revokes these grants. */
   cut(grants: readonly string[]): void
   /** The grants of these exchanges. */
   grants(): ReadonlySet<string>
@@ -30,8 +31,9 @@ export interface RevocationWatch {
  * One linked list for all grants, because every request is added and deleted but grants are rarely revoked. A `Set` takes a
  * microsecond to add and delete, mostly to create a hash for the new object.
  */
-export function createLiveExchanges(): LiveExchanges {
-  let newest: LiveExchange | undefined
+export function createLiveExchanges<E extends LiveExchange = Exchange>(): LiveExchanges<E> {
+  let newest: E | undefined
+  let revoke: (exchange: E) => void = () => {}
   const watches = new Set<Set<string>>()
   return {
     add(exchange) {
@@ -47,14 +49,17 @@ export function createLiveExchanges(): LiveExchanges {
       exchange.newer = undefined
       exchange.older = undefined
     },
+    onRevoked(listener) {
+      revoke = listener
+    },
     cut(grants) {
       const revoked = new Set(grants)
-      const affected: LiveExchange[] = []
+      const affected: E[] = []
       for (let at = newest; at !== undefined; at = at.older) {
         if (at.grant !== undefined && revoked.has(at.grant)) affected.push(at)
       }
       for (const watched of watches) for (const grant of grants) watched.add(grant)
-      for (const exchange of affected) exchange.revoke()
+      for (const exchange of affected) revoke(exchange)
     },
     grants() {
       const found = new Set<string>()

@@ -34,20 +34,47 @@ const TOKEN_MISSING = errorContent('invalid_token', 'A bearer token is required.
 const SERVER_ERROR = errorContent('server_error', 'The server failed to process the request.')
 const TOKEN_INVALID = errorContent('invalid_token', 'The access token is not valid.')
 
+export interface RefusalSettings {
+  readonly statusCodes: StatusCodes
+  readonly realm: string
+}
+
+/** The replies with 401, without a token and with one. They depend on the settings only, and a flood of requests gets them. */
+const unauthorizedReplies = new WeakMap<
+  RefusalSettings,
+  { readonly missing: Reply; readonly invalid: Reply }
+>()
+
 /**
  * The one place that turns a refusal into a response. The texts are fixed, so no detail of the request, the device or this
  * machine can leak through them.
  */
-export function refusalReply(
-  refusal: Refusal,
-  { statusCodes, realm }: { readonly statusCodes: StatusCodes; readonly realm: string },
-): Reply {
-  const { contract, http, content, fields = [] } = responseFor(refusal, realm)
-  const status = statusCodes === 'contract' ? contract : http
-  return { status, fields: [...content.fields, ...fields], body: content.body }
+export function refusalReply(refusal: Refusal, settings: RefusalSettings): Reply {
+  if (refusal.kind !== 'unauthorized') return replyOf(responseFor(refusal), settings, false)
+  let replies = unauthorizedReplies.get(settings)
+  if (replies === undefined) {
+    const missing = replyOf(unauthorized(TOKEN_MISSING, settings.realm, ''), settings, true)
+    const invalid = replyOf(
+      unauthorized(TOKEN_INVALID, settings.realm, ', error="invalid_token"'),
+      settings,
+      true,
+    )
+    replies = { missing, invalid }
+    unauthorizedReplies.set(settings, replies)
+  }
+  return refusal.cause === 'missing' ? replies.missing : replies.invalid
 }
 
-function responseFor(refusal: Refusal, realm: string): RefusalResponse {
+function replyOf(
+  { contract, http, content, fields = [] }: RefusalResponse,
+  { statusCodes }: RefusalSettings,
+  reusable: boolean,
+): Reply {
+  const status = statusCodes === 'contract' ? contract : http
+  return { status, fields: [...content.fields, ...fields], body: content.body, reusable }
+}
+
+function responseFor(refusal: Exclude<Refusal, { kind: 'unauthorized' }>): RefusalResponse {
   switch (refusal.kind) {
     case 'malformed':
     case 'invalid-request':
@@ -75,8 +102,6 @@ function responseFor(refusal: Refusal, realm: string): RefusalResponse {
       return invalidRequest(417, 'The only supported expectation is 100-continue.')
     case 'header-too-large':
       return invalidRequest(431, 'The header of the request is too large.')
-    case 'unauthorized':
-      return unauthorized(refusal.cause === 'missing', realm)
     case 'rate-limited':
       return {
         contract: 429,
@@ -115,14 +140,13 @@ function invalidRequest(http: number, description: string): RefusalResponse {
   return { contract: 400, http, content: errorContent('invalid_request', description) }
 }
 
-/** The challenge carries an error code only if the request showed a token (RFC 6750 §3). */
-function unauthorized(tokenMissing: boolean, realm: string): RefusalResponse {
-  const challenge = `Bearer realm="${realm}"`
+/** @param error of the challenge, only if the request showed a token (RFC 6750 §3) */
+function unauthorized(content: JsonContent, realm: string, error: string): RefusalResponse {
   return {
     contract: 401,
     http: 401,
-    content: tokenMissing ? TOKEN_MISSING : TOKEN_INVALID,
-    fields: ['WWW-Authenticate', tokenMissing ? challenge : `${challenge}, error="invalid_token"`],
+    content,
+    fields: ['WWW-Authenticate', `Bearer realm="${realm}"${error}`],
   }
 }
 

@@ -1,12 +1,42 @@
-import type { DeviceTrace } from './device-trace.ts'
-import type { Fields } from './fields.ts'
 import type { AuthFailure, Refusal } from './refusal.ts'
 
 /** The two endpoint types, which the documented API limits separately. */
 export type Endpoint = 'api' | 'oauth'
 
+/** The endpoints that the sidecar serves itself: tokens, and their revocation (RFC 7009) if it is switched on. */
+export type OwnEndpoint = 'token' | 'revocation'
+
 /** Which requests share a rate-limit window: those of one client, those of one grant, or all (C17). */
 export type Per = 'client' | 'grant' | 'device'
+
+/** The facts about a request that its head alone determines. */
+export interface Classified {
+  readonly endpoint: Endpoint
+  /** Set for the sidecar's own endpoints. */
+  readonly ownEndpoint: OwnEndpoint | undefined
+  /** Origin form: path and query, byte for byte. */
+  readonly target: string
+  /** The host that the client asked for. */
+  readonly host: string
+  /** How the request body is delimited: `null` for no body, its length in bytes, or `chunked` for an unknown length. */
+  readonly framing: null | number | 'chunked'
+  /** Set if the request is refused regardless of its token. */
+  readonly fault: Refusal | undefined
+  /** Two parsers could disagree about the request or its end. The connection closes, and no later byte on it is read. */
+  readonly ambiguous: boolean
+  /** The settings by which it was classified; undefined before that. */
+  readonly rules: object | undefined
+}
+
+/** The client that a request comes from. */
+export interface Client {
+  /** The address in canonical form, of the peer or as a trusted proxy reports it; `unix` for a peer on a Unix socket. */
+  readonly address: string
+  /** The key by which limits count: an IPv4 address, or the /64 prefix of an IPv6 address (C17). */
+  readonly key: string
+  /** The peer is a trusted proxy: its forwarding headers name the client. */
+  readonly peerTrusted: boolean
+}
 
 /** Whether the limit admits a request, and the figures for its rate-limit fields. */
 export interface LimitDecision {
@@ -21,79 +51,70 @@ export interface LimitDecision {
   readonly overflow?: boolean
 }
 
+/** The bearer token of a request, or why there is none. */
+export type Presented =
+  | { readonly kind: 'token'; readonly token: string }
+  | { readonly kind: 'none'; readonly cause: Extract<AuthFailure, 'missing' | 'malformed'> }
+
 /** The grant of a request's token, or the reason why the token is not accepted; `unavailable` if the shared store did not say. */
 export type Identity =
   | { readonly kind: 'valid'; readonly grant: string }
   | { readonly kind: 'refused'; readonly cause: AuthFailure }
   | { readonly kind: 'unavailable' }
 
-/** What every admission contains. */
-interface AdmissionBase {
+/** What the gate finds out and decides about a request. Only `gate/` writes it: everywhere else it is read-only. */
+export interface GateFacts {
+  classified: Classified
+  client: Client
   /** The request's id: the same towards the device, on the sidecar's own responses and in the access log (C22). */
-  readonly requestId: string
-  readonly endpoint: Endpoint
-  /** The sidecar's own endpoint that the request is for; undefined if it is for the device. */
-  readonly ownEndpoint: OwnEndpoint | undefined
-  /** The client's address: the peer, or the address that a trusted proxy reports. */
-  readonly client: string
-  /** The peer is a trusted proxy, so its forwarding fields count. */
-  readonly peerTrusted: boolean
+  requestId: string
   /** Whose window the request counts in. */
-  readonly per: Per
-  readonly decision: LimitDecision
+  per: Per
+  decision: LimitDecision
+  /** When the window closes: Unix time in whole seconds, rounded up. 0: the request was not counted. */
+  resetAt: number
+  /** The rate-limit fields of the draft, if they are switched on. */
+  ietfFields: readonly string[]
   /** Undefined if no token was looked up. */
-  readonly identity: Identity | undefined
-  /** The rate-limit fields that every response must carry (C16). */
-  readonly limitFields: Fields
-  /** How the request body is delimited: `null` for no body, its length in bytes, or `chunked` for an unknown length. */
-  readonly framing: null | number | 'chunked'
+  identity: Identity | undefined
+  /** What becomes of the request. */
+  kind: 'refused' | 'own-endpoint' | 'forward'
+  /** The grant of the token that admitted the request, or of the tokens in the response. */
+  grant: string | undefined
+  /** Why the sidecar refuses the request. Stations behind the gate refuse, too. */
+  refusal: Refusal | undefined
+  /** The refusal that a gate that only observes would otherwise have sent. */
+  wouldRefuse: Refusal | undefined
+  /** When the request head was read (ms on the monotonic clock). */
+  start: number
+  /** How long the gate waited for another process: the shared store (ms). */
+  lookup: number
+  /** Milliseconds from the request head to the end. */
+  duration: number
 }
-
-/** Whether the request announces a body that is not empty. */
-export function hasBody({ framing }: Pick<AdmissionBase, 'framing'>): boolean {
-  return framing !== null && framing !== 0
-}
-
-export interface Refused extends AdmissionBase {
-  readonly kind: 'refused'
-  readonly refusal: Refusal
-  /** The request is malformed HTTP: nothing after it on the connection may be read as a request (request smuggling). */
-  readonly close: boolean
-}
-
-/** The endpoints that the sidecar serves itself: tokens, and their revocation (RFC 7009) if it is switched on. */
-export type OwnEndpoint = 'token' | 'revocation'
-
-/** A request that the sidecar serves itself. */
-export interface OwnEndpointRequest extends AdmissionBase {
-  readonly kind: 'own-endpoint'
-  readonly ownEndpoint: OwnEndpoint
-}
-
-declare const admitted: unique symbol
 
 /**
- * The permission to reach the device. Only `gate/admit.ts` creates one, and `forward/` accepts nothing else, so code that skips
- * the limit or the token check does not compile (`test/types/admission.ts` verifies this).
+ * What stations derive from a head and the settings. A head that repeats on its connection is one object (`http1/head-memory.ts`), so
+ * they derive it once. Never a decision about a token or a limit.
  */
-export interface Forward extends AdmissionBase {
-  readonly [admitted]: true
-  readonly kind: 'forward'
-  /** The grant of the request's token; undefined if the request needed none. */
-  readonly grant: string | undefined
-  /** The refusal that a gate that only observes would otherwise have sent. */
-  readonly wouldRefuse: Refusal | undefined
-  /** What happens to the request at the device. */
-  readonly trace: DeviceTrace
-  /** The target in origin form, byte for byte. */
-  readonly target: string
-  /** The host that the client asked for. */
-  readonly host: string
+export interface Derived {
+  classified: Classified | undefined
+  presented: Presented | undefined
+  /** The head for the device before and after the request id, and for which settings and client it is. */
+  outgoing: OutgoingText | undefined
+  /** A part of the access line, and for which client and grant it is. */
+  logged: LoggedText | undefined
 }
 
-export type Admission = Refused | OwnEndpointRequest | Forward
+interface LoggedText {
+  readonly client: Client
+  readonly grant: string | undefined
+  readonly text: string
+}
 
-/** The refusal that a gate that only observes would otherwise have sent; undefined if there is none. */
-export function wouldRefuse(admission: Admission): Refusal | undefined {
-  return admission.kind === 'forward' ? admission.wouldRefuse : undefined
+interface OutgoingText {
+  readonly settings: object
+  readonly client: Client
+  readonly before: string
+  readonly after: string
 }

@@ -1,12 +1,12 @@
 import type { Duplex } from 'node:stream'
-import type { Admission } from './admission.ts'
+import type { Classified, Client, Derived, GateFacts, Identity, LimitDecision, Per } from './admission.ts'
 import type { Fields } from './fields.ts'
 import type { HeadSurvey, RequestFraming } from './head-survey.ts'
-import type { Refusal } from './refusal.ts'
+import type { Refusal, UpstreamFailure } from './refusal.ts'
 import type { Reply } from './reply.ts'
 
 /** The head of a request as the client sent it, in any HTTP version. Nothing in it is trusted yet. */
-export interface RequestHead {
+export interface RequestHead extends Derived {
   readonly version: '1.0' | '1.1' | '2'
   readonly secure: boolean
   readonly method: string
@@ -30,93 +30,184 @@ export interface RequestHead {
 /** The head of a forwarded response; the body follows in pieces. */
 export interface ResponseHead {
   readonly status: number
-  readonly reason: string
+  /** Undefined: the usual phrase. */
+  readonly reason?: string
   readonly fields: Fields
-  /** `fields` is the same array for each response with this head, so results derived from it can be cached. */
+  /** The same object is sent for each response with this head, so results derived from it can be cached. */
   readonly reusable?: boolean
-  /** The rate-limit fields, which follow `fields`. */
-  readonly limitFields?: Fields
 }
 
-/** How an exchange ended, for `record/`. */
-export interface Outcome {
-  /** The status that was sent; 0 if the client left before. */
-  readonly status: number
-  /** `complete`: the kernel took the whole response. `aborted`: the client left. `cut`: the sidecar broke the response off. */
-  readonly end: 'complete' | 'aborted' | 'cut'
-  readonly requestBytes: number
-  readonly responseBytes: number
-}
+/** How an exchange ended. `complete`: the kernel took the whole response. `aborted`: the client left. `cut`: the sidecar broke it off. */
+export type Outcome = 'complete' | 'aborted' | 'cut'
 
-/** What is recorded of each exchange, once, when it ends. */
-export interface ExchangeRecord {
-  readonly head: RequestHead
-  readonly admission: Admission
-  /** The grant of the token that admitted the request, or of the tokens in the response; undefined if there is none. */
-  readonly grant: string | undefined
-  /** The refusal that the sidecar sent; undefined if it sent none. */
-  readonly refusal: Refusal | undefined
-  readonly outcome: Outcome
-  /** Milliseconds from the request head to the end. */
-  readonly duration: number
-  /** When the request head was read (ms on the monotonic clock). */
-  readonly start: number
-  /** How long the gate waited for another process: the shared store (ms). */
-  readonly lookup: number
+/** The client, as the side of the device sees it: a request body comes from it, and one response goes to it. */
+export type ClientSide = Pick<
+  Exchange,
+  'answered' | 'ended' | 'body' | 'inform' | 'begin' | 'write' | 'end' | 'cut' | 'onDrain' | 'onEnd'
+>
+
+const UNCLASSIFIED: Classified = {
+  endpoint: 'api',
+  ownEndpoint: undefined,
+  target: '',
+  host: '',
+  framing: null,
+  fault: undefined,
+  ambiguous: false,
+  rules: undefined,
 }
+const NO_CLIENT: Client = { address: '', key: '', peerTrusted: false }
+const UNCOUNTED: LimitDecision = { admitted: true, limit: 0, remaining: 0, closesIn: 0 }
+const NONE: Fields = []
+
+type EndListener = () => void
 
 /**
- * One request and its response, the same for HTTP/1 and HTTP/2. The response is either one `reply`, or a `begin` followed by
- * `write`s and an `end`, or a `cut`. The first of these calls decides, and later ones that do not belong to it do nothing.
+ * One request and its response, the same for HTTP/1 and HTTP/2: born when the head is read, filled in by each station on its way, and
+ * recorded when it has ended. The response is either one `reply`, or a `begin` followed by `write`s and an `end`, or a `cut`. The
+ * first of these calls decides, and later ones that do not belong to it do nothing.
  */
-export interface Exchange {
+export abstract class Exchange implements Readonly<GateFacts> {
   readonly head: RequestHead
+
+  readonly classified: Classified = UNCLASSIFIED
+  readonly client: Client = NO_CLIENT
+  readonly requestId: string = ''
+  readonly per: Per = 'client'
+  readonly decision: LimitDecision = UNCOUNTED
+  readonly resetAt: number = 0
+  readonly ietfFields: Fields = NONE
+  readonly identity: Identity | undefined = undefined
+  readonly kind: GateFacts['kind'] = 'refused'
+  readonly grant: string | undefined = undefined
+  readonly refusal: Refusal | undefined = undefined
+  readonly wouldRefuse: Refusal | undefined = undefined
+  readonly start: number = 0
+  readonly lookup: number = 0
+  readonly duration: number = 0
+  /** Other exchanges in flight: see `gate/live-exchanges.ts`. */
+  newer: Exchange | undefined = undefined
+  older: Exchange | undefined = undefined
+
+  // What happens at the device: `forward/` fills it in. Instants are in ms on the monotonic clock; 0: it did not happen.
+  /** The path of a service of `upstream.routes`; empty for the main service; undefined if the request fits no service. */
+  route: string | undefined = undefined
+  /** How long the request waited in queues (ms): for buffering its upload, and for its place at the device. */
+  waited = 0
+  /** How often the head of the request was sent. */
+  attempts = 0
+  /** The last attempt used a connection that was already open. */
+  reused = false
+  /** When the first attempt began, with opening a connection if none was open. */
+  sentAt = 0
+  /** When the head of the final response came. */
+  headAt = 0
+  /** The status of the device's final response; 0 if it sent none. */
+  deviceStatus = 0
+  /** The response was read by the tolerant rules. */
+  tolerant = false
+  failure: UpstreamFailure | undefined = undefined
+
+  // How it ended: `listen/` fills it in.
+  /** The status that was sent; 0 if the client left before. */
+  status = 0
+  outcome: Outcome | undefined = undefined
+  /** Bytes of the bodies. */
+  requestBytes = 0
+  responseBytes = 0
+  /** Called once, with this exchange, before the other listeners of its end. */
+  recorder: ((exchange: Exchange) => void) | undefined = undefined
+  #onEnd: EndListener | EndListener[] | undefined = undefined
+
+  constructor(head: RequestHead) {
+    this.head = head
+  }
+
   /** True once a response head was sent or the client has left: no other response can follow. */
-  readonly answered: boolean
-  /** True once the exchange has ended, by either side. */
-  readonly ended: boolean
+  abstract readonly answered: boolean
   /** True while the request body may have unread bytes. */
-  readonly unread: boolean
+  abstract readonly unread: boolean
   /** True once the rest of the request body can no longer arrive. */
-  readonly broken: boolean
+  abstract readonly broken: boolean
   /** How many bytes of the request body have arrived, read or not; `Infinity` once all have, or if it has none. */
-  readonly arrived: number
+  abstract readonly arrived: number
   /** Waits for the first bytes of the request body, or its end. Sends `100 Continue` and fails as `body` does. Called once. */
-  arrival(stallTimeout: number): Promise<void>
+  abstract arrival(stallTimeout: number): Promise<void>
   /**
    * The request body. It is read only as fast as the caller takes it. Sends `100 Continue` first if the client waits for it.
    * Fails if the client leaves, breaks the framing, or pauses longer than `stallTimeout` ms.
    */
-  body(stallTimeout: number): AsyncIterable<Buffer>
+  abstract body(stallTimeout: number): AsyncIterable<Buffer>
   /**
-   * Sends a complete response. `close` ends the connection (in HTTP/2 the stream) after the response: the exchange does not wait
-   * for the rest of the request, and no byte after it is read as a request.
+   * Sends a complete response of the sidecar's own, with the rate-limit fields (C16) and the request id (C22). `close` ends the
+   * connection (in HTTP/2 the stream) after the response: the exchange does not wait for the rest of the request, and no byte after
+   * it is read as a request.
    */
-  reply(reply: Reply, options?: { readonly close?: boolean }): void
+  abstract reply(reply: Reply, close?: boolean): void
   /** Sends an interim response (RFC 9110 §15.2), if the client's HTTP version allows it. */
-  inform(status: number, fields: Fields): void
-  begin(head: ResponseHead): void
+  abstract inform(status: number, fields: Fields): void
+  /** Sends the head with the rate-limit fields behind its own (C16). */
+  abstract begin(head: ResponseHead): void
   /** Returns false if the client reads more slowly: the caller then waits for `onDrain`. */
-  write(chunk: Buffer): boolean
-  end(lastChunk?: Buffer): void
+  abstract write(chunk: Buffer): boolean
+  abstract end(lastChunk?: Buffer): void
   /** Breaks the response off so that the client sees it broken. A truncated response never looks complete. */
-  cut(): void
+  abstract cut(): void
   /**
    * `othersWait` returns whether other requests wait for this one's place at the device. A half-closed client may have left; it
    * is probed only while others wait. A later call replaces the function.
    */
-  contestedWhile(othersWait: () => boolean): void
+  abstract contestedWhile(othersWait: () => boolean): void
   /** Called each time the client has read the backlog. A later listener replaces the earlier one. */
-  onDrain(listener: () => void): void
+  abstract onDrain(listener: () => void): void
   /**
    * Called when the rest of the request body can no longer arrive, but the client may still read a response: it half-closed the
    * connection too early, or broke the framing. If that has already happened, the listener is called immediately. If the client
    * leaves, the exchange ends instead.
    */
-  onBroken(listener: () => void): void
+  abstract onBroken(listener: () => void): void
+
+  /** True once the exchange has ended, by either side. */
+  get ended(): boolean {
+    return this.outcome !== undefined
+  }
+
   /** Called once, when the exchange has ended for any reason. */
-  onEnd(listener: (outcome: Outcome) => void): void
+  onEnd(listener: EndListener): void {
+    if (this.outcome !== undefined) listener()
+    else if (this.#onEnd === undefined) this.#onEnd = listener
+    else if (Array.isArray(this.#onEnd)) this.#onEnd.push(listener)
+    else this.#onEnd = [this.#onEnd, listener]
+  }
+
+  /** Ends the exchange, once. */
+  protected settle(outcome: Outcome): void {
+    if (this.outcome !== undefined) return
+    this.outcome = outcome
+    this.recorder?.(this)
+    const listeners = this.#onEnd
+    this.#onEnd = undefined
+    if (typeof listeners === 'function') listeners()
+    else if (listeners !== undefined) for (const listener of listeners) listener()
+  }
 }
+
+declare const admitted: unique symbol
+
+/**
+ * A request that may reach the device: the exchange itself, with a mark that exists only for the compiler. Only `gate/admit.ts` sets
+ * it, and `forward/` takes nothing else: code that skips the limit or the token does not compile (`test/types/admission.ts`).
+ */
+export type Forward<E extends Exchange = Exchange> = E & {
+  readonly kind: 'forward'
+  readonly [admitted]: true
+}
+
+/** A request about which the gate has decided. */
+export type Admission<E extends Exchange = Exchange> =
+  | Forward<E>
+  | (E & { readonly kind: 'own-endpoint' })
+  | (E & { readonly kind: 'refused'; readonly refusal: Refusal })
 
 /** An exchange whose client asks to upgrade the connection. */
 export interface UpgradeExchange extends Exchange {
@@ -128,28 +219,4 @@ export interface UpgradeExchange extends Exchange {
    * bytes that the client sent after the head: they cannot be unshifted once Node has read the client's FIN.
    */
   tunnelled(): Buffer
-}
-
-/** The client paused too long within its request body. */
-export class StalledBodyError extends Error {
-  override readonly name = 'StalledBodyError'
-  constructor() {
-    super('the request body stalled')
-  }
-}
-
-/** The client left within its request body, or broke the framing. */
-export class BrokenBodyError extends Error {
-  override readonly name = 'BrokenBodyError'
-  constructor() {
-    super('the request body broke off')
-  }
-}
-
-export const BROKEN_BODY: Refusal = { kind: 'malformed', description: 'The request body broke off.' }
-
-/** The refusal if a request body stalled or broke off; undefined for any other error. */
-export function bodyFault(error: unknown): Refusal | undefined {
-  if (error instanceof StalledBodyError) return { kind: 'request-timeout' }
-  return error instanceof BrokenBodyError ? BROKEN_BODY : undefined
 }

@@ -51,6 +51,12 @@ export function prefix64(address: string): string {
   return `${network.toString()}/64`
 }
 
+/** The bytes of an address in network order; undefined for text that is not an address. */
+export function addressBytes(address: string): Uint8Array | undefined {
+  const parsed = isIP(address) === 0 ? undefined : ipaddr.parse(address)
+  return parsed === undefined ? undefined : Uint8Array.from(parsed.toByteArray())
+}
+
 function parseAddress(address: string): Address | undefined {
   const [bare = ''] = address.split('%', 1)
   return isIP(bare) === 0 ? undefined : ipaddr.process(bare)
@@ -63,4 +69,17 @@ function isVersion6(address: Address): address is ipaddr.IPv6 {
 /** Whether a host of an address is loopback: by its address, or as `localhost`. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || /^(?:127\.|::1$)/.test(normalizeAddress(host) ?? '')
+}
+
+/** The form of a DNS name in a certificate. `*` may stand for the first label (RFC 9525 §6.3). */
+const DNS_NAME = /^(?:\*\.)?(?:[a-z\d_](?:[a-z\d_-]{0,61}[a-z\d_])?\.)*[a-z_](?:[a-z\d_-]{0,61}[a-z\d_])?$/
+
+/**
+ * The canonical form of a DNS name or an IP address, in which names are compared; undefined for anything else. A zone
+ * (`fe80::1%eth0`) is no part of an address in a certificate.
+ */
+export function canonicalName(given: string): string | undefined {
+  if (given.includes('%')) return undefined
+  const name = given.toLowerCase()
+  return normalizeAddress(name) ?? (name.length <= 253 && DNS_NAME.test(name) ? name : undefined)
 }

@@ -54,3 +54,27 @@ const UNREACHABLE: ReadonlySet<UpstreamFailure> = new Set([
 export function isUnreachable(failure: UpstreamFailure): boolean {
   return UNREACHABLE.has(failure)
 }
+
+/** The client paused too long within its request body. */
+export class StalledBodyError extends Error {
+  override readonly name = 'StalledBodyError'
+  constructor() {
+    super('the request body stalled')
+  }
+}
+
+/** The client left within its request body, or broke the framing. */
+export class BrokenBodyError extends Error {
+  override readonly name = 'BrokenBodyError'
+  constructor() {
+    super('the request body broke off')
+  }
+}
+
+export const BROKEN_BODY: Refusal = { kind: 'malformed', description: 'The request body broke off.' }
+
+/** The refusal if a request body stalled or broke off; undefined for any other error. */
+export function bodyFault(error: unknown): Refusal | undefined {
+  if (error instanceof StalledBodyError) return { kind: 'request-timeout' }
+  return error instanceof BrokenBodyError ? BROKEN_BODY : undefined
+}

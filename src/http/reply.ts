@@ -5,6 +5,8 @@ export interface Reply {
   readonly status: number
   readonly fields: Fields
   readonly body: string
+  /** The same object is sent again, so results derived from it can be cached. */
+  readonly reusable?: boolean
 }
 
 export type JsonContent = Pick<Reply, 'fields' | 'body'>

@@ -1,5 +1,4 @@
-import { CR, isBlank, LF } from './bytes.ts'
-import { ChunkExtensions } from './chunk-extensions.ts'
+import { CR, isBlank, LF, TEXT, TOKEN } from './bytes.ts'
 
 /** The limits on a chunked body, and how strictly it is read. */
 export interface ChunkRules {
@@ -16,7 +15,10 @@ export interface ChunkRules {
   readonly tolerant: boolean
 }
 
+const QUOTE = 0x22
 const SEMICOLON = 0x3b
+const EQUALS = 0x3d
+const BACKSLASH = 0x5c
 
 /** The most digits of a chunk size, leading zeros included. A safe integer needs 14. */
 const MOST_SIZE_DIGITS = 16
@@ -173,4 +175,58 @@ function hexDigit(byte: number): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
   const letter = byte | 0x20
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1
+}
+
+/**
+ * Reads the extensions of one chunk after the first semicolon (RFC 9112 §7.1.1). Each is a name, optionally with `=` and a token
+ * or a quoted string. Blanks between the parts are refused, because parsers disagree about them.
+ */
+export class ChunkExtensions {
+  #part: 'name' | 'value' | 'quoted' | 'escaped' | 'unquoted' = 'name'
+  /** The current name or value has no bytes yet. */
+  #empty = true
+
+  /** The line may end here. */
+  get complete(): boolean {
+    return !this.#empty
+  }
+
+  /** Takes the next byte. False if the grammar does not allow it here. */
+  accepts(byte: number): boolean {
+    switch (this.#part) {
+      case 'name':
+        if (byte === EQUALS && !this.#empty) return this.#enter('value')
+        return this.#acceptsToken(byte)
+      case 'value':
+        if (byte === QUOTE && this.#empty) return this.#enter('quoted')
+        return this.#acceptsToken(byte)
+      case 'quoted':
+        if (byte === BACKSLASH) return this.#enter('escaped')
+        if (byte === QUOTE) return this.#close()
+        return TEXT[byte] === 1
+      case 'escaped':
+        this.#part = 'quoted'
+        return TEXT[byte] === 1
+      default:
+        return byte === SEMICOLON && this.#enter('name')
+    }
+  }
+
+  #acceptsToken(byte: number): boolean {
+    if (byte === SEMICOLON && !this.#empty) return this.#enter('name')
+    this.#empty = false
+    return TOKEN[byte] === 1
+  }
+
+  #enter(part: 'name' | 'value' | 'quoted' | 'escaped'): true {
+    this.#part = part
+    this.#empty = true
+    return true
+  }
+
+  #close(): true {
+    this.#part = 'unquoted'
+    this.#empty = false
+    return true
+  }
 }

@@ -4,8 +4,7 @@ const LONGEST = 1024
 const END_OF_HEAD = Buffer.from('\r\n\r\n')
 
 interface KnownHead<Head> {
-  /** The head in Latin-1: one character for each byte. */
-  readonly text: string
+  readonly bytes: Buffer
   readonly head: Head
 }
 
@@ -31,26 +30,40 @@ export class HeadMemory<Head> {
     const last = bytes.indexOf(END_OF_HEAD, start)
     const after = last + END_OF_HEAD.length
     if (last < 0 || after > end || after - start > LONGEST) return undefined
-    const known = this.#heads[this.#indexOf(bytes, start, after)]
-    return known?.text === bytes.toString('latin1', start, after) ? known : undefined
+    const index = this.#indexOf(bytes, start, after)
+    const known = this.#heads[index]
+    if (isSame(known, bytes, start, after)) return known
+    const displaced = this.#heads[(index + 1) % this.#size]
+    return isSame(displaced, bytes, start, after) ? displaced : undefined
   }
 
   /** Remembers the head of `length` bytes at `start`. It may replace another one. */
   keep(bytes: Buffer, start: number, length: number, head: Head): void {
     if (length > LONGEST) return
     this.#heads ??= new Array(this.#size)
-    const text = bytes.toString('latin1', start, start + length)
-    this.#heads[this.#indexOf(bytes, start, start + length)] = { text, head }
+    const index = this.#indexOf(bytes, start, start + length)
+    const displaced = this.#heads[index]
+    if (displaced !== undefined) this.#heads[(index + 1) % this.#size] = displaced
+    // Not from the pool of `Buffer.from`: one head would keep eight KiB of it.
+    const copy = Buffer.allocUnsafeSlow(length)
+    bytes.copy(copy, 0, start, start + length)
+    this.#heads[index] = { bytes: copy, head }
   }
 
   /**
-   * The only index at which a head can be. Length and middle byte are cheap, and differ for most heads that one page repeats; two
-   * heads with one index displace each other. An LRU `Map` would cost more than it saves for heads that never repeat.
+   * The index of a head; one that another displaced is at the next. Length and middle byte are cheap, and differ for most heads that
+   * one page repeats. An LRU `Map` would cost more than it saves for heads that never repeat.
    */
   #indexOf(bytes: Buffer, start: number, end: number): number {
     const middle = bytes[(start + end) >> 1] ?? 0
     return (end - start + middle) % this.#size
   }
+}
+
+/** Compares the bytes themselves: a string of them would be garbage after each request. */
+function isSame(known: KnownHead<unknown> | undefined, bytes: Buffer, start: number, end: number): boolean {
+  const size = end - start
+  return known?.bytes.length === size && bytes.compare(known.bytes, 0, size, start, end) === 0
 }
 
 /** How many field names of one response are remembered. */

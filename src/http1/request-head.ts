@@ -15,8 +15,7 @@ export interface RequestHeadText {
 }
 
 /** A parsed request head, and its effects on the connection. */
-export interface Http1RequestHead
-  extends Pick<RequestHead, 'method' | 'target' | 'fields' | 'framing' | 'survey'> {
+export interface Http1RequestHead extends RequestHead {
   readonly version: '1.0' | '1.1'
   /** Where this request ends and the next one begins. Also set for a request whose `framing` the gate refuses. */
   readonly bodyEnd: RequestBodyFraming
@@ -35,13 +34,14 @@ function interned(method: string): string {
   return method === 'GET' ? 'GET' : (KNOWN_METHODS.get(method) ?? method)
 }
 
+/** What all requests of a connection share. */
+export type ConnectionFacts = Pick<RequestHead, 'secure' | 'peer' | 'localPort'>
+
 /** Interprets a request head. Undefined if two parsers could disagree about its target or its end. */
-export function interpretRequest({
-  method,
-  target,
-  version,
-  fields,
-}: RequestHeadText): Http1RequestHead | undefined {
+export function interpretRequest(
+  { method, target, version, fields }: RequestHeadText,
+  { secure, peer, localPort }: ConnectionFacts,
+): Http1RequestHead | undefined {
   if (!isTarget(method, target)) return undefined
   const survey = surveyFields(fields)
   const framing = requestFraming(version, survey, false)
@@ -56,27 +56,26 @@ export function interpretRequest({
     listMembers(survey.upgrade).includes('websocket')
   const leavesHttp = upgrade || method === 'CONNECT'
   return {
+    version,
+    secure,
     method: interned(method),
     target,
-    version,
+    authority: undefined,
     fields,
-    survey,
+    peer,
+    localPort,
+    upgrade,
     framing,
+    survey,
+    classified: undefined,
+    presented: undefined,
+    outgoing: undefined,
+    logged: undefined,
     bodyEnd,
     persists: persists(version, connection),
     leavesHttp,
     expects: survey.expect.length > 0 && version === '1.1' && !leavesHttp,
   }
-}
-
-/** The head in the form that HTTP/1 and HTTP/2 share. */
-export function requestHead(
-  { method, target, version, fields, framing, survey, leavesHttp }: Http1RequestHead,
-  { secure, peer, localPort }: Pick<RequestHead, 'secure' | 'peer' | 'localPort'>,
-): RequestHead {
-  const upgrade = leavesHttp && method !== 'CONNECT'
-  const authority = undefined
-  return { version, secure, method, target, authority, fields, framing, survey, peer, localPort, upgrade }
 }
 
 const AUTHORITY = "(?:[A-Za-z0-9\\-._~!$&'()*+,;=:%[\\]]|@(?!@))*(?:[/?].*)?$"

@@ -9,6 +9,8 @@ export interface OutgoingRequest {
   /** They include `Content-Length` if it frames the body, and no other field about framing or the connection. */
   readonly fields: Fields
   readonly framing: null | number | 'chunked'
+  /** What `writeRequestLines` gives for this request, if it is known. */
+  readonly lines?: string | undefined
 }
 
 /** A method, one space, and a target without spaces. */
@@ -28,8 +30,7 @@ export function mayPersist({ method, framing }: OutgoingRequest): boolean {
 }
 
 /**
- * Writes a request head in Latin-1. Undefined if a part of it contains a character that is not allowed in a head, so no value can
- * add a field or a request (header injection).
+ * Writes a request head in Latin-1. Undefined if `writeRequestLines` gives none.
  * @param host the `Host` of a request without one, which HTTP/1.1 requires
  * @param persists another request may follow on the connection
  */
@@ -38,10 +39,21 @@ export function writeRequestHead(
   host: string,
   persists: boolean,
 ): string | undefined {
-  const { method, target, fields, framing } = request
+  const lines = request.lines ?? writeRequestLines(request, host)
+  return lines === undefined ? undefined : `${lines}Connection: ${persists ? 'keep-alive' : 'close'}\r\n\r\n`
+}
+
+/**
+ * Writes the request line and all field lines but that of the connection. Undefined if a part of it contains a character that is not
+ * allowed in a head, so no value can add a field or a request (header injection).
+ */
+export function writeRequestLines(
+  { method, target, fields, framing }: OutgoingRequest,
+  host: string,
+): string | undefined {
   const line = `${method} ${target}`
   let named = false
-  let lines = 3 + fields.length / 2
+  let lines = 1 + fields.length / 2
   let head = ''
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = fields[i] ?? ''
@@ -54,7 +66,7 @@ export function writeRequestHead(
   }
   const length = lengthField(method, framing)
   if (length !== '') lines += 1
-  head = `${line} HTTP/1.1\r\n${head}${length}Connection: ${persists ? 'keep-alive' : 'close'}\r\n\r\n`
+  head = `${line} HTTP/1.1\r\n${head}${length}`
   return LINE.test(line) && hasLines(head, lines) ? head : undefined
 }
 

@@ -146,8 +146,8 @@ export class ResponseReader {
     // Only at the first byte of a head: the rest of a begun one may look like a complete head.
     const known = mayRepeat && this.#reader.length === 0 ? this.#known.find(text, start, stop) : undefined
     if (known !== undefined) {
-      this.#take(known.head, known.text.length)
-      return start + known.text.length
+      this.#take(known.head, known.bytes.length)
+      return start + known.bytes.length
     }
     const progress = this.#reader.read(text, start, stop)
     if (progress === 'more') return undefined

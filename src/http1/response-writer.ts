@@ -20,6 +20,8 @@ export interface ResponseFacts {
   readonly keepAliveFields: string | undefined
   /** The `Date` line, with its line end. */
   readonly date: string
+  /** The sidecar's own field lines, which follow those of the response: rate-limit fields (C16), the request id (C22). */
+  readonly own: string
 }
 
 export interface RenderedHead {
@@ -37,12 +39,12 @@ const NO_TEXT = /[^\t -~\x80-\xff]/
  * framing, which only the sidecar sets. `size`: the length of the body (bytes), if it is known. Throws `UnsendableHeadError`.
  */
 export function renderHead(
-  { status, reason, fields, reusable = false, limitFields = NONE }: ResponseHead,
+  head: ResponseHead,
   size: number | undefined,
-  { method, oldClient, keepAliveFields, date }: ResponseFacts,
+  { method, oldClient, keepAliveFields, date, own }: ResponseFacts,
 ): RenderedHead {
-  const { text, length, dated } = reusable ? renderedOnce(fields) : renderFields(fields)
-  const bodiless = endsWithHead(method, status)
+  const { text, length, dated } = head.reusable === true ? renderedOnce(head) : renderFirst(head)
+  const bodiless = endsWithHead(method, head.status)
   const counted = length ?? size
   const framing = bodiless ? 'none' : (counted ?? (oldClient ? 'close' : 'chunked'))
   const connection = oldClient && counted === undefined ? undefined : keepAliveFields
@@ -53,22 +55,32 @@ export function renderHead(
         ? `Content-Length: ${framing}\r\n`
         : ''
   return {
-    text: `${statusLine(status, reason)}${text}${renderFields(limitFields).text}${dated ? '' : date}${connection ?? 'Connection: close\r\n'}${framed}\r\n`,
+    text: `${text}${own}${dated ? '' : date}${connection ?? 'Connection: close\r\n'}${framed}\r\n`,
     framing,
     persists: connection !== undefined,
   }
 }
 
-const NONE: Fields = []
+/** By the heads that are sent again and again: see `reusable`. */
+const renderedBefore = new WeakMap<ResponseHead, RenderedFields>()
 
-/** By the fields of a head that the device repeats: see `reusable`. */
-const renderedBefore = new WeakMap<Fields, RenderedFields>()
-
-function renderedOnce(fields: Fields): RenderedFields {
-  const known = renderedBefore.get(fields)
+function renderedOnce(head: ResponseHead): RenderedFields {
+  const known = renderedBefore.get(head)
   if (known !== undefined) return known
+  const rendered = renderFirst(head)
+  renderedBefore.set(head, rendered)
+  return rendered
+}
+
+/** The status line and the fields. */
+function renderFirst({
+  status,
+  reason = STATUS_CODES[status] ?? 'unknown',
+  fields,
+}: ResponseHead): RenderedFields {
+  const line = statusLine(status, reason)
   const rendered = renderFields(fields)
-  renderedBefore.set(fields, rendered)
+  rendered.text = line + rendered.text
   return rendered
 }
 
@@ -86,7 +98,7 @@ function statusLine(status: number, reason: string): string {
 }
 
 interface RenderedFields {
-  readonly text: string
+  text: string
   /** The value of `Content-Length`. */
   readonly length: number | undefined
   readonly dated: boolean

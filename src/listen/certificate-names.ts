@@ -1,5 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
-import { canonicalName } from '../http/host-name.ts'
+import { canonicalName } from '../http/ip.ts'
 import type { Logger } from '../record/log.ts'
 import type { MachineNames } from '../system/machine-names.ts'
 import { reasonOf } from '../system/node-permission.ts'

@@ -1,4 +1,4 @@
-import { canonicalName } from '../http/host-name.ts'
+import { canonicalName } from '../http/ip.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'

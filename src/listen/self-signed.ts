@@ -1,12 +1,15 @@
 import {
+  createHash,
   createPrivateKey,
   createPublicKey,
   generateKeyPairSync,
   type KeyObject,
-  webcrypto,
+  randomBytes,
+  sign,
+  X509Certificate,
 } from 'node:crypto'
-import { isIP } from 'node:net'
-import type { JsonName, Name, X509Certificate as X509 } from '@peculiar/x509'
+import { addressBytes } from '../http/ip.ts'
+import { DER, der, derBits, derOid, derTime, elementsOf } from './der.ts'
 import type { TlsMaterial } from './tls-pair.ts'
 
 /** Ten years, so that an unattended device does not become unreachable because its certificate expires. */
@@ -15,7 +18,7 @@ const YEARS = 10
 /** Clients whose clock is behind accept the certificate, and so does the sidecar after its own clock is set back. */
 const BACKDATED = 86_400_000
 
-const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
+const CURVE = 'prime256v1'
 
 /** A certificate file and a key file, both in PEM. */
 type Pair = Pick<TlsMaterial, 'cert' | 'key'>
@@ -24,7 +27,7 @@ type Pair = Pick<TlsMaterial, 'cert' | 'key'>
  * The subject must differ from the CA's name. Otherwise subject and issuer are equal and the certificate counts as self-issued
  * (RFC 5280 §6.1).
  */
-const SUBJECT = [{ CN: ['Postern server certificate'] }]
+const SUBJECT = nameOf('Postern server certificate')
 
 /**
  * Makes a key, a CA certificate and a server certificate signed by that CA. Both certificates have the same key and are in one
@@ -33,13 +36,13 @@ const SUBJECT = [{ CN: ['Postern server certificate'] }]
  * may sign any name, because later names are unknown (RFC 5280 §4.2.1.10): a client should trust it for this device only.
  * @param wall milliseconds since the Unix epoch
  */
-export async function makeSelfSigned(host: string, names: readonly string[], wall: number): Promise<Pair> {
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: ALGORITHM.namedCurve })
+export function makeSelfSigned(host: string, names: readonly string[], wall: number): Pair {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: CURVE })
   const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
-  const signer = await openSigner(privateKey)
   // A CN has at most 64 characters (RFC 5280, upper bounds).
-  const authority = await signer.authority([{ CN: [`Postern on ${host}`.slice(0, 64)] }], periodAt(wall))
-  return { cert: await signer.chain(authority, names), key }
+  const authority = { name: nameOf(`Postern on ${host}`.slice(0, 64)), period: periodAt(wall) }
+  const signer = createSigner(privateKey)
+  return { cert: signer.server(authority, names) + signer.authority(authority), key }
 }
 
 /**
@@ -47,24 +50,39 @@ export async function makeSelfSigned(host: string, names: readonly string[], wal
  * with the same key and name: clients that trust the earlier one go on until it expires.
  * @returns the new certificate file; undefined if Postern did not make the pair
  */
-export async function remakeSelfSigned(
+export function remakeSelfSigned(
   { authority, key }: Pick<TlsMaterial, 'authority' | 'key'>,
   names: readonly string[],
   wall: number,
   renew: boolean,
-): Promise<string | undefined> {
+): string | undefined {
   const privateKey = createPrivateKey(key)
-  if (authority === undefined || privateKey.asymmetricKeyDetails?.namedCurve !== 'prime256v1')
-    return undefined
-  const signer = await openSigner(privateKey)
-  const { notBefore, notAfter, subjectName } = signer.parse(authority)
-  if (!renew) return signer.chain(signer.parse(authority), names)
+  if (authority === undefined || privateKey.asymmetricKeyDetails?.namedCurve !== CURVE) return undefined
+  const signer = createSigner(privateKey)
+  const present = authorityIn(new X509Certificate(authority))
+  if (!renew) return signer.server(present, names) + pemOf(new X509Certificate(authority).raw)
+  const { notBefore, notAfter } = present.period
   const next = periodAt(wall)
   // Keeps the earlier start, so that a clock that ran ahead leaves no certificate that is not valid yet.
   const from = notBefore < next.notBefore ? notBefore : next.notBefore
   const until = notAfter > next.notAfter ? notAfter : next.notAfter
-  const renewed = await signer.authority(subjectName, { notBefore: from, notAfter: until })
-  return signer.chain(renewed, names)
+  const renewed = { name: present.name, period: { notBefore: from, notAfter: until } }
+  return signer.server(renewed, names) + signer.authority(renewed)
+}
+
+/** The CA. */
+interface Authority {
+  /** In DER. */
+  readonly name: Buffer
+  readonly period: Period
+}
+
+/** The name and the period of a certificate that is its own issuer. */
+function authorityIn({ raw, validFromDate, validToDate }: X509Certificate): Authority {
+  const [signed = raw] = elementsOf(raw)
+  // RFC 5280 §4.1: version, serial number, algorithm, issuer.
+  const name = elementsOf(signed)[3] ?? raw
+  return { name, period: { notBefore: validFromDate, notAfter: validToDate } }
 }
 
 interface Period {
@@ -78,58 +96,79 @@ function periodAt(wall: number): Period {
   return { notBefore: new Date(wall - BACKDATED), notAfter }
 }
 
-interface Signer {
-  parse(pem: string): X509
-  authority(name: Name | JsonName, period: Period): Promise<X509>
-  /** The certificate for the names, and behind it that of the CA. It is valid as long as the CA. */
-  chain(authority: X509, names: readonly string[]): Promise<string>
-}
+/** ecdsa-with-SHA256. */
+const SIGNATURE = der(DER.sequence, derOid('1.2.840.10045.4.3.2'))
+const VERSION_3 = der(0xa0, der(DER.integer, Buffer.from([2])))
+const YES = der(DER.boolean, Buffer.from([0xff]))
 
-/** Makes certificates for one key. The package is loaded here, because most starts need none. */
-async function openSigner(privateKey: KeyObject): Promise<Signer> {
-  const x509 = await import('@peculiar/x509')
-  x509.cryptoProvider.set(webcrypto)
-  const signingKey = privateKey.toCryptoKey(ALGORITHM, true, ['sign'])
-  const publicKey = createPublicKey(privateKey).toCryptoKey(ALGORITHM, true, ['verify'])
-  const keyId = await x509.SubjectKeyIdentifierExtension.create(publicKey)
-  const { BasicConstraintsExtension, KeyUsagesExtension, KeyUsageFlags, X509Certificate } = x509
+/** Makes certificates for one key (RFC 5280), in PEM. The server's is valid as long as the CA. */
+function createSigner(privateKey: KeyObject): {
+  authority(authority: Authority): string
+  server(authority: Authority, names: readonly string[]): string
+} {
+  const publicKey = createPublicKey(privateKey).export({ type: 'spki', format: 'der' })
+  // The bits of the key (§4.2.1.2), without the count of unused bits before them.
+  const keyId = createHash('sha1')
+    .update((elementsOf(publicKey)[1] ?? publicKey).subarray(3))
+    .digest()
+  const subjectKeyId = extension('2.5.29.14', der(DER.octets, keyId))
+
+  function certificate({ name, period }: Authority, subject: Buffer, extensions: readonly Buffer[]): string {
+    // A positive number of 16 bytes, not beginning with zeros.
+    const serial = randomBytes(16)
+    serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40
+    const signed = der(
+      DER.sequence,
+      VERSION_3,
+      der(DER.integer, serial),
+      SIGNATURE,
+      name,
+      der(DER.sequence, derTime(period.notBefore), derTime(period.notAfter)),
+      subject,
+      publicKey,
+      der(0xa3, der(DER.sequence, ...extensions)),
+    )
+    return pemOf(der(DER.sequence, signed, SIGNATURE, derBits(sign('sha256', signed, privateKey))))
+  }
 
   return {
-    parse: (pem) => new X509Certificate(pem),
-    authority: (name, period) =>
-      x509.X509CertificateGenerator.createSelfSigned({
-        name,
-        ...period,
-        signingAlgorithm: ALGORITHM,
-        keys: { privateKey: signingKey, publicKey },
-        extensions: [
-          new BasicConstraintsExtension(true, 0, true),
-          new KeyUsagesExtension(KeyUsageFlags.keyCertSign, true),
-          keyId,
-        ],
-      }),
-    async chain(authority, names) {
-      const { subjectName, notBefore, notAfter } = authority
-      const certificate = await x509.X509CertificateGenerator.create({
-        subject: SUBJECT,
-        issuer: subjectName,
-        notBefore,
-        notAfter,
-        signingAlgorithm: ALGORITHM,
-        publicKey,
-        signingKey,
-        extensions: [
-          new BasicConstraintsExtension(false, undefined, true),
-          new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
-          new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
-          new x509.SubjectAlternativeNameExtension(
-            names.map((value) => ({ type: isIP(value) === 0 ? 'dns' : 'ip', value })),
-          ),
-          keyId,
-          await x509.AuthorityKeyIdentifierExtension.create(publicKey),
-        ],
-      })
-      return [certificate, authority].map((each) => `${each.toString('pem')}\n`).join('')
-    },
+    authority: (authority) =>
+      certificate(authority, authority.name, [
+        // A CA that signs no other CA, and its certificate only.
+        extension('2.5.29.19', der(DER.sequence, YES, der(DER.integer, Buffer.from([0]))), YES),
+        extension('2.5.29.15', derBits(Buffer.from([0x04]), 2), YES),
+        subjectKeyId,
+      ]),
+    server: (authority, names) =>
+      certificate(authority, SUBJECT, [
+        extension('2.5.29.19', der(DER.sequence), YES),
+        // Signs handshakes, as a server.
+        extension('2.5.29.15', derBits(Buffer.from([0x80]), 7), YES),
+        extension('2.5.29.37', der(DER.sequence, derOid('1.3.6.1.5.5.7.3.1'))),
+        extension('2.5.29.17', der(DER.sequence, ...names.map(alternativeName))),
+        subjectKeyId,
+        extension('2.5.29.35', der(DER.sequence, der(0x80, keyId))),
+      ]),
   }
+}
+
+function extension(oid: string, value: Buffer, critical: Buffer = Buffer.alloc(0)): Buffer {
+  return der(DER.sequence, derOid(oid), critical, der(DER.octets, value))
+}
+
+/** An address, or a DNS name (§4.2.1.6). */
+function alternativeName(name: string): Buffer {
+  const address = addressBytes(name)
+  return address === undefined ? der(0x82, Buffer.from(name, 'latin1')) : der(0x87, address)
+}
+
+/** A distinguished name that is only a common name. */
+function nameOf(commonName: string): Buffer {
+  const pair = der(DER.sequence, derOid('2.5.4.3'), der(DER.text, Buffer.from(commonName)))
+  return der(DER.sequence, der(DER.set, pair))
+}
+
+function pemOf(certificate: Buffer): string {
+  const lines = certificate.toString('base64').replaceAll(/.{64}/g, '$&\n').trimEnd()
+  return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`
 }

@@ -119,7 +119,7 @@ function setPairAside({ cert, key }: PairPaths, wall: number): readonly string[]
 
 async function makePair(stateDir: string, names: readonly string[], wall: number): Promise<TlsMaterial> {
   const paths = selfSignedPaths(stateDir)
-  const pair = await makeSelfSigned(hostname(), names, wall)
+  const pair = makeSelfSigned(hostname(), names, wall)
   try {
     ensureFolder(dirname(paths.key))
     await writePrivately(paths.key, pair.key)
@@ -161,7 +161,7 @@ export async function remakeIfOutdated(
   const change = nameChange(material.names, wanted)
   const renewed = isRunningOut(material.valid, wall)
   if (!renewed && change.added.length === 0 && !(exact && change.removed.length > 0)) return undefined
-  const text = await remakeSelfSigned(material, wanted, wall, renewed)
+  const text = remakeSelfSigned(material, wanted, wall, renewed)
   if (text === undefined) return 'foreign'
   const paths = selfSignedPaths(stateDir)
   const made = inspectPair({ path: paths.cert, text }, { path: paths.key, text: material.key })

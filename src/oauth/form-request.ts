@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
-import { bodyFault, type Exchange } from '../http/exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
 import { fieldValues, withoutBlanks } from '../http/fields.ts'
-import type { Refusal } from '../http/refusal.ts'
+import { bodyFault, type Refusal } from '../http/refusal.ts'
 
 /** The largest form (bytes): more than any grant needs, too little to exhaust memory (C9). */
 const LARGEST_BODY = 8 * 1024

@@ -17,7 +17,7 @@ export function createRevocationEndpoint({
   revoke,
   bodyTimeout,
 }: RevocationEndpointDependencies): OwnEndpointHandler {
-  return async (_request, exchange) => {
+  return async (exchange) => {
     const form = await readFormRequest(exchange, bodyTimeout())
     if (form.kind === 'refused') return form
     const given = required(form.parameters, ['token'])

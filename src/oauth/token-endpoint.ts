@@ -1,4 +1,3 @@
-import type { OwnEndpointRequest } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { jsonReply, type Reply } from '../http/reply.ts'
@@ -38,7 +37,7 @@ type EndpointResult =
   | { readonly kind: 'reply'; readonly reply: Reply; readonly grant?: string | undefined }
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly close: boolean }
 
-export type OwnEndpointHandler = (request: OwnEndpointRequest, exchange: Exchange) => Promise<EndpointResult>
+export type OwnEndpointHandler = (exchange: Exchange) => Promise<EndpointResult>
 
 /** The token endpoint, `POST /oauth/token`: reads the form, exchanges the grant, makes the response. A refusal ends this. */
 export function createTokenEndpoint({ grants, bodyTimeout }: TokenEndpointDependencies): OwnEndpointHandler {
@@ -59,10 +58,10 @@ export function createTokenEndpoint({ grants, bodyTimeout }: TokenEndpointDepend
     return given.kind === 'refused' ? given : grant.exchange(given.values, client)
   }
 
-  return async (request, exchange) => {
+  return async (exchange) => {
     const form = await readFormRequest(exchange, bodyTimeout())
     if (form.kind === 'refused') return form
-    const result = await exchangeGrant(form.parameters, request.client)
+    const result = await exchangeGrant(form.parameters, exchange.client.address)
     return result.kind === 'granted'
       ? { kind: 'reply', reply: tokenReply(result.tokens), grant: result.tokens.grant }
       : { kind: 'refused', refusal: result.refusal, close: false }

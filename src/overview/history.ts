@@ -1,6 +1,5 @@
 import { BOUNDS } from '../record/histogram.ts'
-import { REFUSAL_REASONS } from '../record/refusal-counts.ts'
-import type { Totals } from '../record/tally.ts'
+import { REFUSAL_REASONS, type Totals } from '../record/tally.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Condition, Latency, Point } from './model.ts'
 

@@ -1,12 +1,11 @@
-import { wouldRefuse } from '../http/admission.ts'
-import type { ExchangeRecord } from '../http/exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { shownPath } from '../http/request-path.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Logger, lineWriter } from './log.ts'
 
 export interface AccessLog {
-  write(record: ExchangeRecord): void
+  write(exchange: Exchange): void
   /** Writes the pending sums of refusals. */
   close(): void
 }
@@ -28,6 +27,8 @@ const LONGEST_CLIENT = 64
  */
 export function createAccessLog(log: Logger, clock: Clock): AccessLog {
   const floods = new Map<string, Flood>()
+  /** Runs only after refusals: an idle process sleeps. */
+  let timer: NodeJS.Timeout | undefined
   const writeLine = lineWriter(log)
   const timestamp = createTimestamp()
 
@@ -38,6 +39,7 @@ export function createAccessLog(log: Logger, clock: Clock): AccessLog {
     if (flood === undefined || now >= flood.until) {
       if (flood !== undefined) sumUp(kind, flood)
       floods.set(kind, { until: now + PERIOD, lines: 1, withheld: 0 })
+      timer ??= setInterval(endFloods, PERIOD / 10).unref()
       return true
     }
     if (flood.lines < LINES_PER_PERIOD) {
@@ -52,23 +54,29 @@ export function createAccessLog(log: Logger, clock: Clock): AccessLog {
     if (flood.withheld > 0) log.info({ refusal: kind, count: flood.withheld }, 'more refusals')
   }
 
-  const timer = setInterval(() => {
+  function endFloods(): void {
     const now = clock.monotonic()
     for (const [kind, flood] of floods) {
       if (now < flood.until) continue
       sumUp(kind, flood)
       floods.delete(kind)
     }
-  }, PERIOD / 10).unref()
+    if (floods.size === 0) stopTimer()
+  }
+
+  function stopTimer(): void {
+    clearInterval(timer)
+    timer = undefined
+  }
 
   return {
-    write(record) {
-      const { refusal } = record
+    write(exchange) {
+      const { refusal } = exchange
       if (refusal !== undefined && !getsLine(refusal.kind)) return
-      if (log.isLevelEnabled('info')) writeLine(lineOf(record, timestamp(clock.wall())))
+      if (log.isLevelEnabled('info')) writeLine(lineOf(exchange, timestamp(clock.wall())))
     },
     close() {
-      clearInterval(timer)
+      stopTimer()
       for (const [kind, flood] of floods) sumUp(kind, flood)
       floods.clear()
     },
@@ -85,21 +93,24 @@ interface Flood {
 const INFO = 30
 
 /** The line that pino would write. It is built by hand, which is faster, because every request writes one. */
-function lineOf(record: ExchangeRecord, time: string): string {
-  const { head, admission, grant, outcome, refusal, duration } = record
-  const { requestId, endpoint, client } = admission
-  const withheld = wouldRefuse(admission)
-  const granted = grant === undefined ? '' : `,"grant":${quoted(grant, LONGEST_GRANT)}`
-  const end = outcome.end === 'complete' ? '' : `,"end":"${outcome.end}"`
+function lineOf(exchange: Exchange, time: string): string {
+  const { requestId, refusal, wouldRefuse, status, outcome, duration, requestBytes, responseBytes } = exchange
+  const end = outcome === 'complete' ? '' : `,"end":"${outcome}"`
   const refused = refusal === undefined ? '' : `,"refusal":"${nameOf(refusal)}"`
-  const observed = withheld === undefined ? '' : `,"would_refuse":"${nameOf(withheld)}"`
-  return (
-    `{"level":${INFO},"time":"${time}","request_id":"${requestId}"${granted},"client":${quoted(client, LONGEST_CLIENT)}` +
-    `,"method":${quoted(head.method, LONGEST_METHOD)},"path":${quoted(shownPath(head.target), LONGEST_PATH)}` +
-    `,"version":"${head.version}","endpoint":"${endpoint}","status":${outcome.status}${end}${refused}${observed}` +
-    `,"ms":${Math.round(duration * 10) / 10},"in":${outcome.requestBytes},"out":${outcome.responseBytes}` +
-    ',"msg":"request"}\n'
-  )
+  const observed = wouldRefuse === undefined ? '' : `,"would_refuse":"${nameOf(wouldRefuse)}"`
+  return `{"level":${INFO},"time":"${time}","request_id":"${requestId}"${knownText(exchange)},"status":${status}${end}${refused}${observed},"ms":${Math.round(duration * 10) / 10},"in":${requestBytes},"out":${responseBytes},"msg":"request"}\n`
+}
+
+/** Grant, client and head of the request. Many requests have the same, so the text is kept with the head. */
+function knownText({ head, client, classified, grant }: Exchange): string {
+  const known = head.logged
+  if (known?.client === client && known.grant === grant) return known.text
+  const granted = grant === undefined ? '' : `,"grant":${quoted(grant, LONGEST_GRANT)}`
+  const text =
+    `${granted},"client":${quoted(client.address, LONGEST_CLIENT)},"method":${quoted(head.method, LONGEST_METHOD)}` +
+    `,"path":${quoted(shownPath(head.target), LONGEST_PATH)},"version":"${head.version}","endpoint":"${classified.endpoint}"`
+  head.logged = { client, grant, text }
+  return text
 }
 
 /** The name of a refusal in the access log. */

@@ -83,9 +83,12 @@ function bufferedStream(sink: LogSink): DestinationStream & Flushable {
     file.flush(done)
   }
 
-  setInterval(() => {
+  /** A timer runs while lines wait in the buffer: without lines nothing wakes up. */
+  let timed = false
+  const onInterval = (): void => {
+    timed = false
     if (length > 0) writeOut()
-  }, FLUSH_INTERVAL).unref()
+  }
   // pino calls `flushSync` when the process ends. The lines in this buffer have to be passed on first.
   const flushSync = file.flushSync.bind(file)
   let abandoned = false
@@ -101,6 +104,9 @@ function bufferedStream(sink: LogSink): DestinationStream & Flushable {
       if (length + most > BUFFER_SIZE) writeOut()
       if (most > BUFFER_SIZE) writeBytes(Buffer.from(line))
       else length += buffer.write(line, length)
+      if (timed) return
+      timed = true
+      setTimeout(onInterval, FLUSH_INTERVAL).unref()
     },
     flush: writeOut,
     abandon() {

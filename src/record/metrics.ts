@@ -1,11 +1,10 @@
-import { type Endpoint, wouldRefuse } from '../http/admission.ts'
-import type { ExchangeRecord } from '../http/exchange.ts'
+import type { Endpoint } from '../http/admission.ts'
+import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Sample } from './histogram.ts'
 import { createMetricRegistry } from './metric-registry.ts'
-import { createRefusalCounts, REFUSAL_REASONS } from './refusal-counts.ts'
 import { createStoreMetrics, type StoreMetrics } from './store-metrics.ts'
-import { createTally, drain, type Totals } from './tally.ts'
+import { createRefusalCounts, createTally, drain, REFUSAL_REASONS, type Totals } from './tally.ts'
 import { createUpstreamMetrics, type DeviceLoad, type UpstreamMetrics } from './upstream-metrics.ts'
 
 export type { Sample } from './histogram.ts'
@@ -21,7 +20,8 @@ interface ScrapeSources {
 
 export interface Metrics {
   readonly totals: Totals
-  exchange(record: ExchangeRecord): void
+  /** Counts an exchange that has ended. */
+  exchange(exchange: Exchange): void
   /** Counts a refusal that belongs to no exchange record. */
   refused(refusal: Refusal): void
   /** The shared store did not answer, so this sidecar alone counted a request. */
@@ -194,14 +194,14 @@ export function createMetrics({
         return upstream.tunnels
       },
     },
-    exchange({ head, admission, refusal, outcome, duration }) {
-      const { endpoint } = admission
-      const gateRefusal = refusal ?? wouldRefuse(admission)
-      requests.add(endpoint, head.method, outcome.status)
+    exchange({ head, classified, refusal, wouldRefuse, status, duration, requestBytes, responseBytes }) {
+      const { endpoint } = classified
+      const gateRefusal = refusal ?? wouldRefuse
+      requests.add(endpoint, head.method, status)
       durations[endpoint].observe(duration / 1000)
-      if (outcome.status >= 500) serverErrors += 1
-      bytes.request += outcome.requestBytes
-      bytes.response += outcome.responseBytes
+      if (status >= 500) serverErrors += 1
+      bytes.request += requestBytes
+      bytes.response += responseBytes
       if (gateRefusal !== undefined) refusals.add(gateRefusal)
       if (gateRefusal?.kind === 'rate-limited') rateLimited[endpoint] += 1
       if (gateRefusal?.kind === 'unauthorized') authFailures[gateRefusal.cause] += 1

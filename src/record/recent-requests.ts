@@ -1,4 +1,4 @@
-import type { ExchangeRecord } from '../http/exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Explanation, explain, type RequestRow, rowOf } from './explanation.ts'
 import { NUMBERS, type RequestFacts, readFacts, wordsOf, writeNumbers } from './request-facts.ts'
@@ -6,7 +6,7 @@ import { NUMBERS, type RequestFacts, readFacts, wordsOf, writeNumbers } from './
 /** The last requests, to explain a decision afterwards. */
 export interface RecentRequests {
   /** Remembers a request that has ended. */
-  add(record: ExchangeRecord): void
+  add(exchange: Exchange): void
   /** The latest first: at most 50 that were refused, and 50 others. */
   recent(): readonly RequestRow[]
   /** What was decided about the requests with this id, the latest first. (A trusted proxy may send an id twice.) */
@@ -49,10 +49,10 @@ export function createRecentRequests(clock: Clock): RecentRequests {
   const rings = [answered, limited, refused]
 
   return {
-    add(record) {
-      const { refusal, start, duration } = record
+    add(exchange) {
+      const { refusal, start, duration } = exchange
       const ring = refusal === undefined ? answered : refusal.kind === 'rate-limited' ? limited : refused
-      if (ring.hasPlace(start + duration)) ring.add(record, clock.wall())
+      if (ring.hasPlace(start + duration)) ring.add(exchange, clock.wall())
     },
     recent() {
       const rows = latestFirst(rings.flatMap((ring) => ring.last(2 * ROWS))).map(rowOf)
@@ -99,10 +99,10 @@ class Ring {
     return this.#inSecond <= this.#capacity / SECONDS
   }
 
-  add(record: ExchangeRecord, wall: number): void {
+  add(exchange: Exchange, wall: number): void {
     const slot = this.#next
-    writeNumbers(record, wall, this.#numbers, slot * NUMBERS)
-    this.#lengths[slot] = this.#words.write(wordsOf(record), slot * WORDS, WORDS, 'latin1')
+    writeNumbers(exchange, wall, this.#numbers, slot * NUMBERS)
+    this.#lengths[slot] = this.#words.write(wordsOf(exchange), slot * WORDS, WORDS, 'latin1')
     this.#next = slot + 1 === this.#capacity ? 0 : slot + 1
     if (this.#size < this.#capacity) this.#size += 1
   }

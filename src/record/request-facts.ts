@@ -1,5 +1,5 @@
-import { type Endpoint, type OwnEndpoint, type Per, wouldRefuse } from '../http/admission.ts'
-import type { ExchangeRecord, Outcome } from '../http/exchange.ts'
+import type { Endpoint, OwnEndpoint, Per } from '../http/admission.ts'
+import type { Exchange, Outcome } from '../http/exchange.ts'
 import type { AuthFailure, Refusal } from '../http/refusal.ts'
 import { shownPath } from '../http/request-path.ts'
 import { nameOf } from './access-log.ts'
@@ -40,7 +40,7 @@ export interface RequestFacts {
   readonly description: string
   readonly wouldRefuse: string
   readonly failure: string
-  readonly end: Outcome['end']
+  readonly end: Outcome
   readonly version: string
   readonly route: string
   readonly method: string
@@ -110,34 +110,32 @@ export const NUMBERS = NUMBER_NAMES.length
 const AT = Object.fromEntries(NUMBER_NAMES.map((name, index) => [name, index])) as Record<NumberName, number>
 
 /** Writes the numbers of a request to `to`, from index `at`. @param wall when the exchange ended (ms since the epoch) */
-export function writeNumbers(record: ExchangeRecord, wall: number, to: Float64Array, at: number): void {
-  const { admission, outcome, head, start, duration } = record
-  const { decision, peerTrusted } = admission
-  const trace = admission.kind === 'forward' ? admission.trace : undefined
+export function writeNumbers(exchange: Exchange, wall: number, to: Float64Array, at: number): void {
+  const { decision, client, head, start } = exchange
   let flags = decision.admitted ? FLAGS.withinLimit : 0
   if (decision.shared === true) flags |= FLAGS.sharedWindow
   if (decision.overflow === true) flags |= FLAGS.overflowWindow
-  if (peerTrusted && head.survey.forwardedFor.length > 0) flags |= FLAGS.fromForwardedFor
+  if (client.peerTrusted && head.survey.forwardedFor.length > 0) flags |= FLAGS.fromForwardedFor
   if (head.upgrade) flags |= FLAGS.upgrade
-  if (trace?.reused) flags |= FLAGS.reused
-  if (trace?.tolerant) flags |= FLAGS.tolerant
-  if (trace?.route === undefined) flags |= FLAGS.noService
-  to[at + AT.time] = wall - duration
-  to[at + AT.duration] = duration
-  to[at + AT.status] = outcome.status
-  to[at + AT.requestBytes] = outcome.requestBytes
-  to[at + AT.responseBytes] = outcome.responseBytes
+  if (exchange.reused) flags |= FLAGS.reused
+  if (exchange.tolerant) flags |= FLAGS.tolerant
+  if (exchange.route === undefined) flags |= FLAGS.noService
+  to[at + AT.time] = wall - exchange.duration
+  to[at + AT.duration] = exchange.duration
+  to[at + AT.status] = exchange.status
+  to[at + AT.requestBytes] = exchange.requestBytes
+  to[at + AT.responseBytes] = exchange.responseBytes
   to[at + AT.limit] = decision.limit
   to[at + AT.remaining] = decision.remaining
   to[at + AT.closesIn] = decision.closesIn
-  to[at + AT.lookup] = record.lookup
-  to[at + AT.waited] = trace?.waited ?? 0
-  to[at + AT.sentAfter] = trace === undefined || trace.sentAt === 0 ? 0 : trace.sentAt - start
-  to[at + AT.headAfter] = trace === undefined || trace.headAt === 0 ? 0 : trace.headAt - start
-  to[at + AT.deviceStatus] = trace?.status ?? 0
-  to[at + AT.attempts] = trace?.attempts ?? 0
+  to[at + AT.lookup] = exchange.lookup
+  to[at + AT.waited] = exchange.waited
+  to[at + AT.sentAfter] = exchange.sentAt === 0 ? 0 : exchange.sentAt - start
+  to[at + AT.headAfter] = exchange.headAt === 0 ? 0 : exchange.headAt - start
+  to[at + AT.deviceStatus] = exchange.deviceStatus
+  to[at + AT.attempts] = exchange.attempts
   to[at + AT.flags] = flags
-  to[at + AT.code] = codeOf(record)
+  to[at + AT.code] = codeOf(exchange)
 }
 
 /** How often each of these words occurs is bounded, so they are kept as one number: most requests then have few words. */
@@ -149,26 +147,33 @@ const VERSIONS = ['1.0', '1.1', '2'] as const
 const TOKENS = ['', 'valid', 'unavailable', 'missing', 'malformed', 'unknown', 'expired', 'revoked'] as const
 const OWN_ENDPOINTS = ['', 'token', 'revocation'] as const
 
-function codeOf({ admission, outcome, head }: ExchangeRecord): number {
-  const { identity } = admission
+function codeOf({ kind, classified, per, outcome, identity, head }: Exchange): number {
   const token = identity === undefined ? '' : identity.kind === 'refused' ? identity.cause : identity.kind
   return (
-    KINDS.indexOf(admission.kind) |
-    (ENDPOINTS.indexOf(admission.endpoint) << 2) |
-    (OWNERS.indexOf(admission.per) << 3) |
-    (ENDS.indexOf(outcome.end) << 5) |
+    KINDS.indexOf(kind) |
+    (ENDPOINTS.indexOf(classified.endpoint) << 2) |
+    (OWNERS.indexOf(per) << 3) |
+    (ENDS.indexOf(outcome ?? 'complete') << 5) |
     (VERSIONS.indexOf(head.version) << 7) |
     (TOKENS.indexOf(token) << 9) |
-    (OWN_ENDPOINTS.indexOf(admission.ownEndpoint ?? '') << 12)
+    (OWN_ENDPOINTS.indexOf(classified.ownEndpoint ?? '') << 12)
   )
 }
 
 /** The words of a request in the order of `WORD_NAMES`, one a line. They have neither the query nor a field nor the body. */
-export function wordsOf({ admission, grant, refusal, head }: ExchangeRecord): string {
-  const trace = admission.kind === 'forward' ? admission.trace : undefined
+export function wordsOf({
+  requestId,
+  client,
+  grant,
+  refusal,
+  wouldRefuse,
+  failure,
+  route,
+  head,
+}: Exchange): string {
   const path = shownPath(head.target).slice(0, LONGEST_PATH)
-  const unusual = unusualWords(refusal, wouldRefuse(admission), trace?.failure)
-  return `${admission.requestId}\n${admission.client}\n${grant ?? ''}\n${unusual}\n${trace?.route ?? ''}\n${head.method.slice(0, LONGEST_METHOD)}\n${path}`
+  const unusual = unusualWords(refusal, wouldRefuse, failure)
+  return `${requestId}\n${client.address}\n${grant ?? ''}\n${unusual}\n${route ?? ''}\n${head.method.slice(0, LONGEST_METHOD)}\n${path}`
 }
 
 /** For most requests all four are empty, and for a flood all but the first: joining fewer strings takes less time. */

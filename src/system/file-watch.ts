@@ -1,14 +1,16 @@
 import { type FSWatcher, watch } from 'node:fs'
-import { stat } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { realpath, stat, statfs } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
 import type { Clock } from './clock.ts'
 
 export interface FileWatch {
   close(): void
 }
 
-/** The polling interval (ms). */
+/** The polling interval (ms) of a file whose changes may cause no notification, or that has just changed. */
 const POLL_INTERVAL = 500
+/** The same for any other file: each look wakes two threads. */
+const CALM_INTERVAL = 3_000
 /** One write causes several notifications. One check, this long (ms) after the first, covers them all. */
 const DEBOUNCE = 20
 /**
@@ -19,64 +21,93 @@ const RECHECK_TIME = 2000
 
 /**
  * Calls `read` when the file may have changed: it was rewritten, replaced, removed or restored, or a symbolic link on its path
- * was changed. Only one call runs at a time. The folder is watched, and the file is also polled, because network file systems
- * and the targets of symbolic links send no notifications.
+ * was changed. Only one call runs at a time. The folders of the file and of the file that it links to are watched. It is also polled:
+ * often where changes cause no notification, as on network file systems.
  */
 export function watchFile(file: string, clock: Clock, read: () => Promise<void>): FileWatch {
-  let watcher: FSWatcher | undefined
-  let pending: NodeJS.Timeout | undefined
+  let watchers: readonly FSWatcher[] = []
+  let next: NodeJS.Timeout | undefined
+  let notified = false
   let checking = false
   let closed = false
   let seen = ''
   let changedAt = 0
 
+  const isRecent = (): boolean => clock.monotonic() - changedAt < RECHECK_TIME
+
   // The next check sees a change that happens during this one; the poll guarantees that there is one.
   const check = async (): Promise<void> => {
     if (checking || closed) return
     checking = true
+    notified = false
     try {
       const now = await signature(file)
-      if (now !== seen) changedAt = clock.monotonic()
-      if (now !== seen || clock.monotonic() - changedAt < RECHECK_TIME) await read()
+      const changed = now !== seen
+      if (changed) changedAt = clock.monotonic()
+      if (changed || watchers.length === 0) listen(await eventfulFolders(file))
+      if (changed || isRecent()) await read()
       seen = now
     } finally {
       checking = false
+      checkAfter(notified ? DEBOUNCE : watchers.length === 0 || isRecent() ? POLL_INTERVAL : CALM_INTERVAL)
     }
   }
 
-  const notify = (): void => {
-    pending ??= setTimeout(() => {
-      pending = undefined
-      void check()
-    }, DEBOUNCE).unref()
+  function checkAfter(time: number): void {
+    clearTimeout(next)
+    if (!closed) next = setTimeout(() => void check(), time).unref()
   }
 
-  const listen = (): void => {
+  function notify(): void {
+    if (notified) return
+    notified = true
+    if (!checking) checkAfter(DEBOUNCE)
+  }
+
+  function unwatch(): void {
+    for (const watcher of watchers) watcher.close()
+    watchers = []
+  }
+
+  function listen(folders: readonly string[]): void {
+    unwatch()
+    if (closed) return
     try {
-      watcher = watch(dirname(file), { persistent: false }, notify)
-      watcher.on('error', () => {
-        watcher?.close()
-        watcher = undefined
-      })
+      for (const folder of folders) {
+        const watcher = watch(folder, { persistent: false }, notify)
+        watchers = [...watchers, watcher.on('error', unwatch)]
+      }
     } catch {
       // The folder does not exist, or the system has no more watches. Polling covers this, and the next poll tries again.
+      unwatch()
     }
   }
 
-  listen()
   void check()
-  const poll = setInterval(() => {
-    if (watcher === undefined) listen()
-    void check()
-  }, POLL_INTERVAL).unref()
-
   return {
     close() {
       closed = true
-      clearInterval(poll)
-      clearTimeout(pending)
-      watcher?.close()
+      clearTimeout(next)
+      unwatch()
     },
+  }
+}
+
+/** Types of file systems that other machines or programs change without notification: NFS, SMB (three), FUSE, 9P, Ceph. */
+const REMOTE: ReadonlySet<number> = new Set([
+  0x6969, 0x517b, 0xff534d42, 0xfe534d42, 0x65735546, 0x01021997, 0x00c36400,
+])
+
+/** The folders in which each change of the file causes a notification; none if there may be changes without. */
+async function eventfulFolders(file: string): Promise<readonly string[]> {
+  const folder = dirname(resolve(file))
+  try {
+    const target = await realpath(file)
+    const linked = (await realpath(folder)) !== folder
+    if (linked || REMOTE.has((await statfs(target)).type)) return []
+    return [...new Set([folder, dirname(target)])]
+  } catch {
+    return []
   }
 }
 

@@ -8,8 +8,9 @@ interface Message {
   readonly onWritten: ((error?: Error | null) => void) | undefined
 }
 
-/** Undefined until something has been written in this turn of the event loop. */
-let pending: Message[] | undefined
+/** Whether something has been written in this turn of the event loop, and what came after it. */
+let written = false
+const pending: Message[] = []
 
 /**
  * Batches small writes. The first message of an event-loop turn is written immediately, later ones when the turn has read all
@@ -18,19 +19,18 @@ let pending: Message[] | undefined
  * @param onWritten called when the kernel has the message, or with the error; never before this function returns
  */
 export function writeSoon(socket: Socket, text: string, onWritten?: (error?: Error | null) => void): void {
-  if (pending !== undefined) {
+  if (written) {
     pending.push({ socket, text, onWritten })
     return
   }
-  pending = []
+  written = true
   setImmediate(writeAll)
   socket.write(text, 'latin1', onWritten)
 }
 
 function writeAll(): void {
-  const messages = pending ?? []
-  pending = undefined
-  for (const message of messages) write(message)
+  written = false
+  if (pending.length > 0) for (const message of pending.splice(0)) write(message)
 }
 
 /** Calls `onWritten` directly if the kernel took the whole message, which is usual. Node would call it one tick later. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createDeviceRules } from '../../src/device/device-rules.ts'
+import { createDeviceRules } from '../../src/device/target.ts'
 
 it('auto becomes tolerant permanently and reports it once', () => {
   let reports = 0

@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest'
 import { createBreaker } from '../../src/device/breaker.ts'
+import type { Connection } from '../../src/device/connections.ts'
 import { DeviceFault, failureOf } from '../../src/device/failure.ts'
-import type { RoundTripRequest } from '../../src/forward/round-trip.ts'
 import { createUpstream, type UpstreamDependencies } from '../../src/forward/upstream.ts'
-import type { Exchange } from '../../src/http/exchange.ts'
 import { createBoundedQueue } from '../../src/system/bounded-queue.ts'
 import { isBug } from '../../src/system/setup-error.ts'
 import { stillClock } from '../support/clock.ts'
@@ -62,19 +61,24 @@ it('C18 a bug of the sidecar does not count as a failure of the device', async (
   const bug = new TypeError('x is not a function')
   const failures: string[] = []
   const clock = stillClock()
+  const connection: Partial<Connection> = {
+    send: (_request, handler) => handler.failed(bug, true),
+    release() {},
+  }
   const upstream = createUpstream({
-    roundTrip: ({ onEnd }: RoundTripRequest) => onEnd({ kind: 'failed', error: bug, silent: true }),
+    connections: { borrow: () => connection },
+    fields: { request: { host: undefined, added: [] } },
     queue: createBoundedQueue({ inside: 1, waiting: 0, maxWait: 1 }),
     breaker: createBreaker(clock),
     signIn: undefined,
-    request: () => ({ host: undefined, added: [] }),
     clock,
     events: { failed: (failure: string) => failures.push(failure) },
   } as unknown as UpstreamDependencies) // `forward` uses no others for a request without a response
-  const head = requestHead()
-  const exchange = { head, broken: false, contestedWhile() {} } as unknown as Exchange // see above
   const ended = new Promise<unknown>((ended, failed) =>
-    upstream.forward(admitted(head), exchange, { ended, onBug: failed }),
+    upstream.forward(admitted(requestHead()), {
+      ended: (_request, refusal) => ended(refusal),
+      onBug: (_request, bug) => failed(bug),
+    }),
   )
   await expect(ended).rejects.toBe(bug)
   expect(failures).toEqual([])

@@ -1,50 +1,55 @@
 import { expect, it, vi } from 'vitest'
+import { createBreaker } from '../../src/device/breaker.ts'
 import type { Connection, Connections } from '../../src/device/connections.ts'
 import type { ResponseHandler } from '../../src/device/response-handler.ts'
 import type { UpstreamTarget } from '../../src/device/target.ts'
-import { forwardToDevice, type RoundTripEnd, type RoundTripRequest } from '../../src/forward/round-trip.ts'
+import { forwardToDevice, type RoundTripEnd, type RoundTripService } from '../../src/forward/round-trip.ts'
 import { createUpgrades } from '../../src/forward/upgrades.ts'
-import type { Forward } from '../../src/http/admission.ts'
-import { DeviceTrace } from '../../src/http/device-trace.ts'
-import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
+import type { Forward, UpgradeExchange } from '../../src/http/exchange.ts'
+import { stillClock } from '../support/clock.ts'
 import { startRawDevice } from '../support/device.ts'
+import type { BareExchange } from '../support/exchange.ts'
+import { admitted } from '../support/forward.ts'
 import { unhurried } from '../support/pace.ts'
+import { requestHead } from '../support/request-head.ts'
 import { socketPair } from '../support/socket-pair.ts'
 
 /** An exchange that was revoked while it waited: its refusal is written but may not have been sent. */
-function refusedExchange(): UpgradeExchange {
-  const head = { method: 'GET', fields: [] }
-  const exchange: Partial<UpgradeExchange> = {
-    head: head as unknown as Exchange['head'],
-    answered: true,
-    ended: false,
-    onEnd: () => {},
-    begin: () => {},
-    cut: vi.fn(),
-  }
-  return exchange as UpgradeExchange
+function refusedExchange(part: Partial<UpgradeExchange> = {}): Forward<BareExchange & UpgradeExchange> {
+  const request = Object.assign(admitted(requestHead()), { answered: true, cut: vi.fn() })
+  // All that an upgrade calls.
+  return Object.assign(request, part) as Forward<BareExchange & UpgradeExchange>
 }
 
 function targetOf(origin: string): UpstreamTarget {
   return { origin, socketPath: undefined, ca: undefined, insecure: false, reuse: 'shared', parser: 'strict' }
 }
 
-const ADMISSION = { target: '/', framing: null, trace: new DeviceTrace() } as unknown as Forward
 const DEADLINES = { connect: 1000, response: 1000, idle: 1000 }
 
-function requestOf(exchange: Exchange, onEnd: (end: RoundTripEnd) => void): RoundTripRequest {
-  const rules = { project: () => ({ fields: [], reusable: false }), limitFields: [], onHead: () => {} }
-  return { admission: ADMISSION, exchange, fields: [], body: undefined, ...rules, onEnd }
+/** All that a round trip needs. */
+function serviceWith(connections: Partial<Connections>): RoundTripService {
+  return {
+    connections,
+    uploadTimeout: () => 1000,
+    paces: unhurried(),
+    fields: {
+      request: { host: undefined, added: [] },
+      response: { host: undefined, origin: 'http://127.0.0.1', replaced: [] },
+    },
+    breaker: createBreaker(stillClock()),
+    clock: stillClock(),
+    events: { responded() {} },
+  } as unknown as RoundTripService
 }
 
 it('C8 a request or upgrade that was refused while it waited never reaches the device', async () => {
   const device = await startRawDevice(() => {})
   const target = targetOf(device.url)
-  const connections = { borrow: vi.fn() } as unknown as Connections
-  const own = { connections, uploadTimeout: () => 1000, paces: unhurried() }
+  const connections = { borrow: vi.fn() }
   const exchange = refusedExchange()
   const ends = await Promise.all([
-    new Promise((resolve) => forwardToDevice(requestOf(exchange, resolve), own)),
+    new Promise((resolve) => forwardToDevice(serviceWith(connections), exchange, resolve)),
     createUpgrades(target, DEADLINES).open({
       target: '/',
       fields: [],
@@ -63,7 +68,7 @@ it.each([true, false])(
   'C8 an upgrade that is refused before the 101 of the device becomes no tunnel (refused: %s)',
   async (refused) => {
     const client = await socketPair()
-    const exchange: UpgradeExchange = Object.assign(refusedExchange(), {
+    const exchange = refusedExchange({
       answered: false,
       connection: client.from,
       watch: () => {},
@@ -92,7 +97,7 @@ it.each([true, false])(
 it.each([false, true])(
   'C8 a failure of the device cuts its own response, but not a refusal (response begun: %s)',
   (begun) => {
-    const exchange = { ...refusedExchange(), answered: false }
+    const exchange = refusedExchange({ answered: false })
     const ends: RoundTripEnd[] = []
     let device: ResponseHandler | undefined
     const connection: Partial<Connection> = {
@@ -102,12 +107,8 @@ it.each([false, true])(
       },
       release: () => {},
     }
-    const connections = { borrow: () => connection } as unknown as Connections
-    const own = { connections, uploadTimeout: () => 1000, paces: unhurried() }
-    forwardToDevice(
-      requestOf(exchange, (end) => ends.push(end)),
-      own,
-    )
+    const service = serviceWith({ borrow: () => connection as Connection })
+    forwardToDevice(service, exchange, (end) => ends.push(end))
     if (begun) device?.head({ status: 200, reason: 'OK', fields: ['Content-Length', '5'], remembered: false })
     Object.assign(exchange, { answered: true })
     device?.failed(new Error('the device has left'), false)
@@ -119,7 +120,7 @@ it.each([false, true])(
 it('C24 a pending upgrade does not change the idle timer of its client', async () => {
   const client = await socketPair()
   client.from.setTimeout(4711)
-  const exchange: UpgradeExchange = Object.assign(refusedExchange(), {
+  const exchange = refusedExchange({
     answered: false,
     connection: client.from,
     watch: () => {},

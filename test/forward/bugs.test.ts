@@ -1,75 +1,50 @@
 import { expect, it, vi } from 'vitest'
 import { createBreaker } from '../../src/device/breaker.ts'
-import type { Connection, Connections } from '../../src/device/connections.ts'
+import type { Connection } from '../../src/device/connections.ts'
 import type { ResponseHandler } from '../../src/device/response-handler.ts'
-import { HoldingExchange } from '../../src/forward/held-response.ts'
-import { forwardToDevice, type RoundTripEnd, type RoundTripRequest } from '../../src/forward/round-trip.ts'
+import { HoldingClient } from '../../src/forward/held-response.ts'
+import { forwardToDevice, type RoundTripEnd, type RoundTripService } from '../../src/forward/round-trip.ts'
 import { createUpstream, type UpstreamDependencies } from '../../src/forward/upstream.ts'
-import type { Forward } from '../../src/http/admission.ts'
-import { DeviceTrace } from '../../src/http/device-trace.ts'
-import type { Exchange } from '../../src/http/exchange.ts'
 import { createBoundedQueue } from '../../src/system/bounded-queue.ts'
 import { stillClock } from '../support/clock.ts'
+import { bareExchange } from '../support/exchange.ts'
 import { admitted } from '../support/forward.ts'
 import { unhurried } from '../support/pace.ts'
 import { requestHead } from '../support/request-head.ts'
 
-const SETTINGS = {
-  uploadTimeout: () => 1000,
-  paces: unhurried(),
-}
-
-/** An exchange that ends when the test says so. */
-function openExchange(): { readonly exchange: Exchange; end(): void } {
-  const listeners: (() => void)[] = []
-  const exchange = {
-    head: requestHead(),
-    answered: false,
-    ended: false,
-    broken: false,
-    begin() {},
-    contestedWhile() {},
-    onDrain() {},
-    onEnd: (listener: () => void) => listeners.push(listener),
-    cut() {},
-  }
+/** A service of the device whose connections are this one. All that a round trip without a response needs. */
+function serviceWith(connection: Partial<Connection>): RoundTripService {
   return {
-    exchange: exchange as unknown as Exchange, // all that a round trip without a body calls
-    end() {
-      for (const listener of listeners) listener()
-    },
-  }
+    connections: { borrow: () => connection, tolerant: false },
+    uploadTimeout: () => 1000,
+    paces: unhurried(),
+    fields: FIELDS,
+    breaker: createBreaker(stillClock()),
+    clock: stillClock(),
+    events: { responded() {} },
+  } as unknown as RoundTripService
 }
 
-function requestOf(exchange: Exchange, onEnd: (end: RoundTripEnd) => void): RoundTripRequest {
-  const project = () => ({ fields: [], reusable: false })
-  // All that a round trip reads.
-  const admission = { target: '/', framing: null, trace: new DeviceTrace() } as unknown as Forward
-  return { admission, exchange, fields: [], body: undefined, limitFields: [], project, onHead() {}, onEnd }
-}
-
-function lend(connection: Partial<Connection>): Connections {
-  return { borrow: () => connection } as unknown as Connections // all that a round trip calls
+const FIELDS: RoundTripService['fields'] = {
+  request: { host: undefined, added: [] },
+  response: { host: undefined, origin: 'http://127.0.0.1', replaced: [] },
 }
 
 it('C18 a bug while a request is sent is reported once, and the connection is given back', () => {
   const bug = new Error('a bug without the class of one')
-  const { exchange, end } = openExchange()
+  const request = admitted(requestHead())
   const release = vi.fn()
-  const connection: Partial<Connection> = {
+  const service = serviceWith({
     reused: true,
     send() {
       throw bug
     },
     release,
     abort() {},
-  }
+  })
   const ends: RoundTripEnd[] = []
-  forwardToDevice(
-    requestOf(exchange, (found) => ends.push(found)),
-    { connections: lend(connection), ...SETTINGS },
-  )
-  end()
+  forwardToDevice(service, request, (found) => ends.push(found))
+  request.finish('aborted')
   expect(ends).toEqual([{ kind: 'bug', error: bug }])
   expect(release).toHaveBeenCalledOnce()
 })
@@ -78,17 +53,19 @@ it('C18 a bug in the sign-in is reported as one, and is no failure of the device
   const bug = new Error('a bug without the class of one')
   const failures: string[] = []
   const upstream = createUpstream({
-    roundTrip: () => expect.fail('the sign-in failed before'),
+    connections: { borrow: () => expect.fail('the sign-in failed before') },
+    fields: FIELDS,
     queue: createBoundedQueue({ inside: 1, waiting: 0, maxWait: 1 }),
     breaker: createBreaker(stillClock()),
     signIn: { ready: () => Promise.reject(bug) },
-    request: () => ({ host: undefined, added: [] }),
     clock: stillClock(),
     events: { failed: (failure: string) => failures.push(failure) },
   } as unknown as UpstreamDependencies) // all that such a request needs
-  const { exchange } = openExchange()
-  const outcome = new Promise((ended, onBug) =>
-    upstream.forward({ ...admitted(exchange.head), grant: 'g' }, exchange, { ended, onBug }),
+  const outcome = new Promise((resolve, reject) =>
+    upstream.forward(admitted(requestHead()), {
+      ended: (_request, refusal) => resolve(refusal),
+      onBug: (_request, found) => reject(found),
+    }),
   )
   await expect(outcome).rejects.toBe(bug)
   expect(failures).toEqual([])
@@ -97,9 +74,8 @@ it('C18 a bug in the sign-in is reported as one, and is no failure of the device
 it('C24 a response whose client is cut within a write leaves no timer', () => {
   vi.useFakeTimers()
   try {
-    const { exchange, end } = openExchange()
     let handler: ResponseHandler | undefined
-    const connection: Partial<Connection> = {
+    const service = serviceWith({
       reused: false,
       send: (_request, given) => {
         handler = given
@@ -107,19 +83,15 @@ it('C24 a response whose client is cut within a write leaves no timer', () => {
       pause() {},
       release() {},
       abort: (error) => handler?.failed(error, false),
-    }
-    Object.assign(exchange, {
+    })
+    const request = Object.assign(admitted(requestHead()), {
       write() {
-        Object.assign(exchange, { answered: true, ended: true })
-        end()
+        request.finish('cut')
         return false
       },
     })
     const ends: RoundTripEnd[] = []
-    forwardToDevice(
-      requestOf(exchange, (found) => ends.push(found)),
-      { connections: lend(connection), ...SETTINGS },
-    )
+    forwardToDevice(service, request, (found) => ends.push(found))
     handler?.head({ status: 200, reason: 'OK', fields: [], remembered: false })
     handler?.data(Buffer.from('piece'))
     expect(ends).toEqual([{ kind: 'abandoned' }])
@@ -131,8 +103,8 @@ it('C24 a response whose client is cut within a write leaves no timer', () => {
 
 it('C22 an interim response does not show the session of the sidecar either', () => {
   const informed: unknown[] = []
-  const inner = { ...openExchange().exchange, inform: (...shown: unknown[]) => informed.push(shown) }
-  const held = new HoldingExchange(inner as unknown as Exchange, {
+  const inner = bareExchange({ inform: (...shown: unknown[]) => informed.push(shown) })
+  const held = new HoldingClient(inner, {
     holds: () => false,
     conceal: (fields) => fields.filter((field) => field !== 'Set-Cookie' && field !== 'session=1'),
     body: () => expect.fail('there is no body'),

@@ -1,9 +1,10 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { requestFields } from '../../src/forward/request-fields.ts'
-import { connectionOptions, responseFields } from '../../src/forward/response-fields.ts'
+import { type RequestFieldSettings, requestFields } from '../../src/forward/request-fields.ts'
+import { connectionOptions, responseHead } from '../../src/forward/response-fields.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { fieldValues, isHopByHop } from '../../src/http/fields.ts'
+import { limitFields } from '../../src/http/limit-fields.ts'
 import { admitted } from '../support/forward.ts'
 import { requestHead } from '../support/request-head.ts'
 
@@ -80,14 +81,21 @@ const nominatedBy = (fields: readonly string[]): string[] =>
     list.split(',').map((item) => item.trim().toLowerCase()),
   )
 
+/** Applies the policy to a request with this head that has these fields in place of its own. */
+function fieldsFor(
+  head: RequestHead,
+  fields: readonly string[],
+  settings: RequestFieldSettings,
+  trusted: readonly string[] = [],
+): string[] {
+  const request = admitted(head, trusted)
+  const { framing } = request.classified
+  return requestFields(Object.assign(request, { head: requestHead({ ...head, fields }) }), framing, settings)
+}
+
 /** Applies the policy to these fields. The framing and the address of the request come from the gate. */
 function project(fields: readonly string[], over: Partial<RequestHead>, trusted: readonly string[]) {
-  const plain = requestHead({ ...over })
-  const admission = admitted(plain, trusted)
-  return requestFields(requestHead({ ...plain, fields }), admission, {
-    host: undefined,
-    added: ['X-Added', 'here'],
-  })
+  return fieldsFor(requestHead({ ...over }), fields, { host: undefined, added: ['X-Added', 'here'] }, trusted)
 }
 
 it('C22 no connection field and no credential of a client reaches the device', () => {
@@ -174,10 +182,7 @@ it('C22 the Content-Length is sent once, with the value of the gate, regardless 
   fc.assert(
     fc.property(anyFields, fc.nat(), (fields, length) => {
       const head = requestHead({ method: 'POST', fields: ['Host', 'x', 'Content-Length', String(length)] })
-      const out = requestFields(requestHead({ ...head, fields }), admitted(head), {
-        host: undefined,
-        added: [],
-      })
+      const out = fieldsFor(head, fields, { host: undefined, added: [] })
       expect(fieldValues(out, 'content-length')).toEqual([String(length)])
     }),
   )
@@ -188,7 +193,7 @@ it('C22 upstream.headers and upstream.host override all fields of the client', (
     fc.property(anyFields, (fields) => {
       const head = requestHead()
       const settings = { host: 'inside.local:80', added: ['Authorization', 'Basic x', 'X-Own', 'fixed'] }
-      const out = requestFields(requestHead({ ...head, fields }), admitted(head), settings)
+      const out = fieldsFor(head, fields, settings)
       expect(fieldValues(out, 'host')).toEqual(['inside.local:80'])
       expect(fieldValues(out, 'authorization')).toEqual(['Basic x'])
       expect(fieldValues(out, 'x-own')).toEqual(['fixed'])
@@ -204,12 +209,12 @@ it('C22 C16 no connection field and no rate-limit field of a device reaches the 
       const head = requestHead()
       const settings = { origin: 'http://127.0.0.1:8080', host: undefined, replaced: limitNames }
       const admission = admitted(head)
-      const kept = responseFields({ status, fields, remembered: false }, head, admission, settings).fields
-      const out = pairsOf([...kept, ...admission.limitFields])
+      const kept = responseHead({ status, reason: '', fields, remembered: false }, admission, settings).fields
+      const out = pairsOf([...kept, ...limitFields(admission)])
       const names = out.map(([field]) => field.toLowerCase())
       for (const lower of HOP_BY_HOP) expect(names).not.toContain(lower)
       for (const lower of limitNames) expect(names.filter((field) => field === lower)).toHaveLength(1)
-      expect(out.slice(-3)).toEqual(pairsOf(admission.limitFields))
+      expect(out.slice(-3)).toEqual(pairsOf(limitFields(admission)))
       const nominated = nominatedBy(fields)
       const ordinary = ([field]: [string, string]) => ORDINARY.includes(field.toLowerCase())
       expect(out.filter(ordinary)).toEqual(

@@ -11,7 +11,7 @@ function cookiesAtDevice(version: '1.1' | '2', ...cookies: readonly string[]): r
     version,
     fields: ['Host', 'a', ...cookies.flatMap((value) => ['Cookie', value])],
   })
-  return fieldValues(requestFields(head, admitted(head), { host: undefined, added: [] }), 'cookie')
+  return fieldValues(requestFields(admitted(head), null, { host: undefined, added: [] }), 'cookie')
 }
 
 it('C22 the device never sees a session of the live page, and every other cookie unchanged', async () => {

@@ -1,13 +1,11 @@
 import { EventEmitter, once } from 'node:events'
+import { createBreaker } from '../../src/device/breaker.ts'
 import { createConnections } from '../../src/device/connections.ts'
 import type { UpstreamDeadlines } from '../../src/device/deadlines.ts'
 import type { UpstreamTarget } from '../../src/device/target.ts'
-import { forwardToDevice, type RoundTripEnd, type RoundTripRequest } from '../../src/forward/round-trip.ts'
-import type { Forward } from '../../src/http/admission.ts'
-import { DeviceTrace } from '../../src/http/device-trace.ts'
-import type { Exchange } from '../../src/http/exchange.ts'
+import { forwardToDevice, type RoundTripEnd, type RoundTripService } from '../../src/forward/round-trip.ts'
+import type { Exchange, Forward } from '../../src/http/exchange.ts'
 import { fieldValues } from '../../src/http/fields.ts'
-import { interpretRequest } from '../../src/http1/request-head.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { movableClock } from '../support/clock.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
@@ -36,35 +34,31 @@ export async function startFront(
   const deadlines = { connect: 2000, response: 2000, idle: 2000, ...options.deadlines }
   const connections = createConnections(target, deadlines, movableClock())
   closeLater(() => connections.close())
+  const clock = movableClock()
+  const service: RoundTripService = {
+    connections,
+    uploadTimeout: () => deadlines.idle,
+    paces: unhurried(deadlines.idle),
+    fields: {
+      request: { host: undefined, added: [] },
+      response: { host: undefined, origin: 'http://127.0.0.1', replaced: [] },
+    },
+    breaker: createBreaker(clock),
+    clock,
+    events: { responded() {} },
+  }
   const serve = (exchange: Exchange): void => {
-    const { method, target: path, fields, version } = exchange.head
-    const text = { method, target: path, version: version === '1.0' ? '1.0' : '1.1', fields } as const
-    const framing = interpretRequest(text)?.framing
-    // Only the gate makes a complete one. Forwarding reads these three members.
-    const admission = {
-      target: path,
-      framing: framing === 0 && fieldValues(fields, 'content-length').length === 0 ? null : framing,
-      trace: new DeviceTrace(),
-    } as unknown as Forward
-    const timeouts = {
-      uploadTimeout: () => deadlines.idle,
-      paces: unhurried(deadlines.idle),
+    const { target: path, fields, framing } = exchange.head
+    const empty = framing === 0 && fieldValues(fields, 'content-length').length === 0
+    const classified = { ...exchange.classified, target: path, framing: empty ? null : framing }
+    // Only the gate makes one: here it is missing.
+    const request = Object.assign(exchange, { classified }) as Forward
+    const onEnd = (end: RoundTripEnd): void => {
+      ends.push(end)
+      changes.emit('end', end)
+      if (end.kind === 'failed') exchange.reply({ status: 502, fields: [], body: '' })
     }
-    const request: RoundTripRequest = {
-      admission,
-      exchange,
-      fields: endToEnd(fields),
-      body: undefined,
-      limitFields: [],
-      project: ({ status, fields }) => ({ fields: status === 204 ? [] : endToEnd(fields), reusable: false }),
-      onHead() {},
-      onEnd(end) {
-        ends.push(end)
-        changes.emit('end', end)
-        if (end.kind === 'failed') exchange.reply({ status: 502, fields: [], body: '' })
-      },
-    }
-    forwardToDevice(request, { connections, ...timeouts })
+    forwardToDevice(service, request, onEnd, { fields: endToEnd(fields) })
   }
   const url = await startHttp1Server(serve)
   return {

@@ -5,15 +5,14 @@ import { createLiveExchanges } from '../../src/gate/live-exchanges.ts'
 import { createPassage } from '../../src/gate/passage.ts'
 import { refusalReply } from '../../src/gate/refusal-reply.ts'
 import type { Per } from '../../src/http/admission.ts'
-import { type Forward, hasBody } from '../../src/http/admission.ts'
-import type { Exchange, ExchangeRecord, Outcome } from '../../src/http/exchange.ts'
+import type { Admission, Exchange, Forward, RequestHead } from '../../src/http/exchange.ts'
 import type { Refusal } from '../../src/http/refusal.ts'
 import type { Reply } from '../../src/http/reply.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
-import { OutcomeLatch } from '../../src/listen/outcome.ts'
 import type { TokenLookup } from '../../src/tokens/token-contract.ts'
 import { stillClock } from '../support/clock.ts'
-import { gateSettings } from '../support/gate-settings.ts'
+import { BareExchange } from '../support/exchange.ts'
+import { gateRules } from '../support/gate-settings.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
 import { requestHead } from '../support/request-head.ts'
@@ -32,6 +31,19 @@ interface Gate {
   readonly sharedWindows?: boolean
 }
 
+/** Asks a gate about a request with this head. */
+type Ask = (head: RequestHead) => Admission<BareExchange> | Promise<Admission<BareExchange>>
+
+/** What the gate found out and decided. */
+function decided(exchange: Exchange): object {
+  const { kind, client, decision, resetAt, identity, grant, refusal, requestId } = exchange
+  return { kind, client, decision, resetAt, identity, grant, refusal, requestId }
+}
+
+function askerOf(gate: ReturnType<typeof createGate>): Ask {
+  return (head) => gate(new BareExchange(head))
+}
+
 function gate({ identify, per = 'client', sharedWindows = false }: Gate): ReturnType<typeof createGate> {
   const clock = stillClock()
   const limit = { requests: LIMIT, window: 60_000, per }
@@ -40,16 +52,15 @@ function gate({ identify, per = 'client', sharedWindows = false }: Gate): Return
   return createGate({
     clock,
     tables: { api: windows, oauth: windows },
-    clientOf: createClientAddress([]),
     identify,
     newRequestId: () => 'the-id',
-    settings: () => gateSettings(limit),
+    settings: { gate: gateRules(limit), clientOf: createClientAddress([]) },
   })
 }
 
 for (const per of ['client', 'grant', 'device'] as const) {
   it(`admission is synchronous if the token store is, with a limit per ${per}`, () => {
-    const admit = gate({ identify: (token) => (token === 'shown' ? VALID : UNKNOWN), per })
+    const admit = askerOf(gate({ identify: (token) => (token === 'shown' ? VALID : UNKNOWN), per }))
     const other = requestHead({ fields: ['Host', 'a', 'Authorization', 'Bearer other'] })
     const login = requestHead({ method: 'POST', target: '/oauth/token' })
     for (const head of [
@@ -57,7 +68,7 @@ for (const per of ['client', 'grant', 'device'] as const) {
       withoutToken,
       other,
       login,
-      { ...withToken, method: 'TRACE' },
+      requestHead({ fields: withToken.fields, method: 'TRACE' }),
       withToken,
       withToken,
     ]) {
@@ -66,8 +77,12 @@ for (const per of ['client', 'grant', 'device'] as const) {
   })
 
   it(`H131 a token that nobody could look up is refused, but not with 401, with a limit per ${per}`, async () => {
-    const admission = await gate({ identify: async () => ({ kind: 'unavailable' }), per })(withToken)
-    expect(admission).toMatchObject({ kind: 'refused', refusal: { kind: 'store-unavailable' }, close: false })
+    const admission = await askerOf(gate({ identify: async () => ({ kind: 'unavailable' }), per }))(withToken)
+    expect(admission).toMatchObject({
+      kind: 'refused',
+      refusal: { kind: 'store-unavailable' },
+      classified: { ambiguous: false },
+    })
     expect(
       refusalReply({ kind: 'store-unavailable' }, { statusCodes: 'contract', realm: 'r' }),
     ).toMatchObject({
@@ -84,55 +99,43 @@ for (const per of ['client', 'grant', 'device'] as const) {
       asked += 1
       return VALID
     }
-    await gate({ identify, per })({ ...withToken, method: 'POST', target: '/oauth/token' })
+    await askerOf(gate({ identify, per }))(
+      requestHead({ fields: withToken.fields, method: 'POST', target: '/oauth/token' }),
+    )
     expect(asked).toBe(per === 'grant' ? 1 : 0)
   })
 
   it(`asynchronous admission decides the same, with a limit per ${per}`, async () => {
     const heads = [withToken, withoutToken, withToken, withToken]
-    const synchronous = gate({ identify: () => VALID, per })
-    const asynchronous = gate({ identify: async () => VALID, per })
-    const shared = gate({ identify: async () => VALID, per, sharedWindows: true })
+    const synchronous = askerOf(gate({ identify: () => VALID, per }))
+    const asynchronous = askerOf(gate({ identify: async () => VALID, per }))
+    const shared = askerOf(gate({ identify: async () => VALID, per, sharedWindows: true }))
     for (const head of heads) {
-      const expected = await synchronous(head)
-      expect(await asynchronous(head)).toEqual(expected)
-      expect(await shared(head)).toEqual(expected)
+      const expected = decided(await synchronous(head))
+      expect(decided(await asynchronous(head))).toEqual(expected)
+      expect(decided(await shared(head))).toEqual(expected)
     }
   })
 }
 
 it('C13 a request past the limit causes no token lookup', async () => {
   let lookups = 0
-  const admit = gate({
-    async identify() {
-      lookups += 1
-      return VALID
-    },
-  })
+  const admit = askerOf(
+    gate({
+      async identify() {
+        lookups += 1
+        return VALID
+      },
+    }),
+  )
   for (let i = 0; i < LIMIT + 3; i += 1) await admit(withToken)
   expect(lookups).toBe(LIMIT)
 })
 
 /** An exchange without a connection: records its replies. */
-function recordedExchange(): { exchange: Exchange; replies: Reply[]; leave: () => void } {
-  const latch = new OutcomeLatch()
-  const replies: Reply[] = []
-  const settle = (status: number, end: Outcome['end']): void =>
-    latch.settle({ status, end, requestBytes: 0, responseBytes: 0 })
-  const exchange = {
-    head: withToken,
-    unread: false,
-    get answered() {
-      return latch.settled
-    },
-    reply(reply: Reply) {
-      if (latch.settled) return
-      replies.push(reply)
-      settle(reply.status, 'complete')
-    },
-    onEnd: (listener: (outcome: Outcome) => void) => latch.listen(listener),
-  }
-  return { exchange: exchange as unknown as Exchange, replies, leave: () => settle(0, 'aborted') }
+function recordedExchange(): { exchange: Exchange; replies: readonly Reply[]; leave: () => void } {
+  const exchange = new BareExchange(withToken)
+  return { exchange, replies: exchange.replies, leave: () => exchange.finish('aborted') }
 }
 
 /** A passage with an asynchronous token lookup; `lookup` is its result. */
@@ -141,7 +144,7 @@ function createWaitingPassage(): {
   readonly lookup: PromiseWithResolvers<TokenLookup>
   readonly revoke: (grant: string) => void
   readonly forwarded: readonly Forward[]
-  readonly records: readonly ExchangeRecord[]
+  readonly records: readonly Exchange[]
   /** Resolves with the first record. */
   readonly recorded: Promise<void>
   readonly bugs: readonly unknown[]
@@ -151,7 +154,7 @@ function createWaitingPassage(): {
   const lookup = Promise.withResolvers<TokenLookup>()
   const live = createLiveExchanges()
   const forwarded: Forward[] = []
-  const records: ExchangeRecord[] = []
+  const records: Exchange[] = []
   const recorded = Promise.withResolvers<void>()
   const bugs: unknown[] = []
   const unrecorded: Refusal[] = []
@@ -160,18 +163,17 @@ function createWaitingPassage(): {
     admit: gate({ identify: () => lookup.promise }),
     ownEndpoints: { token: unexpected, revocation: unexpected },
     upstream: {
-      async forward(admission, exchange) {
-        forwarded.push(admission)
+      async forward(request) {
+        forwarded.push(request)
         let body = ''
-        if (hasBody(admission)) for await (const chunk of exchange.body(1000)) body += chunk
-        exchange.reply({ status: 200, fields: ['Content-Length', String(body.length)], body })
-        return undefined
+        if (request.classified.framing !== null) for await (const chunk of request.body(1000)) body += chunk
+        request.reply({ status: 200, fields: ['Content-Length', String(body.length)], body })
       },
       upgrade: unexpected,
     },
     live,
     clock: stillClock(),
-    refusalSettings: () => ({ statusCodes: 'contract', realm: 'device' }),
+    settings: { config: { statusCodes: 'contract', realm: 'device' } },
     record(record) {
       records.push(record)
       recorded.resolve()
@@ -196,7 +198,7 @@ it('a request whose token is valid is forwarded after the lookup', async () => {
   await settled()
   expect(forwarded).toMatchObject([{ kind: 'forward', grant: 'c0ffee' }])
   expect(replies.map(({ status }) => status)).toEqual([200])
-  expect(records).toMatchObject([{ grant: 'c0ffee', outcome: { status: 200 } }])
+  expect(records).toMatchObject([{ grant: 'c0ffee', status: 200 }])
 })
 
 it('a request whose token is unknown is refused after the lookup', async () => {
@@ -218,7 +220,7 @@ it('C24 a request whose client leaves during the lookup is not forwarded, and re
   lookup.resolve(VALID)
   await settled()
   expect(forwarded).toEqual([])
-  expect(records).toMatchObject([{ outcome: { status: 0, end: 'aborted' } }])
+  expect(records).toMatchObject([{ status: 0, outcome: 'aborted' }])
 })
 
 it('C8 a request whose grant is revoked during the lookup is refused, even if the lookup succeeds', async () => {
@@ -287,5 +289,5 @@ it('C24 a request whose client resets the connection during the lookup is record
   client.reset()
   await recorded
   expect(forwarded).toEqual([])
-  expect(records).toMatchObject([{ outcome: { status: 0, end: 'aborted' } }])
+  expect(records).toMatchObject([{ status: 0, outcome: 'aborted' }])
 })

@@ -1,10 +1,12 @@
 import { expect, it } from 'vitest'
 import { createGate } from '../../src/gate/admit.ts'
 import { createClientAddress } from '../../src/gate/client-address.ts'
-import type { Admission, Per } from '../../src/http/admission.ts'
+import type { Per } from '../../src/http/admission.ts'
+import type { Admission } from '../../src/http/exchange.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { stillClock } from '../support/clock.ts'
-import { gateSettings } from '../support/gate-settings.ts'
+import { BareExchange } from '../support/exchange.ts'
+import { gateRules } from '../support/gate-settings.ts'
 import { requestHead } from '../support/request-head.ts'
 
 const LIMIT = 2
@@ -22,17 +24,16 @@ function flood({ per, enforce }: { readonly per: Per; readonly enforce: boolean 
   const admit = createGate({
     clock,
     tables: { api: table, oauth: table },
-    clientOf: createClientAddress([]),
     identify() {
       lookups += 1
       return { kind: 'valid', grant: 'c0ffee' }
     },
     newRequestId: () => 'the-id',
-    settings: () => gateSettings(limit, { enforce }),
+    settings: { gate: gateRules(limit, { enforce }), clientOf: createClientAddress([]) },
   })
   const head = requestHead({ fields: ['Host', 'device.example', 'Authorization', 'Bearer shown'] })
   const kinds = Array.from({ length: FLOOD }, () => {
-    const admission = admit(head)
+    const admission = admit(new BareExchange(head))
     return admission instanceof Promise ? expect.fail('admission was asynchronous') : admission.kind
   })
   return { kinds, lookups }
@@ -53,4 +54,35 @@ it('C17 a limit per grant looks up each token once, because it counts by grant',
 it('with enforce off, tokens past the limit are looked up, because those requests reach the device', () => {
   const kinds = Array.from({ length: FLOOD }, () => 'forward')
   expect(flood({ per: 'client', enforce: false })).toEqual({ kinds, lookups: FLOOD })
+})
+
+it('C8 C13 of a head that repeats nothing is kept but what follows from it: token and window are asked each time', () => {
+  const clock = stillClock()
+  const limit = { requests: 2, window: 60_000, per: 'client' } as const
+  const table = createWindowTable(limit, { clock, maxKeys: 10 })
+  let revoked = false
+  const settings = { gate: gateRules(limit), clientOf: createClientAddress([]) }
+  const admit = createGate({
+    clock,
+    tables: { api: table, oauth: table },
+    identify: () => (revoked ? { kind: 'refused', cause: 'revoked' } : { kind: 'valid', grant: 'c0ffee' }),
+    newRequestId: () => 'the-id',
+    settings,
+  })
+  const head = requestHead({
+    target: '/out',
+    fields: ['Host', 'device.example', 'Authorization', 'Bearer x'],
+  })
+  const ask = (): BareExchange => {
+    const exchange = new BareExchange(head)
+    expect(admit(exchange)).toBe(exchange)
+    return exchange
+  }
+  expect(ask()).toMatchObject({ kind: 'forward', grant: 'c0ffee' })
+  revoked = true
+  expect(ask()).toMatchObject({ kind: 'refused', refusal: { kind: 'unauthorized', cause: 'revoked' } })
+  expect(ask()).toMatchObject({ kind: 'refused', refusal: { kind: 'rate-limited' } })
+  // A reload: the same head now names an endpoint of the sidecar.
+  settings.gate = gateRules(limit, { revocationPath: '/out' })
+  expect(ask().classified).toMatchObject({ endpoint: 'oauth', ownEndpoint: 'revocation' })
 })

@@ -46,19 +46,14 @@ describe('H79 Random requests', () => {
             method: roll(2) === 0 ? made : (METHODS[roll(7)] ?? made),
             target: `/${made}?${made}`,
           }),
-          admission: {
-            requestId: made,
-            endpoint: roll(2) === 0 ? 'api' : 'oauth',
-            client: `2001:db8::${made.slice(0, 4)}`,
-          },
+          requestId: made,
+          endpoint: roll(2) === 0 ? 'api' : 'oauth',
+          client: `2001:db8::${made.slice(0, 4)}`,
           grant: made,
           refusal: refusals[roll(4)],
-          outcome: {
-            status: CODES[roll(12)] ?? 600 + roll(400),
-            end: 'complete',
-            requestBytes: 1,
-            responseBytes: 1,
-          },
+          status: CODES[roll(12)] ?? 600 + roll(400),
+          requestBytes: 1,
+          responseBytes: 1,
           duration: roll(60_000),
         })
         metrics.exchange(record)

@@ -5,11 +5,9 @@ import { queryObjects } from 'node:v8'
 import { beforeAll, expect, it } from 'vitest'
 import { DeviceConnection } from '../../src/device/device-connection.ts'
 import { RoundTrip } from '../../src/forward/round-trip.ts'
-import { LiveExchange } from '../../src/gate/live-exchanges.ts'
+import { Exchange } from '../../src/http/exchange.ts'
 import { Http1Body } from '../../src/listen/http1/body.ts'
 import { Http1Connection } from '../../src/listen/http1/connection.ts'
-import { Http1Exchange } from '../../src/listen/http1/exchange.ts'
-import { Http2Exchange } from '../../src/listen/http2/exchange.ts'
 import {
   FRAME,
   frame,
@@ -27,7 +25,7 @@ import { behaviours, startBehavingDevice } from './behaving-device.ts'
 
 /** Base class of every object that the sidecar makes for a connection or a request: one heap query counts them all. */
 class Made {}
-const classes = [Http1Body, Http1Connection, Http1Exchange, Http2Exchange, DeviceConnection, LiveExchange]
+const classes = [Http1Body, Http1Connection, Exchange, DeviceConnection]
 for (const each of [...classes, RoundTrip]) Object.setPrototypeOf(each.prototype, Made.prototype)
 
 /** Counts the open sockets of the clients, the sidecars and the device, which share this process. */

@@ -14,7 +14,7 @@ describe('The memory of heads', () => {
     const memory = new HeadMemory<string>(4)
     memory.keep(latin1(`..${HEAD}ok`), 2, HEAD.length, 'the head')
     const bytes = latin1(`.${HEAD}no`)
-    expect(memory.find(bytes, 1, bytes.length)).toEqual({ text: HEAD, head: 'the head' })
+    expect(memory.find(bytes, 1, bytes.length)).toEqual({ bytes: latin1(HEAD), head: 'the head' })
   })
 
   it('does not find a head of which a byte differs, or that is not complete', () => {

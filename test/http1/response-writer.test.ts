@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { renderHead, UnsendableHeadError } from '../../src/http1/response-writer.ts'
 
-const FACTS = { method: 'GET', oldClient: false, keepAliveFields: undefined, date: '' }
+const FACTS = { method: 'GET', oldClient: false, keepAliveFields: undefined, date: '', own: '' }
 
 it.each(['Connection', 'transfer-encoding', 'TRANSFER-ENCODING', '', 'X Y'])(
   'H101 a response with a field "%s" is refused on every attempt',

@@ -1,7 +1,14 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { LimitDecision } from '../../src/http/admission.ts'
-import { ietfLimitFields, limitFields, secondsToReset } from '../../src/limits/limit-fields.ts'
+import { fieldLines } from '../../src/http/fields.ts'
+import {
+  ietfLimitFields,
+  limitFields,
+  limitLines,
+  resetTime,
+  secondsToReset,
+} from '../../src/http/limit-fields.ts'
 
 interface Instant {
   readonly decision: LimitDecision
@@ -36,7 +43,9 @@ const fieldOf = (fields: readonly string[], name: string): string => {
 it('C16 the three fields are whole numbers, and the reset is the close of the window rounded up to a second', () => {
   fc.assert(
     fc.property(instant, ({ decision, wall, left }) => {
-      const fields = limitFields(decision, wall)
+      const counted = { decision, resetAt: resetTime(decision, wall), ietfFields: [] }
+      const fields = limitFields(counted)
+      expect(limitLines(counted)).toBe(fieldLines(fields))
       expect(fields).toHaveLength(6)
       expect(fieldOf(fields, 'X-RateLimit-Limit')).toBe(String(decision.limit))
       expect(fieldOf(fields, 'X-RateLimit-Remaining')).toBe(String(decision.remaining))

@@ -1,11 +1,9 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import type { Exchange, Outcome } from '../../src/http/exchange.ts'
-import { probeWhileContested } from '../../src/listen/http1/half-closed.ts'
+import type { Exchange } from '../../src/http/exchange.ts'
+import { probeWhileContested } from '../../src/listen/http1/exchange.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
-
-const OUTCOME: Outcome = { status: 0, end: 'aborted', requestBytes: 0, responseBytes: 0 }
 
 /** An exchange of a half-closed client, which records its calls. */
 function halfClosed() {
@@ -33,7 +31,7 @@ it.each(['has its response', 'has ended'])('C20 the probes stop once the exchang
   vi.advanceTimersByTime(500)
   expect(exchange.inform).toHaveBeenCalledTimes(2)
   if (how === 'has its response') exchange.answered = true
-  else exchange.onEnd.mock.calls[0]?.[0](OUTCOME)
+  else exchange.onEnd.mock.calls[0]?.[0]()
   vi.advanceTimersByTime(500)
   expect(exchange.inform).toHaveBeenCalledTimes(2)
   expect(vi.getTimerCount()).toBe(0)

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
-import type { Exchange, Outcome } from '../../src/http/exchange.ts'
-import { BrokenBodyError, StalledBodyError } from '../../src/http/exchange.ts'
+import type { Exchange } from '../../src/http/exchange.ts'
+import { BrokenBodyError, StalledBodyError } from '../../src/http/refusal.ts'
 import { Http1Body } from '../../src/listen/http1/body.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
@@ -24,9 +24,9 @@ async function read(body: AsyncIterable<Buffer>): Promise<{ text: string; error:
 /** A server that reads the body of its only exchange, and what it reads. */
 async function startReading(stallTimeout: number) {
   const result = Promise.withResolvers<Awaited<ReturnType<typeof read>>>()
-  const outcome = Promise.withResolvers<Outcome>()
+  const outcome = Promise.withResolvers<Exchange>()
   const url = await startHttp1Server((exchange: Exchange) => {
-    exchange.onEnd(outcome.resolve)
+    exchange.onEnd(() => outcome.resolve(exchange))
     void read(exchange.body(stallTimeout)).then((all) => {
       result.resolve(all)
       exchange.reply({ status: 200, fields: [], body: 'read' })
@@ -46,7 +46,7 @@ it('C9 a slow body is read for as long as each pause is shorter than the deadlin
   raw.write('0\r\n\r\n')
   expect(await result).toEqual({ text: 'xxxxxx', error: undefined })
   await raw.waitFor('read')
-  expect(await outcome).toMatchObject({ end: 'complete', requestBytes: 6 })
+  expect(await outcome).toMatchObject({ outcome: 'complete', requestBytes: 6 })
 })
 
 it.each([

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import type { Exchange, Outcome } from '../../src/http/exchange.ts'
+import type { Exchange } from '../../src/http/exchange.ts'
 import { writeSoon } from '../../src/system/write-soon.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
@@ -12,10 +12,10 @@ const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 /** A server that responds with `respond`, and the outcomes of its exchanges. */
 async function startResponding(
   respond: (exchange: Exchange) => unknown,
-): Promise<{ url: string; outcomes: Promise<Outcome>[]; ask: (bytes: string) => Promise<RawPeer> }> {
-  const outcomes: Promise<Outcome>[] = []
+): Promise<{ url: string; outcomes: Promise<Exchange>[]; ask: (bytes: string) => Promise<RawPeer> }> {
+  const outcomes: Promise<Exchange>[] = []
   const url = await startHttp1Server((exchange) => {
-    outcomes.push(new Promise((resolve) => exchange.onEnd(resolve)))
+    outcomes.push(new Promise((resolve) => exchange.onEnd(() => resolve(exchange))))
     respond(exchange)
   })
   return {
@@ -73,9 +73,9 @@ it.each([
         const [response] = responsesIn(await raw.closed)
         expect(response?.header('X-Own')).toBe('yes')
         expect(response?.body).toEqual(whole)
-        expect(await outcomes[0]).toEqual({
+        expect(await outcomes[0]).toMatchObject({
           status: 200,
-          end: 'complete',
+          outcome: 'complete',
           requestBytes: 0,
           responseBytes: whole.length,
         })
@@ -114,7 +114,7 @@ it.each([
   })
   const raw = await ask(REQUEST)
   expect(await raw.closed).not.toContain('and')
-  expect((await outcomes[0])?.end).toBe('cut')
+  expect((await outcomes[0])?.outcome).toBe('cut')
 })
 
 const persistence: readonly (readonly [string, string, readonly string[], string])[] = [
@@ -264,5 +264,5 @@ it('C24 a response that ends with the connection is broken by a reset, even whil
   const raw = await ask('GET / HTTP/1.0\r\n\r\n')
   await raw.closed
   expect(raw.error).toMatchObject({ code: 'ECONNRESET' })
-  expect(await outcomes[0]).toMatchObject({ end: 'cut' })
+  expect(await outcomes[0]).toMatchObject({ outcome: 'cut' })
 })

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
-import { BrokenBodyError, StalledBodyError } from '../../src/http/exchange.ts'
+import { BrokenBodyError, StalledBodyError } from '../../src/http/refusal.ts'
 import { readFormBody } from '../../src/oauth/form-request.ts'
 
 /** An exchange whose body fails. `readFormBody` uses nothing else of it. */

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
-import type { OwnEndpointRequest } from '../../src/http/admission.ts'
-import type { Exchange } from '../../src/http/exchange.ts'
 import { createTokenEndpoint, type GrantType } from '../../src/oauth/token-endpoint.ts'
+import { bareExchange } from '../support/exchange.ts'
 import { requestHead } from '../support/request-head.ts'
 
 const TOKENS = { accessToken: 'a', refreshToken: 'r', expiresIn: 60 }
@@ -21,13 +20,12 @@ const endpoint = createTokenEndpoint({ grants: [pairing, other], bodyTimeout: ()
 
 /** Posts a form. The endpoint uses nothing else of the exchange. */
 function post(form: string): ReturnType<typeof endpoint> {
-  const exchange = {
-    head: requestHead({ fields: ['Content-Type', 'application/x-www-form-urlencoded'] }),
-    async *body() {
-      yield Buffer.from(form)
-    },
-  } as unknown as Exchange
-  return endpoint({ client: '192.0.2.1' } as OwnEndpointRequest, exchange)
+  const body = async function* (): AsyncGenerator<Buffer> {
+    yield Buffer.from(form)
+  }
+  const head = requestHead({ fields: ['Content-Type', 'application/x-www-form-urlencoded'] })
+  const client = { address: '192.0.2.1', key: '192.0.2.1', peerTrusted: false }
+  return endpoint(bareExchange({ client, body }, head))
 }
 
 it('the token endpoint serves a registered grant type and passes its parameters', async () => {

@@ -46,7 +46,7 @@ it('H148 a point has the requests, refusals, latencies and load of its second', 
   second(2)
   end(undefined, 2)
   end({ kind: 'rate-limited', retryAfter: 1 }, 2)
-  metrics.exchange(exchangeRecord({ outcome: { ...exchangeRecord().outcome, status: 500 }, duration: 2 }))
+  metrics.exchange(exchangeRecord({ status: 500, duration: 2 }))
   end({ kind: 'unauthorized', cause: 'missing' }, 2)
   end({ kind: 'unauthorized', cause: 'expired' }, 2)
   metrics.upstream(undefined).responded(40)

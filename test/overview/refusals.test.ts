@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { REFUSAL_REASONS } from '../../src/record/refusal-counts.ts'
+import { REFUSAL_REASONS } from '../../src/record/tally.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { ExchangeRecord } from '../../src/http/exchange.ts'
+import type { Exchange } from '../../src/http/exchange.ts'
 import { createAccessLog, createTimestamp } from '../../src/record/access-log.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -8,20 +8,23 @@ import { movableClock } from '../support/clock.ts'
 import { exchangeRecord } from '../support/exchange-record.ts'
 import { requestHead } from '../support/request-head.ts'
 
-const RECORD = exchangeRecord({
+const FACTS = {
   head: requestHead({ target: '/status?secret=1', fields: [], peer: '127.0.0.1', localPort: 80 }),
-  admission: { requestId: '0123abc', client: '127.0.0.1' },
+  requestId: '0123abc',
+  client: '127.0.0.1',
   grant: 'c0ffee',
-  outcome: { status: 200, end: 'complete', requestBytes: 3, responseBytes: 27 },
+  requestBytes: 3,
+  responseBytes: 27,
   duration: 5.249,
-})
+}
+const RECORD = exchangeRecord(FACTS)
 
-function accessLines(record: ExchangeRecord, level = 'info'): string[] {
+function accessLines(exchange: Exchange, level = 'info'): string[] {
   const clock = movableClock()
   const lines: string[] = []
   const log = createAccessLog(createLogOn(level, { write: (line) => lines.push(line) }), clock)
   closeLater(log.close)
-  log.write(record)
+  log.write(exchange)
   return lines
 }
 
@@ -49,10 +52,9 @@ it('a request is logged as one line of JSON in the format of pino, without its q
 })
 
 it('the line of a request has its end, its refusal and the refusal that was not enforced', () => {
-  const outcome = { ...RECORD.outcome, end: 'cut' as const }
   const refusal = { kind: 'unauthorized', cause: 'expired' } as const
   const wouldRefuse = { kind: 'rate-limited', retryAfter: 3 } as const
-  const [line = ''] = accessLines(exchangeRecord({ outcome, refusal, admission: { wouldRefuse } }))
+  const [line = ''] = accessLines(exchangeRecord({ outcome: 'cut', refusal, wouldRefuse }))
   expect(JSON.parse(line)).toMatchObject({
     end: 'cut',
     refusal: 'unauthorized: expired',
@@ -76,7 +78,9 @@ it('any method or path of a client is logged as one line of printable ASCII that
   const odd = fc.string({ unit: 'binary', maxLength: 300 })
   fc.assert(
     fc.property(odd, odd, (method, path) => {
-      const [line = ''] = accessLines({ ...RECORD, head: { ...RECORD.head, method, target: path } })
+      const [line = ''] = accessLines(
+        exchangeRecord({ ...FACTS, head: requestHead({ method, target: path }) }),
+      )
       expect(line).toMatch(/^[ -~]*\n$/)
       const shown = (text: string, longest: number): string =>
         (text.length > longest ? `${text.slice(0, longest)}...` : text).replace(/[^ -~]/g, '?')

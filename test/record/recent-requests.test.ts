@@ -1,29 +1,25 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
-import type { ExchangeRecord } from '../../src/http/exchange.ts'
+import type { Exchange } from '../../src/http/exchange.ts'
 import type { Refusal } from '../../src/http/refusal.ts'
 import { createRecentRequests } from '../../src/record/recent-requests.ts'
 import { stillClock } from '../support/clock.ts'
 import { exchangeRecord } from '../support/exchange-record.ts'
-import { admitted } from '../support/forward.ts'
 import { requestHead } from '../support/request-head.ts'
 
 /** A request whose strings are all cut out of one text, as the parser of heads cuts them. */
-function recorded(id: string, refusal?: Refusal, text = ''): ExchangeRecord {
+function recorded(id: string, start: number, refusal?: Refusal, text = ''): Exchange {
   const head = requestHead({ target: text.slice(0, 400) || '/path', method: text.slice(400, 440) || 'GET' })
-  const admission = admitted(requestHead())
-  const { kind } = refusal === undefined ? admission : { kind: 'refused' as const }
-  return {
-    ...exchangeRecord({ head, refusal, duration: 1 }),
-    // Proof of the cast: all that is recorded of a refused admission is in both kinds.
-    admission: {
-      ...admission,
-      kind,
-      requestId: id,
-      client: text.slice(500, 564) || '192.0.2.1',
-    } as ExchangeRecord['admission'],
-  }
+  return exchangeRecord({
+    head,
+    refusal,
+    start,
+    duration: 1,
+    requestId: id,
+    kind: refusal === undefined ? 'forward' : 'refused',
+    client: text.slice(500, 564) || '192.0.2.1',
+  })
 }
 
 const LIMITED: Refusal = { kind: 'rate-limited', retryAfter: 1 }
@@ -33,7 +29,7 @@ it('H161 a flood of 429 and one of 401 leave the other requests, and each kind k
   const clock = stillClock()
   const requests = createRecentRequests(clock)
   const add = (id: string, refusal?: Refusal): void => {
-    requests.add({ ...recorded(id, refusal), start: clock.monotonic() })
+    requests.add(recorded(id, clock.monotonic(), refusal))
     clock.advance(10)
   }
   for (let i = 0; i < 1001; i += 1) add(`a${i}`)
@@ -71,8 +67,7 @@ it('H161 H162 requests with heads of 16 KiB cost no memory but that for their wo
   const add = (i: number): void => {
     const path = `/${'p'.repeat(300)}`
     const text = Buffer.from(`${path}?secret${'x'.repeat(16_384)}${i}`).toString('latin1')
-    for (const refusal of [undefined, LIMITED, REFUSED])
-      requests.add({ ...recorded(id(i), refusal, text), start: i * 10 })
+    for (const refusal of [undefined, LIMITED, REFUSED]) requests.add(recorded(id(i), i * 10, refusal, text))
   }
   for (let i = 0; i < 100; i += 1) add(i)
   const before = used()
@@ -87,8 +82,8 @@ it('H161 H162 requests with heads of 16 KiB cost no memory but that for their wo
 it('H161 of a flood so many requests are remembered in a second that the last five seconds are never lost', () => {
   const requests = createRecentRequests(stillClock())
   const last = new Map<string, number>()
-  for (let i = 0; i < 20_000; i += 1) requests.add({ ...recorded(`l${i}`, LIMITED), start: i })
-  for (let i = 0; i < 20_000; i += 1) requests.add({ ...recorded(`a${i}`), start: i })
+  for (let i = 0; i < 20_000; i += 1) requests.add(recorded(`l${i}`, i, LIMITED))
+  for (let i = 0; i < 20_000; i += 1) requests.add(recorded(`a${i}`, i))
   for (const { what, requests: count } of requests.remembered()) last.set(what, count)
   expect([...last]).toEqual([
     ['answered', 1000],
@@ -103,13 +98,13 @@ it('H161 of a flood so many requests are remembered in a second that the last fi
 
 it('H160 times are whole milliseconds, durations microseconds', () => {
   const requests = createRecentRequests(stillClock())
-  requests.add({ ...recorded('id'), duration: 0.495_660_000_4 })
+  requests.add(Object.assign(recorded('id', 0), { duration: 0.495_660_000_4 }))
   const { time, duration } = requests.explain('id')[0]?.request ?? { time: 0.5, duration: 0 }
   expect([Number.isInteger(time), duration]).toEqual([true, 0.496])
 })
 
 it('H162 control characters of a request are shown as ?', () => {
   const requests = createRecentRequests(stillClock())
-  requests.add(recorded('id', undefined, '/a\nb\x1b[31m\u010a'.padEnd(400, '/')))
+  requests.add(recorded('id', 0, undefined, '/a\nb\x1b[31m\u010a'.padEnd(400, '/')))
   expect(requests.explain('id')[0]?.request.path).toMatch(/^\/a\?b\?\[31m\?\/+$/)
 })

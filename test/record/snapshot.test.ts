@@ -2,14 +2,12 @@ import { expect, it } from 'vitest'
 import { createMetrics, type Metrics, type Sample } from '../../src/record/metrics.ts'
 import { exchangeRecord } from '../support/exchange-record.ts'
 
-const RECORD = exchangeRecord({
-  outcome: { status: 200, end: 'complete', requestBytes: 3, responseBytes: 1000 },
-})
+const SIZES = { requestBytes: 3, responseBytes: 1000 }
 
 function usedMetrics(): Metrics {
   const metrics = createMetrics({ version: '1.2.3', node: '26.0.0' })
-  metrics.exchange(RECORD)
-  metrics.exchange({ ...RECORD, refusal: { kind: 'rate-limited', retryAfter: 1 } })
+  metrics.exchange(exchangeRecord(SIZES))
+  metrics.exchange(exchangeRecord({ ...SIZES, refusal: { kind: 'rate-limited', retryAfter: 1 } }))
   metrics.tokensIssued('password', 1)
   metrics.upstream('/files/').up(true)
   metrics.upstream(undefined).responded(12)

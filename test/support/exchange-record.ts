@@ -1,26 +1,24 @@
-import type { Admission } from '../../src/http/admission.ts'
-import type { ExchangeRecord } from '../../src/http/exchange.ts'
+import type { Exchange } from '../../src/http/exchange.ts'
+import type { BareExchange } from './exchange.ts'
 import { admitted } from './forward.ts'
 import { requestHead } from './request-head.ts'
 
-const ADMISSION = admitted(requestHead())
+/** What a test sets of an exchange that has ended. `client`: its address. */
+type Facts = Partial<Omit<Exchange, 'client' | 'classified'>> & {
+  readonly client?: string
+  readonly endpoint?: Exchange['classified']['endpoint']
+}
 
-/** The record of a request that was forwarded, with these properties in place of its own. */
-export function exchangeRecord({
-  admission,
-  ...others
-}: Partial<Omit<ExchangeRecord, 'admission'>> & {
-  readonly admission?: Partial<Omit<Admission, 'kind'>> & { readonly wouldRefuse?: ExchangeRecord['refusal'] }
-} = {}): ExchangeRecord {
-  return {
-    head: requestHead(),
-    admission: { ...ADMISSION, ...admission },
+/** A request that was forwarded, and has ended, with these facts in place of its own. */
+export function exchangeRecord({ client, endpoint, ...facts }: Facts = {}): BareExchange {
+  const exchange = admitted(requestHead())
+  return Object.assign(exchange, {
     grant: undefined,
-    refusal: undefined,
-    outcome: { status: 200, end: 'complete', requestBytes: 0, responseBytes: 0 },
+    outcome: 'complete' as const,
+    status: 200,
     duration: 4,
-    start: 0,
-    lookup: 0,
-    ...others,
-  }
+    ...facts,
+    client: client === undefined ? exchange.client : { ...exchange.client, address: client },
+    classified: endpoint === undefined ? exchange.classified : { ...exchange.classified, endpoint },
+  })
 }

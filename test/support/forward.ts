@@ -1,33 +1,34 @@
 import { createGate } from '../../src/gate/admit.ts'
 import { createClientAddress } from '../../src/gate/client-address.ts'
-import type { Forward } from '../../src/http/admission.ts'
-import type { RequestHead } from '../../src/http/exchange.ts'
+import type { Forward, RequestHead } from '../../src/http/exchange.ts'
 import { keepFields } from '../../src/http/fields.ts'
 import { type Cidr, parseCidr } from '../../src/http/ip.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { stillClock } from './clock.ts'
-import { gateSettings } from './gate-settings.ts'
+import { BareExchange } from './exchange.ts'
+import { gateRules } from './gate-settings.ts'
 import { requestHead } from './request-head.ts'
 
 const limit = { requests: 1_000_000, window: 60_000, per: 'client' } as const
 
 /** A request that the gate has admitted. Only the gate can make a `Forward`, so this asks a real gate. */
-export function admitted(head: RequestHead, trustedProxies: readonly string[] = []): Forward {
+export function admitted(head: RequestHead, trustedProxies: readonly string[] = []): Forward<BareExchange> {
   const clock = stillClock()
   const trusted = trustedProxies.map(parseCidr).filter((cidr): cidr is Cidr => cidr !== undefined)
   const table = createWindowTable(limit, { clock, maxKeys: 10 })
   const admit = createGate({
     clock,
     tables: { api: table, oauth: table },
-    clientOf: createClientAddress(trusted),
     identify: () => ({ kind: 'valid', grant: 'grant' }),
     newRequestId: () => 'the-id',
-    settings: () => gateSettings(limit, { headerCaps: { maxHeaderSize: 1 << 20, maxHeaderCount: 10_000 } }),
+    settings: {
+      gate: gateRules(limit, { headerCaps: { maxHeaderSize: 1 << 20, maxHeaderCount: 10_000 } }),
+      clientOf: createClientAddress(trusted),
+    },
   })
   const withoutToken = keepFields(head.fields, (name) => name !== 'authorization')
   const fields = [...withoutToken, 'Authorization', 'Bearer x']
-  const admission = admit(requestHead({ ...head, fields }))
-  if (admission instanceof Promise || admission.kind !== 'forward')
-    throw new Error(`not admitted: ${JSON.stringify(admission)}`)
+  const admission = admit(new BareExchange(requestHead({ ...head, fields })))
+  if (admission instanceof Promise || admission.kind !== 'forward') throw new Error('not admitted')
   return admission
 }

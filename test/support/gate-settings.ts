@@ -1,10 +1,7 @@
-import type { GateSettings } from '../../src/gate/admit.ts'
+import type { GateRules } from '../../src/gate/admit.ts'
 
 /** The default settings of a gate, without public paths and with the same limit for both endpoints. */
-export function gateSettings(
-  limit: GateSettings['limits']['api'],
-  over: Partial<GateSettings> = {},
-): GateSettings {
+export function gateRules(limit: GateRules['limits']['api'], over: Partial<GateRules> = {}): GateRules {
   return {
     limits: { api: limit, oauth: limit },
     ietfHeaders: false,

@@ -21,6 +21,8 @@ export interface Reading {
 
 const SOCKET = { destroyed: false, pause() {}, resume() {} } as unknown as Socket // all that the intake uses
 
+const FACTS = { secure: false, peer: '', localPort: 0 }
+
 /**
  * Feeds these pieces to the HTTP/1 parser of the public listener one by one, as if they came from a socket, and returns
  * what it parsed.
@@ -32,7 +34,7 @@ export async function readInPieces(
 ): Promise<Reading> {
   const messages: { head: Http1RequestHead; body: Promise<string>; whole: boolean }[] = []
   let fault: string | undefined
-  const intake = new Http1Intake(SOCKET, maxHeaderSize, {
+  const intake = new Http1Intake(SOCKET, FACTS, maxHeaderSize, {
     get mayBegin() {
       return fault === undefined && messages.length < most
     },

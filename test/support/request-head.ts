@@ -1,8 +1,9 @@
+import type { Derived } from '../../src/http/admission.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { requestFraming, surveyFields } from '../../src/http/head-survey.ts'
 
 /** The properties of a head that a test sets; `survey` and `framing` follow from them. */
-export type HeadPart = Partial<Omit<RequestHead, 'survey' | 'framing'>> & {
+export type HeadPart = Partial<Omit<RequestHead, 'survey' | 'framing' | keyof Derived>> & {
   /** HTTP/2: the HEADERS frame ends the stream. */
   readonly endsWithHead?: boolean
 }
@@ -24,5 +25,9 @@ export function requestHead({ endsWithHead = false, ...over }: HeadPart = {}): R
     fields,
     framing: requestFraming(version, survey, endsWithHead),
     survey,
+    classified: undefined,
+    presented: undefined,
+    outgoing: undefined,
+    logged: undefined,
   }
 }

@@ -3,8 +3,7 @@
 
 import type { ForwardListener, Upstream } from '../../src/forward/upstream.ts'
 import type { Admit } from '../../src/gate/admit.ts'
-import type { Admission, Forward, OwnEndpointRequest, Refused } from '../../src/http/admission.ts'
-import type { Exchange, RequestHead, UpgradeExchange } from '../../src/http/exchange.ts'
+import type { Admission, Exchange, Forward, RequestHead, UpgradeExchange } from '../../src/http/exchange.ts'
 
 declare const admit: Admit
 declare const head: RequestHead
@@ -12,37 +11,47 @@ declare const exchange: Exchange
 declare const upgrade: UpgradeExchange
 declare const upstream: Upstream
 declare const listener: ForwardListener
-declare const refused: Refused
-declare const ownEndpointRequest: OwnEndpointRequest
+declare const refused: Extract<Admission, { readonly kind: 'refused' }>
+declare const ownEndpointRequest: Extract<Admission, { readonly kind: 'own-endpoint' }>
 declare const forward: Forward
 declare const admission: Admission
 
 /** The device connection accepts a request that the gate has admitted. */
 export async function admittedRequests(): Promise<void> {
-  const admitted = await admit(head)
-  if (admitted.kind !== 'forward') return
-  upstream.forward(admitted, exchange, listener)
-  upstream.upgrade(admitted, upgrade, listener)
+  const admitted = await admit(exchange)
+  if (admitted.kind === 'forward') upstream.forward(admitted, listener)
+  const upgraded = await admit(upgrade)
+  if (upgraded.kind === 'forward') upstream.upgrade(upgraded, listener)
 }
 
 /** It accepts nothing else. */
 export async function everythingElse(): Promise<void> {
   // @ts-expect-error an admission may be a refusal
-  upstream.forward(admission, exchange, listener)
+  upstream.forward(admission, listener)
   // @ts-expect-error the result of the gate must be awaited and checked
-  upstream.forward(admit(head), exchange, listener)
+  upstream.forward(admit(exchange), listener)
   // @ts-expect-error the result of the gate must be checked
-  upstream.forward(await admit(head), exchange, listener)
+  upstream.forward(await admit(exchange), listener)
   // @ts-expect-error a refusal
-  upstream.forward(refused, exchange, listener)
-  // @ts-expect-error a refusal
-  upstream.upgrade(refused, upgrade, listener)
+  upstream.forward(refused, listener)
+  // @ts-expect-error a request whose client asks for no upgrade
+  upstream.upgrade(forward, listener)
   // @ts-expect-error a token request never goes to the device
-  upstream.forward(ownEndpointRequest, exchange, listener)
-  // @ts-expect-error a request that the gate has not seen
-  upstream.forward(head, exchange, listener)
+  upstream.forward(ownEndpointRequest, listener)
+  // @ts-expect-error a request that the gate has not seen, although it is the same object
+  upstream.forward(exchange, listener)
+  // @ts-expect-error an upgrade that the gate has not seen
+  upstream.upgrade(upgrade, listener)
+  // @ts-expect-error only the head of a request
+  upstream.forward(head, listener)
   // @ts-expect-error no request
-  upstream.forward(undefined, exchange, listener)
+  upstream.forward(undefined, listener)
+}
+
+/** What an exchange says of itself is not enough: only the gate's answer has the mark. */
+export function unmarked(): void {
+  // @ts-expect-error the mark is missing
+  if (exchange.kind === 'forward') upstream.forward(exchange, listener)
 }
 
 /** A `Forward` made by hand: all of its fields except the mark, which has no name outside of its file. */
@@ -51,18 +60,20 @@ declare const byHand: { readonly [key in keyof Forward as key & string]: Forward
 // @ts-expect-error the mark is missing, which only the gate sets
 export const madeByHand: Forward = byHand
 
-// @ts-expect-error the mark has no name outside of `http/admission.ts`
-export const marked: Forward = { ...refused, admitted: true }
+// @ts-expect-error the mark has no name outside of `http/exchange.ts`
+export const marked: Forward = Object.assign(exchange, { kind: 'forward' as const, admitted: true as const })
 
-// @ts-expect-error another `kind` does not make a refusal a `Forward`
-export const relabelled: Forward = { ...refused, kind: 'forward' }
+// @ts-expect-error another `kind` does not make an exchange a `Forward`
+export const relabelled: Forward = Object.assign(exchange, { kind: 'forward' as const })
 
 // @ts-expect-error nor does a cast
 export const cast: Forward = refused as Forward
 
-// A copy of a `Forward` is a `Forward`, and its fields are read-only.
-export const copied: Forward = { ...forward }
+// @ts-expect-error read-only: only the gate writes what it decided
+forward.classified = exchange.classified
 // @ts-expect-error read-only
-forward.target = '/other'
+forward.classified.target = '/other'
 // @ts-expect-error read-only
 forward.grant = 'another'
+// @ts-expect-error read-only
+exchange.kind = 'forward'

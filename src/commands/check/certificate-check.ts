@@ -62,7 +62,7 @@ async function checkCertificate({ listen: { tls }, stateDir }: Config): Promise<
 
 /** Whether a start can renew the pair, because Postern made it. Tries it in memory. */
 async function isRenewable(found: TlsMaterial, wall: number): Promise<boolean> {
-  return (await remakeSelfSigned(found, found.names, wall, true)) !== undefined
+  return remakeSelfSigned(found, found.names, wall, true) !== undefined
 }
 
 function replacement(tls: TlsSetting, cert: string): string {

@@ -1,4 +1,4 @@
-import { BrokenBodyError, StalledBodyError } from '../../http/exchange.ts'
+import { BrokenBodyError, StalledBodyError } from '../../http/refusal.ts'
 
 /** How many unread bytes of a body are buffered. Beyond that the connection is not read. */
 const MOST_UNREAD = 64 * 1024

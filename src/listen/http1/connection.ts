@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Exchange, UpgradeExchange } from '../../http/exchange.ts'
 import type { Refusal } from '../../http/refusal.ts'
-import type { Http1RequestHead } from '../../http1/request-head.ts'
+import type { ConnectionFacts, Http1RequestHead } from '../../http1/request-head.ts'
 import type { Lingering } from '../linger.ts'
 import type { Http1Body } from './body.ts'
 import { Http1Exchange, type Http1Transport } from './exchange.ts'
@@ -46,7 +46,6 @@ const DRAIN_TIMEOUT = 5_000
 export class Http1Connection implements Http1Transport, IntakeEvents {
   readonly socket: Socket
   readonly wire: Socket
-  readonly facts: Http1Transport['facts']
   readonly #rules: ConnectionRules
   readonly #intake: Http1Intake
   /** The exchange that is being served. */
@@ -62,12 +61,12 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
     this.socket = socket
     this.wire = wire
     this.#rules = rules
-    this.#intake = new Http1Intake(socket, rules.maxHeaderSize, this)
-    this.facts = {
+    const facts: ConnectionFacts = {
       secure: (socket as Partial<TLSSocket>).encrypted === true,
       peer: socket.remoteAddress ?? '',
       localPort: socket.localPort ?? 0,
     }
+    this.#intake = new Http1Intake(socket, facts, rules.maxHeaderSize, this)
     // Node restarts this timer with every byte that is read or written.
     socket.setTimeout(rules.idleTimeout)
     socket.on('data', this.#onData)
@@ -189,7 +188,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
 
   #serve<E extends Http1Exchange>(exchange: E): E {
     this.#current = exchange
-    if (this.#rules.isDraining()) exchange.closeAfter()
+    if (this.#rules.isDraining()) exchange.closing = true
     // Deferred: the body of a pipelined request is not read yet at this point.
     if (this.#ended) setImmediate(() => exchange.halfClosed())
     return exchange

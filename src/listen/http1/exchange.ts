@@ -1,14 +1,12 @@
-import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Exchange, Outcome, RequestHead, ResponseHead } from '../../http/exchange.ts'
+import { Exchange, type Outcome, type ResponseHead } from '../../http/exchange.ts'
 import type { Fields } from '../../http/fields.ts'
+import { limitLines } from '../../http/limit-fields.ts'
 import type { Reply } from '../../http/reply.ts'
-import { type Http1RequestHead, requestHead } from '../../http1/request-head.ts'
+import type { Http1RequestHead } from '../../http1/request-head.ts'
 import { latin1Of, type RenderedHead, renderHead, renderInterim } from '../../http1/response-writer.ts'
 import { endBroken } from '../linger.ts'
-import { OutcomeLatch } from '../outcome.ts'
 import { Http1Body } from './body.ts'
-import { probeWhileContested } from './half-closed.ts'
 import { Http1Response } from './response.ts'
 
 /** What an exchange needs of its connection. */
@@ -16,8 +14,6 @@ export interface Http1Transport {
   readonly socket: Socket
   /** The TCP socket below `socket`: the same one in cleartext. */
   readonly wire: Socket
-  /** What all requests of the connection share. */
-  readonly facts: Pick<RequestHead, 'secure' | 'peer' | 'localPort'>
   /** The field lines that keep the connection open, with their line ends. */
   readonly keepAliveFields: string
   /** The current `Date` line, with its line end. */
@@ -29,10 +25,8 @@ export interface Http1Transport {
 const never = (): boolean => false
 
 /** One request on an HTTP/1 connection. The connection reports what the client does. */
-export class Http1Exchange implements Exchange {
-  readonly head: RequestHead
+export class Http1Exchange extends Exchange {
   protected readonly transport: Http1Transport
-  readonly #ended = new OutcomeLatch()
   readonly #mayPersist: boolean
   readonly #body: Http1Body | undefined
   /** The client waits for `100 Continue`. Until it receives that, it may or may not send its body. */
@@ -41,29 +35,25 @@ export class Http1Exchange implements Exchange {
   #response: Http1Response | undefined
   /** Only closing the connection ends the response. Still set while the last bytes are queued. */
   #endsByClosing = false
-  #status = 0
-  #sent = 0
-  #persists = false
-  #closing = false
+  /** The response, which has begun, keeps the connection open. */
+  persists = false
+  /** No other request follows on the connection. It lingers, so that bytes in flight do not reset it under the response. */
+  closing = false
   #cut = false
   #othersWait = never
   #onDrain: (() => void) | undefined
 
   /** The connection pushes the request's bytes into `body`; undefined if the request has no body. */
   constructor(transport: Http1Transport, request: Http1RequestHead, body: Http1Body | undefined) {
+    super(request)
     this.transport = transport
-    this.head = requestHead(request, transport.facts)
     this.#mayPersist = request.persists && !request.leavesHttp
     this.#expects = request.expects
     this.#body = body
   }
 
   get answered(): boolean {
-    return this.#status !== 0 || this.#ended.settled
-  }
-
-  get ended(): boolean {
-    return this.#ended.settled
+    return this.status !== 0 || this.outcome !== undefined
   }
 
   get unread(): boolean {
@@ -72,16 +62,6 @@ export class Http1Exchange implements Exchange {
 
   get broken(): boolean {
     return this.#body?.broken === true
-  }
-
-  /** The response, which has begun, keeps the connection open. */
-  get persists(): boolean {
-    return this.#persists
-  }
-
-  /** No other request follows on the connection. It lingers, so that bytes in flight do not reset it under the response. */
-  get closing(): boolean {
-    return this.#closing
   }
 
   get arrived(): number {
@@ -101,14 +81,14 @@ export class Http1Exchange implements Exchange {
     return (this.#body ?? Http1Body.empty()).within(stallTimeout)
   }
 
-  reply(reply: Reply, { close = false }: { readonly close?: boolean } = {}): void {
+  reply(reply: Reply, close = false): void {
     if (this.answered) return
-    if (close || this.#leavesBody) this.closeAfter()
+    if (close || this.#leavesBody) this.closing = true
     const body = latin1Of(reply.body)
-    const reason = STATUS_CODES[reply.status] ?? 'unknown'
-    const head = this.#render({ status: reply.status, reason, fields: reply.fields }, body.length)
+    const own = `${limitLines(this)}${this.requestId === '' ? '' : `X-Request-Id: ${this.requestId}\r\n`}`
+    const head = this.#render(reply, own, body.length)
     const bodiless = head.framing === 'none'
-    if (!bodiless) this.#sent = body.length
+    if (!bodiless) this.responseBytes = body.length
     this.transport.socket.write(bodiless ? head.text : head.text + body, 'latin1', this.transport.onFlushed)
   }
 
@@ -119,18 +99,19 @@ export class Http1Exchange implements Exchange {
   begin(head: ResponseHead): void {
     if (this.answered) return
     // The device responds before the upload is complete: the rest of the upload must not be read as a request.
-    if (this.#leavesBody) this.closeAfter()
-    this.#response = new Http1Response(this.transport.socket, this.#render(head), this.transport.onFlushed)
+    if (this.#leavesBody) this.closing = true
+    const rendered = this.#render(head, limitLines(this))
+    this.#response = new Http1Response(this.transport.socket, rendered, this.transport.onFlushed)
   }
 
   write(chunk: Buffer): boolean {
     const response = this.#response
     if (response === undefined || this.ended) return true
-    if (response.exceeds(chunk.length)) {
+    if (!response.fits(chunk.length, false)) {
       this.cut()
       return true
     }
-    this.#sent += chunk.length
+    this.responseBytes += chunk.length
     return response.write(chunk)
   }
 
@@ -138,11 +119,11 @@ export class Http1Exchange implements Exchange {
     const response = this.#response
     if (response === undefined || this.ended) return
     const size = lastChunk?.length ?? 0
-    if (response.exceeds(size) || response.fallsShort(size)) {
+    if (!response.fits(size, true)) {
       this.cut()
       return
     }
-    this.#sent += size
+    this.responseBytes += size
     this.#response = undefined
     response.end(lastChunk)
   }
@@ -162,17 +143,8 @@ export class Http1Exchange implements Exchange {
     this.#onDrain = listener
   }
 
-  onEnd(listener: (outcome: Outcome) => void): void {
-    this.#ended.listen(listener)
-  }
-
   onBroken(listener: () => void): void {
     this.#body?.onBroken(listener)
-  }
-
-  /** The connection closes after the response of this exchange. */
-  closeAfter(): void {
-    this.#closing = true
   }
 
   /** Closes the connection without sending more. A response that ends with the connection must not look complete (C24). */
@@ -200,21 +172,20 @@ export class Http1Exchange implements Exchange {
 
   /** The sidecar stops. */
   serverStopping(): void {
-    if (!this.answered) this.closeAfter()
+    if (!this.answered) this.closing = true
   }
 
   clientGone(): void {
     this.settle(this.#cut ? 'cut' : 'aborted')
   }
 
-  settle(
-    end: Outcome['end'],
-    status: number = this.#status,
-    requestBytes: number = this.#body?.bytes ?? 0,
-    responseBytes: number = this.#sent,
-  ): void {
-    this.#body?.drop()
-    this.#ended.settle({ status, end, requestBytes, responseBytes })
+  override settle(outcome: Outcome): void {
+    if (this.outcome !== undefined) return
+    if (this.#body !== undefined) {
+      this.#body.drop()
+      this.requestBytes = this.#body.bytes
+    }
+    super.settle(outcome)
   }
 
   /** HTTP/1.0 has no interim responses. */
@@ -227,16 +198,44 @@ export class Http1Exchange implements Exchange {
     return this.#expects || this.#body?.begun === true
   }
 
-  #render(head: ResponseHead, size?: number): RenderedHead {
+  #render(head: ResponseHead, own: string, size?: number): RenderedHead {
+    const { transport } = this
     const rendered = renderHead(head, size, {
       method: this.head.method,
       oldClient: this.head.version === '1.0',
-      keepAliveFields: this.#mayPersist && !this.#closing ? this.transport.keepAliveFields : undefined,
-      date: this.transport.dateLine(),
+      keepAliveFields: this.#mayPersist && !this.closing ? transport.keepAliveFields : undefined,
+      date: transport.dateLine(),
+      own,
     })
-    this.#status = head.status
-    this.#persists = rendered.persists
+    this.status = head.status
+    this.persists = rendered.persists
     this.#endsByClosing = rendered.framing === 'close'
     return rendered
   }
+}
+
+/** The time between two probes (ms). The second probe detects a client that is gone, so it loses its place within a second. */
+const INTERVAL = 250
+
+type Probed = Pick<Exchange, 'answered' | 'inform' | 'onEnd'>
+
+/**
+ * Probes a client that has closed its sending side.
+ *
+ * A client that still waits for its response and a client that has closed its connection send the same FIN. Only a write
+ * distinguishes them: the kernel of a client that is gone replies to the first probe with a reset, so the second probe fails. A
+ * probe is an interim response, which primitive scripts take for the final one. So probes are sent only while `contested`: other
+ * requests wait for this exchange's place at the device.
+ *
+ * Without probes the request of a client that is gone continues until the device responds and that write fails, or until the
+ * device's deadlines (`upstream.response_timeout`, `upstream.idle_timeout`). The same holds for HTTP/1.0 clients, because
+ * HTTP/1.0 has no interim responses. A response that has begun needs no probes, because its own writes fail.
+ */
+export function probeWhileContested(exchange: Probed, contested: () => boolean): void {
+  if (exchange.answered) return
+  const timer = setInterval(() => {
+    if (exchange.answered) clearInterval(timer)
+    else if (contested()) exchange.inform(102, [])
+  }, INTERVAL)
+  exchange.onEnd(() => clearInterval(timer))
 }

@@ -4,7 +4,12 @@ import { type BodyReader, ChunkedBody, CountedBody } from '../../http1/body.ts'
 import type { ChunkRules } from '../../http1/chunks.ts'
 import { HeadMemory } from '../../http1/head-memory.ts'
 import { HeadReader } from '../../http1/head-reader.ts'
-import { type Http1RequestHead, interpretRequest, type RequestBodyFraming } from '../../http1/request-head.ts'
+import {
+  type ConnectionFacts,
+  type Http1RequestHead,
+  interpretRequest,
+  type RequestBodyFraming,
+} from '../../http1/request-head.ts'
 import { Http1Body } from './body.ts'
 
 /** The intake's view of its connection. */
@@ -50,6 +55,7 @@ export const MALFORMED: Refusal = {
  */
 export class Http1Intake {
   readonly #socket: Socket
+  readonly #facts: ConnectionFacts
   readonly #maxHeaderSize: number
   readonly #events: IntakeEvents
   readonly #head = new HeadReader('requests')
@@ -62,8 +68,9 @@ export class Http1Intake {
   #stopped = false
   #held = false
 
-  constructor(socket: Socket, maxHeaderSize: number, events: IntakeEvents) {
+  constructor(socket: Socket, facts: ConnectionFacts, maxHeaderSize: number, events: IntakeEvents) {
     this.#socket = socket
+    this.#facts = facts
     this.#maxHeaderSize = maxHeaderSize
     this.#events = events
   }
@@ -111,7 +118,7 @@ export class Http1Intake {
     const known =
       this.#head.length === 0 ? this.#known.find(this.#pending, 0, this.#pending.length) : undefined
     if (known !== undefined) {
-      this.#drop(known.text.length)
+      this.#drop(known.bytes.length)
       this.#events.begin(known.head, undefined)
       return true
     }
@@ -129,7 +136,7 @@ export class Http1Intake {
   #takeHead(): void {
     const bytes = this.#pending
     const { length } = this.#head
-    const head = interpretRequest(this.#head.takeRequest(bytes, 0))
+    const head = interpretRequest(this.#head.takeRequest(bytes, 0), this.#facts)
     this.#drop(length)
     if (head === undefined) this.#events.refuse(MALFORMED)
     else if (head.bodyEnd === 0 || head.leavesHttp) {

@@ -33,14 +33,10 @@ export class Http1Response {
     RESOLVED.then(() => this.#flush())
   }
 
-  /** Whether `size` more bytes would exceed the length in the head. */
-  exceeds(size: number): boolean {
-    return typeof this.#framing === 'number' && this.#bytes + size > this.#framing
-  }
-
-  /** Whether the body would fall short of the length in the head if it ended after `size` more bytes. */
-  fallsShort(size: number): boolean {
-    return typeof this.#framing === 'number' && this.#bytes + size < this.#framing
+  /** Whether the body fits the length in the head with `size` more bytes, which may be its last ones. */
+  fits(size: number, last: boolean): boolean {
+    if (typeof this.#framing !== 'number') return true
+    return last ? this.#bytes + size === this.#framing : this.#bytes + size <= this.#framing
   }
 
   /** False if the client reads more slowly than the sidecar writes. */

@@ -24,7 +24,7 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
     this.#earlySize = early.length
     this.#onTunnel = onTunnel
     // The next bytes may belong to another protocol, so they are never read as a request.
-    this.closeAfter()
+    this.closing = true
   }
 
   /** A tunnel counts as answered, although this exchange sends no response for it. */
@@ -63,7 +63,10 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
     if (tunnel === undefined) super.clientGone()
     else {
       const { bytesRead, bytesWritten } = connection
-      this.settle('complete', 101, bytesRead - tunnel.read, bytesWritten - tunnel.written)
+      this.status = 101
+      this.requestBytes = bytesRead - tunnel.read
+      this.responseBytes = bytesWritten - tunnel.written
+      this.settle('complete')
     }
   }
 

@@ -1,5 +1,5 @@
 import { constants, type ServerHttp2Stream } from 'node:http2'
-import { BrokenBodyError, StalledBodyError } from '../../http/exchange.ts'
+import { BrokenBodyError, StalledBodyError } from '../../http/refusal.ts'
 
 export interface BodyReader {
   /** Bytes read so far. */

@@ -1,20 +1,17 @@
-import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
-import type { Exchange, Outcome, RequestHead, ResponseHead } from '../../http/exchange.ts'
+import { constants, type ServerHttp2Stream } from 'node:http2'
+import { Exchange, type Outcome, type RequestHead, type ResponseHead } from '../../http/exchange.ts'
 import type { Fields } from '../../http/fields.ts'
-import { requestFraming, surveyFields } from '../../http/head-survey.ts'
+import { limitFields } from '../../http/limit-fields.ts'
 import type { Reply } from '../../http/reply.ts'
-import { OutcomeLatch } from '../outcome.ts'
 import { type BodyReader, createBodyReader, isClean } from './body-reader.ts'
-import { headersOf, withoutLength, withoutPseudo } from './fields.ts'
+import { headersOf, withoutLength } from './fields.ts'
 
 /** What all streams of a session share. */
 export interface StreamFacts {
-  readonly peer: string
-  readonly localPort: number
   /** Whether the connection may hold the bytes that were queued just now. The client may not read them for long. */
   readonly mayQueue: () => boolean
   /** The stream has closed. After `cut` that is later than the end of the exchange: the reset waits while the client does not read. */
-  readonly onClosed: (exchange: Http2Exchange, end: Outcome['end']) => void
+  readonly onClosed: (exchange: Http2Exchange, end: Outcome) => void
 }
 
 /** A 205 has no body (RFC 9110 §15.3.6), whatever the device sends. Node ends the stream with its head. */
@@ -29,18 +26,20 @@ const BODY_FOLLOWS = { endStream: false }
  */
 const HIGH_WATER_MARK = 16 * 1024
 
+const NONE: Fields = []
+
 const ignore = (): void => {}
 
 /** One HTTP/2 stream. */
-export class Http2Exchange implements Exchange {
-  readonly head: RequestHead
+export class Http2Exchange extends Exchange {
   readonly #stream: ServerHttp2Stream
-  readonly #ended = new OutcomeLatch()
-  readonly #mayQueue: () => boolean
+  readonly #facts: StreamFacts
   #reader: BodyReader | undefined
-  #status = 0
-  #responseBytes = 0
   #cut = false
+  /** Its place among the open exchanges of its session; -1: it is none of them. */
+  place = -1
+  /** The next one that arrived in the same turn of the event loop. */
+  next: Http2Exchange | undefined = undefined
   /** The device is paused. */
   #full = false
   #onDrain: () => void = ignore
@@ -48,38 +47,20 @@ export class Http2Exchange implements Exchange {
   #taken = 0
   #stalledAt: number | undefined
 
-  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, fields: Fields, facts: StreamFacts) {
+  constructor(stream: ServerHttp2Stream, head: RequestHead, facts: StreamFacts) {
+    super(head)
     this.#stream = stream
-    this.#mayQueue = facts.mayQueue
-    const regular = withoutPseudo(fields)
-    const survey = surveyFields(regular)
-    this.head = {
-      version: '2',
-      secure: true,
-      method: headers[':method'] ?? '',
-      target: headers[':path'] ?? '',
-      authority: headers[':authority'],
-      fields: regular,
-      framing: requestFraming('2', survey, stream.endAfterHeaders),
-      survey,
-      peer: facts.peer,
-      localPort: facts.localPort,
-      upgrade: false,
-    }
+    this.#facts = facts
     // A broken stream closes, which is handled below. Without a listener the error would end the process.
     stream.on('error', ignore)
     stream.on('close', () => {
-      this.#settle()
+      this.#ended()
       facts.onClosed(this, this.#end)
     })
   }
 
   get answered(): boolean {
-    return this.#stream.headersSent || this.#stream.destroyed || this.ended
-  }
-
-  get ended(): boolean {
-    return this.#ended.settled
+    return this.#stream.headersSent || this.#stream.destroyed || this.outcome !== undefined
   }
 
   get unread(): boolean {
@@ -104,7 +85,7 @@ export class Http2Exchange implements Exchange {
 
   /** How long (ms) the client has read nothing although bytes, or the end of the stream, wait for it. */
   unreadFor(now: number): number {
-    const taken = this.#responseBytes - this.queued
+    const taken = this.responseBytes - this.queued
     const waits = this.queued > 0 || this.#stream.writableEnded
     if (!waits || taken !== this.#taken) this.#stalledAt = undefined
     this.#taken = taken
@@ -131,8 +112,8 @@ export class Http2Exchange implements Exchange {
   reply(reply: Reply): void {
     if (this.answered) return
     const body = Buffer.from(reply.body)
-    if (this.#respond(reply)) {
-      this.#responseBytes = body.length
+    if (this.#respond(reply, ['X-Request-Id', this.requestId])) {
+      this.responseBytes = body.length
       this.#stream.end(body)
       this.#boundQueue()
     }
@@ -144,13 +125,12 @@ export class Http2Exchange implements Exchange {
   }
 
   begin(head: ResponseHead): void {
-    if (this.answered) return
-    this.#respond(head)
+    if (!this.answered) this.#respond(head, NONE)
   }
 
   write(chunk: Buffer): boolean {
     if (this.#stream.writableEnded || this.#stream.destroyed) return true
-    this.#responseBytes += chunk.length
+    this.responseBytes += chunk.length
     this.#stream.write(chunk, this.#onWritten)
     if (this.queued < HIGH_WATER_MARK) return true
     this.#full = true
@@ -166,7 +146,7 @@ export class Http2Exchange implements Exchange {
 
   end(lastChunk?: Buffer): void {
     if (this.#stream.writableEnded || this.#stream.destroyed) return
-    if (lastChunk !== undefined) this.#responseBytes += lastChunk.length
+    if (lastChunk !== undefined) this.responseBytes += lastChunk.length
     this.#stream.end(lastChunk)
     this.#boundQueue()
     this.#stopUpload()
@@ -180,7 +160,7 @@ export class Http2Exchange implements Exchange {
     this.#stream._final = (done) => done()
     this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
     // The stream closes only when its reset is sent, which a client that does not read delays.
-    this.#settle()
+    this.#ended()
   }
 
   /** Needs no probes: an HTTP/2 client that leaves resets its stream or closes its session. */
@@ -193,24 +173,22 @@ export class Http2Exchange implements Exchange {
   /** Never called: see `broken`. */
   onBroken(): void {}
 
-  onEnd(listener: (outcome: Outcome) => void): void {
-    this.#ended.listen(listener)
-  }
-
   /** Sends the head. Returns whether a body follows. Throws on a status or a field that HTTP/2 cannot carry. */
-  #respond({ status, fields, limitFields = [] }: Omit<ResponseHead, 'reason'>): boolean {
+  #respond({ status, fields }: ResponseHead, own: Fields): boolean {
     const hasBody = carriesBody(this.head, status)
     const sent = status === RESET_CONTENT ? withoutLength(fields) : fields
-    this.#stream.respond(
-      [':status', String(status), ...sent, ...limitFields],
-      hasBody ? BODY_FOLLOWS : NO_BODY,
+    const raw = [':status', String(status)].concat(
+      sent,
+      limitFields(this),
+      this.requestId === '' ? NONE : own,
     )
-    this.#status = status
+    this.#stream.respond(raw, hasBody ? BODY_FOLLOWS : NO_BODY)
+    this.status = status
     return hasBody
   }
 
   #boundQueue(): void {
-    if (!this.#mayQueue()) this.cut()
+    if (!this.#facts.mayQueue()) this.cut()
   }
 
   /** Asks the client to stop an upload that will not be read (RFC 9113 §8.1), when the response has been sent. */
@@ -226,19 +204,18 @@ export class Http2Exchange implements Exchange {
     else stream.once('finish', stop)
   }
 
-  get #end(): Outcome['end'] {
+  get #end(): Outcome {
     if (this.#cut) return 'cut'
     return this.#stream.writableEnded && isClean(this.#stream) ? 'complete' : 'aborted'
   }
 
-  #settle(): void {
-    this.#reader?.break()
-    this.#ended.settle({
-      status: this.#status,
-      end: this.#end,
-      requestBytes: this.#reader?.bytes ?? 0,
-      responseBytes: this.#responseBytes,
-    })
+  #ended(): void {
+    if (this.outcome !== undefined) return
+    if (this.#reader !== undefined) {
+      this.#reader.break()
+      this.requestBytes = this.#reader.bytes
+    }
+    this.settle(this.#end)
   }
 }
 

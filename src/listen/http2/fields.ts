@@ -1,12 +1,7 @@
-import type { OutgoingHttpHeaders } from 'node:http2'
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http2'
+import type { RequestHead } from '../../http/exchange.ts'
 import { type Fields, groupFields, keepFields } from '../../http/fields.ts'
-
-/** The fields without the pseudo-header fields, which come first (RFC 9113 §8.3). */
-export function withoutPseudo(fields: Fields): Fields {
-  let start = 0
-  while (fields[start]?.startsWith(':')) start += 2
-  return fields.slice(start)
-}
+import { requestFraming, surveyFields } from '../../http/head-survey.ts'
 
 /** A head as Node takes it: names in lower case (RFC 9113 §8.2.1), and a repeated field as a list, in order. */
 export function headersOf(status: number, fields: Fields): OutgoingHttpHeaders {
@@ -18,4 +13,59 @@ export function headersOf(status: number, fields: Fields): OutgoingHttpHeaders {
 /** A `Content-Length` on a head that ends its stream would make the response malformed (RFC 9113 §8.1.1). */
 export function withoutLength(fields: Fields): Fields {
   return keepFields(fields, (name) => name !== 'content-length')
+}
+
+/** How many heads of one session are remembered, and up to which size (bytes), as for a connection of HTTP/1. */
+const HEADS_KNOWN = 2
+const LONGEST = 1024
+
+/** Reads the heads of one session. A head that repeats is the same object, so what stations derive from it is derived once. */
+export class HeadsOfSession {
+  readonly #peer: string
+  readonly #localPort: number
+  readonly #known: { readonly raw: Fields; readonly head: RequestHead }[] = []
+
+  constructor(peer: string, localPort: number) {
+    this.#peer = peer
+    this.#localPort = localPort
+  }
+
+  /** @param raw the fields with the pseudo-header fields, which come first (RFC 9113 §8.3) */
+  headOf(raw: Fields, headers: IncomingHttpHeaders, endsWithHead: boolean): RequestHead {
+    if (!endsWithHead) return this.#read(raw, headers, endsWithHead)
+    for (const { raw: known, head } of this.#known) if (isSame(known, raw)) return head
+    const head = this.#read(raw, headers, endsWithHead)
+    if (head.survey.size <= LONGEST && this.#known.unshift({ raw, head }) > HEADS_KNOWN) this.#known.pop()
+    return head
+  }
+
+  #read(raw: Fields, headers: IncomingHttpHeaders, endsWithHead: boolean): RequestHead {
+    let pseudo = 0
+    while (raw[pseudo]?.startsWith(':')) pseudo += 2
+    const fields = raw.slice(pseudo)
+    const survey = surveyFields(fields)
+    return {
+      version: '2',
+      secure: true,
+      method: headers[':method'] ?? '',
+      target: headers[':path'] ?? '',
+      authority: headers[':authority'],
+      fields,
+      peer: this.#peer,
+      localPort: this.#localPort,
+      upgrade: false,
+      framing: requestFraming('2', survey, endsWithHead),
+      survey,
+      classified: undefined,
+      presented: undefined,
+      outgoing: undefined,
+      logged: undefined,
+    }
+  }
+}
+
+function isSame(one: Fields, other: Fields): boolean {
+  if (one.length !== other.length) return false
+  for (let i = 0; i < one.length; i += 1) if (one[i] !== other[i]) return false
+  return true
 }

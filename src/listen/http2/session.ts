@@ -3,7 +3,9 @@ import type { TLSSocket } from 'node:tls'
 import type { Exchange, Outcome } from '../../http/exchange.ts'
 import { type ListenLimits, OVERUSE_SPAN, type Overuse } from '../limits.ts'
 import { Http2Exchange } from './exchange.ts'
+import { HeadsOfSession } from './fields.ts'
 import { watchHeaders } from './header-watch.ts'
+import { OpenExchanges } from './open-exchanges.ts'
 
 export interface Http2Handlers {
   readonly onExchange: (exchange: Exchange) => void
@@ -62,15 +64,13 @@ export function serveSession(
     // If strict, nghttp2 drops a field with blanks around its value and serves the rest. The gate refuses the request instead.
     strictFieldWhitespaceValidation: false,
   })
-  const open = new Set<Http2Exchange>()
+  const open = new OpenExchanges()
   /** Exchanges whose head arrived in this turn of the event loop. */
-  const arrived: Http2Exchange[] = []
-  const facts = {
-    peer: socket.remoteAddress ?? '',
-    localPort: socket.localPort ?? 0,
-    mayQueue,
-    onClosed,
-  }
+  let arrived: Http2Exchange | undefined
+  let lastArrived: Http2Exchange | undefined
+  const { remoteAddress: peer = '' } = socket
+  const heads = new HeadsOfSession(peer, socket.localPort ?? 0)
+  const facts = { mayQueue, onClosed }
   const opened = now
   /** The client's SETTINGS frame has arrived. */
   let greeted = false
@@ -120,27 +120,33 @@ export function serveSession(
   /** Whether the responses of all streams together have few enough bytes queued (`max_queued_bytes`). */
   function mayQueue(): boolean {
     let queued = 0
-    for (const exchange of open) queued += exchange.queued
+    for (let i = 0; i < open.count; i += 1) queued += open.at(i)?.queued ?? 0
     if (queued <= limits.maxQueuedBytes) return true
     onOveruse('max_queued_bytes')
     return false
   }
 
-  function onClosed(exchange: Http2Exchange, end: Outcome['end']): void {
-    open.delete(exchange)
+  function onClosed(exchange: Http2Exchange, end: Outcome): void {
+    open.leave(exchange)
     active = true
     if (end === 'aborted') countReset()
   }
 
   /** The share of its limits that the client used. Open streams count as reset, so closing just before the limit does not help. */
   function usedShare(): number {
-    const used = Math.max((resets + open.size) / limits.maxResets, controlFrames / limits.maxControlFrames)
+    const used = Math.max((resets + open.count) / limits.maxResets, controlFrames / limits.maxControlFrames)
     return condemned ? 1 : Math.min(used, 1)
   }
 
   /** Serves the requests of this turn. All input is read first, so a stream that was reset in the meantime costs nothing. */
   function serveArrived(): void {
-    for (const exchange of arrived.splice(0)) {
+    let next = arrived
+    arrived = undefined
+    lastArrived = undefined
+    while (next !== undefined) {
+      const exchange = next
+      next = exchange.next
+      exchange.next = undefined
       if (exchange.ended || condemned) continue
       try {
         onExchange(exchange)
@@ -164,7 +170,7 @@ export function serveSession(
   // Emitted after `error`, and after the end of the connection.
   session.on('close', () => {
     const part = usedShare()
-    if (facts.peer !== '' && part > FORGIVEN) onMisused(facts.peer, part)
+    if (peer !== '' && part > FORGIVEN) onMisused(peer, part)
   })
   session.on('ping', countControlFrame)
   session.on('remoteSettings', () => {
@@ -172,12 +178,16 @@ export function serveSession(
     countControlFrame()
   })
   session.on('stream', (stream, fields, _flags, rawFields) => {
-    const exchange = new Http2Exchange(stream, fields, rawFields, facts)
+    const head = heads.headOf(rawFields, fields, stream.endAfterHeaders)
+    const exchange = new Http2Exchange(stream, head, facts)
     if (condemned) return dismiss()
-    open.add(exchange)
+    open.enter(exchange)
     headers.completed(stream.id ?? 0)
-    arrived.push(exchange)
-    if (arrived.length === 1) setImmediate(serveArrived)
+    if (arrived === undefined || lastArrived === undefined) {
+      arrived = exchange
+      setImmediate(serveArrived)
+    } else lastArrived.next = exchange
+    lastArrived = exchange
   })
 
   /**
@@ -187,7 +197,7 @@ export function serveSession(
    */
   function cutUnread(time: number): number {
     let longest = 0
-    for (const exchange of open) {
+    for (const exchange of open.all()) {
       const unread = exchange.unreadFor(time)
       if (unread >= limits.idleTimeout) exchange.cut()
       longest = Math.max(longest, unread)
@@ -211,10 +221,10 @@ export function serveSession(
         controlFrames = 0
       }
       const unread = cutUnread(time)
-      if (active || open.size > 0) activeAt = time
+      if (active || open.count > 0) activeAt = time
       active = false
       if (unread >= limits.idleTimeout + UNREAD_LINGER_TIME) socket.destroy()
-      else if (session.destroyed || (session.closed && open.size === 0)) closeFinished(time)
+      else if (session.destroyed || (session.closed && open.count === 0)) closeFinished(time)
       else if (!greeted && time - opened >= limits.headerTimeout) session.destroy()
       else if (headers.overdue(time) || time - activeAt >= limits.idleTimeout) session.close()
     },

@@ -1,0 +1,68 @@
+import { Exchange, type Outcome, type RequestHead, type ResponseHead } from '../../src/http/exchange.ts'
+import type { Reply } from '../../src/http/reply.ts'
+import { requestHead } from './request-head.ts'
+
+type Method = (...given: unknown[]) => unknown
+
+/** What a test sets of an exchange: facts, and methods of its own. */
+type ExchangePart = { readonly [Key in keyof Exchange]?: Exchange[Key] | Method }
+
+/** An exchange without a connection and without a request body. It records its replies, and ends when the test says so. */
+export class BareExchange extends Exchange {
+  readonly replies: Reply[] = []
+  readonly unread: boolean = false
+  readonly broken: boolean = false
+  readonly arrived: number = Number.POSITIVE_INFINITY
+  /** Set by a test, in place of what the exchange knows. */
+  isAnswered = false
+
+  get answered(): boolean {
+    return this.isAnswered || this.status !== 0 || this.ended
+  }
+
+  set answered(answered: boolean) {
+    this.isAnswered = answered
+  }
+
+  async arrival(): Promise<void> {}
+
+  async *body(): AsyncGenerator<Buffer, void, void> {}
+
+  reply(reply: Reply): void {
+    if (this.answered) return
+    this.replies.push(reply)
+    this.status = reply.status
+    this.finish('complete')
+  }
+
+  inform(): void {}
+
+  begin({ status }: ResponseHead): void {
+    this.status = status
+  }
+
+  write(): boolean {
+    return true
+  }
+
+  end(): void {
+    this.finish('complete')
+  }
+
+  cut(): void {
+    this.finish('cut')
+  }
+
+  contestedWhile(): void {}
+  onDrain(): void {}
+  onBroken(): void {}
+
+  finish(outcome: Outcome): void {
+    this.settle(outcome)
+  }
+}
+
+/** An exchange without a connection, with these properties in place of its own. */
+export function bareExchange(part: ExchangePart = {}, head: RequestHead = requestHead()): BareExchange {
+  return Object.assign(new BareExchange(head), part)
+}
