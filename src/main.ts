@@ -27,7 +27,7 @@ const io: ProgramIo = {
   defaultConfig: DEFAULT_CONFIG,
   permissions,
   node: isSea() ? undefined : process.execPath,
-  program: [process.execPath, ...process.execArgv, ...(isSea() ? [] : process.argv.slice(1, 2))],
+  program: [process.execPath, ...(isSea() ? [] : [...process.execArgv, ...process.argv.slice(1, 2)])],
   onSignals,
   daemon,
 }

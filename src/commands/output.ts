@@ -16,7 +16,10 @@ export interface Output {
 export interface Outputs {
   readonly stdout: Output
   readonly stderr: Output
-  /** Calls back at the first failure, such as that of a pipe without a reader. A command that runs on uses it to stop. */
+  /**
+   * Calls back at the first failure, such as that of a pipe without a reader, or at once if it has happened. A command that runs on uses it
+   * to stop.
+   */
   readonly onLostOutput: (listener: (error: unknown) => void) => void
   /** The first failure; undefined while all texts are written. */
   readonly lostOutput: () => unknown
@@ -52,7 +55,7 @@ export function openOutputs(): Outputs {
   return {
     stdout: output(1),
     stderr: output(2),
-    onLostOutput: (call) => void listeners.push(call),
+    onLostOutput: (call) => (lost === undefined ? void listeners.push(call) : call(lost)),
     lostOutput: () => lost,
   }
 }

@@ -26,7 +26,7 @@ async function plainPasswords(config: Config): Promise<readonly ConfigWarning[]>
       file,
       reason: 'it holds the password in plain text',
       meaning: 'a reader of the file, or of a backup of it, has the password',
-      remedy: `postern hash-password > ${file}.new && mv ${file}.new ${file}, after which clients log in again`,
+      remedy: `cp -p ${file} ${file}.new && postern hash-password > ${file}.new && mv ${file}.new ${file}; then every ${key === 'password.file' ? 'client' : 'viewer'} has to log in again`,
     }
   })
   return (await Promise.all(looks)).flat()

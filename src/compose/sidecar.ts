@@ -188,12 +188,16 @@ async function openParts(
   })
 
   let lastReload = Promise.resolve()
+  function refuseIfStopping(): void {
+    if (phase === 'stopping')
+      throw new SetupError('the sidecar was stopped: it does not reload', { exitCode: 1 })
+  }
   /** First everything that can fail, then the change itself in one step, so a failed reload changes nothing. */
   async function apply(next: Config): Promise<Changes> {
     const nextSettings = await deriveSettings(next)
+    refuseIfStopping()
     await certificate.reload(next.listen.tls)
-    if (phase === 'stopping')
-      throw new SetupError('the sidecar was stopped: it does not reload', { exitCode: 1 })
+    refuseIfStopping()
     const changes = {
       live: changesBetween(settings.config, next).live,
       // Compared with the configuration at the start, which stays in effect for these keys.

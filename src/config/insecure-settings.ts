@@ -1,4 +1,4 @@
-import { isLoopback } from '../http/ip.ts'
+import { isLoopback, normalizeAddress } from '../http/ip.ts'
 import { formatAddress } from '../system/listen-address.ts'
 import type { Config } from './schema.ts'
 import type { ConfigWarning } from './secrets.ts'
@@ -11,17 +11,26 @@ export function insecureSettings({ listen, admin, enforce }: Config): readonly C
   if (tls === 'off' && !insecure && !isLocal) {
     warnings.push({
       key: 'listen.tls',
-      reason: `off, and ${formatAddress(address)} is not on loopback`,
+      reason:
+        address.kind === 'fd'
+          ? `off, and ${formatAddress(address)} may be open to other machines`
+          : `off, and ${formatAddress(address)} is not on loopback`,
       meaning: 'passwords and tokens cross the network in cleartext',
       remedy: 'remove listen.tls, or set listen.insecure: true if something else encrypts them on the way',
     })
   }
-  if (admin.address !== 'off' && admin.address.kind === 'tcp' && EVERYWHERE.has(admin.address.host)) {
+  if (
+    admin.address !== 'off' &&
+    admin.address.kind === 'tcp' &&
+    EVERYWHERE.has(normalizeAddress(admin.address.host) ?? '')
+  ) {
     warnings.push({
       key: 'admin.address',
       reason: `${formatAddress(admin.address)} is every address of this machine`,
       meaning:
-        'clients can read the metrics too, and the password of the live page crosses the network in cleartext',
+        admin.passwordFile === undefined
+          ? 'clients can read the metrics, too'
+          : 'clients can read the metrics, too, and the password of the live page crosses the network in cleartext',
       remedy:
         'use 127.0.0.1 or an inner address, or let a firewall or a network policy close the port to clients',
     })
@@ -37,4 +46,7 @@ export function insecureSettings({ listen, admin, enforce }: Config): readonly C
   return warnings
 }
 
-const EVERYWHERE: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
+/** The unspecified addresses, in canonical form. */
+const EVERYWHERE: ReadonlySet<string> = new Set(
+  ['0.0.0.0', '::'].flatMap((text) => normalizeAddress(text) ?? []),
+)

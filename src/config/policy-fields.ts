@@ -50,7 +50,7 @@ export const tokensField = section('Access and refresh tokens.', {
       default: '10s',
       live: ALWAYS,
       description:
-        'With `rotate_refresh`: how long a retry with the spent refresh token gets the same response again. A shorter one holds at once; a longer one does not prolong a grace that has begun.',
+        'With `rotate_refresh`: how long a retry with the spent refresh token gets the same response again, or, after a restart, a new pair. A shorter one holds at once; a longer one does not prolong a grace that has begun.',
     },
   ),
   offlineGrace: duration(

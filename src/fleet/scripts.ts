@@ -116,7 +116,9 @@ local kind, grant, client, granted = token(presented)
 if not kind or kind == 'a' then return {'invalid', epoch or ''} end
 local set = p .. 'g:' .. grant
 if kind == 's' then
-  local spent, sealed = string.match(redis.call('GET', p .. 'r:' .. presented) or '', '^(%d+) (.+)$')
+  local stored = redis.call('GET', p .. 'r:' .. presented) or ''
+  local spent, sealed = string.match(stored, '^(%d+) (.+)$')
+  if stored ~= '' and not spent then return {'replayed', stored} end -- of an earlier version, which kept no time
   if spent and tonumber(spent) <= now and (not ARGV[8] or now < spent + ARGV[8]) then return {'replayed', sealed} end
   announce('revoked', grant)
   remove(grant)

@@ -119,9 +119,14 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       .catch((bug: unknown) => listener.onBug(request, bug))
   }
 
+  /** An upload without a byte does not ask the breaker: it would take the one probe that may see whether the device is back. */
   function startLater(request: Forward, listener: ForwardListener): void {
     firstBytes(request, deps.uploadTimeout())
-      .then((fault) => (fault === undefined ? start(request, listener) : listener.ended(request, fault)))
+      .then((fault) => {
+        const refusal = fault ?? down(request)
+        if (refusal === undefined) start(request, listener)
+        else listener.ended(request, refusal)
+      })
       .catch((bug: unknown) => listener.onBug(request, bug))
   }
 
@@ -219,11 +224,15 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   return {
     forward(request, listener) {
       request.route = route
+      const hasBody = request.classified.framing !== null
+      if (hasBody && request.arrived === 0 && !request.broken) {
+        startLater(request, listener)
+        return
+      }
       const refusal = request.broken ? BROKEN_BODY : down(request)
       if (refusal !== undefined) listener.ended(request, refusal)
-      else if (request.classified.framing === null) enqueue(request, listener)
-      else if (request.arrived > 0) start(request, listener)
-      else startLater(request, listener)
+      else if (hasBody) start(request, listener)
+      else enqueue(request, listener)
     },
     upgrade(request, listener) {
       request.route = route

@@ -93,19 +93,25 @@ export interface NameWatch {
 export function watchNames({ read, onSettled, interval }: NameWatchDependencies): NameWatch {
   let seen = ''
   let looking = false
+  /** A client arrived at another address during a look. */
+  let again = false
   let closed = false
   let timer: NodeJS.Timeout | undefined
 
   async function look(): Promise<void> {
-    if (looking || closed) return
+    if (looking || closed) {
+      again = looking
+      return
+    }
     looking = true
+    again = false
     clearTimeout(timer)
     const names = read().join()
     const settled = names === seen
     seen = names
     if (settled) await onSettled()
     looking = false
-    if (!closed) lookIn(settled ? interval : Math.min(SETTLE, interval))
+    if (!closed) lookIn(settled && !again ? interval : Math.min(SETTLE, interval))
   }
 
   function lookIn(ms: number): void {

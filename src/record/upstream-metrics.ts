@@ -123,7 +123,7 @@ export function createUpstreamMetrics(
       },
       tunnel(change) {
         tunnels += change
-        if (change === 1) set(true)
+        if (change === 1) this.relayed()
       },
       watch(next) {
         watcher = next

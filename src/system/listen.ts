@@ -170,7 +170,8 @@ export async function listenPrivately(server: Server, path: string): Promise<() 
     await chmod(bound, 0o600)
     await rename(bound, path)
   } finally {
-    await rm(folder, { recursive: true })
+    // The socket works without it, too.
+    await rm(folder, { recursive: true }).catch(() => {})
   }
   // A socket that stays is stale, and the next start replaces it.
   return () => rm(path, { force: true }).catch(() => {})

@@ -6,7 +6,7 @@ import { reasonOf } from './node-permission.ts'
 export interface MachineNames {
   /** The host name; the full name, if the machine knows one. */
   readonly names: readonly string[]
-  /** The addresses of its network interfaces, without loopback and without IPv6 link-local addresses. */
+  /** The addresses of its network interfaces, without loopback addresses and without IPv6 link-local ones. */
   readonly addresses: readonly string[]
   /** Why the addresses cannot be read; undefined if they can. */
   readonly problem?: string
@@ -19,13 +19,17 @@ export function machineNames(): MachineNames {
   const names = host === short ? [host, ...fullNames(host)] : [short, host]
   try {
     const all = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
-    const reachable = all.filter(({ internal, address }) => !internal && !LINK_LOCAL.test(address))
+    // A service address on the loopback interface is reachable from other machines, so the interface does not tell.
+    const reachable = all.filter(({ address }) => !LOOPBACK.test(address) && !LINK_LOCAL.test(address))
     return { names, addresses: reachable.map(({ address }) => address) }
   } catch (error) {
     // systemd forbids it to a service without AF_NETLINK in RestrictAddressFamilies=.
     return { names, addresses: [], problem: reasonOf(error) }
   }
 }
+
+/** RFC 1122 §3.2.1.3 and RFC 4291 §2.5.3. */
+const LOOPBACK = /^(?:127\.|::1$)/
 
 /** fe80::/10 (RFC 4291 §2.5.6). Such an address works only with the name of an interface, which no certificate can hold. */
 const LINK_LOCAL = /^fe[89ab]/i

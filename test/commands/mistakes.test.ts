@@ -4,6 +4,8 @@ import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { checkCommand } from '../../src/commands/check.ts'
+import { insecureSettings } from '../../src/config/insecure-settings.ts'
+import { loadConfig } from '../../src/config/load.ts'
 import { prepareSite, type Site } from '../process/serve.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { HASHED_PASSWORD, type YamlPart } from '../support/sidecar.ts'
@@ -174,6 +176,19 @@ describe('H107 an insecure setting', () => {
       expect([reason, remedy]).toEqual([expect.any(String), expect.any(String)])
     await launched.stop()
   })
+
+  it.each(['[::0]:0', '[0:0::0]:0', '[::ffff:0.0.0.0]:0'])(
+    'that is an admin listener on all addresses, written %s, is found',
+    (address) => {
+      const yaml = { upstream: { url: 'http://127.0.0.1' }, password: { file: '/x' }, admin: { address } }
+      const config = loadConfig({
+        file: { path: 'postern.yaml', text: JSON.stringify(yaml) },
+        env: {},
+        sets: [],
+      })
+      expect(insecureSettings(config).map(({ key }) => key)).toEqual(['admin.address'])
+    },
+  )
 
   it('that is listen.tls: off is silenced by listen.insecure; a hash and a safe address need nothing', async () => {
     const listen = { ...INSECURE.listen, insecure: true }

@@ -220,4 +220,21 @@ describeTransports('H99 Slow uploads', (transport) => {
     expectError(await slow.response, 400, 'invalid_request')
     expect(device.requests.map((request) => request.header('Content-Length'))).toEqual(['9', '9'])
   })
+
+  it('H99 an upload that sends nothing does not take the probe that finds the device again', async () => {
+    const { device, sidecar, shown, upload } = await start(transport, {})
+    await device.close()
+    const ask = async (): Promise<string> => {
+      const response = await sidecar.request({ fields: shown })
+      return response.header('Proxy-Status') ?? String(response.status)
+    }
+    for (let i = 0; i < 4; i += 1) await ask()
+    const failed = await sidecar.metric('postern_upstream_errors_total')
+    sidecar.clock.advance(1_000) // the next request is a probe
+    await upload()
+    await upload()
+    await startDevice(undefined, { port: Number(new URL(device.url).port) })
+    expect(await ask()).toBe('200')
+    expect(await sidecar.metric('postern_upstream_errors_total')).toBe(failed)
+  })
 })

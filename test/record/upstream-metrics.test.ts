@@ -47,8 +47,11 @@ it('H150 a health check that passes does not hide requests that fail, and ends t
   expect(await up()).toBe('1')
 })
 
-it('H150 postern_upstream_up is 1 when a WebSocket opens', async () => {
+it('H150 postern_upstream_up is 1 when a WebSocket opens, and the failures before it are over', async () => {
   const { service, up } = start()
+  for (let i = 0; i < 5; i += 1) service.failed('http_protocol_error')
   service.tunnel(1)
+  expect(await up()).toBe('1')
+  service.failed('http_protocol_error')
   expect(await up()).toBe('1')
 })

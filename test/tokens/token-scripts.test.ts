@@ -32,3 +32,19 @@ it.each([
   const again = await run(at(back, REFRESH), 'first', 'access3', HOUR, 100, 'third', DAY, GRACE, 'another')
   expect(again).toEqual(expected)
 })
+
+it('C6 a retry with a refresh token that an earlier version spent gets the same response', async () => {
+  const { port } = await startRedis()
+  const { store } = await open(`valkey://127.0.0.1:${port}`)
+  const run = (script: Script, ...args: readonly (string | number)[]): Promise<StoreReply> =>
+    store.run(script, [`${store.prefix}state`], [store.prefix, ...args])
+  await run({ name: 'state', source: "redis.call('HSET', KEYS[1], 'epoch', '1')" })
+  await run(ISSUE, '1', GRANT, '10.0.0.1', 'access', HOUR, 'first', DAY, 100)
+  await run(REFRESH, 'first', 'access2', HOUR, 100, 'second', DAY, GRACE, 'sealed')
+  await run({
+    name: 'state',
+    source: "redis.call('SET', ARGV[1] .. 'r:first', 'sealed by an earlier version')",
+  })
+  const again = await run(REFRESH, 'first', 'access3', HOUR, 100, 'third', DAY, GRACE, 'another')
+  expect(again).toEqual(['replayed', 'sealed by an earlier version'])
+})
