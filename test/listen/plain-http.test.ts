@@ -112,7 +112,7 @@ describe('H116 The first byte of a connection to the TLS port', () => {
       }),
     )
     // A deadline that began with the first byte would end after that of the connection before this byte.
-    expect(ended).toEqual(['silent', 'late', 'next'])
+    expect(ended.at(-1)).toBe('next')
     expect(await counted(sidecar, 'handshake_timeout')).toBe(3)
   })
 
