@@ -12,9 +12,6 @@ const STEP = 10
 export function livedTime(turn: () => Promise<unknown> = async () => {}): () => number {
   let lived = 0
   let over = false
-  closeLater(() => {
-    over = true
-  })
   async function count(): Promise<void> {
     while (!over) {
       const [start, before] = [performance.now(), processorTime()]
@@ -23,7 +20,12 @@ export function livedTime(turn: () => Promise<unknown> = async () => {}): () => 
       lived += Math.min(performance.now() - start, STEP + processorTime() - before)
     }
   }
-  void count()
+  const counting = count()
+  // Before the other process, which was started earlier: its end would break a turn off.
+  closeLater(() => {
+    over = true
+    return counting
+  })
   return () => lived
 }
 
