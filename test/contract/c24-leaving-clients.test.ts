@@ -5,6 +5,9 @@ import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
+/** Longer than a test may take, so that an end by one of these deadlines fails it. */
+const PATIENT = { upstream: { response_timeout: '10m', idle_timeout: '10m' } }
+
 describeTransports('C24 Clients that leave', (transport) => {
   it.each(['before the response', 'within the response', 'within its upload'])(
     'C24 a client that leaves %s aborts the request at the device',
@@ -18,7 +21,7 @@ describeTransports('C24 Clients that leave', (transport) => {
         incoming.on('error', () => {})
         if (when !== 'within its upload') reached.resolve()
       })
-      const sidecar = await startSidecar({ transport, device })
+      const sidecar = await startSidecar({ transport, device, config: PATIENT })
       const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
       const connection = await sidecar.connect()
       const exchange = connection.start(
@@ -28,10 +31,8 @@ describeTransports('C24 Clients that leave', (transport) => {
       if (when === 'within its upload') exchange.write('some')
       if (when === 'within the response') await exchange.waitFor('some')
       await reached.promise
-      const start = performance.now()
       exchange.abort()
       await aborted.promise
-      expect(performance.now() - start, 'before response_timeout would end it').toBeLessThan(20_000)
       await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
     },
   )
@@ -95,16 +96,14 @@ describeTransports(
         const device = await startDevice((_incoming, response) => {
           if (when === 'within the response') response.write('some')
         })
-        const sidecar = await startSidecar({ transport, device })
+        const sidecar = await startSidecar({ transport, device, config: PATIENT })
         const connection = await sidecar.connect()
         const exchange = connection.start({ fields: ['Authorization', `Bearer ${await sidecar.token()}`] })
         exchange.response.catch(() => {})
         if (when === 'within the response') await exchange.waitFor('some')
         await device.waitForRequests(1)
-        const start = performance.now()
         connection.close()
         await device.waitForOpenConnections(0)
-        expect(performance.now() - start, 'before response_timeout would end it').toBeLessThan(20_000)
         await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
         await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
       },

@@ -33,8 +33,8 @@ export async function startFleet({ device, url, config = {}, size = 3 }: FleetOp
 }
 
 /**
- * How long a test waits for a revocation to be felt elsewhere (ms). H129 promises 1 s, to which `three-sidecars.test.ts` holds the median; a
- * busy machine delays some.
+ * How long a test waits for a revocation to be felt elsewhere (ms). H129 promises 1 s, to which `three-sidecars.test.ts` holds it by a
+ * clock that a busy machine does not advance.
  */
 export const SOON = 5_000
 
@@ -62,7 +62,7 @@ export async function statusesOf(sidecars: readonly Served[], tokens: readonly s
 /** Waits without an event to wait for: the load of a proof lasts a while. */
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
-export function median(figures: readonly number[]): number {
+function median(figures: readonly number[]): number {
   return [...figures].sort((a, b) => a - b)[Math.floor(figures.length / 2)] ?? 0
 }
 

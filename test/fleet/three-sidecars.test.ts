@@ -3,11 +3,12 @@ import { type Served, tokensOf } from '../process/serve.ts'
 import { broken, type Held, holdResponses } from '../process/streams.ts'
 import { type Flood, flood } from '../support/autocannon.ts'
 import { type Device, startDevice } from '../support/device.ts'
+import { livedTime } from '../support/lived-time.ts'
 import { type RedisServer, startRedis, until } from '../support/redis.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { isInstalled, needs } from '../support/tools.ts'
 import { openWebSocket } from '../support/websocket.ts'
-import { type Fleet, median, pause, report, startFleet, statusesOf, summary, tryLogin } from './fleet.ts'
+import { type Fleet, pause, report, startFleet, statusesOf, summary, tryLogin } from './fleet.ts'
 
 let fleet: Fleet
 let server: RedisServer
@@ -33,22 +34,26 @@ beforeAll(async () => {
 
 let paths = 0
 /** Opens a download and a tunnel under a token. Both promises resolve with the moment at which the sidecar cut them. */
-async function openStreams(sidecar: Served, token: string): Promise<readonly Promise<number>[]> {
+async function openStreams(
+  sidecar: Served,
+  token: string,
+  now: () => number,
+): Promise<readonly Promise<number>[]> {
   const connection = await sidecar.connect()
   paths += 1
   const path = `/download/${paths}`
   const exchange = connection.start({ path, fields: ['Authorization', `Bearer ${token}`] })
   await exchange.waitFor('first piece')
   const { socket } = await openWebSocket(sidecar.url, { token })
-  const closed = new Promise<number>((resolve) => socket.once('close', () => resolve(performance.now())))
-  return [broken(exchange).then(() => performance.now()), closed]
+  const closed = new Promise<number>((resolve) => socket.once('close', () => resolve(now())))
+  return [broken(exchange).then(now), closed]
 }
 
 /** Asks with the token until it is refused, and returns when that was. */
-async function refusedAt(sidecar: Served, token: string): Promise<number> {
+async function refusedAt(sidecar: Served, token: string, now: () => number): Promise<number> {
   for (;;) {
     const status = await sidecar.use(token)
-    if (status === 401) return performance.now()
+    if (status === 401) return now()
     if (status !== 200) throw new Error(`a revoked token is answered with ${status}`)
     await pause(2)
   }
@@ -147,14 +152,17 @@ describe('a revocation at one sidecar is felt at all within a second', () => {
     needs('redis-server')
     const [one, two, three] = fleet.sidecars as [Served, Served, Served]
     const delays: number[] = []
+    const now = livedTime(() => Promise.all(fleet.sidecars.map((sidecar) => sidecar.ready())))
     const rounds = name.includes('password') ? 1 : 3
     for (let round = 0; round < rounds; round++) {
       const tokens = tokensOf(await one.login(password))
       const { access_token: token } = tokens
       expect(await statusesOf(fleet.sidecars, [token])).toEqual([200])
-      const streams = (await Promise.all([one, two, three].map((each) => openStreams(each, token)))).flat()
-      const start = performance.now()
-      const ends = [...streams, ...fleet.sidecars.map((sidecar) => refusedAt(sidecar, token))]
+      const streams = (
+        await Promise.all([one, two, three].map((each) => openStreams(each, token, now)))
+      ).flat()
+      const start = now()
+      const ends = [...streams, ...fleet.sidecars.map((sidecar) => refusedAt(sidecar, token, now))]
       await act(one, tokens)
       const moments = await Promise.all(ends)
       // A change of the password begins when the first sidecar has read it.
@@ -162,9 +170,7 @@ describe('a revocation at one sidecar is felt at all within a second', () => {
       delays.push(...moments.map((moment) => moment - from))
     }
     report(`revoked by ${name}`, summary(delays))
-    // A busy machine delays some of them.
-    expect(median(delays)).toBeLessThan(1_000)
-    expect(Math.max(...delays)).toBeLessThan(5_000)
+    expect(Math.max(...delays)).toBeLessThan(1_000)
     if (name.includes('password')) password = 'the second password'
   })
 
@@ -193,7 +199,7 @@ describe('a revocation at one sidecar is felt at all within a second', () => {
     }
     await expect.poll(() => collected.length).toBeGreaterThan(5)
     fleet.sites[0]?.setPassword(`${fresh}\n`)
-    await refusedAt(fleet.sidecars[0] as Served, witness)
+    await refusedAt(fleet.sidecars[0] as Served, witness, Date.now)
     await twiceMore()
     const others = fleet.sidecars.slice(1)
     const changes = others.map((sidecar) => sidecar.logged('the password has changed').length)

@@ -9,7 +9,7 @@ import { describeTransports, type Transport } from '../support/transports.ts'
 
 const ATTACKER = '127.0.0.2'
 /** Half of it is the time in which an upload is judged, so a test takes less than with the default. */
-const QUEUE = { timeout: '2s' }
+const QUEUE = { timeout: '1s' }
 const LONG = ['Content-Length', '1000000']
 
 interface World {
@@ -153,7 +153,7 @@ describeTransports('H99 Slow uploads', (transport) => {
   it('H99 an upload may pause and drip while no other request waits', async () => {
     const { device, upload, sidecar, shown } = await start(transport, { queue: { timeout: '200ms' } })
     const slow = await upload({ fields: [...shown, 'Content-Length', '12'] })
-    drip(slow, 'x', 100)
+    drip(slow, 'x', 40)
     expect((await slow.response).status).toBe(200)
     expect(await sidecar.metric('postern_upstream_in_flight')).toBe(0)
     expect(device.requests[0]?.body).toHaveLength(12)
@@ -170,7 +170,8 @@ describeTransports('H99 Slow uploads', (transport) => {
     const steady = await upload({ fields: shown })
     drip(steady, piece)
     await device.waitForRequests(1)
-    for (let i = 0; i < 2; i += 1) expectError(await sidecar.request({ fields: shown }), 500, 'overloaded')
+    const waiting = await Promise.all([1, 2].map(() => sidecar.request({ fields: shown })))
+    for (const response of waiting) expectError(response, 500, 'overloaded')
     steady.end()
     expect((await steady.response).status).toBe(200)
   })
@@ -190,7 +191,8 @@ describeTransports('H99 Slow uploads', (transport) => {
       stalled.end()
     })()
     await device.waitForRequests(1)
-    for (let i = 0; i < 2; i += 1) expectError(await sidecar.request({ fields: shown }), 500, 'overloaded')
+    const waiting = await Promise.all([1, 2].map(() => sidecar.request({ fields: shown })))
+    for (const response of waiting) expectError(response, 500, 'overloaded')
     reading.resolve()
     await sent
     expect((await stalled.response).text).toBe(String(size))

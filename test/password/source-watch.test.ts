@@ -18,13 +18,14 @@ import type { PasswordSourceConfig } from '../../src/password/source-file.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { movableClock } from '../support/clock.ts'
+import { livedTime } from '../support/lived-time.ts'
 import { VECTORS } from './vectors.ts'
 
 interface Watched {
   readonly source: PasswordSource
   /** Every event so far, in order. */
   readonly events: readonly string[]
-  /** Calls `act` and waits for the event; resolves with the time in between (ms). */
+  /** Calls `act` and waits for the event; resolves with the time in between (ms of `livedTime`). */
   expectEvent(act: () => void, event: 'changed' | 'unreadable' | 'restored'): Promise<number>
 }
 
@@ -44,15 +45,16 @@ async function watched(config: PasswordSourceConfig): Promise<Watched> {
   closeLater(() => source.close())
   // Every source reads its file twice at the start. The change must come later, or the test would not cover the watching.
   await delay(200)
+  const now = livedTime()
   return {
     source,
     events,
     async expectEvent(act, event) {
       const heard = once(emitter, event)
-      const start = performance.now()
+      const start = now()
       act()
       await heard
-      return performance.now() - start
+      return now() - start
     },
   }
 }

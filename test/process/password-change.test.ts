@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { PASSWORDS, VECTORS } from '../password/vectors.ts'
+import { livedTime } from '../support/lived-time.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { prepareSite, type Served, type Site } from './serve.ts'
 import { holdResponses, openStreams, type Stream } from './streams.ts'
@@ -25,8 +26,8 @@ const RESTORED = 'the password source can be used again'
 const revoked = (sidecar: Served): Promise<number> =>
   sidecar.metric('postern_tokens_revoked_total', 'reason="password_changed"')
 
-/** Three attempts: on a busy machine, a process may wait a second for the processor. */
-const WITHIN_A_SECOND = { retry: 2 }
+/** By `fetch`, whose connection outlives the question: the sidecar is killed at the end of the test. */
+const asked = async ({ adminUrl }: Served): Promise<string> => (await fetch(`${adminUrl}/readyz`)).text()
 
 describe('C8 A changed password', () => {
   let site: Site
@@ -49,11 +50,11 @@ describe('C8 A changed password', () => {
     expect(await sidecar.waitForLog(msg, (line) => sidecar.logged(msg)[count] === line)).toMatchObject(fields)
   }
 
-  /** Checks everything that C8 promises of a change to `next`, except its duration (ms), which is returned. */
+  /** Checks everything that C8 promises of a change to `next`. */
   async function expectChange(
     act: (next: string) => void,
     next: string = `secret number ${changes}`,
-  ): Promise<number> {
+  ): Promise<void> {
     const [before, one, other] = [
       await revoked(sidecar),
       await sidecar.grant(password),
@@ -65,104 +66,78 @@ describe('C8 A changed password', () => {
     const earlier = password
     password = next // set before the checks: if one fails, the next test starts with the password in the file
     changes += 1
-    const start = performance.now()
+    const now = livedTime(() => asked(sidecar))
     act(next)
     await Promise.all(streams.map((stream) => stream.broken))
+    expect(now()).toBeLessThan(1000)
     const statuses = await Promise.all([
       sidecar.use(one.access_token),
       sidecar.use(other.access_token),
       sidecar.refresh(refresh_token).then(({ status }) => status),
       sidecar.login(earlier).then(({ status }) => status),
     ])
-    const elapsed = performance.now() - start
     expect(statuses).toEqual([401, 401, 400, 400])
     expect(await revoked(sidecar)).toBe(before + 2)
     expect(await sidecar.use((await sidecar.grant(password)).access_token)).toBe(200)
     await sidecar.revoke({ all: true })
-    return elapsed
   }
 
-  it(
-    'H75 revokes every token and closes every stream within a second of a write in place',
-    WITHIN_A_SECOND,
-    async () => {
-      const elapsed = await expectChange((next) => writeFileSync(site.passwordFile, `${next}\n`))
-      expect(elapsed).toBeLessThan(1000)
-    },
-  )
+  it('H75 revokes every token and closes every stream within a second of a write in place', async () => {
+    await expectChange((next) => writeFileSync(site.passwordFile, `${next}\n`))
+  })
 
-  it(
-    'H75 revokes every token and closes every stream within a second of a rename',
-    WITHIN_A_SECOND,
-    async () => {
-      const elapsed = await expectChange((next) => site.setPassword(`${next}\n`))
-      expect(elapsed).toBeLessThan(1000)
-    },
-  )
+  it('H75 revokes every token and closes every stream within a second of a rename', async () => {
+    await expectChange((next) => site.setPassword(`${next}\n`))
+  })
 
-  it(
-    'H75 has no effect while it is half written, and revokes every token when it is complete',
-    WITHIN_A_SECOND,
-    async () => {
-      const { access_token } = await sidecar.grant(password)
-      const streams = await openStreams(sidecar, access_token)
-      const current = readFileSync(site.passwordFile, 'utf8')
-      const [, which, line] =
-        VECTORS.find(([tool, , hash]) => tool.startsWith('mkpasswd -m bcrypt -R') && hash !== current) ?? NONE
-      writeFileSync(site.passwordFile, line.slice(0, 30))
-      await expectLogged(TROUBLE, { reason: expect.stringContaining('it is not a complete bcrypt hash') })
-      expect(await sidecar.use(access_token)).toBe(200)
-      expect((await sidecar.login(password)).status).toBe(200)
-      expect(streams.every((stream) => stream.open)).toBe(true)
-      await sidecar.revoke({ all: true })
-      const complete = (): void => appendFileSync(site.passwordFile, line.slice(30))
-      const elapsed = await expectChange(complete, PASSWORDS[which])
-      await expectLogged(RESTORED)
-      expect(elapsed).toBeLessThan(1000)
-    },
-  )
+  it('H75 has no effect while it is half written, and revokes every token when it is complete', async () => {
+    const { access_token } = await sidecar.grant(password)
+    const streams = await openStreams(sidecar, access_token)
+    const current = readFileSync(site.passwordFile, 'utf8')
+    const [, which, line] =
+      VECTORS.find(([tool, , hash]) => tool.startsWith('mkpasswd -m bcrypt -R') && hash !== current) ?? NONE
+    writeFileSync(site.passwordFile, line.slice(0, 30))
+    await expectLogged(TROUBLE, { reason: expect.stringContaining('it is not a complete bcrypt hash') })
+    expect(await sidecar.use(access_token)).toBe(200)
+    expect((await sidecar.login(password)).status).toBe(200)
+    expect(streams.every((stream) => stream.open)).toBe(true)
+    await sidecar.revoke({ all: true })
+    const complete = (): void => appendFileSync(site.passwordFile, line.slice(30))
+    await expectChange(complete, PASSWORDS[which])
+    await expectLogged(RESTORED)
+  })
 
-  it(
-    'H75 leaves tokens valid while its file is empty, which is logged and counted, and revokes them when it has another content',
-    WITHIN_A_SECOND,
-    async () => {
-      const failures = await sidecar.metric('postern_store_errors_total', 'store="password"')
-      const { access_token } = await sidecar.grant(password)
-      const streams = await openStreams(sidecar, access_token)
-      truncateSync(site.passwordFile)
-      await expectLogged(TROUBLE, { level: 50, reason: expect.stringContaining('it is empty') })
-      expect(await sidecar.metric('postern_store_errors_total', 'store="password"')).toBe(failures + 1)
-      expect(await sidecar.use(access_token)).toBe(200)
-      expect((await sidecar.login(password)).status).toBe(200)
-      expect((await sidecar.login(' ')).status).toBe(400)
-      expect(streams.every((stream) => stream.open)).toBe(true)
-      await sidecar.revoke({ all: true })
-      const elapsed = await expectChange((next) => writeFileSync(site.passwordFile, next))
-      await expectLogged(RESTORED)
-      expect(elapsed).toBeLessThan(1000)
-    },
-  )
+  it('H75 leaves tokens valid while its file is empty, which is logged and counted, and revokes them when it has another content', async () => {
+    const failures = await sidecar.metric('postern_store_errors_total', 'store="password"')
+    const { access_token } = await sidecar.grant(password)
+    const streams = await openStreams(sidecar, access_token)
+    truncateSync(site.passwordFile)
+    await expectLogged(TROUBLE, { level: 50, reason: expect.stringContaining('it is empty') })
+    expect(await sidecar.metric('postern_store_errors_total', 'store="password"')).toBe(failures + 1)
+    expect(await sidecar.use(access_token)).toBe(200)
+    expect((await sidecar.login(password)).status).toBe(200)
+    expect((await sidecar.login(' ')).status).toBe(400)
+    expect(streams.every((stream) => stream.open)).toBe(true)
+    await sidecar.revoke({ all: true })
+    await expectChange((next) => writeFileSync(site.passwordFile, next))
+    await expectLogged(RESTORED)
+  })
 
-  it(
-    'H75 leaves tokens valid while its file is missing or restored unchanged, and revokes them when it is restored as another',
-    WITHIN_A_SECOND,
-    async () => {
-      const { access_token } = await sidecar.grant(password)
-      const streams = await openStreams(sidecar, access_token)
-      rmSync(site.passwordFile)
-      await expectLogged(TROUBLE, { reason: expect.stringContaining('there is no such file') })
-      site.setPassword(`${password}\n`)
-      await expectLogged(RESTORED)
-      expect(await sidecar.use(access_token)).toBe(200)
-      rmSync(site.passwordFile)
-      await expectLogged(TROUBLE)
-      expect(streams.every((stream) => stream.open)).toBe(true)
-      await sidecar.revoke({ all: true })
-      const elapsed = await expectChange((next) => site.setPassword(`${next}\n`))
-      await expectLogged(RESTORED)
-      expect(elapsed).toBeLessThan(1000)
-    },
-  )
+  it('H75 leaves tokens valid while its file is missing or restored unchanged, and revokes them when it is restored as another', async () => {
+    const { access_token } = await sidecar.grant(password)
+    const streams = await openStreams(sidecar, access_token)
+    rmSync(site.passwordFile)
+    await expectLogged(TROUBLE, { reason: expect.stringContaining('there is no such file') })
+    site.setPassword(`${password}\n`)
+    await expectLogged(RESTORED)
+    expect(await sidecar.use(access_token)).toBe(200)
+    rmSync(site.passwordFile)
+    await expectLogged(TROUBLE)
+    expect(streams.every((stream) => stream.open)).toBe(true)
+    await sidecar.revoke({ all: true })
+    await expectChange((next) => site.setPassword(`${next}\n`))
+    await expectLogged(RESTORED)
+  })
 
   it('H75 revokes nothing if its file is only touched or written again unchanged', async () => {
     const { access_token } = await sidecar.grant(password)
@@ -220,34 +195,30 @@ describe('C8 A changed password', () => {
   })
 })
 
-it(
-  'H75 C8 a changed password behind a swapped symbolic link, as Kubernetes swaps its secrets, revokes every token within a second',
-  WITHIN_A_SECOND,
-  async () => {
-    const site = await prepareSite({ transport: 'tls' })
-    holdResponses(site.device)
-    const folder = join(site.directory, 'secret')
-    for (const version of ['old', 'new']) {
-      mkdirSync(join(folder, `..${version}`), { recursive: true })
-      writeFileSync(join(folder, `..${version}`, 'password'), version)
-    }
-    symlinkSync('..old', join(folder, '..data'))
-    symlinkSync('..data/password', join(folder, 'password'))
-    site.configure({ password: { file: join(folder, 'password') } })
-    const sidecar = await site.serve()
-    const { access_token } = await sidecar.grant('old')
-    const streams = await openStreams(sidecar, access_token)
-    const start = performance.now()
-    symlinkSync('..new', join(folder, '..data_tmp'))
-    renameSync(join(folder, '..data_tmp'), join(folder, '..data'))
-    rmSync(join(folder, '..old'), { recursive: true })
-    await Promise.all(streams.map((stream) => stream.broken))
-    expect(await sidecar.use(access_token)).toBe(401)
-    expect(performance.now() - start).toBeLessThan(1000)
-    expect((await sidecar.login('old')).status).toBe(400)
-    expect((await sidecar.login('new')).status).toBe(200)
-  },
-)
+it('H75 C8 a changed password behind a swapped symbolic link, as Kubernetes swaps its secrets, revokes every token within a second', async () => {
+  const site = await prepareSite({ transport: 'tls' })
+  holdResponses(site.device)
+  const folder = join(site.directory, 'secret')
+  for (const version of ['old', 'new']) {
+    mkdirSync(join(folder, `..${version}`), { recursive: true })
+    writeFileSync(join(folder, `..${version}`, 'password'), version)
+  }
+  symlinkSync('..old', join(folder, '..data'))
+  symlinkSync('..data/password', join(folder, 'password'))
+  site.configure({ password: { file: join(folder, 'password') } })
+  const sidecar = await site.serve()
+  const { access_token } = await sidecar.grant('old')
+  const streams = await openStreams(sidecar, access_token)
+  const now = livedTime(() => asked(sidecar))
+  symlinkSync('..new', join(folder, '..data_tmp'))
+  renameSync(join(folder, '..data_tmp'), join(folder, '..data'))
+  rmSync(join(folder, '..old'), { recursive: true })
+  await Promise.all(streams.map((stream) => stream.broken))
+  expect(now()).toBeLessThan(1000)
+  expect(await sidecar.use(access_token)).toBe(401)
+  expect((await sidecar.login('old')).status).toBe(400)
+  expect((await sidecar.login('new')).status).toBe(200)
+})
 
 it('C8 a password that changed while the sidecar was down revokes every stored token at the start', async () => {
   const site = await prepareSite()

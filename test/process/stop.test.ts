@@ -14,8 +14,13 @@ import { duringStart } from './starting.ts'
 import { broken, holdResponses } from './streams.ts'
 
 const CLEAN = { code: 0, signal: null }
-/** Much longer than the bounds below, so that an end by this deadline fails them. */
-const LONG = { shutdown_grace: '1m' }
+const TIMEOUTS = { handshake_timeout: '10m', header_timeout: '10m', idle_timeout: '10m' }
+/** Longer than a test may take, so that an end by one of these deadlines fails it. */
+const LONG = {
+  shutdown_grace: '10m',
+  listen: TIMEOUTS,
+  upstream: { response_timeout: '10m', idle_timeout: '10m' },
+}
 
 /** Sends SIGTERM and waits until the sidecar is no longer ready. */
 async function askToStop(sidecar: Served): Promise<void> {
@@ -47,9 +52,7 @@ describe('Stopping by SIGTERM', () => {
     await expect.poll(() => sidecar.ready(), { timeout: 3000, interval: 700 }).toBe(503)
     held.get('/events/slow')?.end('last piece')
     expect((await slow.response).text).toBe('first piece\nlast piece')
-    const finished = performance.now()
     expect(await sidecar.exit).toEqual(CLEAN)
-    expect(performance.now() - finished).toBeLessThan(5000)
     expect(sidecar.log.at(-1)?.msg).toBe('stopped')
 
     // Every issued token is stored.
@@ -90,16 +93,14 @@ describe('Stopping by SIGTERM', () => {
     left.end()
     await once(left.socket, 'finish')
     ;(await rawConnection(sidecar.url)).socket.destroy()
-    const start = performance.now()
     expect(await sidecar.stop()).toEqual(CLEAN)
-    expect(performance.now() - start).toBeLessThan(5000)
     await Promise.all([...idle.map(({ closed }) => closed), handshaken.closed, silent.closed])
   })
 
   it('closes connections to a Unix socket that never begin their TLS handshake', async () => {
     const path = join(temporaryDirectory(), 'postern.sock')
     const site = await prepareSite({
-      config: { ...LONG, listen: { address: `unix:${path}` } },
+      config: { ...LONG, listen: { ...TIMEOUTS, address: `unix:${path}` } },
       transport: 'tls',
     })
     const sidecar = await site.serve()
@@ -107,9 +108,7 @@ describe('Stopping by SIGTERM', () => {
     await Promise.all(silent.map(({ socket }) => once(socket, 'connect')))
     const shaken = rawPeer(tls.connect({ path, rejectUnauthorized: false }))
     await once(shaken.socket, 'secureConnect')
-    const start = performance.now()
     expect(await sidecar.stop()).toEqual(CLEAN)
-    expect(performance.now() - start).toBeLessThan(5000)
     await Promise.all([...silent, shaken].map(({ closed }) => closed))
   })
 
@@ -117,9 +116,7 @@ describe('Stopping by SIGTERM', () => {
     const site = await prepareSite({ config: LONG })
     const sidecar = await site.serve()
     const silent = await rawConnection(sidecar.url)
-    const start = performance.now()
     expect(await sidecar.stop()).toEqual(CLEAN)
-    expect(performance.now() - start).toBeLessThan(5000)
     await silent.closed
   })
 
@@ -175,16 +172,14 @@ describe('Stopping by SIGTERM', () => {
     const { access_token } = await sidecar.grant()
     const { socket } = await openWebSocket(sidecar.url, { token: access_token })
     const closed = once(socket, 'close')
-    const start = performance.now()
     sidecar.signal('SIGTERM')
     await closed
     expect(await sidecar.exit).toEqual(CLEAN)
-    expect(performance.now() - start).toBeLessThan(5000)
     await site.device.waitForOpenConnections(0)
   })
 
   it('breaks off responses that outlast shutdown_grace, and exits with 0', async () => {
-    const site = await prepareSite({ config: { shutdown_grace: '1s' }, transport: 'tls' })
+    const site = await prepareSite({ config: { ...LONG, shutdown_grace: '1s' }, transport: 'tls' })
     holdResponses(site.device)
     const sidecar = await site.serve()
     const { access_token } = await sidecar.grant()
@@ -202,16 +197,13 @@ describe('Stopping by SIGTERM', () => {
     await Promise.all(exchanges.map(broken))
     expect(performance.now() - start).toBeGreaterThan(990)
     expect(await sidecar.exit).toEqual(CLEAN)
-    expect(performance.now() - start).toBeLessThan(5000)
   })
 
   it.each(['SIGTERM', 'SIGINT'] as const)('ends at once at a second signal, %s', async (second) => {
     const { sidecar, slow } = await serveSlowly()
     await askToStop(sidecar)
-    const start = performance.now()
     sidecar.signal(second)
     expect(await sidecar.exit).toEqual(CLEAN)
-    expect(performance.now() - start).toBeLessThan(5000)
     await broken(slow)
   })
 

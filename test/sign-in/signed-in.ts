@@ -9,7 +9,7 @@ import type { SentCredentials, SignIn } from '../../src/sign-in/sign-in.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { send } from '../support/client.ts'
-import { type MovableClock, movableClock } from '../support/clock.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 
 export interface Signed {
   readonly signIn: SignIn
@@ -43,7 +43,7 @@ export async function signedIn({ auth, password, url }: SignedOptions): Promise<
     password: { file: passwordFile },
   }
   const config = loadConfig({ file: { path: 'x', text: JSON.stringify(tree) }, env: {}, sets: [] })
-  const clock = movableClock()
+  const clock = stillClock()
   const connections = createConnections(
     { origin: url, socketPath: undefined, ca: undefined, insecure: false, reuse: 'shared', parser: 'strict' },
     { connect: 2000, response: 2000, idle: 2000 },

@@ -77,11 +77,14 @@ describe('following a stream', () => {
   })
 
   it('delays no script, and returns nothing if no entry comes', async () => {
-    const { store, durations } = await open(`valkey://${redis.at}`)
-    const waiting = store.follow('{postern}:events', '$')
+    const { store } = await open(`valkey://${redis.at}`)
+    let over = false
+    const waiting = store.follow('{postern}:events', '$').finally(() => {
+      over = true
+    })
     expect(await store.run(ADD, [KEY], [1])).toBe(1)
+    expect(over).toBe(false)
     expect(await waiting).toEqual([])
-    expect(durations[0]).toBeLessThan(1_500)
   })
 
   it('returns at most 1000 entries', async () => {
