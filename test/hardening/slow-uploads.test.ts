@@ -225,7 +225,7 @@ describeTransports('H99 Slow uploads', (transport) => {
 
   it('H99 an upload that sends nothing does not take the probe that finds the device again', async () => {
     const { device, sidecar, shown, upload } = await start(transport, {})
-    await device.close()
+    await device.stop()
     const ask = async (): Promise<string> => {
       const response = await sidecar.request({ fields: shown })
       return response.header('Proxy-Status') ?? String(response.status)
