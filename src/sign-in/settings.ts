@@ -7,10 +7,9 @@ import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { readSecretLine } from '../system/named-file.ts'
 import { isBug } from '../system/setup-error.ts'
-import { createBasicScheme } from './basic-scheme.ts'
 import { createDigestScheme } from './digest-scheme.ts'
 import { createFormScheme } from './form-scheme.ts'
-import type { Ask, Scheme } from './scheme.ts'
+import { type Ask, createBasicScheme, type Scheme } from './scheme.ts'
 import { createSignIn, type SignIn, type SignInEvents } from './sign-in.ts'
 
 export interface SignInSetup {
