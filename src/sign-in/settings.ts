@@ -74,7 +74,7 @@ function schemeFor(auth: Exclude<UpstreamAuthConfig, 'off'>, ask: Ask, clock: Cl
  * Sends the sidecar's own requests to the device, each with `fields`. A request that meets a closed idle connection is sent
  * once more. Failures are `DeviceFault`s, whose messages hold nothing that was sent.
  */
-export function createAsk(connections: Connections, fields: () => Fields): Ask {
+function createAsk(connections: Connections, fields: () => Fields): Ask {
   return async (request) => {
     try {
       return await sendOwnRequest(
