@@ -7,7 +7,7 @@ import { SetupError } from '../../system/setup-error.ts'
 import { passwordCheck } from '../check/file-checks.ts'
 import { type CheckResult, runCheck } from '../check/finding.ts'
 import { askTwice } from '../hash-password.ts'
-import type { Questions } from './questions.ts'
+import type { Questions } from '../prompt.ts'
 
 /** The flags of `init` about the password. */
 export interface PasswordFlags {
