@@ -63,7 +63,7 @@ export async function initCommand(options: InitOptions, io: CommandIo & Terminal
     password: source,
     stateDir,
   })
-  loadConfig({ file: { path: config, text }, env: {}, sets: [] })
+  loadConfig({ file: { path: config, text } })
   const files = [
     ...(newLine !== undefined && 'file' in source ? [{ path: source.file, text: newLine }] : []),
     ...(ca !== undefined && newPem !== undefined ? [{ path: ca, text: newPem }] : []),

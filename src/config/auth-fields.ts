@@ -30,7 +30,6 @@ const form = section('A login form that sets session cookies.', {
     must: 'must be text such as action=login',
     parse: (given) =>
       /^[^=]+=/.test(given) ? { value: given } : { problem: 'must be text such as action=login' },
-    format: (value) => value,
     description: 'Further form fields, such as the value of the submit button. Must not contain a secret.',
   }),
   sessionCookie: optional(

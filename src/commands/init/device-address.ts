@@ -30,7 +30,7 @@ interface Tried {
 
 /** Requests a page of the device. */
 async function tryDevice({ url, ca, newPem }: DeviceAddress): Promise<Tried> {
-  const { upstream } = loadConfig({ env: {}, sets: [`upstream.url=${url}`, 'password.file=none'] })
+  const { upstream } = loadConfig({ sets: [`upstream.url=${url}`, 'password.file=none'] })
   const trusted =
     newPem === undefined && ca !== undefined ? { ...upstream, tls: { ...upstream.tls, ca } } : upstream
   const target = async () => {

@@ -50,7 +50,7 @@ export async function tryPassword(source: FirstPassword): Promise<CheckResult> {
   }
   // Any device will do: only the password is tried.
   const text = JSON.stringify({ upstream: { url: 'http://127.0.0.1' }, password: source })
-  const config = loadConfig({ file: { path: 'init', text }, env: {}, sets: [] })
+  const config = loadConfig({ file: { path: 'init', text } })
   return (await runCheck(passwordCheck(config))).result
 }
 
