@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { Exchange } from '../http/exchange.ts'
-import { fieldValues, withoutBlanks } from '../http/fields.ts'
+import { fieldValues, TOKEN, withoutBlanks } from '../http/fields.ts'
 import { bodyFault, type Refusal } from '../http/refusal.ts'
 
 /** The largest form (bytes): more than any grant needs, too little to exhaust memory (C9). */
@@ -129,8 +129,9 @@ function decodeComponent(text: string): string | undefined {
   }
 }
 
-const PARAMETER =
-  /^[ \t]*;[ \t]*(?:([!#$%&'*+\-.^_`|~0-9A-Za-z]+)=(?:([!#$%&'*+\-.^_`|~0-9A-Za-z]+)|"((?:[^"\\]|\\.)*)"))?[ \t]*/
+const PARAMETER = new RegExp(
+  String.raw`^[ \t]*;[ \t]*(?:(${TOKEN})=(?:(${TOKEN})|"((?:[^"\\]|\\.)*)"))?[ \t]*`,
+)
 
 /** Whether a Content-Type (RFC 9110 §8.3.1) is a form's, has well-formed parameters and no charset other than UTF-8. */
 function isFormType(contentType: string): boolean {
