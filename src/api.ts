@@ -95,8 +95,7 @@ export async function createSidecar(
 }
 
 function configOf(source: Source): Config {
-  if ('configFile' in source)
-    return loadConfig({ file: readConfigFile(source.configFile), env: {}, sets: [] })
-  if ('config' in source) return loadConfig({ object: source.config, env: {}, sets: [] })
+  if ('configFile' in source) return loadConfig({ file: readConfigFile(source.configFile) })
+  if ('config' in source) return loadConfig({ object: source.config })
   throw new SetupError('name a configuration: { config: { upstream, password } } or { configFile: path }')
 }

@@ -2,11 +2,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net'
 import { isLoopback, normalizeAddress, prefix64 } from '../http/ip.ts'
 import { tcpHostOf } from '../system/listen.ts'
-import { type Answer, isRead, json, methodNotAllowed, send } from './answer.ts'
+import { type Answer, ClientGone, isRead, json, methodNotAllowed, send } from './answer.ts'
 import { createHostCheck, type HostCheckDependencies } from './host-check.ts'
 import type { Reach } from './page-access.ts'
 import type { PageRoutes } from './page-routes.ts'
-import { ClientGone } from './small-body.ts'
 
 /** Whether the sidecar is ready for traffic, and the reasons if it is not. */
 export type Readiness =

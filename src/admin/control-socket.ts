@@ -4,8 +4,8 @@ import type { RecentRequests } from '../record/recent-requests.ts'
 import { listenPrivately } from '../system/listen.ts'
 import { ensureFolder } from '../system/own-files.ts'
 import type { GrantSummary, Tokens } from '../tokens/token-contract.ts'
+import { ClientGone, readSmallBody } from './answer.ts'
 import { readRevocation } from './operator-revocation.ts'
-import { ClientGone, readSmallBody } from './small-body.ts'
 
 /** The socket for `postern status`, `postern explain` and `postern revoke`. Every user that can open it may revoke tokens. */
 export interface ControlSocket {

@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { PageEvents, Point, TimelineEntry } from '../overview/model.ts'
-import type { Overview } from '../overview/overview.ts'
+import type { GrantRows, Overview } from '../overview/overview.ts'
 import type { Clock } from '../system/clock.ts'
-import { type GrantSnapshot, grantChanges, snapshotOf } from './grant-changes.ts'
 import { PAGE_FIELDS } from './page-documents.ts'
 
 /** The viewer who gets a stream. */
@@ -50,15 +49,11 @@ const LAST_READ = 2_000
  * Sends the events to all viewers. What is the same for all is computed and written as JSON once a second; without a viewer nothing
  * runs. A viewer who does not read is dropped.
  */
-export function createEventStreams({
-  overview,
-  clock,
-  onBug,
-}: {
-  readonly overview: Overview
-  readonly clock: Clock
-  readonly onBug: (error: unknown) => void
-}): EventStreams {
+export function createEventStreams(
+  overview: Overview,
+  clock: Clock,
+  onBug: (error: unknown) => void,
+): EventStreams {
   const streams = new Set<Stream>()
   let source: { close(): void } | undefined
   let newest: TimelineEntry | undefined
@@ -223,4 +218,29 @@ function eventText<Name extends keyof PageEvents>(name: Name, data: PageEvents[N
 /** JSON on one line is one `data` field. */
 function eventOf(name: keyof PageEvents, data: string, id?: number): string {
   return `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: ${data}\n\n`
+}
+
+/** The rows at one time, as JSON by id. It never changes, so several streams share one. */
+interface GrantSnapshot {
+  /** Null: the shared store did not say. The rows are then those before. */
+  readonly total: number | null
+  readonly rows: ReadonlyMap<string, string>
+}
+
+function snapshotOf(grants: GrantRows | 'unavailable', before: GrantSnapshot | undefined): GrantSnapshot {
+  if (grants === 'unavailable') return { total: null, rows: before?.rows ?? new Map() }
+  const rows = grants.rows.map((row) => [row.id, JSON.stringify(row)] as const)
+  return { total: grants.total, rows: new Map(rows) }
+}
+
+/** The data of a `grants` event (JSON) for a stream that has `before`; undefined if nothing has changed. */
+function grantChanges(before: GrantSnapshot | undefined, now: GrantSnapshot): string | undefined {
+  if (before === now) return undefined
+  const known: ReadonlyMap<string, string> = before?.rows ?? new Map()
+  const changed = [...now.rows].flatMap(([id, row]) => (known.get(id) === row ? [] : [row]))
+  const removed = [...known.keys()].filter((id) => !now.rows.has(id))
+  if (before?.total === now.total && changed.length + removed.length === 0) return undefined
+  const rest: Omit<PageEvents['grants'], 'changed'> = { total: now.total, removed }
+  // The rows are JSON already.
+  return `{"changed":[${changed.join()}],${JSON.stringify(rest).slice(1)}`
 }

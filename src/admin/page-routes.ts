@@ -6,6 +6,7 @@ import type { Clock } from '../system/clock.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
 import { type Answer, errorAnswer, isRead, json, methodNotAllowed } from './answer.ts'
 import { createEventStreams } from './event-streams.ts'
+import { createPageRevocation } from './operator-revocation.ts'
 import { type Access, accessOf, type Reach, refuseAccess, type Viewer } from './page-access.ts'
 import {
   failedLoginPage,
@@ -16,7 +17,6 @@ import {
   type PageFiles,
 } from './page-documents.ts'
 import { createLogin, type PagePassword, viewerLog } from './page-login.ts'
-import { createPageRevocation } from './page-revocation.ts'
 import { refuseCrossOrigin } from './same-origin.ts'
 import { createSessions } from './sessions.ts'
 
@@ -65,7 +65,7 @@ export function createPageRoutes(
   reach: Reach,
 ): PageRoutes {
   const log = viewerLog(deps.log)
-  const streams = createEventStreams({ overview, clock, onBug })
+  const streams = createEventStreams(overview, clock, onBug)
   const sessions = createSessions(clock, (session) => streams.end(session))
   let stopped = false
 

@@ -7,7 +7,6 @@ import { codeOf, SetupError } from '../system/setup-error.ts'
 import type { GrantSummary } from '../tokens/token-contract.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
-import { table } from './table.ts'
 
 /** How long the sidecar may take to respond (ms). */
 const LIMIT = 10_000
@@ -155,4 +154,20 @@ function revocationOf({ all, client, grant }: RevokeOptions): OperatorRevocation
     ...(grant === undefined ? [] : [{ grant }]),
   ]
   return named.length === 1 ? named[0] : undefined
+}
+
+/** Lays out rows of cells as text. Each column but the last is as wide as its widest cell. */
+export function table(rows: readonly (readonly string[])[]): string {
+  const columns = Math.max(...rows.map((row) => row.length)) - 1
+  const widths = Array.from({ length: columns }, (_, column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
+  )
+  return rows
+    .map((row) =>
+      row
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
 }

@@ -154,7 +154,7 @@ export interface SidecarDependencies {
  * must not affect the demo.
  */
 export async function startSidecar(file: string, around: SidecarDependencies): Promise<RunningSidecar> {
-  const config = loadConfig({ file: readConfigFile(file), env: {}, sets: [] })
+  const config = loadConfig({ file: readConfigFile(file) })
   const log = await createLog(config.log, around.logSink)
   const sidecar = await createSidecar(config, { clock: around.clock, log })
   const stop = async (graceMs: number): Promise<void> => {

@@ -4,8 +4,7 @@ import type { Remembered } from '../record/recent-requests.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
-import { control } from './control.ts'
-import { table } from './table.ts'
+import { control, table } from './control.ts'
 
 /** An id of a client is kept up to this length (`gate/request-id.ts`). A longer text than a request head may have would break the connection. */
 const LONGEST_ID = 128

@@ -7,7 +7,6 @@ import { SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { DEFAULT_CONFIG } from './help.ts'
 import { addressFromFlags, askForDevice, type DeviceAddress, requireDevice } from './init/device-address.ts'
-import { nextSteps } from './init/next-steps.ts'
 import {
   askForPassword,
   type PasswordChoice,
@@ -15,9 +14,8 @@ import {
   passwordFromFlags,
   tryPassword,
 } from './init/password-choice.ts'
-import { openQuestions } from './init/questions.ts'
 import { writeNewFiles } from './init/write-files.ts'
-import type { Terminal } from './prompt.ts'
+import { openQuestions, type Terminal } from './prompt.ts'
 
 export interface InitOptions extends PasswordFlags {
   /** Path of the file to write; `postern.yaml` if it is left out. */
@@ -65,7 +63,7 @@ export async function initCommand(options: InitOptions, io: CommandIo & Terminal
     password: source,
     stateDir,
   })
-  loadConfig({ file: { path: config, text }, env: {}, sets: [] })
+  loadConfig({ file: { path: config, text } })
   const files = [
     ...(newLine !== undefined && 'file' in source ? [{ path: source.file, text: newLine }] : []),
     ...(ca !== undefined && newPem !== undefined ? [{ path: ca, text: newPem }] : []),
@@ -144,4 +142,34 @@ async function answersFromFlags(
 async function requirePassword({ source }: PasswordChoice): Promise<void> {
   const { result, message, remedy } = await tryPassword(source)
   if (result === 'failed') throw new SetupError(message, { remedy: remedy ?? undefined })
+}
+
+/** What `init` has made. */
+export interface Made {
+  readonly config: string
+  readonly stateDir: string
+  /** Every file that it wrote. */
+  readonly files: readonly string[]
+}
+
+/** What to do after `init`: commands to copy. */
+export function nextSteps({ config, stateDir, files }: Made): string {
+  const flag = `--config ${quoted(config)}`
+  const certificate = quoted(join(stateDir, 'tls', 'cert.pem'))
+  return `
+Written: ${files.join(', ')}
+
+Next, try everything in it, and start Postern:
+  postern check ${flag}
+  postern serve ${flag}
+
+Then, in another terminal, the first token. It asks for the device password and does not show it:
+  (trap 'stty echo' EXIT; stty -echo; printf 'Password: ' >&2; IFS= read -r p; echo >&2; printf %s "$p") |
+    curl -sS --cacert ${certificate} https://localhost:8443/oauth/token -d grant_type=password --data-urlencode password@-
+`
+}
+
+/** A word of a shell command. */
+function quoted(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }

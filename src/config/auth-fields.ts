@@ -1,3 +1,4 @@
+import { isToken } from '../http/fields.ts'
 import { choice, either, type Field, type FieldOptions, optional, section, type ValueOf } from './field.ts'
 import { integer, list, oneOf, path, plainText } from './value-fields.ts'
 
@@ -29,7 +30,6 @@ const form = section('A login form that sets session cookies.', {
     must: 'must be text such as action=login',
     parse: (given) =>
       /^[^=]+=/.test(given) ? { value: given } : { problem: 'must be text such as action=login' },
-    format: (value) => value,
     description: 'Further form fields, such as the value of the submit button. Must not contain a secret.',
   }),
   sessionCookie: optional(
@@ -39,8 +39,7 @@ const form = section('A login form that sets session cookies.', {
         description:
           'The session cookie. If it is left out, all cookies of the login belong to the session, which ends when the first of them expires.',
       },
-      (given) =>
-        /^[!#$%&'*+\-.^_`|~\dA-Za-z]+$/.test(given) ? undefined : 'must be the name of a cookie (RFC 6265)',
+      (given) => (isToken(given) ? undefined : 'must be the name of a cookie (RFC 6265)'),
     ),
   ),
   success: section(

@@ -10,85 +10,89 @@ import { type ServiceConfig, servicesOf } from './upstream-fields.ts'
 
 /** Finds values that are valid on their own but contradict each other. */
 export function conflictsIn(config: Config): readonly Issue[] {
-  const { listen, admin, upstream, tokens } = config
-  const issues: Issue[] = []
-  const add = (key: string, message: string): void => {
-    issues.push(issue(key.split('.'), message))
-  }
-  if (tokens.refreshLifetime < tokens.accessLifetime) {
-    add(
-      'tokens.refresh_lifetime',
-      `must be at least tokens.access_lifetime, ${formatDuration(tokens.accessLifetime)}`,
-    )
-  }
-  if (admin.address !== 'off' && overlap(admin.address, listen.address)) {
-    add('admin.address', 'must differ from listen.address, or be off')
-  }
-  for (const [key, message] of sharingConflicts(config)) add(key, message)
+  const { listen, upstream, password } = config
   const services = servicesOf(upstream)
-  for (const { path, service } of services) issues.push(...serviceConflicts(path, service, listen.address))
-  const byGrant = 'device' in config.password
-  if (byGrant && upstream.auth === 'off') {
-    add('password.device', 'must be set together with upstream.auth, which defines how to sign in')
-  }
-  for (const { path, service } of services) {
+  const byGrant = 'device' in password
+  return [
+    ...issuesOf(globalRules(config)),
+    ...services.flatMap(({ path, service }) => serviceConflicts(path, service, listen.address)),
+    ...issuesOf([
+      [
+        byGrant && upstream.auth === 'off',
+        'password.device',
+        'must be set together with upstream.auth, which defines how to sign in',
+      ],
+    ]),
     // The main service checks the password of a grant; the services of `upstream.routes` have their own accounts.
-    issues.push(...authConflicts(path, service, byGrant && service === upstream))
-  }
-  return issues
+    ...services.flatMap(({ path, service }) => authConflicts(path, service, byGrant && service === upstream)),
+  ]
+}
+
+type Rule = readonly [isBroken: boolean, key: string, message: string]
+
+function issuesOf(rules: readonly Rule[]): Issue[] {
+  return rules.flatMap(([isBroken, key, message]) => (isBroken ? [issue(key.split('.'), message)] : []))
 }
 
 function issue(path: readonly string[], message: string): Issue {
   return { path, message, unknown: [] }
 }
 
-/** What contradicts a shared store, or needs one. */
-function sharingConflicts({
-  listen,
-  tokens,
-  limits,
-  store,
-  password,
-}: Config): readonly (readonly [string, string])[] {
-  const conflicts: (readonly [key: string, message: string])[] = []
+/** The rules between keys outside of the services, most of them about a shared store. */
+function globalRules({ listen, admin, tokens, limits, store, password }: Config): readonly Rule[] {
   const shared = typeof tokens.store === 'string' ? undefined : tokens.store
-  if (shared !== undefined && 'device' in password) {
-    const message =
-      'must be file or memory with password.device: a sidecar knows the password only after a login of its own, so it could not sign in for the tokens of the others'
-    conflicts.push(['tokens.store', message])
-  }
-  if (limits.store === 'shared' && shared === undefined) {
-    conflicts.push(['limits.store', 'must be local unless tokens.store is the URL of a shared store'])
-  }
-  if (listen.reusePort) {
-    if (listen.address.kind !== 'tcp')
-      conflicts.push(['listen.reuse_port', 'must be false unless listen.address is host:port'])
-    if (shared === undefined) {
-      const message =
-        'must be false unless tokens.store is the URL of a shared store: a sidecar would refuse the tokens of the others'
-      conflicts.push(['listen.reuse_port', message])
-    }
-    if (listen.tls !== 'off' && ownPair(listen.tls) === undefined) {
-      const message =
-        'must be false unless listen.tls is off or {cert: file, key: file}: each sidecar would generate a certificate of its own'
-      conflicts.push(['listen.reuse_port', message])
-    }
-  }
-  if (shared?.password !== undefined && store.passwordFile !== undefined) {
-    const message = 'must be left out if the URL in tokens.store has a password; keep one of the two'
-    conflicts.push(['store.password_file', message])
-  }
-  if (shared?.tls === false && store.tls.ca !== undefined) {
-    const message = 'must be left out unless the URL in tokens.store begins with valkeys or rediss (TLS)'
-    conflicts.push(['store.tls.ca', message])
-  }
-  if (store.tls.insecure && store.tls.ca !== undefined) {
-    conflicts.push([
+  return [
+    [
+      tokens.refreshLifetime < tokens.accessLifetime,
+      'tokens.refresh_lifetime',
+      `must be at least tokens.access_lifetime, ${formatDuration(tokens.accessLifetime)}`,
+    ],
+    [
+      admin.address !== 'off' && overlap(admin.address, listen.address),
+      'admin.address',
+      'must differ from listen.address, or be off',
+    ],
+    [
+      shared !== undefined && 'device' in password,
+      'tokens.store',
+      'must be file or memory with password.device: a sidecar knows the password only after a login of its own, so it could not sign in for the tokens of the others',
+    ],
+    [
+      limits.store === 'shared' && shared === undefined,
+      'limits.store',
+      'must be local unless tokens.store is the URL of a shared store',
+    ],
+    [
+      listen.reusePort && listen.address.kind !== 'tcp',
+      'listen.reuse_port',
+      'must be false unless listen.address is host:port',
+    ],
+    [
+      listen.reusePort && shared === undefined,
+      'listen.reuse_port',
+      'must be false unless tokens.store is the URL of a shared store: a sidecar would refuse the tokens of the others',
+    ],
+    [
+      listen.reusePort && listen.tls !== 'off' && ownPair(listen.tls) === undefined,
+      'listen.reuse_port',
+      'must be false unless listen.tls is off or {cert: file, key: file}: each sidecar would generate a certificate of its own',
+    ],
+    [
+      shared?.password !== undefined && store.passwordFile !== undefined,
+      'store.password_file',
+      'must be left out if the URL in tokens.store has a password; keep one of the two',
+    ],
+    [
+      shared?.tls === false && store.tls.ca !== undefined,
+      'store.tls.ca',
+      'must be left out unless the URL in tokens.store begins with valkeys or rediss (TLS)',
+    ],
+    [
+      store.tls.insecure && store.tls.ca !== undefined,
       'store.tls.insecure',
       'must be false if store.tls.ca is set, because it would be ignored',
-    ])
-  }
-  return conflicts
+    ],
+  ]
 }
 
 function serviceConflicts(

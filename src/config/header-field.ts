@@ -1,3 +1,4 @@
+import { isHopByHop, isToken } from '../http/fields.ts'
 import { type Field, type FieldOptions, field, z } from './field.ts'
 
 /** A header value as text, or the file that holds it. */
@@ -29,19 +30,6 @@ function headerProblem(name: string, value: HeaderValue, names: readonly string[
   return headerNameProblem(name) ?? (typeof value === 'string' ? headerValueProblem(value) : undefined)
 }
 
-/** Fields that belong to one connection (RFC 9110 §7.6.1): a proxy must not forward them, so it must not add them either. */
-const HOP_BY_HOP: ReadonlySet<string> = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
-
 /** Fields that the sidecar writes itself. If a field had two values, two programs could use different ones. */
 const WRITTEN_BY_SIDECAR: ReadonlySet<string> = new Set([
   'via',
@@ -55,11 +43,11 @@ const WRITTEN_BY_SIDECAR: ReadonlySet<string> = new Set([
 /** Why a field of this name cannot be set on every forwarded request; `undefined` if it can. */
 export function headerNameProblem(name: string): string | undefined {
   const lower = name.toLowerCase()
-  if (!/^[!#$%&'*+\-.^_`|~\da-z]+$/.test(lower)) return 'must have a token as its name (RFC 9110 §5.6.2)'
+  if (!isToken(lower)) return 'must have a token as its name (RFC 9110 §5.6.2)'
   if (lower === 'host') return 'must not be set here; set upstream.host instead'
   if (lower === 'content-length') return "must not be set: the length of the body is the client's"
   if (lower === 'expect') return 'must not be set: the sidecar itself responds to Expect'
-  if (HOP_BY_HOP.has(lower)) return 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'
+  if (isHopByHop(lower)) return 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'
   if (WRITTEN_BY_SIDECAR.has(lower)) return 'must not be set: the sidecar writes it itself'
   return undefined
 }

@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { closeSync, openSync, readSync } from 'node:fs'
-import { explainPathError } from '../system/named-file.ts'
+import { explainPathError, LARGEST_FILE } from '../system/named-file.ts'
 import { codeOf, SetupError } from '../system/setup-error.ts'
-import { LARGEST_FILE } from '../system/whole-file.ts'
 import { conflictsIn } from './conflicts.ts'
 import { decode } from './decode.ts'
 import { layer } from './layers.ts'
@@ -29,9 +28,9 @@ export interface Sources {
   readonly file?: ConfigFile
   /** In place of the file: what its YAML would say, as an object. */
   readonly object?: unknown
-  readonly env: Environment
+  readonly env?: Environment
   /** The values of `--set`, each `key=value`. */
-  readonly sets: readonly string[]
+  readonly sets?: readonly string[]
 }
 
 /** A complete configuration, and where its values come from. */
@@ -50,7 +49,7 @@ export function loadConfig(sources: Sources): Config {
 }
 
 /** The same, with the place of each value. */
-export function loadWithPlaces({ file, object, env, sets }: Sources): Loaded {
+export function loadWithPlaces({ file, object, env = {}, sets = [] }: Sources): Loaded {
   const environment = readEnvironment(env)
   const flags = readFlags(sets)
   const problems = [...environment.problems, ...flags.problems]

@@ -13,7 +13,6 @@ export function hostNames(options: FieldOptions): Field<readonly string[]> {
       const value = canonicalName(given)
       return value === undefined ? { problem: must } : { value }
     },
-    format: (value) => value,
   })
 }
 

@@ -69,8 +69,9 @@ export function oneOf<const T extends string>(
   return field<T>(schema, { ...options, type: words.map((word) => `\`${word}\``).join(', ') })
 }
 
-export function list(spec: TextOptions<string>): Field<readonly string[]> {
-  const member = codec(z.string({ error: spec.must }), spec)
+/** A list of texts. `parse` may return another spelling; it is written back as it is. */
+export function list(spec: Omit<TextOptions<string>, 'format'>): Field<readonly string[]> {
+  const member = codec(z.string({ error: spec.must }), { ...spec, format: (value) => value })
   const schema = z.array(member, { error: `must be a list of ${spec.type}` })
   return field<readonly string[]>(schema, { ...spec, type: `list of ${spec.type}`, textForm: 'list' })
 }
@@ -190,7 +191,6 @@ export function peers(options: FieldOptions): Field<readonly string[]> {
         problem: `must have at most ${base.includes(':') ? 128 : 32} bits after the slash, not ${bits}`,
       }
     },
-    format: (value) => value,
   })
 }
 
@@ -206,7 +206,6 @@ export function requestPaths(options: FieldOptions): Field<readonly string[]> {
       const problem = requestPathProblem(given)
       return problem === undefined ? { value: given } : { problem }
     },
-    format: (value) => value,
   })
 }
 

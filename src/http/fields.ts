@@ -75,6 +75,16 @@ export function connectionMembers(value: string): readonly string[] {
   return value === 'close' ? CLOSE : listMembers([value])
 }
 
+/** A token (RFC 9110 §5.6.2) as the source of a regular expression. */
+export const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+"
+
+const WHOLE_TOKEN = new RegExp(`^${TOKEN}$`)
+
+/** Whether a text is a token: the grammar of a field name, a method, a coding and a cookie name. */
+export function isToken(text: string): boolean {
+  return WHOLE_TOKEN.test(text)
+}
+
 const DIGITS = /^[0-9]+$/
 
 /** The number in a `Content-Length` (RFC 9110 §8.6); undefined if it is not a number, or is 2^53 or more. */

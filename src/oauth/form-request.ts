@@ -1,26 +1,23 @@
 import { isUtf8 } from 'node:buffer'
 import type { Exchange } from '../http/exchange.ts'
-import { fieldValues, withoutBlanks } from '../http/fields.ts'
+import { fieldValues, TOKEN, withoutBlanks } from '../http/fields.ts'
 import { bodyFault, type Refusal } from '../http/refusal.ts'
 
 /** The largest form (bytes): more than any grant needs, too little to exhaust memory (C9). */
 const LARGEST_BODY = 8 * 1024
 
-/** The form of a request, or the refusal. `close`: the rest of the body is unread, so the connection closes. */
-export type FormRequest =
-  | { readonly kind: 'form'; readonly parameters: ReadonlyMap<string, string> }
-  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly close: boolean }
+/** `close`: the rest of the body is unread, so the connection closes. */
+type Refused = { readonly kind: 'refused'; readonly refusal: Refusal; readonly close: boolean }
+
+type FormRequest = { readonly kind: 'form'; readonly parameters: ReadonlyMap<string, string> } | Refused
 
 /** Checks the media type, reads the body, parses the parameters. The first refusal ends these steps. `bodyTimeout` in ms. */
 export async function readFormRequest(exchange: Exchange, bodyTimeout: number): Promise<FormRequest> {
   const typeFault = mediaTypeFault(exchange)
   if (typeFault !== undefined) return { kind: 'refused', refusal: typeFault, close: false }
-  const body = await readFormBody(exchange, declaredLength(exchange), bodyTimeout)
-  if (body.kind === 'refused') return body
-  const form = parseForm(body.bytes)
-  if (form.kind === 'form') return form
-  const { description } = form
-  return { kind: 'refused', refusal: { kind: 'invalid-request', description }, close: false }
+  const [length] = exchange.head.survey.contentLength
+  const body = await readFormBody(exchange, length === undefined ? undefined : Number(length), bodyTimeout)
+  return body.kind === 'refused' ? body : parseForm(body.bytes)
 }
 
 type RequiredParameters<Name extends string> =
@@ -52,14 +49,7 @@ function mediaTypeFault(exchange: Exchange): Refusal | undefined {
     : { kind: 'invalid-request', description: 'The body must not have a Content-Encoding.' }
 }
 
-function declaredLength(exchange: Exchange): number | undefined {
-  const length = exchange.head.survey.contentLength[0]
-  return length === undefined ? undefined : Number(length)
-}
-
-export type FormBody =
-  | { readonly kind: 'body'; readonly bytes: Buffer }
-  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly close: boolean }
+type FormBody = { readonly kind: 'body'; readonly bytes: Buffer } | Refused
 
 /**
  * Reads a request body of at most `LARGEST_BODY` bytes within `deadline` ms. A larger Content-Length is refused before the body
@@ -86,7 +76,7 @@ export async function readFormBody(
   }
 }
 
-function refused(refusal: Refusal): FormBody {
+function refused(refusal: Refusal): Refused {
   return { kind: 'refused', refusal, close: true }
 }
 
@@ -95,24 +85,17 @@ async function collect(exchange: Exchange, deadline: number): Promise<FormBody> 
   let size = 0
   for await (const chunk of exchange.body(deadline)) {
     size += chunk.length
-    if (size > LARGEST_BODY) {
-      return refused({ kind: 'content-too-large' })
-    }
+    if (size > LARGEST_BODY) return refused({ kind: 'content-too-large' })
     chunks.push(chunk)
   }
   return { kind: 'body', bytes: Buffer.concat(chunks) }
 }
 
-/** The parameters of a form, or why the body is not a valid form. */
-export type Form =
-  | { readonly kind: 'form'; readonly parameters: ReadonlyMap<string, string> }
-  | { readonly kind: 'invalid'; readonly description: string }
-
 /**
  * Parses `application/x-www-form-urlencoded` in UTF-8. It refuses a body that two parsers could read differently, and a
  * repeated parameter (RFC 6749 §3.2). No description quotes a name or a value, because either may be a secret.
  */
-export function parseForm(body: Uint8Array): Form {
+function parseForm(body: Uint8Array): FormRequest {
   if (!isUtf8(body)) return invalid('The body is not UTF-8.')
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(body)
   const parameters = new Map<string, string>()
@@ -131,8 +114,9 @@ export function parseForm(body: Uint8Array): Form {
   return { kind: 'form', parameters }
 }
 
-function invalid(description: string): Form {
-  return { kind: 'invalid', description }
+/** All of the body has been read, so the connection stays open. */
+function invalid(description: string): Refused {
+  return { kind: 'refused', refusal: { kind: 'invalid-request', description }, close: false }
 }
 
 /** `undefined` for a stray `%` and for bytes that are not UTF-8, such as encoded surrogates. */
@@ -145,11 +129,12 @@ function decodeComponent(text: string): string | undefined {
   }
 }
 
-const PARAMETER =
-  /^[ \t]*;[ \t]*(?:([!#$%&'*+\-.^_`|~0-9A-Za-z]+)=(?:([!#$%&'*+\-.^_`|~0-9A-Za-z]+)|"((?:[^"\\]|\\.)*)"))?[ \t]*/
+const PARAMETER = new RegExp(
+  String.raw`^[ \t]*;[ \t]*(?:(${TOKEN})=(?:(${TOKEN})|"((?:[^"\\]|\\.)*)"))?[ \t]*`,
+)
 
 /** Whether a Content-Type (RFC 9110 §8.3.1) is a form's, has well-formed parameters and no charset other than UTF-8. */
-export function isFormType(contentType: string): boolean {
+function isFormType(contentType: string): boolean {
   const named = withoutBlanks(contentType)
   const type = /^application\/x-www-form-urlencoded/i.exec(named)
   if (type === null) return false

@@ -15,12 +15,7 @@ export const REASONS = /** @type {const} */ ([
 /** A second (ms). */
 const STEP = 1_000
 
-/**
- * The refusals of a point by the reasons of the chart.
- *
- * @param {Point} point
- * @returns {Record<typeof REASONS[number], number>}
- */
+/** The refusals of a point by the reasons of the chart. @param {Point} point @returns {Record<typeof REASONS[number], number>} */
 export function refusalsOf({ refusals }) {
   const sums = { rate_limited: 0, unauthorized: 0, upstream: 0, overloaded: 0, other: 0 }
   for (const [reason, count] of Object.entries(refusals)) {

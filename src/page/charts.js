@@ -54,11 +54,12 @@ export function showCharts(state) {
 
 /** @param {Plot} plot */
 function createChart(plot) {
-  const place = byId(`chart-${plot.id}`, HTMLElement)
-  const summary = byId(`summary-${plot.id}`, HTMLElement)
-  const legend = byId(`legend-${plot.id}`, HTMLElement)
+  const summary = el('p', { id: `summary-${plot.id}`, class: 'summary' })
+  const place = el('div', { id: `chart-${plot.id}`, class: 'canvas', 'aria-hidden': 'true' })
+  const legend = el('ul', { id: `legend-${plot.id}`, class: 'legend' })
   const table = el('tbody')
-  const details = byId(`table-${plot.id}`, HTMLDetailsElement)
+  const details = el('details', { id: `table-${plot.id}` }, el('summary', {}, 'As a table'))
+  byId(`plot-${plot.id}`, HTMLElement).append(summary, place, legend, details)
   const heads = ['time', ...plot.series.map(({ label }) => label)].map((text) =>
     el('th', { scope: 'col' }, text),
   )
@@ -155,7 +156,7 @@ function createChart(plot) {
   }
 }
 
-/** A finger that moves sideways reads the values; upwards and downwards it scrolls (`touch-action` in charts.css). @param {UPlot} chart */
+/** A finger that moves sideways reads the values; upwards and downwards it scrolls (`touch-action` in panels.css). @param {UPlot} chart */
 function followFinger(chart) {
   /** @param {PointerEvent} event */
   const move = ({ pointerType, clientX, clientY }) => {

@@ -52,11 +52,7 @@ export function setAttribute(element, name, value) {
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value)
 }
 
-/**
- * Puts an element in the place of the one with its id. If they are equal, that one stays, with its selection.
- *
- * @param {HTMLElement} next
- */
+/** Puts an element in the place of the one with its id. If they are equal, that one stays, with its selection. @param {HTMLElement} next */
 export function swap(next) {
   const present = byId(next.id, HTMLElement)
   if (!present.isEqualNode(next)) present.replaceWith(next)

@@ -1,6 +1,5 @@
 import { byId, el, setAttribute, setText, showList } from './dom.js'
 import { count, moment, now, span } from './format.js'
-import { confirmRevocation } from './revoke.js'
 
 /** @typedef {import('./state.js').State} State */
 /** @typedef {import('../overview/model.ts').GrantRow} GrantRow */
@@ -150,14 +149,12 @@ export function showGrants(state) {
       writeAges()
     })
   }
-  all.addEventListener('click', () =>
-    confirmRevocation({ all: true }, allText(state.grantTotal ?? state.grants.size)),
-  )
+  all.addEventListener('click', () => {
+    const logins = state.grantTotal ?? state.grants.size
+    confirmRevocation({ all: true }, logins === 1 ? 'the only login' : `all ${count(logins)} logins`)
+  })
   return show
 }
-
-/** @param {number} logins */
-const allText = (logins) => (logins === 1 ? 'the only login' : `all ${count(logins)} logins`)
 
 /**
  * The rows of before that are still selected, then the new ones.
@@ -185,4 +182,56 @@ function writeTime(cell, time, text, present) {
   if (cell === undefined) return
   setText(cell, text)
   setAttribute(cell, 'title', time === null ? 'not since this sidecar started' : moment(time, present))
+}
+
+/** @typedef {{ readonly all: true } | { readonly grant: string }} Revocation */
+
+/** @type {Revocation | undefined} */
+let pending
+
+/** Asks whether to revoke, says what happens, and does it. @param {Revocation} revocation @param {string} what the logins, as words */
+function confirmRevocation(revocation, what) {
+  pending = revocation
+  setText(byId('confirm-title', HTMLElement), `Revoke ${what}?`)
+  setText(
+    byId('confirm-text', HTMLElement),
+    `The tokens are void at once, and their connections close. ${'all' in revocation ? 'Every client' : 'The client'} has to log in with the password again. This cannot be undone.`,
+  )
+  setText(byId('confirm-problem', HTMLElement), '')
+  byId('confirm', HTMLDialogElement).showModal()
+}
+
+/** Makes the dialog work. Called once. @param {(text: string) => void} announce */
+export function prepareRevocation(announce) {
+  const dialog = byId('confirm', HTMLDialogElement)
+  const yes = byId('confirm-yes', HTMLButtonElement)
+  yes.addEventListener('click', async () => {
+    if (pending === undefined) return
+    yes.disabled = true
+    const result = await revoke(pending)
+    yes.disabled = false
+    if (typeof result === 'string') setText(byId('confirm-problem', HTMLElement), result)
+    else {
+      dialog.close()
+      // The dialog gives the focus back to the button of a row that is about to go.
+      byId('grants-scroll', HTMLElement).focus()
+      announce(`${result} ${result === 1 ? 'login' : 'logins'} revoked`)
+    }
+  })
+}
+
+/** @param {Revocation} revocation @returns {Promise<number | string>} how many were revoked, or the problem */
+async function revoke(revocation) {
+  try {
+    const response = await fetch('page/revoke', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify(revocation),
+    })
+    if (response.ok) return (await response.json()).revoked
+    if (response.status === 401) return 'You are signed out. Load the page again to sign in.'
+    return `Nothing was revoked: the sidecar answered ${response.status}. “postern revoke” does the same.`
+  } catch {
+    return 'The sidecar does not answer. Whether it revoked is not known: look when it is back.'
+  }
 }

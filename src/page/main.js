@@ -1,15 +1,13 @@
-import { showAlarms } from './alarm-list.js'
 import { alarms } from './alarms.js'
 import { showCharts } from './charts.js'
 import { byId, el, setAttribute, setText } from './dom.js'
 import { explainFigures } from './figures.js'
 import { localNow, now, setClock } from './format.js'
-import { showGrants } from './grants.js'
+import { prepareRevocation, showGrants } from './grants.js'
 import { showAbout, showKeys, showLimits, showNow, showServices, showTimeline } from './panels.js'
 import { showRequests } from './requests.js'
-import { prepareRevocation } from './revoke.js'
 import { emptyState, take } from './state.js'
-import { statusLine } from './status.js'
+import { showAlarms, statusLine } from './status.js'
 import { keepStream } from './stream.js'
 
 const state = emptyState()

@@ -10,8 +10,12 @@ import { count, timeOfDay } from './format.js'
 /** The chart library: uplot.js is a classic script, which index.html loads first. */
 export const { uPlot } = /** @type {Window & { uPlot: typeof import('uplot') }} */ (window)
 
-/** @param {string} name of a custom property in style.css */
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim()
+/** A colour of the present theme: a canvas does not understand `light-dark()`. @param {string} name of a custom property in style.css */
+function colour(name) {
+  const { style } = document.head
+  style.color = `var(--${name})`
+  return getComputedStyle(document.head).color
+}
 
 /**
  * Whole decades around the values: a tick at each power of ten.

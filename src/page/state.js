@@ -64,12 +64,7 @@ function moveTimes(state, by) {
   state.points = state.points.map((point) => ({ ...point, time: point.time + by }))
 }
 
-/**
- * Adds log lines, or replaces a line that came again.
- *
- * @param {State} state
- * @param {readonly TimelineEntry[]} entries
- */
+/** Adds log lines, or replaces a line that came again. @param {State} state @param {readonly TimelineEntry[]} entries */
 function addLines(state, entries) {
   const run = state.about?.run ?? ''
   const lines = new Map(state.timeline.map((line) => [line.key, line]))
@@ -127,12 +122,7 @@ const HANDLERS = {
   },
 }
 
-/**
- * The page's own line: between two runs of the sidecar.
- *
- * @param {State} state
- * @param {number} time
- */
+/** The page's own line: between two runs of the sidecar. @param {State} state @param {number} time */
 function addRestart(state, time) {
   const text = 'the sidecar was restarted'
   state.timeline.push({ key: `restart ${time}`, id: 0, time, level: 'warn', text, details: '', times: 1 })

@@ -1,4 +1,5 @@
-import { span, timeOfDay } from './format.js'
+import { byId, el, setAttribute, setText, showList } from './dom.js'
+import { moment, now, span, timeOfDay } from './format.js'
 
 /** @typedef {import('./stream.js').Link} Link */
 /** @typedef {import('./load-alarms.js').Alarm} Alarm */
@@ -20,11 +21,11 @@ import { span, timeOfDay } from './format.js'
  * @param {Link} link
  * @param {Condition | null} condition
  * @param {readonly Alarm[]} alarms the most urgent first
- * @param {number} now by the clock of `link`
+ * @param {number} time by the clock of `link`
  * @returns {Status}
  */
-export function statusLine(link, condition, alarms, now) {
-  const age = link.heard === 0 ? '' : `, last data ${span(now - link.heard)} ago`
+export function statusLine(link, condition, alarms, time) {
+  const age = link.heard === 0 ? '' : `, last data ${span(time - link.heard)} ago`
   switch (link.phase) {
     case 'connecting':
       return line('quiet', 'Connecting')
@@ -73,4 +74,73 @@ function present({ ready, reasons, enforce }, alarms) {
  */
 function line(tone, state, reason = '', aside = '') {
   return { tone, title: state, said: state + reason, text: state + reason + aside }
+}
+
+const LEVELS = { critical: 'Critical', warning: 'Warning', note: 'Note' }
+
+/**
+ * The alarms at the top.
+ *
+ * @param {(text: string) => void} announce reads a text to a screen reader
+ * @returns {(found: readonly Alarm[]) => void} shows the present alarms
+ */
+export function showAlarms(announce) {
+  const section = byId('alarms', HTMLElement)
+  const list = byId('alarm-list', HTMLElement)
+  /** @type {Map<string, { level: Alarm['level'], seen: number }>} */
+  let known = new Map()
+
+  return (found) => {
+    const present = now()
+    const before = known
+    known = new Map(found.map(({ key, level }) => [key, { level, seen: before.get(key)?.seen ?? present }]))
+    section.hidden = found.length === 0
+    showList(
+      list,
+      found,
+      ({ key }) => key,
+      makeAlarm,
+      (item, alarm) => {
+        const [level, what, when, remedy, link] = item.querySelectorAll('[data-part]')
+        setAttribute(item, 'data-tone', alarm.level)
+        if (level) setText(level, LEVELS[alarm.level])
+        if (what) setText(what, alarm.what)
+        if (when) setText(when, sinceText(alarm, known.get(alarm.key)?.seen ?? present, present))
+        if (remedy) setText(remedy, alarm.remedy)
+        if (link) setText(link, `More: ${alarm.section}`)
+        if (link) setAttribute(link, 'href', `page/alerts#${alarm.section.toLowerCase()}`)
+      },
+    )
+    const news = found.filter(({ key, level }) => before.get(key)?.level !== level)
+    const isOver = [...before.keys()].some((key) => !known.has(key))
+    if (news.length > 0) announce(news.map(({ level, what }) => `${LEVELS[level]}: ${what}`).join('. '))
+    else if (isOver) announce(found.length === 0 ? 'No more alarms' : 'An alarm is over')
+  }
+}
+
+/**
+ * When the sidecar does not tell since when, the page says since when it has seen the alarm.
+ *
+ * @param {Alarm} alarm
+ * @param {number} seen
+ * @param {number} present
+ */
+function sinceText({ since }, seen, present) {
+  return since === null ? `seen since ${moment(seen, present)}` : `since ${moment(since, present)}`
+}
+
+function makeAlarm() {
+  const part = { 'data-part': '' }
+  return el(
+    'li',
+    {},
+    el(
+      'p',
+      {},
+      el('span', { ...part, class: 'level' }),
+      el('strong', part),
+      el('span', { ...part, class: 'since' }),
+    ),
+    el('p', { class: 'remedy' }, el('span', part), ' ', el('a', { ...part, target: '_blank' })),
+  )
 }

@@ -53,16 +53,27 @@ function md5Crypt(password: Uint8Array, magic: '$1$' | '$apr1$', saltText: strin
   const [nul, first] = [Buffer.alloc(1), password.subarray(0, 1)]
   for (let bits = password.length; bits > 0; bits >>>= 1) parts.push(bits & 1 ? nul : first)
 
-  let digest = md5(...parts)
-  for (let round = 0; round < MD5_ROUNDS; round += 1) {
+  return cryptBase64(stirred(md5(...parts), password, salt, MD5_ROUNDS, md5), MD5_ORDER)
+}
+
+/** The rounds of MD5 crypt and SHA crypt, which hash the digest with password and salt again and again. */
+function stirred(
+  first: Buffer,
+  password: Uint8Array,
+  salt: Uint8Array,
+  rounds: number,
+  hashOf: (...parts: readonly Uint8Array[]) => Buffer,
+): Buffer {
+  let digest = first
+  for (let round = 0; round < rounds; round += 1) {
     const odd = round % 2 === 1
     const step: Uint8Array[] = [odd ? password : digest]
     if (round % 3 !== 0) step.push(salt)
     if (round % 7 !== 0) step.push(password)
     step.push(odd ? digest : password)
-    digest = md5(...step)
+    digest = hashOf(...step)
   }
-  return cryptBase64(digest, MD5_ORDER)
+  return digest
 }
 
 type ShaAlgorithm = 'sha256' | 'sha512'
@@ -78,18 +89,10 @@ function shaCrypt(password: Uint8Array, algorithm: ShaAlgorithm, rounds: number,
   const parts: Uint8Array[] = [password, salt, stretched(inner, password.length)]
   for (let bits = password.length; bits > 0; bits >>>= 1) parts.push(bits & 1 ? inner : password)
 
-  let digest = sha(...parts)
+  const digest = sha(...parts)
   const passwordBytes = stretched(sha(...repeated(password, password.length)), password.length)
   const saltBytes = stretched(sha(...repeated(salt, 16 + (digest[0] ?? 0))), salt.length)
-  for (let round = 0; round < rounds; round += 1) {
-    const odd = round % 2 === 1
-    const step: Uint8Array[] = [odd ? passwordBytes : digest]
-    if (round % 3 !== 0) step.push(saltBytes)
-    if (round % 7 !== 0) step.push(passwordBytes)
-    step.push(odd ? digest : passwordBytes)
-    digest = sha(...step)
-  }
-  return cryptBase64(digest, SHA_ORDERS[algorithm])
+  return cryptBase64(stirred(digest, passwordBytes, saltBytes, rounds, sha), SHA_ORDERS[algorithm])
 }
 
 const repeated = (bytes: Uint8Array, times: number): Uint8Array[] =>

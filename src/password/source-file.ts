@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { explainPathError } from '../system/named-file.ts'
+import { explainPathError, readWholeFile } from '../system/named-file.ts'
 import { codeOf, isBug } from '../system/setup-error.ts'
-import { readWholeFile } from '../system/whole-file.ts'
 import { type Credential, parseStoredLine } from './stored-line.ts'
 
 /** The password source: a file of one line, or the line of one user in an htpasswd or shadow file. */

@@ -1,3 +1,5 @@
+import { TOKEN } from '../http/fields.ts'
+
 /** One authentication challenge. Parameter names are in lower case, values without quotes. */
 export interface Challenge {
   /** In lower case. */
@@ -7,7 +9,7 @@ export interface Challenge {
 
 export type Parameters = ReadonlyMap<string, string>
 
-const TOKEN = /[!#$%&'*+\-.^_`|~\dA-Za-z]+/y
+const NAME = new RegExp(TOKEN, 'y')
 const QUOTED = /"((?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t \x21-\x7e\x80-\xff])*)"/y
 const TOKEN68 = /[\w\-.~+/]+=*(?=[\t ]*(?:,|$))/y
 const EQUALS = /[\t ]*=[\t ]*/y
@@ -35,11 +37,11 @@ function parseField(value: string): readonly Challenge[] | undefined {
   scan.take(SEPARATOR)
   scan.take(BLANK)
   while (!scan.atEnd()) {
-    const name = scan.take(TOKEN)?.toLowerCase()
+    const name = scan.take(NAME)?.toLowerCase()
     if (name === undefined) return undefined
     const current = challenges.at(-1)
     if (current !== undefined && scan.take(EQUALS) !== undefined) {
-      const text = scan.take(TOKEN) ?? unquoted(scan.take(QUOTED))
+      const text = scan.take(NAME) ?? unquoted(scan.take(QUOTED))
       // The device and the sidecar could use different values of a repeated parameter.
       if (text === undefined || current.parameters.has(name)) return undefined
       current.parameters.set(name, text)

@@ -8,19 +8,13 @@ import {
   digestChallenge,
   digestKey,
 } from './digest.ts'
-import { type Ask, loginResult, type Scheme, type Session } from './scheme.ts'
-
-export interface DigestSettings {
-  readonly user: string
-  /** A path that responds 401 to a client that is not signed in. */
-  readonly checkPath: string
-}
+import { type Ask, type CheckedAccount, loginResult, type Scheme, type Session } from './scheme.ts'
 
 /** How many nonces a login tries if each becomes stale before it is used. */
 const MAX_TRIES = 4
 
 /** Digest (RFC 7616). A login gets a challenge from `checkPath` and answers it there. Later requests share its nonce. */
-export function createDigestScheme({ user, checkPath }: DigestSettings, ask: Ask): Scheme {
+export function createDigestScheme({ user, checkPath }: CheckedAccount, ask: Ask): Scheme {
   const check = { method: 'GET', target: checkPath } as const
   return {
     async login(password) {

@@ -58,7 +58,7 @@ export function createFormScheme(settings: FormSettings, ask: Ask, clock: Clock)
       !asksToSignIn(login, response) &&
       looksRight(response, settings.success)
     if (!right) return { kind: 'wrong' }
-    const session = createFormSession({ cookies, loginPath: path, clock, proven: checkPath !== undefined })
+    const session = createFormSession(cookies, path, checkPath !== undefined, clock)
     return { kind: 'right', session }
   }
 
@@ -113,15 +113,13 @@ function pathAndQuery(location: string): string {
   return url === null ? '' : url.pathname + url.search
 }
 
-export interface FormSessionDependencies {
-  readonly cookies: readonly SessionCookie[]
-  readonly loginPath: string
-  readonly clock: Clock
-  readonly proven: boolean
-}
-
 /** The cookies of one login. They are sent with every request, and responses update them. */
-export function createFormSession({ cookies, loginPath, clock, proven }: FormSessionDependencies): Session {
+function createFormSession(
+  cookies: readonly SessionCookie[],
+  loginPath: string,
+  proven: boolean,
+  clock: Clock,
+): Session {
   let kept = cookies
   const names = new Set(cookies.map(({ name }) => name))
 

@@ -1,5 +1,6 @@
 import type { OwnRequest, OwnResponse } from '../device/own-request.ts'
-import type { Fields } from '../http/fields.ts'
+import { type Fields, fieldValues } from '../http/fields.ts'
+import { parseChallenges } from './challenge.ts'
 
 /** The request that needs credentials. */
 export interface RequestLine {
@@ -66,4 +67,55 @@ export function loginResult({ status }: OwnResponse, checkPath: string, session:
   if (status === 401) return { kind: 'wrong' }
   if (status >= 200 && status < 400) return { kind: 'right', session }
   return { kind: 'unusable', reason: `${checkPath} answered ${status} to the credentials` }
+}
+
+/** The settings of the schemes that HTTP itself defines. */
+export interface CheckedAccount {
+  readonly user: string
+  /** A path that responds 401 to a client that is not signed in. */
+  readonly checkPath: string
+}
+
+/** Basic (RFC 7617), in UTF-8. The response of `checkPath` says whether a password is right. */
+export function createBasicScheme({ user, checkPath }: CheckedAccount, ask: Ask): Scheme {
+  const check = { method: 'GET', target: checkPath } as const
+  return {
+    async login(password) {
+      const open = await ask({ ...check, fields: [] })
+      if (!asksForBasic(open)) {
+        return {
+          kind: 'unusable',
+          reason: `${checkPath} answered ${open.status} and did not ask for Basic credentials; set check_path to a path that does`,
+        }
+      }
+      const session = basicSession(user, password)
+      return loginResult(await ask({ ...check, fields: session.fields }), checkPath, session)
+    },
+    isChallenge: (_request, response) => asksForBasic(response),
+  }
+}
+
+/** Some firmware sends 401 without `WWW-Authenticate`. */
+function asksForBasic({ status, fields }: OwnResponse): boolean {
+  const named = fieldValues(fields, 'www-authenticate')
+  return (
+    status === 401 && (named.length === 0 || parseChallenges(named).some(({ scheme }) => scheme === 'basic'))
+  )
+}
+
+function basicSession(user: string, password: string): Session & { readonly fields: readonly string[] } {
+  const pair = Buffer.from(`${user}:${password}`, 'utf8').toString('base64')
+  const fields = ['Authorization', `Basic ${pair}`]
+  const credentials = { fields, nonce: '' }
+  return {
+    fields,
+    proven: true,
+    reusable: true,
+    expired: false,
+    credentialsFor: () => credentials,
+    renew: () => undefined,
+    adopt() {},
+    accepted() {},
+    conceal: (device) => device,
+  }
 }

@@ -1,4 +1,4 @@
-import { type Fields, fieldValues, withoutBlanks } from '../http/fields.ts'
+import { type Fields, fieldValues, isToken, withoutBlanks } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
 
 /** A cookie of the device (RFC 6265 §5.3), with the attributes that matter for one host and one session. */
@@ -10,7 +10,6 @@ export interface SessionCookie {
   readonly until: number | undefined
 }
 
-const NAME = /^[!#$%&'*+\-.^_`|~\dA-Za-z]+$/
 /** Characters allowed in a value: all that cannot end the field or the cookie. Old firmware uses spaces. */
 const VALUE = /^[\x20-\x3a\x3c-\x7e\x80-\xff]*$/
 
@@ -36,7 +35,7 @@ export function matchesPath({ path }: SessionCookie, target: string): boolean {
 function parseSetCookie(line: string, target: string, clock: Clock, date: number): SessionCookie | undefined {
   const [pair = '', ...rest] = line.split(';')
   const [name, value] = nameAndValue(pair) ?? ['', '']
-  if (!NAME.test(name) || !VALUE.test(value)) return undefined
+  if (!isToken(name) || !VALUE.test(value)) return undefined
   const attributes = new Map(rest.map(attribute))
   const path = attributes.get('path')
   return {

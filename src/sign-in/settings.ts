@@ -7,10 +7,9 @@ import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { readSecretLine } from '../system/named-file.ts'
 import { isBug } from '../system/setup-error.ts'
-import { createBasicScheme } from './basic-scheme.ts'
 import { createDigestScheme } from './digest-scheme.ts'
 import { createFormScheme } from './form-scheme.ts'
-import type { Ask, Scheme } from './scheme.ts'
+import { type Ask, createBasicScheme, type Scheme } from './scheme.ts'
 import { createSignIn, type SignIn, type SignInEvents } from './sign-in.ts'
 
 export interface SignInSetup {
@@ -75,7 +74,7 @@ function schemeFor(auth: Exclude<UpstreamAuthConfig, 'off'>, ask: Ask, clock: Cl
  * Sends the sidecar's own requests to the device, each with `fields`. A request that meets a closed idle connection is sent
  * once more. Failures are `DeviceFault`s, whose messages hold nothing that was sent.
  */
-export function createAsk(connections: Connections, fields: () => Fields): Ask {
+function createAsk(connections: Connections, fields: () => Fields): Ask {
   return async (request) => {
     try {
       return await sendOwnRequest(

@@ -1,10 +1,10 @@
+import { createHash } from 'node:crypto'
 import { DeviceFault } from '../device/failure.ts'
 import type { OwnResponse } from '../device/own-request.ts'
 import type { Fields } from '../http/fields.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
-import { createPause } from './pause.ts'
 import type { LoginResult, RequestLine, Scheme, Session } from './scheme.ts'
 
 /** The credentials that were sent with one request. */
@@ -218,4 +218,32 @@ interface CurrentSession {
   readonly password: string
   /** The device has accepted the session. If it refuses the session now, the session has expired; the password is right. */
   proven: boolean
+}
+
+/** In ms. Each further refusal doubles the pause: devices lock an account after a few failures in some minutes. */
+const SHORTEST = 30_000
+const LONGEST = 960_000
+
+/** The pause before a password that the device refused is tried again. Any other password may be tried at once. */
+function createPause(clock: Clock) {
+  let refused: { readonly digest: string; readonly length: number; readonly until: number } | undefined
+
+  return {
+    /** Begins a pause for this password and returns its length (ms). */
+    begin(password: string): number {
+      const digest = digestOf(password)
+      const length = refused?.digest === digest ? Math.min(refused.length * 2, LONGEST) : SHORTEST
+      refused = { digest, length, until: clock.monotonic() + length }
+      return length
+    },
+    blocks: (password: string): boolean =>
+      refused !== undefined && clock.monotonic() < refused.until && digestOf(password) === refused.digest,
+    end(): void {
+      refused = undefined
+    },
+  }
+}
+
+function digestOf(password: string): string {
+  return createHash('sha256').update(password).digest('base64')
 }

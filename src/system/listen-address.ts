@@ -1,3 +1,9 @@
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { Fault } from './named-file.ts'
+import { isWithheld, reasonOf } from './node-permission.ts'
+import { codeOf } from './setup-error.ts'
+
 /** Where to listen: a port, a Unix socket, or a descriptor that the service manager opened. */
 export type ListenAddress =
   /** `host` has no brackets; with port 0 the kernel chooses a free one. */
@@ -25,4 +31,118 @@ export function socketLengthProblem(path: string): string | undefined {
   return Buffer.byteLength(path) > LONGEST_SOCKET_PATH
     ? `must be a socket path of at most ${LONGEST_SOCKET_PATH} bytes`
     : undefined
+}
+
+/** What is known about a TCP address that several processes can share. */
+export interface Sharing {
+  /** Whether it was to be shared. */
+  readonly reusePort?: boolean
+  /** Whether those that use it would share it with this process. */
+  readonly shared?: boolean
+}
+
+/** Explains an error of `listen` for this address. An unknown error has the system's reason, and no remedy. */
+export function explainListenError(error: unknown, address: ListenAddress, sharing: Sharing = {}): Fault {
+  if (isWithheld(error)) return { reason: reasonOf(error), remedy: undefined }
+  const code = codeOf(error)
+  switch (address.kind) {
+    case 'tcp':
+      return tcpFault(code, address, sharing) ?? { reason: reasonOf(error), remedy: undefined }
+    case 'unix':
+      return unixFault(code, address.path) ?? { reason: reasonOf(error), remedy: undefined }
+    case 'fd':
+      return {
+        reason: `descriptor ${address.fd} is no listening socket (${code || reasonOf(error)})`,
+        remedy: 'start postern.socket, which passes it, or set a host and a port',
+      }
+  }
+}
+
+function tcpFault(
+  code: string,
+  { host, port }: { readonly host: string; readonly port: number },
+  sharing: Sharing,
+): Fault | undefined {
+  switch (code) {
+    case 'EACCES':
+      if (port >= 1024) {
+        return {
+          reason: `a policy of the system forbids port ${port} (EACCES)`,
+          remedy: `allow the port there (SELinux: semanage port; systemd: SocketBindAllow=${port}), or use another port`,
+        }
+      }
+      return {
+        reason: `the system lets no ordinary user open port ${port} (EACCES)`,
+        remedy: `use a port from 1024 on, let systemd open it (postern.socket and fd:3), or allow it with sysctl net.ipv4.ip_unprivileged_port_start=${port}`,
+      }
+    case 'EADDRINUSE':
+      return takenFault(`ss -tanp 'sport = :${port}' shows by what`, sharing)
+    case 'ENOTSUP':
+      return {
+        reason: 'this system cannot share a port between processes (ENOTSUP)',
+        remedy: 'set listen.reuse_port: false, and give each sidecar a port of its own',
+      }
+    case 'EADDRNOTAVAIL':
+      return {
+        reason: `this machine has no address ${host} (EADDRNOTAVAIL)`,
+        remedy: 'ip addr lists its addresses; 0.0.0.0 means all IPv4, [::] all',
+      }
+    case 'EAFNOSUPPORT':
+      return {
+        reason: `the system has no IPv${host.includes(':') ? 6 : 4} (EAFNOSUPPORT)`,
+        remedy: `use an address of the other kind, such as ${host.includes(':') ? '0.0.0.0' : '[::]'}:${port}`,
+      }
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return {
+        reason: `the name ${host} has no address (${code})`,
+        remedy: 'write an IP address, or add the name to /etc/hosts',
+      }
+    default:
+      return undefined
+  }
+}
+
+function takenFault(show: string, { reusePort = false, shared = false }: Sharing): Fault {
+  if (shared) {
+    return {
+      reason: 'the port is in use by programs that share it (EADDRINUSE)',
+      remedy: `${show}: use another port, or set listen.reuse_port: true if they are sidecars of the same fleet`,
+    }
+  }
+  // Not "by another program": a connection in TIME-WAIT can hold the port, too.
+  const reason = 'the port is in use (EADDRINUSE)'
+  return reusePort
+    ? {
+        reason,
+        remedy: `${show}: stop that program, wait a minute if it is only TIME-WAIT, or use another port. Sidecars that share one all need listen.reuse_port: true and the same user`,
+      }
+    : {
+        reason,
+        remedy: `${show}: stop that program, wait a minute if it is only TIME-WAIT, or use another port`,
+      }
+}
+
+function unixFault(code: string, path: string): Fault | undefined {
+  const folder = dirname(path)
+  // Node reports EACCES for a missing folder, too.
+  if (code !== 'EADDRINUSE' && !existsSync(folder)) {
+    return { reason: `there is no folder ${folder}`, remedy: 'create it, or use another path' }
+  }
+  switch (code) {
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return {
+        reason: `${folder} is not writable (${code})`,
+        remedy: 'make it writable for the user that runs Postern, or use another path',
+      }
+    case 'EADDRINUSE':
+      return {
+        reason: 'the socket is in use by another program (EADDRINUSE)',
+        remedy: `ss -lxp src ${path} shows which: stop it, or use another path`,
+      }
+    default:
+      return undefined
+  }
 }

@@ -4,8 +4,7 @@ import { access, chmod, lstat, mkdtemp, rename, rm, unlink } from 'node:fs/promi
 // The default import: with a named import that this Node version lacks, the program could not start.
 import net, { type BoundSocket, connect, isIP, isIPv4, type Server } from 'node:net'
 import { dirname, join } from 'node:path'
-import { formatAddress, type ListenAddress } from './listen-address.ts'
-import { explainListenError } from './listen-fault.ts'
+import { explainListenError, formatAddress, type ListenAddress } from './listen-address.ts'
 import type { Fault } from './named-file.ts'
 import { reasonOf } from './node-permission.ts'
 import { codeOf, SetupError } from './setup-error.ts'

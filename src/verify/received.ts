@@ -69,18 +69,8 @@ export function textMember(observation: Pick<Observation, 'body'>, name: string)
 }
 
 /** The errors of RFC 6749 §4.1.2.1 and §5.2, RFC 6750 §3.1 and RFC 7009 §2.2.1. */
-const ERRORS: ReadonlySet<unknown> = new Set(
-  [
-    'invalid_request',
-    'invalid_client',
-    'invalid_grant',
-    'invalid_scope',
-    'invalid_token',
-    'unauthorized_client',
-  ]
-    .concat(['unsupported_grant_type', 'unsupported_token_type', 'insufficient_scope', 'access_denied'])
-    .concat(['server_error', 'temporarily_unavailable']),
-)
+const ERRORS =
+  /^(?:invalid_(?:request|client|grant|scope|token)|unauthorized_client|unsupported_(?:grant|token)_type|insufficient_scope|access_denied|server_error|temporarily_unavailable)$/
 
 /**
  * A response in words: its status with the OAuth error, or with the type and the length of its body. It quotes no text that the server
@@ -90,7 +80,7 @@ export function described({ status, fields, body, failure }: Received): string {
   if (failure !== undefined) return failure
   if (body === '') return `${status} without a body`
   const error = member({ body }, 'error')
-  if (ERRORS.has(error)) return `${status} ${error}`
+  if (typeof error === 'string' && ERRORS.test(error)) return `${status} ${error}`
   const type = mediaTypeOf({ fields })
   const errorless = status >= 400 && type.endsWith('json') ? ' without a known error' : ''
   return `${status} (${type}${errorless}, ${Buffer.byteLength(body)} bytes)`

@@ -56,24 +56,16 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
       .map((limit) => limitFieldFaults(received, limit))
       .sort((a, b) => a.length - b.length)
     const wanted = 'X-RateLimit-Limit, -Remaining and -Reset once each, with the values of the window'
+    const clause = 'device API §8'
     for (const text of faults)
-      depart('C16', text, {
-        sent: what,
-        came: `${received.status}, ${text}`,
-        wanted,
-        clause: 'device API §8',
-      })
+      depart('C16', text, { sent: what, came: `${received.status}, ${text}`, wanted, clause })
   }
 
   function readStatus({ what }: Question, received: Received): void {
     if (STATUSES.has(received.status)) return
     const wanted = 'a refusal with 400, 401, 429 or 500'
-    depart('C19', String(received.status), {
-      sent: what,
-      came: described(received),
-      wanted,
-      clause: 'device API §7',
-    })
+    const came = described(received)
+    depart('C19', String(received.status), { sent: what, came, wanted, clause: 'device API §7' })
   }
 
   function readSecrets({ what }: Question, { status, body, fields }: Received): void {
@@ -85,13 +77,8 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
     }
     for (const [kind, texts] of Object.entries(kinds)) {
       if (!texts.some((text) => readings.some((reading) => reading.includes(text)))) continue
-      const wanted = 'a refusal without it'
-      depart('C9', kind, {
-        sent: what,
-        came: `${status} that shows ${kind}`,
-        wanted,
-        clause: 'CWE-532, CWE-209',
-      })
+      const came = `${status} that shows ${kind}`
+      depart('C9', kind, { sent: what, came, wanted: 'a refusal without it', clause: 'CWE-532, CWE-209' })
     }
   }
 

@@ -20,6 +20,8 @@ describe('a header for every forwarded request', () => {
     ['Content-Length', "must not be set: the length of the body is the client's"],
     ['Expect', 'must not be set: the sidecar itself responds to Expect'],
     ['Connection', 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'],
+    ['Proxy', 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'],
+    ['HTTP2-Settings', 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'],
     ['TRANSFER-ENCODING', 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'],
     ['X-Forwarded-For', 'must not be set: the sidecar writes it itself'],
     ['Via', 'must not be set: the sidecar writes it itself'],

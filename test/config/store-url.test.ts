@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { neededPermissions } from '../../src/config/needed-permissions.ts'
-import { effectiveYaml, secretFiles } from '../../src/config/secrets.ts'
+import { effectiveYaml, neededPermissions, secretFiles } from '../../src/config/secrets.ts'
 import { formatStoreUrl, parseStoreUrl, STORE_PROBLEM } from '../../src/config/store-url.ts'
 import { load } from './sources.ts'
 

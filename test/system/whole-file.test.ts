@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { readWholeFile } from '../../src/system/whole-file.ts'
+import { readWholeFile } from '../../src/system/named-file.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { needs } from '../support/tools.ts'
 

@@ -3,6 +3,7 @@ import { access, statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { controlSocketPath } from '../../admin/control-socket.ts'
 import type { Config } from '../../config/schema.ts'
+import { isLoopback } from '../../http/ip.ts'
 import { findSelfSigned, isSelfSigned } from '../../listen/tls-material.ts'
 import { openPasswordSource } from '../../password/source.ts'
 import type { PasswordSourceConfig } from '../../password/source-file.ts'
@@ -104,4 +105,26 @@ async function checkFolder(folder: string): Promise<Finding> {
 
 function systemError(code: string): Error {
   return Object.assign(new Error(code), { code })
+}
+
+/** The password of the live page, or that the page is off. None for a page that users of this machine alone can open. */
+export function pageChecks({ admin }: Config): readonly Check[] {
+  const { address, passwordFile } = admin
+  if (address === 'off') return []
+  if (passwordFile !== undefined) {
+    return [
+      {
+        name: 'admin.password_file',
+        key: 'admin.password_file',
+        meaning: 'serve does not start: it cannot guard the live page',
+        remedy: 'correct admin.password_file',
+        run: () => readPassword({ file: passwordFile }, 'admin.password_file'),
+      },
+    ]
+  }
+  if (address.kind !== 'tcp' || isLoopback(address.host)) return []
+  const run = async (): Promise<string> =>
+    'off: admin.address is not on loopback, and admin.password_file is not set'
+  const remedy = 'set admin.password_file'
+  return [{ name: 'live page', key: 'admin.address', meaning: 'nobody can open it', remedy, run }]
 }

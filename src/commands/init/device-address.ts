@@ -6,7 +6,7 @@ import { upstreamTarget } from '../../forward/settings.ts'
 import { SetupError } from '../../system/setup-error.ts'
 import { judgeDevice } from '../check/device-checks.ts'
 import { type CheckResult, describeResult, runCheck } from '../check/finding.ts'
-import type { Questions } from './questions.ts'
+import type { Questions } from '../prompt.ts'
 
 /** Where the device is, and the certificate to trust. `newPem` has to be written to `ca`. */
 export interface DeviceAddress {
@@ -30,7 +30,7 @@ interface Tried {
 
 /** Requests a page of the device. */
 async function tryDevice({ url, ca, newPem }: DeviceAddress): Promise<Tried> {
-  const { upstream } = loadConfig({ env: {}, sets: [`upstream.url=${url}`, 'password.file=none'] })
+  const { upstream } = loadConfig({ sets: [`upstream.url=${url}`, 'password.file=none'] })
   const trusted =
     newPem === undefined && ca !== undefined ? { ...upstream, tls: { ...upstream.tls, ca } } : upstream
   const target = async () => {

@@ -7,7 +7,7 @@ import { SetupError } from '../../system/setup-error.ts'
 import { passwordCheck } from '../check/file-checks.ts'
 import { type CheckResult, runCheck } from '../check/finding.ts'
 import { askTwice } from '../hash-password.ts'
-import type { Questions } from './questions.ts'
+import type { Questions } from '../prompt.ts'
 
 /** The flags of `init` about the password. */
 export interface PasswordFlags {
@@ -50,7 +50,7 @@ export async function tryPassword(source: FirstPassword): Promise<CheckResult> {
   }
   // Any device will do: only the password is tried.
   const text = JSON.stringify({ upstream: { url: 'http://127.0.0.1' }, password: source })
-  const config = loadConfig({ file: { path: 'init', text }, env: {}, sets: [] })
+  const config = loadConfig({ file: { path: 'init', text } })
   return (await runCheck(passwordCheck(config))).result
 }
 

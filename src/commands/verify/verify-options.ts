@@ -1,9 +1,13 @@
+import { stat } from 'node:fs/promises'
+import { exposureOf } from '../../config/secrets.ts'
+import { readOnlyLine } from '../../password/source-file.ts'
+import { isHash } from '../../password/stored-line.ts'
 import { readAuthorities } from '../../system/named-file.ts'
 import { SetupError } from '../../system/setup-error.ts'
+import type { Limit } from '../../verify/limit-fields.ts'
 import { BOUNDS, DEFAULTS, DOCUMENTED_LIMITS, type VerifyOptions } from '../../verify/options.ts'
-import { readPlainPassword } from './plain-password.ts'
+import { OUTSIDE, type OutsideId } from '../../verify/promises.ts'
 import { isSamePath, parseServerUrl, parseTarget } from './server-address.ts'
-import { parseIds, parseLimit, parseNumber } from './values.ts'
 
 /** The flags of `postern verify`, as they are typed. */
 export interface VerifyFlags {
@@ -92,4 +96,81 @@ function parseRevocationPath({ revocationPath, path = DEFAULTS.path }: VerifyFla
     )
   }
   return parsed
+}
+
+/** The password in a file of one line. Rejects with `SetupError` if there is no file, or it holds anything else. */
+export async function readPlainPassword(file: string | undefined): Promise<string> {
+  if (file === undefined) {
+    throw new SetupError('--password-file is missing: name a file with one line, the password of the device')
+  }
+  if (file === '') throw new SetupError('--password-file: the name of the file is empty')
+  const line = await readOnlyLine(file)
+  const fault = line.kind === 'unusable' ? line.reason : passwordFault(line.text)
+  if (line.kind === 'unusable' || fault !== undefined)
+    throw new SetupError(`${file}: ${fault}`, { key: '--password-file' })
+  return line.text
+}
+
+function passwordFault(line: string): string | undefined {
+  if (line === '') return 'it is empty, and an empty password is never accepted'
+  if (line.includes('\0')) return 'it contains a NUL byte'
+  return isHash(line) ? 'it holds a hash, and verify has to send the password itself' : undefined
+}
+
+/** A warning if users that do not need the file can read or replace it; otherwise undefined. */
+export async function exposureWarning(file: string): Promise<string | undefined> {
+  const reason = exposureOf((await stat(file)).mode)
+  return reason === '' ? undefined : `--password-file: ${file}: ${reason}; chmod 0600 ${file}`
+}
+
+type Bounds = readonly [least: number, most: number]
+
+/** A whole number within its bounds. Throws `SetupError`. */
+function parseNumber(flag: string, text: string | undefined, absent: number, bounds: Bounds): number {
+  if (text === undefined) return absent
+  const number = wholeNumber(text, bounds)
+  if (number === undefined) throw new SetupError(`${flag}: must be a whole number, ${range(bounds)}`)
+  return number
+}
+
+/** A limit as `60/60`: requests, and seconds of the window. Throws `SetupError`. */
+function parseLimit(flag: string, text: string | undefined, absent: Limit): Limit {
+  if (text === undefined) return absent
+  const [first = '', second = '', ...others] = text.split('/')
+  const requests = wholeNumber(first, BOUNDS.limitRequests)
+  const window = wholeNumber(second, BOUNDS.limitWindow)
+  if (requests === undefined || window === undefined || others.length > 0) {
+    const bounds = `${range(BOUNDS.limitRequests)} requests in ${range(BOUNDS.limitWindow)} seconds`
+    throw new SetupError(
+      `${flag}: must be requests/seconds, such as ${absent.requests}/${absent.window}: ${bounds}`,
+    )
+  }
+  return { requests, window }
+}
+
+/** Ids of promises, separated by commas, in either case; all if there is no text. Throws `SetupError`. */
+function parseIds(text: string | undefined): readonly OutsideId[] {
+  if (text === undefined) return []
+  const ids = new Set(text.split(',').map((id) => id.trim().toUpperCase()))
+  const named = [...OUTSIDE.keys()].filter((id) => ids.has(id))
+  const others = [...ids.difference(OUTSIDE)]
+  if (others.length === 0) return named
+  const problems = others.map((id) => `--only: ${idFault(id)}`)
+  throw new SetupError(problems, { remedy: `these can be checked: ${[...OUTSIDE.keys()].join(', ')}` })
+}
+
+function idFault(id: string): string {
+  if (id === '') return 'an id is missing between the commas'
+  return /^[CH]\d{1,3}$/.test(id)
+    ? `${id} cannot be checked from outside`
+    : `${JSON.stringify(id)} is no id of a promise`
+}
+
+function wholeNumber(text: string, [least, most]: Bounds): number | undefined {
+  const number = Number(text)
+  return /^\d{1,6}$/.test(text) && number >= least && number <= most ? number : undefined
+}
+
+function range([least, most]: Bounds): string {
+  return `${least} to ${most}`
 }
