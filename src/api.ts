@@ -51,8 +51,8 @@ export interface Sidecar {
   start(): Promise<Addresses>
   /**
    * Applies another configuration without closing a connection, or the same one again: then a `configFile`, the certificate
-   * and the key are read anew. The password file is watched and needs no reload. Of several calls, each begins when the one before has
-   * ended, so the last one holds. Rejects, and changes nothing, with a `SetupError` if the configuration or a file in it is unusable,
+   * and the key are read anew. The password file is watched and needs no reload. Calls are applied
+   * in their order; the last one that succeeds holds. Rejects, and changes nothing, with a `SetupError` if the configuration or a file in it is unusable,
    * or after a stop.
    */
   reload(source?: Source): Promise<Changes>

@@ -33,9 +33,9 @@ const READ_ONLY = `Revoking on the page needs a password of the page; postern re
 const PROXY_FIELD = /^(?:via|cdn-loop)$|forwarded|-(?:client)?ip$|^x-(?:original|envoy)-/
 
 /**
- * Decides who may see the page. With a password, viewers with a session. Without one, viewers on this machine, who may revoke only over
- * the Unix socket: over loopback a request may come from any user, or through a proxy that does not name itself. It has to name a
- * loopback address, as a browser on this machine or behind an SSH tunnel does, and not be in HTTP/1.0, which only proxies speak.
+ * Decides who may see the page. With a password, viewers with a session. Without one, viewers on this machine: a request with a field of a
+ * proxy, or in HTTP/1.0, which only proxies speak, gets nothing. Over loopback its `Host` must be a loopback address, as that of a browser
+ * on this machine or behind an SSH tunnel is, and it may not revoke: it may come from any user, or through a proxy that names nothing.
  */
 export function accessOf(
   req: IncomingMessage,

@@ -63,8 +63,9 @@ interface Question {
 
 /**
  * Asks the server of a shared store about access tokens: about each once, and about a bounded number at a time (H128). One look-up is under
- * way at a time and asks for the tokens that came during the one before it, those of the clients in turn. So a client that makes up
- * tokens delays the valid ones of others by one look-up, and those behind its own address by the few that its questions take.
+ * way at a time and asks for the tokens that came during the one before it, those of the clients in turn. A client that invents
+ * tokens delays other clients by one look-up at most, while fewer than 64 clients wait. Valid tokens from its own address wait behind its
+ * questions.
  */
 export function createTokenQuestions({
   store,

@@ -3,7 +3,7 @@ import type { BoundedQueue } from '../system/bounded-queue.ts'
 
 /** How fast a client must move its bytes to keep a place, once other requests wait for it. */
 export interface Pace {
-  /** The time (ms) over which a client is judged: only time in which nothing but the client holds the transfer up. */
+  /** The time (ms) over which a client is judged. Time in which the device or the queue holds the transfer up does not count. */
   readonly window: number
   /** The fewest bytes that the client moves in `window`; 0: it is never too slow. */
   readonly least: number

@@ -122,11 +122,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   /** An upload without a byte does not ask the breaker: it would take the one probe that may see whether the device is back. */
   function startLater(request: Forward, listener: ForwardListener): void {
     firstBytes(request, deps.uploadTimeout())
-      .then((fault) => {
-        const refusal = fault ?? down(request)
-        if (refusal === undefined) start(request, listener)
-        else listener.ended(request, refusal)
-      })
+      .then((fault) => fault ?? down(request))
+      .then((refusal) => (refusal ? listener.ended(request, refusal) : start(request, listener)))
       .catch((bug: unknown) => listener.onBug(request, bug))
   }
 
@@ -225,10 +222,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     forward(request, listener) {
       request.route = route
       const hasBody = request.classified.framing !== null
-      if (hasBody && request.arrived === 0 && !request.broken) {
-        startLater(request, listener)
-        return
-      }
+      if (hasBody && request.arrived === 0 && !request.broken) return startLater(request, listener)
       const refusal = request.broken ? BROKEN_BODY : down(request)
       if (refusal !== undefined) listener.ended(request, refusal)
       else if (hasBody) start(request, listener)

@@ -55,7 +55,7 @@ export interface Condition {
   readonly reasons: readonly string[]
   /** False: the gate only observes. */
   readonly enforce: boolean
-  /** Since the start, as the same columns of a point. */
+  /** Sums since the start. Each counts what the member of the same name in `Point` counts in a second; `refused` sums `refusals`. */
   readonly totals: { readonly requests: number; readonly refused: number; readonly serverErrors: number }
   /** The main service first. */
   readonly services: readonly ServiceCondition[]

@@ -32,7 +32,7 @@ export const FIGURES = {
     'Of each second: about half the requests were faster than p50, about 99 of 100 faster than p99. Both are estimated from the buckets of the metrics, which grow wider with the latency. A second without requests is a gap. The scale is logarithmic. Metrics: postern_request_duration_seconds and postern_upstream_duration_seconds.',
   load: 'Requests at the device and waiting for it at the end of each second, and the maximum at the device. Metrics: postern_upstream_in_flight and postern_upstream_queued.',
   services:
-    'Whether each service of the device answered the last request or health check. After three failures in a row to reach it, its breaker opens: requests fail at once, and one a second tries again. After five failed answers in a row it counts as down, too. Metrics: postern_upstream_up and postern_route_up; failures are in postern_upstream_errors_total.',
+    'Whether each service of the device answers: down when the last attempt could not reach it, and after five failed answers in a row. After three failures in a row to reach it, its breaker opens: requests fail at once, and one a second tries again. Metrics: postern_upstream_up and postern_route_up; failures are in postern_upstream_errors_total.',
   limits:
     'Clients or logins that have used up their window, and when it closes. Until then each of their requests gets 429. Those with the most refusals come first. Metric: postern_rate_limited_total.',
   grants:

@@ -16,7 +16,7 @@ import { moment, now, span, timeOfDay } from './format.js'
  */
 
 /**
- * The line at the top. It is green only without an alarm.
+ * The line at the top. It is green only without a warning and without a critical alarm.
  *
  * @param {Link} link
  * @param {Condition | null} condition

@@ -68,7 +68,11 @@ export function createUpstreamMetrics(
   )
   // No sample before the first request: a 0 would raise an alarm.
   mainUp.remove()
-  const routeUp = gauge('route_up', 'The same for each service of upstream.routes, by path.', ['route'])
+  const routeUp = gauge(
+    'route_up',
+    'Whether a service of upstream.routes answers, by path: 0 when it cannot be reached, and after five failed answers in a row.',
+    ['route'],
+  )
   const now = (): DeviceLoad => load() ?? IDLE
   gauge('upstream_in_flight', 'Requests in flight at the device.', [], (g) => g.set(now().inFlight))
   gauge('upstream_queued', 'Requests in the queue for the device.', [], (g) => g.set(now().queued))

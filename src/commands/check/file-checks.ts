@@ -126,5 +126,5 @@ export function pageChecks({ admin }: Config): readonly Check[] {
   const run = async (): Promise<string> =>
     'off: admin.address is not on loopback, and admin.password_file is not set'
   const remedy = 'set admin.password_file'
-  return [{ name: 'live page', key: 'admin.address', meaning: 'nobody can open it', remedy, run }]
+  return [{ name: 'live page', key: 'admin.address', meaning: 'it answers 403 to every viewer', remedy, run }]
 }
