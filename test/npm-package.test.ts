@@ -130,8 +130,6 @@ describe('H117 the npm package', () => {
       'docs/watching.md',
       'lib/api.d.ts',
       'lib/config/yaml.d.ts',
-      'lib/page/charts.css',
-      'lib/page/dialogs.css',
       'lib/page/icon.svg',
       'lib/page/index.html',
       'lib/page/login.html',
