@@ -35,8 +35,10 @@ export default defineConfig({
       ...(process.env.POSTERN_TEST_MACHINE === '1' ? [] : ['test/machine/**']),
     ],
     sequence: { sequencer: LongFirst },
-    // A line for each file, then why tests were skipped, then the summary.
-    reporters: ['./test/support/skip-reasons.ts', 'default'],
+    // A line for each file, then the notes, then the summary.
+    reporters: ['./test/support/run-notes.ts', 'default'],
+    // A machine with other work to do may starve one attempt. The notes name every test that needed a second one.
+    retry: 1,
     slowTestThreshold: 30_000,
     setupFiles: ['test/support/setup.ts'],
     globalSetup: ['test/support/bundle.ts', 'test/support/shared-pair.ts'],
