@@ -14,6 +14,7 @@ export const IETF_FIELD_NAMES: readonly string[] = ['ratelimit', 'ratelimit-poli
 /** What an exchange knows of its window. */
 interface Counted {
   readonly decision: LimitDecision
+  /** Unix time (s); 0 for a request that no window counted. */
   readonly resetAt: number
   readonly ietfFields: Fields
 }

@@ -25,7 +25,8 @@ const instant: fc.Arbitrary<Instant> = fc
   .record({
     limit: fc.integer({ min: 1, max: 1_000_000_000 }),
     used: fc.integer({ min: 0, max: 2_000_000_000 }),
-    wall: fc.integer({ min: 0, max: 4e12 }),
+    // 0 as the time of a reset means that no window counted.
+    wall: fc.integer({ min: 1, max: 4e12 }),
     // 0 is possible: the window may close between the count and the response.
     left: fc.integer({ min: 0, max: 8 * 86_400_000 }).map(eighths),
   })
