@@ -21,12 +21,13 @@ async function plainPasswords(config: Config): Promise<readonly ConfigWarning[]>
     if (files.some((other) => other.file === file && other.key.startsWith('upstream.'))) return []
     const found = await readSource({ file })
     if (found.kind !== 'line' || found.credential.kind !== 'plain') return []
+    const path = /^[\w./-]+$/.test(file) ? file : `'${file}'`
     return {
       key,
       file,
       reason: 'it holds the password in plain text',
       meaning: 'a reader of the file, or of a backup of it, has the password',
-      remedy: `cp -p ${file} ${file}.new && postern hash-password > ${file}.new && mv ${file}.new ${file}; then every ${key === 'password.file' ? 'client' : 'viewer'} has to log in again`,
+      remedy: `cp -p ${path} ${path}.new && postern hash-password > ${path}.new && mv ${path}.new ${path}; then every ${key === 'password.file' ? 'client' : 'viewer'} has to log in again`,
     }
   })
   return (await Promise.all(looks)).flat()

@@ -158,6 +158,8 @@ describe('a release', () => {
       'listen.address=127.0.0.1:0',
       '--quiet',
     )
-    expect(check).toEqual({ code: 0, stdout: '', stderr: '' })
+    // Of the password in plain text, which the test gave.
+    expect(check).toMatchObject({ code: 0, stderr: '' })
+    expect(check.stdout.match(/^\w+ \S+/gm)).toEqual(['WARNING password.file:'])
   })
 })
