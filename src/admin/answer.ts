@@ -87,5 +87,5 @@ export function tooLarge(): Answer {
   return errorAnswer(413, 'content_too_large', 'The body is longer than 4 KiB.', { Connection: 'close' })
 }
 
-/** The client left before its request was complete: no bug, and nobody to answer. */
+/** The client left before its request was complete: no bug, and no response is possible. */
 export class ClientGone extends Error {}

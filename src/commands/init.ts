@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { firstConfiguration } from '../config/first-configuration.ts'
 import { loadConfig } from '../config/load.ts'
+import { shellWord } from '../system/named-file.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
@@ -154,8 +155,8 @@ export interface Made {
 
 /** What to do after `init`: commands to copy. */
 export function nextSteps({ config, stateDir, files }: Made): string {
-  const flag = `--config ${quoted(config)}`
-  const certificate = quoted(join(stateDir, 'tls', 'cert.pem'))
+  const flag = `--config ${shellWord(config)}`
+  const certificate = shellWord(join(stateDir, 'tls', 'cert.pem'))
   return `
 Written: ${files.join(', ')}
 
@@ -167,9 +168,4 @@ Then, in another terminal, the first token. It asks for the device password and 
   (trap 'stty echo' EXIT; stty -echo; printf 'Password: ' >&2; IFS= read -r p; echo >&2; printf %s "$p") |
     curl -sS --cacert ${certificate} https://localhost:8443/oauth/token -d grant_type=password --data-urlencode password@-
 `
-}
-
-/** A word of a shell command. */
-function quoted(text: string): string {
-  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }

@@ -3,6 +3,7 @@ import type { Config } from '../config/schema.ts'
 import { type ConfigWarning, exposedSecrets, secretFiles } from '../config/secrets.ts'
 import { readSource } from '../password/source-file.ts'
 import type { Logger } from '../record/log.ts'
+import { shellWord } from '../system/named-file.ts'
 
 /** What works and is not safe: settings, passwords in plain text, and files with a secret that are open to other users. */
 export async function warningsOf(config: Config): Promise<readonly ConfigWarning[]> {
@@ -21,13 +22,13 @@ async function plainPasswords(config: Config): Promise<readonly ConfigWarning[]>
     if (files.some((other) => other.file === file && other.key.startsWith('upstream.'))) return []
     const found = await readSource({ file })
     if (found.kind !== 'line' || found.credential.kind !== 'plain') return []
-    const path = /^[\w./-]+$/.test(file) ? file : `'${file}'`
+    const [path, next] = [shellWord(file), shellWord(`${file}.new`)]
     return {
       key,
       file,
       reason: 'it holds the password in plain text',
       meaning: 'a reader of the file, or of a backup of it, has the password',
-      remedy: `cp -p ${path} ${path}.new && postern hash-password > ${path}.new && mv ${path}.new ${path}; then every ${key === 'password.file' ? 'client' : 'viewer'} has to log in again`,
+      remedy: `cp -p ${path} ${next} && postern hash-password > ${next} && mv ${next} ${path}; then every ${key === 'password.file' ? 'client' : 'viewer'} has to log in again`,
     }
   })
   return (await Promise.all(looks)).flat()

@@ -42,7 +42,7 @@ export async function listen(
 }
 
 /**
- * The IP address of a listening TCP server; undefined on a Unix socket, also on a passed one, of which Node knows no path. Peers do not
+ * The IP address of a listening TCP server; undefined on a Unix socket, also on a passed one, whose path Node does not know. Peers do not
  * tell: one that has reset its TCP connection has no address, like those on a Unix socket.
  */
 export function tcpHostOf(server: Server): string | undefined {

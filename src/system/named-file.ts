@@ -130,7 +130,7 @@ export const LARGEST_FILE = 1024 * 1024
 
 /**
  * Reads a file of at most `limit` bytes. Rejects with `OddFile`, or with the error of the system.
- * The read does not block. A FIFO without a writer would block a thread of Node's pool for ever, and four of them would stop all
+ * The read does not block. A FIFO without a writer would block a thread of Node's pool without end, and four of them would stop all
  * file access of the process.
  */
 export async function readWholeFile(path: string, limit = LARGEST_FILE): Promise<Buffer> {
@@ -154,4 +154,9 @@ export async function readWholeFile(path: string, limit = LARGEST_FILE): Promise
 
 function requireFile(found: Stats): void {
   if (!found.isFile()) throw new OddFile(found.isDirectory() ? 'it is a folder' : 'it is not a regular file')
+}
+
+/** A word of a POSIX shell, such as a path in a printed command: quoted where it has to be. */
+export function shellWord(text: string): string {
+  return /^[\w./:=@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

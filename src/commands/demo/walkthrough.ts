@@ -1,3 +1,5 @@
+import { shellWord } from '../../system/named-file.ts'
+
 export interface WalkthroughSettings {
   /** The URL of the sidecar for clients: `https://localhost:8443`. */
   readonly publicUrl: string
@@ -32,7 +34,7 @@ export interface Step {
  * has to wait for the next window.
  */
 export function walkthrough(around: WalkthroughSettings): readonly Step[] {
-  const certificate = quote(around.certificate)
+  const certificate = shellWord(around.certificate)
   const script =
     'const s = new WebSocket(process.argv[1], { headers: { authorization: "Bearer " + process.argv[2] } });' +
     ' s.onopen = () => s.send("ports"); s.onmessage = e => { console.log(e.data); s.close() };' +
@@ -78,7 +80,7 @@ export function walkthrough(around: WalkthroughSettings): readonly Step[] {
         }
       : {
           title: 'Send a command over a WebSocket',
-          command: `NODE_EXTRA_CA_CERTS="$CA" ${quote(around.node)} -e '${script}' "$POSTERN/api/console" "$ACCESS"`,
+          command: `NODE_EXTRA_CA_CERTS="$CA" ${shellWord(around.node)} -e '${script}' "$POSTERN/api/console" "$ACCESS"`,
         },
     {
       title: 'Refresh: a new access token for the refresh token',
@@ -97,7 +99,7 @@ export function walkthrough(around: WalkthroughSettings): readonly Step[] {
       title: 'Ask why a request was refused: its id is in every refusal',
       command: [
         `ID=$(api -D - -o /dev/null "$POSTERN/api/ports" | sed -n 's/^[Xx]-[Rr]equest-[Ii]d: *\\([0-9a-f]*\\).*/\\1/p')`,
-        `${around.program.map(quote).join(' ')} explain --config ${quote(around.configFile)} "$ID"`,
+        `${around.program.map(shellWord).join(' ')} explain --config ${shellWord(around.configFile)} "$ID"`,
       ].join('\n'),
     },
   ]
@@ -106,9 +108,4 @@ export function walkthrough(around: WalkthroughSettings): readonly Step[] {
 /** The steps as shell text with comments. */
 export function renderWalkthrough(steps: readonly Step[]): string {
   return steps.map((step) => `# ${step.title}\n${step.command}\n`).join('\n')
-}
-
-/** Quotes a word for a POSIX shell. */
-function quote(word: string): string {
-  return /^[\w./:=@-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }
