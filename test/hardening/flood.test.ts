@@ -15,7 +15,7 @@ describeTransports(
         requests: [{ method: 'GET', path: '/', headers: { authorization } }],
         connections: 20,
         pipelining: 1,
-        until: { seconds: 1 },
+        until: { requestsEach: 20 },
         onResponse: (_, { status }) => statuses.set(status, (statuses.get(status) ?? 0) + 1),
       })
       const beside: number[] = []
