@@ -1,4 +1,4 @@
-import { type AttackKind, type Attack as RunningAttack, startAttack } from '../load/attack.ts'
+import { type AttackKind, type Attack as RunningAttack, startAttack } from '../../test/support/attack.ts'
 import type { Metrics } from '../metrics.ts'
 
 /** Connections that an attacker opens per second. */

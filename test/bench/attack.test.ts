@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest'
-import { type AttackKind, startAttack } from '../../bench/load/attack.ts'
 import { type Metrics, parseMetrics } from '../../bench/metrics.ts'
+import { type AttackKind, startAttack } from '../support/attack.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'

@@ -9,12 +9,12 @@ import {
   headers,
   hpack,
   ping,
-  rawSession,
   requestFields,
   resetStream,
   SETTING,
   settings,
 } from '../support/http2-frames.ts'
+import { rawSession } from '../support/http2-session.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'

@@ -10,13 +10,12 @@ import {
   headers,
   hpack,
   ping,
-  type RawSession,
-  rawSession,
   requestFields,
   SETTING,
   settings,
   windowUpdate,
 } from '../support/http2-frames.ts'
+import { type RawSession, rawSession } from '../support/http2-session.ts'
 import { livedTime } from '../support/lived-time.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'

@@ -3,9 +3,8 @@ import net from 'node:net'
 import tls, { TLSSocket } from 'node:tls'
 import { queryObjects } from 'node:v8'
 import { afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { type AttackKind, startAttack } from '../../bench/load/attack.ts'
-import { get } from '../../bench/load/http2-bytes.ts'
 import { expectUnharmed } from '../support/aftermath.ts'
+import { type AttackKind, startAttack } from '../support/attack.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import {
   CODE,
@@ -18,8 +17,6 @@ import {
   hpackRemembered,
   PREFACE,
   ping,
-  type RawSession,
-  rawSession,
   requestFields,
   resetStream,
   SETTING,
@@ -27,6 +24,7 @@ import {
   settings,
   windowUpdate,
 } from '../support/http2-frames.ts'
+import { type RawSession, rawSession } from '../support/http2-session.ts'
 import { clientContext } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
@@ -78,7 +76,9 @@ describe('H37 Streams that are opened only to be reset', () => {
     session.send(SETTINGS_ACK, ping())
     await session.waitFor(({ type }) => type === FRAME.ping)
     // The shortest frames possible, so that all of them fit into one TLS record.
-    session.send(...streams(300).flatMap((id) => [get(id, '/'), resetStream(id)]))
+    const block = Buffer.concat([...[2, 7, 4].map(hpackIndexed), Buffer.from('\x01\x06device')])
+    const get = (id: number): Buffer => frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, id, block)
+    session.send(...streams(300).flatMap((id) => [get(id), resetStream(id)]))
     await session.closed
     const after = [await cut('max_resets'), await cut('protocol_error')]
     expect(after.map((count, i) => count - (before[i] ?? 0))).toEqual([1, 0])

@@ -7,13 +7,12 @@ import {
   headers,
   hpack,
   ping,
-  type RawSession,
-  rawSession,
   requestFields,
   resetStream,
   SETTING,
   settings,
 } from '../support/http2-frames.ts'
+import { type RawSession, rawSession } from '../support/http2-session.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 

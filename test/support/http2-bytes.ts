@@ -1,6 +1,6 @@
 /** HTTP/2 by hand (RFC 9113): writes any bytes, and reads the responses of a correct server. */
 
-import { PREFACE as OPENING } from '../../bench/load/http2-bytes.ts'
+import { PREFACE as OPENING } from './http2-frames.ts'
 
 export const PREFACE: string = OPENING.toString('latin1')
 

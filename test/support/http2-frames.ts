@@ -1,8 +1,6 @@
-import { frame, PREFACE } from '../../bench/load/http2-bytes.ts'
-import { type Frame, readFrames, statusOf } from './http2-bytes.ts'
-import { type RawPeer, rawConnection } from './raw.ts'
+/** HTTP/2 frames by hand (RFC 9113), as bytes. Nothing is validated. */
 
-export { frame, PREFACE }
+export const PREFACE: Buffer = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
 /** Frame types (RFC 9113 §6). */
 export const FRAME = {
@@ -32,6 +30,21 @@ export const CODE = {
 export const SETTING = { headerTableSize: 1, initialWindowSize: 4 } as const
 
 const NONE = Buffer.alloc(0)
+
+export function frame(
+  type: number,
+  flags: number,
+  stream: number,
+  payload: ArrayLike<number> = NONE,
+): Buffer {
+  const bytes = Buffer.alloc(9 + payload.length)
+  bytes.writeUIntBE(payload.length, 0, 3)
+  bytes.writeUInt8(type, 3)
+  bytes.writeUInt8(flags, 4)
+  bytes.writeUInt32BE(stream, 5)
+  bytes.set(payload, 9)
+  return bytes
+}
 
 function uint32(value: number): Buffer {
   const bytes = Buffer.alloc(4)
@@ -124,97 +137,4 @@ export function headers(stream: number, fields: readonly string[], end = true): 
     frames.push(frame(FRAME.continuation, flags, stream, block.subarray(at, at + 16_384)))
   }
   return Buffer.concat(frames)
-}
-
-/** An HTTP/2 connection whose frames are written by hand. */
-export interface RawSession {
-  readonly raw: RawPeer
-  /** Every complete frame received so far. */
-  readonly frames: readonly Frame[]
-  send(...frames: readonly Buffer[]): void
-  /** Waits for a frame for which `fits` holds, including those that have arrived. */
-  waitFor(fits: (frame: Frame) => boolean, timeout?: number): Promise<Frame>
-  /** Waits for the response head of a stream and resolves with its status. */
-  status(stream: number): Promise<number>
-  /** Waits until the stream is over: `end` for END_STREAM, or the error code of its reset. */
-  outcome(stream: number): Promise<'end' | number>
-  /** The error code of the last GOAWAY, if one has arrived. */
-  readonly farewell: number | undefined
-  /** Resolves when the connection is closed, cleanly or not. */
-  readonly closed: Promise<unknown>
-}
-
-/**
- * Opens an HTTP/2 connection by hand. It sends the preface and, unless `opening` replaces it, SETTINGS with a dynamic
- * table of size 0, because `status` cannot read fields of that table.
- */
-export async function rawSession(
-  url: string,
-  options: { readonly opening?: readonly Buffer[]; readonly from?: string } = {},
-): Promise<RawSession> {
-  const raw = await rawConnection(url, {
-    alpn: ['h2'],
-    ...(options.from === undefined ? {} : { localAddress: options.from }),
-  })
-  const frames: Frame[] = []
-  let rest: Buffer = NONE
-  let wake: () => void = () => {}
-  raw.socket.on('data', (chunk: Buffer) => {
-    const received = Buffer.concat([rest, chunk])
-    const read = readFrames(received)
-    frames.push(...read.frames)
-    rest = received.subarray(received.length - read.rest)
-    wake()
-  })
-  raw.socket.once('close', () => wake())
-  raw.write(Buffer.concat([PREFACE, ...(options.opening ?? [settings([SETTING.headerTableSize, 0])])]))
-
-  const session: RawSession = {
-    raw,
-    frames,
-    send: (...more) => raw.write(Buffer.concat(more)),
-    waitFor(fits, timeout = 5000) {
-      return new Promise((resolve, reject) => {
-        const before = wake
-        const stop = (why: string): void => {
-          clearTimeout(timer)
-          wake = before
-          reject(new Error(`${why}; frames: ${JSON.stringify(frames)}`))
-        }
-        const timer = setTimeout(() => stop(`${timeout} ms passed`), timeout)
-        const look = (): void => {
-          const found = frames.find(fits)
-          if (found !== undefined) {
-            clearTimeout(timer)
-            wake = before
-            resolve(found)
-          } else if (raw.socket.destroyed) stop('the connection closed')
-        }
-        wake = () => {
-          before()
-          look()
-        }
-        look()
-      })
-    },
-    async status(stream) {
-      const head = await session.waitFor((got) => got.stream === stream && got.type === FRAME.headers)
-      return statusOf(head.payload) ?? 0
-    },
-    async outcome(stream) {
-      const last = await session.waitFor(
-        (got) =>
-          got.stream === stream &&
-          (got.type === FRAME.resetStream ||
-            ((got.type === FRAME.data || got.type === FRAME.headers) && (got.flags & FLAG.endStream) !== 0)),
-      )
-      return last.type === FRAME.resetStream ? last.payload.readUInt32BE(0) : 'end'
-    },
-    get farewell() {
-      const found = frames.filter(({ type }) => type === FRAME.goaway).at(-1)
-      return found?.payload.readUInt32BE(4)
-    },
-    closed: raw.closed,
-  }
-  return session
 }

