@@ -29,9 +29,7 @@ export default defineConfig({
     // So do the benches of a fleet, with both cores busy.
     exclude: [
       ...(process.env.POSTERN_TEST_BULK === '1' ? [] : ['test/hardening/bulk.test.ts']),
-      ...(process.env.POSTERN_TEST_BENCH === '1'
-        ? []
-        : ['test/bench/fleet.test.ts', 'test/bench/fleet-messages.test.ts']),
+      ...(process.env.POSTERN_TEST_BENCH === '1' ? [] : ['test/bench/fleet.test.ts']),
       ...(process.env.POSTERN_TEST_MACHINE === '1' ? [] : ['test/machine/**']),
     ],
     sequence: { sequencer: LongFirst },

@@ -112,7 +112,7 @@ const LIMITS_PROOF = {
     'autocannon floods the sidecar over cleartext and TLS, and every response is checked against the documented limits: exactly 60 requests in 60 s pass, 30 for /oauth/token; all others get 429.',
 }
 
-const NOTHING: Findings = { checks: [], charts: [], tables: [], notes: [], faults: [] }
+const NOTHING: Findings = { checks: [], tables: [], notes: [], faults: [] }
 
 function failed(error: unknown): Partial<Findings> {
   const why = error instanceof Error ? error.message : String(error)

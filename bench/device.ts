@@ -23,7 +23,7 @@ export async function startFastDevice(core: number | undefined): Promise<Device>
   return { name: `nginx ${version}`, ...started }
 }
 
-/** Starts a device that receives bodies, sends bodies (`/bytes/SIZE`), accepts upgrades and counts its requests. */
+/** Starts a device that receives bodies, sends bodies (`/bytes/SIZE`) and counts its requests. */
 export async function startNodeDevice(core: number | undefined): Promise<Device> {
   const port = await freePort()
   const program = fileURLToPath(new URL('node-device.ts', import.meta.url))

@@ -1,9 +1,8 @@
 import { readFile } from 'node:fs/promises'
 
-/** What a figure found: its numbers and their thresholds, with charts and tables. */
+/** What a figure found: its numbers and their thresholds, with tables. */
 export interface Findings {
   readonly checks: readonly Check[]
-  readonly charts: readonly Chart[]
   readonly tables: readonly Table[]
   /** Needed to interpret the numbers: a peer that was not the bottleneck, a program that is not installed. */
   readonly notes: readonly string[]
@@ -37,25 +36,6 @@ export interface Table {
   readonly caption: string
   readonly head: readonly string[]
   readonly rows: readonly (readonly string[])[]
-}
-
-/** Bars in a table: each row is a group of bars, one bar per series. A row may be a point of a curve. */
-export interface Chart {
-  readonly title: string
-  readonly unit: string
-  /** What the labels of the rows are, such as `connections`; empty for names. */
-  readonly by?: string
-  readonly series: readonly string[]
-  readonly rows: readonly ChartRow[]
-}
-
-export interface ChartRow {
-  readonly label: string
-  /** Highlights the rows of Postern. */
-  readonly ours: boolean
-  readonly values: readonly (number | undefined)[]
-  /** Range of the first series. */
-  readonly range?: Range | undefined
 }
 
 /** `short`: worse than the threshold. `measured`: no threshold. `absent`: not measured, for example without a peer. */

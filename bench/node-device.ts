@@ -5,8 +5,7 @@ import process from 'node:process'
  * `node bench/node-device.ts PORT BODY`: a device that responds with BODY, except to
  * - `/bytes/N`: N bytes;
  * - POST: the size of the request body, after all of it has arrived;
- * - `/seen`: the number of requests, without those for `/seen`;
- * - an upgrade: 101, then an echo of what it receives.
+ * - `/seen`: the number of requests, without those for `/seen`.
  */
 const [, , port, body = ''] = process.argv
 const PIECE = Buffer.alloc(256 * 1024, 'x')
@@ -22,12 +21,6 @@ const server = createServer({ keepAliveTimeout: 3_600_000, requestTimeout: 0 }, 
   if (req.method === 'POST') respondWithSize(req, res)
   else if (size !== undefined) sendBytes(res, Number(size))
   else respond(res, body)
-})
-server.on('upgrade', (_req, socket, head) => {
-  socket.on('error', () => socket.destroy())
-  socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
-  socket.write(head)
-  socket.pipe(socket)
 })
 server.listen({ port: Number(port), host: '127.0.0.1', backlog: 1024 })
 

@@ -6,12 +6,12 @@ export const HELP = `npm run bench -- [options]
 Proves the limits under load, then measures Postern beside its peers, and writes
 bench/results/latest.json and latest.html. See bench/README.md.
 
-  --only P1,G2      these figures alone; "limits" is the proof of the limits
-  --growth          the growth curves (G1 to G5) as well
+  --only P1,G3      these figures alone; "limits" is the proof of the limits
+  --growth          the growth curves (G1, G3, G4) as well
   --floor           what each capability adds to the floor: P1f with all its rows,
                     and nothing else unless --only names more
-  --fleet           what sharing tokens and windows costs, and how large a fleet one
-                    server carries (F1 to F4), and nothing else unless --only names more
+  --fleet           what sharing tokens and windows costs (F1 to F3), and nothing else
+                    unless --only names more
   --quick           one short round of everything: for trying, not for telling
   --rounds N        rounds of each measurement (3)
   --seconds S       length of a round (4)

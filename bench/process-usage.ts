@@ -43,8 +43,7 @@ export async function whileBusy<Result>(
 }
 
 export interface MemoryRecord {
-  /** Resident memory at a steady interval (bytes), and the highest. */
-  readonly samples: readonly number[]
+  /** Highest resident memory (bytes). */
   readonly peak: number | undefined
 }
 
@@ -53,17 +52,17 @@ const INTERVAL = 100
 
 /** Samples the resident memory of a process until `stop`. */
 export function watchMemory(pid: number): { stop(): Promise<MemoryRecord> } {
-  const samples: number[] = []
+  let peak: number | undefined
   const sample = async (): Promise<void> => {
     const bytes = await residentMemory(pid)
-    if (bytes !== undefined) samples.push(bytes)
+    if (bytes !== undefined) peak = Math.max(peak ?? 0, bytes)
   }
   const timer = setInterval(sample, INTERVAL)
   return {
     async stop() {
       clearInterval(timer)
       await sample()
-      return { samples, peak: samples.length === 0 ? undefined : Math.max(...samples) }
+      return { peak }
     },
   }
 }

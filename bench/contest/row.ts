@@ -1,4 +1,4 @@
-import type { Chart, ChartRow, Check, Table } from '../figure.ts'
+import type { Check, Table } from '../figure.ts'
 import { fixed, percent } from '../format.ts'
 import {
   checkOf,
@@ -131,33 +131,16 @@ function failures({ samples }: Row): number {
   return samples.reduce((sum, { failed }) => sum + failed, 0)
 }
 
-export function rateChart(title: string, rows: readonly Row[]): Chart {
-  const bars = rows.map((row) => {
-    const rate = over(row, 'requestsPerSecond')
-    return { label: labelOf(row, rows), ours: row.name === OURS, values: [rate?.median], range: rate?.range }
-  })
-  return { title, unit: 'requests/s', series: ['requests/s'], rows: bars }
-}
-
-/** Percentiles, where the generator reports them. */
-export function latencyChart(title: string, rows: readonly Row[]): Chart {
-  return latencyBars(
-    title,
-    rows.map((row) => latencyRow(labelOf(row, rows), row.name === OURS, row.samples)),
-  )
-}
-
-export function latencyBars(title: string, rows: readonly ChartRow[]): Chart {
-  return { title, unit: 'ms', series: PERCENTILES, rows }
-}
-
-/** Each percentile as the median of the rounds. */
-export function latencyRow(
-  label: string,
-  ours: boolean,
-  reports: readonly Partial<Pick<LatencySummary, (typeof PERCENTILES)[number]>>[] | readonly Sample[],
-): ChartRow {
-  return { label, ours, values: PERCENTILES.map((name) => medianOf(reports.map((report) => report[name]))) }
+/** Percentiles of the latency (ms), each as the median of the rounds. */
+export function latencyTable(
+  caption: string,
+  rows: Iterable<readonly [name: string, rounds: readonly LatencySummary[]]>,
+): Table {
+  const cells = [...rows].map(([name, rounds]) => [
+    name,
+    ...PERCENTILES.map((percentile) => fixed(medianOf(rounds.map((round) => round[percentile])), 3)),
+  ])
+  return { caption, head: ['latency, ms', ...PERCENTILES], rows: cells }
 }
 
 function labelOf(row: Row, rows: readonly Row[]): string {

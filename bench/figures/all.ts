@@ -1,10 +1,8 @@
 import { requestCost } from '../fleet/f1-request-cost.ts'
 import { severalSidecars } from '../fleet/f2-several-sidecars.ts'
-import { storeCapacity } from '../fleet/f3-store-capacity.ts'
-import { messages } from '../fleet/f4-messages.ts'
+import { storeCosts } from '../fleet/f3-store-costs.ts'
 import type { Figure } from '../lab.ts'
-import { GROWTH } from './g1-g4-growth.ts'
-import { tunnels } from './g5-tunnels.ts'
+import { GROWTH } from './g-growth.ts'
 import { forwarding } from './p1-forwarding.ts'
 import { floor } from './p1f-floor.ts'
 import { watched } from './p1w-watched.ts'
@@ -17,15 +15,13 @@ import { start } from './p7-start.ts'
 import { growthOfTables } from './p8-growth.ts'
 import { bulk } from './p9-bulk.ts'
 import { admission } from './p10-admission.ts'
-import { middle } from './p11-middle.ts'
 import { slowAndMany } from './s1-attacks.ts'
 
 /** In the order in which they are measured and reported. */
 export const FIGURES: readonly Figure[] = [
   ...[forwarding, floor, watched, refusals, shield, latency, tls, memory, start, growthOfTables, bulk],
-  ...[admission, middle, slowAndMany],
-  ...[requestCost, severalSidecars, storeCapacity, messages],
+  ...[admission, slowAndMany, requestCost, severalSidecars, storeCosts],
 ]
 
 /** The figures that `--growth` adds. */
-export const CURVES: readonly Figure[] = [...GROWTH, tunnels]
+export const CURVES: readonly Figure[] = GROWTH

@@ -64,18 +64,6 @@ export function attackFindings(all: ReadonlyMap<Attack, readonly AttackRound[]>)
         reach: MAX_PER_CONNECTION,
       }),
     ],
-    charts: [
-      {
-        title: 'p99 of the good client',
-        unit: 'ms',
-        series: ['during', 'alone'],
-        rows: rows.map(([{ name }, rounds]) => {
-          const during = summarize(rounds.map((round) => round.during.p99))
-          const alone = medianOf(rounds.map((round) => round.alone.p99))
-          return { label: name, ours: true, values: [during?.median, alone], range: during?.range }
-        }),
-      },
-    ],
     tables: [
       {
         caption: 'Good client (ms) and sidecar (medians of the rounds; memory in MiB)',

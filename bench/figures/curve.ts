@@ -1,5 +1,5 @@
 import { BUSY_ENOUGH, OURS } from '../contest/row.ts'
-import type { Chart, Check, Findings } from '../figure.ts'
+import type { Check, Findings } from '../figure.ts'
 import { percent, rounded } from '../format.ts'
 import { checkOf } from '../measure.ts'
 
@@ -47,27 +47,12 @@ export interface CurveAbout {
   readonly unit?: string
 }
 
-/** Charts of curves over one quantity, notes where Postern's curve bends, and the check of memory per item. */
+/** Tables of curves over one quantity, notes where Postern's curve bends, and the check of memory per item. */
 export function curveFindings(about: CurveAbout, curves: Curves): Findings {
   const { id, what, rate, unit } = about
   const all = Object.entries(curves)
-  const xs = [...new Set(all.flatMap(([, points]) => points.map(({ x }) => x)))].sort((a, b) => a - b)
-  const chart = (title: string, y: string, value: (point: Point) => number | undefined): Chart => ({
-    title,
-    unit: y,
-    by: what,
-    series: all.map(([name]) => name),
-    rows: xs.map((x) => {
-      const at = all.map(([, points]) => points.find((point) => point.x === x))
-      return { label: x.toLocaleString('en'), ours: true, values: at.map((point) => point && value(point)) }
-    }),
-  })
   return {
     checks: unit === undefined ? [] : [memoryCheck(id, unit, curves[OURS] ?? [])],
-    charts: [
-      chart(`${capital(rate)} by ${what}`, rate, (point) => point.rate),
-      chart(`Resident memory by ${what}`, 'MiB', (point) => point.memory),
-    ],
     tables: all.map(([name, points]) => ({
       caption: `${capital(what)}: ${name}`,
       head: [what, rate, 'busy', 'MiB', 'failed'],

@@ -1,22 +1,13 @@
 import { CONNECTIONS, type Contestant, compete, startPeers, stopPeers, under } from '../contest/contest.ts'
-import {
-  busyNotes,
-  costCheck,
-  latencyChart,
-  OURS,
-  rateChart,
-  ratioCheck,
-  rowFaults,
-  rowsTable,
-} from '../contest/row.ts'
+import { busyNotes, costCheck, OURS, ratioCheck, rowFaults, rowsTable } from '../contest/row.ts'
 import type { Check } from '../figure.ts'
 import type { Figure, Lab } from '../lab.ts'
 import { haproxyPeer } from '../peers/haproxy.ts'
 import { nginxAuthPeer, nginxPeer } from '../peers/nginx.ts'
-import { fastifyPeer, httpProxy3Peer, tcpRelayPeer } from '../peers/node-peers.ts'
+import { fastifyPeer } from '../peers/node-peers.ts'
 import { posternPeer } from '../peers/postern.ts'
 
-const PEERS = [httpProxy3Peer, fastifyPeer, nginxAuthPeer, haproxyPeer, nginxPeer, tcpRelayPeer]
+const PEERS = [fastifyPeer, nginxAuthPeer, haproxyPeer, nginxPeer]
 
 export const forwarding: Figure = {
   id: 'P1',
@@ -40,11 +31,9 @@ export const forwarding: Figure = {
         ratio('haproxy', 'HAProxy doing the same job'),
         ratio('fastify', 'Fastify with http-proxy, rate-limit and bearer-auth', 2.8),
         ratio('nginx auth_request', 'nginx with auth_request to a token service', 1.3),
-        ratio('http-proxy-3-keep-alive', 'http-proxy-3 with a keep-alive agent'),
         ratio('nginx', 'bare nginx'),
         costCheck(rows, 'P1 CPU', 'processor time per forwarded request'),
       ],
-      charts: [rateChart('Requests forwarded per second', rows), latencyChart('Latency at full load', rows)],
       tables: [rowsTable('Forwarding, every peer on one core', rows)],
       notes: busyNotes(rows),
       faults: rowFaults(rows),

@@ -1,8 +1,8 @@
 import process from 'node:process'
 import { runIfMain, runModule } from '../child.ts'
 import { BareExchange } from '../floor/bare-exchange.ts'
-import type { Figure, Lab } from '../lab.ts'
-import { checkOf, type Summary, summarize } from '../measure.ts'
+import type { Figure } from '../lab.ts'
+import { checkOf, summarize } from '../measure.ts'
 import { say } from '../run-program.ts'
 import { openGate } from './parts.ts'
 
@@ -11,40 +11,32 @@ export const admission: Figure = {
   title: 'Cost of one admission',
   about:
     'Processor time of the gate with its real window table and token store, in a loop: classify, limit, identify, authorize a small request. A thousand tokens take turns.',
-  async measure(lab) {
-    const cost = await programCost(lab, import.meta.url)
-    return { checks: [checkOf('P10 admission', 'one admission', 'µs', cost, { reach: 1 })] }
+  async measure({ program, proxyCore: core, rounds, seconds }) {
+    const costs: number[] = []
+    for (let round = 0; round < rounds; round += 1) {
+      const plan: Plan = { duration: Math.round(seconds * 1000) }
+      const cost = await runModule<number>(import.meta.url, plan, {
+        core,
+        timeout: TIMEOUT,
+        flags: program.tuning,
+      })
+      say(`  round ${round + 1}: ${cost.toFixed(2)} µs`)
+      costs.push(cost)
+    }
+    return { checks: [checkOf('P10 admission', 'one admission', 'µs', summarize(costs), { reach: 1 })] }
   },
 }
 
 /** Milliseconds. */
 const TIMEOUT = 60_000
 
-/** What the program of a figure gets. */
-export interface CostPlan {
+interface Plan {
   /** How long it measures (ms). */
   readonly duration: number
-  readonly kind: 'forward' | 'refuse'
-}
-
-/** Runs the program of a figure once per round. It returns the processor time of one iteration of its loop (µs). */
-export async function programCost(
-  { program, proxyCore: core, rounds, seconds }: Lab,
-  url: string,
-  kind: CostPlan['kind'] = 'forward',
-): Promise<Summary | undefined> {
-  const costs: number[] = []
-  for (let round = 0; round < rounds; round += 1) {
-    const plan: CostPlan = { duration: Math.round(seconds * 1000), kind }
-    const cost = await runModule<number>(url, plan, { core, timeout: TIMEOUT, flags: program.tuning })
-    say(`  round ${round + 1}: ${cost.toFixed(2)} µs`)
-    costs.push(cost)
-  }
-  return summarize(costs)
 }
 
 /** Processor time of one admission (µs), including the threads of the garbage collector. */
-async function measureAdmission({ duration }: CostPlan): Promise<number> {
+async function measureAdmission({ duration }: Plan): Promise<number> {
   const gate = openGate(1_000_000_000)
   /** The fields that a load generator sends. */
   const heads = gate.heads(1_000, (token) => [

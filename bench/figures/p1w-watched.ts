@@ -1,6 +1,6 @@
 import { type IncomingMessage, request } from 'node:http'
 import { type Contestant, compete, startPeers, stopPeers } from '../contest/contest.ts'
-import { latencyChart, OURS, rateChart, rowFaults, rowsTable, seriesOf } from '../contest/row.ts'
+import { OURS, rowFaults, rowsTable, seriesOf } from '../contest/row.ts'
 import type { Figure, Lab } from '../lab.ts'
 import type { Generator } from '../load/generator.ts'
 import { ratioOf } from '../measure.ts'
@@ -52,10 +52,6 @@ export const watched: Figure = {
           seriesOf(rows, OURS, 'p99'),
           { reach: 1.25 },
         ),
-      ],
-      charts: [
-        rateChart('Requests forwarded per second', rows),
-        latencyChart('Latency with and without a viewer', rows),
       ],
       tables: [rowsTable('With and without a viewer, on one core', rows)],
       faults: [

@@ -1,5 +1,5 @@
 import { type Contestant, compete, startPeers, stopPeers, under } from '../contest/contest.ts'
-import { busyNotes, costCheck, rateChart, ratioCheck, rowFaults, rowsTable } from '../contest/row.ts'
+import { busyNotes, costCheck, ratioCheck, rowFaults, rowsTable } from '../contest/row.ts'
 import type { Figure } from '../lab.ts'
 import { type FixedResponse, fixedResponsePeer } from '../peers/node-peers.ts'
 import { posternPeer } from '../peers/postern.ts'
@@ -31,7 +31,6 @@ export const refusals: Figure = {
         ratioCheck(rows, 'node:http', { id: 'P2 node:http', what, reach: 1 }),
         costCheck(rows, 'P2 CPU', 'processor time per refusal'),
       ],
-      charts: [rateChart('Refusals per second', rows)],
       tables: [rowsTable('Refusing, every server on one core', rows)],
       notes: busyNotes(rows),
       faults: rowFaults(rows),

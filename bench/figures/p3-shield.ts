@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { latencyBars, latencyRow } from '../contest/row.ts'
+import { latencyTable } from '../contest/row.ts'
 import { DEVICE_BODY, startNodeDevice } from '../device.ts'
 import type { Figure, Lab } from '../lab.ts'
 import type { LoadResult } from '../load/generator.ts'
@@ -72,10 +72,10 @@ export const shield: Figure = {
           comparable: 'never',
         }),
       ],
-      charts: [
-        latencyBars('Latency of the admitted client', [
-          latencyRow('alone', false, alone),
-          latencyRow('during the flood', true, flooded),
+      tables: [
+        latencyTable('Latency of the admitted client', [
+          ['alone', alone],
+          ['during the flood', flooded],
         ]),
       ],
       notes: [`the flood got ${refused} refusals; the device saw ${seen} requests, all of them admitted`],

@@ -1,5 +1,5 @@
 import { loadOf, measure, startPeers, stopPeers } from '../contest/contest.ts'
-import { failedFault, latencyBars, latencyRow, OURS } from '../contest/row.ts'
+import { failedFault, latencyTable, OURS } from '../contest/row.ts'
 import { DEVICE_BODY } from '../device.ts'
 import type { Figure } from '../lab.ts'
 import { runSteadily } from '../load/steady.ts'
@@ -59,12 +59,7 @@ export const latency: Figure = {
         ),
         checkOf('P4 p99 nginx', what('p99', 'nginx'), 'ms', summarize(added('nginx', 'p99'))),
       ],
-      charts: [
-        latencyBars(
-          `Latency at ${PACE} requests per second`,
-          [...named].map(([name, of]) => latencyRow(name, name === OURS, of)),
-        ),
-      ],
+      tables: [latencyTable(`Latency at ${PACE} requests per second`, named)],
       faults: [...named].flatMap(([name, of]) => failedFault(name, of)),
     }
   },

@@ -3,16 +3,7 @@ import { systemClock } from '../../src/system/clock.ts'
 import { machineNames } from '../../src/system/machine-names.ts'
 import { temporaryFolder } from '../child.ts'
 import { compete, startPeers, stopPeers, under } from '../contest/contest.ts'
-import {
-  busyNotes,
-  costCheck,
-  latencyChart,
-  type Row,
-  rateChart,
-  ratioCheck,
-  rowFaults,
-  rowsTable,
-} from '../contest/row.ts'
+import { busyNotes, costCheck, type Row, ratioCheck, rowFaults, rowsTable } from '../contest/row.ts'
 import type { Check } from '../figure.ts'
 import type { Figure } from '../lab.ts'
 import { STREAMS } from '../load/h2load.ts'
@@ -47,11 +38,6 @@ export const tls: Figure = {
         ratio('P5 HTTP/2', http2, 'HTTP/2', 0.25),
         costCheck(http1, 'P5 CPU HTTP/1.1', 'processor time per request, HTTP/1.1 over TLS'),
         costCheck(http2, 'P5 CPU HTTP/2', 'processor time per request, HTTP/2'),
-      ],
-      charts: [
-        rateChart('Requests per second, HTTP/1.1 over TLS', http1),
-        rateChart('Requests per second, HTTP/2', http2),
-        latencyChart('Latency at full load, HTTP/1.1 over TLS', http1),
       ],
       tables: [rowsTable('HTTP/1.1 over TLS', http1), rowsTable('HTTP/2', http2)],
       notes: [...busyNotes(http1), ...busyNotes(http2)],

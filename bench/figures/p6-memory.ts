@@ -3,7 +3,7 @@ import { CONNECTIONS, loadOf, startPeers, stopPeers } from '../contest/contest.t
 import { failedFault } from '../contest/row.ts'
 import { DEVICE_BODY } from '../device.ts'
 import type { Check } from '../figure.ts'
-import { fixed, percent } from '../format.ts'
+import { fixed } from '../format.ts'
 import type { Figure, Lab } from '../lab.ts'
 import { alternate, medianOf, ratioOf } from '../measure.ts'
 import { fixedResponsePeer } from '../peers/node-peers.ts'
@@ -16,9 +16,6 @@ const REQUESTS = 1_000_000
 
 /** Pause after the start and after the load, so that deferred work finishes (ms). */
 const SETTLE_TIME = 3_000
-
-/** The chart shows the memory at so many moments. */
-const MOMENTS = 10
 
 /** The response of the bare server, as large as that of the device. */
 const FIXED_RESPONSE = {
@@ -53,21 +50,6 @@ export const memory: Figure = {
       checks: [
         check('P6 private', 'private memory when idle', 'private', 1.7),
         check('P6 after', `resident memory after ${requests.toLocaleString('en')} requests`, 'after', 1.12),
-      ],
-      charts: [
-        {
-          title: `Resident memory during ${requests.toLocaleString('en')} requests, in the last round`,
-          unit: 'MiB',
-          by: 'part of the time',
-          series: runs.map(([{ name }]) => name),
-          rows: Array.from({ length: MOMENTS + 1 }, (_, i) => {
-            const values = runs.map(([, of]) => {
-              const { samples = [] } = of.at(-1) ?? {}
-              return mebibytes(samples[Math.round(((samples.length - 1) * i) / MOMENTS)])
-            })
-            return { label: percent(i / MOMENTS), ours: false, values }
-          }),
-        },
       ],
       tables: [
         {

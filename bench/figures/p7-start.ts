@@ -1,8 +1,9 @@
 import process from 'node:process'
 import { connect } from 'node:tls'
 import { outputOf } from '../child.ts'
+import { fixed } from '../format.ts'
 import type { Figure } from '../lab.ts'
-import { alternate, checkOf, ratioOf, summarize } from '../measure.ts'
+import { alternate, checkOf, medianOf, ratioOf, summarize } from '../measure.ts'
 import { say } from '../run-program.ts'
 import { askForToken, type PreparedSidecar, prepareSidecar } from '../sidecar.ts'
 
@@ -56,15 +57,11 @@ export const start: Figure = {
         checkOf('P7 ms', what, 'ms', summarize(ours), { reach: 105 }),
         ratioOf('P7 node', `${what}, as a multiple of \`node -e 0\``, ours, bare, { reach: 4 }),
       ],
-      charts: [
+      tables: [
         {
-          title: 'Time from starting the process',
-          unit: 'ms',
-          series: ['ms'],
-          rows: names.map((name) => {
-            const took = summarize(times.get(name) ?? [])
-            return { label: name, ours: name === 'postern', values: [took?.median], range: took?.range }
-          }),
+          caption: 'Time from starting the process, medians of all starts',
+          head: ['program', 'ms'],
+          rows: names.map((name) => [name, fixed(medianOf(times.get(name) ?? []), 1)]),
         },
       ],
       faults,

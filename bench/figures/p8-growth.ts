@@ -3,7 +3,8 @@ import { createClientAddress } from '../../src/gate/client-address.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { runIfMain, runModule } from '../child.ts'
-import type { Chart } from '../figure.ts'
+import type { Table } from '../figure.ts'
+import { fixed } from '../format.ts'
 import type { Figure } from '../lab.ts'
 import { checkOf } from '../measure.ts'
 import { MEBIBYTE } from '../process-usage.ts'
@@ -44,19 +45,14 @@ export const growthOfTables: Figure = {
         checkOf('P8 window', 'per client window', 'B', atCap / WINDOWS, { reach: 150 }),
         checkOf('P8 cap', flat, '×', bytesAt(windows, CLIENTS) / atCap, { reach: FLAT }),
       ],
-      charts: [
-        chart('Heap by live tokens', 'live tokens', tokens),
-        chart('Heap by distinct clients', 'distinct clients', windows),
-      ],
+      tables: [heapTable('live tokens', tokens), heapTable('distinct clients', windows)],
     }
   },
 }
 
-function chart(title: string, by: string, heap: ReadonlyMap<number, number>): Chart {
-  const rows = [...heap].map(([count, bytes]) => {
-    return { label: count.toLocaleString('en'), ours: true, values: [bytes / MEBIBYTE] }
-  })
-  return { title, unit: 'MiB', by, series: ['MiB'], rows }
+function heapTable(of: string, heap: ReadonlyMap<number, number>): Table {
+  const rows = [...heap].map(([count, bytes]) => [count.toLocaleString('en'), fixed(bytes / MEBIBYTE, 1)])
+  return { caption: `Heap by ${of}`, head: [of, 'MiB'], rows }
 }
 
 /** The number of entries, and the size of the heap with all of them. */

@@ -82,17 +82,6 @@ export const bulk: Figure = {
           },
         ),
       ],
-      charts: [
-        {
-          title: `Rate of a body of ${bytes / MEBIBYTE} MiB`,
-          unit: 'MiB/s',
-          series: ['MiB/s'],
-          rows: measured.map(([way, of]) => {
-            const rate = summarize(of.map((one) => one.rate))
-            return { label: way.name, ours: isOurs(way), values: [rate?.median], range: rate?.range }
-          }),
-        },
-      ],
       tables: [
         {
           caption: 'Large bodies',

@@ -8,6 +8,7 @@ import { createWindowTable } from '../../src/limits/window-table.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { createMemoryJournal } from '../../src/tokens/token-journal.ts'
 import { createTokenStore, type TokenStore } from '../../src/tokens/token-store.ts'
+import { gateRules } from '../../test/support/gate-settings.ts'
 import { headOf } from '../floor/bare-exchange.ts'
 
 /** Parts of the sidecar that figures measure in a process of their own. */
@@ -48,14 +49,6 @@ export function openGate(requests: number): BenchGate {
   const limit = { requests, window: 60_000, per: 'client' } as const
   const table = () => createWindowTable(limit, { clock: systemClock, maxKeys: 100_000 })
   const tokens = openTokenStore(10_000)
-  const rules = {
-    limits: { api: limit, oauth: limit },
-    ietfHeaders: false,
-    isPublic: () => false,
-    enforce: true,
-    revocationPath: undefined,
-    headerCaps: { maxHeaderSize: 16 * 1024, maxHeaderCount: 100 },
-  }
   const given = {
     version: '1.1',
     secure: true,
@@ -71,7 +64,7 @@ export function openGate(requests: number): BenchGate {
       tables: { api: table(), oauth: table() },
       identify: tokens.identify,
       newRequestId: createRequestIds(randomBytes),
-      settings: { gate: rules, clientOf: createClientAddress([]) },
+      settings: { gate: gateRules(limit), clientOf: createClientAddress([]) },
     }),
     heads: (count, fieldsWith) =>
       Array.from({ length: count }, () =>

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { SharedStore } from '../../src/fleet/shared-store.ts'
 import type { IssuedTokens } from '../../src/tokens/token-contract.ts'
 import { createMember, type Member, openStore } from './member.ts'
@@ -121,33 +120,3 @@ return {#keys, before - used()}`
  * slots in each. Deleting does not free them.
  */
 const SLOTS = 2 * 1.5 * 8
-
-/** Ticks per second. */
-const TICKS = 20
-
-/** What all members do: in a second as a pace, or in all. */
-export interface Work {
-  readonly logins: number
-  readonly counts: number
-}
-
-/** Keeps up a pace for some seconds. Resolves with what was done, and how long it took (seconds). */
-export async function keepPace(
-  members: readonly Member[],
-  pace: Work,
-  seconds: number,
-): Promise<Work & { readonly seconds: number }> {
-  const begin = performance.now()
-  let next = 0
-  const some = (count: number): Member[] =>
-    Array.from({ length: Math.round(count / TICKS) }, () => members[next++ % members.length] as Member) // there are some
-  const done = { logins: 0, counts: 0 }
-  for (let tick = 1; tick <= seconds * TICKS; tick += 1) {
-    const [logins, counts] = [some(pace.logins), some(pace.counts)]
-    await Promise.all([...logins.map((member) => member.logIn()), ...counts.map((member) => member.count(2))])
-    done.logins += logins.length
-    done.counts += counts.length
-    await pause(Math.max(0, (tick * 1000) / TICKS - (performance.now() - begin)))
-  }
-  return { ...done, seconds: (performance.now() - begin) / 1000 }
-}

@@ -1,5 +1,5 @@
 import { type Contestant, compete, startPeers, stopPeers } from '../contest/contest.ts'
-import { busyNotes, latencyBars, latencyRow, OURS, rowFaults, rowsTable, seriesOf } from '../contest/row.ts'
+import { busyNotes, latencyTable, OURS, rowFaults, rowsTable, seriesOf } from '../contest/row.ts'
 import { DEVICE_BODY } from '../device.ts'
 import type { Check, Table } from '../figure.ts'
 import { fixed } from '../format.ts'
@@ -83,15 +83,13 @@ export const requestCost: Figure = {
           )
         }),
       ],
-      charts: [
-        latencyBars(
-          `Latency at ${PACE} requests per second`,
-          [...reports].map(([{ peer }, of]) => latencyRow(peer.name, peer.name === OURS, of)),
-        ),
-      ],
       tables: [
         rowsTable('Requests per second, 64 connections, beside a sidecar with a local store', rows),
         serverTable(usages, lab.rounds),
+        latencyTable(
+          `Latency at ${PACE} requests per second`,
+          [...reports].map(([{ peer }, of]) => [peer.name, of]),
+        ),
       ],
       notes: [`redis-server ${version}`, ...busyNotes(rows)],
       faults: [...rowFaults(rows), ...questionFaults(usages)],

@@ -26,7 +26,8 @@ export async function startServer(core: number | undefined): Promise<Server> {
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
   const child = await startChild('redis-server', [...args, '--maxclients', '4000'], { core })
   await listening(port, child)
-  const client = await connect(port)
+  const client: Client = createClient({ socket: { host: '127.0.0.1', port } })
+  await client.connect()
   return {
     port,
     child,
@@ -37,23 +38,6 @@ export async function startServer(core: number | undefined): Promise<Server> {
     },
   }
 }
-
-/** A connected client. It reconnects 100 ms after its connection is cut. */
-export async function connect(port: number, emitInvalidate = false, pingInterval?: number): Promise<Client> {
-  const client = createClient({
-    RESP: 3,
-    socket: { host: '127.0.0.1', port, reconnectStrategy: RECONNECT },
-    emitInvalidate,
-    ...(pingInterval === undefined ? {} : { pingInterval }),
-  })
-  // Connections are cut on purpose.
-  client.on('error', () => {})
-  await client.connect()
-  return client as unknown as Client // the same client, whose type does not repeat its default options
-}
-
-/** How long a connection that was cut stays away (ms). */
-export const RECONNECT = 100
 
 /** Where a sidecar counts requests. */
 export type WindowsAt = 'local' | 'shared'

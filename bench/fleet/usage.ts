@@ -24,7 +24,7 @@ export type Usage = Readonly<Record<(typeof NAMES)[number], number>>
 const NAMES = ['processor', 'commands', 'received', 'sent'] as const
 
 /** A usage whose numbers this function makes. */
-export function usageOf(value: (name: keyof Usage) => number): Usage {
+function usageOf(value: (name: keyof Usage) => number): Usage {
   return Object.fromEntries(NAMES.map((name) => [name, value(name)])) as Usage // of all its names
 }
 
@@ -59,7 +59,7 @@ export function parseInfo(text: string): Counters {
 }
 
 /** Commands that this bench and the sidecars send over a connection. No script calls them. */
-const SENT = ['evalsha', 'eval', 'xread', 'ping', 'wait', 'mget', 'subscribe', 'script|load']
+const SENT = ['evalsha', 'eval', 'xread', 'ping', 'wait']
 
 /** What each of `operations` operations cost between two readings. */
 export function usageBetween(before: Counters, after: Counters, operations: number): Usage {
@@ -72,11 +72,7 @@ export function usageBetween(before: Counters, after: Counters, operations: numb
 }
 
 /** Runs `operations` operations. Resolves with what each of them cost the server. */
-export async function measureUsage(
-  client: Client,
-  operations: number,
-  run: () => Promise<unknown>,
-): Promise<Usage> {
+async function measureUsage(client: Client, operations: number, run: () => Promise<unknown>): Promise<Usage> {
   const before = await readCounters(client)
   await run()
   return usageBetween(before, await readCounters(client), operations)

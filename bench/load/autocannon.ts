@@ -12,13 +12,12 @@ export const autocannonGenerator: Generator = {
   name: 'autocannon',
   version: () => packageVersion('autocannon'),
   async run(load) {
-    const { url, headers, connections, until, upload, expected, core, idlePriority = false } = load
+    const { url, headers, connections, until, expected, core, idlePriority = false } = load
     const checksBody = expected.body !== '' && expected.body.length <= MAX_BODY_ARGUMENT
-    const plan: Plan = {
+    const plan: Options = {
       url,
       headers,
       connections,
-      upload,
       ...('seconds' in until ? { duration: until.seconds } : { amount: until.requests }),
       ...(checksBody ? { expectBody: expected.body } : {}),
     }
@@ -41,11 +40,6 @@ export const autocannonGenerator: Generator = {
   },
 }
 
-/** The options of autocannon, and the size of the request bodies (bytes). */
-interface Plan extends Options {
-  readonly upload?: number | undefined
-}
-
 interface Report {
   readonly requests: number
   readonly seconds: number
@@ -57,11 +51,10 @@ interface Report {
 }
 
 /** Runs autocannon. The percentiles are not rounded: its own are in milliseconds, and a response may take less than one. */
-async function program({ upload, ...plan }: Plan): Promise<Report> {
+async function program(plan: Options): Promise<Report> {
   const latencies: number[] = []
-  const options = upload === undefined ? plan : { ...plan, method: 'POST' as const, body: 'x'.repeat(upload) }
   const { promise, resolve, reject } = Promise.withResolvers<autocannon.Result>()
-  const running = autocannon(options, (error: Error | null, result) =>
+  const running = autocannon(plan, (error: Error | null, result) =>
     error === null ? resolve(result) : reject(error),
   )
   running.on('response', (_client, _status, _bytes, responseTime) => latencies.push(responseTime))

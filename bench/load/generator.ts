@@ -9,8 +9,6 @@ export interface Load {
   readonly core: number | undefined
   /** Runs only when no other process on its core is ready to. */
   readonly idlePriority?: boolean
-  /** autocannon only: sends POST with a body of this size (bytes) instead of GET. */
-  readonly upload?: number | undefined
   /** wrk only: arguments of `many.lua`, which varies the requests. */
   readonly many?: readonly string[]
 }

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { freePort, listening, startChild, temporaryFolder } from '../child.ts'
 import { type Capability, MEANINGS } from '../floor/capabilities.ts'
 import type { Program } from '../program.ts'
-import { startNodePeer, tcpRelayPeer } from './node-peers.ts'
+import { startNodePeer } from './node-peers.ts'
 import { PEER_HEADERS, type Peer } from './peer.ts'
 
 const SERVER = fileURLToPath(new URL('../floor/floor-server.ts', import.meta.url))
@@ -37,8 +37,13 @@ export function floorPeer({ tls, last, program }: FloorOptions): Peer {
   }
 }
 
-/** The bare relay with the Node flags of `program`. */
+/** Two sockets without HTTP, with the Node flags of `program`: the upper bound of any proxy in Node. */
 export function relayPeer(program: Program): Peer {
-  const start: Peer['start'] = (place) => startNodePeer(['tcp-relay-server.ts'], place, program)
-  return { ...tcpRelayPeer, name: 'relay', start }
+  return {
+    name: 'relay',
+    does: 'no HTTP',
+    fast: true,
+    version: async () => process.versions.node,
+    start: (place) => startNodePeer(['tcp-relay-server.ts'], place, program),
+  }
 }

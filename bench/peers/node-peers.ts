@@ -19,15 +19,6 @@ export async function startNodePeer(
   return { url: `http://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
 }
 
-/** `http-proxy-3` with a keep-alive agent, its fastest configuration. */
-export const httpProxy3Peer: Peer = {
-  name: 'http-proxy-3-keep-alive',
-  does: 'nothing else',
-  fast: false,
-  version: () => packageVersion('http-proxy-3'),
-  start: (place) => startNodePeer(['http-proxy-3-server.ts'], place),
-}
-
 /** Fastify with its proxy, rate-limit and bearer plugins: the work of Postern, made of well-known parts. */
 export const fastifyPeer: Peer = {
   name: 'fastify',
@@ -35,15 +26,6 @@ export const fastifyPeer: Peer = {
   fast: false,
   version: () => packageVersion('fastify'),
   start: (place) => startNodePeer(['fastify-server.ts', PEER_TOKEN], place),
-}
-
-/** Two sockets without HTTP: the upper bound of any proxy in Node. */
-export const tcpRelayPeer: Peer = {
-  name: 'node tcp relay',
-  does: 'no HTTP',
-  fast: true,
-  version: async () => process.versions.node,
-  start: (place) => startNodePeer(['tcp-relay-server.ts'], place),
 }
 
 export interface FixedResponse {

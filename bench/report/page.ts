@@ -1,7 +1,7 @@
 import { boundOf, type Check, type MeasuredFigure, type Result, verdictOf } from '../figure.ts'
 import { clockTime, rangeText, rounded, VERDICTS } from '../format.ts'
-import { chartFigure, escapeText, scrolling, tableElement } from './chart.ts'
 import { STYLE } from './style.ts'
+import { escapeText, scrolling, tableElement } from './table.ts'
 
 /** The report as one self-contained HTML file. */
 export function renderPage(result: Result): string {
@@ -26,7 +26,7 @@ ${overview(result.figures)}
 ${result.figures.map(section).join('\n')}
 </main>
 <footer><p>× is a ratio to another program in the same run on the same core. A figure is the median of
-${result.rounds} rounds of ${result.seconds} s, in which all programs took turns; the thin line over a bar is the range of the rounds.
+${result.rounds} rounds of ${result.seconds} s, in which all programs took turns.
 The JSON file beside this page holds the numbers; bench/README.md describes the method.</p></footer>
 </body>
 </html>
@@ -87,7 +87,7 @@ function checkRow(check: Check, name: string): string {
 }
 
 function section(figure: MeasuredFigure): string {
-  const { id, title, about, charts, tables, notes, faults, took } = figure
+  const { id, title, about, tables, notes, faults, took } = figure
   const list = [
     ...faults.map((fault) => `<li class="fault">${escapeText(fault)}</li>`),
     ...notes.map((note) => `<li>${prose(note)}</li>`),
@@ -95,13 +95,9 @@ function section(figure: MeasuredFigure): string {
   return `<section aria-labelledby="${id}">
 <h2 id="${id}"><span class="id">${id}</span>${escapeText(title)}</h2>
 <p class="about">${prose(about)} (${clockTime(took)})</p>
-${charts.map((chart, i) => chartFigure(chart, `${id}-chart-${i}`)).join('\n')}
 ${tables
   .filter(({ rows }) => rows.length > 0)
-  .map(
-    (table) =>
-      `<details><summary>${escapeText(table.caption)}, in full</summary>${tableElement(table)}</details>`,
-  )
+  .map(tableElement)
   .join('\n')}
 ${list.length === 0 ? '' : `<ul class="notes">${list.join('')}</ul>`}
 </section>`

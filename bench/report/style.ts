@@ -1,10 +1,10 @@
 /** For light and dark mode, screen and print; loads no other files. */
 export const STYLE = `
 :root { color-scheme: light dark; --back: #fff; --raised: #f5f6f8; --ink: #1c2024; --quiet: #5b6570; --rule: #d9dde3;
-  --ours: #0b62c4; --other: #98a2b0; --good: #1a6d34; --bad: #b3261e; }
+  --ours: #0b62c4; --good: #1a6d34; --bad: #b3261e; }
 @media (prefers-color-scheme: dark) {
   :root { --back: #14171a; --raised: #1d2125; --ink: #e6e9ec; --quiet: #a3adb8; --rule: #353b42;
-    --ours: #5aa9ff; --other: #6d7784; --good: #6fcf8a; --bad: #ff8a80; }
+    --ours: #5aa9ff; --good: #6fcf8a; --bad: #ff8a80; }
 }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 60rem; padding: 2rem 1.25rem 4rem; background: var(--back); color: var(--ink);
@@ -12,11 +12,10 @@ body { margin: 0 auto; max-width: 60rem; padding: 2rem 1.25rem 4rem; background:
 h1 { font-size: 1.75rem; margin: 0 0 .25rem; }
 h2 { font-size: 1.25rem; margin: 3rem 0 .25rem; padding-top: 1rem; border-top: 1px solid var(--rule); }
 h2 .id { color: var(--quiet); font-weight: 400; margin-right: .5rem; }
+h3 { font-size: 1rem; margin: 1.25rem 0 0; }
 p { margin: .25rem 0 .75rem; }
 a { color: var(--ours); }
-.about, .unit, footer { color: var(--quiet); }
-.unit { font-weight: 400; }
-.unit::before { content: "· "; }
+.about, footer { color: var(--quiet); }
 .sums { display: flex; flex-wrap: wrap; gap: .75rem; margin: 1.25rem 0; padding: 0; list-style: none; }
 .sums li { background: var(--raised); border: 1px solid var(--rule); border-radius: .5rem; padding: .5rem 1rem; min-width: 8rem; }
 .sums b { display: block; font-size: 1.5rem; line-height: 1.2; }
@@ -35,18 +34,9 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 .pass, .aim { color: var(--good); }
 .short, .fault { color: var(--bad); }
 .measured, .absent { color: var(--quiet); font-weight: 400; }
-figure.chart { margin: 1.25rem 0; padding: 1rem; background: var(--raised); border: 1px solid var(--rule); border-radius: .5rem; }
-figcaption { font-weight: 600; margin-bottom: .5rem; }
-.drawn { min-width: 9rem; }
-.bar { position: relative; height: .5rem; margin-top: .15rem; }
-.bar b, .bar i { position: absolute; left: 0; display: block; height: 100%; min-width: 1px; border-radius: 2px; background: var(--other); }
-.bar i { top: calc(50% - .5px); height: 1px; background: var(--ink); }
 .ours th { font-weight: 700; }
-.ours .bar b { background: var(--ours); }
-details { margin-top: .5rem; font-size: .9rem; }
-summary { cursor: pointer; color: var(--quiet); }
 .notes { font-size: .9rem; padding-left: 1.2rem; }
 code { font: .92em ui-monospace, "DejaVu Sans Mono", monospace; }
 footer { margin-top: 3rem; font-size: .85rem; }
-@media print { details { break-inside: avoid; } body { max-width: none; } }
+@media print { body { max-width: none; } }
 `

@@ -46,7 +46,6 @@ export function aResult({
         about: 'What is measured.',
         took: 5,
         checks: [],
-        charts: [],
         tables: [],
         notes: [],
         faults: [],

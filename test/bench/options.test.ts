@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { readOptions, UsageError } from '../../bench/options.ts'
 
-const KNOWN = ['limits', 'P1', 'P1f', 'P2', 'G1', 'F1', 'F4']
+const KNOWN = ['limits', 'P1', 'P1f', 'P2', 'G1', 'F1', 'F3']
 const read = (...args: string[]): ReturnType<typeof readOptions> => readOptions(args, KNOWN)
 
 describe('The command line of the bench', () => {
@@ -21,8 +21,8 @@ describe('The command line of the bench', () => {
   })
 
   it('with --fleet measures only what sharing costs, or the figures of --only', () => {
-    expect(read('--fleet')).toMatchObject({ only: ['F1', 'F4'] })
-    expect(read('--fleet', '--floor').only).toEqual(['P1f', 'F1', 'F4'])
+    expect(read('--fleet')).toMatchObject({ only: ['F1', 'F3'] })
+    expect(read('--fleet', '--floor').only).toEqual(['P1f', 'F1', 'F3'])
     expect(read('--fleet', '--only', 'P1').only).toEqual(['P1'])
   })
 

@@ -1,26 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import type { Chart } from '../../bench/figure.ts'
+import type { Table } from '../../bench/figure.ts'
 import { renderPage } from '../../bench/report/page.ts'
 import { aCheck, aResult } from './a-result.ts'
 
-const RATES: Chart = {
-  title: 'Rates <b>',
-  unit: 'requests/s',
-  series: ['rate'],
+const RATES: Table = {
+  caption: 'Rates <b>',
+  head: ['peer', 'requests/s'],
   rows: [
-    { label: 'postern', ours: true, values: [38_123], range: [36_000, 39_000] },
-    { label: 'a "peer" & co', ours: false, values: [undefined] },
-  ],
-}
-
-const CURVES: Chart = {
-  title: 'Memory',
-  unit: 'MiB',
-  by: 'clients',
-  series: ['postern', 'other'],
-  rows: [
-    { label: '1', ours: true, values: [10, undefined] },
-    { label: '1,000', ours: true, values: [0, 12.5] },
+    ['postern', '38123'],
+    ['a "peer" & co', '-'],
   ],
 }
 
@@ -30,7 +18,7 @@ const page = renderPage(
       aCheck({ id: 'P1 peer', reach: 0.6, value: 0.55 }),
       aCheck({ id: 'P1 other', reach: 1, value: undefined }),
     ],
-    charts: [RATES, CURVES, { ...RATES, rows: [] }],
+    tables: [RATES, { ...RATES, caption: 'Nothing', rows: [] }],
     notes: ['a note about `this`'],
     faults: ['<script>'],
   }),
@@ -56,16 +44,10 @@ describe('The page', () => {
     expect(page).toMatch(/<b class="fault">1<\/b>faults/)
   })
 
-  it('has a title for every chart, and a number beside each bar', () => {
-    const titles = [...page.matchAll(/<table aria-labelledby="([^"]+)"/g)].map(([, id]) => id)
-    expect(titles).toHaveLength(2)
-    for (const id of titles) expect(page).toContain(`<figcaption id="${id}">`)
-    expect(page).toContain(
-      '38123<div class="bar"><b style="width:97.8%"></b><i style="left:92.3%;width:7.7%">',
-    )
-    expect(page).toContain('</td><td class="number">36000</td><td class="number">39000</td>')
-    expect(page).toContain('12.5<div class="bar"><b style="width:100%">')
-    expect(page).toContain('0<div class="bar"><b style="width:0%">')
+  it('has a title over each table with rows, and its numbers stand right', () => {
+    expect([...page.matchAll(/<h3>/g)]).toHaveLength(1)
+    expect(page).not.toContain('Nothing')
+    expect(page).toContain('<tr class="ours"><th scope="row">postern</th><td class="number">38123</td></tr>')
   })
 
   it('contains no invalid number', () => {

@@ -2,59 +2,44 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { temporaryFolder } from '../child.ts'
 import { type Contestant, loadOf, measure, startPeers, stopPeers, under } from '../contest/contest.ts'
-import { DEVICE_BODY, startNodeDevice } from '../device.ts'
 import { type Figure, type Lab, notInstalled } from '../lab.ts'
 import type { Load } from '../load/generator.ts'
 import { haproxyPeer } from '../peers/haproxy.ts'
 import { posternPeer } from '../peers/postern.ts'
-import { MEBIBYTE, mebibytes, watchMemory } from '../process-usage.ts'
+import { mebibytes, watchMemory } from '../process-usage.ts'
 import { say } from '../run-program.ts'
 import { tokenRequest } from '../sidecar.ts'
 import { curveFindings, type Point } from './curve.ts'
 
 /** Starts Postern as the only contestant. */
-export async function startPostern(
-  lab: Lab,
-  set: readonly string[],
-  devicePort?: number,
-): Promise<Contestant> {
-  const [contestant] = await startPeers(
-    { ...lab, peers: undefined },
-    [posternPeer({ set, program: lab.program })],
-    devicePort,
-  )
+async function startPostern(lab: Lab, set: readonly string[]): Promise<Contestant> {
+  const [contestant] = await startPeers({ ...lab, peers: undefined }, [
+    posternPeer({ set, program: lab.program }),
+  ])
   if (contestant === undefined) throw new Error('Postern does not start')
   return contestant
 }
 
-/** Measures one point of a curve. Every response must be that of the device, or `body`. */
+/** Measures one point of a curve. Every response must be that of the device. */
 async function measurePoint(
   lab: Lab,
   contestant: Contestant,
   [x, what]: readonly [number, string],
-  { body = DEVICE_BODY, get = body, ...load }: PointLoad,
+  load: PointLoad,
 ): Promise<Point> {
   const common = { until: { seconds: lab.seconds }, core: lab.otherCore, ...load }
-  const { expected, ...checked } = await loadOf(contestant, common, { body: get })
+  const checked = await loadOf(contestant, common)
   const watch = watchMemory(contestant.running.children[0]?.pid ?? 0)
-  const sample = await measure(contestant, {
-    ...checked,
-    headers: load.headers ?? checked.headers,
-    expected: { ...expected, body },
-  })
+  const sample = await measure(contestant, { ...checked, headers: load.headers ?? checked.headers })
   const { peak } = await watch.stop()
   const { requestsPerSecond: rate, busy, failed } = sample
   say(`  ${contestant.peer.name}, ${x} ${what}: ${rate.toFixed(0)}/s`)
   return { x, rate, busy, memory: mebibytes(peak), failed }
 }
 
-interface PointLoad extends Pick<Load, 'connections' | 'upload' | 'many'> {
-  readonly url?: string
+interface PointLoad extends Pick<Load, 'connections' | 'many'> {
   /** In place of the token. */
   readonly headers?: Load['headers']
-  /** Body of every response, and of the response to a single GET. */
-  readonly body?: string
-  readonly get?: string
 }
 
 const CONNECTIONS = [1, 2, 4, 16, 64, 256, 1_000]
@@ -89,47 +74,6 @@ const connections: Figure = {
     }
     return curveFindings(about, curves)
   },
-}
-
-/** Bytes. */
-const SIZES = [0, 1 << 10, 1 << 14, 1 << 18, 1 << 20, 10 << 20]
-
-/** Connections, and connections for large bodies, so that some transfers complete within a round. */
-const [MANY, FEW, LARGE] = [16, 4, 1 << 20]
-
-const bodySize: Figure = {
-  id: 'G2',
-  title: 'Throughput by body size',
-  about: `Bodies of 0 to 10 MiB, down from the device and up to it, on ${MANY} connections, from 1 MiB on ${FEW}; 0.1 KiB on the axis means no body. wrk reads the downloads if it is installed, because autocannon buffers every body.`,
-  async measure(lab) {
-    const device = await startNodeDevice(lab.otherCore)
-    const sender = await startPostern(lab, [], device.port)
-    const reader = { ...sender, generator: lab.wrk ?? lab.autocannon }
-    const down: Point[] = []
-    const up: Point[] = []
-    for (const size of SIZES) {
-      const common = { connections: size < LARGE ? MANY : FEW }
-      const read = { ...common, url: `${sender.running.url}/bytes/${size}`, body: 'x'.repeat(size) }
-      down.push(perKibibyte(await measurePoint(lab, reader, [size, 'bytes down'], read)))
-      const sent = { ...common, upload: size, body: String(size), get: DEVICE_BODY }
-      up.push(perKibibyte(await measurePoint(lab, sender, [size, 'bytes up'], sent)))
-    }
-    await stopPeers([sender])
-    await device.child.stop()
-    const about = {
-      id: 'G2',
-      what: 'KiB of body',
-      rate: 'MiB/s',
-      rises: 'below that size the cost per request dominates, not that per byte',
-      falls: 'every piece is copied through four sockets, whose buffers no longer fit the processor caches',
-    }
-    return curveFindings(about, { 'postern, down': down, 'postern, up': up })
-  },
-}
-
-/** Size in KiB, rate in MiB/s. A logarithmic axis has no zero, so no body becomes 0.1 KiB. */
-function perKibibyte({ x, rate, ...point }: Point): Point {
-  return { ...point, x: x === 0 ? 0.1 : x / 1024, rate: (rate * x) / MEBIBYTE }
 }
 
 const CLIENTS = [1, 100, 10_000, 100_000, 1_000_000]
@@ -222,4 +166,4 @@ async function logIn(url: string): Promise<string> {
   return ((await response.json()) as { access_token: string }).access_token // C4
 }
 
-export const GROWTH: readonly Figure[] = [connections, bodySize, clients, tokens]
+export const GROWTH: readonly Figure[] = [connections, clients, tokens]

@@ -1,19 +1,8 @@
-import { describe, expect, it } from 'vitest'
-import { verdictOf } from '../../bench/figure.ts'
-import {
-  capacityTables,
-  costFaults,
-  deviceLoad,
-  devicesBy,
-  type Mix,
-  operationChecks,
-  PACKET,
-  type StoreCosts,
-} from '../../bench/fleet/capacity.ts'
+import { expect, it } from 'vitest'
+import { costFaults, costTables, operationChecks, type StoreCosts } from '../../bench/fleet/costs.ts'
 import { questionFaults, type RunUsage } from '../../bench/fleet/f1-request-cost.ts'
 import { sidecarCores } from '../../bench/fleet/f2-several-sidecars.ts'
-import { predictionCheck } from '../../bench/fleet/f3-store-capacity.ts'
-import type { Usage } from '../../bench/fleet/usage.ts'
+import { parseInfo, type Usage, usageBetween } from '../../bench/fleet/usage.ts'
 
 const usage = (processor: number, commands: number, received: number, sent: number): Usage => ({
   processor,
@@ -37,46 +26,9 @@ const COSTS: StoreCosts = {
   connections: 2,
 }
 
-const MIX: Mix = {
-  sidecars: 2,
-  grants: 3,
-  loginsPerHour: 1,
-  refreshesPerHour: 2,
-  revocationsPerDay: 1,
-  countedPerSecond: 5,
-}
-
-describe('The load of a device', () => {
-  it('is the sum of its operations each second, with a lookup by every sidecar that did not issue the token', () => {
-    const { usage: load } = deviceLoad(COSTS, MIX)
-    // login 1, refreshes 1, lookups 3 × 36 / 3600, revocation 1, counts 100, two idle sidecars 20
-    expect(load.processor).toBeCloseTo(1 + 1 + 0.03 + 1 + 100 + 20)
-    expect(load.received).toBeCloseTo(2 + 500 + 80)
-    expect(load.sent).toBeCloseTo(2 + 250 + 120)
-    const alone = deviceLoad(COSTS, { ...MIX, sidecars: 1 })
-    expect(alone.usage.processor).toBeCloseTo(load.processor - 0.03 - 10)
-  })
-
-  it('is the memory of its keys and connections, and with shared windows one window per client', () => {
-    const { memory, connections } = deviceLoad(COSTS, MIX)
-    expect(connections).toBe(4)
-    expect(memory).toBe(1_000 + 3 * 200 + 3 * 100 + 4 * 5_000)
-    expect(deviceLoad(COSTS, { ...MIX, countedPerSecond: 0 }).memory).toBe(memory - 300)
-  })
-})
-
-it('a server carries as many devices as each of its resources does', () => {
-  expect(devicesBy({ usage: usage(100, 2, 300, 500), memory: 2 ** 20, connections: 4 })).toEqual({
-    processor: 7_000,
-    memory: 24 * 1_024,
-    network: Math.floor(87.5e6 / (500 + 2 * PACKET)),
-    connections: 2_500,
-  })
-})
-
-it('the tables of the figure tell of every mix and every operation, and give whole numbers', () => {
-  const tables = capacityTables(COSTS)
-  expect(tables).toHaveLength(3)
+it('the tables of the figure tell of every operation, and give whole numbers', () => {
+  const tables = costTables(COSTS)
+  expect(tables).toHaveLength(2)
   for (const { head, rows } of tables) {
     expect(rows.length).toBeGreaterThan(0)
     for (const row of rows) expect(row).toHaveLength(head.length)
@@ -90,13 +42,6 @@ it('each operation is a check that later runs on the same machine compare', () =
   expect(operationChecks(COSTS).map(({ id, value, comparable }) => [id, value, comparable])).toEqual(
     Object.entries(OPERATIONS).map(([name, { processor }]) => [`F3 ${name}`, processor, 'same machine']),
   )
-})
-
-it.each([
-  [1.2, 'pass'],
-  [1.3, 'short'],
-])('a measurement of %f times the prediction is a check that says %s', (ratio, verdict) => {
-  expect(verdictOf(predictionCheck('memory', 'memory', ratio))).toBe(verdict)
 })
 
 it('an operation that sent no command, a memory of nothing, and half a connection are faults', () => {
@@ -129,4 +74,34 @@ it('sidecars get every core but that of the load', () => {
   expect(sidecarCores({ proxyCore: 0, otherCore: 1 }, 2)).toEqual([0])
   expect(sidecarCores({ proxyCore: 0, otherCore: 1 }, 4)).toEqual([0, 2, 3])
   expect(sidecarCores({ proxyCore: undefined, otherCore: undefined }, 4)).toEqual([undefined])
+})
+
+const INFO = [
+  '# Memory',
+  'used_memory:1000',
+  'mem_clients_normal:300',
+  'used_cpu_sys:0.5',
+  'used_cpu_user:1.25',
+  'total_net_input_bytes:10',
+  'total_net_output_bytes:20',
+  'cmdstat_evalsha:calls=3,usec=30,usec_per_call=10.00',
+  'cmdstat_set:calls=6,usec=6,usec_per_call=1.00',
+]
+
+it('what an operation costs is the difference of two readings of INFO', () => {
+  const before = parseInfo(INFO.join('\r\n'))
+  expect(before).toMatchObject({ memory: 1_000, connections: 300, processor: 1_750_000 })
+  const later = INFO.join('\r\n')
+    .replace('sys:0.5', 'sys:0.6')
+    .replace('evalsha:calls=3', 'evalsha:calls=13')
+    .replace('set:calls=6', 'set:calls=26')
+    .replace('input_bytes:10', 'input_bytes:1010')
+  const usage = usageBetween(before, parseInfo(later), 10)
+  expect(usage.processor).toBeCloseTo(10_000)
+  // The commands inside a script are no commands of a connection.
+  expect(usage).toMatchObject({ commands: 1, received: 100, sent: 0 })
+})
+
+it('a reading of INFO without a counter is an error that names it', () => {
+  expect(() => parseInfo('used_memory:1\r\n')).toThrow('INFO has no used_cpu_user')
 })
