@@ -140,7 +140,9 @@ describe('a flood at three sidecars at once', () => {
     const windows = Math.floor((performance.now() - start) / 1_000) + 1
     report('a flood at three sidecars', `${[...also.values()]} responses, ${inSome} of 100 per s`)
     expect([200, 429]).toEqual(expect.arrayContaining([...also.keys()]))
-    expect(inSome).toBeGreaterThanOrEqual(100)
+    // A machine that is too slow for a hundred requests a second has no 429.
+    const sent = [...also.values()].reduce((sum, count) => sum + count, 0)
+    expect(inSome).toBeGreaterThanOrEqual(Math.min(100, sent))
     expect(inSome).toBeLessThanOrEqual(windows * 100)
     for (const sidecar of fleet.sidecars) expect(await sidecar.metric('postern_rate_fallback_total')).toBe(0)
   })

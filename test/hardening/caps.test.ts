@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { BACK_TO_NORMAL, expectUnharmed } from '../support/aftermath.ts'
+import { expectUnharmed } from '../support/aftermath.ts'
 import { startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import {
@@ -234,13 +234,13 @@ describe('max_queued_bytes', () => {
 
   it('in HTTP/1 stops a client that pipelines and reads nothing, and idle_timeout closes it', async () => {
     const device = await largeDevice()
-    const sidecar = await startSidecar({ device, config: { listen: { idle_timeout: '500ms' } } })
+    const sidecar = await startSidecar({ device, config: { listen: { idle_timeout: '1s' } } })
     const token = await sidecar.token()
     const raw = await rawConnection(sidecar.url)
     raw.socket.pause()
     // The responses are far larger than the kernel buffers of a client that does not read.
     raw.write(`GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(500))
-    await expect.poll(() => sidecar.metric('postern_connections'), { timeout: BACK_TO_NORMAL }).toBe(0)
+    await expect.poll(() => sidecar.metric('postern_connections'), { timeout: 60_000 }).toBe(0)
     expect(device.requests.length).toBeGreaterThan(1)
     expect(device.requests.length).toBeLessThan(500)
     expect(await sidecar.metric('postern_upstream_in_flight')).toBe(0)

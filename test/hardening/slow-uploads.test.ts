@@ -51,12 +51,13 @@ async function start(
   }
 }
 
-/** Sends a byte now and then until the exchange has a response. */
-function drip(exchange: Exchange, piece = 'x', every = 100): void {
+/** Sends a byte now and then until the exchange has a response, or the returned function is called. */
+function drip(exchange: Exchange, piece = 'x', every = 100): () => void {
   exchange.write(piece)
   const timer = setInterval(() => exchange.write(piece), every)
   const stop = (): void => clearInterval(timer)
   exchange.response.then(stop, stop)
+  return stop
 }
 
 describeTransports('H99 Slow uploads', (transport) => {
@@ -168,10 +169,11 @@ describeTransports('H99 Slow uploads', (transport) => {
       queue: { timeout: '1s' },
     })
     const steady = await upload({ fields: shown })
-    drip(steady, piece)
+    const stop = drip(steady, piece)
     await device.waitForRequests(1)
     const waiting = await Promise.all([1, 2].map(() => sidecar.request({ fields: shown })))
     for (const response of waiting) expectError(response, 500, 'overloaded')
+    stop()
     steady.end()
     expect((await steady.response).status).toBe(200)
   })

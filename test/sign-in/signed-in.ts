@@ -46,7 +46,8 @@ export async function signedIn({ auth, password, url }: SignedOptions): Promise<
   const clock = stillClock()
   const connections = createConnections(
     { origin: url, socketPath: undefined, ca: undefined, insecure: false, reuse: 'shared', parser: 'strict' },
-    { connect: 2000, response: 2000, idle: 2000 },
+    // So long that a busy machine is not taken for a device that does not respond.
+    { connect: 60_000, response: 60_000, idle: 60_000 },
     clock,
   )
   closeLater(() => connections.close())

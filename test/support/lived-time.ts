@@ -29,6 +29,30 @@ export function livedTime(turn: () => Promise<unknown> = async () => {}): () => 
   return () => lived
 }
 
+const TICK = 5
+
+/**
+ * Adds up the processor time of this thread from tick to tick (5 ms) until the returned function is called, which resolves with its
+ * 99th percentile (ms). What blocks the event loop works on it, while the wait of a busy machine for a processor does not count.
+ */
+export function workOfTurns(): () => Promise<number> {
+  const turns: number[] = []
+  let over = false
+  async function count(): Promise<void> {
+    while (!over) {
+      const before = processorTime()
+      await delay(TICK)
+      turns.push(processorTime() - before)
+    }
+  }
+  const counting = count()
+  return async () => {
+    over = true
+    await counting
+    return turns.sort((a, b) => a - b)[Math.floor(0.99 * turns.length)] ?? Number.NaN
+  }
+}
+
 const LARGER = 8
 
 /** What `growth` stays below if the work is linear. */

@@ -134,7 +134,11 @@ export async function rawConnection(
   })
   socket.once('close', forget)
   const peer = rawPeer(socket, wire)
-  await once(socket, secure ? 'secureConnect' : 'connect')
+  await new Promise<void>((resolve, reject) => {
+    socket.once(secure ? 'secureConnect' : 'connect', resolve)
+    // The end of a test closes a connection that it is still opening, which is no error of the socket.
+    socket.once('close', () => reject(peer.error ?? new Error('the connection closed before it was open')))
+  })
   return peer
 }
 
