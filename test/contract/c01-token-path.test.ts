@@ -1,9 +1,9 @@
 import { beforeAll, expect, it } from 'vitest'
 import { rawConnection } from '../support/raw.ts'
 import { PASSWORD_GRANT, startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols, describeTransports } from '../support/transports.ts'
 
-describeTransports('C1 The token path', (transport) => {
+describeProtocols('C1 The token path', (transport) => {
   let sidecar: TestSidecar
   beforeAll(async () => {
     sidecar = await startSidecar({ transport })

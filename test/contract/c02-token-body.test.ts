@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { expectError } from '../support/errors.ts'
 import { FORM_TYPE, PASSWORD, PASSWORD_GRANT, startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 
 const secret = encodeURIComponent(PASSWORD)
 const good = `grant_type=password&password=${secret}`
@@ -109,7 +109,7 @@ const badBodies: readonly (readonly [string, string | Buffer])[] = [
   ['a great deal more than 8 KiB', padded(300_000)],
 ]
 
-describeTransports('C2 The body of a token request', (transport) => {
+describeProtocols('C2 The body of a token request', (transport) => {
   let sidecar: TestSidecar
   beforeAll(async () => {
     sidecar = await startSidecar({ transport })

@@ -1,7 +1,7 @@
 import { beforeAll, expect, it } from 'vitest'
 import type { Response } from '../support/message.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 
 const grant = { grant_type: 'password', password: PASSWORD }
 
@@ -21,7 +21,7 @@ function expectTokens(response: Response): void {
   expect(body.access_token).not.toBe(body.refresh_token)
 }
 
-describeTransports('C3 C4 The password grant', (transport) => {
+describeProtocols('C3 C4 The password grant', (transport) => {
   let sidecar: TestSidecar
   beforeAll(async () => {
     sidecar = await startSidecar({ transport })

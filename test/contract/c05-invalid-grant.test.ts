@@ -2,11 +2,11 @@ import { beforeAll, expect, it } from 'vitest'
 import { stillClock } from '../support/clock.ts'
 import { expectError } from '../support/errors.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 
 const week = 604_800_000
 
-describeTransports('C5 A refused grant', (transport) => {
+describeProtocols('C5 A refused grant', (transport) => {
   let sidecar: TestSidecar
   beforeAll(async () => {
     sidecar = await startSidecar({ transport })

@@ -2,7 +2,7 @@ import { beforeAll, expect, it } from 'vitest'
 import { stillClock } from '../support/clock.ts'
 import { expectError } from '../support/errors.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 
 const day = 86_400_000
 
@@ -13,7 +13,7 @@ async function status(sidecar: TestSidecar, token: string): Promise<number> {
 const post = (sidecar: TestSidecar, refresh_token: string) =>
   sidecar.postToken({ grant_type: 'refresh_token', refresh_token })
 
-describeTransports('C6 The refresh grant', (transport) => {
+describeProtocols('C6 The refresh grant', (transport) => {
   // Shared by all tests: the clock goes on where the test before left it, and each test makes its own grants.
   let sidecar: TestSidecar
   beforeAll(async () => {
@@ -84,7 +84,7 @@ describeTransports('C6 The refresh grant', (transport) => {
   })
 })
 
-describeTransports('C6 The refresh grant with rotate_refresh', (transport) => {
+describeProtocols('C6 The refresh grant with rotate_refresh', (transport) => {
   let sidecar: TestSidecar
   beforeAll(async () => {
     sidecar = await startSidecar({

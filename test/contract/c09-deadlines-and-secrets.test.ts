@@ -4,7 +4,7 @@ import { startDevice, startRawDevice } from '../support/device.ts'
 import { livedTime } from '../support/lived-time.ts'
 import { rawConnection } from '../support/raw.ts'
 import { PASSWORD, PASSWORD_GRANT, startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols, describeTransports } from '../support/transports.ts'
 
 const formType = ['Content-Type', 'application/x-www-form-urlencoded']
 const shortDeadlines = { listen: { header_timeout: '400ms', body_timeout: '400ms', idle_timeout: '1s' } }
@@ -89,7 +89,7 @@ describeTransports(
   ['http1', 'tls'],
 )
 
-describeTransports('C9 Secrets', (transport) => {
+describeProtocols('C9 Secrets', (transport) => {
   it('C9 no password, token or token body reaches a log, a metric, a response or the device', async () => {
     const config = { log: { level: 'trace' }, tokens: { rotate_refresh: true } }
     const sidecar = await startSidecar({ transport, config })

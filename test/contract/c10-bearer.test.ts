@@ -3,7 +3,7 @@ import { stillClock } from '../support/clock.ts'
 import { expectError } from '../support/errors.ts'
 import type { Response } from '../support/message.ts'
 import { type ApiRequest, startSidecar, type TestSidecar, type Tokens } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 
 const plain = 'Bearer realm="device"'
 const invalid = 'Bearer realm="device", error="invalid_token"'
@@ -88,7 +88,7 @@ const elsewhere: readonly (readonly [string, (token: string) => ApiRequest])[] =
   ['X-Authorization', (token) => ({ fields: ['X-Authorization', `Bearer ${token}`] })],
 ]
 
-describeTransports('C10 C11 The bearer check', (transport) => {
+describeProtocols('C10 C11 The bearer check', (transport) => {
   let sidecar: TestSidecar
   let tokens: Tokens
   beforeAll(async () => {

@@ -4,10 +4,10 @@ import { limitsOf } from '../support/limit-fields.ts'
 import type { Response } from '../support/message.ts'
 import { oddRequests } from '../support/odd-requests.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols, describeTransports } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 
-describeTransports('C13 The limits', (transport) => {
+describeProtocols('C13 The limits', (transport) => {
   it('C13 by default the API has 60 requests per minute and /oauth/token 30, counted separately', async () => {
     const sidecar = await startSidecar({ transport, documentedLimits: true })
     expect(limitsOf(await sidecar.request())).toMatchObject({ limit: 60, remaining: 59 })

@@ -4,11 +4,11 @@ import { expectError } from '../support/errors.ts'
 import { limitsOf } from '../support/limit-fields.ts'
 import { rawConnection } from '../support/raw.ts'
 import { PASSWORD, PASSWORD_GRANT, startSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols, describeTransports } from '../support/transports.ts'
 
 const one = { limits: { api: { requests: 1 }, oauth: { requests: 1 } } }
 
-describeTransports('C15 A request over the limit', (transport) => {
+describeProtocols('C15 A request over the limit', (transport) => {
   it('C15 a request past the limit is 429 with a JSON error and Retry-After', async () => {
     const sidecar = await startSidecar({ transport, config: one, clock: stillClock() })
     await sidecar.request()

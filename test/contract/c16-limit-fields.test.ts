@@ -8,12 +8,12 @@ import { type Limits, limitsOf } from '../support/limit-fields.ts'
 import { oddRequests } from '../support/odd-requests.ts'
 import { rawConnection, unusedPort } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols, describeTransports } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 
 const limits100 = { limits: { api: { requests: 100 }, oauth: { requests: 100 } } }
 
-describeTransports('C16 The rate-limit fields', (transport) => {
+describeProtocols('C16 The rate-limit fields', (transport) => {
   it('C16 a forwarded response of any status carries the three X-RateLimit fields', async () => {
     const device = await startDevice((request, response) => {
       response.statusCode = Number(request.url?.slice(1))
@@ -240,7 +240,7 @@ describeTransports(
       }
     })
   },
-  ['http1', 'tls'],
+  ['http1'],
 )
 
 it('C16 the refusal of a CONNECT over HTTP/2 carries the three fields', async () => {

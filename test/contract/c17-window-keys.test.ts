@@ -4,7 +4,7 @@ import { stillClock } from '../support/clock.ts'
 import { flood } from '../support/flood.ts'
 import { limitsOf } from '../support/limit-fields.ts'
 import { type ApiRequest, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
-import { describeTransports, type Transport } from '../support/transports.ts'
+import { describeProtocols, type Transport } from '../support/transports.ts'
 
 const apiLimit = (per: string, requests = 10): YamlPart => ({ limits: { api: { requests, per } } })
 
@@ -22,7 +22,7 @@ function remainingFor(sidecar: TestSidecar, ...forwardedFor: string[]): Promise<
   return remaining(sidecar, { fields: forwardedFor.flatMap((value) => ['X-Forwarded-For', value]) })
 }
 
-describeTransports('C17 The key of a window', (transport) => {
+describeProtocols('C17 The key of a window', (transport) => {
   it('C17 per client: each address has its own window, whatever its token', async () => {
     const sidecar = await startSidecar({ transport, config: apiLimit('client') })
     const token = await sidecar.token()

@@ -4,9 +4,9 @@ import { type ErrorCode, expectError } from '../support/errors.ts'
 import type { Response } from '../support/message.ts'
 import { unusedPort } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 
-describeTransports('C18 Errors', (transport) => {
+describeProtocols('C18 Errors', (transport) => {
   let sidecar: TestSidecar
   beforeAll(async () => {
     sidecar = await startSidecar({ transport })

@@ -4,7 +4,7 @@ import { type RawDevice, startCannedDevice, startDevice, startRawDevice } from '
 import { type ErrorCode, expectError, proxyError } from '../support/errors.ts'
 import { unusedPort } from '../support/raw.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 
 type Mode = 'contract' | 'http'
 
@@ -96,7 +96,7 @@ const faults: readonly Fault[] = [
   },
 ]
 
-describeTransports('C19 Device failures', (transport) => {
+describeProtocols('C19 Device failures', (transport) => {
   describe.each(['contract', 'http'] as const)('status_codes: %s', (mode: Mode) => {
     const pick = (contract: number, http: number): number => (mode === 'contract' ? contract : http)
     const start = (options: Parameters<typeof startSidecar>[0] = {}): Promise<TestSidecar> =>

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { expectError } from '../support/errors.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 
-describeTransports('C19 Status codes', (transport) => {
+describeProtocols('C19 Status codes', (transport) => {
   describe.each(['contract', 'http'] as const)('status_codes: %s', (mode) => {
     const pick = (contract: number, http: number): number => (mode === 'contract' ? contract : http)
     let sidecar: TestSidecar

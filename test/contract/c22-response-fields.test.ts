@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { startDevice, startRawDevice } from '../support/device.ts'
 import type { Response } from '../support/message.ts'
 import { type ApiRequest, startSidecar, type YamlPart } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 
 /** A raw device that answers every request on a kept-alive connection with the same head. */
 function answering(...lines: string[]) {
@@ -15,7 +15,7 @@ function answering(...lines: string[]) {
   })
 }
 
-describeTransports('C22 Response fields', (transport) => {
+describeProtocols('C22 Response fields', (transport) => {
   const scheme = transport === 'http1' ? 'http' : 'https'
 
   it("C22 the device's hop-by-hop fields and those that its Connection names do not reach the client", async () => {

@@ -8,7 +8,7 @@ import { startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import { unusedPort } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 
 const routeOf = createRouter(
@@ -97,7 +97,7 @@ describe('a route', () => {
   })
 })
 
-describeTransports('upstream.routes', (transport) => {
+describeProtocols('upstream.routes', (transport) => {
   it('C21 each service gets only the requests for its paths, byte for byte', async () => {
     const [device, camera] = [await startDevice(), await startDevice()]
     const config = { upstream: { routes: { '/cam/': { url: camera.url, headers: { 'X-Camera': 'yes' } } } } }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createPublicPaths } from '../../src/gate/classify.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 
 const isPublic = createPublicPaths(['/login', '/static/'])
 
@@ -52,7 +52,7 @@ describe('a public path', () => {
   })
 })
 
-describeTransports('public_paths', (transport) => {
+describeProtocols('public_paths', (transport) => {
   it('a public path needs no token and counts against the limits; all other paths need a token', async () => {
     const device = await startDevice()
     const config = { public_paths: ['/login', '/static/'], limits: { api: { requests: 3 } } }
@@ -65,7 +65,7 @@ describeTransports('public_paths', (transport) => {
   })
 })
 
-describeTransports('enforce: false', (transport) => {
+describeProtocols('enforce: false', (transport) => {
   it('forwards what it would refuse, counts and logs it, and still protects the token endpoint', async () => {
     const device = await startDevice()
     const config = { enforce: false, limits: { api: { requests: 2 } } }

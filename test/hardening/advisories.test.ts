@@ -177,7 +177,7 @@ describeTransports(
       },
     )
   },
-  ['http1', 'tls'],
+  ['http1'],
 )
 
 describeTransports(

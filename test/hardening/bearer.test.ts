@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { expectError } from '../support/errors.ts'
 import type { ApiRequest } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 import { sharedFront } from './front.ts'
 
 /** Values of Authorization; `TOKEN` stands for a live token. */
@@ -138,7 +138,7 @@ const ELSEWHERE: readonly (readonly [string, (token: string) => ApiRequest])[] =
   ['Basic, as a password', (token) => ({ fields: ['Authorization', `Basic ${btoa(`x:${token}`)}`] })],
 ]
 
-describeTransports('Bearer credentials', (transport) => {
+describeProtocols('Bearer credentials', (transport) => {
   const front = sharedFront(transport)
 
   const request = (value: string) =>

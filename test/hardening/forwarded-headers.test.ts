@@ -134,5 +134,5 @@ describeTransports(
       })
     })
   },
-  ['http1', 'tls'],
+  ['http1'],
 )

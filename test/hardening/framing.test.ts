@@ -208,5 +208,5 @@ describeTransports(
       await raw.closed
     })
   },
-  ['http1', 'tls'],
+  ['http1'],
 )

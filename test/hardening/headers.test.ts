@@ -98,5 +98,5 @@ describeTransports(
       expect(responsesIn(await raw.closed).map(({ status }) => status)).toEqual([400])
     })
   },
-  ['http1', 'tls'],
+  ['http1'],
 )

@@ -4,7 +4,7 @@ import { stillClock } from '../support/clock.ts'
 import { limitsOf } from '../support/limit-fields.ts'
 import type { Request, Response } from '../support/message.ts'
 import { encodeForm, startSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols, describeTransports } from '../support/transports.ts'
 import { acceptWebSockets, dial, refusedWebSocket } from '../support/websocket.ts'
 
 const passed = (responses: readonly Response[]): Response[] =>
@@ -70,7 +70,7 @@ const ADDRESS_FIELDS = [
   'X-Cluster-Client-IP',
 ]
 
-describeTransports('H69 A client with spoofed addresses', (transport) => {
+describeProtocols('H69 A client with spoofed addresses', (transport) => {
   it('H69 stays one client, whatever address, token, path or connection its requests have', async () => {
     const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 20 } } } })
     const tokens = await Promise.all(Array.from({ length: 5 }, () => sidecar.token()))

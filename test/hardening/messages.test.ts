@@ -112,5 +112,5 @@ describeTransports(
       }
     })
   },
-  ['http1', 'tls'],
+  ['http1'],
 )

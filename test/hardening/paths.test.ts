@@ -3,7 +3,7 @@ import { expectError } from '../support/errors.ts'
 import { BrokenTransfer } from '../support/message.ts'
 import { responsesIn } from '../support/raw-responses.ts'
 import { type ApiRequest, PASSWORD_GRANT } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols, describeTransports } from '../support/transports.ts'
 import { get, sharedFront, startFront } from './front.ts'
 
 /** Paths that some parser reads as `/oauth/token`. */
@@ -43,7 +43,7 @@ const IMPOSSIBLE = [
   '/a\x7fb',
 ]
 
-describeTransports('Paths', (transport) => {
+describeProtocols('Paths', (transport) => {
   const front = sharedFront(transport)
 
   /** The response, or 400 where the client or the sidecar broke the stream instead. */
@@ -165,5 +165,5 @@ describeTransports(
       expect(responsesIn(path)[0]?.text).toBe('from the device')
     })
   },
-  ['http1', 'tls'],
+  ['http1'],
 )

@@ -5,10 +5,10 @@ import { expectError } from '../support/errors.ts'
 import { workOfTurns } from '../support/lived-time.ts'
 import { headOf, responsesIn } from '../support/raw-responses.ts'
 import { FORM_TYPE, PASSWORD, PASSWORD_GRANT, startSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols, describeTransports } from '../support/transports.ts'
 import { SMUGGLED, sharedFront, startFront } from './front.ts'
 
-describeTransports('The token endpoint', (transport) => {
+describeProtocols('The token endpoint', (transport) => {
   const front = sharedFront(transport)
 
   it('H29 a body with a length over 8 KiB is refused before it is read', async () => {

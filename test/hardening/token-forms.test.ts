@@ -2,7 +2,7 @@ import { it } from 'vitest'
 import { expectError } from '../support/errors.ts'
 import type { Response } from '../support/message.ts'
 import { FORM_TYPE, PASSWORD_GRANT } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 import { sharedFront } from './front.ts'
 
 const BAD_TYPES = [
@@ -112,7 +112,7 @@ const BAD_ESCAPES = [
   ],
 ]
 
-describeTransports('Token forms', (transport) => {
+describeProtocols('Token forms', (transport) => {
   const front = sharedFront(transport)
 
   const post = (

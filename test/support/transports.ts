@@ -19,3 +19,11 @@ export function describeTransports(
 ): void {
   for (const transport of only) describe(`${name}, ${titles[transport]}`, () => block(transport))
 }
+
+/**
+ * The same for a decision on a whole message, in cleartext HTTP/1.1 and HTTP/2 over TLS: HTTP/1.1 over TLS differs only in how bytes
+ * arrive and connections end.
+ */
+export function describeProtocols(name: string, block: (transport: Transport) => void): void {
+  describeTransports(name, block, ['http1', 'h2'])
+}
