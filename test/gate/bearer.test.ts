@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { readBearer } from '../../src/gate/bearer.ts'
+import { anyCodePoint } from '../support/any-code-point.ts'
 import { growth, LINEAR } from '../support/lived-time.ts'
 
 const TOKEN68 = 'ABCXYZabcxyz0189-._~+/'
@@ -16,7 +17,7 @@ const anyCase = (text: string): fc.Arbitrary<string> => fc.mixedCase(fc.constant
 
 /** Field values, valid and invalid. */
 const anyValue = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 60 }),
+  fc.string({ unit: anyCodePoint, maxLength: 60 }),
   fc
     .array(fc.constantFrom('bearer', 'Bearer', ' ', '\t', ',', '=', 'abc', 'é', '"', 'Basic'), {
       maxLength: 8,

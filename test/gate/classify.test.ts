@@ -5,6 +5,7 @@ import { type ClassifyRules, classify } from '../../src/gate/classify.ts'
 import type { Classified } from '../../src/http/admission.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { fieldValues } from '../../src/http/fields.ts'
+import { anyCodePoint } from '../support/any-code-point.ts'
 import { type HeadPart, requestHead } from '../support/request-head.ts'
 
 const rules: ClassifyRules = {
@@ -14,7 +15,7 @@ const rules: ClassifyRules = {
 
 const classified = (over: HeadPart): Classified => classify(requestHead(over), rules)
 
-const anyText = fc.oneof(fc.string({ unit: 'binary', maxLength: 30 }), fc.string({ maxLength: 30 }))
+const anyText = fc.oneof(fc.string({ unit: anyCodePoint, maxLength: 30 }), fc.string({ maxLength: 30 }))
 
 const fieldName = fc.oneof(
   fc.constantFrom('Host', 'host', 'Content-Length', 'Transfer-Encoding', 'Expect', 'Upgrade', 'Connection'),
