@@ -6,8 +6,13 @@ const LONG = [
   'test/machine/verify-at-length',
   'test/machine/release',
   'test/verify/faults',
-  'test/npm-package',
+  'test/fleet/s',
+  'test/pages/clients',
   'test/page/',
+  'test/hardening/slow-uploads',
+  'test/password/source-watch',
+  'test/hardening/http2-deadlines',
+  'test/npm-package',
   'test/grafana/queries',
 ]
 
