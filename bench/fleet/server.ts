@@ -1,5 +1,5 @@
 import { createClient, type RedisClientType } from '@redis/client'
-import { type Child, freePort, listening, outputOf, startChild, temporaryFolder } from '../child.ts'
+import { freePort, listening, outputOf, startChild, temporaryFolder } from '../child.ts'
 
 /** A client of the bench itself. */
 export type Client = RedisClientType
@@ -7,7 +7,6 @@ export type Client = RedisClientType
 /** A redis-server of our own: no persistence, no password, its folder is temporary. */
 export interface Server {
   readonly port: number
-  readonly child: Child
   /** The connection of the bench: it seeds, revokes and reads INFO. */
   readonly client: Client
   stop(): Promise<void>
@@ -30,7 +29,6 @@ export async function startServer(core: number | undefined): Promise<Server> {
   await client.connect()
   return {
     port,
-    child,
     client,
     async stop() {
       client.destroy()
