@@ -2,17 +2,8 @@ import type { Endpoint } from '../../http/admission.ts'
 import { type Account, createLedger } from '../ledger.ts'
 import { described } from '../received.ts'
 import type { Server } from '../server.ts'
-import {
-  type Broken,
-  broken,
-  conclude,
-  type FloodFigures,
-  type Judgement,
-  type Latencies,
-  untested,
-  wrongResponse,
-} from '../verdict.ts'
-import { type Known, type Round, type UsualRequest, usualRequest, withToken } from './round.ts'
+import { type Broken, broken, conclude, type Latencies, untested, wrongResponse } from '../verdict.ts'
+import { type Found, type Known, type Round, type UsualRequest, usualRequest, withToken } from './round.ts'
 
 /** H125: each endpoint type under a flood, with a client beside it that stays within the limit of the other type. */
 export const floods: Round = {
@@ -28,7 +19,7 @@ export const floods: Round = {
     const api = await floodOne(server, known, 'api')
     return {
       judgements: [...oauth.judgements, ...api.judgements],
-      facts: { floods: [oauth.figures, api.figures] },
+      facts: { floods: [...oauth.floods, ...api.floods] },
     }
   }),
 }
@@ -37,7 +28,7 @@ async function floodOne(
   server: Server,
   { admitted }: Known,
   endpoint: Endpoint,
-): Promise<{ readonly judgements: Judgement[]; readonly figures: FloodFigures }> {
+): Promise<Pick<Found, 'judgements'> & Pick<Known, 'floods'>> {
   const { options, signal } = server
   const other = endpoint === 'api' ? 'oauth' : 'api'
   const limit = options.limits[endpoint]
@@ -47,31 +38,28 @@ async function floodOne(
     server.waitForWindow(other, 'client beside the flood'),
   ])
   const usual = usualRequest(options, admitted, endpoint)
-  const [flood, beside] = await Promise.all([
+  const [{ account, seconds, sent, refusals }, beside] = await Promise.all([
     sendFlood(server, endpoint, usual),
     clientBeside(server, usualRequest(options, admitted, other), options.limits[other].requests - SPARE),
   ])
   signal.throwIfAborted()
-  const { account, seconds, sent, refusals } = flood
   const passed = account.passed.reduce((sum, each) => sum + each, 0)
   const times = { refusals: latencies(refusals), beside: latencies(beside.times) }
-  const figures = { endpoint, connections, seconds, passed, ...times }
+  const floods = [{ endpoint, connections, seconds, passed, ...times }]
   const what = `${usual.question.what}, ${sent} times in ${Math.round(seconds)} s over ${connections} connections`
   // A flood that is longer than a window has to be told which window each response is of.
   const counted = account.told || seconds < limit.window
   const faults = account.faults.filter(({ promise }) => counted || promise !== 'C14')
   const wanted = 'exactly the limit passes in each window, all else is 429'
-  const found = [
-    ...faults.map(({ promise, text }) => {
-      const id = promise === 'C15' || promise === 'C16' ? promise : 'H125'
-      return broken(id, { sent: what, came: text, wanted, clause: 'device API §8' })
-    }),
-    ...beside.found,
-  ]
+  const found = faults.map(({ promise, text }) => {
+    const id = promise === 'C15' || promise === 'C16' ? promise : 'H125'
+    return broken(id, what, text, wanted, 'device API §8')
+  })
+  found.push(...beside.found)
   if (found.length === 0 && account.refused === 0)
-    return { judgements: untested(['H125'], `${what}: too few to use up a window`), figures }
+    return { judgements: untested(['H125'], `${what}: too few to use up a window`), floods }
   const untold = untested(['H125'], 'how many passed in each window: no response says which window it is of')
-  return { judgements: [...conclude(['C15', 'H125'], found), ...(counted ? [] : untold)], figures }
+  return { judgements: [...conclude(['C15', 'H125'], found), ...(counted ? [] : untold)], floods }
 }
 
 /** With fewer refusals (429) a flood is too short to judge, so it goes on, up to so much longer (seconds). */
