@@ -98,7 +98,7 @@ async function useUp(
       const wanted = 'exactly the limit passes, all else is 429'
       // A wrong status past the limit breaks C15; a wrong status below it also shows as too few passes (C14).
       return faults.map(({ promise = 'C15', text }) =>
-        broken(promise, `${question.what}, ${total} times ${how}`, text, wanted, 'device API §8'),
+        broken(promise, `${question.what}, ${total} times ${how}`, text, wanted),
       )
     }
     opening = undefined

@@ -1,9 +1,9 @@
 import type { Endpoint } from '../../http/admission.ts'
-import { type Account, createLedger } from '../ledger.ts'
+import { createLedger } from '../ledger.ts'
 import { described } from '../received.ts'
 import type { Server } from '../server.ts'
 import { type Broken, broken, conclude, type Latencies, untested, wrongResponse } from '../verdict.ts'
-import { type Found, type Known, type Round, type UsualRequest, usualRequest, withToken } from './round.ts'
+import { type Known, type Round, type UsualRequest, usualRequest, withToken } from './round.ts'
 
 /** H125: each endpoint type under a flood, with a client beside it that stays within the limit of the other type. */
 export const floods: Round = {
@@ -24,11 +24,7 @@ export const floods: Round = {
   }),
 }
 
-async function floodOne(
-  server: Server,
-  { admitted }: Known,
-  endpoint: Endpoint,
-): Promise<Pick<Found, 'judgements'> & Pick<Known, 'floods'>> {
+async function floodOne(server: Server, { admitted }: Known, endpoint: Endpoint) {
   const { options, signal } = server
   const other = endpoint === 'api' ? 'oauth' : 'api'
   const limit = options.limits[endpoint]
@@ -53,7 +49,7 @@ async function floodOne(
   const wanted = 'exactly the limit passes in each window, all else is 429'
   const found = faults.map(({ promise, text }) => {
     const id = promise === 'C15' || promise === 'C16' ? promise : 'H125'
-    return broken(id, what, text, wanted, 'device API §8')
+    return broken(id, what, text, wanted)
   })
   found.push(...beside.found)
   if (found.length === 0 && account.refused === 0)
@@ -72,23 +68,11 @@ const LONGEST_WAIT = 5_000
 /** The pause after a request without a response (ms): a server that refuses connections is not asked without a pause. */
 const AFTER_LOSS = 100
 
-interface Flood {
-  readonly account: Account
-  readonly seconds: number
-  readonly sent: number
-  /** To the end of each 429 (ms). */
-  readonly refusals: readonly number[]
-}
-
 /**
  * Sends the same request over each connection, one after the other, for the length of the flood; or, where server or machine are slow
- * and few requests fit into a second, until enough are refused.
+ * and few requests fit into a second, until enough are refused. Resolves to the times to the end of each 429 (ms), too.
  */
-async function sendFlood(
-  server: Server,
-  endpoint: Endpoint,
-  { question, status }: UsualRequest,
-): Promise<Flood> {
+async function sendFlood(server: Server, endpoint: Endpoint, { question, status }: UsualRequest) {
   const { clock, options, signal } = server
   const length = options.flood.seconds * 1000
   const ledger = createLedger(options.limits[endpoint], undefined)
@@ -131,12 +115,8 @@ const SPARE = 3
 /** Faults of the client beside the flood after which it stops: more would say the same. */
 const MOST_FAULTS = 3
 
-/** Spreads requests that all pass over the flood. Resolves to the time of each (ms) too. */
-async function clientBeside(
-  server: Server,
-  { question, status }: UsualRequest,
-  most: number,
-): Promise<{ readonly times: readonly number[]; readonly found: readonly Broken[] }> {
+/** Spreads requests that all pass over the flood. Resolves to the time of each (ms), too. */
+async function clientBeside(server: Server, { question, status }: UsualRequest, most: number) {
   const { clock, options } = server
   const length = options.flood.seconds * 1000
   const client = server.http1(1)
@@ -151,7 +131,7 @@ async function clientBeside(
     const received = await server.send(question, client)
     times.push(received.ms)
     if (received.status !== status)
-      found.push(wrongResponse('H125', sent, received, `${status}, as without the flood`, 'device API §8'))
+      found.push(wrongResponse('H125', sent, received, `${status}, as without the flood`))
   }
   client.close()
   return { times, found }

@@ -3,7 +3,6 @@ import { judgeInOrder, type Step } from '../burst.ts'
 import { type Limit, limitFieldsOf, retryAfter, retryAfterFaults, statedReset } from '../limit-fields.ts'
 import type { OutsideId } from '../promises.ts'
 import { apiRequest, ENDPOINTS, UNSUPPORTED_GRANT } from '../question.ts'
-import type { Received } from '../received.ts'
 import type { Server } from '../server.ts'
 import { type Broken, broken, conclude, type Judgement, untested } from '../verdict.ts'
 import { type Exchange, type Found, type Known, type Round, withToken } from './round.ts'
@@ -60,19 +59,13 @@ async function wholly(server: Server, known: Known): Promise<Found> {
   return { judgements: concluded(['C13', 'C14'], used, recovered.flat()), facts: { openings } }
 }
 
-interface UsedWindow {
-  readonly endpoint: Endpoint
-  readonly found: readonly Broken[]
-  /** Whether a request was refused. */
-  readonly limited: boolean
-  /** The last refusal, if the window is still closed behind it. */
-  readonly refusal: Received | undefined
-}
+type UsedWindow = Awaited<ReturnType<typeof judge>>
 
 /** Every 429 of a window has the same faults. */
 const MOST_ALIKE = 2
 
-async function judge(server: Server, known: Known, { endpoint, steps }: Burst): Promise<UsedWindow> {
+/** `limited`: a request was refused. `refusal`: the last one, if the window is still closed behind it. */
+async function judge(server: Server, known: Known, { endpoint, steps }: Burst) {
   const { quick, limits } = server.options
   const limit = limits[endpoint]
   const refusals = steps.filter(({ received }) => received.status === 429)
@@ -127,6 +120,5 @@ function waitFaults({ question: { what }, received }: Step, limit: Limit): Broke
   if (wait <= limit.window && received.sentAt / 1000 + wait > reset + TOLERANCE)
     texts.push('Retry-After ends after the reset')
   const wanted = 'a Retry-After of at least 1 s that ends with the window'
-  const clause = 'RFC 6585 §4; RFC 9110 §10.2.3'
-  return texts.map((came) => broken('C15', `${what}, past the limit`, came, wanted, clause))
+  return texts.map((came) => broken('C15', `${what}, past the limit`, came, wanted))
 }

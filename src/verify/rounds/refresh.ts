@@ -61,11 +61,7 @@ export const refresh: Round = {
   },
 }
 
-async function refreshOnce(
-  server: Server,
-  before: TokenPair,
-  what: string,
-): Promise<{ readonly pair: TokenPair; readonly found: readonly Broken[] }> {
+async function refreshOnce(server: Server, before: TokenPair, what: string) {
   const question = refreshGrant(before.refreshToken, what)
   const received = await server.ask(question)
   const clause = 'device API §4.2'

@@ -29,22 +29,16 @@ const CLAIMS: readonly (readonly [string, Fields])[] = [
   ],
 ]
 
-export interface SecondWindows {
-  readonly found: readonly Broken[]
-  /** A plain request has passed meanwhile, so the next request does not open a window. */
-  readonly reopened: boolean
-}
-
 /**
  * Asks in a used-up window in every way that a careless server takes for another client or another endpoint (H69). What passes has
  * found another window if a plain request is still refused and it passes again. Otherwise the window has ended, or it is a leaky
- * bucket, which has a new place from time to time (C14).
+ * bucket, which has a new place from time to time (C14). `reopened`: then the next request does not open a window.
  */
 export async function secondWindows(
   server: Server,
   known: Known,
   endpoint: Endpoint,
-): Promise<SecondWindows> {
+): Promise<{ readonly found: readonly Broken[]; readonly reopened: boolean }> {
   const found: Broken[] = []
   let reopened = false
   const { question: plain } = usualRequest(server.options, known.admitted, endpoint)
@@ -89,19 +83,16 @@ const EARLY = 1_600
 /** The window may end so long before `Retry-After` is over, or before the reset (ms). */
 const ROUNDED = 1_200
 
-export interface Recovery {
-  readonly found: readonly Broken[]
-  /** The request that opened the next window. Absent if it was open before. */
-  readonly opening?: Exchange
-}
-
-/** Asks shortly before a used-up window ends, which must fail (C14), and when `Retry-After` is over, which must not (C15). */
+/**
+ * Asks shortly before a used-up window ends, which must fail (C14), and when `Retry-After` is over, which must not (C15). `opening`
+ * opened the next window. It is absent if that was open before.
+ */
 export async function recovery(
   server: Server,
   known: Known,
   endpoint: Endpoint,
   refused: Received,
-): Promise<Recovery> {
+): Promise<{ readonly found: readonly Broken[]; readonly opening?: Exchange }> {
   const { options, clock, records, send, pause } = server
   const { window, requests } = options.limits[endpoint]
   /** When a refused client may ask again, by `Retry-After` or, without a right one, by the reset (Unix time in ms). */
