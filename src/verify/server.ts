@@ -6,7 +6,7 @@ import type { Client } from './client.ts'
 import { createHttp1Client } from './http1-client.ts'
 import { createHttp2Client } from './http2-client.ts'
 import type { VerifyOptions } from './options.ts'
-import type { Question } from './question.ts'
+import { ENDPOINTS, type Question } from './question.ts'
 import { dateOf, type Received } from './received.ts'
 import { createRecords } from './records.ts'
 import { createRevocation, type Revocation, type Sender } from './revocation.ts'
@@ -112,7 +112,9 @@ export function createServer(
     async ask(question) {
       const received = await send(question)
       if (received.status !== 429) return received
-      await waitForWindow(question.endpoint, 'this one is used up')
+      // A server may count an odd request in either window.
+      const used = question.oddity === undefined ? [question.endpoint] : ENDPOINTS
+      for (const endpoint of used) await waitForWindow(endpoint, 'this one is used up')
       const again = await send(question)
       inVain = again.status === 429 ? inVain + 1 : 0
       if (inVain < MOST_IN_VAIN) return again
