@@ -46,16 +46,12 @@ interface Window {
  */
 export function createLedger(limit: Limit, expectedWindows: number | undefined): Ledger {
   const windows: Window[] = []
-  const times = new Map<string, number>()
-  const promises = new Map<string, LedgerFault['promise']>()
+  const faults = new Map<string, Pick<LedgerFault, 'promise'> & { readonly times: number }>()
   let refused = 0
   let other = 0
 
   function addFaults(promise: LedgerFault['promise'], texts: readonly string[]): void {
-    for (const text of texts) {
-      times.set(text, (times.get(text) ?? 0) + 1)
-      promises.set(text, promise)
-    }
+    for (const text of texts) faults.set(text, { promise, times: (faults.get(text)?.times ?? 0) + 1 })
   }
 
   function windowOf(observation: Observation): Window {
@@ -96,10 +92,9 @@ export function createLedger(limit: Limit, expectedWindows: number | undefined):
       }
     },
     account() {
-      const ofResponses = [...times].map(([text, number]) => ({
-        promise: promises.get(text),
-        text: number === 1 ? text : `${text} (${number} times)`,
-      }))
+      const ofResponses = [...faults].map(([text, { promise, times }]) => {
+        return { promise, text: times === 1 ? text : `${text} (${times} times)` }
+      })
       return {
         told: windows.every(({ reset }) => reset !== undefined),
         passed: windows.map(({ passed }) => passed),

@@ -1,5 +1,4 @@
 import type { Endpoint } from '../../http/admission.ts'
-import type { Fields } from '../../http/fields.ts'
 import { limitFieldsOf, retryAfter } from '../limit-fields.ts'
 import { apiRequest, type Question, TOKEN_PATH, UNSUPPORTED_GRANT, withParameter } from '../question.ts'
 import type { Received } from '../received.ts'
@@ -10,22 +9,21 @@ import { type Exchange, type Known, useOfFirstToken, usualRequest } from './roun
 /** RFC 5737: an address of no host. */
 const SPOOFED = '203.0.113.7'
 
-const CLAIMS: readonly (readonly [string, Fields])[] = [
-  ['X-Forwarded-For', ['X-Forwarded-For', SPOOFED]],
-  ['Forwarded', ['Forwarded', `for=${SPOOFED}`]],
-  ['X-Real-IP', ['X-Real-IP', SPOOFED]],
-  ['X-Forwarded-For with two addresses', ['X-Forwarded-For', `${SPOOFED}, 203.0.113.8`]],
-  ['second X-Forwarded-For', ['X-Forwarded-For', '203.0.113.8', 'X-Forwarded-For', SPOOFED]],
+/** Fields by which a request claims to be of another client, and their name in a report. */
+const CLAIMS: readonly (readonly [name: string, ...fields: string[]])[] = [
+  ['X-Forwarded-For', 'X-Forwarded-For', SPOOFED],
+  ['Forwarded', 'Forwarded', `for=${SPOOFED}`],
+  ['X-Real-IP', 'X-Real-IP', SPOOFED],
+  ['X-Forwarded-For with two addresses', 'X-Forwarded-For', `${SPOOFED}, 203.0.113.8`],
+  ['second X-Forwarded-For', 'X-Forwarded-For', '203.0.113.8', 'X-Forwarded-For', SPOOFED],
   [
     'X-Client-IP, True-Client-IP, CF-Connecting-IP, X-Cluster-Client-IP, X-Forwarded and Via',
-    [
-      ...['X-Client-IP', SPOOFED, 'True-Client-IP', SPOOFED, 'CF-Connecting-IP', SPOOFED],
-      ...['X-Cluster-Client-IP', SPOOFED, 'X-Forwarded', `for=${SPOOFED}`, 'Via', '1.1 other.invalid'],
-    ],
+    ...['X-Client-IP', SPOOFED, 'True-Client-IP', SPOOFED, 'CF-Connecting-IP', SPOOFED],
+    ...['X-Cluster-Client-IP', SPOOFED, 'X-Forwarded', `for=${SPOOFED}`, 'Via', '1.1 other.invalid'],
   ],
   [
     'User-Agent, Cookie and Accept-Language',
-    ['User-Agent', 'other', 'Cookie', 'session=other', 'Accept-Language', 'eo'],
+    ...['User-Agent', 'other', 'Cookie', 'session=other', 'Accept-Language', 'eo'],
   ],
 ]
 
@@ -64,7 +62,7 @@ function questionsOf(endpoint: Endpoint, path: string, { first, admitted }: Know
   const ofApi = endpoint === 'api'
   const usual = ofApi ? apiRequest(path, accessToken) : UNSUPPORTED_GRANT
   const named = ofApi ? `${usual.what} and` : `POST ${TOKEN_PATH} with`
-  const spoofed = CLAIMS.map(([name, fields]) => {
+  const spoofed = CLAIMS.map(([name, ...fields]) => {
     return { ...usual, fields: [...usual.fields, ...fields], what: `${named} a spoofed ${name}` }
   })
   const query = withParameter(usual.path, 'postern-verify')
