@@ -1,14 +1,11 @@
 import { type Limit, limitFieldsOf } from './limit-fields.ts'
-import type { Question } from './question.ts'
-import type { Received } from './received.ts'
+import type { Asked } from './question.ts'
 import { type Broken, broken, wrongResponse } from './verdict.ts'
 
 /** One of several requests that were sent one after the other, and its response. */
-export interface Step {
-  readonly question: Question
+export interface Step extends Asked {
   /** The status when it passes the limit. */
   readonly expected: number
-  readonly received: Received
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Endpoint } from '../http/admission.ts'
 import { type Fields, fieldValues } from '../http/fields.ts'
+import type { Received } from './received.ts'
 
 /** One request of a run. */
 export interface Question {
@@ -21,6 +22,12 @@ export interface Question {
   readonly refused?: true
   /** The request in words, without secrets, as a departure names it. */
   readonly what: string
+}
+
+/** A request and its response. */
+export interface Asked {
+  readonly question: Question
+  readonly received: Received
 }
 
 export const ENDPOINTS: readonly Endpoint[] = ['api', 'oauth']

@@ -72,9 +72,9 @@ async function useUp(
   const limit = limits[endpoint]
   const { refreshing, login, admitted } = known
   // A refresh is the more real request. But a replaced refresh token would revoke the login if it were used twice.
-  const { question, status } =
+  const { question, expected } =
     endpoint === 'oauth' && refreshing === 'keeps'
-      ? { question: refreshGrant(login.refreshToken), status: 200 }
+      ? { question: refreshGrant(login.refreshToken), expected: 200 }
       : usualRequest(server.options, admitted, endpoint)
   const total = limit.requests + EXTRA + flood.connections
   let opening = usableOpening(server, known, endpoint)
@@ -92,7 +92,7 @@ async function useUp(
     if (server.clock.wall() < windowEndOf(opening, limit)) {
       const ledger = createLedger(limit, 1)
       ledger.add(opening.status, opening)
-      for (const received of responses) ledger.add(status, received)
+      for (const received of responses) ledger.add(expected, received)
       const { passed, faults } = ledger.account()
       server.say(`${endpointName(endpoint)}: ${passed.join(' + ')} of ${total} passed ${how}`)
       const wanted = 'exactly the limit passes, all else is 429'

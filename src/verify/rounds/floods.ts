@@ -72,7 +72,7 @@ const AFTER_LOSS = 100
  * Sends the same request over each connection, one after the other, for the length of the flood; or, where server or machine are slow
  * and few requests fit into a second, until enough are refused. Resolves to the times to the end of each 429 (ms), too.
  */
-async function sendFlood(server: Server, endpoint: Endpoint, { question, status }: UsualRequest) {
+async function sendFlood(server: Server, endpoint: Endpoint, { question, expected }: UsualRequest) {
   const { clock, options, signal } = server
   const length = options.flood.seconds * 1000
   const ledger = createLedger(options.limits[endpoint], undefined)
@@ -97,7 +97,7 @@ async function sendFlood(server: Server, endpoint: Endpoint, { question, status 
       // The run was stopped, and its connections are closed.
       if (signal.aborted) return
       const broke = received.status !== 0 && received.failure !== undefined ? [described(received)] : []
-      ledger.add(status, received, broke)
+      ledger.add(expected, received, broke)
       if (received.status === 429) refusals.push(after - before)
       if (received.status === 0) await server.pause(AFTER_LOSS)
       else latest = after
@@ -116,7 +116,7 @@ const SPARE = 3
 const MOST_FAULTS = 3
 
 /** Spreads requests that all pass over the flood. Resolves to the time of each (ms), too. */
-async function clientBeside(server: Server, { question, status }: UsualRequest, most: number) {
+async function clientBeside(server: Server, { question, expected }: UsualRequest, most: number) {
   const { clock, options } = server
   const length = options.flood.seconds * 1000
   const client = server.http1(1)
@@ -130,8 +130,8 @@ async function clientBeside(server: Server, { question, status }: UsualRequest, 
     if (clock.monotonic() - start > length) break
     const received = await server.send(question, client)
     times.push(received.ms)
-    if (received.status !== status)
-      found.push(wrongResponse('H125', sent, received, `${status}, as without the flood`))
+    if (received.status !== expected)
+      found.push(wrongResponse('H125', sent, received, `${expected}, as without the flood`))
   }
   client.close()
   return { times, found }

@@ -2,10 +2,10 @@ import type { Endpoint } from '../../http/admission.ts'
 import { judgeInOrder, type Step } from '../burst.ts'
 import { type Limit, limitFieldsOf, retryAfter, retryAfterFaults, statedReset } from '../limit-fields.ts'
 import type { OutsideId } from '../promises.ts'
-import { apiRequest, ENDPOINTS, UNSUPPORTED_GRANT } from '../question.ts'
+import { type Asked, apiRequest, ENDPOINTS, UNSUPPORTED_GRANT } from '../question.ts'
 import type { Server } from '../server.ts'
 import { type Broken, broken, conclude, type Judgement, untested } from '../verdict.ts'
-import { type Exchange, type Found, type Known, type Round, withToken } from './round.ts'
+import { type Found, type Known, type Round, withToken } from './round.ts'
 import { type Burst, EXTRA, useUpNewWindows, useUpTheRest, WINDOWS_TRIED } from './use-up.ts'
 import { recovery, secondWindows } from './used-up-window.ts'
 
@@ -47,7 +47,7 @@ async function wholly(server: Server, known: Known): Promise<Found> {
     return { judgements: untested(['C13', 'C15', 'H69'], 'the server is too slow to use up a window') }
   const used: UsedWindow[] = []
   for (const burst of bursts) used.push(await judge(server, known, burst))
-  const openings = new Map<Endpoint, Exchange>()
+  const openings = new Map<Endpoint, Asked>()
   const recovered = await Promise.all(
     used.map(async ({ endpoint, refusal }) => {
       if (refusal === undefined) return []

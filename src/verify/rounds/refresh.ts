@@ -18,66 +18,55 @@ export const refresh: Round = {
     if (first === undefined || other === undefined || admitted === undefined)
       return { judgements: untested(['C6'], 'no two logins gave tokens that the API admits') }
     const { status: usual } = admitted
-    const found: Broken[] = []
-    const isBroken = (): boolean => found.some(({ promise }) => promise === 'C6')
+    const one = await refreshOnce(server, first, 'with the refresh token')
+    const found = [...one.found]
     const finish = (pair: TokenPair, facts: Partial<Facts> = {}, note = '') => ({
-      judgements: conclude(['C6'], found, note),
+      judgements: conclude(['C6'], [...found, ...one.lifetime], note),
       facts: { logins: [pair, other], ...facts },
     })
-    const refreshWith = async (pair: TokenPair, what: string): Promise<TokenPair> => {
-      const after = await refreshOnce(server, pair, what)
-      found.push(...after.found)
-      return after.pair
-    }
-    /** Whether the API admits an access token. */
-    const admits = async ({ accessToken }: TokenPair, what: string): Promise<boolean> => {
+    if (found.length > 0) return finish(one.pair)
+
+    const replaces = one.pair.refreshToken !== first.refreshToken
+    const use = ({ accessToken }: TokenPair, what: string): Promise<readonly Broken[]> => {
       const question = apiRequest(server.options.path, accessToken, what)
       const holds = ({ status }: Received): boolean => status === usual
       const wanted = `${usual}, as before`
-      const wrong = await runChecks(server, [
-        { promise: 'C6', question, holds, wanted, clause: 'device API §5.6' },
-      ])
-      found.push(...wrong)
-      return wrong.length === 0
+      return runChecks(server, [{ promise: 'C6', question, holds, wanted, clause: 'device API §5.6' }])
     }
-
-    const one = await refreshWith(first, 'with the refresh token')
-    if (isBroken()) return finish(one)
-    const replaces = one.refreshToken !== first.refreshToken
-    await admits(first, 'with the access token from before the refresh')
-    const isAdmitted = await admits(one, 'with the access token of the refresh')
-    const before = found.length
+    const old = await use(first, 'with the access token from before the refresh')
+    const fresh = await use(one.pair, 'with the access token of the refresh')
     const again = replaces ? 'with the refresh token of the refresh' : 'with the refresh token, again'
-    const two = await refreshWith(one, again)
-    const isNewer =
-      found.slice(before).every(({ promise }) => promise !== 'C6') &&
-      (await admits(two, 'with the access token of the second refresh'))
-    if (replaces) found.push(...(await spentToken(server, other)))
-    const { accessToken } = isNewer ? two : isAdmitted ? one : first
+    const two = await refreshOnce(server, one.pair, again)
+    const second = 'with the access token of the second refresh'
+    const last = two.found.length > 0 ? two.found : await use(two.pair, second)
+    found.push(...old, ...fresh, ...last, ...(replaces ? await spentToken(server, other) : []))
+    const { accessToken } = last.length === 0 ? two.pair : fresh.length === 0 ? one.pair : first
     const facts = { admitted: { accessToken, status: usual } }
-    if (isBroken()) return finish(two, facts)
+    if (found.length > 0) return finish(two.pair, facts)
     const note = replaces ? 'each refresh replaces the refresh token' : 'the refresh token stays the same'
-    return finish(two, { ...facts, refreshing: replaces ? 'replaces' : 'keeps' }, note)
+    return finish(two.pair, { ...facts, refreshing: replaces ? 'replaces' : 'keeps' }, note)
   },
 }
 
+/** `found` is of C6, `lifetime` of C7. */
 async function refreshOnce(server: Server, before: TokenPair, what: string) {
   const question = refreshGrant(before.refreshToken, what)
   const received = await server.ask(question)
   const clause = 'device API §4.2'
   const wanted = 'a new access token'
   const pair = refreshed(before, received)
+  const found: Broken[] = []
   if (received.status !== 200 || textMember(received, 'access_token') === undefined)
-    return { pair, found: [wrongResponse('C6', question, received, `200 with ${wanted}`, clause)] }
-  const same = broken('C6', question.what, '200 with the access token from before', wanted, clause)
-  const isSame = pair.accessToken === before.accessToken
-  return { pair, found: [...lifetimeFault(question, received), ...(isSame ? [same] : [])] }
+    found.push(wrongResponse('C6', question, received, `200 with ${wanted}`, clause))
+  else if (pair.accessToken === before.accessToken)
+    found.push(broken('C6', question.what, '200 with the access token from before', wanted, clause))
+  return { pair, found, lifetime: lifetimeFault(question, received) }
 }
 
 /** Shows a refresh token that was replaced: at once, and when no server takes it for a retry any more (RFC 9700 §4.14.2). */
 async function spentToken(server: Server, login: TokenPair): Promise<readonly Broken[]> {
   const { pair, found } = await refreshOnce(server, login, 'with the refresh token of the second login')
-  if (found.some(({ promise }) => promise === 'C6')) return found
+  if (found.length > 0) return found
   const refused = (token: string, what: string, wanted: string, holds = (_: Received) => false) => {
     const check = {
       promise: 'C6',

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../../http/admission.ts'
 import type { VerifyOptions } from '../options.ts'
 import type { OutsideId } from '../promises.ts'
-import { apiRequest, type Question, UNSUPPORTED_GRANT } from '../question.ts'
+import { type Asked, apiRequest, type Question, UNSUPPORTED_GRANT } from '../question.ts'
 import { type Received, textMember } from '../received.ts'
 import type { Server } from '../server.ts'
 import { type Broken, type FloodFigures, type Judgement, untested, wrongResponse } from '../verdict.ts'
@@ -40,13 +40,8 @@ export interface Facts {
   /** Whether a refresh keeps or replaces the refresh token. Absent if that is not known, or if refreshing breaks C6. */
   readonly refreshing?: 'keeps' | 'replaces'
   /** The requests that opened the current windows, if no request has followed them. */
-  readonly openings: ReadonlyMap<Endpoint, Exchange>
+  readonly openings: ReadonlyMap<Endpoint, Asked>
   readonly floods: readonly FloodFigures[]
-}
-
-export interface Exchange {
-  readonly question: Question
-  readonly received: Received
 }
 
 export interface TokenPair {
@@ -84,16 +79,17 @@ export function refreshed(before: TokenPair, received: Received): TokenPair {
   return { accessToken, refreshToken: textMember(received, 'refresh_token') ?? before.refreshToken }
 }
 
-/** A request that can be sent any number of times, at little cost, and the status of its response when the limit lets it pass. */
+/** A request that has the same outcome each time, and the status of its response when the limit lets it pass. */
 export interface UsualRequest {
   readonly question: Question
-  readonly status: number
+  readonly expected: number
 }
 
+/** One that can be sent any number of times, at little cost. */
 export function usualRequest({ path }: VerifyOptions, admitted: Admitted, endpoint: Endpoint): UsualRequest {
   return endpoint === 'api'
-    ? { question: apiRequest(path, admitted.accessToken), status: admitted.status }
-    : { question: UNSUPPORTED_GRANT, status: 400 }
+    ? { question: apiRequest(path, admitted.accessToken), expected: admitted.status }
+    : { question: UNSUPPORTED_GRANT, expected: 400 }
 }
 
 /** A request with the token of the first login, however often the login was refreshed since. */

@@ -103,12 +103,13 @@ function loginFaults(question: Question, received: Received): Broken[] {
   require(cache.includes('no-store'), `200 without ${noStore}`, noStore, 'RFC 6749 §5.1')
   const kind = member(received, 'token_type')
   const another = typeof kind === 'string' ? 'another' : shown(kind)
-  require(String(kind).toLowerCase() === 'bearer', `token_type: ${another}`, 'Bearer')
+  const isBearer = textMember(received, 'token_type')?.toLowerCase() === 'bearer'
+  require(isBearer, `token_type: ${another}`, 'Bearer')
   const lifetime = member(received, 'expires_in')
   require(Number.isInteger(lifetime), `expires_in: ${shown(lifetime)}`, 'an integer')
   for (const name of ['access_token', 'refresh_token']) {
     const token = member(received, name)
-    const given = typeof token === 'string' && token !== ''
+    const given = textMember(received, name) !== undefined
     require(given, `${name}: ${token === '' ? 'empty' : shown(token)}`, 'an opaque string')
   }
   const unfit = 'access_token with characters that no Authorization field takes'

@@ -3,10 +3,8 @@ import type { Endpoint } from '../../http/admission.ts'
 import type { Step } from '../burst.ts'
 import { limitFieldsOf, windowEndOf } from '../limit-fields.ts'
 import {
-  apiRequest,
   ENDPOINTS,
   GET_TOKEN,
-  type Question,
   refreshGrant,
   tokenRequest,
   UNSUPPORTED_GRANT,
@@ -14,7 +12,7 @@ import {
 } from '../question.ts'
 import type { Received } from '../received.ts'
 import type { Server } from '../server.ts'
-import { type Known, refreshed } from './round.ts'
+import { type Known, refreshed, type UsualRequest, usualRequest } from './round.ts'
 
 /** Requests past the limit: each kind comes several times. */
 export const EXTRA = 12
@@ -114,10 +112,8 @@ function countsApart(steps: readonly Step[]): boolean {
   return first - fourth === 1 && second - third === 1 && first - second !== 1
 }
 
-/** A request that has the same outcome each time, and the status to expect of it. */
-interface Kind {
-  readonly question: Question
-  readonly expected: number
+/** What is sent again and again. */
+interface Kind extends UsualRequest {
   learn?(received: Received): void
 }
 
@@ -147,7 +143,7 @@ function kindsOf({ options }: Server, known: Known): Readonly<Record<Endpoint, r
   }
   return {
     api: [
-      { question: apiRequest(path, admitted.accessToken), expected: admitted.status },
+      usualRequest(options, admitted, 'api'),
       ...without.map((question) => ({ question, expected: 401 })),
     ],
     oauth: [

@@ -1,10 +1,17 @@
 import type { Endpoint } from '../../http/admission.ts'
 import { limitFieldsOf, retryAfter } from '../limit-fields.ts'
-import { apiRequest, type Question, TOKEN_PATH, UNSUPPORTED_GRANT, withParameter } from '../question.ts'
+import {
+  type Asked,
+  apiRequest,
+  type Question,
+  TOKEN_PATH,
+  UNSUPPORTED_GRANT,
+  withParameter,
+} from '../question.ts'
 import type { Received } from '../received.ts'
 import { endpointName, type Server } from '../server.ts'
 import { type Broken, broken, wrongResponse } from '../verdict.ts'
-import { type Exchange, type Known, useOfFirstToken, usualRequest } from './round.ts'
+import { type Known, useOfFirstToken, usualRequest } from './round.ts'
 
 /** RFC 5737: an address of no host. */
 const SPOOFED = '203.0.113.7'
@@ -90,7 +97,7 @@ export async function recovery(
   known: Known,
   endpoint: Endpoint,
   refused: Received,
-): Promise<{ readonly found: readonly Broken[]; readonly opening?: Exchange }> {
+): Promise<{ readonly found: readonly Broken[]; readonly opening?: Asked }> {
   const { options, clock, records, send, pause } = server
   const { window, requests } = options.limits[endpoint]
   /** When a refused client may ask again, by `Retry-After` or, without a right one, by the reset (Unix time in ms). */
