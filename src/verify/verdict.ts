@@ -1,4 +1,5 @@
 import type { Endpoint } from '../http/admission.ts'
+import type { VerifyOptions } from './options.ts'
 import { type OutsideId, PROMISES } from './promises.ts'
 import type { Question } from './question.ts'
 import { described, type Received } from './received.ts'
@@ -112,33 +113,33 @@ export interface FloodFigures {
   readonly beside: Latencies
 }
 
-/** What a run is going to do to the server. Numbers of requests are upper bounds. */
-export interface Plan {
+/** What a round, or a whole run, does to the server, at most. */
+export interface Cost {
+  /** With the right password. */
+  readonly logins?: number
+  /** Logins with a wrong or an empty password: a server may count them. */
+  readonly wrongPasswords?: number
+  /** Without those of the floods. */
+  readonly requests: number
+  /** Estimate, with the waits for windows. */
+  readonly seconds: number
+}
+
+/** What a run is going to do to the server. */
+export interface Plan extends Required<Cost>, Pick<VerifyOptions, 'path' | 'revocationPath'> {
   /** Origin of the server. */
   readonly url: string
-  /** The target of every request to the API. */
-  readonly path: string
   /** Those that the run checks. */
   readonly promises: readonly OutsideId[]
   /** Those that it was asked for and cannot check, because of its options or because no run can. */
   readonly notTestable: readonly OutsideId[]
-  /** With the right password. */
-  readonly logins: number
-  /** Logins with a wrong or an empty password: a server may count them. */
-  readonly wrongPasswords: number
-  /** Without the floods. */
-  readonly requests: number
-  /** Estimate, with all waits. */
-  readonly seconds: number
   /** Undefined if the run has no flood. */
-  readonly floods: { readonly seconds: number; readonly connections: number } | undefined
+  readonly floods: VerifyOptions['flood'] | undefined
   readonly usesUpLimits: boolean
   /** Whether requests go to other spellings of the paths. */
   readonly otherSpellings: boolean
   /** Whether a valid token goes into a query, where logs may keep it. */
   readonly tokenInQuery: boolean
-  /** The path at which the run revokes its tokens at the end; undefined if it does not try. */
-  readonly revocationPath: string | undefined
 }
 
 /** The result of a run. */

@@ -8,11 +8,12 @@ import { http2, manyConnections } from './rounds/crowd.ts'
 import { floods } from './rounds/floods.ts'
 import { oneConnection } from './rounds/one-connection.ts'
 import { lifetime, refresh } from './rounds/refresh.ts'
-import type { Cost, Facts, Round } from './rounds/round.ts'
+import type { Facts, Round } from './rounds/round.ts'
 import { spelling } from './rounds/spelling.ts'
 import { login, tokenErrors } from './rounds/token-endpoint.ts'
 import { createServer, type Server } from './server.ts'
 import {
+  type Cost,
   type Judgement,
   type Plan,
   type Report,
@@ -59,31 +60,30 @@ function selected({ only }: VerifyOptions): ReadonlySet<OutsideId> {
 /** What a run with these options is going to do. */
 export function planOf(options: VerifyOptions): Plan {
   const planned = roundsFor(options)
-  const sum = (of: (cost: Cost) => number | undefined): number =>
-    planned.reduce((total, { cost }) => total + (of(cost) ?? 0), 0)
-  const logins = sum((cost) => cost.logins)
-  const seconds = sum((cost) => cost.seconds)
+  const sum = (part: keyof Cost): number => planned.reduce((total, { cost }) => total + (cost[part] ?? 0), 0)
+  const [logins, seconds] = [sum('logins'), sum('seconds')]
   const has = (...rounds: readonly Round[]): boolean => planned.some(({ round }) => rounds.includes(round))
   const testable = (id: OutsideId): boolean =>
     OUTSIDE.get(id)?.untestable !== true && planned.some(({ round }) => round.promises.includes(id))
   const wanted = [...selected(options)]
-  const revocations = options.revocationPath === undefined ? 0 : logins
+  const { url, path, limits, flood, revocationPath } = options
+  const revocations = revocationPath === undefined ? 0 : logins
   // `Server.ask` sends a request once more if it met a used-up window, and so opens the next one.
-  const repeats = Object.values(options.limits).map(({ window }) => 1 + Math.ceil(seconds / window))
+  const repeats = Object.values(limits).map(({ window }) => 1 + Math.ceil(seconds / window))
   return {
-    url: options.url.origin,
-    path: options.path,
+    url: url.origin,
+    path,
     promises: wanted.filter(testable),
     notTestable: wanted.filter((id) => !testable(id)),
     logins,
-    wrongPasswords: sum((cost) => cost.wrongPasswords),
-    requests: repeats.reduce((total, each) => total + each, revocations + sum((cost) => cost.requests)),
+    wrongPasswords: sum('wrongPasswords'),
+    requests: repeats.reduce((total, each) => total + each, revocations + sum('requests')),
     seconds,
-    floods: has(floods) ? options.flood : undefined,
+    floods: has(floods) ? flood : undefined,
     usesUpLimits: has(oneConnection, manyConnections, http2, floods),
     otherSpellings: has(spelling, oneConnection),
     tokenInQuery: has(bearer),
-    revocationPath: options.revocationPath,
+    revocationPath,
   }
 }
 

@@ -6,8 +6,8 @@ import type { VerifyOptions } from '../options.ts'
 import { ENDPOINTS, refreshGrant } from '../question.ts'
 import type { Received } from '../received.ts'
 import { endpointName, type Server } from '../server.ts'
-import { type Broken, broken, conclude, untested } from '../verdict.ts'
-import { type Cost, type Found, type Known, type Round, usualRequest, withToken } from './round.ts'
+import { type Broken, broken, type Cost, conclude, untested } from '../verdict.ts'
+import { type Found, type Known, type Round, usualRequest, withToken } from './round.ts'
 
 /** Requests past the limit, besides one for each connection. */
 const EXTRA = 10

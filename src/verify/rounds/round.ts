@@ -4,16 +4,14 @@ import type { OutsideId } from '../promises.ts'
 import { type Asked, apiRequest, type Question, UNSUPPORTED_GRANT } from '../question.ts'
 import { type Received, textMember } from '../received.ts'
 import type { Server } from '../server.ts'
-import { type Broken, type FloodFigures, type Judgement, untested, wrongResponse } from '../verdict.ts'
-
-/** What a round does to the server, at most. */
-export interface Cost {
-  readonly logins?: number
-  readonly wrongPasswords?: number
-  readonly requests: number
-  /** Estimate, with the waits for windows. */
-  readonly seconds: number
-}
+import {
+  type Broken,
+  type Cost,
+  type FloodFigures,
+  type Judgement,
+  untested,
+  wrongResponse,
+} from '../verdict.ts'
 
 /** A part of a run that sends requests and judges the responses. */
 export interface Round {
