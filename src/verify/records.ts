@@ -119,7 +119,7 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
           broken('C19', what, described(received), 'a refusal with 400, 401, 429 or 500'),
         )
       // A server without the challenge never sends it, so one departure says it all.
-      if (endpoint === 'api' && status === 401 && oddity === undefined && !namesBearer(received))
+      if (ofServer && endpoint === 'api' && status === 401 && !namesBearer(received))
         depart('challenge', broken('C11', what, challengesOf(received), 'WWW-Authenticate: Bearer ...'))
       // The server itself wrote the response, and gave no tokens: those it has to show.
       const success = status >= 200 && status < 300
