@@ -46,9 +46,8 @@ let usual: SecureContext | undefined
 
 /** Made once, because to read some hundred certificates takes 50 ms. On Linux the system's are in SSL_CERT_FILE and SSL_CERT_DIR. */
 function usualTrust(): SecureContext {
-  usual ??= createSecureContext({
-    ca: [...new Set([...getCACertificates('default'), ...getCACertificates('system')])],
-  })
+  const all = (): Set<string> => new Set([...getCACertificates('default'), ...getCACertificates('system')])
+  usual ??= createSecureContext({ ca: [...all()] })
   return usual
 }
 
@@ -70,41 +69,45 @@ const LARGEST_BODY = 64 * 1024
  *
  * @param end closes the stream or the connection; called when the time is over
  */
-export function startAttempt({ wall, monotonic }: Clock, timeout: number, end: () => void): Attempt {
+export function startAttempt(
+  { wall, monotonic }: Clock,
+  timeout: number,
+  end: (error: Error) => void,
+): Attempt {
   const sentAt = wall()
   const start = monotonic()
   const { promise, resolve } = Promise.withResolvers<Received>()
-  const now = () => ({ body: '', failure: undefined, at: wall(), ms: monotonic() - start, sentAt })
+  const arrived = (head: Pick<Received, 'status' | 'fields'>): Received => {
+    return { ...head, body: '', failure: undefined, at: wall(), ms: monotonic() - start, sentAt }
+  }
   let begun: Received | undefined
   const timer = setTimeout(() => {
-    fail(new DOMException('', 'TimeoutError'))
-    end()
+    const error = new DOMException('', 'TimeoutError')
+    fail(error)
+    end(error)
   }, timeout)
 
-  function finish(result: Received): void {
+  function finish(received: Received): void {
     clearTimeout(timer)
-    resolve(result)
+    resolve(received)
   }
 
   function fail(error: unknown): void {
     const failure = failureOf(error, begun?.status, timeout)
     const unreachable = UNREACHABLE.has(codeOf(error)) ? { unreachable: true as const } : {}
-    finish({ ...(begun ?? { status: 0, fields: new Map(), ...now() }), failure, ...unreachable })
+    finish({ ...(begun ?? arrived({ status: 0, fields: new Map() })), failure, ...unreachable })
   }
 
   async function read(head: Pick<Received, 'status' | 'fields'>, body: Readable): Promise<void> {
-    let result: Received = { ...head, ...now() }
-    begun = result
-    const chunks: Buffer[] = []
-    let size = 0
+    const first = arrived(head)
+    begun = first
+    let bytes = Buffer.alloc(0)
     for await (const chunk of body as AsyncIterable<Buffer>) {
-      chunks.push(chunk)
-      size += chunk.length
-      result = { ...result, body: Buffer.concat(chunks).toString() }
-      begun = result
-      if (size > LARGEST_BODY) break
+      bytes = Buffer.concat([bytes, chunk])
+      begun = { ...first, body: bytes.toString() }
+      if (bytes.length > LARGEST_BODY) break
     }
-    finish(result)
+    finish(begun)
   }
 
   return { received: promise, receive: (head, body) => void read(head, body).catch(fail), fail }

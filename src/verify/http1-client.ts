@@ -39,51 +39,38 @@ export function createHttp1Client(
   const secure = url.protocol === 'https:'
   const kept = { keepAlive: true, maxSockets: connections, scheduling: 'fifo' } as const
   const agent = secure ? new HttpsAgent({ ...kept, ...tlsOptions(target) }) : new HttpAgent(kept)
-  const closeIdle = watchIdle(agent, clock)
   const request = secure ? requestHttps : requestHttp
   const place = { agent, ...placeOf(url), setDefaultHeaders: false }
+  const idleSince = new WeakMap<Duplex, number>()
+  agent.on('free', (socket: Duplex) => idleSince.set(socket, clock.monotonic()))
 
-  async function sendOnce(question: Question, mayRepeat: boolean): Promise<Received> {
+  function closeIdle(): void {
+    for (const socket of Object.values(agent.freeSockets).flatMap((sockets = []) => sockets))
+      if (clock.monotonic() - (idleSince.get(socket) ?? 0) > FRESH) socket.destroy()
+  }
+
+  async function send(question: Question, mayRepeat: boolean): Promise<Received> {
     const { method, path, body } = question
     if (method === 'POST') closeIdle()
     const sent = request({ ...place, method, path, headers: headerOf(question, url) })
-    let timedOut = false
-    let repeat = false
-    const attempt = startAttempt(clock, timeout, () => {
-      timedOut = true
-      sent.destroy()
-    })
+    let closedByServer = false
+    const attempt = startAttempt(clock, timeout, (error) => sent.destroy(error))
     sent.once('response', (response) => {
       const { statusCode: status = 0, rawHeaders } = response
       attempt.receive({ status, fields: foldFields(groupFields(rawHeaders, 'lower')) }, response)
     })
     sent.on('error', (error: Error) => {
-      repeat = mayRepeat && !timedOut && sent.reusedSocket && codeOf(error) === 'ECONNRESET'
+      closedByServer = sent.reusedSocket && codeOf(error) === 'ECONNRESET'
       attempt.fail(error)
     })
     sent.end(body)
     const received = await attempt.received
-    return repeat && received.status === 0 ? sendOnce(question, false) : received
+    return mayRepeat && closedByServer && received.status === 0 ? send(question, false) : received
   }
 
   return {
-    send: (question) => sendOnce(question, question.method !== 'POST'),
+    send: (question) => send(question, question.method !== 'POST'),
     close: () => agent.destroy(),
-  }
-}
-
-/** Returns a function that closes the connections that have been idle for longer than `FRESH`. */
-function watchIdle(agent: HttpAgent, clock: Clock): () => void {
-  const idleSince = new WeakMap<Duplex, number>()
-  const keep = agent.keepSocketAlive.bind(agent)
-  agent.keepSocketAlive = (socket) => {
-    idleSince.set(socket, clock.monotonic())
-    return keep(socket)
-  }
-  return () => {
-    for (const socket of Object.values(agent.freeSockets).flatMap((sockets) => sockets ?? [])) {
-      if (clock.monotonic() - (idleSince.get(socket) ?? 0) > FRESH) socket.destroy()
-    }
   }
 }
 

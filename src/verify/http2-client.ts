@@ -1,7 +1,7 @@
 import { once } from 'node:events'
-import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2'
+import { type ClientHttp2Session, connect, constants } from 'node:http2'
 import { setTimeout as pause } from 'node:timers/promises'
-import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { connect as connectTls } from 'node:tls'
 import { groupFields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
 import {
@@ -42,12 +42,12 @@ export async function createHttp2Client(
   if (target.url.protocol !== 'https:') return 'the server does not offer it without TLS'
   /** One takes new streams; those that the server is closing may still finish theirs. */
   const opened = new Set<Connection>()
-  let latest: Promise<Connection> | undefined
+  let latest = open()
   let closed = false
   /** To all requests. While this grows, the server makes progress. */
   let responses = 0
 
-  async function connect(): Promise<Connection> {
+  async function open(): Promise<Connection> {
     const connection = await openConnection(target, timeout)
     opened.add(connection)
     connection.session.once('close', () => opened.delete(connection))
@@ -55,30 +55,29 @@ export async function createHttp2Client(
     return connection
   }
 
-  /** Rejects like `openConnection`. */
+  /** Rejects like `openConnection`. The first request that finds the connection closed opens another one, for all. */
   async function current(): Promise<Connection> {
-    if (closed) throw CLOSED
     const known = latest
-    const connection = await known?.catch(() => undefined)
+    const connection = await known.catch(() => undefined)
     if (connection !== undefined && isOpen(connection)) return connection
-    // The first that finds it closed connects, for all.
-    if (latest === known || latest === undefined) latest = connect()
+    if (closed) throw CLOSED
+    if (latest === known) latest = open()
     return latest
   }
 
-  /** Sends a request until the server has processed it. */
-  async function sendUntilProcessed(question: Question, sending: Sending): Promise<void> {
+  /** Sends a request until the server has processed it, or until the time is over. */
+  async function sendUntilProcessed(
+    question: Question,
+    attempt: Attempt,
+    signal: AbortSignal,
+  ): Promise<void> {
     let refusals = 0
     let before = responses
-    while (!sending.isOver) {
+    for (;;) {
       const connection = await current()
-      if (sending.isOver) return
+      if (signal.aborted) return
       // A GOAWAY may have come with the SETTINGS.
-      sending.stream = isOpen(connection) ? open(connection, question) : undefined
-      if (
-        sending.stream !== undefined &&
-        (await headOrRefusal(connection, sending.stream, sending.attempt))
-      ) {
+      if (isOpen(connection) && (await isProcessed(connection, question, attempt, signal))) {
         responses += 1
         return
       }
@@ -91,18 +90,15 @@ export async function createHttp2Client(
   }
 
   try {
-    await current()
+    await latest
   } catch (error) {
     return error === NOT_OFFERED ? NOT_OFFERED.message : failureOf(error, undefined, timeout)
   }
   return {
     send(question) {
-      const attempt = startAttempt(clock, timeout, () => {
-        sending.isOver = true
-        sending.stream?.destroy()
-      })
-      const sending: Sending = { attempt, stream: undefined, isOver: false }
-      void sendUntilProcessed(question, sending).catch(attempt.fail)
+      const over = new AbortController()
+      const attempt = startAttempt(clock, timeout, () => over.abort())
+      void sendUntilProcessed(question, attempt, over.signal).catch(attempt.fail)
       return attempt.received
     },
     close() {
@@ -110,14 +106,6 @@ export async function createHttp2Client(
       for (const { session } of opened) session.destroy()
     },
   }
-}
-
-/** A request with all its repeats. */
-interface Sending {
-  readonly attempt: Attempt
-  stream: ClientHttp2Stream | undefined
-  /** The time is over. */
-  isOver: boolean
 }
 
 /** A connection whose SETTINGS have arrived: Node opens no more streams at once than they allow. */
@@ -140,44 +128,32 @@ async function openConnection(target: Target, timeout: number): Promise<Connecti
   try {
     await once(socket, 'secureConnect', { signal })
     if (socket.alpnProtocol !== 'h2') throw NOT_OFFERED
-    return await connectionOver(socket, target, signal)
+    const session = connect(target.url.origin, { createConnection: () => socket })
+    const connection: Connection = { session, lastProcessed: Number.POSITIVE_INFINITY }
+    // Every stream of a session that fails reports the failure itself.
+    session.on('error', () => undefined)
+    session.on('goaway', (_code: number, last: number) => {
+      connection.lastProcessed = Math.min(connection.lastProcessed, last)
+    })
+    const closed = once(session, 'close', { signal }).then(() => Promise.reject(CLOSED))
+    await Promise.race([once(session, 'remoteSettings', { signal }), closed])
+    return connection
   } catch (error) {
     socket.destroy()
     throw error
   }
 }
 
-async function connectionOver(socket: TLSSocket, { url }: Target, signal: AbortSignal): Promise<Connection> {
-  const session = connect(url.origin, { createConnection: () => socket })
-  const connection: Connection = { session, lastProcessed: Number.POSITIVE_INFINITY }
-  // Every stream of a session that fails reports the failure itself.
-  session.on('error', () => undefined)
-  session.on('goaway', (_code: number, last: number) => {
-    connection.lastProcessed = Math.min(connection.lastProcessed, last)
-  })
-  const { promise: closed, reject } = Promise.withResolvers<never>()
-  const close = (): void => reject(CLOSED)
-  session.once('close', close)
-  await Promise.race([once(session, 'remoteSettings', { signal }), closed]).finally(() =>
-    session.off('close', close),
-  )
-  return connection
-}
-
-function open({ session }: Connection, { method, path, fields, body }: Question): ClientHttp2Stream {
-  const grouped = groupFields([...EVERY_REQUEST, ...fields], 'lower')
-  const stream = session.request({ ...grouped, ':method': method, ':path': path })
-  stream.end(body)
-  return stream
-}
-
-/** True when the head has arrived, false when the server did not process the request. Rejects if neither is so. */
-function headOrRefusal(
+/** Resolves when the head has arrived, or to false when the server did not process the request. Rejects if neither is so. */
+function isProcessed(
   connection: Connection,
-  stream: ClientHttp2Stream,
+  { method, path, fields, body }: Question,
   attempt: Attempt,
+  signal: AbortSignal,
 ): Promise<boolean> {
   const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+  const header = { ...groupFields([...EVERY_REQUEST, ...fields], 'lower'), ':method': method, ':path': path }
+  const stream = connection.session.request(header, { signal })
   let failure: unknown
   stream.on('error', (error) => {
     failure = error
@@ -193,5 +169,6 @@ function headOrRefusal(
     attempt.receive({ status, fields: foldFields(headers) }, stream)
     resolve(true)
   })
+  stream.end(body)
   return promise
 }

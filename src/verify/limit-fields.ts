@@ -15,14 +15,14 @@ export interface LimitFields {
   readonly reset: number
 }
 
+const NAMES = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset']
+
 /** Undefined if a field is missing, repeated or not a whole number. */
 export function limitFieldsOf(observation: Pick<Observation, 'fields'>): LimitFields | undefined {
   const [limit, remaining, reset] = NAMES.map((name) => wholeNumber(only(observation, name.toLowerCase())))
   if (limit === undefined || remaining === undefined || reset === undefined) return undefined
   return { limit, remaining, reset }
 }
-
-const NAMES = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset']
 
 /** Upper bound of the delay between the server and this client on a flooded machine (seconds). */
 const MAX_DELAY = 5
@@ -32,9 +32,9 @@ const MAX_DELAY = 5
  * the response was on its way; otherwise undefined. It is rounded up, so it may be a second later than the end.
  */
 export function statedReset(observation: Observation, limit: Limit): number | undefined {
-  const reset = limitFieldsOf(observation)?.reset
+  const reset = limitFieldsOf(observation)?.reset ?? Number.NaN
   const at = observation.at / 1000
-  return reset !== undefined && reset <= at + limit.window + 1 && reset >= at - MAX_DELAY ? reset : undefined
+  return reset <= at + limit.window + 1 && reset >= at - MAX_DELAY ? reset : undefined
 }
 
 /** The latest end of a window whose first response this is (Unix time in ms). Windows that open on the clock end at the reset. */
@@ -48,43 +48,38 @@ export function windowEndOf(first: Observation, limit: Limit): number {
 export function limitFieldFaults(observation: Observation, limit: Limit): readonly string[] {
   const fields = limitFieldsOf(observation)
   if (fields === undefined) return [malformedFields(observation)]
-  const faults: string[] = []
-  if (fields.limit !== limit.requests)
-    faults.push(`X-RateLimit-Limit: ${fields.limit}, not ${limit.requests}`)
-  if (fields.remaining >= limit.requests) faults.push('X-RateLimit-Remaining not below the limit')
-  if (observation.status === 429 && fields.remaining !== 0)
-    faults.push('429 although X-RateLimit-Remaining is not 0')
-  if (statedReset(observation, limit) === undefined) {
-    const early = fields.reset < observation.at / 1000
-    faults.push(`X-RateLimit-Reset ${early ? 'in the past' : 'further away than the window is long'}`)
+  const early = fields.reset < observation.at / 1000
+  const faults = {
+    [`X-RateLimit-Limit: ${fields.limit}, not ${limit.requests}`]: fields.limit !== limit.requests,
+    'X-RateLimit-Remaining not below the limit': fields.remaining >= limit.requests,
+    '429 although X-RateLimit-Remaining is not 0': observation.status === 429 && fields.remaining !== 0,
+    [`X-RateLimit-Reset ${early ? 'in the past' : 'further away than the window is long'}`]:
+      statedReset(observation, limit) === undefined,
   }
-  return faults
+  return Object.keys(faults).filter((fault) => faults[fault])
 }
 
 function malformedFields({ fields }: Observation): string {
   const problems = NAMES.flatMap((name) => {
     const values = fields.get(name.toLowerCase()) ?? []
-    if (values.length === 0) return [`${name} missing`]
-    if (values.length > 1) return [`${name} repeated`]
+    if (values.length !== 1) return [`${name} ${values.length === 0 ? 'missing' : 'repeated'}`]
     return wholeNumber(values[0]) === undefined ? [`${name} not a whole number`] : []
   })
   return problems.join(', ')
 }
+
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
 
 /**
  * The seconds of `Retry-After` (RFC 9110 §10.2.3), which is a whole number or a date. A date is compared with the `Date` of the
  * response, or else with the time of arrival. Undefined if the field is missing, repeated or neither of the two.
  */
 export function retryAfter(observation: Observation): number | undefined {
-  const value = only(observation, 'retry-after')
-  const seconds = wholeNumber(value)
-  if (seconds !== undefined || value === undefined || !HTTP_DATE.test(value)) return seconds
-  const until = Date.parse(value)
-  const from = dateOf(observation) ?? observation.at
-  return Number.isNaN(until) ? undefined : Math.max(0, Math.ceil((until - from) / 1000))
+  const value = only(observation, 'retry-after') ?? ''
+  const until = HTTP_DATE.test(value) ? Date.parse(value) : Number.NaN
+  if (Number.isNaN(until)) return wholeNumber(value)
+  return Math.max(0, Math.ceil((until - (dateOf(observation) ?? observation.at)) / 1000))
 }
-
-const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
 
 /** The faults of the `Retry-After` of a 429 (C15). */
 export function retryAfterFaults(observation: Observation, limit: Limit): readonly string[] {

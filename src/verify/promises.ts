@@ -8,7 +8,7 @@ export interface SeenFromOutside {
   readonly untestable?: true
 }
 
-const TABLE = {
+export const PROMISES = {
   C1: {
     sentence: 'Only `/oauth/token` gives tokens; other spellings of the path do not.',
     clause: 'device API §4.1 and §4.3',
@@ -105,10 +105,10 @@ const TABLE = {
 } as const satisfies Readonly<Record<string, SeenFromOutside>>
 
 /** A promise that `postern verify` reports, by its id. */
-export type OutsideId = keyof typeof TABLE
+export type OutsideId = keyof typeof PROMISES
 
-/** Every promise that `postern verify` reports, in the order of the reports. `test/promises` has what a run does to check each. */
+/** Every promise that `postern verify` reports. `test/promises` has what a run does to check each. */
 export const OUTSIDE: ReadonlyMap<OutsideId, SeenFromOutside> = new Map(
   // The keys of an object literal are those of its type.
-  Object.entries(TABLE) as [OutsideId, SeenFromOutside][],
+  Object.entries(PROMISES) as [OutsideId, SeenFromOutside][],
 )

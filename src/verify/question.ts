@@ -1,5 +1,6 @@
 import type { Endpoint } from '../http/admission.ts'
 import { type Fields, fieldValues } from '../http/fields.ts'
+import type { Received } from './received.ts'
 
 /** One request of a run. */
 export interface Question {
@@ -23,31 +24,30 @@ export interface Question {
   readonly what: string
 }
 
+/** A request and its response. */
+export interface Asked {
+  readonly question: Question
+  readonly received: Received
+}
+
 export const ENDPOINTS: readonly Endpoint[] = ['api', 'oauth']
 
 export const TOKEN_PATH = '/oauth/token'
 
 export type Form = readonly (readonly [string, string])[]
 
+const FORM_TYPE: Fields = ['Content-Type', 'application/x-www-form-urlencoded']
+
 /** A form to the token endpoint. */
 export function tokenRequest(
   form: Form,
   what: string,
-  { path = TOKEN_PATH, fields = [] }: { readonly path?: string; readonly fields?: Fields } = {},
+  { path = TOKEN_PATH, fields: own = [] }: Partial<Pick<Question, 'path' | 'fields'>> = {},
 ): Question {
-  const body = new URLSearchParams(form.map(([name, value]) => [name, value])).toString()
-  const type = fieldValues(fields, 'content-type').length > 0 ? [] : FORM_TYPE
-  return {
-    endpoint: 'oauth',
-    method: 'POST',
-    path,
-    fields: [...type, ...fields],
-    body,
-    what: `POST ${path} ${what}`,
-  }
+  const fields = fieldValues(own, 'content-type').length > 0 ? own : [...FORM_TYPE, ...own]
+  const body = new URLSearchParams(form.map(([...pair]) => pair)).toString()
+  return { endpoint: 'oauth', method: 'POST', path, fields, body, what: `POST ${path} ${what}` }
 }
-
-const FORM_TYPE: Fields = ['Content-Type', 'application/x-www-form-urlencoded']
 
 /** The parameters of a password grant. */
 export function passwordForm(password: string): Form {
@@ -73,11 +73,8 @@ export const UNSUPPORTED_GRANT: Question = {
 
 /** The token endpoint takes only POST. */
 export const GET_TOKEN: Question = {
+  ...unauthorized(TOKEN_PATH, [], ''),
   endpoint: 'oauth',
-  method: 'GET',
-  path: TOKEN_PATH,
-  fields: [],
-  refused: true,
   what: `GET ${TOKEN_PATH}`,
 }
 

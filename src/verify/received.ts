@@ -1,15 +1,11 @@
-/** What of a response is judged. */
-export interface Observation {
+/** What came back for one request. A request without a response has the status 0. */
+export interface Received {
   readonly status: number
   /** Every value of every field, by lower-case name. */
   readonly fields: ReadonlyMap<string, readonly string[]>
   readonly body: string
   /** Time of arrival (Unix time in ms). */
   readonly at: number
-}
-
-/** What came back for one request. A request without a response has the status 0. */
-export interface Received extends Observation {
   /** When the request was sent (Unix time in ms). */
   readonly sentAt: number
   /** From the request to the head of the response (ms). */
@@ -20,15 +16,18 @@ export interface Received extends Observation {
   readonly unreachable?: true
 }
 
+/** What of a response is judged. */
+export type Observation = Pick<Received, 'status' | 'fields' | 'body' | 'at'>
+
 /** Groups header fields by lower-case name, so that two spellings of one name count as a repeat. */
 export function foldFields(
   headers: Readonly<Record<string, string | readonly string[] | undefined>>,
 ): ReadonlyMap<string, readonly string[]> {
   const fields = new Map<string, readonly string[]>()
-  for (const [name, value] of Object.entries(headers)) {
-    if (value === undefined) continue
+  for (const [name, value = []] of Object.entries(headers)) {
     const lower = name.toLowerCase()
-    fields.set(lower, [...(fields.get(lower) ?? []), ...(typeof value === 'string' ? [value] : value)])
+    const values = [...(fields.get(lower) ?? []), ...(typeof value === 'string' ? [value] : value)]
+    if (values.length > 0) fields.set(lower, values)
   }
   return fields
 }
@@ -53,10 +52,7 @@ export function dateOf(observation: Observation): number | undefined {
 /** A member of the JSON object in a body; undefined if there is none. */
 export function member({ body }: Pick<Observation, 'body'>, name: string): unknown {
   try {
-    const value: unknown = JSON.parse(body)
-    return typeof value === 'object' && value !== null
-      ? Object.getOwnPropertyDescriptor(value, name)?.value
-      : undefined
+    return Object.getOwnPropertyDescriptor(JSON.parse(body) ?? {}, name)?.value
   } catch {
     return undefined
   }
@@ -92,9 +88,9 @@ const TYPES =
 
 /** The media type of a response, if it is a usual one. */
 export function mediaTypeOf({ fields }: Pick<Observation, 'fields'>): string {
-  const values = fields.get('content-type') ?? []
-  const [type = ''] = (values.join() || 'no type').toLowerCase().split(';')
-  return TYPES.test(type.trim()) || type === 'no type' ? type.trim() : 'another type'
+  const value = fields.get('content-type')?.join() ?? ''
+  const type = value.toLowerCase().replace(/;.*/s, '').trim()
+  return value === '' ? 'no type' : TYPES.test(type) ? type : 'another type'
 }
 
 /** A value in JSON in words. A text is not quoted, because it may be a secret. */

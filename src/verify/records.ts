@@ -1,9 +1,8 @@
 import type { Endpoint } from '../http/admission.ts'
 import { type Limit, limitFieldFaults, retryAfter, statedReset } from './limit-fields.ts'
-import type { OutsideId } from './promises.ts'
 import { ENDPOINTS, type Question } from './question.ts'
 import { described, type Observation, type Received, textMember } from './received.ts'
-import type { Departure, Judgement } from './verdict.ts'
+import { type Broken, broken, conclude, type Judgement, untested } from './verdict.ts'
 
 /** What every response of a run is read for, whatever it was sent for. */
 export interface Records {
@@ -18,7 +17,7 @@ export interface Records {
   readonly logins: ReadonlySet<string>
   /** Adds a text that no refusal may show (C9), besides the password and the tokens of the server. */
   addMarker(text: string): void
-  /** C9, C16 and C19, of all responses so far. */
+  /** C9, C16 and C19, of all responses so far; and C11 if one breaks it. */
   judgements(): readonly Judgement[]
 }
 
@@ -41,13 +40,15 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
   const markers = new Set<string>()
   const logins = new Set<string>()
   const ends = new Map<Endpoint, number>()
-  const departures = new Map<OutsideId, Map<string, Departure>>()
+  const found = new Map<string, Broken>()
   let requests = 0
 
-  function depart(promise: OutsideId, key: string, departure: Departure): void {
-    const known = departures.get(promise) ?? new Map<string, Departure>()
-    departures.set(promise, known)
-    if (!known.has(key) && known.size < MOST_DEPARTURES) known.set(key, departure)
+  /** Keeps the first departure of each kind. */
+  function depart(kind: string, departure: Broken): void {
+    const { promise } = departure
+    const known = found.values().filter((each) => each.promise === promise)
+    const key = `${promise} ${kind}`
+    if (!found.has(key) && [...known].length < MOST_DEPARTURES) found.set(key, departure)
   }
 
   function readLimits({ endpoint, oddity, what }: Question, received: Received): void {
@@ -56,16 +57,7 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
       .map((limit) => limitFieldFaults(received, limit))
       .sort((a, b) => a.length - b.length)
     const wanted = 'X-RateLimit-Limit, -Remaining and -Reset once each, with the values of the window'
-    const clause = 'device API §8'
-    for (const text of faults)
-      depart('C16', text, { sent: what, came: `${received.status}, ${text}`, wanted, clause })
-  }
-
-  function readStatus({ what }: Question, received: Received): void {
-    if (STATUSES.has(received.status)) return
-    const wanted = 'a refusal with 400, 401, 429 or 500'
-    const came = described(received)
-    depart('C19', String(received.status), { sent: what, came, wanted, clause: 'device API §7' })
+    for (const text of faults) depart(text, broken('C16', what, `${received.status}, ${text}`, wanted))
   }
 
   function readSecrets({ what }: Question, { status, body, fields }: Received): void {
@@ -73,12 +65,11 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
     const kinds = {
       'the password': unsought === undefined ? [password] : [],
       'a token': [...tokens].filter((token) => token.length >= SHORTEST_SOUGHT),
-      'the password or token of the request': [...markers].filter((text) => !tokens.has(text)),
+      'the password or token of the request': [...markers.difference(tokens)],
     }
     for (const [kind, texts] of Object.entries(kinds)) {
-      if (!texts.some((text) => readings.some((reading) => reading.includes(text)))) continue
-      const came = `${status} that shows ${kind}`
-      depart('C9', kind, { sent: what, came, wanted: 'a refusal without it', clause: 'CWE-532, CWE-209' })
+      if (texts.some((text) => readings.some((reading) => reading.includes(text))))
+        depart(kind, broken('C9', what, `${status} that shows ${kind}`, 'a refusal without it'))
     }
   }
 
@@ -87,12 +78,11 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
     const access = textMember(received, 'access_token')
     const refresh = textMember(received, 'refresh_token')
     for (const token of [access, refresh]) if (token !== undefined) tokens.add(token)
-    const shown = new URLSearchParams(body).get('refresh_token')
+    const shown = new URLSearchParams(body).get('refresh_token') ?? ''
     // A refresh may leave the refresh token out when it stays the same (RFC 6749 §6).
-    const stays = shown !== null && logins.has(shown)
-    const token = refresh ?? (stays ? undefined : access)
+    const token = refresh ?? (logins.has(shown) ? undefined : access)
     if (token !== undefined) {
-      if (shown !== null) logins.delete(shown)
+      logins.delete(shown)
       logins.add(token)
     }
     return access !== undefined || refresh !== undefined
@@ -107,26 +97,33 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
     const latest = reset === undefined ? observation.at + limit.window * 1000 : reset * 1000
     const end = Math.max(latest, ofWait) + CLOCK_MARGIN
     // A server may count an odd request in either window. One without a stated end is over when nothing was sent for its length.
-    if (oddity === undefined && reset !== undefined) ends.set(endpoint, Math.max(end, before))
-    else if (reset === undefined)
+    if (reset === undefined)
       for (const each of oddity === undefined ? [endpoint] : ENDPOINTS)
         ends.set(each, Math.max(end, ends.get(each) ?? 0))
+    else if (oddity === undefined) ends.set(endpoint, Math.max(end, before))
   }
 
   return {
     add(question, received) {
       requests += 1
-      if (received.status === 0) return
-      const { oddity, refused, method } = question
+      const { endpoint, oddity, refused, method, what } = question
+      const { status } = received
+      if (status === 0) return
       const issued = learnTokens(question, received)
       if (oddity !== 'malformed') readLimits(question, received)
       readWindow(question, received)
       const ofServer = refused === true && oddity === undefined
-      if (ofServer) readStatus(question, received)
+      if (ofServer && !STATUSES.has(status))
+        depart(
+          String(status),
+          broken('C19', what, described(received), 'a refusal with 400, 401, 429 or 500'),
+        )
+      // A server without the challenge never sends it, so one departure says it all.
+      if (ofServer && endpoint === 'api' && status === 401 && !namesBearer(received))
+        depart('challenge', broken('C11', what, challengesOf(received), 'WWW-Authenticate: Bearer ...'))
       // The server itself wrote the response, and gave no tokens: those it has to show.
-      const success = received.status >= 200 && received.status < 300
-      const refusal =
-        ofServer || received.status === 429 || (oddity !== undefined && method === 'POST' && !success)
+      const success = status >= 200 && status < 300
+      const refusal = ofServer || status === 429 || (oddity !== undefined && method === 'POST' && !success)
       if (refusal && !(success && issued)) readSecrets(question, received)
     },
     addFlooded(question, observation) {
@@ -140,14 +137,22 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
     logins,
     addMarker: (text) => markers.add(text),
     judgements: () => [
-      ...(['C9', 'C16', 'C19'] as const).flatMap((promise): readonly Judgement[] => {
-        const found = [...(departures.get(promise)?.values() ?? [])]
-        if (found.length === 0) return [{ promise, kind: 'kept' }]
-        return found.map((departure) => ({ promise, kind: 'broken', ...departure }))
-      }),
-      ...(unsought === undefined ? [] : [{ promise: 'C9', kind: 'untested', reason: unsought } as const]),
+      ...conclude(['C9', 'C16', 'C19'], [...found.values()]),
+      ...(unsought === undefined ? [] : untested(['C9'], unsought)),
     ],
   }
+}
+
+/** Whether a 401 names the scheme that the server expects (RFC 9110 §15.5.2, RFC 6750 §3). */
+function namesBearer({ fields }: Received): boolean {
+  return (fields.get('www-authenticate') ?? []).some((value) => /(?:^|,\s*)bearer(?:\s|,|$)/i.test(value))
+}
+
+function challengesOf({ fields }: Received): string {
+  const challenges = fields.get('www-authenticate')
+  if (challenges === undefined) return '401 without WWW-Authenticate'
+  const [scheme = 'another scheme'] = /\b(?:Basic|Digest|Negotiate|NTLM)\b/i.exec(challenges.join()) ?? []
+  return `WWW-Authenticate: ${scheme}`
 }
 
 /** Why C9 does not look for the password. The word `password` is in the refusals of every server. */
@@ -169,11 +174,9 @@ const DECODERS: readonly ((text: string) => string)[] = [
       hex === undefined ? (escaped ?? '') : String.fromCharCode(Number.parseInt(hex, 16)),
     ),
   (text) =>
-    text
-      .replace(/&#(\d{1,7});/g, (all, code: string) =>
-        Number(code) <= 0x10ffff ? String.fromCodePoint(Number(code)) : all,
-      )
-      .replace(/&(amp|lt|gt|quot|apos);/g, (all, name: string) => NAMED[name] ?? all),
+    text.replace(/&(?:#(\d{1,6})|(amp|lt|gt|quot|apos));/g, (_all, code?: string, name = '') =>
+      code === undefined ? (NAMED[name] ?? '') : String.fromCodePoint(Number(code)),
+    ),
 ]
 
 /** A text, and what it says when up to two encodings on top of each other are undone, such as a form in JSON. */

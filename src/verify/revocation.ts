@@ -4,9 +4,6 @@ import { type Question, tokenRequest } from './question.ts'
 import { described, type Received } from './received.ts'
 import type { Records } from './records.ts'
 
-/** Whether a used-up window is waited for. */
-type Patience = 'waiting' | 'without waiting'
-
 /** Revokes the logins of a run (RFC 7009). */
 export interface Revocation {
   /** Resolves to whether the server answered with 200. Once it has said that it takes no revocations, later calls do nothing. */
@@ -16,8 +13,10 @@ export interface Revocation {
   /**
    * Revokes each login that is not revoked yet, by its newest token, and says what became of the tokens. Never rejects because the run
    * was stopped.
+   *
+   * @param patience whether a used-up window is waited for
    */
-  revokeAll(patience?: Patience): Promise<string>
+  revokeAll(patience?: 'waiting' | 'without waiting'): Promise<string>
 }
 
 /** What a revocation needs of the server: requests that are sent also after the run was broken off. */
@@ -33,39 +32,31 @@ export interface Sender {
 
 const LEFT = 'the tokens of the run are left, and expire by themselves'
 
-export function createRevocation({
-  options,
-  records,
-  signal,
-  sendAnyway,
-  waitForWindow,
-}: Sender): Revocation {
-  const { revocationPath: path } = options
+export function createRevocation(sender: Sender): Revocation {
+  const { records, signal } = sender
+  const { revocationPath: path } = sender.options
   const revoked = new Set<string>()
   /** Why no further token is revoked. */
   let refusal = path === undefined ? `not revoked: ${LEFT}` : undefined
 
-  /** It does not heed the signal of a run that was stopped, which has tokens to revoke, too. But then it does not wait. */
-  async function ask(question: Question, patience: Patience): Promise<Received> {
-    const received = await sendAnyway(question)
-    if (received.status !== 429 || signal.aborted || patience === 'without waiting') return received
-    try {
-      await waitForWindow('oauth', 'to revoke the tokens')
-    } catch (error) {
-      if (signal.aborted) return received
-      throw error
-    }
-    return sendAnyway(question)
-  }
-
-  /** Resolves to the reason if the server did not answer with 200. */
-  async function revoke(token: string, patience: Patience = 'waiting'): Promise<string | undefined> {
+  /** Resolves to the reason if the server did not answer with 200. A run that was stopped has tokens to revoke, too, but does not wait. */
+  async function revoke(token: string, patience = 'waiting'): Promise<string | undefined> {
     if (refusal !== undefined || path === undefined) return refusal
-    const question = tokenRequest([['token', token]], 'with a token', { path })
-    const received = await ask({ ...question, oddity: 'respelled' }, patience)
-    if (received.status === 200) revoked.add(token)
-    else if (received.status === 429)
+    const question: Question = {
+      ...tokenRequest([['token', token]], 'with a token', { path }),
+      oddity: 'respelled',
+    }
+    let received = await sender.sendAnyway(question)
+    if (received.status === 429 && !signal.aborted && patience === 'waiting') {
+      const waited = sender.waitForWindow('oauth', 'to revoke the tokens')
+      await waited.catch((error: unknown) => {
+        if (!signal.aborted) throw error
+      })
+      if (!signal.aborted) received = await sender.sendAnyway(question)
+    }
+    if (received.status === 429)
       return `${path}: 429 Too Many Requests: revoke the tokens yourself, or wait until they expire`
+    if (received.status === 200) revoked.add(token)
     else refusal = `${path}: ${described(received)}: ${LEFT}`
     return refusal
   }
@@ -76,13 +67,12 @@ export function createRevocation({
       refusal = `${path}: 200, but the token still works: ${LEFT}`
     },
     async revokeAll(patience) {
-      const { logins } = records
-      if (logins.size === 0) return 'the run got no tokens'
-      for (const token of [...logins].filter((token) => !revoked.has(token))) {
+      if (records.logins.size === 0) return 'the run got no tokens'
+      for (const token of records.logins.difference(revoked)) {
         const problem = await revoke(token, patience)
         if (problem !== undefined) return problem
       }
-      return path === undefined ? (refusal ?? '') : 'the server answered 200 to each revocation'
+      return 'the server answered 200 to each revocation'
     },
   }
 }

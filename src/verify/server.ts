@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Endpoint } from '../http/admission.ts'
 import type { Clock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
@@ -6,7 +6,7 @@ import type { Client } from './client.ts'
 import { createHttp1Client } from './http1-client.ts'
 import { createHttp2Client } from './http2-client.ts'
 import type { VerifyOptions } from './options.ts'
-import type { Question } from './question.ts'
+import { ENDPOINTS, type Question } from './question.ts'
 import { dateOf, type Received } from './received.ts'
 import { createRecords } from './records.ts'
 import { createRevocation, type Revocation, type Sender } from './revocation.ts'
@@ -56,20 +56,20 @@ export function createServer(
   let clockNote: string | undefined
   let inVain = 0
 
-  function http1(connections: number): Client {
-    const client = createHttp1Client(options, ours, connections)
-    clients.push(client)
+  function keep<Way extends Client | string>(client: Way): Way {
+    if (typeof client !== 'string') clients.push(client)
     return client
   }
 
+  const http1 = (connections: number): Client => keep(createHttp1Client(options, ours, connections))
   const first = http1(1)
 
   async function sendAnyway(question: Question, client = first): Promise<Received> {
     const received = await client.send(question)
     const ahead = clock.read(received)
     if (ahead !== undefined) {
-      const off = Math.round(Math.abs(ahead) / 1000)
-      clockNote = `the clock of the server is ${off} s ${ahead > 0 ? 'ahead' : 'behind'}: times are compared with it`
+      const off = `${Math.round(Math.abs(ahead) / 1000)} s ${ahead > 0 ? 'ahead' : 'behind'}`
+      clockNote = `the clock of the server is ${off}: times are compared with it`
       say(clockNote)
     }
     const corrected = clock.corrected(received)
@@ -77,34 +77,45 @@ export function createServer(
     return corrected
   }
 
-  async function pauseFor(ms: number): Promise<void> {
+  async function send(question: Question, client = first): Promise<Received> {
+    signal.throwIfAborted()
+    await pause(outage.pauseBefore(clock.wall()))
+    const received = await sendAnyway(question, client)
+    outage.note(received, client === first ? 'alone' : 'in a burst')
+    return received
+  }
+
+  async function pause(ms: number): Promise<void> {
     if (ms <= 0) return
-    await pause(ms, undefined, { signal }).catch((error: unknown) => {
+    await sleep(ms, undefined, { signal }).catch((error: unknown) => {
       signal.throwIfAborted()
       throw error
     })
   }
 
-  const server: Server = {
-    options,
-    clock,
-    records,
-    signal,
-    sendAnyway,
-    http1,
-    say,
-    pause: pauseFor,
-    get revocation() {
-      return revocation
-    },
+  async function waitForWindow(endpoint: Endpoint, why: string): Promise<void> {
+    const wait = records.windowEnd(endpoint) - clock.wall()
+    if (wait <= 0) return
+    say(`${endpointName(endpoint)}: waits ${Math.ceil(wait / 1000)} s for a new window (${why})`)
+    await pause(wait)
+  }
+
+  const sender = { options, records, signal, sendAnyway, waitForWindow }
+  return {
+    ...sender,
+    ...{ clock, http1, say, pause, send },
+    revocation: createRevocation(sender),
+    http2: async () => keep(await createHttp2Client(options, ours)),
     get clockNote() {
       return clockNote
     },
     async ask(question) {
-      const received = await server.send(question)
+      const received = await send(question)
       if (received.status !== 429) return received
-      await server.waitForWindow(question.endpoint, 'this one is used up')
-      const again = await server.send(question)
+      // A server may count an odd request in either window.
+      const used = question.oddity === undefined ? [question.endpoint] : ENDPOINTS
+      for (const endpoint of used) await waitForWindow(endpoint, 'this one is used up')
+      const again = await send(question)
       inVain = again.status === 429 ? inVain + 1 : 0
       if (inVain < MOST_IN_VAIN) return again
       throw new SetupError(`${origin} refuses every request with 429, also in new windows`, {
@@ -112,35 +123,15 @@ export function createServer(
         remedy: 'find out who else uses the limits of this address; what was decided before stays right',
       })
     },
-    async send(question, client = first) {
-      signal.throwIfAborted()
-      await pauseFor(outage.pauseBefore(clock.wall()))
-      const received = await sendAnyway(question, client)
-      outage.note(received, client === first ? 'alone' : 'in a burst')
-      return received
-    },
     async sendInFlood(question, client) {
       const received = clock.corrected(await client.send(question))
       records.addFlooded(question, received)
       return received
     },
-    async http2() {
-      const client = await createHttp2Client(options, ours)
-      if (typeof client !== 'string') clients.push(client)
-      return client
-    },
-    async waitForWindow(endpoint, why) {
-      const wait = records.windowEnd(endpoint) - clock.wall()
-      if (wait <= 0) return
-      say(`${endpointName(endpoint)}: waits ${Math.ceil(wait / 1000)} s for a new window (${why})`)
-      await pauseFor(wait)
-    },
     close() {
       for (const client of clients) client.close()
     },
   }
-  const revocation = createRevocation(server)
-  return server
 }
 
 /** The time of the server, by its own clock. */
@@ -216,22 +207,18 @@ export function createOutage(origin: string): Outage {
   let unreachable = false
   return {
     pauseBefore: (now) => (unreachable ? Math.max(0, latest + APART - now) : 0),
-    note(received, sent) {
+    note({ status, sentAt, at, failure, ...received }, sent) {
       unreachable = received.unreachable === true
-      if (received.status !== 0) {
-        counted = 0
-        burst = false
-        return
-      }
-      if (counted > 0 && (received.sentAt < latest + APART - EARLY || (burst && sent === 'in a burst')))
-        return
-      if (counted === 0) since = received.sentAt
+      const isBurst = sent === 'in a burst'
+      if (status !== 0) counted = 0
+      if (status !== 0 || (counted > 0 && (sentAt < latest + APART - EARLY || (burst && isBurst)))) return
+      if (counted === 0) since = sentAt
       counted += 1
-      latest = received.at
-      burst = sent === 'in a burst'
+      latest = at
+      burst = isBurst
       if (counted < MOST_FAILURES) return
       const time = new Date(since).toISOString()
-      throw new SetupError(`${origin} has not responded since ${time}: ${received.failure}`, {
+      throw new SetupError(`${origin} has not responded since ${time}: ${failure}`, {
         exitCode: 1,
         remedy: 'start the server again; what was decided before stays right',
       })

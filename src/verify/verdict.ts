@@ -1,5 +1,6 @@
 import type { Endpoint } from '../http/admission.ts'
-import { OUTSIDE, type OutsideId } from './promises.ts'
+import type { VerifyOptions } from './options.ts'
+import { type OutsideId, PROMISES } from './promises.ts'
 import type { Question } from './question.ts'
 import { described, type Received } from './received.ts'
 
@@ -25,8 +26,15 @@ export type Judgement = { readonly promise: OutsideId } & (
 /** A promise that a response or a window breaks. */
 export type Broken = Extract<Judgement, { readonly kind: 'broken' }>
 
-export function broken(promise: OutsideId, departure: Departure): Broken {
-  return { promise, kind: 'broken', ...departure }
+/** @param clause default: those of the promise */
+export function broken(
+  promise: OutsideId,
+  sent: string,
+  came: string,
+  wanted: string,
+  clause: string = PROMISES[promise].clause,
+): Broken {
+  return { promise, kind: 'broken', sent, came, wanted, clause }
 }
 
 /** A promise that a response breaks. */
@@ -35,9 +43,9 @@ export function wrongResponse(
   { what }: Pick<Question, 'what'>,
   received: Received,
   wanted: string,
-  clause: string,
+  clause?: string,
 ): Broken {
-  return broken(promise, { sent: what, came: described(received), wanted, clause })
+  return broken(promise, what, described(received), wanted, clause)
 }
 
 /** All that was found, and `kept` for each of these promises that nothing breaks. */
@@ -69,29 +77,20 @@ export interface Verdict {
 
 /** Broken if one judgement says so; kept if one says so and none breaks it. */
 export function verdictOf(id: OutsideId, judgements: readonly Judgement[], quick = false): Verdict {
-  const { sentence = '', clause = '' } = OUTSIDE.get(id) ?? {}
+  const { sentence, clause } = PROMISES[id]
   const own = judgements.filter(({ promise }) => promise === id)
-  const departures = own.flatMap((each) => {
-    if (each.kind !== 'broken') return []
-    const { sent, came, wanted, clause } = each
-    return [{ sent, came, wanted, clause }]
-  })
+  const departures = own
+    .filter((each) => each.kind === 'broken')
+    .map(({ sent, came, wanted, clause }) => ({ sent, came, wanted, clause }))
   const kept = own.some(({ kind }) => kind === 'kept')
   const result = departures.length > 0 ? 'broken' : kept ? 'kept' : 'not testable'
   const notes = own.flatMap((each) => {
-    if (each.kind === 'untested')
-      return [result === 'not testable' ? each.reason : `not tested: ${each.reason}`]
-    return each.kind === 'kept' && each.note !== undefined ? [each.note] : []
+    if (each.kind === 'kept') return each.note ?? []
+    if (each.kind === 'broken') return []
+    return result === 'not testable' ? each.reason : `not tested: ${each.reason}`
   })
-  const unseen = quick ? 'left out by --quick' : 'no request of this run shows it'
-  return {
-    id,
-    sentence,
-    clause,
-    result,
-    departures,
-    notes: own.length === 0 ? [unseen] : [...new Set(notes)],
-  }
+  if (own.length === 0) notes.push(quick ? 'left out by --quick' : 'no request of this run shows it')
+  return { id, sentence, clause, result, departures, notes: [...new Set(notes)] }
 }
 
 /** Response times (ms); all 0 if there are no responses. */
@@ -114,34 +113,33 @@ export interface FloodFigures {
   readonly beside: Latencies
 }
 
+/** What a round, or a whole run, does to the server, at most. */
+export interface Cost {
+  /** With the right password. */
+  readonly logins?: number
+  /** Logins with a wrong or an empty password: a server may count them. */
+  readonly wrongPasswords?: number
+  /** Without those of the floods. */
+  readonly requests: number
+  /** Estimate, with the waits for windows. */
+  readonly seconds: number
+}
+
 /** What a run is going to do to the server. */
-export interface Plan {
+export interface Plan extends Required<Cost>, Pick<VerifyOptions, 'path' | 'revocationPath'> {
   /** Origin of the server. */
   readonly url: string
-  /** The target of every request to the API. */
-  readonly path: string
   /** Those that the run checks. */
   readonly promises: readonly OutsideId[]
   /** Those that it was asked for and cannot check, because of its options or because no run can. */
   readonly notTestable: readonly OutsideId[]
-  /** Logins with the right password, at most. */
-  readonly logins: number
-  /** Logins with a wrong or an empty password, at most: a server may count them. */
-  readonly wrongPasswords: number
-  /** Requests at most, without the floods. */
-  readonly requests: number
-  /** Estimate, with all waits. */
-  readonly seconds: number
   /** Undefined if the run has no flood. */
-  readonly floods: { readonly seconds: number; readonly connections: number } | undefined
-  /** Whether the run uses up the limits of its address. */
+  readonly floods: VerifyOptions['flood'] | undefined
   readonly usesUpLimits: boolean
   /** Whether requests go to other spellings of the paths. */
   readonly otherSpellings: boolean
   /** Whether a valid token goes into a query, where logs may keep it. */
   readonly tokenInQuery: boolean
-  /** The path at which the run revokes its tokens at the end; undefined if it does not try. */
-  readonly revocationPath: string | undefined
 }
 
 /** The result of a run. */

@@ -8,11 +8,12 @@ import { http2, manyConnections } from './rounds/crowd.ts'
 import { floods } from './rounds/floods.ts'
 import { oneConnection } from './rounds/one-connection.ts'
 import { lifetime, refresh } from './rounds/refresh.ts'
-import type { Cost, Facts, Round } from './rounds/round.ts'
+import type { Facts, Round } from './rounds/round.ts'
 import { spelling } from './rounds/spelling.ts'
 import { login, tokenErrors } from './rounds/token-endpoint.ts'
 import { createServer, type Server } from './server.ts'
 import {
+  type Cost,
   type Judgement,
   type Plan,
   type Report,
@@ -22,9 +23,9 @@ import {
   verdictOf,
 } from './verdict.ts'
 
-/** C8, and what all responses of the run say of C9, C16 and C19. */
+/** C8, and what all responses of the run say of C9, C11, C16 and C19. */
 const end: Round = {
-  promises: ['C8', 'C9', 'C16', 'C19'],
+  promises: ['C8', 'C9', 'C11', 'C16', 'C19'],
   cost: () => ({ requests: 0, seconds: 0 }),
   run: async ({ records, clockNote: note }) => ({
     judgements: [
@@ -41,13 +42,8 @@ export const ROUNDS: readonly Round[] = [
   ...[lifetime, manyConnections, http2, floods, end],
 ]
 
-interface PlannedRound {
-  readonly round: Round
-  readonly cost: Cost
-}
-
-/** The rounds that the promises need. The first one logs in, so it is always among them. */
-function roundsFor(options: VerifyOptions): PlannedRound[] {
+/** The rounds that the promises need, with their costs. The first one logs in, so it is always among them. */
+function roundsFor(options: VerifyOptions): { readonly round: Round; readonly cost: Cost }[] {
   const wanted = selected(options)
   return ROUNDS.flatMap((round) => {
     const cost = round.cost(options)
@@ -56,38 +52,38 @@ function roundsFor(options: VerifyOptions): PlannedRound[] {
   })
 }
 
+/** In the order of the reports. */
 function selected({ only }: VerifyOptions): ReadonlySet<OutsideId> {
-  return new Set(only.length === 0 ? OUTSIDE.keys() : only)
+  return new Set([...OUTSIDE.keys()].filter((id) => only.length === 0 || only.includes(id)))
 }
 
 /** What a run with these options is going to do. */
 export function planOf(options: VerifyOptions): Plan {
   const planned = roundsFor(options)
-  const sum = (of: (cost: Cost) => number | undefined): number =>
-    planned.reduce((total, { cost }) => total + (of(cost) ?? 0), 0)
-  const logins = sum((cost) => cost.logins)
-  const seconds = sum((cost) => cost.seconds)
+  const sum = (part: keyof Cost): number => planned.reduce((total, { cost }) => total + (cost[part] ?? 0), 0)
+  const [logins, seconds] = [sum('logins'), sum('seconds')]
   const has = (...rounds: readonly Round[]): boolean => planned.some(({ round }) => rounds.includes(round))
   const testable = (id: OutsideId): boolean =>
     OUTSIDE.get(id)?.untestable !== true && planned.some(({ round }) => round.promises.includes(id))
-  const wanted = [...OUTSIDE.keys()].filter((id) => selected(options).has(id))
-  const revocations = options.revocationPath === undefined ? 0 : logins
+  const wanted = [...selected(options)]
+  const { url, path, limits, flood, revocationPath } = options
+  const revocations = revocationPath === undefined ? 0 : logins
   // `Server.ask` sends a request once more if it met a used-up window, and so opens the next one.
-  const repeats = Object.values(options.limits).map(({ window }) => 1 + Math.ceil(seconds / window))
+  const repeats = Object.values(limits).map(({ window }) => 1 + Math.ceil(seconds / window))
   return {
-    url: options.url.origin,
-    path: options.path,
+    url: url.origin,
+    path,
     promises: wanted.filter(testable),
     notTestable: wanted.filter((id) => !testable(id)),
     logins,
-    wrongPasswords: sum((cost) => cost.wrongPasswords),
-    requests: repeats.reduce((total, each) => total + each, revocations + sum((cost) => cost.requests)),
+    wrongPasswords: sum('wrongPasswords'),
+    requests: repeats.reduce((total, each) => total + each, revocations + sum('requests')),
     seconds,
-    floods: has(floods) ? options.flood : undefined,
+    floods: has(floods) ? flood : undefined,
     usesUpLimits: has(oneConnection, manyConnections, http2, floods),
     otherSpellings: has(spelling, oneConnection),
     tokenInQuery: has(bearer),
-    revocationPath: options.revocationPath,
+    revocationPath,
   }
 }
 
@@ -107,63 +103,56 @@ export async function verify(
   const startedAt = new Date(clock.wall()).toISOString()
   reporter.announce(planOf(options))
   const server = createServer(options, clock, signal, reporter.progress)
-  const { promises, floods, tokens } = await runToTheEnd(server, reporter)
-  const report: Report = {
-    url: options.url.origin,
-    version: VERSION,
-    startedAt,
-    seconds: (clock.monotonic() - start) / 1000,
-    requests: server.records.requests,
-    result: promises.some(({ result }) => result === 'broken') ? 'broken' : 'kept',
-    promises,
-    floods,
-    tokens,
-  }
-  reporter.finished(report)
-  return report
-}
-
-type Result = Pick<Report, 'promises' | 'floods'>
-
-/** Runs all rounds and the clean-up. Whatever fails, the connections are closed and the first error is the one that is thrown. */
-async function runToTheEnd(server: Server, reporter: Reporter): Promise<Result & Pick<Report, 'tokens'>> {
-  const { records, revocation } = server
   try {
-    const result = await runRounds(server, reporter).catch(async (error: unknown) => {
-      const left = await revocation.revokeAll().catch((failure) => `not revoked: ${reasonOf(failure)}`)
-      if (records.logins.size > 0) reporter.progress(`tokens: ${left}`)
-      throw error
-    })
-    return { ...result, tokens: await revocation.revokeAll() }
+    const { promises, floods } = await runRounds(server, reporter)
+    const tokens = await server.revocation.revokeAll()
+    const report: Report = {
+      url: options.url.origin,
+      version: VERSION,
+      startedAt,
+      seconds: (clock.monotonic() - start) / 1000,
+      requests: server.records.requests,
+      result: promises.some(({ result }) => result === 'broken') ? 'broken' : 'kept',
+      promises,
+      floods,
+      tokens,
+    }
+    reporter.finished(report)
+    return report
   } finally {
     server.close()
   }
 }
 
-/** Runs the rounds one after the other. A promise is decided when no later round has it. */
-async function runRounds(server: Server, reporter: Reporter): Promise<Result> {
-  const { options } = server
+/** Runs the rounds one after the other. If one fails, the tokens are revoked before the error is thrown. */
+async function runRounds(server: Server, reporter: Reporter): Promise<Pick<Report, 'promises' | 'floods'>> {
+  const { options, records, revocation } = server
   const rounds = roundsFor(options).map(({ round }) => round)
   const judgements: Judgement[] = []
   const verdicts = new Map<OutsideId, Verdict>()
-  const undecided = new Set(selected(options))
   let facts: Facts = { logins: [], openings: new Map(), floods: [] }
-  const decide = (id: OutsideId): void => {
-    const verdict = verdictOf(id, judgements, options.quick)
-    verdicts.set(id, verdict)
-    undecided.delete(id)
-    reporter.decided(verdict)
-  }
-  for (const [i, round] of rounds.entries()) {
-    const found = await round.run(server, facts)
-    facts = { ...facts, ...found.facts }
-    judgements.push(...found.judgements)
-    const later = new Set(rounds.slice(i + 1).flatMap(({ promises }) => promises))
-    for (const id of OUTSIDE.keys()) {
-      const touched = judgements.some(({ promise }) => promise === id)
-      if (undecided.has(id) && !later.has(id) && touched) decide(id)
+  /** Decides each promise that none of the later rounds has. */
+  const decide = (later: readonly Round[], isDue: (id: OutsideId) => boolean): void => {
+    const open = new Set(later.flatMap(({ promises }) => promises))
+    for (const id of selected(options).difference(verdicts)) {
+      if (open.has(id) || !isDue(id)) continue
+      const verdict = verdictOf(id, judgements, options.quick)
+      verdicts.set(id, verdict)
+      reporter.decided(verdict)
     }
   }
-  for (const id of [...undecided]) decide(id)
+  try {
+    for (const [i, round] of rounds.entries()) {
+      const found = await round.run(server, facts)
+      facts = { ...facts, ...found.facts }
+      judgements.push(...found.judgements)
+      decide(rounds.slice(i + 1), (id) => judgements.some(({ promise }) => promise === id))
+    }
+  } catch (error) {
+    const left = await revocation.revokeAll().catch((failure) => `not revoked: ${reasonOf(failure)}`)
+    if (records.logins.size > 0) reporter.progress(`tokens: ${left}`)
+    throw error
+  }
+  decide([], () => true)
   return { promises: [...OUTSIDE.keys()].flatMap((id) => verdicts.get(id) ?? []), floods: facts.floods }
 }

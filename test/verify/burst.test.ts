@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { judgeInOrder, type Step } from '../../src/verify/ledger.ts'
+import { judgeInOrder, type Step } from '../../src/verify/burst.ts'
 import { unauthorized } from '../../src/verify/question.ts'
 
 const NOW = 1_700_000_000_000

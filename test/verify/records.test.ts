@@ -18,9 +18,10 @@ const MARGIN = 150
 
 const created = (): Records => createRecords(DOCUMENTED_LIMITS, PASSWORD)
 
-/** A response with the rate-limit fields of the API, unless `fields` has others. */
+/** A response with the challenge and the rate-limit fields of the API, unless `fields` has others. */
 function answer(status: number, fields: Readonly<Record<string, string>> = {}, body = ''): Received {
   const all = {
+    'www-authenticate': 'Bearer',
     'x-ratelimit-limit': '60',
     'x-ratelimit-remaining': '5',
     'x-ratelimit-reset': String(NOW / 1000 + 30),
@@ -44,7 +45,7 @@ const WRONG = unauthorized('/', [], 'without a token')
 const LIMIT_OF_OAUTH = { 'x-ratelimit-limit': '30' }
 
 /** What came in place of what a promise wants. */
-function cameOf(records: Records, id: 'C9' | 'C16' | 'C19'): readonly string[] {
+function cameOf(records: Records, id: 'C9' | 'C11' | 'C16' | 'C19'): readonly string[] {
   return records
     .judgements()
     .flatMap((finding) => (finding.promise === id && finding.kind === 'broken' ? [finding.came] : []))
@@ -83,6 +84,17 @@ describe('the records of a run', () => {
     records.addMarker('unknown-1')
     records.add(WRONG, shown)
     expect(cameOf(records, 'C9')).toEqual(['401 that shows the password or token of the request'])
+  })
+
+  it.each([
+    ['', '401 without WWW-Authenticate'],
+    ['Basic realm="device"', 'WWW-Authenticate: Basic'],
+    ['secret-scheme', 'WWW-Authenticate: another scheme'],
+  ])('find a 401 with the challenge %j (C11), once', (challenge, came) => {
+    const records = created()
+    for (let i = 0; i < 2; i += 1) records.add(WRONG, answer(401, { 'www-authenticate': challenge }))
+    records.add(RIGHT, answer(401, { 'www-authenticate': 'Basic, bearer' }))
+    expect(cameOf(records, 'C11')).toEqual([came])
   })
 
   it.each([200, 400, 401, 429, 500])('take %i for a status of the documented API (C19)', (status) => {

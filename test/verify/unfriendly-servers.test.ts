@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/system/clock.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
+import { tokenRequest, unauthorized } from '../../src/verify/question.ts'
+import { createServer } from '../../src/verify/server.ts'
 import type { Verdict } from '../../src/verify/verdict.ts'
 import { verify } from '../../src/verify/verify.ts'
 import { idsOf, runOptions, runVerify } from './a-run.ts'
@@ -207,6 +209,25 @@ describe.concurrent('A server that does not respond any more', () => {
     expect(idsOf(report, 'broken')).toContain('C10')
     expect(idsOf(report, 'kept')).toContain('C4')
   }, 60_000)
+})
+
+it('a 429 to another spelling of /oauth/token is waited for in the window of the API, too', async () => {
+  let end = 0
+  const inApiWindow: Layer = async (request, next) => {
+    const reply = await next(request)
+    if (request.path === '/') end = Number(reply.fields['X-RateLimit-Reset']) * 1000
+    return request.path === '/oauth/token/' && Date.now() < end
+      ? json(429, {}, { ...reply.fields, 'Retry-After': '2' })
+      : reply
+  }
+  const limits = { api: { requests: 60, seconds: 2 }, oauth: { requests: 30, seconds: 2 } }
+  const { url, password } = await startDocumentedServer(withLayer(inApiWindow, { limits }))
+  const options = runOptions(url, password)
+  const server = createServer(options, systemClock, new AbortController().signal, () => {})
+  expect((await server.ask(unauthorized('/', [], 'without a token'))).status).toBe(401)
+  const login = tokenRequest([], 'without a form', { path: '/oauth/token/' })
+  expect((await server.ask({ ...login, oddity: 'respelled' })).status).not.toBe(429)
+  server.close()
 })
 
 describe.concurrent('Revocation', () => {

@@ -1,17 +1,11 @@
 import type { Clock } from '../../system/clock.ts'
 import type { Plan, Report, Reporter, Verdict } from '../verdict.ts'
-import { departureLines, firstSentence, visible } from './text.ts'
-
-function numberOf({ promises }: Report, wanted: Verdict['result']): number {
-  return promises.filter(({ result }) => result === wanted).length
-}
+import { countsOf, departureLines, firstSentence, visible } from './text.ts'
 
 /** The document of `postern verify --json`. docs/verifying.md describes its keys: one may be added, none is renamed or removed. */
 export function reportJson(report: Report): string {
   const { promises, floods, tokens, ...before } = report
-  const [kept, broken, notTestable] = (['kept', 'broken', 'not testable'] as const).map((result) =>
-    numberOf(report, result),
-  )
+  const { kept, broken, 'not testable': notTestable } = countsOf(report)
   return document({ ...before, kept, broken, notTestable, promises, floods, tokens })
 }
 
@@ -50,7 +44,7 @@ export function timed(
  */
 export function junitXml(report: Report, times: Times): string {
   const { promises, seconds, startedAt: timestamp } = report
-  const [failures, skipped] = [numberOf(report, 'broken'), numberOf(report, 'not testable')]
+  const { broken: failures, 'not testable': skipped } = countsOf(report)
   const totals = { tests: promises.length, failures, errors: 0, skipped, time: seconds.toFixed(3) }
   const properties = (['url', 'version', 'tokens'] as const).map((name) =>
     element('property', { name, value: report[name] }),
@@ -83,15 +77,10 @@ function suite(totals: Attributes, more: Attributes, children: readonly string[]
 function testcase(verdict: Verdict, seconds: number): string {
   const { id, result, notes } = verdict
   const attributes = { classname: CLASS, name: `${id} ${firstSentence(verdict)}`, time: seconds.toFixed(3) }
+  const skipped = element('skipped', { message: notes.join('; ') })
+  if (result === 'not testable') return element('testcase', attributes, [skipped])
   const output = notes.length === 0 ? [] : [element('system-out', {}, [escaped(lines(notes))])]
-  switch (result) {
-    case 'kept':
-      return element('testcase', attributes, output)
-    case 'not testable':
-      return element('testcase', attributes, [element('skipped', { message: notes.join('; ') })])
-    case 'broken':
-      return element('testcase', attributes, [failure(verdict), ...output])
-  }
+  return element('testcase', attributes, result === 'broken' ? [failure(verdict), ...output] : output)
 }
 
 function failure({ sentence, clause, departures }: Verdict): string {

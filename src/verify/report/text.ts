@@ -83,11 +83,10 @@ export function announcement(plan: Plan): string {
 /** The line of a promise as soon as it is decided. */
 export function verdictLine(verdict: Verdict, display: Pick<Display, 'colour'>): string {
   const { result, departures, notes } = verdict
-  const [first] = departures
   const more = departures.length > 1 ? ` (and ${departures.length - 1} more)` : ''
-  const why = result === 'broken' && first !== undefined ? `: ${visible(first.came)}${more}` : ''
-  const reason = result === 'not testable' && notes[0] !== undefined ? `: ${visible(notes[0])}` : ''
-  return `${labels(verdict, display)}${firstSentence(verdict)}${why}${reason}`
+  const why = { kept: undefined, broken: departures[0]?.came, 'not testable': notes[0] }[result]
+  const reason = why === undefined ? '' : `: ${visible(why)}${more}`
+  return `${labels(verdict, display)}${firstSentence(verdict)}${reason}`
 }
 
 /** The first sentence of a promise, without its full stop. */
@@ -96,14 +95,8 @@ export function firstSentence({ sentence }: Pick<Verdict, 'sentence'>): string {
   return first.replace(/\.$/, '')
 }
 
-type Result = Verdict['result']
-
 /** The results in the order in which the table groups them: the one to act on stands last, above the prompt. */
-const COLOURS = { kept: 'green', 'not testable': 'yellow', broken: 'red' } as const satisfies Record<
-  Result,
-  string
->
-const RESULTS: readonly Result[] = ['kept', 'not testable', 'broken']
+const COLOURS = { kept: 'green', 'not testable': 'yellow', broken: 'red' } as const
 
 const LABEL = 'not testable'.length
 
@@ -116,16 +109,20 @@ function labels({ result, id }: Pick<Verdict, 'result' | 'id'>, { colour }: Pick
   return `${colour ? styleText(COLOURS[result], text, { validateStream: false }) : text}  ${id.padEnd(4)}  `
 }
 
+/** The number of promises with each result. */
+export function countsOf({ promises }: Report): Readonly<Record<Verdict['result'], number>> {
+  const of = (wanted: Verdict['result']) => promises.filter(({ result }) => result === wanted).length
+  return { kept: of('kept'), broken: of('broken'), 'not testable': of('not testable') }
+}
+
 /** The end of a run as text: every promise with its result, every departure, the floods, and one line with the totals. */
 export function table(report: Report, display: Pick<Display, 'colour'>): string {
   const { promises, floods, tokens, requests, seconds } = report
-  const of = (wanted: Result): readonly Verdict[] => promises.filter(({ result }) => result === wanted)
-  const counts = (['kept', 'broken', 'not testable'] as const).map(
-    (result) => `${of(result).length} ${result}`,
-  )
+  const counts = Object.entries(countsOf(report)).map(([result, count]) => `${count} ${result}`)
+  const grouped = Object.keys(COLOURS).flatMap((group) => promises.filter(({ result }) => result === group))
   return [
     `${'RESULT'.padEnd(LABEL + 2)}${'ID'.padEnd(6)}PROMISE`,
-    ...RESULTS.flatMap(of).flatMap((verdict) => rowsOf(verdict, display)),
+    ...grouped.flatMap((verdict) => rowsOf(verdict, display)),
     ...floods.flatMap(floodLines),
     '',
     visible(tokens),
@@ -152,19 +149,14 @@ export function departureLines(departure: Departure): readonly string[] {
   )
 }
 
-function floodLines({
-  endpoint,
-  connections,
-  seconds,
-  passed,
-  refusals,
-  beside,
-}: FloodFigures): readonly string[] {
+function floodLines(flood: FloodFigures): readonly string[] {
+  const { endpoint, connections, seconds, passed, refusals, beside } = flood
+  const name = endpoint === 'api' ? 'the API' : '/oauth/token'
   const how = `${counted(connections, 'connection')}, ${duration(seconds)}`
   const responses = counted(passed + refusals.responses, 'response')
   return [
     '',
-    `Flood of ${endpoint === 'api' ? 'the API' : '/oauth/token'} (${how}): ${responses}, ${passed} passed, ${refusals.responses} refused`,
+    `Flood of ${name} (${how}): ${responses}, ${passed} passed, ${refusals.responses} refused`,
     row('ms', ['responses', 'p50', 'p99', 'max']),
     row('429, to its end', timesOf(refusals)),
     row('the client beside, to the head', timesOf(beside)),

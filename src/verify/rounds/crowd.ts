@@ -6,16 +6,8 @@ import type { VerifyOptions } from '../options.ts'
 import { ENDPOINTS, refreshGrant } from '../question.ts'
 import type { Received } from '../received.ts'
 import { endpointName, type Server } from '../server.ts'
-import { type Broken, broken, conclude, untested } from '../verdict.ts'
-import {
-  type Cost,
-  type Found,
-  type Known,
-  type Round,
-  type UsualRequest,
-  usualRequest,
-  withToken,
-} from './round.ts'
+import { type Broken, broken, type Cost, conclude, untested } from '../verdict.ts'
+import { type Found, type Known, type Round, usualRequest, withToken } from './round.ts'
 
 /** Requests past the limit, besides one for each connection. */
 const EXTRA = 10
@@ -23,11 +15,13 @@ const EXTRA = 10
 /** Windows that are tried: a busy machine may miss the end of a short one. */
 const WINDOWS_TRIED = 2
 
+const PROMISES = ['C14', 'C15'] as const
+
 /** C14: a new window of each endpoint type, used up by many connections at once. The recovery has just opened both. */
 export const manyConnections: Round = {
-  promises: ['C14', 'C15'],
+  promises: PROMISES,
   cost: (options) => (options.quick ? undefined : crowdCost(options, 0)),
-  run: withToken(['C14', 'C15'], (server, known) => {
+  run: withToken(PROMISES, (server, known) => {
     const { connections } = server.options.flood
     return crowd(server, known, async () => server.http1(connections), `over ${connections} connections`)
   }),
@@ -35,15 +29,15 @@ export const manyConnections: Round = {
 
 /** C14: the same over one HTTP/2 connection. HTTP/1.1 has opened the window. */
 export const http2: Round = {
-  promises: ['C14', 'C15'],
+  promises: PROMISES,
   cost(options) {
     const { quick, url, limits } = options
     if (quick || url.protocol !== 'https:') return undefined
     return crowdCost(options, Math.max(limits.api.window, limits.oauth.window))
   },
-  run: withToken(['C14', 'C15'], async (server, known) => {
+  run: withToken(PROMISES, async (server, known) => {
     const probe = await server.http2()
-    if (typeof probe === 'string') return { judgements: untested(['C14', 'C15'], `over HTTP/2: ${probe}`) }
+    if (typeof probe === 'string') return { judgements: untested(PROMISES, `over HTTP/2: ${probe}`) }
     probe.close()
     return crowd(server, known, server.http2, 'over HTTP/2')
   }),
@@ -61,9 +55,8 @@ async function crowd(server: Server, known: Known, connect: Connect, how: string
   const used = await Promise.all(ENDPOINTS.map((endpoint) => useUp(server, known, endpoint, connect, how)))
   const failure = used.find((each) => typeof each === 'string')
   const found = used.filter((each) => typeof each !== 'string').flat()
-  const promises = ['C14', 'C15'] as const
   const judgements =
-    failure === undefined ? conclude(promises, found) : untested(promises, `${how}: ${failure}`)
+    failure === undefined ? conclude(PROMISES, found) : untested(PROMISES, `${how}: ${failure}`)
   return { judgements, facts: { openings: new Map() } }
 }
 
@@ -77,7 +70,12 @@ async function useUp(
 ): Promise<readonly Broken[] | string> {
   const { limits, flood } = server.options
   const limit = limits[endpoint]
-  const { question, status } = crowdRequest(server, known, endpoint)
+  const { refreshing, login, admitted } = known
+  // A refresh is the more real request. But a replaced refresh token would revoke the login if it were used twice.
+  const { question, expected } =
+    endpoint === 'oauth' && refreshing === 'keeps'
+      ? { question: refreshGrant(login.refreshToken), expected: 200 }
+      : usualRequest(server.options, admitted, endpoint)
   const total = limit.requests + EXTRA + flood.connections
   let opening = usableOpening(server, known, endpoint)
   for (let attempt = 1; attempt <= WINDOWS_TRIED; attempt += 1) {
@@ -94,14 +92,13 @@ async function useUp(
     if (server.clock.wall() < windowEndOf(opening, limit)) {
       const ledger = createLedger(limit, 1)
       ledger.add(opening.status, opening)
-      for (const received of responses) ledger.add(status, received)
+      for (const received of responses) ledger.add(expected, received)
       const { passed, faults } = ledger.account()
       server.say(`${endpointName(endpoint)}: ${passed.join(' + ')} of ${total} passed ${how}`)
-      const sent = `${question.what}, ${total} times ${how}`
       const wanted = 'exactly the limit passes, all else is 429'
       // A wrong status past the limit breaks C15; a wrong status below it also shows as too few passes (C14).
-      return faults.map(({ promise = 'C15', text: came }) =>
-        broken(promise, { sent, came, wanted, clause: 'device API §8' }),
+      return faults.map(({ promise = 'C15', text }) =>
+        broken(promise, `${question.what}, ${total} times ${how}`, text, wanted),
       )
     }
     opening = undefined
@@ -110,22 +107,9 @@ async function useUp(
 }
 
 /** The window that the recovery has just opened, unless most of it is over: waiting for another would take its whole length. */
-function usableOpening(
-  { options, clock }: Server,
-  { openings }: Known,
-  endpoint: Endpoint,
-): Received | undefined {
-  const opening = openings.get(endpoint)
+function usableOpening(server: Server, { openings }: Known, endpoint: Endpoint): Received | undefined {
+  const opening = openings.get(endpoint)?.received
   if (opening === undefined || opening.status === 0 || opening.status === 429) return undefined
-  const limit = options.limits[endpoint]
-  return windowEndOf(opening, limit) - clock.wall() > limit.window * 500 ? opening : undefined
-}
-
-/** A refresh is the more real request. But a replaced refresh token would revoke the login if it were used twice. */
-function crowdRequest({ options }: Server, known: Known, endpoint: Endpoint): UsualRequest {
-  const { logins, refreshing, admitted } = known
-  const [login] = logins
-  return endpoint === 'oauth' && refreshing === 'keeps' && login !== undefined
-    ? { question: refreshGrant(login.refreshToken), status: 200 }
-    : usualRequest(options, admitted, endpoint)
+  const limit = server.options.limits[endpoint]
+  return windowEndOf(opening, limit) - server.clock.wall() > limit.window * 500 ? opening : undefined
 }

@@ -1,17 +1,8 @@
 import type { Endpoint } from '../../http/admission.ts'
-import { type Account, createLedger } from '../ledger.ts'
+import { createLedger } from '../ledger.ts'
 import { described } from '../received.ts'
 import type { Server } from '../server.ts'
-import {
-  type Broken,
-  broken,
-  conclude,
-  type FloodFigures,
-  type Judgement,
-  type Latencies,
-  untested,
-  wrongResponse,
-} from '../verdict.ts'
+import { type Broken, broken, conclude, type Latencies, untested, wrongResponse } from '../verdict.ts'
 import { type Known, type Round, type UsualRequest, usualRequest, withToken } from './round.ts'
 
 /** H125: each endpoint type under a flood, with a client beside it that stays within the limit of the other type. */
@@ -28,16 +19,12 @@ export const floods: Round = {
     const api = await floodOne(server, known, 'api')
     return {
       judgements: [...oauth.judgements, ...api.judgements],
-      facts: { floods: [oauth.figures, api.figures] },
+      facts: { floods: [...oauth.floods, ...api.floods] },
     }
   }),
 }
 
-async function floodOne(
-  server: Server,
-  { admitted }: Known,
-  endpoint: Endpoint,
-): Promise<{ readonly judgements: Judgement[]; readonly figures: FloodFigures }> {
+async function floodOne(server: Server, { admitted }: Known, endpoint: Endpoint) {
   const { options, signal } = server
   const other = endpoint === 'api' ? 'oauth' : 'api'
   const limit = options.limits[endpoint]
@@ -47,31 +34,28 @@ async function floodOne(
     server.waitForWindow(other, 'client beside the flood'),
   ])
   const usual = usualRequest(options, admitted, endpoint)
-  const [flood, beside] = await Promise.all([
+  const [{ account, seconds, sent, refusals }, beside] = await Promise.all([
     sendFlood(server, endpoint, usual),
     clientBeside(server, usualRequest(options, admitted, other), options.limits[other].requests - SPARE),
   ])
   signal.throwIfAborted()
-  const { account, seconds, sent, refusals } = flood
   const passed = account.passed.reduce((sum, each) => sum + each, 0)
   const times = { refusals: latencies(refusals), beside: latencies(beside.times) }
-  const figures = { endpoint, connections, seconds, passed, ...times }
+  const floods = [{ endpoint, connections, seconds, passed, ...times }]
   const what = `${usual.question.what}, ${sent} times in ${Math.round(seconds)} s over ${connections} connections`
   // A flood that is longer than a window has to be told which window each response is of.
   const counted = account.told || seconds < limit.window
   const faults = account.faults.filter(({ promise }) => counted || promise !== 'C14')
   const wanted = 'exactly the limit passes in each window, all else is 429'
-  const found = [
-    ...faults.map(({ promise, text }) => {
-      const id = promise === 'C15' || promise === 'C16' ? promise : 'H125'
-      return broken(id, { sent: what, came: text, wanted, clause: 'device API §8' })
-    }),
-    ...beside.found,
-  ]
+  const found = faults.map(({ promise, text }) => {
+    const id = promise === 'C15' || promise === 'C16' ? promise : 'H125'
+    return broken(id, what, text, wanted)
+  })
+  found.push(...beside.found)
   if (found.length === 0 && account.refused === 0)
-    return { judgements: untested(['H125'], `${what}: too few to use up a window`), figures }
+    return { judgements: untested(['H125'], `${what}: too few to use up a window`), floods }
   const untold = untested(['H125'], 'how many passed in each window: no response says which window it is of')
-  return { judgements: [...conclude(['C15', 'H125'], found), ...(counted ? [] : untold)], figures }
+  return { judgements: [...conclude(['C15', 'H125'], found), ...(counted ? [] : untold)], floods }
 }
 
 /** With fewer refusals (429) a flood is too short to judge, so it goes on, up to so much longer (seconds). */
@@ -84,23 +68,11 @@ const LONGEST_WAIT = 5_000
 /** The pause after a request without a response (ms): a server that refuses connections is not asked without a pause. */
 const AFTER_LOSS = 100
 
-interface Flood {
-  readonly account: Account
-  readonly seconds: number
-  readonly sent: number
-  /** To the end of each 429 (ms). */
-  readonly refusals: readonly number[]
-}
-
 /**
  * Sends the same request over each connection, one after the other, for the length of the flood; or, where server or machine are slow
- * and few requests fit into a second, until enough are refused.
+ * and few requests fit into a second, until enough are refused. Resolves to the times to the end of each 429 (ms), too.
  */
-async function sendFlood(
-  server: Server,
-  endpoint: Endpoint,
-  { question, status }: UsualRequest,
-): Promise<Flood> {
+async function sendFlood(server: Server, endpoint: Endpoint, { question, expected }: UsualRequest) {
   const { clock, options, signal } = server
   const length = options.flood.seconds * 1000
   const ledger = createLedger(options.limits[endpoint], undefined)
@@ -125,7 +97,7 @@ async function sendFlood(
       // The run was stopped, and its connections are closed.
       if (signal.aborted) return
       const broke = received.status !== 0 && received.failure !== undefined ? [described(received)] : []
-      ledger.add(status, received, broke)
+      ledger.add(expected, received, broke)
       if (received.status === 429) refusals.push(after - before)
       if (received.status === 0) await server.pause(AFTER_LOSS)
       else latest = after
@@ -143,12 +115,8 @@ const SPARE = 3
 /** Faults of the client beside the flood after which it stops: more would say the same. */
 const MOST_FAULTS = 3
 
-/** Spreads requests that all pass over the flood. Resolves to the time of each (ms) too. */
-async function clientBeside(
-  server: Server,
-  { question, status }: UsualRequest,
-  most: number,
-): Promise<{ readonly times: readonly number[]; readonly found: readonly Broken[] }> {
+/** Spreads requests that all pass over the flood. Resolves to the time of each (ms), too. */
+async function clientBeside(server: Server, { question, expected }: UsualRequest, most: number) {
   const { clock, options } = server
   const length = options.flood.seconds * 1000
   const client = server.http1(1)
@@ -162,8 +130,8 @@ async function clientBeside(
     if (clock.monotonic() - start > length) break
     const received = await server.send(question, client)
     times.push(received.ms)
-    if (received.status !== status)
-      found.push(wrongResponse('H125', sent, received, `${status}, as without the flood`, 'device API §8'))
+    if (received.status !== expected)
+      found.push(wrongResponse('H125', sent, received, `${expected}, as without the flood`))
   }
   client.close()
   return { times, found }

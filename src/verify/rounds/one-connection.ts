@@ -1,13 +1,12 @@
 import type { Endpoint } from '../../http/admission.ts'
-import { judgeInOrder, type Step } from '../ledger.ts'
+import { judgeInOrder, type Step } from '../burst.ts'
 import { type Limit, limitFieldsOf, retryAfter, retryAfterFaults, statedReset } from '../limit-fields.ts'
 import type { OutsideId } from '../promises.ts'
-import { apiRequest, ENDPOINTS, UNSUPPORTED_GRANT } from '../question.ts'
-import type { Received } from '../received.ts'
+import { type Asked, apiRequest, ENDPOINTS, UNSUPPORTED_GRANT } from '../question.ts'
 import type { Server } from '../server.ts'
 import { type Broken, broken, conclude, type Judgement, untested } from '../verdict.ts'
-import { type Facts, type Found, type Known, type Round, withToken } from './round.ts'
-import { EXTRA, useUpNewWindows, useUpTheRest, WINDOWS_TRIED } from './use-up.ts'
+import { type Found, type Known, type Round, withToken } from './round.ts'
+import { type Burst, EXTRA, useUpNewWindows, useUpTheRest, WINDOWS_TRIED } from './use-up.ts'
 import { recovery, secondWindows } from './used-up-window.ts'
 
 /** Those of `separateWindows`, `secondWindows` and `recovery`. */
@@ -35,7 +34,7 @@ async function quickly(server: Server, known: Known): Promise<Found> {
   for (const endpoint of ENDPOINTS) {
     // Later the revocation would have to wait for a new window.
     if (endpoint === 'oauth') await server.revocation.revokeAll('without waiting')
-    used.push(await judge(server, known, endpoint, await useUpTheRest(server, known, endpoint)))
+    used.push(await judge(server, known, await useUpTheRest(server, known, endpoint)))
   }
   const left = untested(['C15'], 'how a used-up window ends is left out by --quick')
   return { judgements: [...concluded(['C13'], used), ...left] }
@@ -43,48 +42,30 @@ async function quickly(server: Server, known: Known): Promise<Found> {
 
 /** New windows of both are used up, and open again. */
 async function wholly(server: Server, known: Known): Promise<Found> {
-  const windows = await useUpNewWindows(server, known)
-  if (windows === undefined)
+  const bursts = await useUpNewWindows(server, known)
+  if (bursts === undefined)
     return { judgements: untested(['C13', 'C15', 'H69'], 'the server is too slow to use up a window') }
   const used: UsedWindow[] = []
-  for (const [endpoint, steps] of windows) used.push(await judge(server, known, endpoint, steps))
-  const closed = used.filter(({ refusal }) => refusal !== undefined)
+  for (const burst of bursts) used.push(await judge(server, known, burst))
+  const openings = new Map<Endpoint, Asked>()
   const recovered = await Promise.all(
-    closed.map(async ({ endpoint, refusal }) => ({
-      endpoint,
-      ...(await recovery(server, known, endpoint, refusal as Received)), // filtered above
-    })),
+    used.map(async ({ endpoint, refusal }) => {
+      if (refusal === undefined) return []
+      const { found, opening } = await recovery(server, known, endpoint, refusal)
+      if (opening !== undefined) openings.set(endpoint, opening)
+      return found
+    }),
   )
-  const openings = recovered.flatMap(({ endpoint, opening }): [Endpoint, Received][] =>
-    opening === undefined ? [] : [[endpoint, opening.received]],
-  )
-  const lateUse = recovered.find(({ endpoint }) => endpoint === 'api')?.opening
-  const facts: Partial<Facts> = { openings: new Map(openings), ...(lateUse === undefined ? {} : { lateUse }) }
-  return {
-    judgements: concluded(
-      ['C13', 'C14'],
-      used,
-      recovered.flatMap(({ found }) => found),
-    ),
-    facts,
-  }
+  return { judgements: concluded(['C13', 'C14'], used, recovered.flat()), facts: { openings } }
 }
 
-interface UsedWindow {
-  readonly endpoint: Endpoint
-  readonly found: readonly Broken[]
-  /** Whether a request was refused. */
-  readonly limited: boolean
-  /** The last refusal, if the window is still closed behind it. */
-  readonly refusal: Received | undefined
-}
+type UsedWindow = Awaited<ReturnType<typeof judge>>
 
-async function judge(
-  server: Server,
-  known: Known,
-  endpoint: Endpoint,
-  steps: readonly Step[],
-): Promise<UsedWindow> {
+/** Every 429 of a window has the same faults. */
+const MOST_ALIKE = 2
+
+/** `limited`: a request was refused. `refusal`: the last one, if the window is still closed behind it. */
+async function judge(server: Server, known: Known, { endpoint, steps }: Burst) {
   const { quick, limits } = server.options
   const limit = limits[endpoint]
   const refusals = steps.filter(({ received }) => received.status === 429)
@@ -92,15 +73,12 @@ async function judge(
     ...judgeInOrder(steps, limit, !quick),
     ...refusals.flatMap((step) => waitFaults(step, limit)).slice(0, MOST_ALIKE),
   ]
-  const last = refusals.at(-1)
-  if (last === undefined) return { endpoint, found, limited: false, refusal: undefined }
+  const refusal = refusals.at(-1)?.received
+  if (refusal === undefined) return { endpoint, found, limited: false, refusal }
   const second = await secondWindows(server, known, endpoint)
-  const refusal = second.reopened ? undefined : last.received
-  return { endpoint, found: [...found, ...second.found], limited: true, refusal }
+  found.push(...second.found)
+  return { endpoint, found, limited: true, refusal: second.reopened ? undefined : refusal }
 }
-
-/** Every 429 of a window has the same faults. */
-const MOST_ALIKE = 2
 
 /** These need a used-up window. */
 const DECIDED_BY_429: readonly OutsideId[] = ['C15', 'H69']
@@ -126,14 +104,9 @@ async function separateWindows({ options, send }: Server, { admitted }: Known): 
   // Without a difference the field is wrong, and with a later reset the window is another one.
   if (before === undefined || after === undefined || received.status === 429) return []
   if (before.remaining - after.remaining <= 1 || Math.abs(after.reset - before.reset) > 1) return []
-  return [
-    broken('C13', {
-      sent: `${api.what}, twice, between two requests to /oauth/token`,
-      came: `X-RateLimit-Remaining at /oauth/token: ${after.remaining}, after ${before.remaining}`,
-      wanted: 'one less: each endpoint type has a window of its own',
-      clause: 'device API §8',
-    }),
-  ]
+  const sent = `${api.what}, twice, between two requests to /oauth/token`
+  const came = `X-RateLimit-Remaining at /oauth/token: ${after.remaining}, after ${before.remaining}`
+  return [broken('C13', sent, came, 'one less: each endpoint type has a window of its own')]
 }
 
 /** Both fields are rounded up, and the clocks of server and client differ a little (s). */
@@ -147,6 +120,5 @@ function waitFaults({ question: { what }, received }: Step, limit: Limit): Broke
   if (wait <= limit.window && received.sentAt / 1000 + wait > reset + TOLERANCE)
     texts.push('Retry-After ends after the reset')
   const wanted = 'a Retry-After of at least 1 s that ends with the window'
-  const clause = 'RFC 6585 §4; RFC 9110 §10.2.3'
-  return texts.map((came) => broken('C15', { sent: `${what}, past the limit`, came, wanted, clause }))
+  return texts.map((came) => broken('C15', `${what}, past the limit`, came, wanted))
 }

@@ -1,19 +1,17 @@
 import type { Endpoint } from '../../http/admission.ts'
 import type { VerifyOptions } from '../options.ts'
 import type { OutsideId } from '../promises.ts'
-import { apiRequest, type Question, UNSUPPORTED_GRANT } from '../question.ts'
-import { member, type Received, textMember } from '../received.ts'
+import { type Asked, apiRequest, type Question, UNSUPPORTED_GRANT } from '../question.ts'
+import { type Received, textMember } from '../received.ts'
 import type { Server } from '../server.ts'
-import { type Broken, type FloodFigures, type Judgement, untested, wrongResponse } from '../verdict.ts'
-
-/** What a round does to the server, at most. */
-export interface Cost {
-  readonly logins?: number
-  readonly wrongPasswords?: number
-  readonly requests: number
-  /** Estimate, with the waits for windows. */
-  readonly seconds: number
-}
+import {
+  type Broken,
+  type Cost,
+  type FloodFigures,
+  type Judgement,
+  untested,
+  wrongResponse,
+} from '../verdict.ts'
 
 /** A part of a run that sends requests and judges the responses. */
 export interface Round {
@@ -39,10 +37,8 @@ export interface Facts {
   readonly admitted?: Admitted
   /** Whether a refresh keeps or replaces the refresh token. Absent if that is not known, or if refreshing breaks C6. */
   readonly refreshing?: 'keeps' | 'replaces'
-  /** A use of the first access token at least a window later. */
-  readonly lateUse?: { readonly question: Question; readonly received: Received }
-  /** The responses that opened the current windows, if no request has followed them. */
-  readonly openings: ReadonlyMap<Endpoint, Received>
+  /** The requests that opened the current windows, if no request has followed them. */
+  readonly openings: ReadonlyMap<Endpoint, Asked>
   readonly floods: readonly FloodFigures[]
 }
 
@@ -57,8 +53,8 @@ export interface Admitted {
   readonly status: number
 }
 
-/** The facts when the API has admitted a token. */
-export type Known = Facts & { readonly admitted: Admitted }
+/** The facts when the API has admitted the token of a login. */
+export type Known = Facts & Required<Pick<Facts, 'first' | 'admitted'>> & { readonly login: TokenPair }
 
 /** What a round does that needs an admitted token: without one, its promises are not tested. */
 export function withToken(
@@ -66,29 +62,38 @@ export function withToken(
   run: (server: Server, known: Known) => Promise<Found>,
 ): Round['run'] {
   return async (server, facts) => {
-    const { admitted } = facts
-    if (admitted === undefined) return { judgements: untested(promises, 'no token was admitted') }
-    return run(server, { ...facts, admitted })
+    const { admitted, first, logins } = facts
+    const [login] = logins
+    return admitted === undefined || first === undefined || login === undefined
+      ? { judgements: untested(promises, 'no token was admitted') }
+      : run(server, { ...facts, admitted, first, login })
   }
 }
 
 /** The tokens of a grant after the response to its refresh. One may leave out a refresh token that stays the same (RFC 6749 §6). */
 export function refreshed(before: TokenPair, received: Received): TokenPair {
-  const accessToken = member(received, 'access_token')
-  if (received.status !== 200 || typeof accessToken !== 'string') return before
+  const accessToken = textMember(received, 'access_token')
+  if (received.status !== 200 || accessToken === undefined) return before
   return { accessToken, refreshToken: textMember(received, 'refresh_token') ?? before.refreshToken }
 }
 
-/** A request that can be sent any number of times, at little cost, and the status of its response when the limit lets it pass. */
+/** A request that has the same outcome each time, and the status of its response when the limit lets it pass. */
 export interface UsualRequest {
   readonly question: Question
-  readonly status: number
+  readonly expected: number
 }
 
+/** One that can be sent any number of times, at little cost. */
 export function usualRequest({ path }: VerifyOptions, admitted: Admitted, endpoint: Endpoint): UsualRequest {
   return endpoint === 'api'
-    ? { question: apiRequest(path, admitted.accessToken), status: admitted.status }
-    : { question: UNSUPPORTED_GRANT, status: 400 }
+    ? { question: apiRequest(path, admitted.accessToken), expected: admitted.status }
+    : { question: UNSUPPORTED_GRANT, expected: 400 }
+}
+
+/** A request with the token of the first login, however often the login was refreshed since. */
+export function useOfFirstToken({ options, clock }: Server, { accessToken, at }: Known['first']): Question {
+  const age = Math.round((clock.wall() - at) / 1000)
+  return apiRequest(options.path, accessToken, `with the token of the first login, ${age} s old`)
 }
 
 /** One request, and what has to come of it. */
@@ -97,7 +102,8 @@ export interface Check {
   readonly question: Question
   readonly holds: (received: Received) => boolean
   readonly wanted: string
-  readonly clause: string
+  /** Default: those of the promise. */
+  readonly clause?: string
 }
 
 /** Sends one request after the other, and returns what should not have come. */

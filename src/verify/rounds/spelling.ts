@@ -6,29 +6,42 @@ import {
   tokenRequest,
   unauthorized,
 } from '../question.ts'
-import { member } from '../received.ts'
-import type { Server } from '../server.ts'
+import { textMember } from '../received.ts'
 import { conclude, untested } from '../verdict.ts'
-import { type Admitted, type Check, type Round, runChecks } from './round.ts'
+import { type Check, type Round, runChecks } from './round.ts'
+
+const PROMISES = ['C1', 'H20', 'H24'] as const
+
+const LOGINS = ['/oauth/token/', '//oauth/token', '/oauth/%74oken', TOKEN_PATH.toUpperCase()]
 
 /** C1, H20 and H24: what another spelling of a path, or another `Host`, lets through. */
 export const spelling: Round = {
-  promises: ['C1', 'H20', 'H24'],
-  cost: ({ path }) => ({ logins: 4, requests: 8 + disguises(path).length, seconds: 1 }),
+  promises: PROMISES,
+  cost: ({ path }) => ({ logins: LOGINS.length, requests: 8 + disguises(path).length, seconds: 1 }),
   async run(server, { logins, admitted }) {
-    if (logins.length === 0) return { judgements: untested(['C1', 'H20', 'H24'], 'no login gave tokens') }
-    const { path, password } = server.options
+    if (logins.length === 0) return { judgements: untested(PROMISES, 'no login gave tokens') }
+    const { path, password, url } = server.options
+    const form = passwordForm(password)
+    const right = apiRequest(path, admitted?.accessToken ?? '')
+    const second = [url.host, 'other.invalid']
     const found = await runChecks(server, [
-      ...respelledLogins(password),
-      ...hostQuestions(server, admitted).map(
-        (question): Check => ({
-          promise: 'H20',
-          question,
-          holds: ({ status, failure }) => failure !== undefined || (status >= 400 && status < 500),
-          wanted: '400',
-          clause: 'RFC 9112 §3.2',
-        }),
+      ...LOGINS.map((path): Check => {
+        const question = tokenRequest(form, 'with the password', { path })
+        return {
+          promise: 'C1',
+          question: { ...question, oddity: 'respelled' },
+          holds: (received) => textMember(received, 'access_token') === undefined,
+          wanted: `401: only ${TOKEN_PATH} gives tokens`,
+        }
+      }),
+      ofHosts(right, 'and no Host', []),
+      ofHosts(right, 'and two Host fields, the second of another server', second),
+      ofHosts(
+        unauthorized(path, [], 'without a token'),
+        'and two Host fields, the second of another server',
+        second,
       ),
+      ofHosts(right, 'and two Host fields, the first of another server', second.toReversed()),
       ...disguises(path).map(
         (other): Check => ({
           promise: 'H24',
@@ -36,41 +49,20 @@ export const spelling: Round = {
           // A redirection is no content, so it is no harm. A server error is: the server tried to serve the request.
           holds: ({ status }) => status < 500 && (status < 200 || status >= 300),
           wanted: 'a refusal: 401 or 400',
-          clause: 'device API §4.3 and §5.4',
         }),
       ),
     ])
-    return { judgements: conclude(['C1', 'H20', 'H24'], found) }
+    return { judgements: conclude(PROMISES, found) }
   },
 }
 
-function respelledLogins(password: string): readonly Check[] {
-  return ['/oauth/token/', '//oauth/token', '/oauth/%74oken', TOKEN_PATH.toUpperCase()].map((path) => ({
-    promise: 'C1',
-    question: { ...tokenRequest(passwordForm(password), 'with the password', { path }), oddity: 'respelled' },
-    holds: (received) => typeof member(received, 'access_token') !== 'string',
-    wanted: `401: only ${TOKEN_PATH} gives tokens`,
-    clause: 'device API §4.3',
-  }))
-}
-
-function hostQuestions({ options: { url, path } }: Server, admitted: Admitted | undefined): Question[] {
-  const oddity = 'malformed'
-  const valid = (hosts: readonly string[], what: string): Question => {
-    const question = apiRequest(path, admitted?.accessToken ?? '', `with a valid token ${what}`)
-    return { ...question, hosts, oddity }
+function ofHosts(question: Question, what: string, hosts: readonly string[]): Check {
+  return {
+    promise: 'H20',
+    question: { ...question, what: `${question.what} ${what}`, hosts, oddity: 'malformed' },
+    holds: ({ status, failure }) => failure !== undefined || (status >= 400 && status < 500),
+    wanted: '400',
   }
-  const second = [url.host, 'other.invalid']
-  return [
-    valid([], 'and no Host'),
-    valid(second, 'and two Host fields, the second of another server'),
-    {
-      ...unauthorized(path, [], 'without a token and two Host fields, the second of another server'),
-      hosts: second,
-      oddity,
-    },
-    valid(['other.invalid', url.host], 'and two Host fields, the first of another server'),
-  ]
 }
 
 /** Other spellings of a path, and paths that a careless server resolves to it, takes for the token endpoint, or for a file. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { listMembers } from '../../http/fields.ts'
 import { SetupError } from '../../system/setup-error.ts'
 import type { VerifyOptions } from '../options.ts'
+import type { OutsideId } from '../promises.ts'
 import {
   apiRequest,
   GET_TOKEN,
@@ -11,7 +12,7 @@ import {
   tokenRequest,
   UNSUPPORTED_GRANT,
 } from '../question.ts'
-import { described, mediaTypeOf, member, type Received, shown } from '../received.ts'
+import { described, mediaTypeOf, member, type Received, shown, textMember } from '../received.ts'
 import type { Server } from '../server.ts'
 import { type Broken, broken, conclude, untested, wrongResponse } from '../verdict.ts'
 import { lifetimeFault } from './refresh.ts'
@@ -26,31 +27,29 @@ export const login: Round = {
     const question = tokenRequest(passwordForm(password), 'with the password')
     const first = await server.ask(question)
     requireAccepted(server.options, first)
-    const stated = Number.isInteger(member(first, 'expires_in')) ? lifetimeFault(question, first) : []
-    const found = [...loginFaults(question, first), ...stated]
+    const found = loginFaults(question, first)
+    if (Number.isInteger(member(first, 'expires_in'))) found.push(...lifetimeFault(question, first))
     const pair = tokensIn(first)
-    if (pair === undefined)
-      return {
-        judgements: [...conclude(['C4'], found), ...untested(['C3'], 'the first login gave no tokens')],
-      }
-
+    if (pair === undefined) {
+      const left = untested(['C3'], 'the first login gave no tokens')
+      return { judgements: [...conclude(['C4'], found), ...left] }
+    }
     const second = await server.ask(question)
     const other = tokensIn(second)
     found.push(...loginFaults(question, second), ...likenesses(question, pair, other))
     const { accessToken } = pair
     const use = apiRequest(path, accessToken, 'with the token of the first login')
     const used = await server.ask(use)
-    if (used.status === 401 || used.status === 0)
+    const { status } = used
+    if (status === 401 || status === 0)
       found.push(wrongResponse('C4', use, used, 'the response of the API, not 401', 'device API §5.3'))
-    const admitted = [0, 401, 429].includes(used.status)
-      ? {}
-      : { admitted: { accessToken, status: used.status } }
+    found.push(...(await ignoredParameters(server, first.status)))
     return {
-      judgements: conclude(['C3', 'C4'], [...found, ...(await ignoredParameters(server, first.status))]),
+      judgements: conclude(['C3', 'C4'], found),
       facts: {
         logins: other === undefined ? [pair] : [pair, other],
         first: { accessToken, at: first.sentAt },
-        ...admitted,
+        ...([0, 401, 429].includes(status) ? {} : { admitted: { accessToken, status } }),
       },
     }
   },
@@ -82,11 +81,11 @@ function remedyFor(failure: string, { ca }: VerifyOptions['tls']): string {
 const B64TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/
 
 /** The tokens in a response, if both are usable. */
-export function tokensIn(received: Received): TokenPair | undefined {
-  const accessToken = member(received, 'access_token')
-  const refreshToken = member(received, 'refresh_token')
-  if (typeof accessToken !== 'string' || typeof refreshToken !== 'string') return undefined
-  return refreshToken === '' || !B64TOKEN.test(accessToken) ? undefined : { accessToken, refreshToken }
+function tokensIn(received: Received): TokenPair | undefined {
+  const accessToken = textMember(received, 'access_token')
+  const refreshToken = textMember(received, 'refresh_token')
+  if (accessToken === undefined || refreshToken === undefined) return undefined
+  return B64TOKEN.test(accessToken) ? { accessToken, refreshToken } : undefined
 }
 
 /** What a response to a password grant lacks, apart from the lifetime (C7). */
@@ -95,7 +94,7 @@ function loginFaults(question: Question, received: Received): Broken[] {
     return [wrongResponse('C4', question, received, '200 with tokens', 'device API §4.1')]
   const found: Broken[] = []
   const require = (holds: boolean, came: string, wanted: string, clause = 'device API §2'): void => {
-    if (!holds) found.push(broken('C4', { sent: question.what, came, wanted, clause }))
+    if (!holds) found.push(broken('C4', question.what, came, wanted, clause))
   }
   const type = mediaTypeOf(received)
   require(type === 'application/json', `Content-Type: ${type}`, 'application/json', 'RFC 6749 §5.1')
@@ -103,17 +102,18 @@ function loginFaults(question: Question, received: Received): Broken[] {
   const noStore = 'Cache-Control: no-store'
   require(cache.includes('no-store'), `200 without ${noStore}`, noStore, 'RFC 6749 §5.1')
   const kind = member(received, 'token_type')
-  const bearer = typeof kind === 'string' && kind.toLowerCase() === 'bearer'
-  require(bearer, `token_type: ${typeof kind === 'string' ? 'another' : shown(kind)}`, 'Bearer')
+  const another = typeof kind === 'string' ? 'another' : shown(kind)
+  const isBearer = textMember(received, 'token_type')?.toLowerCase() === 'bearer'
+  require(isBearer, `token_type: ${another}`, 'Bearer')
   const lifetime = member(received, 'expires_in')
   require(Number.isInteger(lifetime), `expires_in: ${shown(lifetime)}`, 'an integer')
   for (const name of ['access_token', 'refresh_token']) {
     const token = member(received, name)
-    const given = typeof token === 'string' && token !== ''
+    const given = textMember(received, name) !== undefined
     require(given, `${name}: ${token === '' ? 'empty' : shown(token)}`, 'an opaque string')
-    const fits = !given || name !== 'access_token' || B64TOKEN.test(token)
-    require(fits, `${name} with characters that no Authorization field takes`, 'b64token', 'RFC 6750 §2.1')
   }
+  const unfit = 'access_token with characters that no Authorization field takes'
+  require(B64TOKEN.test(textMember(received, 'access_token') ?? 'none'), unfit, 'b64token', 'RFC 6750 §2.1')
   return found
 }
 
@@ -125,7 +125,7 @@ function likenesses({ what }: Question, first: TokenPair, second: TokenPair | un
   }
   const wanted = 'tokens that cannot be guessed from others'
   return Object.entries(alike).flatMap(([came, holds]) =>
-    holds ? [broken('C4', { sent: `${what}, twice`, came, wanted, clause: 'RFC 6749 §10.10' })] : [],
+    holds ? [broken('C4', `${what}, twice`, came, wanted, 'RFC 6749 §10.10')] : [],
   )
 }
 
@@ -137,44 +137,43 @@ const IGNORED = [
   ['postern_verify', '1'],
 ] as const
 
-/** C3: the response is the same as without them. */
+/** C3: the response is the same as without them. C5: what the server says it has revoked is not valid any more. */
 async function ignoredParameters(server: Server, usual: number): Promise<Broken[]> {
+  const { revocation, options } = server
   const question = tokenRequest(
-    [...passwordForm(server.options.password), ...IGNORED],
+    [...passwordForm(options.password), ...IGNORED],
     'with the password, a username, client credentials, a scope, an unknown parameter and Basic authorization',
     { fields: ['Authorization', `Basic ${Buffer.from('postern-verify:none').toString('base64')}`] },
   )
   const received = await server.ask(question)
   const pair = tokensIn(received)
+  const found: Broken[] = []
   // The run needs no third login.
-  const revoked = pair === undefined ? [] : await revokeAndCheck(server, pair)
-  if (received.status === usual && pair !== undefined) return revoked
-  const wanted = '200: the password is right, the rest is ignored'
-  return [...revoked, wrongResponse('C3', question, received, wanted, 'device API §4.1; RFC 6749 §3.2')]
-}
-
-/** C5: what the server says it has revoked is not valid any more. */
-async function revokeAndCheck(server: Server, { refreshToken }: TokenPair): Promise<Broken[]> {
-  if (!(await server.revocation.revoke(refreshToken))) return []
-  const found = await runChecks(server, [
-    {
+  if (pair !== undefined && (await revocation.revoke(pair.refreshToken))) {
+    const what = 'with a refresh token whose revocation was answered with 200'
+    const reuse: Check = {
       promise: 'C5',
-      question: refreshGrant(refreshToken, 'with a refresh token whose revocation was answered with 200'),
+      question: refreshGrant(pair.refreshToken, what),
       holds: ({ status }) => status !== 200,
       wanted: '400 invalid_grant: the token is revoked',
       clause: 'RFC 7009 §2.2; RFC 6749 §5.2',
-    },
-  ])
-  if (found.length > 0) server.revocation.noteIneffective()
+    }
+    found.push(...(await runChecks(server, [reuse])))
+    if (found.length > 0) revocation.noteIneffective()
+  }
+  if (received.status !== usual || pair === undefined)
+    found.push(wrongResponse('C3', question, received, '200: the password is right, the rest is ignored'))
   return found
 }
 
+const ERRORS: readonly OutsideId[] = ['C2', 'C5', 'C9', 'C19']
+
 /** C2 and C5: requests for tokens that have to be refused. */
 export const tokenErrors: Round = {
-  promises: ['C2', 'C5', 'C9', 'C19'],
+  promises: ERRORS,
   cost: () => ({ logins: 4, wrongPasswords: 3, requests: 12, seconds: 1 }),
   async run(server, { logins: [pair] }) {
-    if (pair === undefined) return { judgements: untested(['C2', 'C5', 'C9', 'C19'], 'no login gave tokens') }
+    if (pair === undefined) return { judgements: untested(ERRORS, 'no login gave tokens') }
     const { accessToken } = pair
     const wrong = `wrong-${randomUUID()}`
     const unknown = `unknown-${randomUUID()}`
@@ -188,8 +187,7 @@ export const tokenErrors: Round = {
       refusal('C5', refreshGrant(accessToken, 'with an access token as refresh token'), 'invalid_grant'),
       refusal('C5', UNSUPPORTED_GRANT, 'unsupported_grant_type'),
     ])
-    found.push(...(await loginByGet(server, wrong)))
-    return { judgements: conclude(['C2', 'C5'], found) }
+    return { judgements: conclude(['C2', 'C5'], [...found, ...(await loginByGet(server, wrong))]) }
   },
 }
 
@@ -205,16 +203,17 @@ function refusal(promise: 'C2' | 'C5', question: Question, error: string): Check
 
 function malformedForms(password: string): readonly Question[] {
   const form = passwordForm(password)
-  const json = tokenRequest([], 'with the password, as JSON', {
-    fields: ['Content-Type', 'application/json'],
-  })
+  const json = { fields: ['Content-Type', 'application/json'] }
   return [
     tokenRequest(form.slice(1), 'without grant_type'),
     tokenRequest(form.slice(0, 1), 'without password'),
     tokenRequest(passwordForm(''), 'with an empty password'),
     tokenRequest([...form, ...form.slice(0, 1)], 'with grant_type twice'),
     tokenRequest([...form, ...form.slice(1)], 'with the password twice'),
-    { ...json, body: JSON.stringify(Object.fromEntries(form)) },
+    {
+      ...tokenRequest([], 'with the password, as JSON', json),
+      body: JSON.stringify(Object.fromEntries(form)),
+    },
   ]
 }
 
@@ -223,8 +222,8 @@ function malformedForms(password: string): readonly Question[] {
  * a server that looks at it refuses it in another way than a GET without a form. C19 reads the statuses of both.
  */
 async function loginByGet({ ask }: Server, wrong: string): Promise<Broken[]> {
-  const path = `${GET_TOKEN.path}?${new URLSearchParams(passwordForm(wrong).map(([...pair]) => pair))}`
-  const question = { ...GET_TOKEN, path, what: `GET ${GET_TOKEN.path} with a wrong password in the query` }
+  const path = `${GET_TOKEN.path}?${tokenRequest(passwordForm(wrong), '').body}`
+  const question = { ...GET_TOKEN, path, what: `${GET_TOKEN.what} with a wrong password in the query` }
   const bare = await ask(GET_TOKEN)
   const received = await ask(question)
   const error = member(received, 'error')

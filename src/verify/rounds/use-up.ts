@@ -1,19 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import type { Endpoint } from '../../http/admission.ts'
-import type { Step } from '../ledger.ts'
+import type { Step } from '../burst.ts'
 import { limitFieldsOf, windowEndOf } from '../limit-fields.ts'
 import {
-  apiRequest,
   ENDPOINTS,
   GET_TOKEN,
-  type Question,
   refreshGrant,
   tokenRequest,
   UNSUPPORTED_GRANT,
   unauthorized,
 } from '../question.ts'
+import type { Received } from '../received.ts'
 import type { Server } from '../server.ts'
-import { type Known, refreshed } from './round.ts'
+import { type Known, refreshed, type UsualRequest, usualRequest } from './round.ts'
 
 /** Requests past the limit: each kind comes several times. */
 export const EXTRA = 12
@@ -21,14 +20,21 @@ export const EXTRA = 12
 /** Windows that are tried: the first may have been open already, because the clocks of server and client differ. */
 export const WINDOWS_TRIED = 3
 
+/** The requests that use up one window, one after the other. */
+export interface Burst {
+  readonly endpoint: Endpoint
+  readonly steps: readonly Step[]
+  /** Sends the first few requests. */
+  open(): Promise<void>
+  /** Sends the others, until some were refused. */
+  useUp(): Promise<void>
+}
+
 /**
  * Uses up a new window of each endpoint type with requests of every outcome, half of it later than the rest: a sliding window has no
- * single end. Resolves to the requests of each until some were refused; to undefined if no window was long enough for them.
+ * single end. Resolves to undefined if no window was long enough for them.
  */
-export async function useUpNewWindows(
-  server: Server,
-  known: Known,
-): Promise<ReadonlyMap<Endpoint, readonly Step[]> | undefined> {
+export async function useUpNewWindows(server: Server, known: Known): Promise<readonly Burst[] | undefined> {
   const { limits } = server.options
   // For all attempts: a refresh token that was replaced must not be shown again.
   const kinds = kindsOf(server, known)
@@ -41,36 +47,23 @@ export async function useUpNewWindows(
     for (const { endpoint, steps, useUp } of bursts) {
       await useUp()
       const first = steps[0]?.received
-      const left = first === undefined ? undefined : limitFieldsOf(first)?.remaining
+      const left = first && limitFieldsOf(first)?.remaining
       const inTime = first !== undefined && server.clock.wall() < windowEndOf(first, limits[endpoint])
       // A server that counts wrongly never states a full window, so from the second attempt on any first number is taken.
       const isNew = attempt > 1 || left === undefined || left === limits[endpoint].requests - 1
       usable &&= inTime && isNew
     }
-    if (usable) return new Map(bursts.map(({ endpoint, steps }) => [endpoint, steps]))
+    if (usable) return bursts
   }
   return undefined
 }
 
 /** Uses up the rest of the window that is open. */
-export async function useUpTheRest(
-  server: Server,
-  known: Known,
-  endpoint: Endpoint,
-): Promise<readonly Step[]> {
+export async function useUpTheRest(server: Server, known: Known, endpoint: Endpoint): Promise<Burst> {
   const burst = createBurst(server, endpoint, kindsOf(server, known)[endpoint])
   await burst.open()
   await burst.useUp()
-  return burst.steps
-}
-
-interface Burst {
-  readonly endpoint: Endpoint
-  readonly steps: readonly Step[]
-  /** The first few requests. */
-  open(): Promise<void>
-  /** The others, until some were refused. */
-  useUp(): Promise<void>
+  return burst
 }
 
 /** The kinds of the first requests: with a token, twice without, with a token. */
@@ -82,29 +75,29 @@ function createBurst(server: Server, endpoint: Endpoint, kinds: readonly Kind[])
   const statuses = new Map<string, number>()
   let refused = 0
 
-  async function sendNext({ question, expected, send }: Kind): Promise<void> {
-    const received = send === undefined ? await server.send(question) : await send()
+  async function sendNext(i: number): Promise<void> {
+    const kind = kinds[i % kinds.length] ?? UNSUPPORTED
+    const { question, learn } = kind
+    const received = await server.send(question)
+    learn?.(received)
     if (received.status === 429) refused += 1
     // Whether the status is right is a matter of other rounds: here it has to stay the same until the window is used up.
     else if (received.status !== 0 && !statuses.has(question.what))
       statuses.set(question.what, received.status)
-    steps.push({ question, expected: statuses.get(question.what) ?? expected, received })
+    steps.push({ question, expected: statuses.get(question.what) ?? kind.expected, received })
   }
 
   return {
     endpoint,
     steps,
     async open() {
-      for (const kind of OPENING) await sendNext(kinds[kind] ?? UNSUPPORTED)
+      for (const kind of OPENING) await sendNext(kind)
     },
     async useUp() {
-      const [first = UNSUPPORTED] = kinds
       const apart = endpoint === 'api' && countsApart(steps)
       // Those without a token are of another window then.
       if (apart) steps.splice(1, 2)
-      while (steps.length - refused < most && refused < EXTRA) {
-        await sendNext(apart ? first : (kinds[steps.length % kinds.length] ?? first))
-      }
+      while (steps.length - refused < most && refused < EXTRA) await sendNext(apart ? 0 : steps.length)
     },
   }
 }
@@ -114,27 +107,23 @@ function createBurst(server: Server, endpoint: Endpoint, kinds: readonly Kind[])
  * up a window here. A server that does not count the others shows the same number for both.
  */
 function countsApart(steps: readonly Step[]): boolean {
-  const [first, second, third, fourth] = steps.map(({ received }) => limitFieldsOf(received)?.remaining)
-  if (first === undefined || second === undefined || third === undefined || fourth === undefined) return false
+  const shown = steps.map(({ received }) => limitFieldsOf(received)?.remaining)
+  const [first = Number.NaN, second = Number.NaN, third = Number.NaN, fourth = Number.NaN] = shown
   return first - fourth === 1 && second - third === 1 && first - second !== 1
 }
 
-/** A request that has the same outcome each time, and the status to expect of it. */
-interface Kind {
-  readonly question: Question
-  readonly expected: number
-  /** In place of sending the question as it is. */
-  readonly send?: () => ReturnType<Server['send']>
+/** What is sent again and again. */
+interface Kind extends UsualRequest {
+  learn?(received: Received): void
 }
 
-function kindsOf(server: Server, known: Known): Readonly<Record<Endpoint, readonly Kind[]>> {
-  return { api: apiKinds(server, known), oauth: oauthKinds(server, known) }
-}
+const UNSUPPORTED: Kind = { question: UNSUPPORTED_GRANT, expected: 400 }
 
-function apiKinds(
-  { options: { path } }: Server,
-  { admitted: { accessToken, status } }: Known,
-): readonly Kind[] {
+const INCOMPLETE = tokenRequest([['grant_type', 'password']], 'without password')
+
+function kindsOf({ options }: Server, known: Known): Readonly<Record<Endpoint, readonly Kind[]>> {
+  const { admitted, refreshing } = known
+  const { path, quick } = options
   const unknown = ['Authorization', `Bearer ${randomUUID()}`]
   const without = [
     unauthorized(path, [], 'without a token'),
@@ -142,31 +131,27 @@ function apiKinds(
     unauthorized(path, [], 'without a token', 'HEAD'),
     unauthorized(path, [], 'without a token', 'OPTIONS'),
   ]
-  return [
-    { question: apiRequest(path, accessToken), expected: status },
-    ...without.map((question) => ({ question, expected: 401 })),
-  ]
-}
-
-const INCOMPLETE = {
-  ...tokenRequest([['grant_type', 'password']], 'without password'),
-  refused: true,
-} as const
-
-const UNSUPPORTED: Kind = { question: UNSUPPORTED_GRANT, expected: 400 }
-
-/** In a quick run the tokens are revoked by now. */
-function oauthKinds(server: Server, { logins: [login], refreshing }: Known): readonly Kind[] {
-  let pair = login
+  let pair = known.login
   const refresh: Kind = {
-    question: refreshGrant(''),
+    get question() {
+      return refreshGrant(pair.refreshToken)
+    },
     expected: 200,
-    async send() {
-      const received = await server.send(refreshGrant(pair?.refreshToken ?? ''))
-      if (pair !== undefined) pair = refreshed(pair, received)
-      return received
+    learn(received) {
+      pair = refreshed(pair, received)
     },
   }
-  const others = [INCOMPLETE, GET_TOKEN].map((question) => ({ question, expected: 400 }))
-  return [server.options.quick || refreshing === undefined ? UNSUPPORTED : refresh, UNSUPPORTED, ...others]
+  return {
+    api: [
+      usualRequest(options, admitted, 'api'),
+      ...without.map((question) => ({ question, expected: 401 })),
+    ],
+    oauth: [
+      // In a quick run the tokens are revoked by now.
+      quick || refreshing === undefined ? UNSUPPORTED : refresh,
+      UNSUPPORTED,
+      { question: { ...INCOMPLETE, refused: true }, expected: 400 },
+      { question: GET_TOKEN, expected: 400 },
+    ],
+  }
 }
