@@ -105,7 +105,7 @@ async function openPassage(
       },
       paces: { upload: pace, download: downloadPace(1_000, 1_000, queue) },
       fields: { request: { host: undefined, added: [] }, response: responseSettings },
-      upgrades: { open: unexpected },
+      idleTimeout: 1_000,
       queue,
       pace,
       uploadTimeout: () => 1_000,

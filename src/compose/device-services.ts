@@ -11,7 +11,6 @@ import type { Places } from '../forward/place.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import { createRoutedUpstream } from '../forward/routes.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../forward/settings.ts'
-import { createUpgrades } from '../forward/upgrades.ts'
 import { createUpstream, type Upstream } from '../forward/upstream.ts'
 import type { ServiceCondition } from '../overview/model.ts'
 import { watchService } from '../overview/service-condition.ts'
@@ -219,7 +218,7 @@ async function openDeviceService(
     connections,
     paces: { upload: places.pace, download: downloadPace(listen.idleTimeout, service.queue.timeout, queue) },
     fields,
-    upgrades: createUpgrades(target, deadlines),
+    idleTimeout: deadlines.idle,
     ...places,
     uploadTimeout,
     buffering,
