@@ -143,19 +143,17 @@ async function openDeviceService(
   const metrics = deps.metrics.upstream(route)
   const key = route === undefined ? 'upstream' : routeKey(route)
   const target = await upstreamTarget(service, key)
+  const breaker = createBreaker(clock)
   const trouble = watchTrouble(target, {
     key,
     clock,
+    breaker,
     onFound: ({ reason, remedy }) =>
       log.error({ reason, remedy }, 'cannot connect to the device: a fault in its TLS or in upstream.url'),
     onBug,
   })
   const events: typeof metrics = {
     ...metrics,
-    responded(duration) {
-      trouble.responded()
-      metrics.responded(duration)
-    },
     failed(failure) {
       trouble.failed(failure)
       metrics.failed(failure)
@@ -196,7 +194,6 @@ async function openDeviceService(
   const places = placesOf(queue)
   const buffering =
     most === 'off' ? undefined : { most, ...placesOf(createBoundedQueue(bounds)), uploadTimeout }
-  const breaker = createBreaker(clock)
   const queued = (): number => Math.max(queue.waiting, buffering?.queue.waiting ?? 0)
   const condition = watchService({
     route,

@@ -130,7 +130,7 @@ class PooledConnection extends DeviceConnection implements Connection {
     const { clock, memory, settings } = this.#pool
     this.#idleFor = clock.monotonic() - this.#since
     this.#lent = true
-    this.#openWhenLent = !this.opening
+    this.#openWhenLent = this.state !== 'connecting'
     const tolerant = settings.rules.current === 'tolerant'
     const trusted = !this.#openWhenLent || (!tolerant && memory.trusts(this.#idleFor, repeatable))
     if (this.usable && trusted) return true
@@ -146,7 +146,7 @@ class PooledConnection extends DeviceConnection implements Connection {
     if (responded && this.#hasResponded) this.#pool.memory.carried(this.#idleFor)
     this.#lent = false
     this.#since = this.#pool.clock.monotonic()
-    if (this.opening) {
+    if (this.state === 'connecting') {
       // At the front, because `pop` takes from the end, and open connections are better.
       this.#pool.idle.unshift(this)
       this.#limitIdleness(KEPT_FOR)

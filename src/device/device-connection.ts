@@ -38,7 +38,7 @@ export class DeviceConnection implements Transfer {
   readonly #responseLimit: Deadline
   readonly #bodyLimit: Deadline
   /** `switched`: a handler has the socket, as a tunnel. */
-  #state: 'connecting' | 'open' | 'switched' | 'closed' = 'connecting'
+  protected state: 'connecting' | 'open' | 'switched' | 'closed' = 'connecting'
   #handler: ResponseHandler | undefined
   #request: DeviceRequest | undefined
   #uploading: DeviceRequest['body']
@@ -78,7 +78,7 @@ export class DeviceConnection implements Transfer {
         this.#socket.destroy()
       },
       onSwitch: (head, rest) => {
-        this.#state = 'switched'
+        this.state = 'switched'
         this.#socket.off('data', this.#onData).pause()
         this.#handler?.switched?.(head, this.#socket, rest)
         this.#handler = undefined
@@ -94,7 +94,7 @@ export class DeviceConnection implements Transfer {
     )
     if (upgrade) this.#socket.on('data', this.#onData)
     this.#socket.on('end', () => {
-      if (this.#state === 'switched') return
+      if (this.state === 'switched') return
       this.closedByDevice()
       this.reading.finish(!this.#socket.destroyed)
       this.#socket.destroy()
@@ -111,11 +111,7 @@ export class DeviceConnection implements Transfer {
 
   /** Whether it can carry a request. */
   get usable(): boolean {
-    return (this.#state === 'open' || this.opening) && this.#handler === undefined
-  }
-
-  get opening(): boolean {
-    return this.#state === 'connecting'
+    return (this.state === 'open' || this.state === 'connecting') && this.#handler === undefined
   }
 
   get uploaded(): number | undefined {
@@ -126,9 +122,9 @@ export class DeviceConnection implements Transfer {
     this.#request = request
     this.#handler = handler
     this.#paused = false
-    if (this.#state === 'closed') this.abort(this.#fault)
+    if (this.state === 'closed') this.abort(this.#fault)
     else this.reading.expect(request.method, this.#settings.rules.current, request.upgrade)
-    if (this.#state === 'open') this.#write(request)
+    if (this.state === 'open') this.#write(request)
   }
 
   pause(): void {
@@ -144,7 +140,7 @@ export class DeviceConnection implements Transfer {
 
   /** A connection that is still opening stays open: no byte of the request was sent, so it can carry another request. */
   abort(error: unknown): void {
-    if (this.#state !== 'connecting') this.close()
+    if (this.state !== 'connecting') this.close()
     const handler = this.#handler
     this.#request = undefined
     this.#handler = undefined
@@ -157,8 +153,8 @@ export class DeviceConnection implements Transfer {
   }
 
   close(): void {
-    if (this.#state === 'closed') return
-    this.#state = 'closed'
+    if (this.state === 'closed') return
+    this.state = 'closed'
     this.reading.close()
     this.#connectLimit.close()
     this.#responseLimit.close()
@@ -177,8 +173,8 @@ export class DeviceConnection implements Transfer {
   }
 
   #opened(): void {
-    if (this.#state !== 'connecting') return
-    this.#state = 'open'
+    if (this.state !== 'connecting') return
+    this.state = 'open'
     this.#connectLimit.close()
     if (this.#request !== undefined) this.#write(this.#request)
   }

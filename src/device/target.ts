@@ -62,16 +62,14 @@ export interface DeviceRules {
 
 /** @param onTolerant called once, when `auto` becomes `tolerant` */
 export function createDeviceRules(mode: ResponseRules, onTolerant: () => void): DeviceRules {
-  let current = mode
-  return {
-    get current() {
-      return current
-    },
-    foundSloppy() {
+  const rules = {
+    current: mode,
+    foundSloppy(): void {
       // Another connection may have reported it first.
-      if (current !== 'auto') return
-      current = 'tolerant'
+      if (rules.current !== 'auto') return
+      rules.current = 'tolerant'
       onTolerant()
     },
   }
+  return rules
 }

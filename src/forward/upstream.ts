@@ -53,11 +53,6 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   let upgrading = 0
   const othersWait = (): boolean => queue.waiting > 0
 
-  /** A request without a valid token (`public_paths`, or a gate that only observes) gets none of the sidecar's credentials. */
-  function accountFor({ grant }: Forward): SignIn | undefined {
-    return grant === undefined ? undefined : signIn
-  }
-
   /** Sends a request with the sidecar's own login. */
   function sendAs(
     account: SignIn,
@@ -155,7 +150,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     leave: Leave,
   ): void {
     request.contestedWhile(othersWait)
-    const account = accountFor(request)
+    // A request without a valid token (`public_paths`, or a gate that only observes) gets none of the sidecar's credentials.
+    const account = request.grant === undefined ? undefined : signIn
     const onEnd = (end: RoundTripEnd): void => {
       leave()
       if (end.kind === 'relayed') events.relayed()
@@ -185,7 +181,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     })
     const { target, framing } = request.classified
     const line = { method: 'GET', target }
-    const account = accountFor(request)
+    const account = request.grant === undefined ? undefined : signIn
     const failure = await account?.ready()
     if (failure !== undefined) {
       return report({ kind: 'failed', error: new DeviceFault(failure), silent: true }, request)

@@ -70,6 +70,7 @@ export function interpretRequest(
     classified: undefined,
     presented: undefined,
     outgoing: undefined,
+    shown: undefined,
     logged: undefined,
     bodyEnd,
     persists: persists(version, connection),

@@ -54,7 +54,6 @@ export class ResponseReader {
   /** Set while the tolerant rules read a head: in `auto` when the strict rules have refused it. */
   #tolerantEnd: TolerantHeadEnd | undefined
   readonly #pieces = new BodyPieces()
-  readonly #addPiece = (start: number, end: number): void => this.#pieces.add(start, end)
   #rules: ResponseRules = 'strict'
   #method = ''
   #upgrade = false
@@ -100,7 +99,7 @@ export class ResponseReader {
    */
   receive(bytes: Buffer, length: number, own: boolean): boolean {
     this.heard = true
-    this.#pieces.clear()
+    this.#pieces.large = false
     let at = 0
     do
       at =
@@ -217,14 +216,14 @@ export class ResponseReader {
   #readBody(bytes: Buffer, at: number, end: number, own: boolean): number {
     const body = this.#body
     if (body === undefined) return end
-    const after = body.read(bytes, at, end, this.#addPiece)
+    const after = body.read(bytes, at, end, this.#pieces.add)
     const data = this.#pieces.take(bytes, own)
     if (body.sloppy && this.#rules === 'auto') {
       this.#rules = 'tolerant'
       this.#events.onSloppy()
     }
     if (after >= 0 && body.done) {
-      this.#end(data, onlyLineEnds(bytes, after, end))
+      this.#end(data, after === end || onlyLineEnds(bytes, after, end))
       return after
     }
     // Only data restarts the idle deadline: chunk framing without data could keep the connection open forever.
