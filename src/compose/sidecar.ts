@@ -130,7 +130,7 @@ async function openParts(
       newRequestId: createRequestIds(randomBytes),
       settings,
     }),
-    ownEndpoints: tokenServices(state, metrics, () => settings.config),
+    ownEndpoints: tokenServices(state, metrics, settings),
     upstream: services.upstream,
     live,
     clock,

@@ -1,4 +1,4 @@
-import type { Fields } from '../http/fields.ts'
+import { type Fields, TOKEN } from '../http/fields.ts'
 import { CR, HTAB, LF, SP } from './bytes.ts'
 
 /** The head of a request to the device, and the framing of its body. */
@@ -16,7 +16,7 @@ export interface OutgoingRequest {
 }
 
 /** A method, one space, and a target without spaces. */
-const LINE = /^[!#$%&'*+.^_`|~\w-]+ [\x21-\x7e\x80-\xff]+$/
+const LINE = new RegExp(`^${TOKEN} [\\x21-\\x7e\\x80-\\xff]+$`)
 
 /** Methods with which a device expects a body (RFC 9110 §9.3). Without a body they carry `Content-Length: 0` (§8.6). */
 const WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'QUERY', 'PROPFIND', 'PROPPATCH'])

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import type { ResponseHead } from '../http/exchange.ts'
-import { type Fields, lengthIn } from '../http/fields.ts'
+import { type Fields, isToken, lengthIn } from '../http/fields.ts'
 import { endsWithHead } from './response-head.ts'
 
 /** A status, reason phrase or field that is not allowed in an HTTP/1 head. */
@@ -31,7 +31,6 @@ export interface RenderedHead {
   readonly persists: boolean
 }
 
-const NO_TOKEN = /[^!#$%&'*+\-.^_`|~0-9A-Za-z]/
 const NO_TEXT = /[^\t -~\x80-\xff]/
 
 /**
@@ -134,7 +133,7 @@ const OURS: ReadonlySet<string> = new Set(['connection', 'transfer-encoding'])
 
 function checkName(name: string): void {
   if (seenNames.has(name)) return
-  if (name === '' || NO_TOKEN.test(name)) throw new UnsendableHeadError('a field name is not a token')
+  if (!isToken(name)) throw new UnsendableHeadError('a field name is not a token')
   if (OURS.has(name.toLowerCase())) throw new UnsendableHeadError(`only the sidecar sets ${name}`)
   if (seenNames.size < MOST_SEEN) seenNames.add(name)
 }

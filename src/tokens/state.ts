@@ -1,3 +1,4 @@
+import type { Client } from '../http/admission.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { DevicePassword, DevicePasswordDependencies } from '../password/device-source.ts'
 import type { PasswordSourceEvents } from '../password/source.ts'
@@ -18,7 +19,7 @@ type LogInResult =
   | { readonly unavailable: UpstreamFailure }
 
 /** Verifies the password and issues the tokens of a new grant. `grantType`: the `grant` label of the metric. */
-export type LogIn = (password: string, client: string, grantType: string) => Promise<LogInResult>
+export type LogIn = (password: string, client: Client, grantType: string) => Promise<LogInResult>
 
 /** The password and the tokens issued for it: a password change revokes the tokens (C8). */
 export interface State {
