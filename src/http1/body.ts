@@ -25,18 +25,17 @@ export class CountedBody implements BodyReader {
   #left: number
   readonly sloppy = false
   readonly tooLong = false
+  done: boolean
 
   constructor(length: number) {
     this.#left = length
-  }
-
-  get done(): boolean {
-    return this.#left === 0
+    this.done = length === 0
   }
 
   read(_bytes: Buffer, start: number, end: number, onData: OnData): number {
     const taken = Math.min(this.#left, end - start)
     this.#left -= taken
+    this.done = this.#left === 0
     if (taken > 0) onData(start, start + taken)
     return start + taken
   }

@@ -78,7 +78,7 @@ export class ResponseReader {
     this.#method = method
     this.#upgrade = upgrade
     this.#rules = rules
-    this.#reader.reset()
+    if (this.#reader.length > 0) this.#reader.reset()
     this.#tolerantEnd = undefined
     this.#pending = undefined
     this.#body = undefined

@@ -119,7 +119,10 @@ function renderFields(fields: Fields): RenderedFields {
         if (name.toLowerCase() === 'date') dated = true
         break
       case 14:
-        if (name.toLowerCase() === 'content-length') length = lengthOf(value, length)
+        if (name.toLowerCase() !== 'content-length') break
+        if (length !== undefined || lengthIn(value) === undefined)
+          throw new UnsendableHeadError('Content-Length is repeated or not a number')
+        length = Number(value)
     }
   }
   return { text, length, dated }
@@ -136,13 +139,6 @@ function checkName(name: string): void {
   if (!isToken(name)) throw new UnsendableHeadError('a field name is not a token')
   if (OURS.has(name.toLowerCase())) throw new UnsendableHeadError(`only the sidecar sets ${name}`)
   if (seenNames.size < MOST_SEEN) seenNames.add(name)
-}
-
-function lengthOf(value: string, before: number | undefined): number {
-  const length = lengthIn(value)
-  if (length === undefined || before !== undefined)
-    throw new UnsendableHeadError('Content-Length is repeated or not a number')
-  return length
 }
 
 /** Encodes a text in UTF-8 and returns each byte as one Latin-1 character. */

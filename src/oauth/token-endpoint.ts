@@ -69,20 +69,17 @@ export function createTokenEndpoint(
     const form = await readFormRequest(exchange, settings.config.listen.bodyTimeout)
     if (form.kind === 'refused') return form
     const result = await exchangeGrant(form.parameters, exchange.client)
-    return result.kind === 'granted'
-      ? { kind: 'reply', reply: tokenReply(result.tokens), grant: result.tokens.grant }
-      : { kind: 'refused', refusal: result.refusal, close: false }
+    if (result.kind === 'refused') return { ...result, close: false }
+    const { grant, expiresIn, refreshToken, accessToken } = result.tokens
+    // Exactly the four members that the device's API documents (C4).
+    const members = {
+      expires_in: expiresIn,
+      token_type: 'Bearer',
+      refresh_token: refreshToken,
+      access_token: accessToken,
+    }
+    return { kind: 'reply', reply: jsonReply(200, members), grant }
   }
-}
-
-/** Exactly the four members that the device's API documents (C4). */
-function tokenReply(tokens: IssuedTokens): Reply {
-  return jsonReply(200, {
-    expires_in: tokens.expiresIn,
-    token_type: 'Bearer',
-    refresh_token: tokens.refreshToken,
-    access_token: tokens.accessToken,
-  })
 }
 
 export interface PasswordGrantDependencies {

@@ -62,7 +62,7 @@ export interface TokenEvents extends Pick<TokenListener, 'issued' | 'evicted'> {
 /** Counts and logs what happens to tokens. */
 export function tokenEvents({ log, metrics }: Pick<StateDependencies, 'log' | 'metrics'>): TokenEvents {
   return {
-    issued: (grantType) => metrics.tokensIssued(grantType, 1),
+    issued: metrics.tokensIssued,
     revoked(grants, reason) {
       metrics.tokensRevoked(reason, grants)
       log.warn({ grants, reason }, 'tokens revoked')
