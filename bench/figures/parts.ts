@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { type Admit, createGate } from '../../src/gate/admit.ts'
+import { type Admit, createGate, createRequestIds } from '../../src/gate/admit.ts'
 import { createClientAddress } from '../../src/gate/client-address.ts'
-import { createRequestIds } from '../../src/gate/request-id.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import type { Fields } from '../../src/http/fields.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'

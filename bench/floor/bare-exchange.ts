@@ -71,6 +71,7 @@ export function headOf(given: Given, fields: Fields): RequestHead {
     classified: undefined,
     presented: undefined,
     outgoing: undefined,
+    shown: undefined,
     logged: undefined,
   }
 }

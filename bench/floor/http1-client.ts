@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { createDeadline, type Deadline } from '../../src/device/deadlines.ts'
+import { createDeadline, type Deadline } from '../../src/device/target.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { fieldLines } from '../../src/http/fields.ts'
 import { HeadReader } from '../../src/http1/head-reader.ts'

@@ -1,6 +1,6 @@
 import { performServerHandshake, type ServerHttp2Stream } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
-import { createDeadline } from '../../src/device/deadlines.ts'
+import { createDeadline } from '../../src/device/target.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import type { Fields } from '../../src/http/fields.ts'
 import { headOf } from './bare-exchange.ts'

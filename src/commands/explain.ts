@@ -6,7 +6,7 @@ import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
 import { control, table } from './control.ts'
 
-/** An id of a client is kept up to this length (`gate/request-id.ts`). A longer text than a request head may have would break the connection. */
+/** An id of a client is kept up to this length (`gate/admit.ts`). A longer text than a request head may have would break the connection. */
 const LONGEST_ID = 128
 
 export interface ExplainOptions extends ConfigOptions {

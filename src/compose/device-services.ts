@@ -11,7 +11,6 @@ import type { Places } from '../forward/place.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import { createRoutedUpstream } from '../forward/routes.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../forward/settings.ts'
-import { createUpgrades } from '../forward/upgrades.ts'
 import { createUpstream, type Upstream } from '../forward/upstream.ts'
 import type { ServiceCondition } from '../overview/model.ts'
 import { watchService } from '../overview/service-condition.ts'
@@ -144,19 +143,17 @@ async function openDeviceService(
   const metrics = deps.metrics.upstream(route)
   const key = route === undefined ? 'upstream' : routeKey(route)
   const target = await upstreamTarget(service, key)
+  const breaker = createBreaker(clock)
   const trouble = watchTrouble(target, {
     key,
     clock,
+    breaker,
     onFound: ({ reason, remedy }) =>
       log.error({ reason, remedy }, 'cannot connect to the device: a fault in its TLS or in upstream.url'),
     onBug,
   })
   const events: typeof metrics = {
     ...metrics,
-    responded(duration) {
-      trouble.responded()
-      metrics.responded(duration)
-    },
     failed(failure) {
       trouble.failed(failure)
       metrics.failed(failure)
@@ -197,7 +194,6 @@ async function openDeviceService(
   const places = placesOf(queue)
   const buffering =
     most === 'off' ? undefined : { most, ...placesOf(createBoundedQueue(bounds)), uploadTimeout }
-  const breaker = createBreaker(clock)
   const queued = (): number => Math.max(queue.waiting, buffering?.queue.waiting ?? 0)
   const condition = watchService({
     route,
@@ -219,7 +215,7 @@ async function openDeviceService(
     connections,
     paces: { upload: places.pace, download: downloadPace(listen.idleTimeout, service.queue.timeout, queue) },
     fields,
-    upgrades: createUpgrades(target, deadlines),
+    idleTimeout: deadlines.idle,
     ...places,
     uploadTimeout,
     buffering,

@@ -4,10 +4,9 @@ import type { Readiness } from '../admin/admin-listener.ts'
 import { openControlSocket } from '../admin/control-socket.ts'
 import { type Changes, changesBetween } from '../config/changes.ts'
 import type { Config } from '../config/schema.ts'
-import { createGate } from '../gate/admit.ts'
+import { createGate, createRequestIds } from '../gate/admit.ts'
 import { createLiveExchanges } from '../gate/live-exchanges.ts'
 import { createPassage } from '../gate/passage.ts'
-import { createRequestIds } from '../gate/request-id.ts'
 import { openCertificate } from '../listen/certificate.ts'
 import { type Addresses, createListeners } from '../listen/listeners.ts'
 import { createPublicListener } from '../listen/public-listener.ts'
@@ -131,7 +130,7 @@ async function openParts(
       newRequestId: createRequestIds(randomBytes),
       settings,
     }),
-    ownEndpoints: tokenServices(state, metrics, () => settings.config),
+    ownEndpoints: tokenServices(state, metrics, settings),
     upstream: services.upstream,
     live,
     clock,

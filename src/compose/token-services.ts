@@ -1,9 +1,12 @@
 import type { Config } from '../config/schema.ts'
 import type { OwnEndpoint } from '../http/admission.ts'
-import { createPasswordGrant } from '../oauth/password-grant.ts'
-import { createRefreshGrant } from '../oauth/refresh-grant.ts'
-import { createRevocationEndpoint } from '../oauth/revocation-endpoint.ts'
-import { createTokenEndpoint, type OwnEndpointHandler } from '../oauth/token-endpoint.ts'
+import {
+  createPasswordGrant,
+  createRefreshGrant,
+  createRevocationEndpoint,
+  createTokenEndpoint,
+  type OwnEndpointHandler,
+} from '../oauth/token-endpoint.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { State } from '../tokens/state.ts'
 
@@ -11,9 +14,8 @@ import type { State } from '../tokens/state.ts'
 export function tokenServices(
   { logIn, tokens }: State,
   metrics: Metrics,
-  config: () => Config,
+  settings: { readonly config: Config },
 ): Readonly<Record<OwnEndpoint, OwnEndpointHandler>> {
-  const bodyTimeout = (): number => config().listen.bodyTimeout
   const grants = [
     createPasswordGrant({
       logIn,
@@ -24,10 +26,7 @@ export function tokenServices(
   ]
   for (const { name } of grants) metrics.tokensIssued(name, 0)
   return {
-    token: createTokenEndpoint({ bodyTimeout, grants }),
-    revocation: createRevocationEndpoint({
-      bodyTimeout,
-      revoke: (token) => tokens.revoke({ token }, 'client'),
-    }),
+    token: createTokenEndpoint(grants, settings),
+    revocation: createRevocationEndpoint(tokens.revoke, settings),
   }
 }

@@ -7,6 +7,8 @@ export interface Breaker {
   refuse(): UpstreamFailure | undefined
   /** Whether the device counts as down, so that all requests but one per second are refused. */
   readonly open: boolean
+  /** How often the device has responded. */
+  readonly successes: number
   /** The device responded. Any status proves that it is reachable. */
   succeeded(): void
   failed(failure: UpstreamFailure): void
@@ -26,21 +28,23 @@ export function createBreaker(clock: Clock): Breaker {
   let last: UpstreamFailure | undefined
   let probeAt = 0
 
-  return {
-    get open() {
+  const breaker = {
+    successes: 0,
+    get open(): boolean {
       return inARow >= THRESHOLD
     },
-    refuse() {
+    refuse(): UpstreamFailure | undefined {
       if (inARow < THRESHOLD) return undefined
       const now = clock.monotonic()
       if (now < probeAt) return last
       probeAt = now + PROBE_INTERVAL
       return undefined
     },
-    succeeded() {
+    succeeded(): void {
+      breaker.successes += 1
       inARow = 0
     },
-    failed(failure) {
+    failed(failure: UpstreamFailure): void {
       if (!isUnreachable(failure)) {
         inARow = 0
         return
@@ -50,4 +54,5 @@ export function createBreaker(clock: Clock): Breaker {
       if (inARow === THRESHOLD) probeAt = clock.monotonic() + PROBE_INTERVAL
     },
   }
+  return breaker
 }

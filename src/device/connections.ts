@@ -1,11 +1,10 @@
 import { HeadMemory } from '../http1/head-memory.ts'
 import type { Clock } from '../system/clock.ts'
-import type { UpstreamDeadlines } from './deadlines.ts'
-import { type ConnectionSettings, DeviceConnection, type DeviceRequest } from './device-connection.ts'
+import { type ConnectionSettings, DeviceConnection } from './device-connection.ts'
 import { createIdleMemory, type IdleMemory } from './idle-memory.ts'
 import { createSocketOpener } from './open-socket.ts'
-import type { ResponseHandler, Transfer } from './response-handler.ts'
-import { createDeviceRules, type UpstreamTarget } from './target.ts'
+import type { DeviceRequest, ResponseHandler, Transfer } from './response-handler.ts'
+import { createDeviceRules, type UpstreamDeadlines, type UpstreamTarget } from './target.ts'
 
 /** A connection to the device. One request at a time borrows it. */
 export interface Connection extends Transfer {
@@ -25,8 +24,11 @@ export interface Connection extends Transfer {
 }
 
 export interface Connections {
-  /** `repeatable`: the request will be sent again if the device closed the connection while it was idle. */
-  borrow(repeatable: boolean): Connection
+  /**
+   * `repeatable`: the request will be sent again if the device closed the connection while it was idle. `upgrade`: the connection is
+   * new, and may become a tunnel.
+   */
+  borrow(repeatable: boolean, upgrade?: boolean): Connection
   /** The device's responses are read tolerantly, and each request has a connection of its own. */
   readonly tolerant: boolean
   close(): Promise<void>
@@ -89,10 +91,10 @@ export function createConnections(
     get tolerant() {
       return pool.settings.rules.current === 'tolerant'
     },
-    borrow(repeatable) {
-      const idle = pool.idle.pop()
+    borrow(repeatable, upgrade = false) {
+      const idle = upgrade ? undefined : pool.idle.pop()
       if (idle?.lend(repeatable)) return idle
-      return new PooledConnection(pool)
+      return new PooledConnection(pool, upgrade)
     },
     close() {
       return new Promise((resolve) => {
@@ -117,8 +119,8 @@ class PooledConnection extends DeviceConnection implements Connection {
   #idleBound = 0
   #idleTimer: NodeJS.Timeout | undefined
 
-  constructor(pool: Pool) {
-    super(pool.settings)
+  constructor(pool: Pool, upgrade: boolean) {
+    super(pool.settings, upgrade)
     this.#pool = pool
     pool.all.add(this)
   }
@@ -128,7 +130,7 @@ class PooledConnection extends DeviceConnection implements Connection {
     const { clock, memory, settings } = this.#pool
     this.#idleFor = clock.monotonic() - this.#since
     this.#lent = true
-    this.#openWhenLent = !this.opening
+    this.#openWhenLent = this.state !== 'connecting'
     const tolerant = settings.rules.current === 'tolerant'
     const trusted = !this.#openWhenLent || (!tolerant && memory.trusts(this.#idleFor, repeatable))
     if (this.usable && trusted) return true
@@ -137,31 +139,26 @@ class PooledConnection extends DeviceConnection implements Connection {
   }
 
   get reused(): boolean {
-    return this.#openWhenLent && !this.heard
+    return this.#openWhenLent && !this.reading.heard
   }
 
   release(responded: boolean): void {
     if (responded && this.#hasResponded) this.#pool.memory.carried(this.#idleFor)
     this.#lent = false
     this.#since = this.#pool.clock.monotonic()
-    if (this.opening) {
+    if (this.state === 'connecting') {
       // At the front, because `pop` takes from the end, and open connections are better.
       this.#pool.idle.unshift(this)
       this.#limitIdleness(KEPT_FOR)
     } else if (responded && this.usable) {
       this.#hasResponded = true
-      this.#keep(Math.min((this.keptFor ?? KEPT_FOR + MARGIN) - MARGIN, LONGEST_KEPT))
+      const announced = this.reading.head?.keptFor
+      const time = announced === undefined ? KEPT_FOR : Math.min(announced - MARGIN, LONGEST_KEPT)
+      if (time > 0) {
+        this.#limitIdleness(time)
+        this.#pool.idle.push(this)
+      } else this.close()
     } else this.close()
-  }
-
-  /** @param time ms */
-  #keep(time: number): void {
-    if (time <= 0) {
-      this.close()
-      return
-    }
-    this.#limitIdleness(time)
-    this.#pool.idle.push(this)
   }
 
   /** Keeps one timer and checks the idle time when it fires. A new timer per request would cost more. */

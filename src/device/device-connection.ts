@@ -1,21 +1,20 @@
 import type { Socket } from 'node:net'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { onlyLineEnds } from '../http1/bytes.ts'
-import { mayPersist, type OutgoingRequest, writeRequestHead } from '../http1/request-writer.ts'
+import { mayPersist, writeRequestHead } from '../http1/request-writer.ts'
 import { type KnownHeads, type ResponseEvents, ResponseReader } from '../http1/response-reader.ts'
 import { writeSoon } from '../system/write-soon.ts'
-import { createDeadline, type Deadline, type UpstreamDeadlines } from './deadlines.ts'
 import { DeviceFault, faultyResponse } from './failure.ts'
 import type { SocketOpener } from './open-socket.ts'
-import type { ResponseHandler, Transfer } from './response-handler.ts'
-import type { DeviceRules, Reuse } from './target.ts'
+import type { DeviceRequest, ResponseHandler, Transfer } from './response-handler.ts'
+import {
+  createDeadline,
+  type Deadline,
+  type DeviceRules,
+  type Reuse,
+  type UpstreamDeadlines,
+} from './target.ts'
 import { sendUpload } from './upload.ts'
-
-/** A request as it is sent to the device. */
-export interface DeviceRequest extends OutgoingRequest {
-  /** Defined if the framing announces a body. */
-  readonly body: AsyncIterable<Buffer> | undefined
-}
 
 /** What all connections to one device share. */
 export interface ConnectionSettings {
@@ -34,11 +33,12 @@ export interface ConnectionSettings {
 export class DeviceConnection implements Transfer {
   readonly #settings: ConnectionSettings
   readonly #socket: Socket
-  readonly #reading: ResponseReader
+  protected readonly reading: ResponseReader
   readonly #connectLimit: Deadline
   readonly #responseLimit: Deadline
   readonly #bodyLimit: Deadline
-  #state: 'connecting' | 'open' | 'closed' = 'connecting'
+  /** `switched`: a handler has the socket, as a tunnel. */
+  protected state: 'connecting' | 'open' | 'switched' | 'closed' = 'connecting'
   #handler: ResponseHandler | undefined
   #request: DeviceRequest | undefined
   #uploading: DeviceRequest['body']
@@ -48,13 +48,14 @@ export class DeviceConnection implements Transfer {
   #mayFollow = false
   #fault = new DeviceFault('connection_terminated')
 
-  constructor(settings: ConnectionSettings) {
+  /** @param upgrade the connection may become a tunnel */
+  constructor(settings: ConnectionSettings, upgrade: boolean) {
     const { deadlines } = settings
     this.#settings = settings
     this.#connectLimit = createDeadline(deadlines.connect, () => this.#fail('connection_timeout'))
     this.#responseLimit = createDeadline(deadlines.response, () => this.#checkResponse())
     this.#bodyLimit = createDeadline(deadlines.idle, () => {
-      const underway = this.#handler !== undefined && this.#reading.head !== undefined
+      const underway = this.#handler !== undefined && this.reading.head !== undefined
       if (underway && !this.#paused) this.#fail('http_response_incomplete')
     })
     const events: ResponseEvents = {
@@ -71,18 +72,31 @@ export class DeviceConnection implements Transfer {
         this.#handler?.data(chunk)
       },
       onWhole: (last, clean) => this.#complete(last, clean),
-      onFault: (fault) => this.#breakOff(faultyResponse(fault)),
+      // The request fails only when the connection has closed, so data before the fault still reaches the client.
+      onFault: (fault) => {
+        this.#fault = faultyResponse(fault)
+        this.#socket.destroy()
+      },
+      onSwitch: (head, rest) => {
+        this.state = 'switched'
+        this.#socket.off('data', this.#onData).pause()
+        this.#handler?.switched?.(head, this.#socket, rest)
+        this.#handler = undefined
+      },
       onSloppy: () => settings.rules.foundSloppy(),
     }
-    this.#reading = new ResponseReader(events, settings.known)
+    this.reading = new ResponseReader(events, settings.known)
     this.#connectLimit.restart()
     this.#socket = settings.opener.open(
       () => this.#opened(),
-      (bytes, length, own) => this.#received(bytes, length, own),
+      // A tunnel is read as a stream.
+      upgrade ? undefined : (bytes, length, own) => this.#received(bytes, length, own),
     )
+    if (upgrade) this.#socket.on('data', this.#onData)
     this.#socket.on('end', () => {
+      if (this.state === 'switched') return
       this.closedByDevice()
-      this.#reading.finish(!this.#socket.destroyed)
+      this.reading.finish(!this.#socket.destroyed)
       this.#socket.destroy()
     })
     this.#socket.on('error', (error: NodeJS.ErrnoException) => {
@@ -97,21 +111,7 @@ export class DeviceConnection implements Transfer {
 
   /** Whether it can carry a request. */
   get usable(): boolean {
-    return this.#state !== 'closed' && this.#handler === undefined
-  }
-
-  get opening(): boolean {
-    return this.#state === 'connecting'
-  }
-
-  /** Whether a byte was received since the last request was sent. */
-  get heard(): boolean {
-    return this.#reading.heard
-  }
-
-  /** How long (ms) the device keeps the connection idle, by its last response. */
-  get keptFor(): number | undefined {
-    return this.#reading.head?.keptFor
+    return (this.state === 'open' || this.state === 'connecting') && this.#handler === undefined
   }
 
   get uploaded(): number | undefined {
@@ -122,9 +122,9 @@ export class DeviceConnection implements Transfer {
     this.#request = request
     this.#handler = handler
     this.#paused = false
-    if (this.#state === 'closed') this.abort(this.#fault)
-    else this.#reading.expect(request.method, this.#settings.rules.current)
-    if (this.#state === 'open') this.#write(request)
+    if (this.state === 'closed') this.abort(this.#fault)
+    else this.reading.expect(request.method, this.#settings.rules.current, request.upgrade)
+    if (this.state === 'open') this.#write(request)
   }
 
   pause(): void {
@@ -140,11 +140,11 @@ export class DeviceConnection implements Transfer {
 
   /** A connection that is still opening stays open: no byte of the request was sent, so it can carry another request. */
   abort(error: unknown): void {
-    if (this.#state !== 'connecting') this.close()
+    if (this.state !== 'connecting') this.close()
     const handler = this.#handler
     this.#request = undefined
     this.#handler = undefined
-    handler?.failed(error, !this.#reading.heard)
+    handler?.failed(error, !this.reading.heard)
   }
 
   destroy(error: unknown): void {
@@ -153,9 +153,9 @@ export class DeviceConnection implements Transfer {
   }
 
   close(): void {
-    if (this.#state === 'closed') return
-    this.#state = 'closed'
-    this.#reading.close()
+    if (this.state === 'closed') return
+    this.state = 'closed'
+    this.reading.close()
     this.#connectLimit.close()
     this.#responseLimit.close()
     this.#bodyLimit.close()
@@ -172,15 +172,9 @@ export class DeviceConnection implements Transfer {
     this.destroy(new DeviceFault(failure))
   }
 
-  /** The request fails only when the connection has closed, so data before the fault still reaches the client. */
-  #breakOff(fault: DeviceFault): void {
-    this.#fault = fault
-    this.#socket.destroy()
-  }
-
   #opened(): void {
-    if (this.#state !== 'connecting') return
-    this.#state = 'open'
+    if (this.state !== 'connecting') return
+    this.state = 'open'
     this.#connectLimit.close()
     if (this.#request !== undefined) this.#write(this.#request)
   }
@@ -215,10 +209,12 @@ export class DeviceConnection implements Transfer {
 
   /** While an upload waits for the client, the deadline restarts. It does not restart while the device stops reading. */
   #checkResponse(): void {
-    if (this.#handler === undefined || this.#reading.head !== undefined) return
+    if (this.#handler === undefined || this.reading.head !== undefined) return
     if (this.#uploading !== undefined && !this.#socket.writableNeedDrain) this.#responseLimit.restart()
     else this.#fail('http_response_timeout')
   }
+
+  readonly #onData = (bytes: Buffer): void => void this.#received(bytes, bytes.length, true)
 
   #received(bytes: Buffer, length: number, own: boolean): boolean {
     if (this.#handler === undefined) {
@@ -226,7 +222,7 @@ export class DeviceConnection implements Transfer {
       return false
     }
     try {
-      return this.#reading.receive(bytes, length, own)
+      return this.reading.receive(bytes, length, own)
     } catch (error) {
       this.destroy(error)
       return true
@@ -236,7 +232,7 @@ export class DeviceConnection implements Transfer {
   #complete(last: Buffer | undefined, clean: boolean): void {
     const handler = this.#handler
     this.#handler = undefined
-    if (this.#uploading !== undefined || !this.#mayFollow || !this.#reading.persists) this.close()
+    if (this.#uploading !== undefined || !this.#mayFollow || !this.reading.persists) this.close()
     else if (!clean) this.#dropStray()
     handler?.end(last)
   }

@@ -1,6 +1,7 @@
 import type { PeerCertificate, TLSSocket } from 'node:tls'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
+import type { Breaker } from './breaker.ts'
 import { createSocketOpener } from './open-socket.ts'
 import type { UpstreamTarget } from './target.ts'
 import { type Diagnosis, explainCertificate, explainHandshake, hostAndPort } from './tls-faults.ts'
@@ -81,14 +82,14 @@ export interface DeviceTroubleDependencies {
   /** The configuration key of the service. */
   readonly key: string
   readonly clock: Clock
+  readonly breaker: Pick<Breaker, 'successes'>
   /** A cause was found. */
   readonly onFound: (cause: Diagnosis) => void
   readonly onBug: (error: unknown) => void
 }
 
-/** Observes the outcomes of requests. */
+/** Observes the failures of requests. */
 export interface TroubleWatch {
-  responded(): void
   failed(failure: UpstreamFailure): void
   /** Aborts the attempt that is under way; nothing is reported later. */
   close(): void
@@ -101,13 +102,14 @@ export interface TroubleWatch {
  */
 export function watchTrouble(
   target: UpstreamTarget,
-  { key, clock, onFound, onBug }: DeviceTroubleDependencies,
+  { key, clock, breaker, onFound, onBug }: DeviceTroubleDependencies,
 ): TroubleWatch {
   const isCleartext = target.origin.startsWith('http:')
   const closing = new AbortController()
   let last = Number.NEGATIVE_INFINITY
   let speaksHttp = false
   let inARow = 0
+  let responses = 0
 
   async function explain(): Promise<void> {
     const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(LIMIT)])
@@ -116,11 +118,12 @@ export function watchTrouble(
   }
 
   return {
-    responded() {
-      speaksHttp = isCleartext
-      inARow = 0
-    },
     failed(failure) {
+      if (breaker.successes > responses) {
+        responses = breaker.successes
+        speaksHttp = isCleartext
+        inARow = 0
+      }
       inARow += 1
       const now = clock.monotonic()
       const isDue = inARow >= FAILURES_IN_A_ROW && now - last >= INTERVAL

@@ -1,10 +1,9 @@
 import type { Fields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Connection, type Connections, createConnections } from './connections.ts'
-import type { UpstreamDeadlines } from './deadlines.ts'
 import { DeviceFault, failureOf } from './failure.ts'
 import type { ResponseHandler } from './response-handler.ts'
-import type { UpstreamTarget } from './target.ts'
+import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
 /** A request of the sidecar's own; `body` is short. */
 export interface OwnRequest {

@@ -1,4 +1,12 @@
+import type { Socket } from 'node:net'
 import type { Fields } from '../http/fields.ts'
+import type { OutgoingRequest } from '../http1/request-writer.ts'
+
+/** A request as it is sent to the device. */
+export interface DeviceRequest extends OutgoingRequest {
+  /** Defined if the framing announces a body. */
+  readonly body: AsyncIterable<Buffer> | undefined
+}
 
 /** The head of the device's final response. */
 export interface DeviceHead {
@@ -9,7 +17,7 @@ export interface DeviceHead {
   readonly remembered: boolean
 }
 
-/** Receives one response of the device, in this order. Either `end` or `failed` is called once, as the last call. */
+/** Receives one response of the device, in this order. One of `end`, `switched` and `failed` is called once, as the last call. */
 export interface ResponseHandler {
   /** The connection is open, and the head of the request is sent. */
   sent?(): void
@@ -19,6 +27,8 @@ export interface ResponseHandler {
   data(chunk: Buffer): void
   /** The response is complete. `last` is the piece of the body that came with its end. */
   end(last?: Buffer): void
+  /** The device switched to the protocol of an upgrade. `rest` are the first bytes of the tunnel; the other ones are in `device`. */
+  switched?(head: DeviceHead, device: Socket, rest: Buffer): void
   /** @param silent the device sent no byte of a response */
   failed(error: unknown, silent: boolean): void
 }

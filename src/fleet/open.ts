@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/schema.ts'
 import type { StoreAddress } from '../config/store-url.ts'
 import type { Endpoint } from '../http/admission.ts'
-import { prefix64 } from '../http/ip.ts'
 import type { WindowTable } from '../limits/window-table.ts'
 import { openPasswordSource } from '../password/source.ts'
 import {
@@ -151,10 +150,10 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
         const present = await agreement.present()
         if (present.kind !== 'agreed') return 'unavailable'
-        const { result, generation } = await password.verify(candidate, prefix64(client))
+        const { result, generation } = await password.verify(candidate, client.key)
         if (generation !== password.generation || generation !== present.generation) continue
         if (result !== 'right') return result
-        const issued = await tokens.issue(client, grantType, present.epoch)
+        const issued = await tokens.issue(client.address, grantType, present.epoch)
         if (issued !== 'stale') return issued
         await agreement.settle().catch(() => {})
       }

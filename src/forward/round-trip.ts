@@ -1,8 +1,7 @@
 import type { Breaker } from '../device/breaker.ts'
 import type { Connection, Connections } from '../device/connections.ts'
-import type { DeviceRequest } from '../device/device-connection.ts'
 import { failureOf } from '../device/failure.ts'
-import type { DeviceHead, ResponseHandler } from '../device/response-handler.ts'
+import type { DeviceHead, DeviceRequest, ResponseHandler } from '../device/response-handler.ts'
 import type { Classified } from '../http/admission.ts'
 import type { ClientSide, Forward } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
@@ -83,14 +82,15 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
   readonly framing: Classified['framing']
   readonly lines: string | undefined
   readonly fields: Fields
+  readonly upgrade: boolean = false
   body: AsyncIterable<Buffer> | undefined
-  readonly #service: RoundTripService
-  readonly #request: Forward
+  protected readonly service: RoundTripService
+  protected readonly request: Forward
   readonly #client: ClientSide
   readonly #buffered: BufferedBody | undefined
   readonly #onEnd: OnEnd
   readonly #start: number
-  #connection: Connection | undefined
+  protected connection: Connection | undefined
   /** If the device closed the connection while it was idle, the request is sent again. */
   #mayRepeat: boolean
   /** The client's response is the device's, not a refusal. */
@@ -110,8 +110,8 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
     this.lines = detour === STRAIGHT ? requestLines(request, service.fields.request) : undefined
     const needed = this.lines === undefined && fields === undefined
     this.fields = needed ? requestFields(request, framing, service.fields.request) : (fields ?? [])
-    this.#service = service
-    this.#request = request
+    this.service = service
+    this.request = request
     this.#client = client
     this.#buffered = detour.body
     this.#onEnd = onEnd
@@ -123,34 +123,34 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
   }
 
   attempt(): void {
-    const { connections, uploadTimeout } = this.#service
+    const { connections, uploadTimeout } = this.service
     try {
-      const connection = connections.borrow(this.#mayRepeat)
-      this.#connection = connection
+      const connection = connections.borrow(this.#mayRepeat, this.upgrade)
+      this.connection = connection
       if (this.framing !== null && this.framing !== 0) {
         this.body = this.#buffered?.open() ?? this.#client.body(uploadTimeout())
-        if (this.#request.arrived < Number.POSITIVE_INFINITY) this.#watchUpload()
+        if (this.request.arrived < Number.POSITIVE_INFINITY) this.#watchUpload()
       }
       connection.send(this, this)
     } catch (error) {
-      this.#finish({ kind: 'bug', error })
+      this.finish({ kind: 'bug', error })
     }
   }
 
   sent(): void {
-    this.#request.attempts += 1
-    this.#request.reused = this.#connection?.reused === true
+    this.request.attempts += 1
+    this.request.reused = this.connection?.reused === true
   }
 
   inform(status: number, fields: Fields): void {
-    const { response } = this.#service.fields
-    const projected = responseHead({ status, reason: '', fields, remembered: false }, this.#request, response)
-    this.#client.inform(status, [...projected.fields, ...limitFields(this.#request)])
+    const { response } = this.service.fields
+    const projected = responseHead({ status, reason: '', fields, remembered: false }, this.request, response)
+    this.#client.inform(status, [...projected.fields, ...limitFields(this.request)])
   }
 
   head(head: DeviceHead): void {
-    const request = this.#request
-    const { connections, fields, breaker, clock, events } = this.#service
+    const request = this.request
+    const { connections, fields, breaker, clock, events } = this.service
     request.deviceStatus = head.status
     request.tolerant = connections.tolerant
     this.#begun = !this.#client.answered
@@ -158,7 +158,7 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
       this.#client.begin(responseHead(head, request, fields.response))
     } catch (error) {
       // For example a status that HTTP/2 cannot carry. Only this response fails; the rules by which the device is read stay.
-      this.#connection?.abort(error)
+      this.connection?.abort(error)
       return
     }
     breaker.succeeded()
@@ -168,47 +168,46 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
 
   data(chunk: Buffer): void {
     // `write` may have cut the exchange, because too much is queued for its client.
-    if (this.#client.write(chunk) || this.#connection === undefined) return
-    this.#connection.pause()
+    if (this.#client.write(chunk) || this.connection === undefined) return
+    this.connection.pause()
     this.#paused = true
     if (this.#download === undefined) this.#watchDownload()
   }
 
   end(last?: Buffer): void {
     this.#client.end(last)
-    this.#finish(RELAYED)
+    this.finish(RELAYED)
   }
 
   failed(error: unknown, silent: boolean): void {
     const client = this.#client
     if (!client.answered) {
       // The device closed the connection before it read the request.
-      const stale =
-        this.#connection?.reused === true && silent && failureOf(error) === 'connection_terminated'
+      const stale = this.connection?.reused === true && silent && failureOf(error) === 'connection_terminated'
       if (stale && this.#mayRepeat) this.#repeat()
-      else this.#finish({ kind: 'failed', error, silent })
-    } else if (client.ended || !this.#begun) this.#finish({ kind: 'abandoned' })
+      else this.finish({ kind: 'failed', error, silent })
+    } else if (client.ended || !this.#begun) this.finish({ kind: 'abandoned' })
     else {
       // The connection has no handler any more, so the `abort` that `cut` causes does nothing.
       client.cut()
-      this.#finish({ kind: 'broken', error })
+      this.finish({ kind: 'broken', error })
     }
   }
 
   #repeat(): void {
     this.#mayRepeat = false
-    this.#connection?.release(false)
-    this.#connection = undefined
+    this.connection?.release(false)
+    this.connection = undefined
     this.attempt()
   }
 
   /** What the device got of an unfinished request is worth nothing, so its connection closes. */
   #watchUpload(): void {
     this.#upload = watchPace(
-      this.#service.paces.upload,
-      idleIn(this.#request.waited, this.#request),
-      () => this.#connection?.uploaded,
-      () => this.#connection?.abort(new StalledBodyError()),
+      this.service.paces.upload,
+      idleIn(this.request.waited, this.request),
+      () => this.connection?.uploaded,
+      () => this.connection?.abort(new StalledBodyError()),
     )
   }
 
@@ -216,10 +215,10 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
     this.#client.onDrain(() => {
       this.#paused = false
       this.#drains += 1
-      this.#connection?.resume()
+      this.connection?.resume()
     })
     this.#download = watchPace(
-      this.#service.paces.download,
+      this.service.paces.download,
       0,
       () => (this.#paused ? this.#drains : undefined),
       () => this.#client.cut(),
@@ -229,13 +228,13 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
   #clientLeft(): void {
     clearInterval(this.#upload)
     clearInterval(this.#download)
-    this.#connection?.abort(new Error('the client has left'))
+    this.connection?.abort(new Error('the client has left'))
   }
 
   /** Gives the connection back, then reports the end. Runs once: afterwards the connection has no handler. */
-  #finish(end: RoundTripEnd): void {
-    const connection = this.#connection
-    this.#connection = undefined
+  protected finish(end: RoundTripEnd): void {
+    const connection = this.connection
+    this.connection = undefined
     clearInterval(this.#upload)
     clearInterval(this.#download)
     connection?.release(end.kind === 'relayed')

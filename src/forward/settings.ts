@@ -1,6 +1,5 @@
 import type { ServiceConfig } from '../config/upstream-fields.ts'
-import type { UpstreamDeadlines } from '../device/deadlines.ts'
-import type { UpstreamTarget } from '../device/target.ts'
+import type { UpstreamDeadlines, UpstreamTarget } from '../device/target.ts'
 import type { Fields } from '../http/fields.ts'
 import { readAuthorities, readNamedFile } from '../system/named-file.ts'
 import { SetupError } from '../system/setup-error.ts'

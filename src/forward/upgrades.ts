@@ -1,227 +1,123 @@
-import { Agent, type ClientRequest, IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
-import { createProxyServer, type ProxyServer } from 'http-proxy-3'
-import { createDeadline, type UpstreamDeadlines } from '../device/deadlines.ts'
+import { Agent, type ClientRequest, type IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { Socket } from 'node:net'
+import { createProxyServer } from 'http-proxy-3'
 import { DeviceFault } from '../device/failure.ts'
-import { createSocketOpener, type SocketOpener } from '../device/open-socket.ts'
-import type { UpstreamTarget } from '../device/target.ts'
-import type { UpgradeExchange } from '../http/exchange.ts'
-import { type Fields, groupFields } from '../http/fields.ts'
+import type { DeviceHead } from '../device/response-handler.ts'
+import type { Forward, UpgradeExchange } from '../http/exchange.ts'
+import { type Fields, fieldValues, groupFields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'
-import type { UpstreamFailure } from '../http/refusal.ts'
-import { isBug } from '../system/setup-error.ts'
-import type { RoundTripEnd } from './round-trip.ts'
+import { responseHead } from './response-fields.ts'
+import { RoundTrip, type RoundTripEnd, type RoundTripService } from './round-trip.ts'
 
-interface UpgradeRequest {
-  /** Origin form, byte for byte. */
-  readonly target: string
-  /** The header for the device, without `Connection` and `Upgrade`. */
+/** What an upgrade does in its own way. */
+interface UpgradeRules {
+  /** The header for the device. */
   readonly fields: Fields
-  readonly exchange: UpgradeExchange
-  /** Called when the connection to the device is open, so the request is sent. */
-  readonly onSent: () => void
-  /** Turns the device's header fields into the client's. */
-  readonly project: (device: Fields, status: number) => Fields
+  /** Sees the device's header, and returns the part of it that the client may get. */
+  readonly observe: (device: Fields, status: number) => Fields
   readonly onTunnel: () => void
+  /** How long a tunnel may carry no byte in either direction (ms). */
+  readonly idleTimeout: number
 }
 
-/** The device sent 101 but not the `Upgrade` that was requested (RFC 9110 §7.8). */
-const NO_UPGRADE: RoundTripEnd = {
-  kind: 'failed',
-  error: new DeviceFault('http_upgrade_failed'),
-  silent: false,
-}
+const SWITCH = { Connection: 'Upgrade', Upgrade: 'websocket' }
 
-export interface Upgrades {
-  /** Resolves when the tunnel has closed, or when the upgrade failed. */
-  open(request: UpgradeRequest): Promise<RoundTripEnd>
-}
-
-/**
- * WebSocket tunnels through `http-proxy-3`. Four of its habits are worked around:
- * - It changes the headers of the request, so it gets a copy.
- * - It normalises the path, so the original path is restored.
- * - It disables the idle timer of the client's connection, so the timer is set again.
- * - It responds to the client itself if the device refuses the upgrade or fails, so these two listeners are replaced.
- */
-export function createUpgrades(target: UpstreamTarget, deadlines: UpstreamDeadlines): Upgrades {
-  const opener = createSocketOpener(target)
-  return {
-    async open(request) {
-      const { exchange } = request
-      // An attempt opens its connection immediately, and `http-proxy-3` never frees its state for a client that has left.
-      if (exchange.answered) return { kind: 'abandoned' }
-      return new Promise((resolve) => {
-        const connection = exchange.connection as Socket
-        const fail = (failure: UpstreamFailure): void => void attempt.destroy(new DeviceFault(failure))
-        const connectLimit = createDeadline(deadlines.connect, () => fail('connection_timeout'))
-        const responseLimit = createDeadline(deadlines.response, () => fail('http_response_timeout'))
-        const stopWaiting = (): void => {
-          connectLimit.close()
-          responseLimit.close()
-        }
-        const attempt = startAttempt(opener, request, () => {
-          connectLimit.close()
-          responseLimit.restart()
-          request.onSent()
-        })
-        connectLimit.restart()
-        const settle = (end: RoundTripEnd): void => {
-          stopWaiting()
-          resolve(end)
-        }
-        exchange.watch()
-        const [tunnel] = attempt.listeners('upgrade')
-        attempt.removeAllListeners('upgrade')
-        attempt.once('upgrade', (response: IncomingMessage, device: Socket, early: Buffer<ArrayBuffer>) => {
-          stopWaiting()
-          // The grant was revoked meanwhile, and the client got a refusal.
-          if (exchange.answered) {
-            device.destroy()
-            settle({ kind: 'abandoned' })
-            return
-          }
-          if (response.headers.upgrade?.toLowerCase() !== 'websocket') {
-            device.destroy()
-            settle(NO_UPGRADE)
-            return
-          }
-          response.headers = switchingHeaders(response, request)
-          const sent = exchange.tunnelled()
-          // All data of the tunnel, in both directions, passes the client's connection.
-          connection.setTimeout(deadlines.idle, () => connection.destroy())
-          request.onTunnel()
-          exchange.onEnd(() => device.destroy())
-          // When the device has closed, the client's data is discarded. Unread data would hide that the client left.
-          device.once('close', () => connection.end(() => connection.destroySoon()))
-          if (sent.length > 0) device.write(sent)
-          // `http-proxy-3` pipes both ways and passes on the end of each: a half-closed client still gets the last bytes.
-          tunnel?.(response, device, early)
-        })
-        attempt.once('response', (response) => {
-          stopWaiting()
-          attempt.removeAllListeners('error')
-          // For a body without a length, Node reports a reset as a normal end.
-          attempt.once('error', (error) => {
-            if (!response.complete) response.destroy(error)
-          })
-          // Every byte of the response passes the client's connection, so its idle timer catches a stall of either side.
-          connection.setTimeout(deadlines.idle, () =>
-            response.isPaused() ? exchange.cut() : response.destroy(),
-          )
-          relayRefusedUpgrade(response, request, settle)
-        })
-        attempt.once('error', (error) =>
-          settle(exchange.ended ? { kind: 'abandoned' } : { kind: 'failed', error, silent: true }),
-        )
-        exchange.onEnd(() => {
-          attempt.destroy()
-          settle(exchange.status === 101 ? { kind: 'relayed' } : { kind: 'abandoned' })
-        })
-      })
-    },
-  }
-}
-
-/** Sends the request by `http-proxy-3`, and removes its handling of a response other than 101. */
-function startAttempt(
-  opener: SocketOpener,
-  { target: path, fields, exchange }: UpgradeRequest,
-  onOpen: () => void,
-): ClientRequest {
-  const connection = exchange.connection as Socket
-  const { timeout = 0 } = connection
-  const proxy = createProxy()
-  let attempt: ClientRequest | undefined
-  proxy.once('proxyReqWs', (outgoing) => {
-    attempt = outgoing
-    outgoing.path = path
-  })
-  proxy.ws(
-    bareRequest(connection, fields),
-    connection,
-    Buffer.alloc(0),
-    { target: { host: 'device', port: 80 }, agent: agentFor(opener.open(onOpen)) },
-    () => {},
-  )
-  connection.setTimeout(timeout)
-  if (attempt === undefined) throw new DeviceFault('http_upgrade_failed')
-  attempt.removeAllListeners('response')
-  attempt.removeAllListeners('error')
-  return attempt
-}
-
-function bareRequest(connection: Socket, fields: Fields): IncomingMessage {
-  const request = new IncomingMessage(connection)
-  request.method = 'GET'
-  request.url = '/'
-  request.httpVersion = '1.1'
-  request.headers = { ...groupFields(fields, 'kept'), connection: 'Upgrade', upgrade: 'websocket' }
-  return request
-}
-
-function switchingHeaders(
-  response: IncomingMessage,
-  { project, exchange }: UpgradeRequest,
-): Record<string, string | string[]> {
-  return {
-    Connection: 'Upgrade',
-    Upgrade: 'websocket',
-    ...groupFields([...project(response.rawHeaders, 101), ...limitFields(exchange)], 'kept'),
-  }
-}
-
-/** Relays the response of a device that refused the upgrade. If the response breaks off, the client sees it broken. */
-function relayRefusedUpgrade(
-  response: IncomingMessage,
-  { exchange, project }: UpgradeRequest,
-  settle: (end: RoundTripEnd) => void,
+/** Sends an upgrade to the device. The client's connection is watched meanwhile. */
+export function sendUpgrade(
+  service: RoundTripService,
+  request: Forward<UpgradeExchange>,
+  rules: UpgradeRules,
+  onEnd: (end: RoundTripEnd) => void,
 ): void {
-  const { statusCode: status = 502, statusMessage: reason = '' } = response
-  if (status === 101) {
-    response.destroy()
-    settle(NO_UPGRADE)
-    return
+  if (request.answered) onEnd({ kind: 'abandoned' })
+  else {
+    request.watch()
+    new UpgradeTrip(service, request, rules, onEnd).attempt()
   }
-  try {
-    exchange.begin({ status, reason, fields: project(response.rawHeaders, status) })
-  } catch (error) {
-    // An error that is not a bug is the device's fault, for example an invalid status.
-    response.destroy()
-    const fault = isBug(error) ? error : new DeviceFault('http_protocol_error')
-    settle({ kind: 'failed', error: fault, silent: false })
-    return
+}
+
+/** A WebSocket handshake at the device. It ends with the tunnel, or like any other request if the device does not switch protocols. */
+class UpgradeTrip extends RoundTrip {
+  override readonly upgrade = true
+  readonly #exchange: Forward<UpgradeExchange>
+  readonly #rules: UpgradeRules
+
+  constructor(
+    service: RoundTripService,
+    request: Forward<UpgradeExchange>,
+    rules: UpgradeRules,
+    onEnd: (end: RoundTripEnd) => void,
+  ) {
+    super(service, request, onEnd, rules)
+    this.#exchange = request
+    this.#rules = rules
   }
-  exchange.onDrain(() => response.resume())
-  response.on('data', (chunk: Buffer) => {
-    if (!exchange.write(chunk)) response.pause()
-  })
-  response.once('error', () => {})
-  response.once('close', () => {
-    if (response.complete && response.errored === null) {
-      exchange.end()
-      settle({ kind: 'relayed' })
-    } else {
-      // Before `cut`, because the end of the exchange would settle it as abandoned.
-      settle({ kind: 'broken', error: new DeviceFault('http_response_incomplete') })
-      exchange.cut()
+
+  /** Dropped: a client that waits for its tunnel has no use for it. */
+  override inform(): void {}
+
+  override head(head: DeviceHead): void {
+    super.head({ ...head, fields: this.#rules.observe(head.fields, head.status), remembered: false })
+  }
+
+  switched({ status, reason, fields }: DeviceHead, device: Socket, rest: Buffer<ArrayBuffer>): void {
+    const exchange = this.#exchange
+    // By a grant that was revoked meanwhile.
+    const refused = exchange.answered
+    // RFC 9110 §7.8: the device may switch only to what was requested.
+    if (refused || fieldValues(fields, 'upgrade').join().toLowerCase() !== 'websocket') {
+      this.connection?.abort(new DeviceFault('http_upgrade_failed'))
+      return
     }
-  })
+    exchange.deviceStatus = status
+    exchange.headAt = this.service.clock.monotonic()
+    const seen = { status, reason, fields: this.#rules.observe(fields, status), remembered: false }
+    const projected = responseHead(seen, exchange, this.service.fields.response)
+    this.#open(projected.fields, device, rest)
+    this.#rules.onTunnel()
+    exchange.onEnd(() => this.finish({ kind: 'relayed' }))
+  }
+
+  /** Connects client and device. `rest`: the bytes of the device behind its 101. */
+  #open(fields: Fields, device: Socket, rest: Buffer<ArrayBuffer>): void {
+    const exchange = this.#exchange
+    const client = exchange.connection as Socket
+    const sent = exchange.tunnelled()
+    relay(client, device, rest, { ...SWITCH, ...groupFields([...fields, ...limitFields(exchange)], 'kept') })
+    // All data of the tunnel, in both directions, passes the client's connection.
+    client.setTimeout(this.#rules.idleTimeout, () => client.destroy())
+    // When the device has closed, the client's data is discarded. Unread data would hide that the client left.
+    device.once('close', () => client.end(() => client.destroySoon()))
+    if (sent.length > 0) device.write(sent)
+  }
 }
 
 /**
- * A proxy for one request, so its events belong to that request. It opens no port and holds no resources.
+ * Has `http-proxy-3` send the 101 and pipe both ways. It passes on the end of each side: a half-closed client still gets the last bytes.
+ * The handshake is over, read by our own rules, so the library's own request is dropped before it is sent: only its listener is used.
  */
-function createProxy(): ProxyServer {
+function relay(
+  client: Socket,
+  device: Socket,
+  rest: Buffer<ArrayBuffer>,
+  headers: IncomingHttpHeaders,
+): void {
+  const handshake = new IncomingMessage(client)
+  Object.assign(handshake, { method: 'GET', url: '/', httpVersion: '1.1', headers: { upgrade: 'websocket' } })
+  const agent = Object.assign(new Agent({ keepAlive: false }), { createConnection: () => new Socket() })
   const proxy = createProxyServer()
   // It also emits the errors of the client's connection, which has its own listeners. Without a listener here they would end the
   // process.
   proxy.on('error', () => {})
-  return proxy
-}
-
-/** An agent that makes Node use an existing connection. */
-function agentFor(connection: Duplex): Agent {
-  return Object.assign(new Agent({ keepAlive: false }), { createConnection: () => connection })
+  let request: ClientRequest | undefined
+  proxy.once('proxyReqWs', (outgoing) => {
+    request = outgoing
+  })
+  proxy.ws(handshake, client, Buffer.alloc(0), { target: { host: 'device', port: 80 }, agent }, () => {})
+  const [onUpgrade] = request?.listeners('upgrade') ?? []
+  request
+    ?.removeAllListeners()
+    .on('error', () => {})
+    .destroy()
+  onUpgrade?.(Object.assign(handshake, { headers }), device, rest)
 }

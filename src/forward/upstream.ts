@@ -1,5 +1,6 @@
 import { DeviceFault, failureOf } from '../device/failure.ts'
 import type { Exchange, Forward, UpgradeExchange } from '../http/exchange.ts'
+import type { Fields } from '../http/fields.ts'
 import { BROKEN_BODY, bodyFault, type Refusal, type UpstreamFailure } from '../http/refusal.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import type { Leave } from '../system/bounded-queue.ts'
@@ -7,10 +8,9 @@ import { isBug } from '../system/setup-error.ts'
 import { sendBuffered, type UploadBuffering } from './buffered-body.ts'
 import { firstBytes, OVERLOADED, type Places, waitForPlace } from './place.ts'
 import { requestFields, withCredentials } from './request-fields.ts'
-import { responseHead } from './response-fields.ts'
 import { type Detour, forwardToDevice, type RoundTripEnd, type RoundTripService } from './round-trip.ts'
 import { observeResponse, sendSignedIn } from './signed-in-request.ts'
-import type { Upgrades } from './upgrades.ts'
+import { sendUpgrade } from './upgrades.ts'
 
 type UpstreamEvents = RoundTripService['events'] & {
   readonly relayed: () => void
@@ -22,7 +22,8 @@ type UpstreamEvents = RoundTripService['events'] & {
 export interface UpstreamDependencies extends RoundTripService, Places {
   /** The path of a service of `upstream.routes`; empty for the main service. */
   readonly route: string
-  readonly upgrades: Upgrades
+  /** How long a tunnel may carry no byte in either direction (ms). */
+  readonly idleTimeout: number
   /** The maximum of upgrades in progress and open tunnels together. They take no place in `queue`. */
   readonly maxTunnels: number
   /** How uploads of unknown length are buffered before they are sent; undefined if they are not. */
@@ -47,15 +48,10 @@ export interface Upstream {
 
 /** Forwards requests and upgrades to the device. It accepts only requests that the gate admitted (`Forward`). */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
-  const { upgrades, queue, buffering, breaker, signIn, clock, events, route } = deps
+  const { idleTimeout, queue, buffering, breaker, signIn, clock, events, route } = deps
   /** Upgrades in progress and open tunnels. */
   let upgrading = 0
   const othersWait = (): boolean => queue.waiting > 0
-
-  /** A request without a valid token (`public_paths`, or a gate that only observes) gets none of the sidecar's credentials. */
-  function accountFor({ grant }: Forward): SignIn | undefined {
-    return grant === undefined ? undefined : signIn
-  }
 
   /** Sends a request with the sidecar's own login. */
   function sendAs(
@@ -154,7 +150,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     leave: Leave,
   ): void {
     request.contestedWhile(othersWait)
-    const account = accountFor(request)
+    // A request without a valid token (`public_paths`, or a gate that only observes) gets none of the sidecar's credentials.
+    const account = request.grant === undefined ? undefined : signIn
     const onEnd = (end: RoundTripEnd): void => {
       leave()
       if (end.kind === 'relayed') events.relayed()
@@ -174,7 +171,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     }
   }
 
-  async function openTunnel(request: Forward<UpgradeExchange>): Promise<Refusal | undefined> {
+  async function upgrade(request: Forward<UpgradeExchange>): Promise<Refusal | undefined> {
     if (upgrading >= deps.maxTunnels) return OVERLOADED
     const refusal = down(request)
     if (refusal !== undefined) return refusal
@@ -184,34 +181,25 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     })
     const { target, framing } = request.classified
     const line = { method: 'GET', target }
-    const account = accountFor(request)
+    const account = request.grant === undefined ? undefined : signIn
     const failure = await account?.ready()
     if (failure !== undefined) {
       return report({ kind: 'failed', error: new DeviceFault(failure), silent: true }, request)
     }
     const shown = account?.credentialsFor(line)
-    const observe = account === undefined ? undefined : observeResponse(account, line, shown)
     let tunnels = false
-    request.sentAt = clock.monotonic()
-    const end = await upgrades.open({
-      target,
-      fields: withCredentials(requestFields(request, framing, deps.fields.request), shown?.fields ?? []),
-      exchange: request,
-      onSent() {
-        request.attempts = 1
-      },
-      project: (device, status) => {
-        request.deviceStatus = status
-        request.headAt = clock.monotonic()
-        const fields = observe?.(device, status) ?? device
-        return responseHead({ status, reason: '', fields, remembered: false }, request, deps.fields.response)
-          .fields
-      },
-      onTunnel() {
-        tunnels = true
-        breaker.succeeded()
-        events.tunnel(1)
-      },
+    const end = await new Promise<RoundTripEnd>((resolve) => {
+      const rules = {
+        fields: withCredentials(requestFields(request, framing, deps.fields.request), shown?.fields ?? []),
+        observe: account === undefined ? (device: Fields) => device : observeResponse(account, line, shown),
+        onTunnel() {
+          tunnels = true
+          breaker.succeeded()
+          events.tunnel(1)
+        },
+        idleTimeout,
+      }
+      sendUpgrade(deps, request, rules, resolve)
     })
     if (tunnels) events.tunnel(-1)
     else if (end.kind === 'relayed') events.relayed()
@@ -230,7 +218,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     },
     upgrade(request, listener) {
       request.route = route
-      notify(openTunnel(request), request, listener)
+      notify(upgrade(request), request, listener)
     },
   }
 }

@@ -1,14 +1,21 @@
-import type { Endpoint, GateFacts, Identity, LimitDecision, Per } from '../http/admission.ts'
-import type { Admission, Exchange, Forward } from '../http/exchange.ts'
+import type {
+  Client,
+  Endpoint,
+  GateFacts,
+  Identity,
+  LimitDecision,
+  Per,
+  Presented,
+} from '../http/admission.ts'
+import type { Admission, Exchange, Forward, RequestHead } from '../http/exchange.ts'
 import { ietfLimitFields, resetTime, secondsToReset } from '../http/limit-fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { WindowPolicy, Windows } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
+import type { RandomBytes } from '../tokens/mint.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
-import { identifyBearer } from './bearer.ts'
 import { type ClassifyRules, classify, type IsPublic } from './classify.ts'
 import { type ClientOf, windowKey } from './client-address.ts'
-import { requestIdOf } from './request-id.ts'
 
 interface EndpointLimit extends WindowPolicy {
   readonly per: Per
@@ -160,4 +167,82 @@ function refused(exchange: Exchange, refusal: Refusal): Admission {
   facts.refusal = refusal
   // Proof of the cast: the lines above.
   return exchange as Admission
+}
+
+/** Upper bound on a presented token (bytes): longer than any minted one, and it caps the cost of hashing garbage. */
+const LONGEST_TOKEN = 512
+
+/**
+ * RFC 6750 §2.1, with the scheme in any letter case and one or more spaces (RFC 9110 §11.4). There are no blanks around the
+ * value: the HTTP/1 reader strips them, and HTTP/2 forbids them (RFC 9113 §8.2.1).
+ */
+const BEARER = /^bearer +[A-Za-z0-9\-._~+/]+=*$/i
+
+const BEARER_SCHEME_ONLY = /^bearer *$/i
+const BEARER_SCHEME = /^bearer[\t ,]/i
+
+/**
+ * Reads the token from the `Authorization` fields. `missing`: the request shows no bearer token, because it has no field, another
+ * scheme, or the scheme alone. The challenge then carries no error code (RFC 6750 §3.1).
+ */
+export function readBearer(fields: readonly string[]): Presented {
+  const value = fields[0]
+  if (value === undefined) return { kind: 'none', cause: 'missing' }
+  if (fields.length > 1) return { kind: 'none', cause: 'malformed' }
+  if (BEARER.test(value)) {
+    const token = value.slice(value.lastIndexOf(' ') + 1)
+    return token.length > LONGEST_TOKEN ? { kind: 'none', cause: 'malformed' } : { kind: 'token', token }
+  }
+  const shown = BEARER_SCHEME.test(value) && !BEARER_SCHEME_ONLY.test(value)
+  return { kind: 'none', cause: shown ? 'malformed' : 'missing' }
+}
+
+/** The grant of the token in the `Authorization` fields; a promise if the token store returns one. */
+function identifyBearer(
+  head: RequestHead,
+  client: Pick<Client, 'key'>,
+  identify: Tokens['identify'],
+): Identity | Promise<Identity> {
+  head.presented ??= readBearer(head.survey.authorization)
+  const { presented } = head
+  return presented.kind === 'token'
+    ? identify(presented.token, client.key)
+    : { kind: 'refused', cause: presented.cause }
+}
+
+/** How many ids are generated at once. */
+const BATCH = 64
+/** The size of an id (bytes): with 128 random bits a collision is practically impossible. */
+const BYTES = 16
+const DIGITS = 2 * BYTES
+
+/** Short visible ASCII: other characters could forge log lines in the programs behind the sidecar. */
+const WELL_FORMED = /^[\w.:/+=@-]{1,128}$/
+
+/**
+ * The id of one request (C22). It stands in the access log, and as `X-Request-Id` in the request to the device and in the
+ * sidecar's own responses. The id of a trusted peer is kept if it is a single well-formed value, so that the logs of both can be
+ * joined. Otherwise `mint` creates one.
+ */
+export function requestIdOf(presented: readonly string[], peerTrusted: boolean, mint: () => string): string {
+  const [id] = presented
+  const kept = peerTrusted && presented.length === 1 && id !== undefined && WELL_FORMED.test(id)
+  return kept ? id : mint()
+}
+
+/**
+ * Each call of the returned function gives a new request id: 32 hexadecimal digits, a slice of the text of a batch. A UUID costs
+ * five times as much, because it is concatenated digit by digit and flattened again when it is sent.
+ */
+export function createRequestIds(random: RandomBytes): () => string {
+  let digits = ''
+  let used = 0
+  return () => {
+    if (used === digits.length) {
+      digits = random(BATCH * BYTES).toString('hex')
+      used = 0
+    }
+    used += DIGITS
+    return digits.slice(used - DIGITS, used)
+  }
 }

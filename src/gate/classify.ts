@@ -2,6 +2,7 @@ import { METHODS } from 'node:http'
 import { isIPv6 } from 'node:net'
 import type { Classified, OwnEndpoint } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
+import { type Fields, isBlank } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
 
@@ -141,10 +142,22 @@ function hostFault(head: RequestHead, absolute: string | undefined): Refusal | u
   return field.toLowerCase() === named.toLowerCase() ? undefined : malformed('The request names two hosts.')
 }
 
-function fieldFault({ version, survey }: RequestHead): Refusal | undefined {
+/**
+ * Whether a value begins or ends with a blank. RFC 9113 §8.2.1 forbids that in HTTP/2; the reader of HTTP/1 strips such blanks.
+ * `Authorization` does not count: a malformed token is refused with 401 (C10).
+ */
+function hasBlankAround(fields: Fields): boolean {
+  return fields.some((value, i) => {
+    const around = i % 2 === 1 && (isBlank(value[0]) || isBlank(value.at(-1)))
+    return around && fields[i - 1]?.toLowerCase() !== 'authorization'
+  })
+}
+
+function fieldFault({ version, survey, fields }: RequestHead): Refusal | undefined {
   if (survey.underscoreTwin)
     return malformed('A header field name has an underscore where a protected name has a hyphen.')
-  if (survey.blankAround) return malformed('A header field value begins or ends with a space or a tab.')
+  if (version === '2' && hasBlankAround(fields))
+    return malformed('A header field value begins or ends with a space or a tab.')
   const expected = survey.expect
   if (expected.length > 0 && (expected.length > 1 || expected[0]?.toLowerCase() !== '100-continue')) {
     return { kind: 'expectation-failed' }

@@ -102,6 +102,8 @@ export interface Derived {
   presented: Presented | undefined
   /** The head for the device before and after the request id, and for which settings and client it is. */
   outgoing: OutgoingText | undefined
+  /** The path to be logged or shown: see `shownPath`. */
+  shown: string | undefined
   /** A part of the access line, and for which client and grant it is. */
   logged: LoggedText | undefined
 }

@@ -10,7 +10,9 @@ const NONE: readonly string[] = []
 export function fieldValues(fields: Fields, name: string): readonly string[] {
   let values: string[] | undefined
   for (let i = 0; i + 1 < fields.length; i += 2) {
-    if (!isNamed(fields[i] ?? '', name)) continue
+    const candidate = fields[i] ?? ''
+    // Lengths first: most names differ in length.
+    if (candidate.length !== name.length || candidate.toLowerCase() !== name) continue
     values ??= []
     values.push(fields[i + 1] ?? '')
   }
@@ -22,11 +24,6 @@ export function fieldLines(fields: Fields): string {
   let lines = ''
   for (let i = 0; i + 1 < fields.length; i += 2) lines += `${fields[i]}: ${fields[i + 1]}\r\n`
   return lines
-}
-
-/** Compares lengths first: most names differ in length. */
-function isNamed(candidate: string, name: string): boolean {
-  return candidate.length === name.length && candidate.toLowerCase() === name
 }
 
 /** The names of the fields, in lower case. */

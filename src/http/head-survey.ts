@@ -1,4 +1,4 @@
-import { connectionMembers, type Fields, isBlank } from './fields.ts'
+import { connectionMembers, type Fields } from './fields.ts'
 
 /** The request header fields that the sidecar evaluates, gathered in one pass when the head is read. */
 export interface HeadSurvey {
@@ -15,11 +15,6 @@ export interface HeadSurvey {
   readonly via: readonly string[]
   /** A name equals a guarded one except for `_` in place of `-`. CGI firmware reads both as the same field. */
   readonly underscoreTwin: boolean
-  /**
-   * A value begins or ends with a blank. RFC 9113 §8.2.1 forbids that in HTTP/2; the reader of HTTP/1 strips such blanks.
-   * `Authorization` does not count: a malformed token is refused with 401 (C10).
-   */
-  readonly blankAround: boolean
   /** Bytes of all names and values. */
   readonly size: number
 }
@@ -51,10 +46,6 @@ function isTwin(name: string): boolean {
   return GUARDED.has(plain) || plain.startsWith('x-forwarded-')
 }
 
-function hasBlankAround(value: string): boolean {
-  return isBlank(value[0]) || isBlank(value[value.length - 1])
-}
-
 /** Adds a value to the list. Most lists hold one value, so the first costs no copy. */
 function and(values: readonly string[], value: string): readonly string[] {
   return values.length === 0 ? [value] : [...values, value]
@@ -72,13 +63,11 @@ export function surveyFields(fields: Fields): HeadSurvey {
   let upgrade = NONE
   let via = NONE
   let underscoreTwin = false
-  let blankAround = false
   let size = 0
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = fields[i] ?? ''
     const value = fields[i + 1] ?? ''
     size += name.length + value.length
-    let isAuthorization = false
     // The length alone distinguishes most names.
     switch (name.length) {
       case 3:
@@ -103,8 +92,7 @@ export function surveyFields(fields: Fields): HeadSurvey {
         if (name.toLowerCase() === 'x-request-id') requestId = and(requestId, value)
         break
       case 13:
-        isAuthorization = name.toLowerCase() === 'authorization'
-        if (isAuthorization) authorization = and(authorization, value)
+        if (name.toLowerCase() === 'authorization') authorization = and(authorization, value)
         break
       case 14:
         if (name.toLowerCase() === 'content-length') contentLength = and(contentLength, value)
@@ -115,7 +103,6 @@ export function surveyFields(fields: Fields): HeadSurvey {
       case 17:
         if (name.toLowerCase() === 'transfer-encoding') transferEncoding = and(transferEncoding, value)
     }
-    if (!isAuthorization && hasBlankAround(value)) blankAround = true
     if (isTwin(name)) underscoreTwin = true
   }
   return {
@@ -130,7 +117,6 @@ export function surveyFields(fields: Fields): HeadSurvey {
     upgrade,
     via,
     underscoreTwin,
-    blankAround,
     size,
   }
 }

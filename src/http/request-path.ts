@@ -16,10 +16,11 @@ export function pathOf(target: string): string {
   return query < 0 ? target : target.slice(0, query)
 }
 
-/** The path of a request target to be logged or shown: without the query and, in absolute form, without user info. */
-export function shownPath(target: string): string {
-  const path = pathOf(target)
-  return path.startsWith('/') ? path : path.replace(USER_INFO, '$1')
+/** The path of a request to be logged or shown: without the query and, in absolute form, without user info. It is kept with the head. */
+export function shownPath(head: { readonly target: string; shown: string | undefined }): string {
+  const path = pathOf(head.target)
+  head.shown = path.startsWith('/') ? path : path.replace(USER_INFO, '$1')
+  return head.shown
 }
 
 /** `user:password@` behind the scheme, also in a target that no rule allows. */

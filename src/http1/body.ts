@@ -25,18 +25,17 @@ export class CountedBody implements BodyReader {
   #left: number
   readonly sloppy = false
   readonly tooLong = false
+  done: boolean
 
   constructor(length: number) {
     this.#left = length
-  }
-
-  get done(): boolean {
-    return this.#left === 0
+    this.done = length === 0
   }
 
   read(_bytes: Buffer, start: number, end: number, onData: OnData): number {
     const taken = Math.min(this.#left, end - start)
     this.#left -= taken
+    this.done = this.#left === 0
     if (taken > 0) onData(start, start + taken)
     return start + taken
   }
@@ -81,23 +80,15 @@ export class ChunkedBody implements BodyReader {
 export class BodyPieces {
   readonly #ends: number[] = []
   #count = 0
-  size = 0
+  #size = 0
+  /** The bytes taken last were a single large piece, so a large body is in transfer and more such pieces will follow. */
+  large = false
 
-  clear(): void {
-    this.#count = 0
-    this.size = 0
-  }
-
-  add(start: number, end: number): void {
+  readonly add: OnData = (start, end) => {
     this.#ends[this.#count] = start
     this.#ends[this.#count + 1] = end
     this.#count += 2
-    this.size += end - start
-  }
-
-  /** The bytes hold a single large piece, so a large body is in transfer and more such pieces will follow. */
-  get large(): boolean {
-    return this.#count === 2 && this.size >= LARGE_PIECE
+    this.#size += end - start
   }
 
   /**
@@ -105,13 +96,16 @@ export class BodyPieces {
    * themselves: no other data keeps their memory alive.
    */
   take(bytes: Buffer, own: boolean): Buffer | undefined {
-    if (this.size === 0) return undefined
-    if (own && this.large && this.size === bytes.length) return bytes
-    const body = this.size < LARGE_PIECE ? Buffer.allocUnsafe(this.size) : Buffer.allocUnsafeSlow(this.size)
-    let size = 0
-    for (let i = 0; i < this.#count; i += 2) {
-      size += bytes.copy(body, size, this.#ends[i], this.#ends[i + 1])
-    }
+    const size = this.#size
+    const count = this.#count
+    this.#size = 0
+    this.#count = 0
+    this.large = count === 2 && size >= LARGE_PIECE
+    if (size === 0) return undefined
+    if (own && this.large && size === bytes.length) return bytes
+    const body = size < LARGE_PIECE ? Buffer.allocUnsafe(size) : Buffer.allocUnsafeSlow(size)
+    let at = 0
+    for (let i = 0; i < count; i += 2) at += bytes.copy(body, at, this.#ends[i], this.#ends[i + 1])
     return body
   }
 }

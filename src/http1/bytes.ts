@@ -1,3 +1,5 @@
+import { TOKEN as TOKEN_SOURCE } from '../http/fields.ts'
+
 export const HTAB = 0x09
 export const LF = 0x0a
 export const CR = 0x0d
@@ -13,7 +15,7 @@ function tableOf(isMember: (byte: number) => boolean): Uint8Array {
   return Uint8Array.from({ length: 256 }, (_, byte) => (isMember(byte) ? 1 : 0))
 }
 
-const TOKEN_TEXT = /[!#$%&'*+\-.^_`|~0-9A-Za-z]/
+const TOKEN_TEXT = new RegExp(TOKEN_SOURCE)
 
 /** The bytes of a token, such as a method or a field name (RFC 9110 §5.6.2). */
 export const TOKEN: Uint8Array = tableOf((byte) => TOKEN_TEXT.test(String.fromCharCode(byte)))

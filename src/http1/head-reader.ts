@@ -1,5 +1,5 @@
 import type { Fields } from '../http/fields.ts'
-import { COLON, CR, HTAB, isBlank, LF, NINE, ONE, SP, TARGET, TEXT, TOKEN, ZERO } from './bytes.ts'
+import { COLON, CR, HTAB, LF, NINE, ONE, SP, TARGET, TEXT, TOKEN, ZERO } from './bytes.ts'
 import { NameMemory } from './head-memory.ts'
 import type { RequestHeadText } from './request-head.ts'
 import type { ResponseHeadText } from './response-head.ts'
@@ -49,8 +49,8 @@ const LAST_END = 15
 export class HeadReader {
   readonly #ofResponse: boolean
   #part = START
-  /** How many bytes of the head have been read. */
-  #at = 0
+  /** How many bytes of the head have been read, skipped line ends included. 0 again after it is taken. */
+  length = 0
   /**
    * Positions in the head. The first three are the starts of the parts of the first line. Then each field has four: the start
    * of its name, its colon, the start of its value, and the end of the blanks after the value.
@@ -70,15 +70,10 @@ export class HeadReader {
     return this.#part > EMPTY_LINE
   }
 
-  /** How many bytes of the head have been read, skipped line ends included. 0 again after `take`. */
-  get length(): number {
-    return this.#at
-  }
-
   /** Forgets a head that was not taken. */
   reset(): void {
     this.#part = START
-    this.#at = 0
+    this.length = 0
   }
 
   /** Continues with the head. `start` is its first byte in `bytes`, on every call; `end` is where the received bytes end. */
@@ -86,7 +81,7 @@ export class HeadReader {
     const marks = this.#marks
     let marked = this.#marked
     let part = this.#part
-    let at = start + this.#at
+    let at = start + this.length
     while (at < end) {
       const byte = bytes[at] ?? 0
       switch (part) {
@@ -179,14 +174,14 @@ export class HeadReader {
           part = LINE
           break
         default:
-          this.#at = at + 1 - start
+          this.length = at + 1 - start
           this.#part = START
           this.#marked = marked
           return byte === LF ? 'done' : 'fault'
       }
       at += 1
     }
-    this.#at = at - start
+    this.length = at - start
     this.#part = part
     this.#marked = marked
     return 'more'
@@ -194,8 +189,8 @@ export class HeadReader {
 
   /** Returns the request head that is done and starts the next head. */
   takeRequest(bytes: Buffer, start: number): RequestHeadText {
-    const text = bytes.toString('latin1', start, start + this.#at)
-    this.#at = 0
+    const text = bytes.toString('latin1', start, start + this.length)
+    this.length = 0
     const [method = 0, target = 0, protocol = 0] = this.#marks
     const version = versionAt(text, protocol)
     const name = text.slice(method, target - 1)
@@ -204,8 +199,8 @@ export class HeadReader {
 
   /** Returns the response head that is done and starts the next head. */
   takeResponse(bytes: Buffer, start: number): ResponseHeadText {
-    const text = bytes.toString('latin1', start, start + this.#at)
-    this.#at = 0
+    const text = bytes.toString('latin1', start, start + this.length)
+    this.length = 0
     const [protocol = 0, status = 0, reason = 0] = this.#marks
     const version = versionAt(text, protocol)
     const phrase = text.slice(reason, text.indexOf('\r', reason))
@@ -220,7 +215,10 @@ export class HeadReader {
       const value = marks[i + 2] ?? 0
       const after = marks[i + 3] ?? 0
       let end = after
-      while (end > value && isBlank(text.charCodeAt(end - 1))) end -= 1
+      for (let last = text.charCodeAt(end - 1); end > value && (last === SP || last === HTAB); ) {
+        end -= 1
+        last = text.charCodeAt(end - 1)
+      }
       const name = this.#names?.at((i - 3) / 4, text, marks[i] ?? 0, colon) ?? text.slice(marks[i], colon)
       if (end < after && !this.#ofResponse && keepsBlanks(name, text.slice(end, after))) end = after
       fields.push(name, text.slice(value, end))

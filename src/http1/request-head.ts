@@ -27,12 +27,8 @@ export interface Http1RequestHead extends RequestHead {
   readonly expects: boolean
 }
 
+/** One shared string for each known method. */
 const KNOWN_METHODS: ReadonlyMap<string, string> = new Map(METHODS.map((method) => [method, method]))
-
-/** Returns one shared string for a known method. GET, the most frequent, skips the lookup, which makes V8 intern the string. */
-function interned(method: string): string {
-  return method === 'GET' ? 'GET' : (KNOWN_METHODS.get(method) ?? method)
-}
 
 /** What all requests of a connection share. */
 export type ConnectionFacts = Pick<RequestHead, 'secure' | 'peer' | 'localPort'>
@@ -58,7 +54,8 @@ export function interpretRequest(
   return {
     version,
     secure,
-    method: interned(method),
+    // GET, the most frequent, skips the look-up, which makes V8 intern the string.
+    method: method === 'GET' ? 'GET' : (KNOWN_METHODS.get(method) ?? method),
     target,
     authority: undefined,
     fields,
@@ -70,6 +67,7 @@ export function interpretRequest(
     classified: undefined,
     presented: undefined,
     outgoing: undefined,
+    shown: undefined,
     logged: undefined,
     bodyEnd,
     persists: persists(version, connection),

@@ -1,4 +1,4 @@
-import type { Fields } from '../http/fields.ts'
+import { type Fields, TOKEN } from '../http/fields.ts'
 import { CR, HTAB, LF, SP } from './bytes.ts'
 
 /** The head of a request to the device, and the framing of its body. */
@@ -9,12 +9,14 @@ export interface OutgoingRequest {
   /** They include `Content-Length` if it frames the body, and no other field about framing or the connection. */
   readonly fields: Fields
   readonly framing: null | number | 'chunked'
+  /** The request asks to make the connection a WebSocket. */
+  readonly upgrade?: boolean
   /** What `writeRequestLines` gives for this request, if it is known. */
   readonly lines?: string | undefined
 }
 
 /** A method, one space, and a target without spaces. */
-const LINE = /^[!#$%&'*+.^_`|~\w-]+ [\x21-\x7e\x80-\xff]+$/
+const LINE = new RegExp(`^${TOKEN} [\\x21-\\x7e\\x80-\\xff]+$`)
 
 /** Methods with which a device expects a body (RFC 9110 §9.3). Without a body they carry `Content-Length: 0` (§8.6). */
 const WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'QUERY', 'PROPFIND', 'PROPPATCH'])
@@ -22,11 +24,11 @@ const WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'QUERY',
 /**
  * Whether another request may follow on the same connection. False after a body that firmware may ignore, such as that of a GET:
  * the firmware would read it as the next request. False after HEAD: firmware may send a body all the same, and the sidecar would
- * read it as the next response.
+ * read it as the next response. False for an upgrade: if the device refuses it, its next bytes may be of either protocol.
  */
-export function mayPersist({ method, framing }: OutgoingRequest): boolean {
+export function mayPersist({ method, framing, upgrade }: OutgoingRequest): boolean {
   const bodiless = framing === null || framing === 0
-  return method !== 'HEAD' && (bodiless || WITH_BODY.has(method))
+  return method !== 'HEAD' && upgrade !== true && (bodiless || WITH_BODY.has(method))
 }
 
 /**
@@ -40,7 +42,9 @@ export function writeRequestHead(
   persists: boolean,
 ): string | undefined {
   const lines = request.lines ?? writeRequestLines(request, host)
-  return lines === undefined ? undefined : `${lines}Connection: ${persists ? 'keep-alive' : 'close'}\r\n\r\n`
+  if (lines === undefined) return undefined
+  if (request.upgrade === true) return `${lines}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`
+  return `${lines}Connection: ${persists ? 'keep-alive' : 'close'}\r\n\r\n`
 }
 
 /**

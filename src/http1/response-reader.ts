@@ -23,6 +23,8 @@ export interface ResponseEvents {
   /** Called once, with the last piece of the body if it arrives together with the end. `clean`: no stray bytes follow it. */
   onWhole(last: Buffer | undefined, clean: boolean): void
   onFault(fault: ResponseFault): void
+  /** The device switched protocols, which the request asked for. `rest` is what follows the head, and belongs to the new protocol. */
+  onSwitch?(head: Http1ResponseHead, rest: Buffer): void
   /** Called in `auto` when the tolerant rules read a response that the strict rules refuse. */
   onSloppy(): void
 }
@@ -49,16 +51,14 @@ export class ResponseReader {
   readonly #events: ResponseEvents
   readonly #reader = new HeadReader('responses')
   readonly #known: KnownHeads
-  /** Set while the tolerant rules read a head. */
+  /** Set while the tolerant rules read a head: in `auto` when the strict rules have refused it. */
   #tolerantEnd: TolerantHeadEnd | undefined
   readonly #pieces = new BodyPieces()
-  readonly #addPiece = (start: number, end: number): void => this.#pieces.add(start, end)
   #rules: ResponseRules = 'strict'
   #method = ''
+  #upgrade = false
   /** The part of a head that arrived in earlier packets. */
   #pending: Buffer | undefined
-  /** The strict rules refused this head, so the tolerant rules read it. */
-  #refused = false
   #body: BodyReader | undefined
   #wanted = false
   #interim = 0
@@ -73,13 +73,13 @@ export class ResponseReader {
     this.#known = known
   }
 
-  /** Starts a response to a request with this method. */
-  expect(method: string, rules: ResponseRules): void {
+  /** Starts a response to a request with this method. `upgrade`: it may switch protocols. */
+  expect(method: string, rules: ResponseRules, upgrade = false): void {
     this.#method = method
+    this.#upgrade = upgrade
     this.#rules = rules
-    this.#reader.reset()
+    if (this.#reader.length > 0) this.#reader.reset()
     this.#tolerantEnd = undefined
-    this.#refused = false
     this.#pending = undefined
     this.#body = undefined
     this.#wanted = true
@@ -99,7 +99,7 @@ export class ResponseReader {
    */
   receive(bytes: Buffer, length: number, own: boolean): boolean {
     this.heard = true
-    this.#pieces.clear()
+    this.#pieces.large = false
     let at = 0
     do
       at =
@@ -134,13 +134,17 @@ export class ResponseReader {
     }
     this.#pending = undefined
     const next = end - (stop - after)
-    if (this.head?.framing === 0) this.#end(undefined, onlyLineEnds(bytes, next, end))
+    if (this.head?.status === 101) {
+      this.#wanted = false
+      this.#events.onSwitch?.(this.head, bytes.subarray(next, end))
+    } else if (this.head?.framing === 0) this.#end(undefined, onlyLineEnds(bytes, next, end))
     return next
   }
 
   /** Returns the position after a complete head; undefined if it is incomplete or malformed. */
   #parseHead(text: Buffer, start: number, stop: number): number | undefined {
-    if (this.#refused || this.#rules === 'tolerant') return this.#parseTolerantly(text, start, stop)
+    if (this.#tolerantEnd !== undefined || this.#rules === 'tolerant')
+      return this.#parseTolerantly(text, start, stop)
     // A response to HEAD has another meaning, and one to POST rarely repeats.
     const mayRepeat = this.#method === 'GET'
     // Only at the first byte of a head: the rest of a begun one may look like a complete head.
@@ -152,21 +156,16 @@ export class ResponseReader {
     const progress = this.#reader.read(text, start, stop)
     if (progress === 'more') return undefined
     const { length } = this.#reader
-    const head =
-      progress === 'done'
-        ? interpretResponse(this.#reader.takeResponse(text, start), this.#method)
-        : undefined
+    const written = progress === 'done' ? this.#reader.takeResponse(text, start) : undefined
+    const head = written && interpretResponse(written, this.#method)
     if (head !== undefined) {
       if (mayRepeat && mayRemember(head)) this.#known.keep(text, start, length, { ...head, remembered: true })
       this.#take(head, length)
       return start + length
     }
-    if (this.#rules === 'strict') {
-      this.#fail('malformed')
-      return undefined
-    }
-    this.#refused = true
-    return this.#parseTolerantly(text, start, stop)
+    if (this.#rules === 'auto') return this.#parseTolerantly(text, start, stop)
+    this.#fail('malformed')
+    return undefined
   }
 
   #parseTolerantly(text: Buffer, start: number, stop: number): number | undefined {
@@ -192,6 +191,7 @@ export class ResponseReader {
   /** @param size bytes */
   #take(head: Http1ResponseHead, size: number): void {
     if (size > LARGEST_RESPONSE_HEAD) this.#fail('too-large')
+    else if (head.status === 101 && this.#upgrade) this.head = head
     else if (head.status < 200) this.#takeInterim(head)
     else {
       this.head = head
@@ -208,7 +208,6 @@ export class ResponseReader {
 
   #takeInterim(head: Http1ResponseHead): void {
     this.#interim += 1
-    // The request asked for no other protocol, so `101` is a fault.
     if (head.status === 101 || this.#interim > MOST_INTERIM) this.#fail('malformed')
     // `100 Continue` is dropped: the sidecar never forwards `Expect`, so the device responds to nothing that the client sent.
     else if (head.status !== 100) this.#events.onInterim(head)
@@ -217,14 +216,14 @@ export class ResponseReader {
   #readBody(bytes: Buffer, at: number, end: number, own: boolean): number {
     const body = this.#body
     if (body === undefined) return end
-    const after = body.read(bytes, at, end, this.#addPiece)
+    const after = body.read(bytes, at, end, this.#pieces.add)
     const data = this.#pieces.take(bytes, own)
     if (body.sloppy && this.#rules === 'auto') {
       this.#rules = 'tolerant'
       this.#events.onSloppy()
     }
     if (after >= 0 && body.done) {
-      this.#end(data, onlyLineEnds(bytes, after, end))
+      this.#end(data, after === end || onlyLineEnds(bytes, after, end))
       return after
     }
     // Only data restarts the idle deadline: chunk framing without data could keep the connection open forever.

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import type { ResponseHead } from '../http/exchange.ts'
-import { type Fields, lengthIn } from '../http/fields.ts'
+import { type Fields, isToken, lengthIn } from '../http/fields.ts'
 import { endsWithHead } from './response-head.ts'
 
 /** A status, reason phrase or field that is not allowed in an HTTP/1 head. */
@@ -31,7 +31,6 @@ export interface RenderedHead {
   readonly persists: boolean
 }
 
-const NO_TOKEN = /[^!#$%&'*+\-.^_`|~0-9A-Za-z]/
 const NO_TEXT = /[^\t -~\x80-\xff]/
 
 /**
@@ -120,7 +119,10 @@ function renderFields(fields: Fields): RenderedFields {
         if (name.toLowerCase() === 'date') dated = true
         break
       case 14:
-        if (name.toLowerCase() === 'content-length') length = lengthOf(value, length)
+        if (name.toLowerCase() !== 'content-length') break
+        if (length !== undefined || lengthIn(value) === undefined)
+          throw new UnsendableHeadError('Content-Length is repeated or not a number')
+        length = Number(value)
     }
   }
   return { text, length, dated }
@@ -134,16 +136,9 @@ const OURS: ReadonlySet<string> = new Set(['connection', 'transfer-encoding'])
 
 function checkName(name: string): void {
   if (seenNames.has(name)) return
-  if (name === '' || NO_TOKEN.test(name)) throw new UnsendableHeadError('a field name is not a token')
+  if (!isToken(name)) throw new UnsendableHeadError('a field name is not a token')
   if (OURS.has(name.toLowerCase())) throw new UnsendableHeadError(`only the sidecar sets ${name}`)
   if (seenNames.size < MOST_SEEN) seenNames.add(name)
-}
-
-function lengthOf(value: string, before: number | undefined): number {
-  const length = lengthIn(value)
-  if (length === undefined || before !== undefined)
-    throw new UnsendableHeadError('Content-Length is repeated or not a number')
-  return length
 }
 
 /** Encodes a text in UTF-8 and returns each byte as one Latin-1 character. */

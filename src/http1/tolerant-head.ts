@@ -1,9 +1,8 @@
-import { fieldValues, listMembers, withoutBlanks } from '../http/fields.ts'
+import { fieldValues, isToken, listMembers, withoutBlanks } from '../http/fields.ts'
 import { CR, LF } from './bytes.ts'
 import { endsWithHead, type Http1ResponseHead, interpretResponse } from './response-head.ts'
 
 const STATUS_LINE = /^HTTP\/\d+(?:\.\d+)?[ \t]+([1-9]\d\d)(?:[ \t]+([^\n]*))?$/i
-const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds the control characters that a device sends
 const CONTROL = /[\x00-\x08\x0a-\x1f\x7f]/g
 
@@ -100,7 +99,7 @@ function readFields(lines: readonly string[]): string[] {
     }
     const colon = line.indexOf(':')
     const name = withoutBlanks(line.slice(0, Math.max(colon, 0)))
-    folds = TOKEN.test(name)
+    folds = isToken(name)
     if (folds) fields.push(name, printable(line.slice(colon + 1)))
   }
   return fields

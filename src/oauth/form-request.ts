@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { Exchange } from '../http/exchange.ts'
-import { fieldValues, TOKEN, withoutBlanks } from '../http/fields.ts'
+import { fieldValues, TOKEN } from '../http/fields.ts'
 import { bodyFault, type Refusal } from '../http/refusal.ts'
 
 /** The largest form (bytes): more than any grant needs, too little to exhaust memory (C9). */
@@ -135,10 +135,9 @@ const PARAMETER = new RegExp(
 
 /** Whether a Content-Type (RFC 9110 §8.3.1) is a form's, has well-formed parameters and no charset other than UTF-8. */
 function isFormType(contentType: string): boolean {
-  const named = withoutBlanks(contentType)
-  const type = /^application\/x-www-form-urlencoded/i.exec(named)
+  const type = /^application\/x-www-form-urlencoded/i.exec(contentType)
   if (type === null) return false
-  let rest = named.slice(type[0].length)
+  let rest = contentType.slice(type[0].length)
   while (rest !== '') {
     const parameter = PARAMETER.exec(rest)
     if (parameter === null) return false

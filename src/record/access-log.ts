@@ -108,7 +108,7 @@ function knownText({ head, client, classified, grant }: Exchange): string {
   const granted = grant === undefined ? '' : `,"grant":${quoted(grant, LONGEST_GRANT)}`
   const text =
     `${granted},"client":${quoted(client.address, LONGEST_CLIENT)},"method":${quoted(head.method, LONGEST_METHOD)}` +
-    `,"path":${quoted(shownPath(head.target), LONGEST_PATH)},"version":"${head.version}","endpoint":"${classified.endpoint}"`
+    `,"path":${quoted(head.shown ?? shownPath(head), LONGEST_PATH)},"version":"${head.version}","endpoint":"${classified.endpoint}"`
   head.logged = { client, grant, text }
   return text
 }

@@ -28,7 +28,7 @@ export interface Metrics {
   rateFallback(endpoint: Endpoint): void
   passwordFailed(): void
   /** @param responses 0 creates the series of a grant type before its first use */
-  tokensIssued(grant: string, responses: number): void
+  tokensIssued(grant: string, responses?: number): void
   tokensRevoked(reason: string, grants: number): void
   tokensEvicted(kind: 'access' | 'refresh', count: number): void
   /** Gives each operation of a store a series of 0: `increase()` does not see the first event of a new series. */
@@ -209,7 +209,7 @@ export function createMetrics({
     refused: refusals.add,
     rateFallback: (endpoint) => fallbacks.inc({ endpoint }),
     passwordFailed: () => passwordFailures.inc(),
-    tokensIssued: (grant, responses) => issued.inc({ grant }, responses),
+    tokensIssued: (grant, responses = 1) => issued.inc({ grant }, responses),
     tokensRevoked: (reason, grants) => revoked.inc({ reason }, grants),
     tokensEvicted: (kind, count) => evicted.inc({ kind }, count),
     storeOpened(store, operations) {

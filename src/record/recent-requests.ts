@@ -50,9 +50,9 @@ export function createRecentRequests(clock: Clock): RecentRequests {
 
   return {
     add(exchange) {
-      const { refusal, start, duration } = exchange
+      const { refusal } = exchange
       const ring = refusal === undefined ? answered : refusal.kind === 'rate-limited' ? limited : refused
-      if (ring.hasPlace(start + duration)) ring.add(exchange, clock.wall())
+      ring.add(exchange, clock.wall())
     },
     recent() {
       const rows = latestFirst(rings.flatMap((ring) => ring.last(2 * ROWS))).map(rowOf)
@@ -89,17 +89,15 @@ class Ring {
     this.#lengths = new Uint16Array(capacity)
   }
 
-  /** Whether a request that ended at `now` (ms on the monotonic clock) is to be remembered. Counts it. */
-  hasPlace(now: number): boolean {
+  /** Remembers a request that has ended, unless it is one of too many in a second. */
+  add(exchange: Exchange, wall: number): void {
+    const now = exchange.start + exchange.duration
     if (now >= this.#secondFrom + 1000) {
       this.#secondFrom = now
       this.#inSecond = 0
     }
     this.#inSecond += 1
-    return this.#inSecond <= this.#capacity / SECONDS
-  }
-
-  add(exchange: Exchange, wall: number): void {
+    if (this.#inSecond > this.#capacity / SECONDS) return
     const slot = this.#next
     writeNumbers(exchange, wall, this.#numbers, slot * NUMBERS)
     this.#lengths[slot] = this.#words.write(wordsOf(exchange), slot * WORDS, WORDS, 'latin1')

@@ -171,7 +171,7 @@ export function wordsOf({
   route,
   head,
 }: Exchange): string {
-  const path = shownPath(head.target).slice(0, LONGEST_PATH)
+  const path = (head.shown ?? shownPath(head)).slice(0, LONGEST_PATH)
   const unusual = unusualWords(refusal, wouldRefuse, failure)
   return `${requestId}\n${client.address}\n${grant ?? ''}\n${unusual}\n${route ?? ''}\n${head.method.slice(0, LONGEST_METHOD)}\n${path}`
 }

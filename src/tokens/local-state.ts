@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/schema.ts'
-import { prefix64 } from '../http/ip.ts'
 import {
   createDevicePassword,
   type DevicePassword,
@@ -91,12 +90,12 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
      */
     async logIn(candidate, client, grantType) {
       for (;;) {
-        const verified = await password.verify(candidate, prefix64(client))
+        const verified = await password.verify(candidate, client.key)
         if ('unavailable' in verified) return verified
         const { result, generation } = verified
         if (result === 'right') await saved
         if (generation !== password.generation) continue
-        return result === 'right' ? tokens.issue(client, grantType) : result
+        return result === 'right' ? tokens.issue(client.address, grantType) : result
       }
     },
     unsaved: () => (durable ? tokens.unsaved() : undefined),

@@ -1,3 +1,4 @@
+import type { Client } from '../http/admission.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { DevicePassword, DevicePasswordDependencies } from '../password/device-source.ts'
 import type { PasswordSourceEvents } from '../password/source.ts'
@@ -18,7 +19,7 @@ type LogInResult =
   | { readonly unavailable: UpstreamFailure }
 
 /** Verifies the password and issues the tokens of a new grant. `grantType`: the `grant` label of the metric. */
-export type LogIn = (password: string, client: string, grantType: string) => Promise<LogInResult>
+export type LogIn = (password: string, client: Client, grantType: string) => Promise<LogInResult>
 
 /** The password and the tokens issued for it: a password change revokes the tokens (C8). */
 export interface State {
@@ -61,7 +62,7 @@ export interface TokenEvents extends Pick<TokenListener, 'issued' | 'evicted'> {
 /** Counts and logs what happens to tokens. */
 export function tokenEvents({ log, metrics }: Pick<StateDependencies, 'log' | 'metrics'>): TokenEvents {
   return {
-    issued: (grantType) => metrics.tokensIssued(grantType, 1),
+    issued: metrics.tokensIssued,
     revoked(grants, reason) {
       metrics.tokensRevoked(reason, grants)
       log.warn({ grants, reason }, 'tokens revoked')

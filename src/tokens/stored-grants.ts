@@ -4,22 +4,19 @@ import { spentMeans } from './rules.ts'
 import type { GrantSummary, TokenPolicy } from './token-contract.ts'
 import type { TokenJournal, TokenRecord } from './token-journal.ts'
 
-/** Converts a monotonic time to wall-clock time, with the present setting of the wall clock. */
-function wallTime(clock: Clock, monotonic: number): number {
-  return Math.round(clock.wall() - clock.monotonic() + monotonic)
-}
-
+/** Times are those of the wall clock, by its present setting. */
 export function toRecord(token: Token, clock: Clock): TokenRecord {
+  const ahead = clock.wall() - clock.monotonic()
   return {
     digest: token.digest,
     grant: token.grant.id,
     client: token.grant.client,
-    granted: wallTime(clock, token.grant.issuedAt),
+    granted: Math.round(ahead + token.grant.issuedAt),
     kind: token.kind,
-    issued: wallTime(clock, token.issuedAt),
-    expires: wallTime(clock, token.expiresAt),
-    spent: token.spent === undefined ? null : wallTime(clock, token.spent.at),
-    graceEnd: token.spent === undefined ? null : wallTime(clock, token.spent.graceEnd),
+    issued: Math.round(ahead + token.issuedAt),
+    expires: Math.round(ahead + token.expiresAt),
+    spent: token.spent === undefined ? null : Math.round(ahead + token.spent.at),
+    graceEnd: token.spent === undefined ? null : Math.round(ahead + token.spent.graceEnd),
   }
 }
 

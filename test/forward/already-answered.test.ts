@@ -1,11 +1,12 @@
 import { expect, it, vi } from 'vitest'
 import { createBreaker } from '../../src/device/breaker.ts'
-import type { Connection, Connections } from '../../src/device/connections.ts'
+import { type Connection, type Connections, createConnections } from '../../src/device/connections.ts'
 import type { ResponseHandler } from '../../src/device/response-handler.ts'
 import type { UpstreamTarget } from '../../src/device/target.ts'
 import { forwardToDevice, type RoundTripEnd, type RoundTripService } from '../../src/forward/round-trip.ts'
-import { createUpgrades } from '../../src/forward/upgrades.ts'
+import { sendUpgrade } from '../../src/forward/upgrades.ts'
 import type { Forward, UpgradeExchange } from '../../src/http/exchange.ts'
+import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
 import { startRawDevice } from '../support/device.ts'
 import type { BareExchange } from '../support/exchange.ts'
@@ -23,6 +24,17 @@ function refusedExchange(part: Partial<UpgradeExchange> = {}): Forward<BareExcha
 
 function targetOf(origin: string): UpstreamTarget {
   return { origin, socketPath: undefined, ca: undefined, insecure: false, reuse: 'shared', parser: 'strict' }
+}
+
+function connectionsTo(origin: string): Connections {
+  const connections = createConnections(targetOf(origin), DEADLINES, stillClock())
+  closeLater(() => connections.close())
+  return connections
+}
+
+function upgradeRules(onTunnel = () => {}): Parameters<typeof sendUpgrade>[2] {
+  const fields = ['Sec-WebSocket-Version', '13']
+  return { fields, observe: (device) => device, onTunnel, idleTimeout: 1000 }
 }
 
 const DEADLINES = { connect: 1000, response: 1000, idle: 1000 }
@@ -45,19 +57,11 @@ function serviceWith(connections: Partial<Connections>): RoundTripService {
 
 it('C8 a request or upgrade that was refused while it waited never reaches the device', async () => {
   const device = await startRawDevice(() => {})
-  const target = targetOf(device.url)
   const connections = { borrow: vi.fn() }
   const exchange = refusedExchange()
   const ends = await Promise.all([
     new Promise((resolve) => forwardToDevice(serviceWith(connections), exchange, resolve)),
-    createUpgrades(target, DEADLINES).open({
-      target: '/',
-      fields: [],
-      exchange,
-      project: () => [],
-      onSent: () => {},
-      onTunnel: () => {},
-    }),
+    new Promise((resolve) => sendUpgrade(serviceWith(connections), exchange, upgradeRules(), resolve)),
   ])
   expect(ends).toEqual([{ kind: 'abandoned' }, { kind: 'abandoned' }])
   expect(connections.borrow).not.toHaveBeenCalled()
@@ -80,14 +84,8 @@ it.each([true, false])(
       peer.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
     })
     const onTunnel = vi.fn()
-    const end = createUpgrades(targetOf(device.url), DEADLINES).open({
-      target: '/',
-      fields: ['Sec-WebSocket-Version', '13'],
-      exchange,
-      project: () => [],
-      onSent: () => {},
-      onTunnel,
-    })
+    const service = serviceWith(connectionsTo(device.url))
+    const end = new Promise((resolve) => sendUpgrade(service, exchange, upgradeRules(onTunnel), resolve))
     if (refused) expect(await end).toEqual({ kind: 'abandoned' })
     else await vi.waitFor(() => expect(onTunnel).toHaveBeenCalled())
     expect(exchange.tunnelled).toHaveBeenCalledTimes(refused ? 0 : 1)
@@ -126,14 +124,7 @@ it('C24 a pending upgrade does not change the idle timer of its client', async (
     watch: () => {},
   })
   const device = await startRawDevice(() => {})
-  void createUpgrades(targetOf(device.url), DEADLINES).open({
-    target: '/',
-    fields: ['Sec-WebSocket-Version', '13'],
-    exchange,
-    project: () => [],
-    onSent: () => {},
-    onTunnel: () => {},
-  })
+  sendUpgrade(serviceWith(connectionsTo(device.url)), exchange, upgradeRules(), () => {})
   await device.waitForConnection(1)
   expect(client.from.timeout).toBe(4711)
 })

@@ -152,7 +152,8 @@ describe('a device that speaks HTTPS', () => {
         url: device.url.replace('127.0.0.1', 'localhost'),
       })
       expect([response.status, await echoed()]).toEqual([200, 'hello'])
-      expect(names).toEqual(['localhost', 'localhost'])
+      // The upgrade resumes the TLS session of the request, for which a server does not ask again.
+      expect(new Set(names)).toEqual(new Set(['localhost']))
     },
   )
 

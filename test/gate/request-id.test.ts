@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { createRequestIds, requestIdOf } from '../../src/gate/request-id.ts'
+import { createRequestIds, requestIdOf } from '../../src/gate/admit.ts'
 import { anyCodePoint } from '../support/any-code-point.ts'
 
 it('C22 a request id is accepted only from a trusted peer, and only a single well-formed one', () => {

@@ -321,8 +321,8 @@ describeTransports(
         for (const { received } of device.peers) {
           const lines = received.slice(0, received.indexOf('\r\n\r\n')).split('\r\n')
           const named = (name: string) => lines.filter((line) => line.toLowerCase().startsWith(`${name}:`))
-          expect(named('upgrade')).toEqual(['upgrade: websocket'])
-          expect(named('connection')).toEqual(['connection: Upgrade'])
+          expect(named('upgrade')).toEqual(['Upgrade: websocket'])
+          expect(named('connection')).toEqual(['Connection: Upgrade'])
           expect(named('http2-settings')).toEqual([])
           expect(named('transfer-encoding')).toEqual([])
           expect(received).toMatch(/\r\n\r\nframes$/)

@@ -9,14 +9,14 @@ const TOKENS = { accessToken: 'a', refreshToken: 'r', expiresIn: 60 }
 const pairing: GrantType<'code' | 'serial'> = {
   name: 'pairing',
   parameters: ['serial', 'code'],
-  exchange: ({ serial, code }, client) =>
-    `${serial} ${code} ${client}` === 's1 c1 192.0.2.1'
+  exchange: ({ serial, code }, { address }) =>
+    `${serial} ${code} ${address}` === 's1 c1 192.0.2.1'
       ? { kind: 'granted', tokens: TOKENS }
       : { kind: 'refused', refusal: { kind: 'invalid-grant', description: 'no' } },
 }
 const other: GrantType<never> = { ...pairing, name: 'other', parameters: [] }
 
-const endpoint = createTokenEndpoint({ grants: [pairing, other], bodyTimeout: () => 1000 })
+const endpoint = createTokenEndpoint([pairing, other], { config: { listen: { bodyTimeout: 1000 } } })
 
 /** Posts a form. The endpoint uses nothing else of the exchange. */
 function post(form: string): ReturnType<typeof endpoint> {

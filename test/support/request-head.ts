@@ -28,6 +28,7 @@ export function requestHead({ endsWithHead = false, ...over }: HeadPart = {}): R
     classified: undefined,
     presented: undefined,
     outgoing: undefined,
+    shown: undefined,
     logged: undefined,
   }
 }

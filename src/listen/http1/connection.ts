@@ -29,7 +29,7 @@ export interface ConnectionRules {
   readonly keepAliveFields: string
   readonly dateLine: () => string
   /** The server is stopping: it serves only requests that are already being sent. */
-  readonly isDraining: () => boolean
+  draining: boolean
   /** Closes these connections if they are still idle after a short time, in which a request that is in flight can arrive. */
   readonly closeIdleSoon: (connections: Iterable<IdleConnection>) => void
 }
@@ -46,7 +46,7 @@ const DRAIN_TIMEOUT = 5_000
 export class Http1Connection implements Http1Transport, IntakeEvents {
   readonly socket: Socket
   readonly wire: Socket
-  readonly #rules: ConnectionRules
+  readonly rules: ConnectionRules
   readonly #intake: Http1Intake
   /** The exchange that is being served. */
   #current: Http1Exchange | undefined
@@ -60,7 +60,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
   constructor(socket: Socket, wire: Socket, rules: ConnectionRules) {
     this.socket = socket
     this.wire = wire
-    this.#rules = rules
+    this.rules = rules
     const facts: ConnectionFacts = {
       secure: (socket as Partial<TLSSocket>).encrypted === true,
       peer: socket.remoteAddress ?? '',
@@ -88,14 +88,6 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
     return this.#current === undefined && !this.#closing
   }
 
-  get keepAliveFields(): string {
-    return this.#rules.keepAliveFields
-  }
-
-  dateLine(): string {
-    return this.#rules.dateLine()
-  }
-
   /** The sidecar stops: the connection closes after the pending response, and a tunnel is closed. */
   serverStopping(): void {
     this.#current?.serverStopping()
@@ -114,12 +106,12 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
   }
 
   awaitHead(): void {
-    this.#deadline ??= setTimeout(this.#onLateHead, this.#rules.headerTimeout)
+    this.#deadline ??= setTimeout(this.#onLateHead, this.rules.headerTimeout)
   }
 
   begin(head: Http1RequestHead, body: Http1Body | undefined): void {
     this.#stopDeadline()
-    const { onExchange, onUpgrade } = this.#rules.handlers
+    const { onExchange, onUpgrade } = this.rules.handlers
     if (head.leavesHttp) onUpgrade(this.#serve(this.#upgradeOf(head)))
     else onExchange(this.#serve(new Http1Exchange(this, head, body)))
   }
@@ -139,7 +131,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
   refuse(refusal: Refusal): void {
     const { socket } = this
     this.#close()
-    if (socket.writable) this.#rules.lingering.end(socket, this.#rules.handlers.refusalMessage(refusal))
+    if (socket.writable) this.rules.lingering.end(socket, this.rules.handlers.refusalMessage(refusal))
     else socket.destroy()
   }
 
@@ -182,13 +174,13 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
 
   /** An uncaught error would end the process, and with it every other connection. */
   #fail(bug: unknown): void {
-    this.#rules.handlers.onBug(bug)
+    this.rules.handlers.onBug(bug)
     this.socket.destroy()
   }
 
   #serve<E extends Http1Exchange>(exchange: E): E {
     this.#current = exchange
-    if (this.#rules.isDraining()) exchange.closing = true
+    if (this.rules.draining) exchange.closing = true
     // Deferred: the body of a pipelined request is not read yet at this point.
     if (this.#ended) setImmediate(() => exchange.halfClosed())
     return exchange
@@ -212,7 +204,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
     this.#current = undefined
     if (exchange.persists && !exchange.closing && !this.#closing) {
       // The response, sent before the stop, announced that the connection stays open.
-      if (this.#rules.isDraining()) this.#rules.closeIdleSoon([this])
+      if (this.rules.draining) this.rules.closeIdleSoon([this])
       if (this.#intake.withinBody) this.#deadline = setTimeout(this.#linger, DRAIN_TIMEOUT)
       this.#intake.proceed()
       this.#finishIfDone()
@@ -221,7 +213,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
 
   readonly #linger = (): void => {
     this.#close()
-    this.#rules.lingering.end(this.socket)
+    this.rules.lingering.end(this.socket)
   }
 
   /** Closes the sidecar's sending side when the client has closed its own and every request is served. */

@@ -14,10 +14,12 @@ export interface Http1Transport {
   readonly socket: Socket
   /** The TCP socket below `socket`: the same one in cleartext. */
   readonly wire: Socket
-  /** The field lines that keep the connection open, with their line ends. */
-  readonly keepAliveFields: string
-  /** The current `Date` line, with its line end. */
-  dateLine(): string
+  readonly rules: {
+    /** The field lines that keep the connection open, with their line ends. */
+    readonly keepAliveFields: string
+    /** The current `Date` line, with its line end. */
+    readonly dateLine: () => string
+  }
   /** The callback of a response's last write. */
   readonly onFlushed: (error?: Error | null) => void
 }
@@ -203,8 +205,8 @@ export class Http1Exchange extends Exchange {
     const rendered = renderHead(head, size, {
       method: this.head.method,
       oldClient: this.head.version === '1.0',
-      keepAliveFields: this.#mayPersist && !this.closing ? transport.keepAliveFields : undefined,
-      date: transport.dateLine(),
+      keepAliveFields: this.#mayPersist && !this.closing ? transport.rules.keepAliveFields : undefined,
+      date: transport.rules.dateLine(),
       own,
     })
     this.status = head.status

@@ -33,7 +33,6 @@ export function createHttp1Server(
   lingering: Pick<Lingering, 'end'>,
 ): Http1Server {
   const connections = new Set<Http1Connection>()
-  let draining = false
   const rules: ConnectionRules = {
     headerTimeout: limits.headerTimeout,
     idleTimeout: limits.idleTimeout + IDLE_BUFFER,
@@ -42,7 +41,7 @@ export function createHttp1Server(
     lingering,
     keepAliveFields: `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(limits.idleTimeout / 1000)}\r\n`,
     dateLine: createDateLine(clock),
-    isDraining: () => draining,
+    draining: false,
     closeIdleSoon,
   }
 
@@ -52,10 +51,10 @@ export function createHttp1Server(
       connections.add(connection)
       socket.once('close', () => connections.delete(connection))
       // The TLS handshake was in progress when the sidecar began to stop.
-      if (draining) closeIdleSoon([connection])
+      if (rules.draining) closeIdleSoon([connection])
     },
     drain() {
-      draining = true
+      rules.draining = true
       for (const connection of connections) connection.serverStopping()
       closeIdleSoon(connections)
     },

@@ -59,6 +59,7 @@ export class HeadsOfSession {
       classified: undefined,
       presented: undefined,
       outgoing: undefined,
+      shown: undefined,
       logged: undefined,
     }
   }

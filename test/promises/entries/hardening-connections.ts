@@ -70,7 +70,8 @@ export const CONNECTIONS = {
     reason: 'RFC 9110 §15.6.5; http-proxy-3 waits without end',
   },
   H65: {
-    sentence: 'A refused or malformed upgrade response is relayed or is a 502, and nothing hangs.',
+    sentence:
+      'The response to an upgrade is read by the rules of every response, the tolerant ones too: a refusal is relayed, a malformed one is 502, and nothing hangs.',
     reason: 'http-proxy-3 leaves the client without a response',
   },
   H66: {
