@@ -9,6 +9,9 @@ export interface PageFile {
   readonly etag: string
 }
 
+/** The files of the page, by name. */
+export type PageFiles = () => Promise<ReadonlyMap<string, PageFile>>
+
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',

@@ -34,7 +34,7 @@ export async function control(
       : (reasonFor(codeOf(error), stateDir, socketPath) ?? `cannot talk to ${socketPath}: ${reasonOf(error)}`)
     throw new SetupError(reason, { exitCode: 1, cause: error })
   })
-  if (status !== 200) throw new SetupError(`the sidecar refused: ${body}`, { exitCode: 1 })
+  if (status !== 200) throw new SetupError(`the sidecar refused: ${body.trim()}`, { exitCode: 1 })
   const response = objectIn(body)
   if (response === undefined) {
     throw new SetupError(`${socketPath} does not answer like Postern`, { exitCode: 1 })
