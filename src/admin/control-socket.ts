@@ -39,6 +39,8 @@ interface Command {
   readonly execute: (req: IncomingMessage, query: URLSearchParams) => Answer | Promise<Answer>
 }
 
+export { LONGEST_ID } from '../gate/request-id.ts'
+
 export function controlSocketPath(stateDir: string): string {
   return join(stateDir, 'control.sock')
 }

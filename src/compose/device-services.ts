@@ -14,7 +14,7 @@ import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../forward
 import { createUpgrades } from '../forward/upgrades.ts'
 import { createUpstream, type Upstream } from '../forward/upstream.ts'
 import type { ServiceCondition } from '../overview/model.ts'
-import { watchService } from '../overview/service-condition.ts'
+import { watchService } from '../overview/overview.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { DeviceLoad } from '../record/upstream-metrics.ts'
@@ -199,16 +199,16 @@ async function openDeviceService(
     most === 'off' ? undefined : { most, ...placesOf(createBoundedQueue(bounds)), uploadTimeout }
   const breaker = createBreaker(clock)
   const queued = (): number => Math.max(queue.waiting, buffering?.queue.waiting ?? 0)
-  const condition = watchService({
-    route,
-    url: formatUpstreamUrl(service.url),
-    checked: service.health.path !== null,
-    metrics,
-    breaker,
-    connections,
-    queue: () => ({ queued: queued(), size: service.queue.size, maxInFlight: service.maxInFlight }),
-    clock,
-  })
+  const condition = watchService(
+    { route: route ?? null, url: formatUpstreamUrl(service.url), checked: service.health.path !== null },
+    {
+      metrics,
+      breaker,
+      connections,
+      queue: () => ({ queued: queued(), size: service.queue.size, maxInFlight: service.maxInFlight }),
+      clock,
+    },
+  )
   const { path, interval } = service.health
   const health =
     path === null
