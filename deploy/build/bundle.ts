@@ -69,9 +69,7 @@ async function licences(chunks: readonly OutputChunk[]): Promise<string> {
     chunks
       .flatMap(({ moduleIds }) => moduleIds)
       .map((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0])
-      .filter((folder) => folder !== undefined)
-      // The page has its text, so it is no module.
-      .concat(join(ROOT, 'node_modules/uplot')),
+      .filter((folder) => folder !== undefined),
   )
   const texts = await Promise.all(
     [...folders].sort().map(async (folder) => {

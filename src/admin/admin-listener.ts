@@ -71,7 +71,7 @@ export function createAdminListener({
   }
 
   const server = createServer(
-    { requestTimeout: REQUEST_TIMEOUT, headersTimeout: REQUEST_TIMEOUT, connectionsCheckingInterval: 1_000 },
+    { requestTimeout: REQUEST_TIMEOUT, headersTimeout: REQUEST_TIMEOUT, connectionsCheckingInterval: 5_000 },
     (req, res) => {
       answerTo(req, res)
         .catch((error: unknown) => {

@@ -13,6 +13,20 @@ export interface Answer {
   readonly fields?: Readonly<Record<string, string>>
 }
 
+/**
+ * On every response of the page. `Referrer-Policy` is not `no-referrer`: with that, browsers send `Origin: null` with the page's own
+ * forms (Fetch, "append a request Origin header"), like a page of another site.
+ */
+export const PAGE_FIELDS: Readonly<Record<string, string>> = {
+  'Content-Security-Policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  'X-Content-Type-Options': 'nosniff',
+  'X-Frame-Options': 'DENY',
+  'Referrer-Policy': 'same-origin',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+}
+
 /** A JSON document on one line. */
 export function json(status: number, value: object, fields: Readonly<Record<string, string>> = {}): Answer {
   return { status, type: 'application/json', body: `${JSON.stringify(value)}\n`, fields }

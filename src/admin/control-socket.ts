@@ -4,7 +4,7 @@ import type { RecentRequests } from '../record/recent-requests.ts'
 import { listenPrivately } from '../system/listen.ts'
 import { ensureFolder } from '../system/own-files.ts'
 import type { GrantSummary, Tokens } from '../tokens/token-contract.ts'
-import { ClientGone, readSmallBody } from './answer.ts'
+import { type Answer, ClientGone, json, readSmallBody, send } from './answer.ts'
 import { readRevocation } from './operator-revocation.ts'
 
 /** The socket for `postern status`, `postern explain` and `postern revoke`. Every user that can open it may revoke tokens. */
@@ -33,16 +33,13 @@ export interface Explained {
   readonly remembered: ReturnType<RecentRequests['remembered']>
 }
 
-interface ControlResponse {
-  readonly status: number
-  readonly value: object
-}
-
 interface Command {
   /** As in `postern status`. */
   readonly name: string
-  readonly execute: (req: IncomingMessage, query: URLSearchParams) => Promise<ControlResponse>
+  readonly execute: (req: IncomingMessage, query: URLSearchParams) => Answer | Promise<Answer>
 }
+
+export { LONGEST_ID } from '../gate/admit.ts'
 
 export function controlSocketPath(stateDir: string): string {
   return join(stateDir, 'control.sock')
@@ -56,48 +53,53 @@ export async function openControlSocket(
   stateDir: string,
   { tokens, requests, listening, onFailure }: ControlDependencies,
 ): Promise<ControlSocket> {
-  async function status(): Promise<ControlResponse> {
+  async function status(): Promise<Answer> {
     const grants = await tokens.grants()
-    if (grants === 'unavailable') return storeUnavailable()
-    return done({ listening: listening(), tokens: countsOf(grants), grants })
+    if (grants === 'unavailable') return STORE_UNAVAILABLE
+    const sum = (count: (grant: GrantSummary) => number): number =>
+      grants.reduce((total, grant) => total + count(grant), 0)
+    const counts = {
+      access: sum((grant) => grant.accessTokens),
+      refresh: sum((grant) => grant.refreshTokens),
+    }
+    return json(200, { listening: listening(), tokens: counts, grants })
   }
 
-  async function explain(_req: IncomingMessage, query: URLSearchParams): Promise<ControlResponse> {
-    const explanations = requests.explain(query.get('id') ?? '')
-    return done({ explanations, remembered: requests.remembered() } satisfies Explained)
-  }
-
-  async function revoke(req: IncomingMessage): Promise<ControlResponse> {
+  async function revoke(req: IncomingMessage): Promise<Answer> {
     const which = readRevocation((await readSmallBody(req)) ?? '')
     if (which === undefined)
-      return failed(400, 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}')
+      return json(400, { error: 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}' })
     const revoked = await tokens.revoke(which, 'operator')
-    return revoked === 'unavailable' ? storeUnavailable() : done({ revoked })
+    return revoked === 'unavailable' ? STORE_UNAVAILABLE : json(200, { revoked })
   }
 
-  const list = async (): Promise<ControlResponse> =>
-    done({ requests: requests.recent() } satisfies ListedRequests)
+  const list = (): Answer => json(200, { requests: requests.recent() } satisfies ListedRequests)
 
-  const commands: ReadonlyMap<string, Command> = new Map([
+  function explain(_req: IncomingMessage, query: URLSearchParams): Answer {
+    const explanations = requests.explain(query.get('id') ?? '')
+    return json(200, { explanations, remembered: requests.remembered() } satisfies Explained)
+  }
+
+  const commands: ReadonlyMap<string, Command> = new Map<string, Command>([
     ['GET /status', { name: 'status', execute: status }],
     ['GET /requests', { name: 'explain', execute: list }],
     ['GET /explain', { name: 'explain', execute: explain }],
     ['POST /revoke', { name: 'revoke', execute: revoke }],
   ])
 
-  const server = createServer({ requestTimeout: 5_000 }, (req, res) => {
+  const server = createServer({ requestTimeout: 5_000 }, async (req, res) => {
     const [path, query] = (req.url ?? '').split('?', 2)
     const command = commands.get(`${req.method} ${path}`)
-    const executed = command?.execute(req, new URLSearchParams(query)) ?? failed(404, 'unknown command')
-    Promise.resolve(executed)
-      .catch((error: unknown) => {
-        if (!(error instanceof ClientGone)) onFailure(error, `postern ${command?.name} failed`)
-        return failed(500, 'the command failed')
-      })
-      .then(({ status, value }) => {
-        res.writeHead(status, { 'Content-Type': 'application/json', Connection: 'close' })
-        res.end(JSON.stringify(value))
-      })
+    res.setHeader('Connection', 'close')
+    try {
+      send(
+        res,
+        (await command?.execute(req, new URLSearchParams(query))) ?? json(404, { error: 'unknown command' }),
+      )
+    } catch (error) {
+      if (!(error instanceof ClientGone)) onFailure(error, `postern ${command?.name} failed`)
+      send(res, json(500, { error: 'the command failed' }))
+    }
   })
   let remove = async (): Promise<void> => {}
   try {
@@ -117,21 +119,6 @@ export async function openControlSocket(
   }
 }
 
-function done(value: object): ControlResponse {
-  return { status: 200, value }
-}
-
-function failed(status: number, error: string): ControlResponse {
-  return { status, value: { error } }
-}
-
-function storeUnavailable(): ControlResponse {
-  return failed(503, 'the shared store does not respond, or refuses the command: /readyz says which')
-}
-
-function countsOf(grants: readonly GrantSummary[]): { readonly access: number; readonly refresh: number } {
-  return {
-    access: grants.reduce((sum, { accessTokens }) => sum + accessTokens, 0),
-    refresh: grants.reduce((sum, { refreshTokens }) => sum + refreshTokens, 0),
-  }
-}
+const STORE_UNAVAILABLE: Answer = json(503, {
+  error: 'the shared store does not respond, or refuses the command: /readyz says which',
+})

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { PageEvents, Point, TimelineEntry } from '../overview/model.ts'
 import type { GrantRows, Overview } from '../overview/overview.ts'
 import type { Clock } from '../system/clock.ts'
-import { PAGE_FIELDS } from './page-documents.ts'
+import { PAGE_FIELDS } from './answer.ts'
 
 /** The viewer who gets a stream. */
 export interface Viewer {
@@ -29,10 +29,6 @@ export interface EventStreams {
 interface Stream {
   readonly res: ServerResponse
   readonly viewer: Viewer
-  /** The last condition that was sent. */
-  condition: string
-  /** The last rows that were sent. */
-  grants: GrantSnapshot | undefined
 }
 
 const MOST_STREAMS = 16
@@ -46,8 +42,8 @@ const RETRY = 2_000
 const LAST_READ = 2_000
 
 /**
- * Sends the events to all viewers. What is the same for all is computed and written as JSON once a second; without a viewer nothing
- * runs. A viewer who does not read is dropped.
+ * Sends the same events to all viewers: they are computed and written as JSON once a second. Without a viewer nothing runs. A viewer who
+ * does not read is dropped.
  */
 export function createEventStreams(
   overview: Overview,
@@ -56,26 +52,24 @@ export function createEventStreams(
 ): EventStreams {
   const streams = new Set<Stream>()
   let source: { close(): void } | undefined
+  /** The condition that all viewers have; empty if one may have another. */
+  let condition = ''
   let newest: TimelineEntry | undefined
   let grants: GrantSnapshot | undefined
   let grantsAt = Number.NEGATIVE_INFINITY
   let asking = false
 
   function onPoint(point: Point): void {
-    const pointText = eventText('point', point, point.time)
-    const condition = JSON.stringify(overview.condition())
-    const timelineText = newsOfTimeline()
-    for (const stream of streams) {
-      if (!stream.viewer.mayView()) {
-        close(stream)
-        continue
-      }
-      let text = pointText
-      if (stream.condition !== condition) text += eventOf('condition', condition)
-      stream.condition = condition
-      write(stream, text + timelineText)
-    }
+    for (const stream of streams) if (!stream.viewer.mayView()) close(stream)
+    const present = JSON.stringify(overview.condition())
+    const changed = present === condition ? '' : eventOf('condition', present)
+    condition = present
+    sendAll(eventOf('point', JSON.stringify(point), point.time) + changed + newsOfTimeline())
     if (clock.monotonic() - grantsAt >= GRANTS_EVERY) askForGrants()
+  }
+
+  function sendAll(text: string): void {
+    for (const stream of streams) write(stream, text)
   }
 
   /** The new entries, and the last known one if it has changed. */
@@ -85,7 +79,7 @@ export function createEventStreams(
       .timeline((known?.id ?? 1) - 1)
       .filter(({ id, times, time }) => id !== known?.id || times !== known.times || time !== known.time)
     newest = news.at(-1) ?? newest
-    return news.length === 0 ? '' : eventText('timeline', news)
+    return news.length === 0 ? '' : eventOf('timeline', JSON.stringify(news))
   }
 
   function askForGrants(): void {
@@ -96,26 +90,14 @@ export function createEventStreams(
       .then(() => overview.grants())
       .then((rows) => {
         if (streams.size === 0) return
-        grants = snapshotOf(rows, grants)
-        sendGrants()
+        const now = snapshotOf(rows, grants)
+        sendAll(grantsEvent(grants, now))
+        grants = now
       })
       .catch(onBug)
       .finally(() => {
         asking = false
       })
-  }
-
-  /** Streams that have the same snapshot get the same text. */
-  function sendGrants(): void {
-    const texts = new Map<GrantSnapshot | undefined, string | undefined>()
-    for (const stream of streams) {
-      const before = stream.grants
-      if (grants === undefined || grants === before) continue
-      if (!texts.has(before)) texts.set(before, grantChanges(before, grants))
-      stream.grants = grants
-      const changes = texts.get(before)
-      if (changes !== undefined) write(stream, eventOf('grants', changes))
-    }
   }
 
   function write(stream: Stream, text: string): void {
@@ -143,32 +125,33 @@ export function createEventStreams(
     grantsAt = Number.NEGATIVE_INFINITY
   }
 
-  function start(viewer: Viewer, after: number, condition: string): string {
+  function start(viewer: Viewer, after: number): string {
     const now = clock.wall()
     // Ids are times. One in the future is of an earlier clock.
     const points = overview.points(after > now ? 0 : after)
     const timeline = overview.timeline(0)
-    const start: Omit<PageEvents['start'], 'condition'> = {
+    newest ??= timeline.at(-1)
+    const present = overview.condition()
+    condition = streams.size === 0 ? JSON.stringify(present) : ''
+    const start: PageEvents['start'] = {
       about: overview.about,
       now,
       mayRevoke: viewer.mayRevoke,
       signedIn: viewer.session !== undefined,
       points,
       timeline,
+      condition: present,
     }
-    newest ??= timeline.at(-1)
-    const data = `${JSON.stringify(start).slice(0, -1)},"condition":${condition}}`
-    return `retry: ${RETRY}\n${eventOf('start', data, points.at(-1)?.time)}`
+    return `retry: ${RETRY}\n${eventOf('start', JSON.stringify(start), points.at(-1)?.time)}`
   }
 
   return {
     open(req, res, viewer) {
       for (const stream of [...streams]) if (isSameView(stream.viewer, viewer)) drop(stream)
       if (streams.size >= MOST_STREAMS) return false
-      const condition = JSON.stringify(overview.condition())
-      const stream: Stream = { res, viewer, condition, grants: undefined }
+      const stream: Stream = { res, viewer }
       if (streams.size === 0) newest = undefined
-      const first = start(viewer, lastEventId(req), condition)
+      const first = start(viewer, lastEventId(req))
       // The listener's timeout is for connections that wait for a request. A point follows every second here.
       req.socket.setTimeout(0)
       res.writeHead(200, {
@@ -188,8 +171,8 @@ export function createEventStreams(
           onBug(error)
         }
       })
-      if (grants !== undefined) sendGrants()
-      else askForGrants()
+      if (grants === undefined) askForGrants()
+      else write(stream, grantsEvent(undefined, grants))
       return true
     },
     end(session) {
@@ -211,10 +194,6 @@ function lastEventId({ headersDistinct }: IncomingMessage): number {
   return /^\d{1,15}$/.test(id) ? Number(id) : 0
 }
 
-function eventText<Name extends keyof PageEvents>(name: Name, data: PageEvents[Name], id?: number): string {
-  return eventOf(name, JSON.stringify(data), id)
-}
-
 /** JSON on one line is one `data` field. */
 function eventOf(name: keyof PageEvents, data: string, id?: number): string {
   return `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: ${data}\n\n`
@@ -233,14 +212,13 @@ function snapshotOf(grants: GrantRows | 'unavailable', before: GrantSnapshot | u
   return { total: grants.total, rows: new Map(rows) }
 }
 
-/** The data of a `grants` event (JSON) for a stream that has `before`; undefined if nothing has changed. */
-function grantChanges(before: GrantSnapshot | undefined, now: GrantSnapshot): string | undefined {
-  if (before === now) return undefined
+/** The `grants` event for a viewer who has `before`; empty if nothing has changed. */
+function grantsEvent(before: GrantSnapshot | undefined, now: GrantSnapshot): string {
   const known: ReadonlyMap<string, string> = before?.rows ?? new Map()
   const changed = [...now.rows].flatMap(([id, row]) => (known.get(id) === row ? [] : [row]))
   const removed = [...known.keys()].filter((id) => !now.rows.has(id))
-  if (before?.total === now.total && changed.length + removed.length === 0) return undefined
+  if (before?.total === now.total && changed.length + removed.length === 0) return ''
   const rest: Omit<PageEvents['grants'], 'changed'> = { total: now.total, removed }
   // The rows are JSON already.
-  return `{"changed":[${changed.join()}],${JSON.stringify(rest).slice(1)}`
+  return eventOf('grants', `{"changed":[${changed.join()}],${JSON.stringify(rest).slice(1)}`)
 }

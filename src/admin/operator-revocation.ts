@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import { UNIX_PEER } from '../gate/client-address.ts'
 import { normalizeAddress, prefix64 } from '../http/ip.ts'
+import type { Logger } from '../record/log.ts'
 import type { Revocation, Tokens } from '../tokens/token-contract.ts'
 import { type Answer, clientOf, errorAnswer, json, readSmallBody, tooLarge } from './answer.ts'
 import { loginRequired, refuseRevocation, type Viewer } from './page-access.ts'
-import type { PageLog } from './page-login.ts'
 import type { Sessions } from './sessions.ts'
 
 /** What an operator can revoke: everything, the grants of one client, or one grant. */
@@ -51,7 +51,7 @@ export function createPageRevocation({
 }: {
   readonly revoke: Tokens['revoke']
   readonly sessions: Pick<Sessions, 'keep'>
-  readonly log: Pick<PageLog, 'revoked'>
+  readonly log: Logger
 }): (req: IncomingMessage, viewer: Viewer) => Promise<Answer> {
   return async (req, { session, mayRevoke }) => {
     if (!mayRevoke) return refuseRevocation()
@@ -72,7 +72,10 @@ export function createPageRevocation({
       const description = 'The shared store does not respond, or refuses the command.'
       return errorAnswer(503, 'store_unavailable', description, { 'Retry-After': '5' })
     }
-    if (revoked > 0) log.revoked(clientOf(req), 'all' in which ? 'all' : which.grant, revoked)
+    if (revoked > 0) {
+      const what = { client: clientOf(req), which: 'all' in which ? 'all' : which.grant, grants: revoked }
+      log.warn(what, 'live page: tokens revoked')
+    }
     return json(200, { revoked })
   }
 }

@@ -9,6 +9,9 @@ export interface PageFile {
   readonly etag: string
 }
 
+/** The files of the page, by name. */
+export type PageFiles = () => Promise<ReadonlyMap<string, PageFile>>
+
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
@@ -19,24 +22,14 @@ const TYPES: Readonly<Record<string, string>> = {
 const FOLDER = new URL('../page/', import.meta.url)
 const ALERTS = new URL('../../docs/alerts.md', import.meta.url)
 
-/** The chart library's own files, by the names that index.html uses. */
-const CHARTS: Readonly<Record<string, string>> = {
-  'uplot.js': import.meta.resolve('uplot/dist/uPlot.iife.min.js'),
-  'uplot.css': import.meta.resolve('uplot/dist/uPlot.min.css'),
-}
-
 /**
  * Reads the files of the live page, by name: `index.html`, `login.html` and what they load. In the executable,
  * `deploy/build/bundle.ts` puts their contents in place of this module.
  */
 export function loadPageFiles(): ReadonlyMap<string, PageFile> {
-  const own = readdirSync(FOLDER)
+  const files = readdirSync(FOLDER)
     .filter((name) => TYPES[extname(name)] !== undefined)
-    .map((name) => [name, new URL(name, FOLDER)] as const)
-  const charts = Object.entries(CHARTS).map(([name, url]) => [name, new URL(url)] as const)
-  const files = [...own, ...charts].map(
-    ([name, url]) => [name, pageFile(extname(name), readFileSync(url))] as const,
-  )
+    .map((name) => [name, pageFile(extname(name), readFileSync(new URL(name, FOLDER)))] as const)
   const alerts = Buffer.from(alertsPage(readFileSync(ALERTS, 'utf8')))
   return new Map([...files, ['alerts', pageFile('.html', alerts)]])
 }

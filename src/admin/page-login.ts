@@ -5,25 +5,9 @@ import type { Verification } from '../password/verifier.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Answer, clientOf, errorAnswer, readSmallBody, tooLarge } from './answer.ts'
+import { CHALLENGE } from './page-access.ts'
+import type { PageFile, PageFiles } from './page-files.ts'
 import type { Sessions } from './sessions.ts'
-
-/** What the sidecar's log says about viewers. */
-export interface PageLog {
-  signedIn(client: string): void
-  /** Called for the first failure of a client in a minute, and for the one that reaches the limit. */
-  loginFailed(client: string, count: number): void
-  /** `grants`: how many were revoked; `which`: `all` or the id of a grant. */
-  revoked(client: string, which: string, grants: number): void
-}
-
-/** Writes the lines about viewers. */
-export function viewerLog(log: Logger): PageLog {
-  return {
-    signedIn: (client) => log.info({ client }, 'live page: signed in'),
-    loginFailed: (client, failures) => log.warn({ client, failures }, 'live page: failed login'),
-    revoked: (client, which, grants) => log.warn({ client, which, grants }, 'live page: tokens revoked'),
-  }
-}
 
 /** The password of `admin.password_file`. */
 export type PagePassword = Pick<PasswordSource, 'verify' | 'generation'>
@@ -32,13 +16,8 @@ export interface LoginDependencies {
   readonly clock: Clock
   readonly sessions: Sessions
   readonly password: PagePassword
-  readonly log: Pick<PageLog, 'signedIn' | 'loginFailed'>
-  /** The login page with a sentence about the failure. */
-  readonly failed: (
-    status: number,
-    what: { readonly sentence: string; readonly fields?: Answer['fields'] },
-  ) => Promise<Answer>
-  readonly goToPage: (fields: Record<string, string>) => Answer
+  readonly log: Logger
+  readonly files: PageFiles
 }
 
 /** Answers `POST page/login`: a form with the field `password`. A new session replaces the one that the browser had. */
@@ -47,8 +26,7 @@ export function createLogin({
   sessions,
   password,
   log,
-  failed,
-  goToPage,
+  files,
 }: LoginDependencies): (req: IncomingMessage) => Promise<Answer> {
   const attempts = createLoginAttempts(clock)
 
@@ -79,23 +57,53 @@ export function createLogin({
     if (attempt.kind === 'refused') {
       const seconds = String(attempt.retryAfter)
       const sentence = `Too many failed logins from your address. Try again in ${seconds} s.`
-      return failed(429, { sentence, fields: { 'Retry-After': seconds } })
+      return failedLogin(files, 429, sentence, { 'Retry-After': seconds })
     }
     const result = await verified(candidate, client)
-    if (result === 'overloaded') {
-      attempt.forgive()
-      return failed(503, { sentence: 'Too many logins at once. Try again.', fields: { 'Retry-After': '1' } })
-    }
     if (result === 'wrong') {
-      if (attempt.count === 1 || attempt.count === MOST_FAILURES) log.loginFailed(client, attempt.count)
-      return failed(401, { sentence: 'Wrong password.' })
+      const failures = attempt.count
+      if (failures === 1 || failures === MOST_FAILURES)
+        log.warn({ client, failures }, 'live page: failed login')
+      return failedLogin(files, 401, 'Wrong password.', CHALLENGE)
     }
     attempt.forgive()
+    if (result === 'overloaded') {
+      return failedLogin(files, 503, 'Too many logins at once. Try again.', { 'Retry-After': '1' })
+    }
     const earlier = sessions.find(req.headers.cookie)
     if (earlier !== undefined) sessions.end(earlier)
-    log.signedIn(client)
+    log.info({ client }, 'live page: signed in')
     return goToPage({ 'Set-Cookie': sessions.begin() })
   }
+}
+
+/**
+ * The login page as the response of `/page/login`, with a sentence on it. The references in the file are relative to `/`, which this
+ * changes: the path before `/` may have a prefix that only a proxy knows.
+ */
+async function failedLogin(
+  files: PageFiles,
+  status: number,
+  sentence: string,
+  fields: Readonly<Record<string, string>>,
+): Promise<Answer> {
+  const { type, body } = await documentOf(files, 'login.html')
+  const text = String(body)
+    .replaceAll('="page/', '="')
+    .replace('<form', `<p class="message" role="alert">${sentence}</p>\n<form`)
+  return { status, type, body: text, fields }
+}
+
+/** A document for people. @throws TypeError if the page has no such file */
+export async function documentOf(files: PageFiles, name: string): Promise<PageFile> {
+  const file = (await files()).get(name)
+  if (file === undefined) throw new TypeError(`the page has no ${name}`)
+  return file
+}
+
+/** Relative to `/page/`, so that it works behind a proxy that adds a prefix to the path. */
+export function goToPage(fields: Readonly<Record<string, string>> = {}): Answer {
+  return { status: 303, fields: { Location: '../', ...fields } }
 }
 
 /** One attempt to sign in. */

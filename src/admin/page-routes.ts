@@ -4,20 +4,13 @@ import type { Overview } from '../overview/overview.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
-import { type Answer, errorAnswer, isRead, json, methodNotAllowed } from './answer.ts'
+import { type Answer, errorAnswer, isRead, json, methodNotAllowed, PAGE_FIELDS } from './answer.ts'
 import { createEventStreams } from './event-streams.ts'
+import { refuseCrossOrigin } from './host-check.ts'
 import { createPageRevocation } from './operator-revocation.ts'
-import { type Access, accessOf, type Reach, refuseAccess, type Viewer } from './page-access.ts'
-import {
-  failedLoginPage,
-  fileAnswer,
-  indexPage,
-  loginPage,
-  PAGE_FIELDS,
-  type PageFiles,
-} from './page-documents.ts'
-import { createLogin, type PagePassword, viewerLog } from './page-login.ts'
-import { refuseCrossOrigin } from './same-origin.ts'
+import { type Access, accessOf, CHALLENGE, type Reach, refuseAccess, type Viewer } from './page-access.ts'
+import type { PageFiles } from './page-files.ts'
+import { createLogin, documentOf, goToPage, type PagePassword } from './page-login.ts'
 import { createSessions } from './sessions.ts'
 
 export interface PageDependencies {
@@ -51,41 +44,32 @@ export interface PageRoutes {
 /** Of an id of a view, so many characters are compared. */
 const LONGEST_VIEW = 64
 
+type Handler<Who> = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  who: Who,
+) => Answer | undefined | Promise<Answer | undefined>
+
 interface Route {
   readonly methods: 'GET, HEAD' | 'POST'
-  readonly answer: (
-    req: IncomingMessage,
-    res: ServerResponse,
-    access: Access,
-  ) => Answer | undefined | Promise<Answer | undefined>
+  readonly answer: Handler<Access>
 }
 
 export function createPageRoutes(
-  { clock, overview, files, recent, explain, revoke, password, onBug, ...deps }: PageDependencies,
+  { clock, overview, files, recent, explain, revoke, password, log, onBug }: PageDependencies,
   reach: Reach,
 ): PageRoutes {
-  const log = viewerLog(deps.log)
   const streams = createEventStreams(overview, clock, onBug)
   const sessions = createSessions(clock, (session) => streams.end(session))
   let stopped = false
-
-  const logIn =
-    password === undefined
-      ? undefined
-      : createLogin({
-          clock,
-          sessions,
-          password,
-          log,
-          failed: (status, what) => failedLoginPage(files, status, what),
-          goToPage,
-        })
+  const logIn = password === undefined ? noLogin : createLogin({ clock, sessions, password, log, files })
   const revokeGrants = createPageRevocation({ revoke, sessions, log })
 
-  function openPage(access: Access): Answer | Promise<Answer> {
-    if (access.kind === 'login') return loginPage(files)
+  async function openPage(access: Access): Promise<Answer> {
     if (access.kind === 'off') return { status: 403, type: 'text/plain; charset=utf-8', body: access.reason }
-    return indexPage(files)
+    const isLogin = access.kind === 'login'
+    const { type, body } = await documentOf(files, isLogin ? 'login.html' : 'index.html')
+    return isLogin ? { status: 401, type, body, fields: CHALLENGE } : { status: 200, type, body }
   }
 
   function logOut(access: Access): Answer {
@@ -93,11 +77,7 @@ export function createPageRoutes(
     return goToPage({ 'Set-Cookie': sessions.clearedCookie })
   }
 
-  function openStream(
-    req: IncomingMessage,
-    res: ServerResponse,
-    { session, mayRevoke }: Viewer,
-  ): Answer | undefined {
+  const openStream: Handler<Viewer> = (req, res, { session, mayRevoke }) => {
     if (req.method === 'HEAD') return { status: 200, type: 'text/event-stream' }
     if (stopped) return errorAnswer(503, 'stopping', 'The sidecar is stopping.', { Connection: 'close' })
     const mayView = (): boolean => session === undefined || sessions.keep(session)
@@ -118,15 +98,23 @@ export function createPageRoutes(
 
   const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
     ['/', { methods: 'GET, HEAD', answer: (_req, _res, access) => openPage(access) }],
-    ['/page/login', { methods: 'POST', answer: (req) => (logIn === undefined ? noLogin() : logIn(req)) }],
+    ['/page/login', { methods: 'POST', answer: (req) => logIn(req) }],
     ['/page/logout', { methods: 'POST', answer: (_req, _res, access) => logOut(access) }],
     ['/page/events', { methods: 'GET, HEAD', answer: forViewers(openStream) }],
     ['/page/requests', { methods: 'GET, HEAD', answer: forViewers(requests) }],
-    [
-      '/page/revoke',
-      { methods: 'POST', answer: forViewers((req, _res, viewer) => revokeGrants(req, viewer)) },
-    ],
+    ['/page/revoke', { methods: 'POST', answer: forViewers((req, _res, who) => revokeGrants(req, who)) }],
   ])
+
+  /** A file that a page refers to, which needs no login: it is the same for everybody. */
+  async function fileAnswer(req: IncomingMessage, name: string): Promise<Answer> {
+    const file = name.endsWith('.html') ? undefined : (await files()).get(name)
+    if (file === undefined) return errorAnswer(404, 'not_found', 'The page has no such file.')
+    if (!isRead(req)) return methodNotAllowed('GET, HEAD')
+    const fields = { ETag: file.etag, 'Cache-Control': 'no-cache' }
+    return req.headers['if-none-match'] === file.etag
+      ? { status: 304, fields }
+      : { status: 200, type: file.type, body: file.body, fields }
+  }
 
   async function answerOf(
     req: IncomingMessage,
@@ -134,7 +122,7 @@ export function createPageRoutes(
     path: string,
   ): Promise<Answer | undefined> {
     const route = routes.get(path)
-    if (route === undefined) return fileAnswer(files, req, path.slice('/page/'.length))
+    if (route === undefined) return fileAnswer(req, path.slice('/page/'.length))
     // A failed login is shown at this address, so a reload may ask for it.
     if (path === '/page/login' && isRead(req)) return goToPage()
     if (!route.methods.split(', ').includes(req.method ?? '')) return methodNotAllowed(route.methods)
@@ -157,13 +145,7 @@ export function createPageRoutes(
   }
 }
 
-function forViewers(
-  answer: (
-    req: IncomingMessage,
-    res: ServerResponse,
-    viewer: Viewer,
-  ) => Answer | undefined | Promise<Answer | undefined>,
-): Route['answer'] {
+function forViewers(answer: Handler<Viewer>): Handler<Access> {
   return (req, res, access) => (access.kind === 'viewer' ? answer(req, res, access) : refuseAccess(access))
 }
 
@@ -173,9 +155,4 @@ function queryOf({ url = '' }: IncomingMessage): URLSearchParams {
 
 function noLogin(): Answer {
   return errorAnswer(404, 'not_found', 'There is no login, because admin.password_file is not set.')
-}
-
-/** Relative to `/page/`, so that it works behind a proxy that adds a prefix to the path. */
-function goToPage(fields: Readonly<Record<string, string>> = {}): Answer {
-  return { status: 303, fields: { Location: '../', ...fields } }
 }

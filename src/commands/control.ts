@@ -1,4 +1,4 @@
-import { request } from 'node:http'
+import { type RequestOptions, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { controlSocketPath } from '../admin/control-socket.ts'
 import { clientKeyOf, type OperatorRevocation } from '../admin/operator-revocation.ts'
@@ -21,20 +21,16 @@ export async function control(
   limit: number = LIMIT,
 ): Promise<object> {
   const socketPath = controlSocketPath(stateDir)
-  const signal = AbortSignal.timeout(limit)
-  const { status, body } = await new Promise<ControlResponse>((resolve, reject) => {
-    const outgoing = request({ socketPath, method, path, agent: false, signal }, (response) => {
-      text(response).then((body) => resolve({ status: response.statusCode, body }), reject)
-    })
-    outgoing.once('error', reject)
-    outgoing.end(command === undefined ? undefined : JSON.stringify(command))
-  }).catch((error: unknown) => {
-    const reason = signal.aborted
-      ? `the sidecar on ${stateDir} did not respond within ${limit / 1000} seconds`
-      : (reasonFor(codeOf(error), stateDir, socketPath) ?? `cannot talk to ${socketPath}: ${reasonOf(error)}`)
+  const sent = command === undefined ? undefined : JSON.stringify(command)
+  const { status, body } = await ask({ socketPath, method, path }, limit, sent).catch((error: unknown) => {
+    const reason =
+      error instanceof NoResponse
+        ? `the sidecar on ${stateDir} did not respond within ${limit / 1000} seconds`
+        : (reasonFor(codeOf(error), stateDir, socketPath) ??
+          `cannot talk to ${socketPath}: ${reasonOf(error)}`)
     throw new SetupError(reason, { exitCode: 1, cause: error })
   })
-  if (status !== 200) throw new SetupError(`the sidecar refused: ${body}`, { exitCode: 1 })
+  if (status !== 200) throw new SetupError(`the sidecar refused: ${body.trim()}`, { exitCode: 1 })
   const response = objectIn(body)
   if (response === undefined) {
     throw new SetupError(`${socketPath} does not answer like Postern`, { exitCode: 1 })
@@ -48,9 +44,24 @@ interface ControlRequest {
   readonly command?: object
 }
 
-interface ControlResponse {
-  readonly status: number | undefined
-  readonly body: string
+/** The sidecar has not responded in time. */
+export class NoResponse extends Error {}
+
+/** Sends one request. Rejects with `NoResponse` after `limit` ms, and with the error of the connection. */
+export function ask(
+  target: RequestOptions,
+  limit: number,
+  sent?: string,
+): Promise<{ readonly status: number; readonly body: string }> {
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(limit)
+    const failed = (error: unknown): void =>
+      reject(signal.aborted ? new NoResponse(`no response within ${limit / 1000} s`) : error)
+    const outgoing = request({ ...target, agent: false, signal }, (response) => {
+      text(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), failed)
+    })
+    outgoing.once('error', failed).end(sent)
+  })
 }
 
 function objectIn(json: string): object | undefined {

@@ -1,13 +1,10 @@
-import type { Explained, ListedRequests } from '../admin/control-socket.ts'
+import { type Explained, type ListedRequests, LONGEST_ID } from '../admin/control-socket.ts'
 import type { Explanation, RequestRow } from '../record/explanation.ts'
 import type { Remembered } from '../record/recent-requests.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
 import { control, table } from './control.ts'
-
-/** An id of a client is kept up to this length (`gate/admit.ts`). A longer text than a request head may have would break the connection. */
-const LONGEST_ID = 128
 
 export interface ExplainOptions extends ConfigOptions {
   readonly json: boolean
@@ -24,6 +21,7 @@ export async function explainCommand(
 ): Promise<ExitCode> {
   const { stateDir } = configFrom(options, io)
   if (id === undefined) return listCommand(stateDir, options, io)
+  // A text that is longer than a request head may be would break the connection.
   if (id.length > LONGEST_ID) {
     throw new SetupError(`the id of a request has at most ${LONGEST_ID} characters`)
   }

@@ -1,10 +1,10 @@
-import { get, type RequestOptions } from 'node:http'
-import { text } from 'node:stream/consumers'
+import type { RequestOptions } from 'node:http'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { codeOf, SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
+import { ask } from './control.ts'
 
 export interface HealthyOptions extends ConfigOptions {
   /** Asks whether the sidecar is ready for traffic, not only whether it responds. */
@@ -23,7 +23,7 @@ export async function healthyCommand(options: HealthyOptions, io: CommandIo): Pr
   const target = targetOf(admin.address)
   const path = options.ready ? '/readyz' : '/healthz'
   const where = `${path} at ${admin.address === 'off' ? 'off' : formatAddress(admin.address)}`
-  const { status, body } = await ask({ ...target, path }).catch((error: unknown) => {
+  const { status, body } = await ask({ ...target, path }, TIMEOUT).catch((error: unknown) => {
     throw new SetupError(`${where}: ${describe(error)}`, { exitCode: 1 })
   })
   if (status !== 200) {
@@ -62,14 +62,3 @@ function describe(error: unknown): string {
 
 /** A listener on every address is asked on loopback. */
 const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
-
-function ask(target: RequestOptions): Promise<{ readonly status: number; readonly body: string }> {
-  return new Promise((resolve, reject) => {
-    const signal = AbortSignal.timeout(TIMEOUT)
-    const failed = (error: unknown): void =>
-      reject(signal.aborted ? new Error(`no response within ${TIMEOUT / 1000} s`) : error)
-    get({ ...target, agent: false, signal }, (response) => {
-      text(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), failed)
-    }).once('error', failed)
-  })
-}

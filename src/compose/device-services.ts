@@ -13,7 +13,7 @@ import { createRoutedUpstream } from '../forward/routes.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../forward/settings.ts'
 import { createUpstream, type Upstream } from '../forward/upstream.ts'
 import type { ServiceCondition } from '../overview/model.ts'
-import { watchService } from '../overview/service-condition.ts'
+import { watchService } from '../overview/overview.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { DeviceLoad } from '../record/upstream-metrics.ts'
@@ -195,16 +195,16 @@ async function openDeviceService(
   const buffering =
     most === 'off' ? undefined : { most, ...placesOf(createBoundedQueue(bounds)), uploadTimeout }
   const queued = (): number => Math.max(queue.waiting, buffering?.queue.waiting ?? 0)
-  const condition = watchService({
-    route,
-    url: formatUpstreamUrl(service.url),
-    checked: service.health.path !== null,
-    metrics,
-    breaker,
-    connections,
-    queue: () => ({ queued: queued(), size: service.queue.size, maxInFlight: service.maxInFlight }),
-    clock,
-  })
+  const condition = watchService(
+    { route: route ?? null, url: formatUpstreamUrl(service.url), checked: service.health.path !== null },
+    {
+      metrics,
+      breaker,
+      connections,
+      queue: () => ({ queued: queued(), size: service.queue.size, maxInFlight: service.maxInFlight }),
+      clock,
+    },
+  )
   const { path, interval } = service.health
   const health =
     path === null

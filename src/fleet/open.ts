@@ -4,13 +4,8 @@ import type { StoreAddress } from '../config/store-url.ts'
 import type { Endpoint } from '../http/admission.ts'
 import type { WindowTable } from '../limits/window-table.ts'
 import { openPasswordSource } from '../password/source.ts'
-import {
-  type State,
-  type StateDependencies,
-  SWEEP_INTERVAL,
-  sourceEvents,
-  tokenEvents,
-} from '../tokens/state.ts'
+import { everySecond } from '../system/second.ts'
+import { type State, type StateDependencies, sourceEvents, tokenEvents } from '../tokens/state.ts'
 import { createPasswordAgreement } from './agreement.ts'
 import type { StoreSettings } from './connection.ts'
 import { createTokenCopies } from './copies.ts'
@@ -136,13 +131,13 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
   await feed.started
 
   let deaf = false
-  const timer = setInterval(() => {
+  const seconds = everySecond(() => {
     tokens.sweep()
     if (deaf === !copies.hears) return
     deaf = !copies.hears
     if (deaf) log.error(`${DEAF}: see tokens.offline_grace`)
     else log.info('the shared store tells of revocations again')
-  }, SWEEP_INTERVAL).unref()
+  })
   return {
     tokens,
     password,
@@ -167,7 +162,7 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
       ...(differs ? ['the password is not the one of the shared store'] : []),
     ],
     async close() {
-      clearInterval(timer)
+      seconds.close()
       feed.close()
       password.close()
       await store.close()

@@ -216,8 +216,10 @@ const BATCH = 64
 const BYTES = 16
 const DIGITS = 2 * BYTES
 
+/** An id of a client is kept up to this length. */
+export const LONGEST_ID = 128
 /** Short visible ASCII: other characters could forge log lines in the programs behind the sidecar. */
-const WELL_FORMED = /^[\w.:/+=@-]{1,128}$/
+const WELL_FORMED = new RegExp(`^[\\w.:/+=@-]{1,${LONGEST_ID}}$`)
 
 /**
  * The id of one request (C22). It stands in the access log, and as `X-Request-Id` in the request to the device and in the

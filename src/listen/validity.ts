@@ -1,5 +1,6 @@
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
+import { everySecond } from '../system/second.ts'
 
 /** The time in which a certificate chain is valid, with the certificate that sets each bound. */
 export interface ValidPeriod {
@@ -54,9 +55,6 @@ export interface ValidityWatch {
   close(): void
 }
 
-/** How often the validity is checked (ms). */
-const INTERVAL = 1_000
-
 /** How often the log repeats that a certificate is not valid, or expires soon (ms). */
 const REPEAT = 86_400_000
 
@@ -87,13 +85,13 @@ export function watchValidity(clock: Clock, log: Logger): ValidityWatch {
     else log.info({ reason }, 'the certificate is valid')
   }
 
-  const timer = setInterval(check, INTERVAL).unref()
+  const seconds = everySecond(check)
   return {
     served(next) {
       period = next
       loggedAt = 0
       check()
     },
-    close: () => clearInterval(timer),
+    close: seconds.close,
   }
 }

@@ -1,6 +1,7 @@
 import { BOUNDS } from '../record/histogram.ts'
 import { REFUSAL_REASONS, type Totals } from '../record/tally.ts'
 import type { Clock } from '../system/clock.ts'
+import { everySecond } from '../system/second.ts'
 import type { Condition, Latency, Point } from './model.ts'
 
 /** The last quarter of an hour, second by second. */
@@ -38,13 +39,7 @@ const TOLERANCE = 250
 export function createHistory({ clock, totals, load }: HistoryDependencies): History {
   let points: Point[] = []
   const listeners = new Set<(point: Point) => void>()
-  const requestsByTime = increases(BOUNDS.length + 1, (i) => requestsIn(totals, i))
-  const deviceByTime = increases(BOUNDS.length + 1, (i) => totals.device[i] ?? 0)
-  const refusalsByReason = increases(
-    REFUSAL_REASONS.length,
-    (i) => totals.refusals[REFUSAL_REASONS[i] ?? 'malformed'],
-  )
-  const serverErrors = increases(1, () => totals.serverErrors)
+  let sums = sumsOf(totals)
   let monotonic = clock.monotonic()
   let wall = clock.wall()
 
@@ -57,23 +52,21 @@ export function createHistory({ clock, totals, load }: HistoryDependencies): His
     wall = now
     // The points that would be later than the next one.
     if (set < -TOLERANCE) points = points.map((point) => ({ ...point, time: point.time + set }))
-    const [requests, device, refused, errors] = [
-      requestsByTime(),
-      deviceByTime(),
-      refusalsByReason(),
-      serverErrors(),
-    ]
+    const before = sums
+    sums = sumsOf(totals)
     if (elapsed >= LONGEST) return
     const { inFlight, queued } = load()
+    const requests = increases(sums.requests, before.requests)
+    const refused = increases(sums.refusals, before.refusals)
     const point: Point = {
       time: Math.max(Math.round(now), (points.at(-1)?.time ?? 0) + 1),
-      requests: requests.reduce((sum, count) => sum + count, 0),
+      requests: sumOf(requests),
       refusals: Object.fromEntries(
         REFUSAL_REASONS.flatMap((reason, i) => (refused[i] ? [[reason, refused[i]]] : [])),
       ),
-      serverErrors: errors[0] ?? 0,
+      serverErrors: sums.serverErrors - before.serverErrors,
       client: latencyOf(requests),
-      device: latencyOf(device),
+      device: latencyOf(increases(sums.device, before.device)),
       inFlight,
       queued,
       connections: totals.connections,
@@ -84,7 +77,7 @@ export function createHistory({ clock, totals, load }: HistoryDependencies): His
     for (const listener of listeners) listener(point)
   }
 
-  const timer = setInterval(tick, SECOND).unref()
+  const seconds = everySecond(tick)
   return {
     points: (after) => points.filter(({ time }) => time > after),
     onPoint(listener) {
@@ -92,7 +85,7 @@ export function createHistory({ clock, totals, load }: HistoryDependencies): His
       return { close: () => listeners.delete(listener) }
     },
     close() {
-      clearInterval(timer)
+      seconds.close()
       listeners.clear()
     },
   }
@@ -103,31 +96,36 @@ function latencyOf(counts: readonly number[]): Latency | null {
   return Number.isNaN(p50) ? null : { p50, p99: SECOND * quantileOf(0.99, counts, BOUNDS) }
 }
 
-/** Ended requests in a bucket of their durations. */
-function requestsIn({ requests }: Totals, bucket: number): number {
-  return (requests.api[bucket] ?? 0) + (requests.oauth[bucket] ?? 0)
+interface Sums {
+  /** In each bucket of the durations. */
+  readonly requests: readonly number[]
+  readonly device: readonly number[]
+  /** In the order of `REFUSAL_REASONS`. */
+  readonly refusals: readonly number[]
+  readonly serverErrors: number
+}
+
+function sumsOf({ requests: { api, oauth }, device, refusals, serverErrors }: Totals): Sums {
+  return {
+    requests: api.map((count, i) => count + (oauth[i] ?? 0)),
+    device: [...device],
+    refusals: REFUSAL_REASONS.map((reason) => refusals[reason]),
+    serverErrors,
+  }
+}
+
+function increases(sums: readonly number[], before: readonly number[]): readonly number[] {
+  return sums.map((sum, i) => sum - (before[i] ?? 0))
+}
+
+function sumOf(counts: readonly number[]): number {
+  return counts.reduce((sum, count) => sum + count, 0)
 }
 
 /** The sums since the start. */
 export function sumsSinceStart(totals: Totals): Condition['totals'] {
-  const requests = BOUNDS.reduce(
-    (sum, _, i) => sum + requestsIn(totals, i),
-    requestsIn(totals, BOUNDS.length),
-  )
-  const refused = Object.values(totals.refusals).reduce((sum, count) => sum + count, 0)
-  return { requests, refused, serverErrors: totals.serverErrors }
-}
-
-/** Sums that only grow. Each call of the returned function gives the increase of each sum since the call before. */
-function increases(length: number, sumOf: (i: number) => number): () => readonly number[] {
-  const read = (): number[] => Array.from({ length }, (_, i) => sumOf(i))
-  let before = read()
-  return () => {
-    const sums = read()
-    const added = sums.map((sum, i) => sum - (before[i] ?? 0))
-    before = sums
-    return added
-  }
+  const { requests, refusals, serverErrors } = sumsOf(totals)
+  return { requests: sumOf(requests), refused: sumOf(refusals), serverErrors }
 }
 
 /**
@@ -138,19 +136,16 @@ function increases(length: number, sumOf: (i: number) => number): () => readonly
  * @param counts observations in each bucket and in no lower one; one more than there are bounds
  * @param bounds the upper bounds of the buckets, ascending
  */
-export function quantileOf(quantile: number, counts: ArrayLike<number>, bounds: readonly number[]): number {
-  let total = 0
-  for (let i = 0; i < counts.length; i += 1) total += counts[i] ?? 0
+export function quantileOf(quantile: number, counts: readonly number[], bounds: readonly number[]): number {
+  const total = sumOf(counts)
   if (total === 0) return Number.NaN
   const rank = quantile * total
   let below = 0
-  let from = 0
-  for (let i = 0; i < bounds.length; i += 1) {
+  for (const [i, to] of bounds.entries()) {
     const count = counts[i] ?? 0
-    const to = bounds[i] ?? 0
+    const from = bounds[i - 1] ?? 0
     if (count > 0 && below + count >= rank) return from + ((to - from) * (rank - below)) / count
     below += count
-    from = to
   }
-  return from
+  return bounds.at(-1) ?? 0
 }

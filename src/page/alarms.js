@@ -1,12 +1,14 @@
 import { count, date, span, words } from './format.js'
-import { errorAlarms, loadAlarms, raise, refusalAlarms } from './load-alarms.js'
+import { manyRefusals, queueing, raise, serverErrors, slowness } from './load-alarms.js'
 
 /** @typedef {import('../overview/model.ts').Condition} Condition */
 /** @typedef {import('../overview/model.ts').ServiceCondition} ServiceCondition */
 /** @typedef {import('../overview/model.ts').Point} Point */
 /** @typedef {import('./load-alarms.js').Alarm} Alarm */
+/** @typedef {import('./load-alarms.js').Rule} Rule */
 
 const DAY = 24 * 3_600_000
+const MINUTE = 60_000
 
 // Levels and thresholds are those of deploy/postern.rules.yml, except times: an alert waits for minutes before it wakes someone up. The
 // page shows this minute to someone who looks already.
@@ -32,26 +34,28 @@ const ANSWERED = /^(?:http_|connection_terminated)/
  * @returns {Alarm[]}
  */
 export function alarms(condition, points, now) {
-  const outages = condition.services.flatMap((service) => outage(service, condition))
-  const deaf = store(condition)
+  const view = { condition, points, now, last: points.filter(({ time }) => time > now - MINUTE) }
+  const [outages, deaf] = [outage(view), store(view)]
   /** @param {readonly Alarm[]} found */
-  const none = (...found) => !found.some(({ level }) => level === 'critical')
-  return [
-    ...(none(...outages, ...deaf) ? [...readiness(condition), ...errorAlarms(points, now)] : []),
-    ...(none(...outages) ? loadAlarms(condition, points, now) : []),
-    ...outages,
-    ...deaf,
-    ...(condition.enforce ? refusalAlarms(points, now) : observing()),
-    ...condition.services.flatMap((service) => tolerance(service, condition)),
-    ...certificate(condition, now),
-    ...password(condition),
-    ...unsaved(condition),
-    ...fullness(condition),
-  ].sort((a, b) => ORDER[a.level] - ORDER[b.level])
+  const isCritical = (found) => found.some(({ level }) => level === 'critical')
+  /** @type {readonly Rule[]} */
+  const rules = [
+    ...(isCritical([...outages, ...deaf]) ? [] : [readiness, serverErrors]),
+    ...(isCritical(outages) ? [] : [slowness, queueing]),
+    () => outages,
+    () => deaf,
+    condition.enforce ? manyRefusals : observing,
+    tolerance,
+    certificate,
+    password,
+    unsaved,
+    fullness,
+  ]
+  return rules.flatMap((rule) => rule(view)).sort((a, b) => ORDER[a.level] - ORDER[b.level])
 }
 
-/** @param {Condition} condition @returns {Alarm[]} */
-function readiness({ ready, reasons }) {
+/** @type {Rule} */
+function readiness({ condition: { ready, reasons } }) {
   if (ready) return []
   return raise('critical', 'not-ready', 'NotReady', {
     what: `Not ready: ${reasons.join('; ')}`,
@@ -65,8 +69,13 @@ function nameOf({ route }, { services }) {
   return services.length === 1 ? 'The device' : `The service ${route ?? 'at /'} of the device`
 }
 
-/** @param {ServiceCondition} service @param {Condition} condition @returns {Alarm[]} */
-function outage(service, condition) {
+/** @type {Rule} */
+function outage({ condition }) {
+  return condition.services.flatMap((service) => outageOf(service, condition))
+}
+
+/** @param {ServiceCondition} service @param {Condition} condition */
+function outageOf(service, condition) {
   const { route, url, up, since, breaker, failure, failedAt, checked } = service
   if (breaker === 'closed' && up !== false) return []
   // Without a service of upstream.routes, the rest of the device works.
@@ -88,18 +97,20 @@ function outage(service, condition) {
   })
 }
 
-/** @param {ServiceCondition} service @param {Condition} condition @returns {Alarm[]} */
-function tolerance(service, condition) {
-  if (!service.tolerant) return []
-  return raise('note', `tolerant ${service.route}`, 'MalformedHttp', {
-    what: `${nameOf(service, condition)} sends malformed HTTP, which is read by the tolerant rules`,
-    remedy:
-      'Requests pass. A new firmware would be better; if it sends bytes after its responses, set upstream.reuse: never.',
-  })
+/** @type {Rule} */
+function tolerance({ condition }) {
+  const tolerant = condition.services.filter((service) => service.tolerant)
+  return tolerant.flatMap((service) =>
+    raise('note', `tolerant ${service.route}`, 'MalformedHttp', {
+      what: `${nameOf(service, condition)} sends malformed HTTP, which is read by the tolerant rules`,
+      remedy:
+        'Requests pass. A new firmware would be better; if it sends bytes after its responses, set upstream.reuse: never.',
+    }),
+  )
 }
 
-/** @param {Condition} condition @param {number} now @returns {Alarm[]} */
-function certificate({ certificate }, now) {
+/** @type {Rule} */
+function certificate({ condition: { certificate }, now }) {
   if (certificate === null) return []
   const { from, until, selfSigned } = certificate
   const warned = Math.min(CERTIFICATE, (until - from) / 3)
@@ -119,8 +130,12 @@ function certificate({ certificate }, now) {
   })
 }
 
-/** @param {Condition} condition @returns {Alarm[]} */
-function password({ password: { source, problem } }) {
+/** @type {Rule} */
+function password({
+  condition: {
+    password: { source, problem },
+  },
+}) {
   if (problem === null) return []
   return raise(source === 'file' ? 'warning' : 'critical', 'password', 'PosternStoreErrors', {
     what: `The password source cannot be used: ${problem}`,
@@ -131,8 +146,8 @@ function password({ password: { source, problem } }) {
   })
 }
 
-/** @param {Condition} condition @returns {Alarm[]} */
-function store({ store }) {
+/** @type {Rule} */
+function store({ condition: { store } }) {
   if (store === null || store.up) return []
   return raise('critical', 'store', 'PosternSharedStoreDown', {
     what: 'The shared store does not respond, or refuses commands',
@@ -141,8 +156,12 @@ function store({ store }) {
   })
 }
 
-/** @param {Condition} condition @returns {Alarm[]} */
-function unsaved({ tokens: { unsaved } }) {
+/** @type {Rule} */
+function unsaved({
+  condition: {
+    tokens: { unsaved },
+  },
+}) {
   if (unsaved === null || unsaved === 0) return []
   return raise('warning', 'unsaved', 'PosternTokensUnsaved', {
     what: `A restart would lose ${count(unsaved)} ${unsaved === 1 ? 'token' : 'tokens'}: the token file cannot be written`,
@@ -151,8 +170,12 @@ function unsaved({ tokens: { unsaved } }) {
   })
 }
 
-/** @param {Condition} condition @returns {Alarm[]} */
-function fullness({ tokens: { access, refresh, capacity } }) {
+/** @type {Rule} */
+function fullness({
+  condition: {
+    tokens: { access, refresh, capacity },
+  },
+}) {
   const held = access + refresh
   if (held < 0.9 * capacity) return []
   return raise('warning', 'capacity', 'PosternTokensEvicted', {
@@ -161,7 +184,7 @@ function fullness({ tokens: { access, refresh, capacity } }) {
   })
 }
 
-/** @returns {Alarm[]} */
+/** @type {Rule} */
 function observing() {
   return raise('warning', 'observing', 'ObservingOnly', {
     what: 'Observing only: requests without a token or over the limit reach the device',

@@ -1,8 +1,9 @@
-import { latency, rate, words } from './format.js'
+import { count, latency, rate, words } from './format.js'
 
 /** @typedef {import('../overview/model.ts').Point} Point */
 /** @typedef {import('../overview/model.ts').Condition} Condition */
-/** A column of a chart: null where there is no value. @typedef {(number | null)[]} Column */
+/** The values of a series: null where there is none. @typedef {(number | null)[]} Column */
+/** A second; without a point it makes a gap. @typedef {{ readonly time: number, readonly point: Point | null }} Row */
 
 /** The reasons with a colour of their own, in the order of the stack. All others are `other`. */
 export const REASONS = /** @type {const} */ ([
@@ -36,10 +37,10 @@ export function refusedOf({ refusals }) {
  * @param {readonly Point[]} points oldest first
  * @param {number} from ms since the Unix epoch
  * @param {number} until
- * @returns {{ readonly time: number, readonly point: Point | null }[]}
+ * @returns {Row[]}
  */
 export function rowsBetween(points, from, until) {
-  /** @type {{ time: number, point: Point | null }[]} */
+  /** @type {Row[]} */
   const rows = []
   let last = from
   for (const point of points) {
@@ -146,17 +147,16 @@ export function plots(condition) {
 }
 
 /**
- * The columns that uPlot draws: the time (s), then the series in reverse order. The value of an area is the sum of its series and all
- * before it. uPlot fills each area down to zero, and draws a lower area over a higher one, so of each only its own part stays visible.
- * An area of zeros has no value, so uPlot draws no edge.
+ * What a chart draws for each series, row by row. An area is the sum of its series and all before it. An area of zeros has no value,
+ * so it has no edge.
  *
  * @param {Plot} plot
- * @param {readonly { readonly time: number, readonly point: Point | null }[]} rows
- * @returns {[number[], ...Column[]]}
+ * @param {readonly Row[]} rows
+ * @returns {Column[]}
  */
-export function columns({ series }, rows) {
+export function areasAndLines({ series }, rows) {
   const sums = rows.map(() => 0)
-  const drawn = series.map(({ value, form }, index) => {
+  return series.map(({ value, form }, index) => {
     const own = rows.map(({ point }) => (point === null ? null : value(point)))
     if (form !== 'area') return own
     return own.map((value, row) => {
@@ -165,5 +165,39 @@ export function columns({ series }, rows) {
       return value === null || (index > 0 && isEmpty) ? null : (sums[row] ?? 0)
     })
   })
-  return [rows.map(({ time }) => time / 1_000), ...drawn.reverse()]
+}
+
+/**
+ * The axis of the values. Its ticks are equally far from each other, from the bottom to the top: steps of 1, 2 or 5 from zero, or whole
+ * decades around the values.
+ *
+ * @param {Pick<Plot, 'log'>} plot
+ * @param {readonly Column[]} columns
+ * @returns {{ ticks: readonly { value: number, text: string }[], heightOf(value: number): number }} a height is between 0 and 1
+ */
+export function axisOf({ log }, columns) {
+  const values = columns.flat().filter((value) => value !== null)
+  const highest = most(values)
+  if (log) {
+    const lowest = Math.min(highest, ...values) || 1
+    const low = Math.floor(Math.log10(Math.max(lowest, 0.01)))
+    const decades = Math.max(1, Math.ceil(Math.log10(Math.max(highest, 0.02))) - low)
+    return {
+      ticks: ticksOf(
+        decades,
+        (i) => 10 ** (low + i),
+        (ms) => (ms < 1_000 ? `${ms} ms` : `${ms / 1_000} s`),
+      ),
+      heightOf: (value) => Math.max(0, (Math.log10(value) - low) / decades),
+    }
+  }
+  const unit = 10 ** Math.max(0, Math.floor(Math.log10(highest / 4 || 1)))
+  const step = [1, 2, 5, 10].map((times) => times * unit).find((each) => 4 * each >= highest) ?? unit
+  const steps = Math.max(1, Math.ceil(highest / step))
+  return { ticks: ticksOf(steps, (i) => i * step, count), heightOf: (value) => value / (steps * step) }
+}
+
+/** @param {number} last @param {(i: number) => number} level @param {(value: number) => string} textOf */
+function ticksOf(last, level, textOf) {
+  return Array.from({ length: last + 1 }, (_, i) => ({ value: level(i), text: textOf(level(i)) }))
 }

@@ -52,38 +52,37 @@ export function setAttribute(element, name, value) {
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value)
 }
 
-/** Puts an element in the place of the one with its id. If they are equal, that one stays, with its selection. @param {HTMLElement} next */
-export function swap(next) {
-  const present = byId(next.id, HTMLElement)
-  if (!present.isEqualNode(next)) present.replaceWith(next)
-}
+/** Writes the text of the element with this id. @param {string} id @param {string} text */
+export const write = (id, text) => setText(byId(id, HTMLElement), text)
 
 /**
- * Shows one element for each item, in this order. An element stays as long as its key does, so focus and selection stay, too.
+ * Shows these elements in the one with this id. What is equal to what is there stays, at every depth, and with it the focus, a selection
+ * and a click that has begun. Elements of the same name and `data-key` are one element, and have attributes of the same names.
  *
- * @template Item
- * @param {Element} parent
- * @param {readonly Item[]} items
- * @param {(item: Item) => string} keyOf
- * @param {(item: Item) => HTMLElement} create
- * @param {(element: HTMLElement, item: Item) => void} [update]
+ * @param {string} id
+ * @param {...HTMLElement} next
  */
-export function showList(parent, items, keyOf, create, update = () => {}) {
-  /** @type {Map<string | undefined, HTMLElement>} */
-  const present = new Map()
-  for (const child of parent.children) if (child instanceof HTMLElement) present.set(child.dataset.key, child)
-  const placed = items.map((item) => {
-    const key = keyOf(item)
-    const element = present.get(key) ?? create(item)
-    present.delete(key)
-    element.dataset.key = key
-    update(element, item)
-    return element
-  })
-  const isPlaced = new Set(/** @type {ChildNode[]} */ (placed))
-  for (const child of [...parent.childNodes]) if (!isPlaced.has(child)) child.remove()
-  placed.forEach((element, i) => {
-    const before = parent.children[i]
-    if (before !== element) parent.insertBefore(element, before ?? null)
-  })
+export function show(id, ...next) {
+  const parent = byId(id, HTMLElement)
+  const keys = new Set(next.map(keyOf))
+  for (const present of [...parent.children]) if (!keys.has(keyOf(present))) present.remove()
+  renew(parent, next)
 }
+
+/** @param {Element} parent @param {readonly Node[]} next */
+function renew(parent, next) {
+  const present = [...parent.childNodes]
+  next.forEach((node, i) => {
+    const before = present[i]
+    if (before === undefined) parent.append(node)
+    else if (before.isEqualNode(node)) return
+    else if (before instanceof Element && node instanceof Element && keyOf(before) === keyOf(node)) {
+      for (const { name, value } of node.attributes) setAttribute(before, name, value)
+      renew(before, [...node.childNodes])
+    } else before.replaceWith(node)
+  })
+  for (const old of present.slice(next.length)) old.remove()
+}
+
+/** @param {Element} element */
+const keyOf = (element) => `${element.nodeName} ${element.getAttribute('data-key')}`

@@ -1,12 +1,12 @@
-import { byId, el, setAttribute, setText, showList } from './dom.js'
+import { byId, el, setAttribute, show, write } from './dom.js'
 import { count, moment, now, span } from './format.js'
 
 /** @typedef {import('./state.js').State} State */
 /** @typedef {import('../overview/model.ts').GrantRow} GrantRow */
 /** What the columns show: an address, then lengths of time. @typedef {'client' | 'age' | 'used' | 'left'} Column */
 
-/** So many rows are made at first, and so many more when they are scrolled into view: 1,000 rows cost a tenth of each second. */
-const PART = 100
+/** So many rows are made at first, and so many more when they are scrolled into view: 1,000 rows cost half of each second. */
+const PART = 40
 const COLLATOR = new Intl.Collator('en', { numeric: true })
 
 /** The lengths of time grow with these numbers (ms). A login that was not used yet was used longest ago. */
@@ -46,96 +46,52 @@ export function selectGrants(grants, filter, column, direction) {
  * @returns {() => void} shows the present state
  */
 export function showGrants(state) {
-  const body = byId('grant-rows', HTMLTableSectionElement)
   const scroll = byId('grants-scroll', HTMLElement)
-  const table = byId('grants', HTMLTableElement)
   const filter = byId('grants-filter', HTMLInputElement)
-  const total = byId('grants-total', HTMLElement)
-  const all = byId('revoke-all', HTMLButtonElement)
-  const note = byId('revoke-note', HTMLElement)
   /** @type {{ column: Column, direction: 1 | -1 }} */
   const order = { column: 'used', direction: 1 }
   /** @type {readonly GrantRow[]} */
   let rows = []
   let made = PART
-  let shown = -1
-  let mayRevoke = false
+  let [shown, drawnAt] = [-1, 0]
 
   /** @param {boolean} [anew] sorts although the table is in use */
   function select(anew = false) {
     const selected = selectGrants(state.grants.values(), filter.value, order.column, order.direction)
-    if (anew || !(scroll.matches(':hover') || scroll.contains(document.activeElement))) rows = selected
-    else rows = keepOrder(rows, selected)
-    mayRevoke = state.mayRevoke
-    makeRows()
-    setText(total, totalText())
-    all.hidden = !mayRevoke
-    note.hidden = mayRevoke || state.about === null
+    rows = anew || !scroll.matches(':hover, :focus, :focus-within') ? selected : keepOrder(rows, selected)
     shown = state.grantChanges
   }
 
-  function makeRows() {
-    showList(body, rows.slice(0, made), ({ id }) => id, makeRow)
-    setAttribute(table, 'aria-rowcount', String(rows.length + 1))
-  }
-
-  function totalText() {
+  function showRows() {
+    drawnAt = now()
     const known = state.grantTotal ?? state.grants.size
-    return rows.length === known ? count(known) : `${count(rows.length)} of ${count(known)}`
+    write('grants-total', rows.length === known ? count(known) : `${count(rows.length)} of ${count(known)}`)
+    setAttribute(byId('grants', HTMLElement), 'aria-rowcount', String(rows.length + 1))
+    byId('revoke-all', HTMLElement).hidden = !state.mayRevoke
+    byId('revoke-note', HTMLElement).hidden = state.mayRevoke || state.about === null
+    show('grant-rows', ...rows.slice(0, made).map((row) => rowOf(row, state.mayRevoke)))
   }
 
-  /** @param {GrantRow} row */
-  function makeRow({ id, client }) {
-    const act = el('td', { class: 'act' })
-    if (mayRevoke) {
-      const button = el(
-        'button',
-        { type: 'button', 'aria-label': `Revoke the login of ${client}, ${id}` },
-        'Revoke',
-      )
-      button.addEventListener('click', () => confirmRevocation({ grant: id }, `the login of ${client}`))
-      act.append(button)
-    }
-    const cells = [el('td'), el('td'), el('td'), act]
-    return el('tr', {}, el('th', { scope: 'row', title: id }, client), ...cells)
-  }
-
-  /** Ages change each second, so only the rows in view are written, and a screen above and below them. */
-  function writeAges() {
-    const present = now()
-    const { scrollTop, clientHeight } = scroll
-    const inView = [...body.rows].filter(
-      ({ offsetTop }) => Math.abs(offsetTop - scrollTop) < 2 * clientHeight,
-    )
-    for (const row of inView) {
-      const grant = state.grants.get(row.dataset.key ?? '')
-      if (grant === undefined) continue
-      const cells = row.children
-      writeTime(cells[1], grant.issuedAt, span(present - grant.issuedAt), present)
-      writeTime(cells[2], grant.usedAt, grant.usedAt === null ? '–' : span(present - grant.usedAt), present)
-      writeTime(cells[3], grant.expiresAt, span(grant.expiresAt - present), present)
-    }
-  }
-
-  function show() {
-    if (shown !== state.grantChanges || mayRevoke !== state.mayRevoke) select()
-    writeAges()
-  }
-
-  /** Makes more rows when the last ones come into view, and writes those that came. */
-  function onScroll() {
-    if (made < rows.length && scroll.scrollTop + 2 * scroll.clientHeight > scroll.scrollHeight) {
-      made += PART
-      makeRows()
-    }
-    writeAges()
-  }
-
-  scroll.addEventListener('scroll', onScroll, { passive: true })
-  filter.addEventListener('input', () => {
+  function showAnew() {
     select(true)
-    writeAges()
+    showRows()
+  }
+
+  scroll.addEventListener(
+    'scroll',
+    () => {
+      // The last rows come into view.
+      if (made >= rows.length || scroll.scrollTop + 2 * scroll.clientHeight <= scroll.scrollHeight) return
+      made += PART
+      showRows()
+    },
+    { passive: true },
+  )
+  byId('grant-rows', HTMLElement).addEventListener('click', ({ target }) => {
+    const grant = state.grants.get((target instanceof HTMLButtonElement && target.value) || '')
+    if (grant !== undefined) confirmRevocation({ grant: grant.id }, `the login of ${grant.client}`)
   })
+  filter.addEventListener('input', showAnew)
   for (const button of document.querySelectorAll('button[data-sort]')) {
     button.addEventListener('click', () => {
       const column = /** @type {Column} */ (button.getAttribute('data-sort'))
@@ -145,15 +101,37 @@ export function showGrants(state) {
         const sorted = each === button ? (order.direction === 1 ? 'ascending' : 'descending') : null
         setAttribute(/** @type {Element} */ (each.parentElement), 'aria-sort', sorted)
       }
-      select(true)
-      writeAges()
+      showAnew()
     })
   }
-  all.addEventListener('click', () => {
+  byId('revoke-all', HTMLElement).addEventListener('click', () => {
     const logins = state.grantTotal ?? state.grants.size
     confirmRevocation({ all: true }, logins === 1 ? 'the only login' : `all ${count(logins)} logins`)
   })
-  return show
+  return () => {
+    const isChanged = shown !== state.grantChanges
+    if (isChanged) select()
+    // Ages change each second.
+    if (isChanged || Math.abs(now() - drawnAt) >= 1_000) showRows()
+  }
+}
+
+/** @param {GrantRow} row @param {boolean} mayRevoke */
+function rowOf({ id, client, issuedAt, usedAt, expiresAt }, mayRevoke) {
+  const present = now()
+  const label = `Revoke the login of ${client}, ${id}`
+  const button = el('button', { type: 'button', value: id, 'aria-label': label }, 'Revoke')
+  return el(
+    'tr',
+    { 'data-key': id },
+    el('th', { scope: 'row', title: id }, client),
+    el('td', { title: moment(issuedAt, present) }, span(present - issuedAt)),
+    usedAt === null
+      ? el('td', { title: 'not since this sidecar started' }, '–')
+      : el('td', { title: moment(usedAt, present) }, span(present - usedAt)),
+    el('td', { title: moment(expiresAt, present) }, span(expiresAt - present)),
+    el('td', { class: 'act' }, ...(mayRevoke ? [button] : [])),
+  )
 }
 
 /**
@@ -172,18 +150,6 @@ function keepOrder(before, selected) {
   return [...kept, ...left.values()]
 }
 
-/**
- * @param {Element | undefined} cell
- * @param {number | null} time
- * @param {string} text
- * @param {number} present
- */
-function writeTime(cell, time, text, present) {
-  if (cell === undefined) return
-  setText(cell, text)
-  setAttribute(cell, 'title', time === null ? 'not since this sidecar started' : moment(time, present))
-}
-
 /** @typedef {{ readonly all: true } | { readonly grant: string }} Revocation */
 
 /** @type {Revocation | undefined} */
@@ -192,12 +158,13 @@ let pending
 /** Asks whether to revoke, says what happens, and does it. @param {Revocation} revocation @param {string} what the logins, as words */
 function confirmRevocation(revocation, what) {
   pending = revocation
-  setText(byId('confirm-title', HTMLElement), `Revoke ${what}?`)
-  setText(
-    byId('confirm-text', HTMLElement),
-    `The tokens are void at once, and their connections close. ${'all' in revocation ? 'Every client' : 'The client'} has to log in with the password again. This cannot be undone.`,
+  const whose = 'all' in revocation ? 'Every client' : 'The client'
+  write('confirm-title', `Revoke ${what}?`)
+  write(
+    'confirm-text',
+    `The tokens are void at once, and their connections close. ${whose} has to log in with the password again. This cannot be undone.`,
   )
-  setText(byId('confirm-problem', HTMLElement), '')
+  write('confirm-problem', '')
   byId('confirm', HTMLDialogElement).showModal()
 }
 
@@ -210,7 +177,7 @@ export function prepareRevocation(announce) {
     yes.disabled = true
     const result = await revoke(pending)
     yes.disabled = false
-    if (typeof result === 'string') setText(byId('confirm-problem', HTMLElement), result)
+    if (typeof result === 'string') write('confirm-problem', result)
     else {
       dialog.close()
       // The dialog gives the focus back to the button of a row that is about to go.

@@ -17,19 +17,28 @@ import { count, latency, share, words } from './format.js'
  */
 
 /**
- * A list of one alarm.
+ * What alarms are derived from.
  *
+ * @typedef {object} View
+ * @property {Condition} condition
+ * @property {readonly Point[]} points oldest first
+ * @property {readonly Point[]} last those of the last minute
+ * @property {number} now ms since the Unix epoch
+ */
+
+/** Depends on the view only. Mostly of one alarm or none. @typedef {(view: View) => readonly Alarm[]} Rule */
+
+/**
  * @param {Alarm['level']} level
  * @param {string} key
  * @param {string} section
  * @param {Pick<Alarm, 'what' | 'remedy'> & { readonly since?: number | null }} text
- * @returns {Alarm[]}
+ * @returns {readonly Alarm[]}
  */
-export function raise(level, key, section, { since = null, ...text }) {
-  return [{ level, key, section, since, ...text }]
-}
+export const raise = (level, key, section, { since = null, ...text }) => [
+  { level, key, section, since, ...text },
+]
 
-const MINUTE = 60_000
 /** The device is slow from this latency on (ms), as for PosternDeviceSlow. Points have no p95, so the page takes their p99. */
 const SLOW = 5_000
 /** Requests that wait for this long without a pause make an alarm (ms). PosternQueueing waits for five minutes. */
@@ -42,34 +51,11 @@ const REFUSED = { share: 0.5, requests: 10 }
 /** The refusals that are responses of 500 and above: the errors count them. */
 const FAILURES = ['upstream', 'overloaded', 'store_unavailable', 'server_error']
 
-/** @param {readonly Point[]} points @param {number} now */
-const lastMinute = (points, now) => points.filter(({ time }) => time > now - MINUTE)
-
 /** @param {readonly Point[]} points @param {(point: Point) => number} value */
 const sumOf = (points, value) => points.reduce((sum, point) => sum + value(point), 0)
 
-/**
- * The alarms about more load than the device takes: it is slow, requests wait, or are refused for it. Depends on its arguments only.
- *
- * @param {Condition} condition
- * @param {readonly Point[]} points oldest first
- * @param {number} now ms since the Unix epoch
- * @returns {Alarm[]}
- */
-export function loadAlarms(condition, points, now) {
-  const last = lastMinute(points, now)
-  return [...slowness(last), ...queue(condition, points, last)]
-}
-
-/**
- * Many of the last minute's requests ended in a server error.
- *
- * @param {readonly Point[]} points oldest first
- * @param {number} now ms since the Unix epoch
- * @returns {Alarm[]}
- */
-export function errorAlarms(points, now) {
-  const last = lastMinute(points, now)
+/** Many of the last minute's requests ended in a server error. @type {Rule} */
+export function serverErrors({ last }) {
   const requests = sumOf(last, (point) => point.requests)
   // Overload has an alarm of its own.
   const errors = sumOf(last, ({ serverErrors, refusals }) => serverErrors - (refusals.overloaded ?? 0))
@@ -83,15 +69,8 @@ export function errorAlarms(points, now) {
   })
 }
 
-/**
- * Most of the last minute's requests were refused, for reasons that lie with the clients or the configuration.
- *
- * @param {readonly Point[]} points oldest first
- * @param {number} now ms since the Unix epoch
- * @returns {Alarm[]}
- */
-export function refusalAlarms(points, now) {
-  const last = lastMinute(points, now)
+/** Most of the last minute's requests were refused, for reasons that lie with the clients or the configuration. @type {Rule} */
+export function manyRefusals({ last }) {
   /** @type {Record<string, number>} */
   const sums = {}
   for (const [reason, times] of last.flatMap(({ refusals }) => Object.entries(refusals))) {
@@ -121,8 +100,8 @@ function refusalRemedy(reason) {
   return '“Last refused requests” below explains each, and what the client can do.'
 }
 
-/** @param {readonly Point[]} last @returns {Alarm[]} */
-function slowness(last) {
+/** @type {Rule} */
+export function slowness({ last }) {
   const p99 = last.flatMap(({ device }) => (device === null ? [] : [device.p99])).sort((a, b) => a - b)
   const median = p99[Math.floor(p99.length / 2)]
   if (median === undefined || p99.length < 10 || median < SLOW) return []
@@ -139,13 +118,8 @@ function waitingSince(points) {
   return points[idle + 1]?.time ?? null
 }
 
-/**
- * @param {Condition} condition
- * @param {readonly Point[]} points
- * @param {readonly Point[]} last
- * @returns {Alarm[]}
- */
-function queue({ services }, points, last) {
+/** More requests arrive than the device takes. @type {Rule} */
+export function queueing({ condition: { services }, points, last }) {
   const turnedAway = sumOf(last, ({ refusals }) => refusals.overloaded ?? 0)
   const since = waitingSince(points)
   const waited = since === null ? 0 : (points.at(-1)?.time ?? 0) - since

@@ -1,6 +1,6 @@
 import { alarms } from './alarms.js'
 import { showCharts } from './charts.js'
-import { byId, el, setAttribute, setText } from './dom.js'
+import { byId, el, setAttribute, write } from './dom.js'
 import { explainFigures } from './figures.js'
 import { localNow, now, setClock } from './format.js'
 import { prepareRevocation, showGrants } from './grants.js'
@@ -61,7 +61,7 @@ function show() {
 function showStatus(found) {
   const line = statusLine(stream.link, state.condition, found, localNow())
   document.title = `${line.title} – ${state.about?.machine ?? 'Postern'}`
-  setText(byId('status-text', HTMLElement), line.text)
+  write('status-text', line.text)
   setAttribute(byId('status', HTMLElement), 'data-tone', line.tone)
   const isStale = stream.link.phase !== 'live' && state.condition !== null
   setAttribute(byId('main', HTMLElement), 'data-stale', isStale ? '' : null)

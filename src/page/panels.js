@@ -1,5 +1,5 @@
 import { refusedOf } from './chart-data.js'
-import { byId, el, setAttribute, setText, showList, swap } from './dom.js'
+import { byId, el, setAttribute, show, write } from './dom.js'
 import { count, countdown, date, latency, moment, now, rate, share, span, total, words } from './format.js'
 
 /** @typedef {import('./state.js').State} State */
@@ -7,9 +7,6 @@ import { count, countdown, date, latency, moment, now, rate, share, span, total,
 /** @typedef {import('../overview/model.ts').Condition} Condition */
 /** @typedef {import('../overview/model.ts').ServiceCondition} ServiceCondition */
 /** @typedef {import('../overview/model.ts').LimitCondition} LimitCondition */
-
-/** @param {string} id @param {string} text */
-const write = (id, text) => setText(byId(id, HTMLElement), text)
 
 /** The name of the machine, and which sidecar runs on it. @param {State} state */
 export function showAbout({ about, signedIn }) {
@@ -56,7 +53,7 @@ export function showServices({ services }) {
     const line = el('p', {}, el('strong', {}, text), ' ', address)
     return el('li', { 'data-tone': tone }, line, el('p', { class: 'note' }, serviceNote(service)))
   })
-  swap(el('ul', { id: 'services' }, ...items))
+  show('services', ...items)
 }
 
 /** @param {ServiceCondition} service */
@@ -83,35 +80,22 @@ function serviceNote({ breaker, checked, failure, failedAt, tolerant }) {
 /** Who has used up a window. @param {Condition} condition */
 export function showLimits({ limits, enforce }) {
   const refusals = enforce ? 'refused' : 'would be refused'
-  showList(
-    byId('limits', HTMLElement),
-    Object.entries(limits),
-    ([endpoint]) => endpoint,
-    ([endpoint]) =>
-      el(
-        'div',
-        { class: 'limit' },
-        el('h3', {}, endpoint === 'oauth' ? '/oauth/token' : 'API'),
-        el('p', { class: 'note' }),
-        el('ul'),
-      ),
-    (item, [, limit]) => {
-      const [, note, list] = item.children
-      if (!note || !list) return
-      setText(note, limitNote(limit))
-      showList(
-        list,
-        limit.usedUp.filter(({ until }) => until > now()),
-        ({ key }) => key,
-        () => el('li', {}, el('code'), ' ', el('span')),
-        (row, { key, until, refused }) => {
-          if (row.children[0]) setText(row.children[0], key === '*' ? 'all clients' : key)
-          if (row.children[1])
-            setText(row.children[1], `${count(refused)} ${refusals}, free in ${countdown(until - now())}`)
-        },
-      )
-    },
-  )
+  const items = Object.entries(limits).map(([endpoint, limit]) => {
+    const present = limit.usedUp.filter(({ until }) => until > now())
+    const rows = present.map(({ key, until, refused }) => {
+      const text = `${count(refused)} ${refusals}, free in ${countdown(until - now())}`
+      return el('li', {}, el('code', {}, key === '*' ? 'all clients' : key), el('span', {}, text))
+    })
+    const title = el('h3', {}, endpoint === 'oauth' ? '/oauth/token' : 'API')
+    return el(
+      'div',
+      { 'data-key': endpoint, class: 'limit' },
+      title,
+      el('p', { class: 'note' }, limitNote(limit)),
+      el('ul', {}, ...rows),
+    )
+  })
+  show('limits', ...items)
 }
 
 /** @param {LimitCondition} limit */
@@ -173,5 +157,5 @@ export function showTimeline(timeline) {
       el('p', {}, what, ' ', el('span', {}, details)),
     )
   })
-  swap(el('ol', { id: 'timeline' }, ...items))
+  show('timeline', ...items)
 }

@@ -1,5 +1,5 @@
 import { refusedOf } from './chart-data.js'
-import { byId, el, setText } from './dom.js'
+import { byId, el, show, write } from './dom.js'
 import { latency, localNow, moment, words } from './format.js'
 
 /** @typedef {import('../overview/model.ts').RequestRow} RequestRow */
@@ -19,11 +19,10 @@ const PAUSE_AFTER_FAILURE = 5_000
  */
 export function showRequests(state) {
   const list = byId('requests', HTMLElement)
-  const form = byId('explain', HTMLFormElement)
   const problem = byId('requests-problem', HTMLElement)
   let [readAt, readTo] = [0, -1]
 
-  form.addEventListener('submit', (event) => {
+  byId('explain', HTMLFormElement).addEventListener('submit', (event) => {
     event.preventDefault()
     explain(byId('explain-id', HTMLInputElement).value.trim())
   })
@@ -33,7 +32,7 @@ export function showRequests(state) {
     const until = state.points.at(-1)?.time ?? 0
     const { found, failure } = await getJson('page/requests')
     problem.hidden = failure === undefined
-    setText(problem, failure === undefined ? '' : `This list may be old. ${failure}`)
+    write('requests-problem', failure === undefined ? '' : `This list may be old. ${failure}`)
     if (failure !== undefined) {
       readAt += PAUSE_AFTER_FAILURE - PAUSE
       return
@@ -42,9 +41,8 @@ export function showRequests(state) {
     /** @type {readonly RequestRow[]} */
     const rows = found
     const refused = rows.filter(({ refusal }) => refusal !== null)
-    list.replaceChildren(...refused.map(makeRow))
-    if (refused.length === 0)
-      list.replaceChildren(el('li', { class: 'note' }, 'No request was refused lately.'))
+    const none = el('li', { class: 'note' }, 'No request was refused lately.')
+    list.replaceChildren(...(refused.length === 0 ? [none] : refused.map(makeRow)))
   }
 
   return () => {
@@ -73,28 +71,24 @@ async function explain(id) {
   const { found, status, failure } = await getJson(`page/requests?id=${encodeURIComponent(id)}`)
   const missing = `No request with the id ${id} is remembered: only the last ones are, under a flood only part of them, and only until a restart. The access log reaches back further; of a flood of refusals it has the first ones and the number of the others.`
   if (failure === undefined) showFindings(found)
-  else if (status === 404) showSentence('Not remembered', missing)
-  else showSentence('No explanation', failure)
-  byId('explanation', HTMLDialogElement).showModal()
+  else if (status === 404) showDialog('Not remembered', el('p', {}, missing))
+  else showDialog('No explanation', el('p', {}, failure))
 }
 
-/** @param {string} title @param {string} text */
-function showSentence(title, text) {
-  setText(byId('explanation-title', HTMLElement), title)
-  byId('findings', HTMLElement).replaceChildren(el('p', {}, text))
+/** @param {string} title @param {...HTMLElement} findings */
+function showDialog(title, ...findings) {
+  write('explanation-title', title)
+  show('findings', ...findings)
+  byId('explanation', HTMLDialogElement).showModal()
 }
 
 /** @param {Explanation} explanation */
 function showFindings({ request, findings }) {
   const { id, method, path, status, client, time, duration } = request
-  setText(byId('explanation-title', HTMLElement), `${method} ${path}`)
   const line = `${moment(time)}, from ${client}, ${status === 0 ? 'the client left' : `answered ${status}`} after ${latency(duration)}`
   const parts = findings.map(({ title, text }) => el('div', {}, el('dt', {}, title), el('dd', {}, text)))
-  byId('findings', HTMLElement).replaceChildren(
-    el('p', {}, line),
-    el('p', { class: 'note' }, 'id ', el('code', {}, id)),
-    el('dl', {}, ...parts),
-  )
+  const note = el('p', { class: 'note' }, 'id ', el('code', {}, id))
+  showDialog(`${method} ${path}`, el('p', {}, line), note, el('dl', {}, ...parts))
 }
 
 /**

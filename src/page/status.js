@@ -1,4 +1,4 @@
-import { byId, el, setAttribute, setText, showList } from './dom.js'
+import { byId, el, show } from './dom.js'
 import { moment, now, span, timeOfDay } from './format.js'
 
 /** @typedef {import('./stream.js').Link} Link */
@@ -27,8 +27,6 @@ import { moment, now, span, timeOfDay } from './format.js'
 export function statusLine(link, condition, alarms, time) {
   const age = link.heard === 0 ? '' : `, last data ${span(time - link.heard)} ago`
   switch (link.phase) {
-    case 'connecting':
-      return line('quiet', 'Connecting')
     case 'lost':
       return line('critical', 'Connection lost', '', age)
     case 'unreachable':
@@ -45,8 +43,10 @@ export function statusLine(link, condition, alarms, time) {
       )
     case 'viewers':
       return line('warning', 'Too many viewers', ': close another page of this sidecar', age)
-    case 'live':
-      return condition === null ? line('quiet', 'Connecting') : present(condition, alarms)
+    default:
+      return condition === null || link.phase === 'connecting'
+        ? line('quiet', 'Connecting')
+        : present(condition, alarms)
   }
 }
 
@@ -85,8 +85,6 @@ const LEVELS = { critical: 'Critical', warning: 'Warning', note: 'Note' }
  * @returns {(found: readonly Alarm[]) => void} shows the present alarms
  */
 export function showAlarms(announce) {
-  const section = byId('alarms', HTMLElement)
-  const list = byId('alarm-list', HTMLElement)
   /** @type {Map<string, { level: Alarm['level'], seen: number }>} */
   let known = new Map()
 
@@ -94,23 +92,8 @@ export function showAlarms(announce) {
     const present = now()
     const before = known
     known = new Map(found.map(({ key, level }) => [key, { level, seen: before.get(key)?.seen ?? present }]))
-    section.hidden = found.length === 0
-    showList(
-      list,
-      found,
-      ({ key }) => key,
-      makeAlarm,
-      (item, alarm) => {
-        const [level, what, when, remedy, link] = item.querySelectorAll('[data-part]')
-        setAttribute(item, 'data-tone', alarm.level)
-        if (level) setText(level, LEVELS[alarm.level])
-        if (what) setText(what, alarm.what)
-        if (when) setText(when, sinceText(alarm, known.get(alarm.key)?.seen ?? present, present))
-        if (remedy) setText(remedy, alarm.remedy)
-        if (link) setText(link, `More: ${alarm.section}`)
-        if (link) setAttribute(link, 'href', `page/alerts#${alarm.section.toLowerCase()}`)
-      },
-    )
+    byId('alarms', HTMLElement).hidden = found.length === 0
+    show('alarm-list', ...found.map((alarm) => alarmItem(alarm, known.get(alarm.key)?.seen ?? present)))
     const news = found.filter(({ key, level }) => before.get(key)?.level !== level)
     const isOver = [...before.keys()].some((key) => !known.has(key))
     if (news.length > 0) announce(news.map(({ level, what }) => `${LEVELS[level]}: ${what}`).join('. '))
@@ -118,29 +101,20 @@ export function showAlarms(announce) {
   }
 }
 
-/**
- * When the sidecar does not tell since when, the page says since when it has seen the alarm.
- *
- * @param {Alarm} alarm
- * @param {number} seen
- * @param {number} present
- */
-function sinceText({ since }, seen, present) {
-  return since === null ? `seen since ${moment(seen, present)}` : `since ${moment(since, present)}`
-}
-
-function makeAlarm() {
-  const part = { 'data-part': '' }
+/** When the sidecar does not tell since when, the page says since when it has seen the alarm. @param {Alarm} alarm @param {number} seen */
+function alarmItem({ key, level, what, since, remedy, section }, seen) {
+  const when = since === null ? `seen since ${moment(seen)}` : `since ${moment(since)}`
+  const link = { href: `page/alerts#${section.toLowerCase()}`, target: '_blank' }
   return el(
     'li',
-    {},
+    { 'data-key': key, 'data-tone': level },
     el(
       'p',
       {},
-      el('span', { ...part, class: 'level' }),
-      el('strong', part),
-      el('span', { ...part, class: 'since' }),
+      el('span', { class: 'level' }, LEVELS[level]),
+      el('strong', {}, what),
+      el('span', { class: 'since' }, when),
     ),
-    el('p', { class: 'remedy' }, el('span', part), ' ', el('a', { ...part, target: '_blank' })),
+    el('p', {}, `${remedy} `, el('a', link, `More: ${section}`)),
   )
 }

@@ -39,17 +39,9 @@ export function rowOf({
   refusal,
   duration,
 }: RequestFacts): RequestRow {
-  return {
-    id,
-    time: Math.round(time),
-    method,
-    path,
-    client,
-    status,
-    refusal: refusal === '' ? null : refusal,
-    // To the microsecond.
-    duration: Math.round(duration * 1000) / 1000,
-  }
+  const shown = { id, time: Math.round(time), method, path, client, status, refusal: refusal || null }
+  // To the microsecond.
+  return { ...shown, duration: Math.round(duration * 1000) / 1000 }
 }
 
 /** Explains a request in plain sentences, one finding for each station that decided something about it. */
@@ -75,21 +67,16 @@ function has({ flags }: RequestFacts, flag: keyof typeof FLAGS): boolean {
 function requestText(facts: RequestFacts): string {
   const what =
     facts.endpoint === 'oauth'
-      ? facts.ownEndpoint === 'token'
-        ? 'the token endpoint of Postern itself; the device never sees it'
-        : 'the revocation endpoint of Postern itself; the device never sees it'
-      : has(facts, 'upgrade')
-        ? 'a WebSocket for the device'
-        : 'a request for the device'
+      ? `the ${facts.ownEndpoint} endpoint of Postern itself; the device never sees it`
+      : `a ${has(facts, 'upgrade') ? 'WebSocket' : 'request'} for the device`
   return `${facts.method} ${facts.path} over HTTP/${facts.version}: ${what}.`
 }
 
 function clientText(facts: RequestFacts): string {
-  return has(facts, 'fromForwardedFor')
-    ? `${facts.client}, which a trusted proxy named in X-Forwarded-For.`
-    : facts.client === 'unix'
-      ? 'A process of this machine, through the Unix socket.'
-      : `${facts.client}, the peer of the connection. No X-Forwarded-For of a trusted proxy was used.`
+  const { client } = facts
+  if (has(facts, 'fromForwardedFor')) return `${client}, which a trusted proxy named in X-Forwarded-For.`
+  if (client === 'unix') return 'A process of this machine, through the Unix socket.'
+  return `${client}, the peer of the connection. No X-Forwarded-For of a trusted proxy was used.`
 }
 
 function windowText(facts: RequestFacts): string {
@@ -131,11 +118,13 @@ function tokenText(facts: RequestFacts): string {
   return token === 'valid' ? `Valid, of grant ${grant}.` : TOKEN_FAULTS[token]
 }
 
-/** The kinds of refusal that have no sentence of their own for the client. */
-type WithoutSentence = Exclude<Refusal, { readonly description: string }>['kind']
+/** The names, in the access log, of refusals that have no sentence of their own for the client. All of the device have one meaning. */
+type WithoutSentence =
+  | Exclude<Exclude<Refusal, { readonly description: string }>['kind'], 'unauthorized'>
+  | `unauthorized: ${AuthFailure}`
 
 /** What a refusal means, and what to do next. */
-const MEANINGS: Readonly<Record<Exclude<WithoutSentence, 'unauthorized'>, string>> = {
+const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
   'method-not-allowed': 'The path does not take this method; the field Allow lists those it takes.',
   'unsupported-media-type':
     'The form has another Content-Type than application/x-www-form-urlencoded in UTF-8.',
@@ -150,26 +139,16 @@ const MEANINGS: Readonly<Record<Exclude<WithoutSentence, 'unauthorized'>, string
   'store-unavailable': 'The shared store did not answer: see postern check and the log.',
   upstream: 'The device sent no usable response: see Device, and postern check.',
   'server-error': 'A bug in Postern: the log has the error.',
+  'unauthorized: missing': 'The client has to send its access token.',
+  'unauthorized: malformed': 'The client has to send one access token, as it came from the token endpoint.',
+  'unauthorized: unknown': 'The client has to log in again.',
+  'unauthorized: expired': 'The client has to refresh its access token.',
+  'unauthorized: revoked': 'The client has to log in again.',
 }
-
-/** What a client has to do after a 401. */
-const AFTER_401: Readonly<Record<AuthFailure, string>> = {
-  missing: 'The client has to send its access token.',
-  malformed: 'The client has to send one access token, as it came from the token endpoint.',
-  unknown: 'The client has to log in again.',
-  expired: 'The client has to refresh its access token.',
-  revoked: 'The client has to log in again.',
-}
-
-/** By the name of the refusal in the access log, for example `unauthorized: expired`. */
-const SENTENCES: ReadonlyMap<string, string> = new Map([
-  ...Object.entries(MEANINGS),
-  ...Object.entries(AFTER_401).map(([cause, sentence]) => [`unauthorized: ${cause}`, sentence] as const),
-])
+const SENTENCES: ReadonlyMap<string, string> = new Map(Object.entries(MEANINGS))
 
 function meaningOf(refusal: string, description: string): string {
-  const name = refusal.startsWith('upstream: ') ? 'upstream' : refusal
-  return SENTENCES.get(name) ?? description
+  return SENTENCES.get(refusal.startsWith('upstream: ') ? 'upstream' : refusal) ?? description
 }
 
 function decisionText(facts: RequestFacts): string {

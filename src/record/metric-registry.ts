@@ -9,21 +9,18 @@ import {
 } from 'prom-client'
 import { createHistogram, type Histogram, type Sample } from './histogram.ts'
 
+/** `collect` is called on every scrape. */
+type Definition<L extends string, M> = readonly [
+  name: string,
+  help: string,
+  labelNames?: readonly L[],
+  collect?: (metric: M) => void,
+]
+
 /** The metrics of one sidecar; each name gets the prefix `postern_`. */
 export interface MetricRegistry {
-  counter<L extends string>(
-    name: string,
-    help: string,
-    labelNames?: readonly L[],
-    collect?: (counter: Counter<L>) => void,
-  ): Counter<L>
-  /** `collect` is called on every scrape. */
-  gauge<L extends string>(
-    name: string,
-    help: string,
-    labelNames?: readonly L[],
-    collect?: (gauge: Gauge<L>) => void,
-  ): Gauge<L>
+  readonly counter: <L extends string>(...metric: Definition<L, Counter<L>>) => Counter<L>
+  readonly gauge: <L extends string>(...metric: Definition<L, Gauge<L>>) => Gauge<L>
   /** A histogram of durations in seconds. */
   histogram(name: string, help: string): Histogram
   readonly contentType: string
@@ -49,17 +46,16 @@ export function createMetricRegistry(): MetricRegistry {
   collectDefaultMetrics({ register, eventLoopMonitoringPrecision: NEVER })
   for (const name of MISNAMED) register.removeSingleMetric(name)
   measureLoop(register)
-  const registers = [register]
   const histograms: Histogram[] = []
+
+  function configured<L extends string, M>(...[name, help, labelNames = [], collect]: Definition<L, M>) {
+    const options = { name: `postern_${name}`, help, labelNames, registers: [register] }
+    return collect === undefined ? options : { ...options, collect: collecting(collect) }
+  }
+
   return {
-    counter(name, help, labelNames = [], collect) {
-      const options = { name: `postern_${name}`, help, labelNames, registers }
-      return new Counter(collect === undefined ? options : { ...options, collect: collecting(collect) })
-    },
-    gauge(name, help, labelNames = [], collect) {
-      const options = { name: `postern_${name}`, help, labelNames, registers }
-      return new Gauge(collect === undefined ? options : { ...options, collect: collecting(collect) })
-    },
+    counter: (...metric) => new Counter(configured(...metric)),
+    gauge: (...metric) => new Gauge(configured(...metric)),
     histogram(name, help) {
       const histogram = createHistogram(`postern_${name}`, help)
       histograms.push(histogram)

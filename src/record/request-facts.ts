@@ -4,49 +4,6 @@ import type { AuthFailure, Refusal } from '../http/refusal.ts'
 import { shownPath } from '../http/request-path.ts'
 import { nameOf } from './access-log.ts'
 
-/** What is remembered of a request, as numbers and words. An empty word and a 0 mean that there is none. Durations are in ms. */
-export interface RequestFacts {
-  /** When the request head was read (ms since the epoch). */
-  readonly time: number
-  readonly duration: number
-  readonly status: number
-  readonly requestBytes: number
-  readonly responseBytes: number
-  readonly limit: number
-  readonly remaining: number
-  readonly closesIn: number
-  /** How long the gate waited for the shared store. */
-  readonly lookup: number
-  /** How long it waited in queues. */
-  readonly waited: number
-  /** When the first attempt to send it to the device began, and when the head of the response came: ms since `time`. */
-  readonly sentAfter: number
-  readonly headAfter: number
-  readonly deviceStatus: number
-  readonly attempts: number
-  readonly flags: number
-  readonly id: string
-  readonly kind: 'refused' | 'own-endpoint' | 'forward'
-  readonly endpoint: Endpoint
-  readonly client: string
-  readonly ownEndpoint: '' | OwnEndpoint
-  readonly per: Per
-  /** `valid`, the reason why the token is not accepted, or `unavailable`; empty if no token was looked up. */
-  readonly token: '' | 'valid' | 'unavailable' | AuthFailure
-  readonly grant: string
-  /** The name of the refusal in the access log. */
-  readonly refusal: string
-  /** The sentence of the refusal that the client got. */
-  readonly description: string
-  readonly wouldRefuse: string
-  readonly failure: string
-  readonly end: Outcome
-  readonly version: string
-  readonly route: string
-  readonly method: string
-  readonly path: string
-}
-
 /** The bits of `RequestFacts.flags`. */
 export const FLAGS = {
   withinLimit: 1,
@@ -66,9 +23,9 @@ export const FLAGS = {
 const LONGEST_PATH = 256
 const LONGEST_METHOD = 32
 
-/** The order in which numbers are kept. */
+/** The numbers of a request, in the order in which they are kept. Durations are in ms; 0 means that there is none. */
 const NUMBER_NAMES = [
-  'time',
+  'time', // when the request head was read (ms since the epoch)
   'duration',
   'status',
   'requestBytes',
@@ -76,32 +33,51 @@ const NUMBER_NAMES = [
   'limit',
   'remaining',
   'closesIn',
-  'lookup',
-  'waited',
-  'sentAfter',
-  'headAfter',
+  'lookup', // how long the gate waited for the shared store
+  'waited', // how long it waited in queues
+  'sentAfter', // when the first attempt to send it to the device began: ms since `time`
+  'headAfter', // when the head of the response came: ms since `time`
   'deviceStatus',
   'attempts',
-  'flags',
-  'code',
-] as const satisfies readonly (keyof RequestFacts | 'code')[]
+  'flags', // of `FLAGS`
+  'code', // the words of `Coded`
+] as const
 
-/** The order in which words are kept. The id is the first, to be found; the path is the last, because a long one is cut. */
+/**
+ * The words of a request, in the order in which they are kept; empty means that there is none. The id is the first, to be found; the path
+ * is the last, because a long one is cut.
+ */
 const WORD_NAMES = [
   'id',
   'client',
   'grant',
-  'refusal',
-  'description',
+  'refusal', // its name in the access log
+  'description', // the sentence that the client got
   'wouldRefuse',
   'failure',
   'route',
   'method',
   'path',
-] as const satisfies readonly (keyof RequestFacts)[]
+] as const
 
 type NumberName = (typeof NUMBER_NAMES)[number]
 type WordName = (typeof WORD_NAMES)[number]
+
+/** What is remembered of a request. */
+export type RequestFacts = Readonly<Record<Exclude<NumberName, 'code'>, number> & Record<WordName, string>> &
+  Coded
+
+/** Words that are kept as one number, because how often each occurs is bounded: most requests then have few other words. */
+interface Coded {
+  readonly kind: (typeof KINDS)[number]
+  readonly endpoint: Endpoint
+  readonly per: Per
+  readonly end: Outcome
+  readonly version: (typeof VERSIONS)[number]
+  /** `valid`, the reason why the token is not accepted, or `unavailable`; empty if no token was looked up. */
+  readonly token: '' | 'valid' | 'unavailable' | AuthFailure
+  readonly ownEndpoint: '' | OwnEndpoint
+}
 
 /** How many numbers `writeNumbers` writes. */
 export const NUMBERS = NUMBER_NAMES.length
@@ -138,7 +114,6 @@ export function writeNumbers(exchange: Exchange, wall: number, to: Float64Array,
   to[at + AT.code] = codeOf(exchange)
 }
 
-/** How often each of these words occurs is bounded, so they are kept as one number: most requests then have few words. */
 const KINDS = ['refused', 'own-endpoint', 'forward'] as const
 const ENDPOINTS = ['api', 'oauth'] as const
 const OWNERS = ['client', 'grant', 'device'] as const
@@ -161,16 +136,8 @@ function codeOf({ kind, classified, per, outcome, identity, head }: Exchange): n
 }
 
 /** The words of a request in the order of `WORD_NAMES`, one a line. They have neither the query nor a field nor the body. */
-export function wordsOf({
-  requestId,
-  client,
-  grant,
-  refusal,
-  wouldRefuse,
-  failure,
-  route,
-  head,
-}: Exchange): string {
+export function wordsOf(exchange: Exchange): string {
+  const { requestId, client, grant, refusal, wouldRefuse, failure, route, head } = exchange
   const path = (head.shown ?? shownPath(head)).slice(0, LONGEST_PATH)
   const unusual = unusualWords(refusal, wouldRefuse, failure)
   return `${requestId}\n${client.address}\n${grant ?? ''}\n${unusual}\n${route ?? ''}\n${head.method.slice(0, LONGEST_METHOD)}\n${path}`

@@ -52,20 +52,11 @@ function under<K, V>(map: Map<string, Map<K, V>>, key: string): Map<K, V> {
   return made
 }
 
+const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+
 /** The name of a known method, `other` for any other, so that clients cannot create series. */
 function methodLabel(method: string): string {
-  switch (method) {
-    case 'GET':
-    case 'HEAD':
-    case 'POST':
-    case 'PUT':
-    case 'PATCH':
-    case 'DELETE':
-    case 'OPTIONS':
-      return method
-    default:
-      return 'other'
-  }
+  return METHODS.has(method) ? method : 'other'
 }
 
 /** A registered status by number, `other` for an unregistered one, `none` for no response (the client left). */

@@ -1,10 +1,10 @@
 import { type EventLoopUtilization, eventLoopUtilization } from 'node:perf_hooks'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { everySecond } from './second.ts'
 
-/** The process is idle if the event loop had less than this share of work for `IDLE_TIME` ms. */
+/** The process is idle if the event loop had less than this share of work for a second. */
 const IDLE_SHARE = 0.02
-const IDLE_TIME = 1_000
 
 /** A heap that has grown less than this (bytes) since the last collection is not worth another one. */
 const LEAST_GROWTH = 4 * 1024 * 1024
@@ -52,14 +52,13 @@ export function collectWhenIdle({
   if (collect === undefined) return { close: () => {} }
   let before = workSince()
   let sizeBefore = 0
-  const timer = setInterval(() => {
+  return everySecond(() => {
     const { utilization } = workSince(before)
     before = workSince()
     if (utilization >= IDLE_SHARE || heapSize() - sizeBefore < LEAST_GROWTH) return
     collect({ type: 'major', flavor: 'last-resort' })
     sizeBefore = heapSize()
-  }, IDLE_TIME).unref()
-  return { close: () => clearInterval(timer) }
+  })
 }
 
 function sizeOfHeap(): number {

@@ -8,9 +8,10 @@ import {
 } from '../password/device-source.ts'
 import { openPasswordSource, type PasswordSourceEvents } from '../password/source.ts'
 import { reasonOf } from '../system/node-permission.ts'
+import { everySecond } from '../system/second.ts'
 import { isBug, SetupError } from '../system/setup-error.ts'
 import { openJournal } from './journal.ts'
-import { type State, type StateDependencies, SWEEP_INTERVAL, sourceEvents, tokenEvents } from './state.ts'
+import { type State, type StateDependencies, sourceEvents, tokenEvents } from './state.ts'
 import { createMemoryJournal, JOURNAL_OPERATIONS, type TokenJournal } from './token-journal.ts'
 import { createTokenStore, type TokenStore } from './token-store.ts'
 
@@ -80,7 +81,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     )
   }
 
-  const timer = setInterval(() => tokens.sweep(), SWEEP_INTERVAL).unref()
+  const sweeping = everySecond(() => tokens.sweep())
   return {
     tokens,
     password,
@@ -102,7 +103,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     storeUp: () => undefined,
     troubles: () => [],
     async close() {
-      clearInterval(timer)
+      sweeping.close()
       password.close()
       journal.close()
     },

@@ -51,9 +51,6 @@ export interface StateDependencies {
   readonly onPasswordRead: () => void
 }
 
-/** How often expired tokens are removed (ms). */
-export const SWEEP_INTERVAL = 1_000
-
 /** What this sidecar itself did. Each counts its own operations, also with a shared store. */
 export interface TokenEvents extends Pick<TokenListener, 'issued' | 'evicted'> {
   revoked(grants: number, reason: string): void

@@ -27,7 +27,7 @@ const ask = (stateDir: string, method: string, path: string, body = ''): Promise
   new Promise((resolve, reject) => {
     const socketPath = join(stateDir, 'control.sock')
     request({ socketPath, method, path, agent: false }, (res) =>
-      text(res).then((answer) => resolve(`${res.statusCode} ${answer}`), reject),
+      text(res).then((answer) => resolve(`${res.statusCode} ${answer.trim()}`), reject),
     )
       .once('error', reject)
       .end(body)

@@ -4,6 +4,7 @@ import type { Refusal } from '../../src/http/refusal.ts'
 import { createHistory, type History, KEPT } from '../../src/overview/history.ts'
 import type { Point } from '../../src/overview/model.ts'
 import { createMetrics, type Metrics } from '../../src/record/metrics.ts'
+import { closeLater } from '../support/cleanup.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 import { exchangeRecord } from '../support/exchange-record.ts'
 
@@ -26,6 +27,7 @@ function startRecording(): Recording {
   const metrics = createMetrics({ version: '0', node: '0' })
   const load = { inFlight: 3, queued: 2 }
   const history = createHistory({ clock, totals: metrics.totals, load: () => load })
+  closeLater(() => history.close())
   const end = (refusal: Refusal | undefined, duration = 4): void =>
     metrics.exchange(exchangeRecord({ refusal, duration }))
   return {

@@ -1,8 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadPageFiles } from '../../src/admin/page-files.ts'
-import { installedBundle } from '../support/shipped.ts'
 
 const files = loadPageFiles()
 const textOf = (name: string): string => files.get(name)?.body.toString() ?? expect.fail(`no ${name}`)
@@ -26,7 +23,7 @@ describe('H156 the files of the live page', () => {
 
   it('import only each other', () => {
     for (const [name, { body }] of files) {
-      if (!name.endsWith('.js') || name === 'uplot.js') continue
+      if (!name.endsWith('.js')) continue
       const imports = [...body.toString().matchAll(/^(?:import|export) .*?from '\.\/([^']+)'/gms)].map(
         ([, to = '']) => to,
       )
@@ -38,13 +35,7 @@ describe('H156 the files of the live page', () => {
   it('have a type and a tag of their content', () => {
     expect(new Set([...files.values()].map(({ etag }) => etag)).size).toBe(files.size)
     expect(files.get('main.js')?.type).toBe('text/javascript; charset=utf-8')
-    expect(files.get('uplot.css')?.type).toBe('text/css; charset=utf-8')
+    expect(files.get('style.css')?.type).toBe('text/css; charset=utf-8')
     expect([...files.values()].every(({ etag }) => /^"[\w-]{22}"$/.test(etag))).toBe(true)
-  })
-
-  it('are in the executable, with the licence of the chart library', () => {
-    const licences = join(installedBundle(), 'dist/LICENSES.txt')
-    expect(existsSync(licences)).toBe(true)
-    expect(readFileSync(licences, 'utf8')).toContain('uplot 1.6.32: MIT')
   })
 })

@@ -53,7 +53,9 @@ it('H156 the values move under traffic without reloading, and follow the clock o
   const summary = await page.locator('#summary-traffic').textContent()
   expect(summary).toMatch(/^[\d.]+ requests a second on average, [\d.]+ at most; 0 refused\.$/)
   expect(await page.locator('#now-device').textContent()).toMatch(/^[\d.]+ ms$/)
-  expect(await page.locator('.uplot canvas').count()).toBe(3)
+  expect(await page.locator('#chart-traffic path.area').last().getAttribute('d')).toMatch(
+    /^M[\d.]+ 150V[\d.]+L/,
+  )
   sidecar.clock.jumpWall(5 * 3_600_000)
   await page.locator('#about').getByText('up 5 h').waitFor()
 })
@@ -262,7 +264,7 @@ it('H159 a thousand logins in use stay smooth: the page works less than 100 ms o
   const after = await worked()
   expect((after.busy - before.busy) / (after.at - before.at)).toBeLessThan(0.1)
   const table = page.getByRole('region', { name: 'Table of the logins' })
-  for (const rows of [200, 300]) {
+  for (const rows of [80, 120]) {
     await table.evaluate((element) => element.scrollTo(0, element.scrollHeight))
     await rowsOf(page).toBe(rows)
   }

@@ -1,8 +1,7 @@
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { createLog, lineWriter } from '../../src/record/log.ts'
-import { readableLine } from '../../src/record/readable-line.ts'
+import { createLog, lineWriter, readableLine } from '../../src/record/log.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 
 const TIME = '2026-11-23T03:31:25.007Z'
