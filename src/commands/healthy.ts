@@ -1,8 +1,7 @@
 import { get, type RequestOptions } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
-import { reasonOf } from '../system/node-permission.ts'
-import { codeOf, SetupError } from '../system/setup-error.ts'
+import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
 

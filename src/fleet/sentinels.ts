@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { formatNode, type StoreNode } from '../config/store-url.ts'
+import type { StoreNode } from '../config/store-url.ts'
+import { formatHostPort } from '../system/listen-address.ts'
 import { type Connection, connect, readAccount, type StoreSettings } from './connection.ts'
 import { noReply, ServerReplyError } from './failures.ts'
 import { listOf } from './shared-store.ts'
@@ -78,7 +79,7 @@ export function openSentinels(settings: StoreSettings, signal: AbortSignal): Sen
 function namesAnother(views: readonly View[], primary: string): boolean {
   const latest = Math.max(...views.map(({ epoch }) => epoch))
   const informed = views.filter(({ epoch }) => epoch === latest)
-  return informed.filter((view) => formatNode(view.primary) !== primary).length > informed.length / 2
+  return informed.filter((view) => formatHostPort(view.primary) !== primary).length > informed.length / 2
 }
 
 /**

@@ -1,9 +1,8 @@
 import { type Stats, statSync } from 'node:fs'
 import { constants, open, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { isWithheld, reasonOf } from './node-permission.ts'
 import { certificatesIn } from './pem.ts'
-import { codeOf, isBug, SetupError } from './setup-error.ts'
+import { codeOf, isBug, isWithheld, reasonOf, SetupError } from './setup-error.ts'
 
 /** Why a file, a folder or an address cannot be used, and what the operator can do about it, each as a clause. */
 export interface Fault {

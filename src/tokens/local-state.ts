@@ -8,8 +8,7 @@ import {
   type StoredFingerprint,
 } from '../password/device-source.ts'
 import { openPasswordSource, type PasswordSourceEvents } from '../password/source.ts'
-import { reasonOf } from '../system/node-permission.ts'
-import { isBug, SetupError } from '../system/setup-error.ts'
+import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import { openJournal } from './journal.ts'
 import { type State, type StateDependencies, SWEEP_INTERVAL, sourceEvents, tokenEvents } from './state.ts'
 import { createMemoryJournal, JOURNAL_OPERATIONS, type TokenJournal } from './token-journal.ts'
