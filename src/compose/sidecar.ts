@@ -91,7 +91,7 @@ async function openParts(
     onBug,
   })
   opened.defer(services.close)
-  const warnOf = createConfigWarnings(log)
+  const warnOf = createConfigWarnings(log, onBug)
   const { state, tables } = await openState(config, {
     clock,
     log,

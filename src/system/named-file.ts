@@ -121,8 +121,8 @@ export async function readAuthorities(key: string, path: string): Promise<string
   return text
 }
 
-/** A file that is no file with text of a reasonable size: a FIFO, a device, a folder, or one that is too large. */
-export class OddFile extends Error {}
+/** A file that is no file with text of a reasonable size: a FIFO, a device, or one that is too large. */
+class OddFile extends Error {}
 
 /** The largest certificate, key, secret or configuration (bytes). */
 export const LARGEST_FILE = 1024 * 1024
@@ -152,7 +152,9 @@ export async function readWholeFile(path: string, limit = LARGEST_FILE): Promise
 }
 
 function requireFile(found: Stats): void {
-  if (!found.isFile()) throw new OddFile(found.isDirectory() ? 'it is a folder' : 'it is not a regular file')
+  // As the system says it of a folder that is read.
+  if (found.isDirectory()) throw Object.assign(new Error('it is a folder'), { code: 'EISDIR' })
+  if (!found.isFile()) throw new OddFile('it is not a regular file')
 }
 
 /** A word of a POSIX shell, such as a path in a printed command: quoted where it has to be. */
