@@ -27,8 +27,7 @@ import { createConfigWarnings } from './config-warnings.ts'
 import { openDeviceServices } from './device-services.ts'
 import { openOverview } from './overview.ts'
 import { deriveSettings } from './settings.ts'
-import { openState } from './state.ts'
-import { tokenServices } from './token-services.ts'
+import { openState, tokenServices } from './state.ts'
 
 export interface Sidecar {
   /** Starts both listeners, once. Rejects with the reason if one cannot listen, or if the sidecar is stopped. */

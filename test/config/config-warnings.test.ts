@@ -10,8 +10,9 @@ import { temporaryDirectory } from '../support/certificate.ts'
 function warning() {
   const lines: string[] = []
   const bugs: unknown[] = []
+  const warn = (_line: unknown, message: unknown): number => lines.push(String(message))
   // The warnings use no other method.
-  const log = { warn: (_line: object, message: string) => lines.push(message) } as Partial<Logger> as Logger
+  const log = { warn } as unknown as Logger
   return { lines, bugs, warnOf: createConfigWarnings(log, (error) => bugs.push(error)) }
 }
 

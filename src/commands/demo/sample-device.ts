@@ -4,8 +4,7 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import type { Clock } from '../../system/clock.ts'
 import { formatHostPort } from '../../system/listen-address.ts'
 import { isBug } from '../../system/setup-error.ts'
-import { createDeviceApi } from './device-api.ts'
-import { createPorts, type Ports } from './device-ports.ts'
+import { createDeviceApi, createPorts, type Ports } from './device-api.ts'
 
 export interface SampleDeviceDeps {
   readonly clock: Clock
