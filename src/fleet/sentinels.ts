@@ -12,7 +12,10 @@ export const ANOTHER_PRIMARY = 'the sentinels name another primary'
 /** How often the sentinels are asked for the primary (ms). */
 const WATCH_INTERVAL = 1_000
 
-/** The sentinels of `tokens.store`, each with a connection that stays open. */
+/**
+ * The sentinels of `tokens.store`, each with a connection that stays open. `createSentinel` of `@redis/client` breaks H145: it believes the
+ * first sentinel that answers, so with one that is cut off it writes to the former primary (measured with version 6.3.1).
+ */
 export interface Sentinels {
   /** The primary by the word of one of them, asked in random order until one knows it. Rejects if none does. */
   find(): Promise<StoreNode>
