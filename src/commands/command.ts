@@ -1,8 +1,7 @@
 import type { LogSink } from '../record/log.ts'
 import type { CollectGarbage } from '../system/idle-collection.ts'
-import { reasonOf } from '../system/node-permission.ts'
 import type { PermissionedProcess } from '../system/permissions.ts'
-import { isBug, SetupError } from '../system/setup-error.ts'
+import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { Outputs } from './output.ts'
 import type { Terminal } from './prompt.ts'
 

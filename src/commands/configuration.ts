@@ -1,8 +1,7 @@
 import { statSync } from 'node:fs'
 import { type ConfigFile, type Loaded, loadWithPlaces, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { isWithheld } from '../system/node-permission.ts'
-import { codeOf, SetupError } from '../system/setup-error.ts'
+import { codeOf, isWithheld, SetupError } from '../system/setup-error.ts'
 import type { CommandIo } from './command.ts'
 
 /** The flags of a command that reads the configuration. */

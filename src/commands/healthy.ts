@@ -1,7 +1,6 @@
 import type { RequestOptions } from 'node:http'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
-import { reasonOf } from '../system/node-permission.ts'
-import { codeOf, SetupError } from '../system/setup-error.ts'
+import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
 import { ask } from './control.ts'

@@ -1,7 +1,6 @@
 import { writeSync } from 'node:fs'
 import { isatty, WriteStream } from 'node:tty'
-import { reasonOf } from '../system/node-permission.ts'
-import { codeOf } from '../system/setup-error.ts'
+import { codeOf, reasonOf } from '../system/setup-error.ts'
 
 /** Standard output or standard error. */
 export interface Output {

@@ -5,8 +5,7 @@ import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { type FileWatch, watchFile } from '../system/file-watch.ts'
 import { readWholeFile } from '../system/named-file.ts'
-import { reasonOf } from '../system/node-permission.ts'
-import { isBug, SetupError } from '../system/setup-error.ts'
+import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 
 export interface ReloaderDependencies {
   readonly sidecar: Pick<Sidecar, 'reload'>

@@ -1,6 +1,5 @@
 import { systemClock } from '../system/clock.ts'
-import { reasonOf } from '../system/node-permission.ts'
-import { SetupError } from '../system/setup-error.ts'
+import { reasonOf, SetupError } from '../system/setup-error.ts'
 import type { VerifyOptions } from '../verify/options.ts'
 import { junitError, junitXml, planJson, reportJson, timed } from '../verify/report/documents.ts'
 import { displayOf, type Output, textReporter, visible } from '../verify/report/text.ts'

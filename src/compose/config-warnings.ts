@@ -7,11 +7,7 @@ import { shellWord } from '../system/named-file.ts'
 
 /** What works and is not safe: settings, passwords in plain text, and files with a secret that are open to other users. */
 export async function warningsOf(config: Config): Promise<readonly ConfigWarning[]> {
-  return [...(await insecureChoices(config)), ...(await exposedSecrets(config))]
-}
-
-async function insecureChoices(config: Config): Promise<readonly ConfigWarning[]> {
-  return [...insecureSettings(config), ...(await plainPasswords(config))]
+  return [...insecureSettings(config), ...(await plainPasswords(config)), ...(await exposedSecrets(config))]
 }
 
 /** Files that could hold a hash. One with which Postern also signs in to the device cannot. */
@@ -34,19 +30,30 @@ async function plainPasswords(config: Config): Promise<readonly ConfigWarning[]>
   return (await Promise.all(looks)).flat()
 }
 
-/** Logs a line for each warning, and again only if its reason changes. */
-export function createConfigWarnings(log: Logger): (config: Config) => Promise<void> {
+/**
+ * Logs a line for each warning, and again only if its reason changes. One look at the files follows the other: two at once would both
+ * log what is new. Never rejects, because a warning must not prevent a start or a reload.
+ */
+export function createConfigWarnings(
+  log: Logger,
+  onBug: (error: unknown) => void,
+): (config: Config) => Promise<void> {
   let before: readonly ConfigWarning[] = []
-  function warn({ meaning, ...line }: ConfigWarning, message: string): void {
-    const isKnown = before.some(
-      ({ key, file, reason }) => key === line.key && file === line.file && reason === line.reason,
-    )
-    if (!isKnown) log.warn(line, message)
+  let turn = Promise.resolve()
+
+  async function look(config: Config): Promise<void> {
+    const found = await warningsOf(config)
+    for (const { meaning, message = `insecure: ${meaning}`, ...line } of found) {
+      const isKnown = before.some(
+        ({ key, file, reason }) => key === line.key && file === line.file && reason === line.reason,
+      )
+      if (!isKnown) log.warn(line, message)
+    }
+    before = found
   }
-  return async (config) => {
-    const [insecure, exposed] = [await insecureChoices(config), await exposedSecrets(config)]
-    for (const each of insecure) warn(each, `insecure: ${each.meaning}`)
-    for (const each of exposed) warn(each, 'a file with a secret is open to other users')
-    before = [...insecure, ...exposed]
+
+  return (config) => {
+    turn = turn.then(() => look(config)).catch(onBug)
+    return turn
   }
 }

@@ -26,8 +26,7 @@ import { createConfigWarnings } from './config-warnings.ts'
 import { openDeviceServices } from './device-services.ts'
 import { openOverview } from './overview.ts'
 import { deriveSettings } from './settings.ts'
-import { openState } from './state.ts'
-import { tokenServices } from './token-services.ts'
+import { openState, tokenServices } from './state.ts'
 
 export interface Sidecar {
   /** Starts both listeners, once. Rejects with the reason if one cannot listen, or if the sidecar is stopped. */
@@ -90,7 +89,7 @@ async function openParts(
     onBug,
   })
   opened.defer(services.close)
-  const warnOf = createConfigWarnings(log)
+  const warnOf = createConfigWarnings(log, onBug)
   const { state, tables } = await openState(config, {
     clock,
     log,

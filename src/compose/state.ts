@@ -1,6 +1,14 @@
 import type { Config } from '../config/schema.ts'
-import type { Endpoint } from '../http/admission.ts'
+import type { Endpoint, OwnEndpoint } from '../http/admission.ts'
 import { createWindowTable, type WindowTable } from '../limits/window-table.ts'
+import {
+  createPasswordGrant,
+  createRefreshGrant,
+  createRevocationEndpoint,
+  createTokenEndpoint,
+  type OwnEndpointHandler,
+} from '../oauth/token-endpoint.ts'
+import type { Metrics } from '../record/metrics.ts'
 import { openLocalState } from '../tokens/local-state.ts'
 import type { State, StateDependencies } from '../tokens/state.ts'
 
@@ -24,4 +32,29 @@ export async function openState(
   const options = { clock: deps.clock, maxKeys: limits.maxKeys }
   const alone = (endpoint: Endpoint): WindowTable => createWindowTable(limits[endpoint], options)
   return { state, tables: windows ?? { api: alone('api'), oauth: alone('oauth') } }
+}
+
+/** The sidecar's own endpoints: `/oauth/token` with its grant types, and revocation. */
+export function tokenServices(
+  { logIn, tokens }: State,
+  metrics: Metrics,
+  config: () => Config,
+): Readonly<Record<OwnEndpoint, OwnEndpointHandler>> {
+  const bodyTimeout = (): number => config().listen.bodyTimeout
+  const grants = [
+    createPasswordGrant({
+      logIn,
+      onWrongPassword: metrics.passwordFailed,
+      onUnavailable: metrics.upstream(undefined).failed,
+    }),
+    createRefreshGrant(tokens.refresh),
+  ]
+  for (const { name } of grants) metrics.tokensIssued(name, 0)
+  return {
+    token: createTokenEndpoint({ bodyTimeout, grants }),
+    revocation: createRevocationEndpoint({
+      bodyTimeout,
+      revoke: (token) => tokens.revoke({ token }, 'client'),
+    }),
+  }
 }

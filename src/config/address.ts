@@ -18,10 +18,31 @@ export function socketPathProblem(path: string): string | undefined {
   return socketLengthProblem(path)
 }
 
-/** Whether a text can be the host of an address: a name, an IPv4 address, or an IPv6 address without brackets. */
-export function isHost(host: string): boolean {
-  // Calls `isIPv6` only if there is a colon: Node compiles its pattern at the first call, which takes 5 ms at startup.
-  if (host.includes(':')) return isIPv6(host)
+/** `host`, `host:port`, `[IPv6]` or `[IPv6]:port`, taken apart. The host has no brackets. */
+interface Authority {
+  readonly host: string
+  /** Whether the host is a name or an address, and has brackets exactly if it is an IPv6 address. */
+  readonly valid: boolean
+  /** The digits of the port; undefined without one. */
+  readonly digits: string | undefined
+}
+
+/** The one grammar for a host with a port in the configuration. Undefined for a text of another form. */
+export function parseAuthority(text: string): Authority | undefined {
+  const [, bracketed, name, digits] = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::(\d+))?$/.exec(text) ?? []
+  const host = bracketed ?? name
+  if (host === undefined) return undefined
+  return { host, valid: bracketed === undefined ? isName(host) : isIPv6(host), digits }
+}
+
+/** Whether a text is a host, with or without a port. */
+export function isAuthority(text: string): boolean {
+  const { valid = false, digits = '0' } = parseAuthority(text) ?? {}
+  return valid && portProblem(digits, 0) === undefined
+}
+
+/** A name or an IPv4 address. */
+function isName(host: string): boolean {
   // Digits and dots alone are meant as an IPv4 address, so they have to be a valid one.
   if (/^[\d.]+$/.test(host)) return isIPv4(host)
   return host.length <= 253 && /^[a-z\d_](?:[a-z\d_.-]*[a-z\d_])?$/i.test(host)
@@ -43,12 +64,9 @@ function parseTcp(text: string): Parsed<ListenAddress> {
     return { problem: `must be ${ADDRESS_FORMS}; for a port on every interface write 0.0.0.0:${text}` }
   }
   if (/^:\d+$/.test(text)) return { problem: `must name the host too: 0.0.0.0${text} is every interface` }
-  const [, bracketed, name, digits] = /^(?:\[([^\]]*)\]|([^:[\]]*)):(\d+)$/.exec(text) ?? []
-  const host = bracketed ?? name
+  const { host, valid, digits } = parseAuthority(text) ?? {}
   if (host === undefined || digits === undefined) return { problem: `must be ${ADDRESS_FORMS}` }
-  if (bracketed === undefined ? !isHost(host) : !isIPv6(host)) {
-    return { problem: `must be ${ADDRESS_FORMS}; the host is neither a name nor an address` }
-  }
+  if (!valid) return { problem: `must be ${ADDRESS_FORMS}; the host is neither a name nor an address` }
   const problem = portProblem(digits, 0)
   return problem === undefined ? { value: { kind: 'tcp', host, port: Number(digits) } } : { problem }
 }

@@ -23,23 +23,6 @@ export function encode<T>(field: Field<T>, value: T): unknown {
   return z.encode(field.schema, value)
 }
 
-/**
- * The JSON Schema of the YAML form, in draft 7, which most editors support. A section without required keys may be `null`:
- * if all its keys are commented out, YAML parses it as `null`, and `layer` treats it as left out.
- */
-export function jsonSchema(field: Field<unknown>): Record<string, unknown> {
-  const schema = z.toJSONSchema(field.schema, {
-    io: 'input',
-    target: 'draft-7',
-    override({ jsonSchema: each, path }) {
-      const mayBeEmpty = each.required === undefined && each.minProperties === undefined
-      if (path.length > 0 && each.type === 'object' && mayBeEmpty)
-        Object.assign(each, { type: ['object', 'null'] })
-    },
-  })
-  return { ...schema }
-}
-
 /** If only one alternative of a union has the type of the value, reports the issues of that alternative instead of the union's. */
 function flatten(issue: z.core.$ZodIssue, above: readonly string[]): readonly Issue[] {
   const path = [...above, ...issue.path.map(String)]

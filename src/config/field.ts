@@ -94,11 +94,6 @@ export function optional<T>(inner: Field<T>): OptionalField<T> {
   return { ...inner, optional: true, schema: inner.bare }
 }
 
-/** Whether the key must be set. */
-export function isRequired(each: Field<unknown>): boolean {
-  return each.default === undefined && !each.optional
-}
-
 /** The type of a field's value. */
 export type ValueOf<F> = F extends Field<infer T> ? T : never
 

@@ -20,20 +20,6 @@ export type FirstPassword =
   | { readonly shadow: { readonly file: string; readonly user: string } }
   | { readonly login: 'basic' | 'digest'; readonly user: string }
 
-/** The first configuration in deploy/. `npm run reference` writes it. */
-export function shippedConfiguration(): string {
-  const file = '/etc/postern/postern.yaml'
-  return firstConfiguration({
-    file,
-    title: `# yaml-language-server: $schema=./postern.schema.json
-#
-# Postern's configuration for a first installation: ${file}`,
-    url: 'http://192.0.2.10:80',
-    password: { file: '/etc/postern/password' },
-    stateDir: '/var/lib/postern',
-  })
-}
-
 /** The text of a first configuration: the keys that it sets, and the most useful of the others as comments. */
 export function firstConfiguration({
   file: path,

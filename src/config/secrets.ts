@@ -58,14 +58,16 @@ export interface ConfigWarning {
   /** What follows from it, and what mends it, each as a clause. */
   readonly meaning: string
   readonly remedy: string
+  /** Its line in the log; default: `insecure: ` and the meaning. */
+  readonly message?: string
 }
 
 type SecretFile = Required<Pick<ConfigWarning, 'key' | 'file'>>
 
 /**
- * Finds the files with secrets that users other than the owner and the group can read, or that any user but the owner can write. Read permission for the group is normal (root:postern, 0640). The
- * owner is not checked, because a user namespace shows a mapped owner. A file whose mode cannot be read is skipped: the
- * code that reads the file reports it.
+ * Finds the files with secrets that users other than the owner and the group can read, or that any user but the owner can write. Read
+ * permission for the group is normal (root:postern, 0640). The owner is not checked, because a user namespace shows a mapped owner.
+ * A file whose mode cannot be read is skipped: the code that reads the file reports it.
  */
 export async function exposedSecrets(config: Config): Promise<readonly ConfigWarning[]> {
   const looks = secretFiles(config).map(async (secret) => {
@@ -73,7 +75,8 @@ export async function exposedSecrets(config: Config): Promise<readonly ConfigWar
     // A folder in place of the file is another fault: `chmod` would lock its owner out.
     const reason = found?.isFile() === true ? exposureOf(found.mode) : ''
     const meaning = 'accounts that do not need the file can read or replace it'
-    return reason === '' ? [] : [{ ...secret, reason, meaning, remedy: `chmod 0640 ${secret.file}` }]
+    const message = 'a file with a secret is open to other users'
+    return reason === '' ? [] : [{ ...secret, reason, meaning, remedy: `chmod 0640 ${secret.file}`, message }]
   })
   return (await Promise.all(looks)).flat()
 }

@@ -1,5 +1,5 @@
-import { isIPv6 } from 'node:net'
-import { isHost, socketPathProblem } from './address.ts'
+import { formatHostPort } from '../system/listen-address.ts'
+import { parseAuthority, portProblem, socketPathProblem } from './address.ts'
 import type { Parsed } from './yaml.ts'
 
 /** A host and a port. An IPv6 address has no brackets. */
@@ -64,12 +64,7 @@ export function formatStoreUrl(address: StoreAddress): string {
   const scheme = `valkey${tls ? 's' : ''}${kind === 'single' ? '' : `+${kind}`}`
   const database = address.database === 0 ? '' : `/${address.database}`
   const name = primary === undefined ? '' : `/${primary}`
-  return `${scheme}://${account}${nodes.map(formatNode).join(',')}${name}${database}`
-}
-
-/** `host:port`, with an IPv6 address in brackets. */
-export function formatNode({ host, port }: StoreNode): string {
-  return `${isIPv6(host) ? `[${host}]` : host}:${port}`
+  return `${scheme}://${account}${nodes.map(formatHostPort).join(',')}${name}${database}`
 }
 
 /** `/path`, or `//user:password@/path`. */
@@ -133,9 +128,6 @@ function formatAccount({ user, password }: StoreAddress): string {
 
 /** The node, or nothing if the text names none. */
 function parseNode(text: string, defaultPort: number): readonly StoreNode[] {
-  const [, bracketed, name, digits] = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::(\d{1,5}))?$/.exec(text) ?? []
-  const host = bracketed ?? name ?? ''
-  const port = digits === undefined ? defaultPort : Number(digits)
-  const valid = bracketed === undefined ? isHost(host) : isIPv6(host)
-  return valid && port >= 1 && port <= 65_535 ? [{ host, port }] : []
+  const { host = '', valid = false, digits = String(defaultPort) } = parseAuthority(text) ?? {}
+  return valid && portProblem(digits, 1) === undefined ? [{ host, port: Number(digits) }] : []
 }

@@ -1,5 +1,5 @@
 import { isAmbiguousPath } from '../http/request-path.ts'
-import { formatUpstreamUrl, isHost, parseUpstreamUrl } from './address.ts'
+import { formatUpstreamUrl, isAuthority, parseUpstreamUrl } from './address.ts'
 import { authField } from './auth-fields.ts'
 import { ALWAYS, named, optional, section, type ValueOf } from './field.ts'
 import { headers } from './header-field.ts'
@@ -162,11 +162,6 @@ function routeProblem(path: string): string | undefined {
       ? 'must be a plain path, without dot segments, empty segments or escapes'
       : undefined)
   )
-}
-
-function isAuthority(given: string): boolean {
-  const [, bracketed, name] = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::\d{1,5})?$/.exec(given) ?? []
-  return bracketed === undefined ? isHost(name ?? '') : bracketed.includes(':') && isHost(bracketed)
 }
 
 /** One service of the device: its address and its settings. */

@@ -1,4 +1,5 @@
-import { formatNode, type StoreNode } from '../config/store-url.ts'
+import type { StoreNode } from '../config/store-url.ts'
+import { formatHostPort } from '../system/listen-address.ts'
 import { type Connection, connect, type Login, readAccount, type StoreSettings } from './connection.ts'
 import { noReply, ServerReplyError } from './failures.ts'
 import { ANOTHER_PRIMARY, firstOf, openSentinels, shuffled } from './sentinels.ts'
@@ -65,7 +66,7 @@ async function openPrimary(
     ])
     const facts = factsIn(hello)
     if (facts.role !== 'master') throw new ServerReplyError('READONLY')
-    const at = 'path' in login.at ? login.at.path : formatNode(login.at)
+    const at = 'path' in login.at ? login.at.path : formatHostPort(login.at)
     return { connection, facts: { ...facts, at } }
   } catch (error) {
     connection.end(NOT_THE_PRIMARY)

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { formatNode, type StoreNode } from '../config/store-url.ts'
+import type { StoreNode } from '../config/store-url.ts'
+import { formatHostPort } from '../system/listen-address.ts'
 import { type Connection, connect, readAccount, type StoreSettings } from './connection.ts'
 import { noReply, ServerReplyError } from './failures.ts'
 import { listOf } from './shared-store.ts'
@@ -11,7 +12,10 @@ export const ANOTHER_PRIMARY = 'the sentinels name another primary'
 /** How often the sentinels are asked for the primary (ms). */
 const WATCH_INTERVAL = 1_000
 
-/** The sentinels of `tokens.store`, each with a connection that stays open. */
+/**
+ * The sentinels of `tokens.store`, each with a connection that stays open. `createSentinel` of `@redis/client` breaks H145: it believes the
+ * first sentinel that answers, so with one that is cut off it writes to the former primary (measured with version 6.3.1).
+ */
 export interface Sentinels {
   /** The primary by the word of one of them, asked in random order until one knows it. Rejects if none does. */
   find(): Promise<StoreNode>
@@ -78,7 +82,7 @@ export function openSentinels(settings: StoreSettings, signal: AbortSignal): Sen
 function namesAnother(views: readonly View[], primary: string): boolean {
   const latest = Math.max(...views.map(({ epoch }) => epoch))
   const informed = views.filter(({ epoch }) => epoch === latest)
-  return informed.filter((view) => formatNode(view.primary) !== primary).length > informed.length / 2
+  return informed.filter((view) => formatHostPort(view.primary) !== primary).length > informed.length / 2
 }
 
 /**

@@ -1,7 +1,7 @@
 import { prefix64 } from '../http/ip.ts'
 import type { Clock } from '../system/clock.ts'
+import { shareOf } from '../tokens/grant-table.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from '../tokens/mint.ts'
-import { shareOf } from '../tokens/rules.ts'
 import type { TokenEvents } from '../tokens/state.ts'
 import type { IssuedTokens, Revocation, TokenPolicy, Tokens, Unavailable } from '../tokens/token-contract.ts'
 import type { TokenCopies } from './copies.ts'

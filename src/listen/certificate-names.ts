@@ -2,7 +2,7 @@ import type { X509Certificate } from 'node:crypto'
 import { canonicalName } from '../http/ip.ts'
 import type { Logger } from '../record/log.ts'
 import type { MachineNames } from '../system/machine-names.ts'
-import { reasonOf } from '../system/node-permission.ts'
+import { reasonOf } from '../system/setup-error.ts'
 
 /** By these the machine reaches itself. They are in every self-signed certificate. */
 const LOOPBACK = ['localhost', '127.0.0.1', '::1']

@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
-import { reasonOf } from '../system/node-permission.ts'
 import { type Certificates, certificatesIn, nameOf, type PemFile, privateKeyIn } from '../system/pem.ts'
+import { reasonOf } from '../system/setup-error.ts'
 import { namesIn } from './certificate-names.ts'
 import type { ValidPeriod } from './validity.ts'
 

@@ -10,7 +10,7 @@ export type GrantResult =
   | { readonly kind: 'granted'; readonly tokens: IssuedTokens }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
 
-/** A grant type. A new one needs a function that creates a `GrantType`, and a line in `compose/token-services.ts`. */
+/** A grant type. A new one needs a function that creates a `GrantType`, and a line in `compose/state.ts`. */
 export interface GrantType<Parameter extends string = string> {
   /** The value of `grant_type`. Passed on when tokens are issued, it is the `grant` label of the metric. */
   readonly name: string

@@ -1,6 +1,6 @@
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { isWithheld, reasonOf } from '../system/node-permission.ts'
+import { isWithheld, reasonOf } from '../system/setup-error.ts'
 import type { CryptCredential } from './stored-line.ts'
 
 /** The message to a worker: one hash to verify. */

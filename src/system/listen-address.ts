@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Fault } from './named-file.ts'
-import { isWithheld, reasonOf } from './node-permission.ts'
-import { codeOf } from './setup-error.ts'
+import { codeOf, isWithheld, reasonOf } from './setup-error.ts'
 
 /** Where to listen: a port, a Unix socket, or a descriptor that the service manager opened. */
 export type ListenAddress =
@@ -18,12 +17,17 @@ const LONGEST_SOCKET_PATH = 107
 export function formatAddress(address: ListenAddress): string {
   switch (address.kind) {
     case 'tcp':
-      return `${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`
+      return formatHostPort(address)
     case 'unix':
       return `unix:${address.path}`
     case 'fd':
       return `fd:${address.fd}`
   }
+}
+
+/** `host:port`, with an IPv6 address in brackets. */
+export function formatHostPort({ host, port }: { readonly host: string; readonly port: number }): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 /** Why a path is too long to name a Unix socket; `undefined` if it is short enough. */

@@ -6,8 +6,7 @@ import net, { type BoundSocket, connect, isIP, isIPv4, type Server } from 'node:
 import { dirname, join } from 'node:path'
 import { explainListenError, formatAddress, type ListenAddress } from './listen-address.ts'
 import type { Fault } from './named-file.ts'
-import { reasonOf } from './node-permission.ts'
-import { codeOf, SetupError } from './setup-error.ts'
+import { codeOf, reasonOf, SetupError } from './setup-error.ts'
 
 type TcpAddress = Extract<ListenAddress, { kind: 'tcp' }>
 type SocketAddress = Extract<ListenAddress, { kind: 'unix' }>

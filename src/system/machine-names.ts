@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { hostname, networkInterfaces } from 'node:os'
-import { reasonOf } from './node-permission.ts'
+import { reasonOf } from './setup-error.ts'
 
 /** What clients may call this machine. */
 export interface MachineNames {

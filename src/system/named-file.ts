@@ -1,9 +1,8 @@
 import { type Stats, statSync } from 'node:fs'
 import { constants, open, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { isWithheld, reasonOf } from './node-permission.ts'
 import { certificatesIn } from './pem.ts'
-import { codeOf, isBug, SetupError } from './setup-error.ts'
+import { codeOf, isBug, isWithheld, reasonOf, SetupError } from './setup-error.ts'
 
 /** Why a file, a folder or an address cannot be used, and what the operator can do about it, each as a clause. */
 export interface Fault {
@@ -122,8 +121,8 @@ export async function readAuthorities(key: string, path: string): Promise<string
   return text
 }
 
-/** A file that is no file with text of a reasonable size: a FIFO, a device, a folder, or one that is too large. */
-export class OddFile extends Error {}
+/** A file that is no file with text of a reasonable size: a FIFO, a device, or one that is too large. */
+class OddFile extends Error {}
 
 /** The largest certificate, key, secret or configuration (bytes). */
 export const LARGEST_FILE = 1024 * 1024
@@ -153,7 +152,9 @@ export async function readWholeFile(path: string, limit = LARGEST_FILE): Promise
 }
 
 function requireFile(found: Stats): void {
-  if (!found.isFile()) throw new OddFile(found.isDirectory() ? 'it is a folder' : 'it is not a regular file')
+  // As the system says it of a folder that is read.
+  if (found.isDirectory()) throw Object.assign(new Error('it is a folder'), { code: 'EISDIR' })
+  if (!found.isFile()) throw new OddFile('it is not a regular file')
 }
 
 /** A word of a POSIX shell, such as a path in a printed command: quoted where it has to be. */

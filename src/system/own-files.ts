@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { isWithheld } from './node-permission.ts'
-import { codeOf } from './setup-error.ts'
+import { codeOf, isWithheld } from './setup-error.ts'
 
 /**
  * Creates a folder with mode 0700, and its missing parents. An existing folder is not changed. Node's own option `recursive`

@@ -1,5 +1,5 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
-import { reasonOf } from './node-permission.ts'
+import { reasonOf } from './setup-error.ts'
 
 /** A file that should contain PEM (RFC 7468). Its bytes are read as UTF-8, even if they are not. */
 export interface PemFile {

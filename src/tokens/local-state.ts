@@ -7,9 +7,8 @@ import {
   type StoredFingerprint,
 } from '../password/device-source.ts'
 import { openPasswordSource, type PasswordSourceEvents } from '../password/source.ts'
-import { reasonOf } from '../system/node-permission.ts'
 import { everySecond } from '../system/second.ts'
-import { isBug, SetupError } from '../system/setup-error.ts'
+import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import { openJournal } from './journal.ts'
 import { type State, type StateDependencies, sourceEvents, tokenEvents } from './state.ts'
 import { createMemoryJournal, JOURNAL_OPERATIONS, type TokenJournal } from './token-journal.ts'

@@ -1,7 +1,6 @@
 import { chmodSync, closeSync, fsyncSync, ftruncateSync, openSync, rmSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { isWithheld } from '../system/node-permission.ts'
-import { codeOf } from '../system/setup-error.ts'
+import { codeOf, isWithheld } from '../system/setup-error.ts'
 
 /** Makes sure that a file exists and has mode 0600 (H74). SQLite gives its side files the same mode. */
 export function createPrivate(path: string): void {

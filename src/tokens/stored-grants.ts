@@ -1,6 +1,5 @@
 import type { Clock } from '../system/clock.ts'
-import { type Grant, type GrantTable, type Token, UNUSED } from './grant-table.ts'
-import { spentMeans } from './rules.ts'
+import { type Grant, type GrantTable, spentMeans, type Token, UNUSED } from './grant-table.ts'
 import type { GrantSummary, TokenPolicy } from './token-contract.ts'
 import type { TokenJournal, TokenRecord } from './token-journal.ts'
 

@@ -1,8 +1,7 @@
 import { prefix64 } from '../http/ip.ts'
 import { type Clock, createWallOffset } from '../system/clock.ts'
-import { createGrantTable, type Grant, type Token, type TokenKind } from './grant-table.ts'
+import { createGrantTable, type Grant, spentMeans, type Token, type TokenKind } from './grant-table.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
-import { spentMeans } from './rules.ts'
 import { restoreGrants, summarize, toRecord } from './stored-grants.ts'
 import type {
   IssuedTokens,

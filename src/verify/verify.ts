@@ -1,5 +1,5 @@
 import type { Clock } from '../system/clock.ts'
-import { reasonOf } from '../system/node-permission.ts'
+import { reasonOf } from '../system/setup-error.ts'
 import { VERSION } from '../version.ts'
 import type { VerifyOptions } from './options.ts'
 import { OUTSIDE, type OutsideId } from './promises.ts'

@@ -35,7 +35,7 @@ const MISTAKES: readonly (readonly [mistake: string, Mistake])[] = [
     {
       config: ({ directory }) => ({ password: { file: directory } }),
       says: 'password source: FILE:1: password.file: DIR: it is a folder',
-      remedy: 'name another file',
+      remedy: 'name the file in it',
     },
   ],
   [

@@ -76,28 +76,6 @@ test('the backup has the length of its Content-Length, and HEAD has the same fie
   expect(head.headers.get('content-length')).toBe(String(bytes.byteLength))
 })
 
-test.each([
-  ['bytes=0-0', 0, 1],
-  ['bytes=65530-131080', 65_530, 131_081],
-  ['bytes=-100', 4_194_204, 4_194_304],
-  ['bytes=4194300-9999999999', 4_194_300, 4_194_304],
-])('a request for the range %s of the backup returns exactly those bytes', async (range, start, end) => {
-  const whole = Buffer.from(await (await fetch(`${url}/api/backup`)).arrayBuffer())
-  const response = await fetch(`${url}/api/backup`, { headers: { range } })
-  expect(response.status).toBe(206)
-  expect(response.headers.get('content-range')).toBe(`bytes ${start}-${end - 1}/${whole.length}`)
-  expect(Buffer.from(await response.arrayBuffer()).equals(whole.subarray(start, end))).toBe(true)
-})
-
-test('a range past the end gets 416, and an invalid range is ignored', async () => {
-  const past = await fetch(`${url}/api/backup`, { headers: { range: 'bytes=4194304-' } })
-  expect([past.status, past.headers.get('content-range')]).toEqual([416, 'bytes */4194304'])
-  for (const range of ['bytes=5-4', 'bytes=-', 'bytes=0-1,3-4', 'lines=1-2']) {
-    const response = await fetch(`${url}/api/backup`, { method: 'HEAD', headers: { range } })
-    expect([range, response.status]).toEqual([range, 200])
-  }
-})
-
 test('events continue until the client leaves', async () => {
   const leave = new AbortController()
   const response = await fetch(`${url}/api/events`, { signal: leave.signal })

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { shippedConfiguration } from '../../src/config/first-configuration.ts'
+import { referencePage, referenceSchema, shippedConfiguration } from '../../deploy/build/reference.ts'
 import { dottedKeys, environmentName, knownKeys } from '../../src/config/known-keys.ts'
-import { referencePage, referenceSchema } from '../../src/config/reference.ts'
 
 const committed = (name: string): string =>
   readFileSync(new URL(`../../deploy/${name}`, import.meta.url), 'utf8')

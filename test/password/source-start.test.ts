@@ -110,7 +110,7 @@ describe('A password file', () => {
       `password.file: ${file}: there is no such file; postern hash-password > ${file} writes a usable one`,
     )
     expect(await refusal({ file: folder })).toBe(
-      `password.file: ${folder}: it is a folder; name another file`,
+      `password.file: ${folder}: it is a folder; name the file in it`,
     )
     expect(await refusal({ file: join(folder, 'no', 'such') })).toContain('there is no such file')
     needs('mkfifo')

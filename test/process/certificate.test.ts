@@ -163,7 +163,7 @@ describe('The self-signed pair', () => {
     const key = join(site.stateDir, 'tls', 'key.pem')
     mkdirSync(key)
     const refused = await site.postern('serve')
-    const [, reason] = /^postern serve: (.*); name another file\n$/.exec(refused.stderr) ?? []
+    const [, reason] = /^postern serve: (.*); name the file in it\n$/.exec(refused.stderr) ?? []
     expect([refused.code, reason]).toEqual([2, expect.stringContaining(`cannot read ${key}: it is a folder`)])
     expect(await check(site)).toEqual({ line: `FAILED  certificate: ${reason}`, passed: false })
     expect(fileNamesIn(site)).toEqual(['cert.pem', 'key.pem'])

@@ -1,4 +1,4 @@
-import { wrapped } from '../../src/config/reference.ts'
+import { wrapped } from '../../deploy/build/reference.ts'
 import { OUTSIDE, type SeenFromOutside } from '../../src/verify/promises.ts'
 import { anchorOf } from '../support/pages.ts'
 import { readTree } from '../support/source-tree.ts'

@@ -1,6 +1,5 @@
 import type { Loaded } from '../../config/load.ts'
-import { reasonOf } from '../../system/node-permission.ts'
-import { isBug, SetupError } from '../../system/setup-error.ts'
+import { isBug, reasonOf, SetupError } from '../../system/setup-error.ts'
 import { type ExitCode, exitCodeOf } from '../command.ts'
 
 /** One thing that `check` tries. */

@@ -3,7 +3,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Clock } from '../../system/clock.ts'
-import { type Ports, parsePortChange } from './device-ports.ts'
 
 export interface DeviceApiDeps {
   readonly clock: Clock
@@ -129,22 +128,28 @@ async function receiveFirmware(req: IncomingMessage, res: ServerResponse): Promi
   sendJson(res, 200, { size, sha256: hash.digest('hex'), status: 'stored, reboot to apply' })
 }
 
+/** Sends the backup of the device's configuration, 4 MiB made on demand: large enough to show streaming. */
 async function sendBackup(req: IncomingMessage, res: ServerResponse): Promise<void> {
-  const range = parseRange(req.headers.range, backupBytes)
-  if (range === 'unsatisfiable') {
-    res.writeHead(416, { 'Content-Range': `bytes */${backupBytes}`, 'Content-Length': 0 }).end()
-    return
-  }
-  const part = range === 'absent' ? { first: 0, last: backupBytes - 1 } : range
-  res.writeHead(range === 'absent' ? 200 : 206, {
+  res.writeHead(200, {
     'Content-Type': 'application/octet-stream',
     'Content-Disposition': 'attachment; filename="powerdist.cfg"',
-    'Content-Length': part.last - part.first + 1,
-    'Accept-Ranges': 'bytes',
-    ...(range === 'absent' ? {} : { 'Content-Range': `bytes ${part.first}-${part.last}/${backupBytes}` }),
+    'Content-Length': backupBlocks * linesPerBlock * lineBytes,
   })
   if (req.method === 'HEAD') res.end()
-  else await pipeline(Readable.from(backupContent(part)), res)
+  else await pipeline(Readable.from(backup()), res)
+}
+
+const [backupBlocks, linesPerBlock, lineBytes] = [64, 1024, 64]
+
+function* backup(): Generator<Buffer> {
+  for (let block = 0; block < backupBlocks; block++) {
+    const lines = Array.from({ length: linesPerBlock }, (_, at) => {
+      const line = block * linesPerBlock + at
+      const setting = `${String(line).padStart(7, '0')} set outlet ${(line % 8) + 1} delay ${(line * 7919) % 3600}`
+      return `${setting.padEnd(lineBytes - 1)}\n`
+    })
+    yield Buffer.from(lines.join(''), 'latin1')
+  }
 }
 
 export interface EventStream {
@@ -175,52 +180,65 @@ export function streamEvents(req: IncomingMessage, res: ServerResponse, stream: 
   sendEvent()
 }
 
-const lineBytes = 64
-const linesPerBlock = 1024
-const blockBytes = lineBytes * linesPerBlock
-
-/** The size of the sample device's configuration backup (bytes): large enough to show streaming. */
-const backupBytes: number = 64 * blockBytes
-
-/** A part of the backup: first and last byte, both included, as in `Content-Range`. */
-interface ByteRange {
-  readonly first: number
-  readonly last: number
+/** An outlet of the sample device, as its API shows it. */
+interface Port {
+  readonly id: number
+  readonly label: string
+  readonly enabled: boolean
+  readonly watts: number
 }
 
-/** The bytes of the backup within `range`, generated on demand. */
-function* backupContent(range: ByteRange): Generator<Buffer> {
-  for (let block = Math.floor(range.first / blockBytes); block * blockBytes <= range.last; block++) {
-    const offset = block * blockBytes
-    const bytes = makeBlock(block * linesPerBlock)
-    yield bytes.subarray(Math.max(0, range.first - offset), Math.min(blockBytes, range.last + 1 - offset))
+type PortChange = { readonly label?: string; readonly enabled?: boolean }
+
+export interface Ports {
+  readonly all: () => readonly Port[]
+  readonly find: (id: number) => Port | undefined
+  /** Applies a change; `undefined` if there is no such port. */
+  readonly change: (id: number, change: PortChange) => Port | undefined
+}
+
+/** The outlets of a small power distribution unit. Changes last until the device stops. */
+export function createPorts(count: number): Ports {
+  const ports = new Map<number, Port>()
+  for (let id = 1; id <= count; id++) {
+    ports.set(id, { id, label: `outlet ${id}`, enabled: true, watts: 20 + id * 7 })
+  }
+  return {
+    all: () => [...ports.values()].map(metered),
+    find: (id) => {
+      const port = ports.get(id)
+      return port && metered(port)
+    },
+    change: (id, change) => {
+      const port = ports.get(id)
+      if (!port) return undefined
+      const changed = { ...port, ...change }
+      ports.set(id, changed)
+      return metered(changed)
+    },
   }
 }
 
-function makeBlock(firstLine: number): Buffer {
-  let text = ''
-  for (let line = firstLine; line < firstLine + linesPerBlock; line++) {
-    const setting = `${String(line).padStart(7, '0')} set outlet ${(line % 8) + 1} delay ${(line * 7919) % 3600}`
-    text += `${setting.padEnd(lineBytes - 1)}\n`
-  }
-  return Buffer.from(text, 'latin1')
+function metered(port: Port): Port {
+  return port.enabled ? port : { ...port, watts: 0 }
 }
 
-/**
- * Parses a `Range` field (RFC 9110 §14.2). Anything other than one range counts as absent, which the clause allows. The response
- * to `unsatisfiable` is 416.
- */
-function parseRange(field: string | undefined, size: number): ByteRange | 'absent' | 'unsatisfiable' {
-  const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(field ?? '')
-  if (!match) return 'absent'
-  const [, from = '', to = ''] = match
-  if (from === '' && to === '') return 'absent'
-  if (from === '') {
-    const length = Math.min(Number(to), size)
-    return length === 0 ? 'unsatisfiable' : { first: size - length, last: size - 1 }
+/** Parses the JSON body of `PUT /api/ports/1`. Returns a string with the reason if it is invalid. */
+function parsePortChange(text: string): PortChange | string {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    return 'the body is not JSON'
   }
-  const first = Number(from)
-  const last = to === '' ? size - 1 : Math.min(Number(to), size - 1)
-  if (to !== '' && Number(to) < first) return 'absent'
-  return first >= size ? 'unsatisfiable' : { first, last }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
+    return 'the body is not an object'
+  const change: { label?: string; enabled?: boolean } = {}
+  for (const [key, value] of Object.entries(parsed)) {
+    if (key === 'label' && typeof value === 'string' && value.length <= 32) change.label = value
+    else if (key === 'enabled' && typeof value === 'boolean') change.enabled = value
+    else
+      return `bad field ${JSON.stringify(key.slice(0, 32))}: want enabled (boolean) or label (up to 32 characters)`
+  }
+  return change
 }

@@ -2,9 +2,9 @@ import { createServer, type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Clock } from '../../system/clock.ts'
+import { formatHostPort } from '../../system/listen-address.ts'
 import { isBug } from '../../system/setup-error.ts'
-import { createDeviceApi } from './device-api.ts'
-import { createPorts, type Ports } from './device-ports.ts'
+import { createDeviceApi, createPorts, type Ports } from './device-api.ts'
 
 export interface SampleDeviceDeps {
   readonly clock: Clock
@@ -61,8 +61,8 @@ export function createSampleDevice(deps: SampleDeviceDeps): SampleDevice {
         server.listen(port, host, () => {
           server.off('error', reject)
           const bound = server.address()
-          const name = host.includes(':') ? `[${host}]` : host
-          address = `http://${name}:${typeof bound === 'object' && bound ? bound.port : 0}`
+          const chosen = typeof bound === 'object' && bound ? bound.port : 0
+          address = `http://${formatHostPort({ host, port: chosen })}`
           resolve(address)
         })
       }),

@@ -1,8 +1,7 @@
 import { chmodSync, chownSync, existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { reasonOf } from '../../system/node-permission.ts'
 import { writeFlushed } from '../../system/own-files.ts'
-import { codeOf, SetupError } from '../../system/setup-error.ts'
+import { codeOf, reasonOf, SetupError } from '../../system/setup-error.ts'
 
 /** A file to write. */
 export interface NewFile {

@@ -1,8 +1,7 @@
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, open, stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { reasonOf } from '../../system/node-permission.ts'
-import { codeOf, SetupError } from '../../system/setup-error.ts'
+import { codeOf, reasonOf, SetupError } from '../../system/setup-error.ts'
 
 /** The file of `--junit`. */
 export interface JunitFile {

@@ -1,8 +1,8 @@
-import { jsonSchema } from './decode.ts'
-import { type Field, isRequired } from './field.ts'
-import { environmentName, type KnownKey, knownKeys } from './known-keys.ts'
-import { schema } from './schema.ts'
-import type { YamlValue } from './yaml.ts'
+import { type Field, z } from '../../src/config/field.ts'
+import { firstConfiguration } from '../../src/config/first-configuration.ts'
+import { environmentName, type KnownKey, knownKeys } from '../../src/config/known-keys.ts'
+import { schema } from '../../src/config/schema.ts'
+import type { YamlValue } from '../../src/config/yaml.ts'
 
 const INTRODUCTION = `# Configuration reference
 
@@ -74,10 +74,27 @@ ${names.join('\n')}
 
 /** The JSON Schema of the file, for editors. */
 export function referenceSchema(): string {
-  const { $schema, ...rest } = jsonSchema(schema)
+  const { $schema, ...rest } = jsonSchema()
   const page = JSON.stringify({ $schema, title: 'Postern', ...rest }, null, 2)
   // Lists of words on one line, as the formatter of this repository writes them.
   return `${page.replace(/\[\s+([^[\]{}]*?)\s+\]/g, (_, words: string) => `[${words.replace(/\s*\n\s*/g, ' ')}]`)}\n`
+}
+
+/**
+ * The JSON Schema of the YAML form, in draft 7, which most editors support. A section without required keys may be `null`:
+ * if all its keys are commented out, YAML parses it as `null`, and `layer` treats it as left out.
+ */
+function jsonSchema(): Record<string, unknown> {
+  const written = z.toJSONSchema(schema.schema, {
+    io: 'input',
+    target: 'draft-7',
+    override({ jsonSchema: each, path }) {
+      const mayBeEmpty = each.required === undefined && each.minProperties === undefined
+      if (path.length > 0 && each.type === 'object' && mayBeEmpty)
+        Object.assign(each, { type: ['object', 'null'] })
+    },
+  })
+  return { ...written }
 }
 
 function part(title: string, description: string | undefined, keys: readonly KnownKey[]): string {
@@ -107,7 +124,7 @@ function lines(text: string): string {
 
 function defaultOf({ path, field }: KnownKey): string {
   if (field.default !== undefined) return code(written(field.default))
-  return isRequired(field) && !isAlternative(path) ? '**required**' : 'none'
+  return !field.optional && !isAlternative(path) ? '**required**' : 'none'
 }
 
 /** Whether the key belongs to one of several alternatives: then it is required only with that alternative. */
@@ -139,4 +156,18 @@ export function wrapped(text: string, width: number): string[] {
     } else line = line === '' ? word : `${line} ${word}`
   }
   return [...lines, line]
+}
+
+/** The first configuration in deploy/. `npm run reference` writes it. */
+export function shippedConfiguration(): string {
+  const file = '/etc/postern/postern.yaml'
+  return firstConfiguration({
+    file,
+    title: `# yaml-language-server: $schema=./postern.schema.json
+#
+# Postern's configuration for a first installation: ${file}`,
+    url: 'http://192.0.2.10:80',
+    password: { file: '/etc/postern/password' },
+    stateDir: '/var/lib/postern',
+  })
 }

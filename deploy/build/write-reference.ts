@@ -1,8 +1,7 @@
 import { writeFileSync } from 'node:fs'
-import { shippedConfiguration } from './first-configuration.ts'
-import { referencePage, referenceSchema } from './reference.ts'
+import { referencePage, referenceSchema, shippedConfiguration } from './reference.ts'
 
-const deploy = new URL('../../deploy/', import.meta.url)
+const deploy = new URL('../', import.meta.url)
 
 writeFileSync(new URL('configuration.md', deploy), referencePage())
 writeFileSync(new URL('postern.schema.json', deploy), referenceSchema())
