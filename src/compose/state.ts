@@ -38,9 +38,8 @@ export async function openState(
 export function tokenServices(
   { logIn, tokens }: State,
   metrics: Metrics,
-  config: () => Config,
+  settings: { readonly config: Config },
 ): Readonly<Record<OwnEndpoint, OwnEndpointHandler>> {
-  const bodyTimeout = (): number => config().listen.bodyTimeout
   const grants = [
     createPasswordGrant({
       logIn,
@@ -51,10 +50,7 @@ export function tokenServices(
   ]
   for (const { name } of grants) metrics.tokensIssued(name, 0)
   return {
-    token: createTokenEndpoint({ bodyTimeout, grants }),
-    revocation: createRevocationEndpoint({
-      bodyTimeout,
-      revoke: (token) => tokens.revoke({ token }, 'client'),
-    }),
+    token: createTokenEndpoint(grants, settings),
+    revocation: createRevocationEndpoint(tokens.revoke, settings),
   }
 }
