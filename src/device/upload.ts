@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { writeSpent } from '../system/spent-bytes.ts'
+import { writeSpent } from '../system/write-soon.ts'
 import { DeviceFault } from './failure.ts'
 
 /** A piece up to this size (bytes) is sent as text together with the head or the chunk line: one write costs less than two. */

@@ -1,4 +1,4 @@
-import { LARGE_PIECE } from '../system/spent-bytes.ts'
+import { LARGE_PIECE } from '../system/write-soon.ts'
 import { type ChunkRules, Chunks } from './chunks.ts'
 import { Trailers } from './trailers.ts'
 

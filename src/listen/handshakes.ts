@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Socket } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
+import type { FailedHandshake, ListenLimits } from './connection-caps.ts'
 import { LAST_REQUEST } from './http1/server.ts'
-import type { FailedHandshake, ListenLimits } from './limits.ts'
 import type { Lingering } from './linger.ts'
 import type { TlsMaterial } from './tls-pair.ts'
 

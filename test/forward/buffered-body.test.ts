@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { bufferBody } from '../../src/forward/buffered-body.ts'
-import { writeSpent } from '../../src/system/spent-bytes.ts'
+import { writeSpent } from '../../src/system/write-soon.ts'
 
 async function* pieces(...chunks: string[]): AsyncGenerator<Buffer> {
   for (const chunk of chunks) yield Buffer.from(chunk)

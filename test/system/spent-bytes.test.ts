@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { PassThrough, Writable } from 'node:stream'
 import { expect, it } from 'vitest'
-import { writeSpent } from '../../src/system/spent-bytes.ts'
+import { writeSpent } from '../../src/system/write-soon.ts'
 import { socketPair } from '../support/socket-pair.ts'
 
 const SIZE = 64 * 1024

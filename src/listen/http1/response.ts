@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
 import type { RenderedHead, ResponseFraming } from '../../http1/response-writer.ts'
-import { writeSpent } from '../../system/spent-bytes.ts'
-import { writeSoon } from '../../system/write-soon.ts'
+import { writeSoon, writeSpent } from '../../system/write-soon.ts'
 
 /** A piece of the body up to this size (bytes) is sent as text: a first piece with the head, others with their chunk lines. */
 const LARGEST_TEXT = 8 * 1024

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '../../system/clock.ts'
-import type { ListenLimits } from '../limits.ts'
+import type { ListenLimits } from '../connection-caps.ts'
 import type { Lingering } from '../linger.ts'
 import {
   type ConnectionRules,

@@ -1,5 +1,5 @@
 import type { TLSSocket } from 'node:tls'
-import type { ListenLimits } from '../limits.ts'
+import type { ListenLimits } from '../connection-caps.ts'
 import { type Http2Handlers, type Http2Session, serveSession } from './session.ts'
 
 export interface Http2Server {

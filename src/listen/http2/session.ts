@@ -1,7 +1,7 @@
 import { constants, performServerHandshake } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import type { Exchange, Outcome } from '../../http/exchange.ts'
-import { type ListenLimits, OVERUSE_SPAN, type Overuse } from '../limits.ts'
+import { type ListenLimits, OVERUSE_SPAN, type Overuse } from '../connection-caps.ts'
 import { Http2Exchange } from './exchange.ts'
 import { HeadsOfSession } from './fields.ts'
 import { watchHeaders } from './header-watch.ts'
