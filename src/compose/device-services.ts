@@ -35,6 +35,8 @@ export interface DeviceServices {
   /** Why the sidecar is not ready, according to the health checks; empty if it is. */
   unreadyReasons(): readonly string[]
   applySettings(settings: ServiceSettings): void
+  /** Ends the sessions of `upstream.auth` at the device. */
+  signOut(): Promise<void>
   close(): Promise<void>
 }
 
@@ -82,11 +84,8 @@ export async function openDeviceServices(
   }
   try {
     for (const [path, route] of Object.entries(config.upstream.routes)) {
-      const request = await readRequestFields(route, routeKey(path))
-      routes.set(
-        path,
-        await openDeviceService(path, route, config, { ...deps, settings: { ...deps.settings, request } }),
-      )
+      const settings = { ...deps.settings, request: await readRequestFields(route, routeKey(path)) }
+      routes.set(path, await openDeviceService(path, route, config, { ...deps, settings }))
     }
   } catch (error) {
     await closeAll()
@@ -117,6 +116,9 @@ export async function openDeviceServices(
     applySettings({ request, replaced }) {
       main.applySettings({ request, replaced })
       for (const service of routes.values()) service.applySettings({ replaced })
+    },
+    async signOut() {
+      await Promise.all(all.map(({ signIn }) => signIn?.signOut()))
     },
     close: closeAll,
   }
@@ -175,15 +177,12 @@ async function openDeviceService(
   const signIn = await openSignIn(service.auth, {
     key: `${key}.auth`,
     connections,
+    origin: target.origin,
     request: () => fields.request,
     clock,
     events: signInLog(log),
   })
-  const bounds = {
-    inside: service.maxInFlight,
-    waiting: service.queue.size,
-    maxWait: service.queue.timeout,
-  }
+  const bounds = { inside: service.maxInFlight, waiting: service.queue.size, maxWait: service.queue.timeout }
   const queue = createBoundedQueue(bounds)
   const { bufferUploads: most, minUploadRate } = service
   const rate = minUploadRate === 'off' ? 0 : minUploadRate

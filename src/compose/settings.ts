@@ -27,7 +27,7 @@ export async function deriveSettings(config: Config): Promise<Settings> {
       limits,
       ietfHeaders: limits.ietfHeaders,
       headerCaps: listen,
-      isPublic: createPublicPaths(config.publicPaths),
+      findPublic: createPublicPaths(config.publicPaths),
       enforce: config.enforce,
       revocationPath: config.oauth.revocationPath === 'off' ? undefined : config.oauth.revocationPath,
     },

@@ -229,7 +229,10 @@ async function openParts(
       await listeners.endOpening()
       collection.close()
       await certificate.close()
-      await waitAtMost(graceMs, listener.drain())
+      const drained = listener.drain()
+      // Requests in flight need the session at the device. Those that last keep it for most of the grace.
+      const signedOut = waitAtMost(graceMs * 0.8, drained).then(services.signOut)
+      await waitAtMost(graceMs, Promise.all([drained, signedOut]))
       listener.destroy()
       await services.close()
       await control.close()

@@ -1,17 +1,13 @@
-import { isToken } from '../http/fields.ts'
+import { accountName, cookieName, passwordSection, target } from './auth-values.ts'
 import { choice, either, type Field, type FieldOptions, optional, section, type ValueOf } from './field.ts'
-import { integer, list, oneOf, path, plainText } from './value-fields.ts'
-
-const password = section('The password of that account.', {
-  file: path({
-    description:
-      'A file with one line, the password itself. Read at the start, and again for every login. Leave it out with `password.device`, which uses the password of the last grant.',
-  }),
-})
+import { sessionSection } from './session-fields.ts'
+import { integer, list, oneOf, plainText } from './value-fields.ts'
 
 const form = section('A login form that sets session cookies.', {
-  user: optional(user('The account to sign in with. Leave it out if the form asks for a password only.')),
-  password: optional(password),
+  user: optional(
+    accountName('The account to sign in with. Leave it out if the form asks for a password only.'),
+  ),
+  password: optional(passwordSection),
   path: target({ default: '/login', description: 'The path to which the form is sent, by POST.' }),
   loginPage: optional(
     target({
@@ -33,13 +29,8 @@ const form = section('A login form that sets session cookies.', {
     description: 'Further form fields, such as the value of the submit button. Must not contain a secret.',
   }),
   sessionCookie: optional(
-    plainText(
-      'the name of a cookie',
-      {
-        description:
-          'The session cookie. If it is left out, all cookies of the login belong to the session, which ends when the first of them expires.',
-      },
-      (given) => (isToken(given) ? undefined : 'must be the name of a cookie (RFC 6265)'),
+    cookieName(
+      'The session cookie. If it is left out, all cookies of the login belong to the session, which ends when the first of them expires.',
     ),
   ),
   success: section(
@@ -72,21 +63,22 @@ export const authField = either(
       'Digest',
     ),
     form,
+    session: sessionSection,
   }),
-  'must be off, or a mapping with one of basic, digest, form',
+  'must be off, or a mapping with one of basic, digest, form, session',
   {
     default: 'off',
     // A common mistake is to write the password itself here.
     secret: true,
     description:
-      'How the sidecar signs in to a device that has its own login: `off`, or one of `basic`, `digest` and `form`. The sidecar never sends two logins at once. A request that the device refuses because it needs a login is repeated once. A refused password is not tried again for 30 seconds, doubled each time up to 16 minutes. It is tried earlier if the file then has another password. The sidecar does not sign in requests without a token (`public_paths`, `enforce`). Clients never see the session cookie of a form login.',
+      'How the sidecar signs in to a device that has its own login: `off`, or one of `basic`, `digest`, `form` and `session`. The sidecar never sends two logins at once. A request that the device refuses because it needs a login is repeated once. A refused password is not tried again for 30 seconds, doubled each time up to 16 minutes. It is tried earlier if the file then has another password. The sidecar does not sign in requests without a token (`enforce`, and `public_paths` without `signed_in`). Clients never see the cookie of a form login or the token of a session.',
   },
 )
 
 function http(description: string, scheme: string) {
   return section(description, {
-    user: user('The account to sign in with.'),
-    password: optional(password),
+    user: accountName('The account to sign in with.'),
+    password: optional(passwordSection),
     checkPath: target({
       default: '/',
       description: `A path that costs the device little and that responds with 401 and a ${scheme} challenge without credentials. The sidecar tries the password there before it sends it with any request.`,
@@ -94,29 +86,9 @@ function http(description: string, scheme: string) {
   })
 }
 
-function user(description: string): Field<string> {
-  return plainText('a user name', { description }, (given) =>
-    [...given].some((each) => each < ' ' || each === '\x7f' || each === ':')
-      ? 'must not contain a colon, which ends the user name in credentials, or control characters'
-      : undefined,
-  )
-}
-
 function fieldName(options: FieldOptions): Field<string> {
   return plainText('the name of a form field', options)
 }
-
-/** A path, optionally with a query, as in a request line. */
-function target(options: FieldOptions): Field<string> {
-  return plainText('a path that begins with /', options, (given) =>
-    /^\/[!-~]*$/.test(given) && !given.includes('#')
-      ? undefined
-      : 'must be a path that begins with / and contains no spaces',
-  )
-}
-
-/** The file that holds a password. */
-export type PasswordFile = ValueOf<typeof password>
 
 /** How the sidecar signs in to the device. */
 export type UpstreamAuthConfig = ValueOf<typeof authField>

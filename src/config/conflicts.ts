@@ -1,9 +1,10 @@
 import { isIPv4 } from 'node:net'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import type { UpstreamUrl } from './address.ts'
-import type { PasswordFile } from './auth-fields.ts'
+import type { PasswordFile } from './auth-values.ts'
 import type { Issue } from './decode.ts'
 import type { Config } from './schema.ts'
+import { sessionRules } from './session-fields.ts'
 import { ownPair } from './tls-field.ts'
 import { formatDuration } from './units.ts'
 import { type ServiceConfig, servicesOf } from './upstream-fields.ts'
@@ -13,8 +14,14 @@ export function conflictsIn(config: Config): readonly Issue[] {
   const { listen, upstream, password } = config
   const services = servicesOf(upstream)
   const byGrant = 'device' in password
+  const unsigned = services.every(({ service }) => service.auth === 'off')
   return [
     ...issuesOf(globalRules(config)),
+    ...config.publicPaths.flatMap((entry, index) =>
+      typeof entry !== 'string' && unsigned
+        ? [issue(['public_paths', String(index), 'signed_in'], 'must be left out without upstream.auth')]
+        : [],
+    ),
     ...services.flatMap(({ path, service }) => serviceConflicts(path, service, listen.address)),
     ...issuesOf([
       [
@@ -122,7 +129,7 @@ function authConflicts(
   const issues: Issue[] = []
   for (const [kind, { password }] of Object.entries<{ readonly password?: PasswordFile }>(auth)) {
     const unneeded = 'must be left out with password.device: the password of the last grant is used'
-    if (byGrant !== (password === undefined)) {
+    if (kind !== 'session' && byGrant !== (password === undefined)) {
       issues.push(issue([...above, 'auth', kind, 'password', 'file'], byGrant ? unneeded : 'must be a path'))
     }
   }
@@ -131,8 +138,17 @@ function authConflicts(
       'must be a path that needs a login: password.device uses it to tell a right password from a wrong one'
     issues.push(issue([...above, 'auth', 'form', 'check_path'], message))
   }
-  const own = Object.keys(headers).find((name) => name.toLowerCase() === 'authorization')
-  if (own !== undefined && !('form' in auth)) {
+  if ('session' in auth) {
+    const key = [...above, 'auth', 'session']
+    for (const { path, message } of issuesOf(sessionRules(auth.session)))
+      issues.push(issue([...key, ...path], message))
+    const message =
+      'must be basic, digest or form with password.device: a device may give a token whatever the password'
+    if (byGrant) issues.push(issue(key, message))
+  }
+  const written = 'form' in auth ? undefined : 'session' in auth ? auth.session.send.header : 'Authorization'
+  const own = Object.keys(headers).find((name) => name.toLowerCase() === written?.toLowerCase())
+  if (own !== undefined) {
     const message = `must not be set together with ${[...above, 'auth'].join('.')}, which writes that field`
     issues.push(issue([...above, 'headers', own], message))
   }

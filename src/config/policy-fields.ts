@@ -1,6 +1,6 @@
-import { ALWAYS, choice, field, section, z } from './field.ts'
+import { ALWAYS, choice, either, field, section, type ValueOf, z } from './field.ts'
 import { tokenStoreField } from './store-fields.ts'
-import { duration, flag, integer, oneOf, path, plainText } from './value-fields.ts'
+import { duration, flag, integer, oneOf, path, plainText, requestPathProblem } from './value-fields.ts'
 
 export const passwordField = choice(
   'The source of the device password: exactly one of these. A file is watched: when the password changes, all tokens are revoked.',
@@ -99,6 +99,35 @@ export const oauthField = section('Endpoints in addition to `/oauth/token`.', {
         : 'must be off, or a path other than /oauth/token, such as /oauth/revoke',
   ),
 })
+
+const publicPath = either(
+  plainText('a path', { description: 'A path that needs no token.' }, requestPathProblem),
+  section('A path that needs no token, and is signed in to the device.', {
+    path: plainText('a path such as /index.html', { description: 'Exactly this path.' }, (given) =>
+      given.endsWith('/')
+        ? 'must not end with a slash if it is signed in: everything below it would be open under the account of upstream.auth'
+        : requestPathProblem(given),
+    ),
+    signedIn: field(z.literal(true, { error: 'must be true; write a path that is not signed in as text' }), {
+      type: '`true`',
+      description: 'GET and HEAD get the login of `upstream.auth`.',
+    }),
+  }),
+  'must be a path such as /login, or /static/ for everything below it, or {path: /index.html, signed_in: true}',
+  { description: 'A path that needs no token.' },
+)
+
+export const publicPathsField = field<readonly ValueOf<typeof publicPath>[]>(
+  z.array(publicPath.bare, { error: 'must be a list of request paths' }),
+  {
+    default: [],
+    live: ALWAYS,
+    type: 'list of request paths, or of `{path: P, signed_in: true}`',
+    textForm: 'list',
+    description:
+      'Paths that need no token, such as a login page: exactly this path or, if it ends with a slash, everything below it. Compared byte for byte with the path that the device receives, whatever the query; a path with dot segments, empty segments, backslashes or encoded slashes is never public. The limits count these requests, too. Requests without a token are not signed in to the device, except with `{path: /index.html, signed_in: true}`: there GET and HEAD get the login of `upstream.auth`, so everyone who reaches Postern reads that page, with any query, under its account. Other methods and WebSockets at that path are forwarded without the login.',
+  },
+)
 
 function entry(file: string) {
   return section(`The entry of one user in ${file}.`, {

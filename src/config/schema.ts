@@ -1,9 +1,9 @@
 import { ALWAYS, section, type ValueOf } from './field.ts'
 import { adminField, listenField } from './listen-fields.ts'
-import { limitsField, oauthField, passwordField, tokensField } from './policy-fields.ts'
+import { limitsField, oauthField, passwordField, publicPathsField, tokensField } from './policy-fields.ts'
 import { storeField } from './store-fields.ts'
 import { upstreamField } from './upstream-fields.ts'
-import { duration, flag, oneOf, path, plainText, requestPaths } from './value-fields.ts'
+import { duration, flag, oneOf, path, plainText } from './value-fields.ts'
 
 const logField = section('The log on standard output.', {
   level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
@@ -29,12 +29,7 @@ export const schema = section('The configuration of Postern.', {
   store: storeField,
   limits: limitsField,
   oauth: oauthField,
-  publicPaths: requestPaths({
-    default: [],
-    live: ALWAYS,
-    description:
-      'Paths that need no token, such as a login page: exactly this path or, if it ends with a slash, everything below it. Compared byte for byte with the path that the device receives; a path with dot segments, empty segments, backslashes or encoded slashes is never public. The limits count these requests, too.',
-  }),
+  publicPaths: publicPathsField,
   enforce: flag({
     default: true,
     live: ALWAYS,

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import type { NeededPath } from '../system/permissions.ts'
-import type { PasswordFile } from './auth-fields.ts'
+import type { PasswordFile } from './auth-values.ts'
 import { encode } from './decode.ts'
 import type { HeaderValue } from './header-field.ts'
 import { type Config, schema } from './schema.ts'

@@ -196,19 +196,6 @@ export function peers(options: FieldOptions): Field<readonly string[]> {
 
 const REQUEST_PATH = 'must be a path such as /login, or /static/ for everything below it'
 
-/** Paths as they appear in a request line, compared byte for byte. */
-export function requestPaths(options: FieldOptions): Field<readonly string[]> {
-  return list({
-    ...options,
-    type: 'request paths',
-    must: REQUEST_PATH,
-    parse: (given) => {
-      const problem = requestPathProblem(given)
-      return problem === undefined ? { value: given } : { problem }
-    },
-  })
-}
-
 /** Why a text is not the path of a request; `undefined` if it is one. */
 export function requestPathProblem(given: string): string | undefined {
   return /^\/[!$&'()*+,\-./0-9:;=@A-Z_a-z~%]*$/.test(given) ? undefined : REQUEST_PATH

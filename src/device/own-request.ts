@@ -7,16 +7,20 @@ import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
 /** A request of the sidecar's own; `body` is short. */
 export interface OwnRequest {
-  readonly method: 'GET' | 'POST'
+  readonly method: string
   readonly target: string
   readonly fields: Fields
   readonly body?: string
+  /** Whether the response has its `body`. */
+  readonly keepsBody?: boolean
 }
 
 /** The part of a response that the sidecar itself evaluates. */
 export interface OwnResponse {
   readonly status: number
   readonly fields: Fields
+  /** Undefined for a body beyond `LARGEST_PAGE`, and if the request does not keep it. */
+  readonly body?: Buffer
 }
 
 /** A discarded response body up to this size (bytes) is drained to keep the connection; a larger one closes it. */
@@ -66,11 +70,12 @@ export async function probeDevice(
 /** Settles when all bytes of the response were read, or the connection was closed. */
 function exchangeOn(
   connection: Connection,
-  { method, target, fields, body }: OwnRequest,
+  { method, target, fields, body, keepsBody = false }: OwnRequest,
 ): Promise<OwnResponse> {
   return new Promise((resolve, reject) => {
     let response: OwnResponse | undefined
     let size = 0
+    const chunks: Buffer[] = []
     const handler: ResponseHandler = {
       inform() {},
       head({ status, fields }) {
@@ -79,9 +84,12 @@ function exchangeOn(
       data(chunk) {
         size += chunk.length
         if (size > LARGEST_PAGE) connection.abort(TOO_LONG)
+        else if (keepsBody) chunks.push(chunk)
       },
-      end() {
-        if (response !== undefined) resolve(response)
+      end(last) {
+        if (response === undefined) return
+        if (keepsBody) response = { ...response, body: Buffer.concat(last ? [...chunks, last] : chunks) }
+        resolve(response)
       },
       failed(error) {
         if (error === TOO_LONG && response !== undefined) resolve(response)

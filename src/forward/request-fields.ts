@@ -167,7 +167,7 @@ export function withCredentials(fields: Fields, own: Fields): string[] {
   const replaced = namesIn(own)
   const merged = session === '' ? [] : ['Cookie', mergeCookies(fieldValues(fields, 'cookie'), session)]
   return [
-    ...keepFields(fields, (name) => !replaced.has(name)),
+    ...keepFields(fields, (name) => !replaced.has(asCgi(name))),
     ...keepFields(own, (name) => name !== 'cookie'),
     ...merged,
   ]

@@ -150,8 +150,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     leave: Leave,
   ): void {
     request.contestedWhile(othersWait)
-    // A request without a valid token (`public_paths`, or a gate that only observes) gets none of the sidecar's credentials.
-    const account = request.grant === undefined ? undefined : signIn
+    // The gate decides which requests get the login: one without a valid token gets it on a public path that is signed in only.
+    const account = request.signedIn ? signIn : undefined
     const onEnd = (end: RoundTripEnd): void => {
       leave()
       if (end.kind === 'relayed') events.relayed()
@@ -181,7 +181,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     })
     const { target, framing } = request.classified
     const line = { method: 'GET', target }
-    const account = request.grant === undefined ? undefined : signIn
+    const account = request.signedIn ? signIn : undefined
     const failure = await account?.ready()
     if (failure !== undefined) {
       return report({ kind: 'failed', error: new DeviceFault(failure), silent: true }, request)

@@ -14,7 +14,7 @@ import type { WindowPolicy, Windows } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
 import type { RandomBytes } from '../tokens/mint.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
-import { type ClassifyRules, classify, type IsPublic } from './classify.ts'
+import { type ClassifyRules, classify, type FindPublic, readsSignedIn } from './classify.ts'
 import { type ClientOf, windowKey } from './client-address.ts'
 
 interface EndpointLimit extends WindowPolicy {
@@ -24,7 +24,7 @@ interface EndpointLimit extends WindowPolicy {
 export interface GateRules extends ClassifyRules {
   readonly limits: Readonly<Record<Endpoint, EndpointLimit>>
   readonly ietfHeaders: boolean
-  readonly isPublic: IsPublic
+  readonly findPublic: FindPublic
   /** False: the gate only observes. It forwards requests that exceed the limit or lack a valid token, and records them. */
   readonly enforce: boolean
 }
@@ -136,18 +136,16 @@ function authorize(exchange: Exchange, rules: GateRules, identity: Identity | un
   facts.wouldRefuse = refusal
   facts.kind = 'forward'
   if (identity?.kind === 'valid') facts.grant = identity.grant
+  facts.signedIn = exchange.grant !== undefined || readsSignedIn(exchange, rules.findPublic)
   // The mark of `Forward` exists only for the compiler. Only this line sets it, after the limit and the token check.
   return exchange as Forward
 }
 
 /** The sidecar's own endpoints take POST and find the credential in the body. Every other path needs a valid token. */
-function credentialFault(
-  { head, classified, identity }: Exchange,
-  { isPublic }: GateRules,
-): Refusal | undefined {
+function credentialFault({ head, classified, identity }: Exchange, rules: GateRules): Refusal | undefined {
   if (classified.ownEndpoint !== undefined)
     return head.method === 'POST' ? undefined : { kind: 'method-not-allowed', allow: 'POST' }
-  if (identity?.kind === 'valid' || isPublic(classified.target)) return undefined
+  if (identity?.kind === 'valid' || rules.findPublic(classified.target) !== undefined) return undefined
   if (identity?.kind === 'unavailable') return { kind: 'store-unavailable' }
   return { kind: 'unauthorized', cause: identity?.cause ?? 'missing' }
 }

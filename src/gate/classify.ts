@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http'
 import { isIPv6 } from 'node:net'
 import type { Classified, OwnEndpoint } from '../http/admission.ts'
-import type { RequestHead } from '../http/exchange.ts'
+import type { Exchange, RequestHead } from '../http/exchange.ts'
 import { type Fields, isBlank } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
@@ -175,18 +175,28 @@ function upgradeFault({ upgrade, method, framing }: RequestHead): Refusal | unde
   return method === 'GET' ? undefined : malformed('An upgrade to websocket must use GET.')
 }
 
-/** Whether a request with this target needs no token. */
-export type IsPublic = (target: string) => boolean
+/** Whether a request with this target needs no token; `signed-in`: reading it is signed in to the device all the same. */
+export type FindPublic = (target: string) => 'open' | 'signed-in' | undefined
 
 /**
  * Compares the entries with the path as the device receives it. An ambiguous path is never public: the device could resolve it to
  * a path that needs a token.
  */
-export function createPublicPaths(entries: readonly string[]): IsPublic {
-  if (entries.length === 0) return () => false
-  const find = createPathTable(entries.map((entry) => [entry, true] as const))
+export function createPublicPaths(entries: readonly (string | { readonly path: string })[]): FindPublic {
+  if (entries.length === 0) return () => undefined
+  const find = createPathTable(
+    entries.map((entry) =>
+      typeof entry === 'string' ? ([entry, 'open'] as const) : ([entry.path, 'signed-in'] as const),
+    ),
+  )
   return (target) => {
     const path = pathOf(target)
-    return !isAmbiguousPath(path) && find(path) === true
+    return isAmbiguousPath(path) ? undefined : find(path)
   }
+}
+
+/** Whether a request without a token is signed in. Any method but these could change the device under the sidecar's account. */
+export function readsSignedIn({ head, classified }: Exchange, findPublic: FindPublic): boolean {
+  const reads = (head.method === 'GET' || head.method === 'HEAD') && !head.upgrade
+  return reads && findPublic(classified.target) === 'signed-in'
 }

@@ -81,6 +81,8 @@ export interface GateFacts {
   kind: 'refused' | 'own-endpoint' | 'forward'
   /** The grant of the token that admitted the request, or of the tokens in the response. */
   grant: string | undefined
+  /** The request gets the sidecar's own login at the device, if it has one. */
+  signedIn: boolean
   /** Why the sidecar refuses the request. Stations behind the gate refuse, too. */
   refusal: Refusal | undefined
   /** The refusal that a gate that only observes would otherwise have sent. */

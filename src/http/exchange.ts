@@ -80,6 +80,7 @@ export abstract class Exchange implements Readonly<GateFacts> {
   readonly identity: Identity | undefined = undefined
   readonly kind: GateFacts['kind'] = 'refused'
   readonly grant: string | undefined = undefined
+  readonly signedIn: boolean = false
   readonly refusal: Refusal | undefined = undefined
   readonly wouldRefuse: Refusal | undefined = undefined
   readonly start: number = 0

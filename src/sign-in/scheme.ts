@@ -49,9 +49,11 @@ export interface Session {
   accepted(request: RequestLine, response: OwnResponse, nonce: string): void
   /** Removes the session's secrets from the header of a response that goes to the client. */
   conceal(fields: Fields): Fields
+  /** Ends the session at the device, if the scheme can. Bounded in time; never fails because of the device. */
+  end?(): Promise<void>
 }
 
-/** One way to sign in: Basic, Digest or a form. */
+/** One way to sign in: Basic, Digest, a form, or a session with a token. */
 export interface Scheme {
   /** Fails with a `DeviceFault` if the device does not respond. */
   login(password: string): Promise<LoginResult>

@@ -1,4 +1,5 @@
 import type { UpstreamAuthConfig } from '../config/auth-fields.ts'
+import type { PasswordFile } from '../config/auth-values.ts'
 import type { Connections } from '../device/connections.ts'
 import { DeviceFault, failureOf } from '../device/failure.ts'
 import { sendOwnRequest } from '../device/own-request.ts'
@@ -10,12 +11,15 @@ import { isBug } from '../system/setup-error.ts'
 import { createDigestScheme } from './digest-scheme.ts'
 import { createFormScheme } from './form-scheme.ts'
 import { type Ask, createBasicScheme, type Scheme } from './scheme.ts'
+import { createSessionScheme, type SessionDevice } from './session-scheme.ts'
 import { createSignIn, type SignIn, type SignInEvents } from './sign-in.ts'
 
 export interface SignInSetup {
   /** The configuration key of `auth`, for messages. */
   readonly key: string
   readonly connections: Connections
+  /** Scheme, host and port of the device. */
+  readonly origin: string
   /** The fields of every request to the device. */
   readonly request: () => { readonly host: string | undefined; readonly added: Fields }
   readonly clock: Clock
@@ -25,28 +29,37 @@ export interface SignInSetup {
 /** Sets up the sign-in of the configuration; `undefined` for `off`. Fails with `SetupError` if the password file is unusable. */
 export async function openSignIn(
   auth: UpstreamAuthConfig,
-  { key, connections, request, clock, events }: SignInSetup,
+  { key, connections, origin, request, clock, events }: SignInSetup,
 ): Promise<SignIn | undefined> {
   if (auth === 'off') return undefined
-  const [kind, settings] =
-    'basic' in auth
-      ? (['basic', auth.basic] as const)
-      : 'digest' in auth
-        ? (['digest', auth.digest] as const)
-        : (['form', auth.form] as const)
-  const file = settings.password?.file
+  const [[kind = '', { password = undefined } = {}] = []] = Object.entries<Account>(auth)
   const readPassword =
-    file === undefined ? undefined : () => readSecretLine(`${key}.${kind}.password.file`, file)
+    password !== undefined
+      ? () => readSecretLine(`${key}.${kind}.password.file`, password.file)
+      : // Some devices have tokens but no accounts.
+        kind === 'session'
+        ? async () => ''
+        : undefined
   await readPassword?.()
   const ask = createAsk(connections, () => {
     const { host, added } = request()
     return host === undefined ? added : ['Host', host, ...added]
   })
-  const scheme = schemeFor(auth, ask, clock)
+  const origins = (): readonly string[] => {
+    const { host } = request()
+    return host === undefined ? [origin] : [origin, origin.replace(/\/\/.*/, `//${host}`)]
+  }
+  const scheme = schemeFor(auth, { ask, clock, origins, onLogoutFailed: events.notSignedOut })
   return createSignIn({ scheme, readPassword, clock, events })
 }
 
-function schemeFor(auth: Exclude<UpstreamAuthConfig, 'off'>, ask: Ask, clock: Clock): Scheme {
+interface Account {
+  readonly password?: PasswordFile
+}
+
+function schemeFor(auth: Exclude<UpstreamAuthConfig, 'off'>, device: SessionDevice): Scheme {
+  const { ask, clock } = device
+  if ('session' in auth) return createSessionScheme(auth.session, device)
   if ('basic' in auth) return createBasicScheme(auth.basic, ask)
   if ('digest' in auth) return createDigestScheme(auth.digest, ask)
   const { user, userField, passwordField, fields, path, loginPage, sessionCookie, success, checkPath } =
@@ -94,7 +107,7 @@ function combined(common: Fields, own: Fields): Fields {
   return [...keepFields(common, (name) => !names.has(name)), ...own]
 }
 
-/** Logs the sign-in events. No line holds a password, cookie or nonce. */
+/** Logs the sign-in events. No line holds a password, cookie, token or nonce. */
 export function signInLog(log: Logger): SignInEvents {
   return {
     signedIn: () => log.info('signed in to the device'),
@@ -104,5 +117,10 @@ export function signInLog(log: Logger): SignInEvents {
         'sign-in failed: the device refuses the password; no new attempt for pauseMs',
       ),
     unusable: (reason) => log.error({ reason }, 'upstream.auth: cannot sign in to the device'),
+    notSignedOut: (reason) =>
+      log.warn(
+        { reason },
+        'upstream.auth: cannot sign out of the device, which keeps the session until it expires',
+      ),
   }
 }

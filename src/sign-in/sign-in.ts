@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto'
 import { DeviceFault } from '../device/failure.ts'
 import type { OwnResponse } from '../device/own-request.ts'
 import type { Fields } from '../http/fields.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
+import { createPause } from './pause.ts'
 import type { LoginResult, RequestLine, Scheme, Session } from './scheme.ts'
 
 /** The credentials that were sent with one request. */
@@ -47,6 +47,8 @@ export interface SignIn {
   check(password: string): Promise<PasswordCheck>
   /** Calls back when the device refuses the configured password, or the one that it accepted before. */
   onRefused(listener: () => void): void
+  /** Ends the session at the device, and begins no other one. */
+  signOut(): Promise<void>
 }
 
 /** Whether it makes sense to repeat the request: after a login, or with the nonce of the challenge. */
@@ -61,6 +63,8 @@ export interface SignInEvents {
   readonly refused: (pause: number) => void
   /** Signing in cannot work with this configuration. The reason holds no secret. */
   readonly unusable: (reason: string) => void
+  /** A session could not be ended at the device, once for each reason. The reason holds no secret. */
+  readonly notSignedOut: (reason: string) => void
 }
 
 export interface SignInDependencies {
@@ -94,6 +98,20 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
   let reported: string | undefined
   let running: Promise<UpstreamFailure | undefined> | undefined
   let noLoginBefore = 0
+  /** Not used any more, but not yet ended at the device: many devices have four sessions and no more. */
+  let retired: Session | undefined
+  let closed = false
+
+  function retire(): void {
+    retired = current?.session ?? retired
+    current = undefined
+  }
+
+  async function endRetired(): Promise<void> {
+    const session = retired
+    retired = undefined
+    await session?.end?.()
+  }
 
   function useSession(session: Session, password: string): void {
     current = { session, password, proven: session.proven }
@@ -109,7 +127,7 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
   }
 
   function refuse(password: string): void {
-    current = undefined
+    retire()
     if (adopted === password) adopted = undefined
     noLoginBefore = 0
     events.refused(pause.begin(password))
@@ -117,8 +135,9 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
   }
 
   async function signIn(): Promise<UpstreamFailure | undefined> {
+    await endRetired()
     const password = readPassword === undefined ? adopted : await readPassword().catch(unreadable)
-    if (password === undefined || pause.blocks(password)) return undefined
+    if (closed || password === undefined || pause.blocks(password)) return undefined
     let login: LoginResult
     try {
       login = await scheme.login(password)
@@ -143,7 +162,8 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
     report(error.message)
   }
 
-  function signInOnce(): Promise<UpstreamFailure | undefined> {
+  async function signInOnce(): Promise<UpstreamFailure | undefined> {
+    if (closed) return undefined
     running ??= signIn().finally(() => {
       running = undefined
     })
@@ -152,7 +172,7 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
 
   return {
     async ready() {
-      if (current?.session.expired === true) current = undefined
+      if (current?.session.expired === true) retire()
       return current === undefined ? signInOnce() : undefined
     },
     credentialsFor(request, nonce) {
@@ -173,7 +193,7 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
         const now = clock.monotonic()
         if (!mayLogin || now < noLoginBefore) return REFUSED
         noLoginBefore = now + LOGIN_INTERVAL
-        current = undefined
+        retire()
       }
       if (current === undefined) await signInOnce()
       return current !== undefined && mayLogin ? SIGNED_IN : REFUSED
@@ -210,6 +230,13 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
     onRefused: (listener) => {
       listeners.push(listener)
     },
+    async signOut() {
+      closed = true
+      // A bug in it is reported by the request that waits for it.
+      await Promise.allSettled([running])
+      retire()
+      await endRetired()
+    },
   }
 }
 
@@ -218,32 +245,4 @@ interface CurrentSession {
   readonly password: string
   /** The device has accepted the session. If it refuses the session now, the session has expired; the password is right. */
   proven: boolean
-}
-
-/** In ms. Each further refusal doubles the pause: devices lock an account after a few failures in some minutes. */
-const SHORTEST = 30_000
-const LONGEST = 960_000
-
-/** The pause before a password that the device refused is tried again. Any other password may be tried at once. */
-function createPause(clock: Clock) {
-  let refused: { readonly digest: string; readonly length: number; readonly until: number } | undefined
-
-  return {
-    /** Begins a pause for this password and returns its length (ms). */
-    begin(password: string): number {
-      const digest = digestOf(password)
-      const length = refused?.digest === digest ? Math.min(refused.length * 2, LONGEST) : SHORTEST
-      refused = { digest, length, until: clock.monotonic() + length }
-      return length
-    },
-    blocks: (password: string): boolean =>
-      refused !== undefined && clock.monotonic() < refused.until && digestOf(password) === refused.digest,
-    end(): void {
-      refused = undefined
-    },
-  }
-}
-
-function digestOf(password: string): string {
-  return createHash('sha256').update(password).digest('base64')
 }

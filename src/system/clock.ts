@@ -32,7 +32,7 @@ export function createWallOffset(clock: Clock): () => number {
 }
 
 /** Waits until `work` is done, at most `time` ms. */
-export async function waitAtMost(time: number, work: Promise<void>): Promise<void> {
+export async function waitAtMost(time: number, work: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const over = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, time)

@@ -9,6 +9,7 @@ import type { ConfigOptions } from '../../src/commands/configuration.ts'
 import { serveCommand } from '../../src/commands/serve.ts'
 import { hashPassword } from '../../src/password/key-derivation.ts'
 import { runPostern } from '../process/serve.ts'
+import { redfishAuth, startRedfishDevice } from '../sign-in/session-devices.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
 import { unusedPort } from '../support/raw.ts'
@@ -198,6 +199,31 @@ describe('postern check', () => {
       /^FAILED {2}upstream headers of \/cam\/: --set: upstream.routes.\/cam\/.headers.X-Key: cannot read/m,
     )
     expect(code).toBe(2)
+  })
+
+  it('tries the login of a session, says what came, and signs out', async () => {
+    const redfish = await startRedfishDevice()
+    const file = join(directory, 'device-password')
+    const setsWith = (auth: object): string[] => [
+      `upstream.url=${redfish.device.url}`,
+      `upstream.auth=${JSON.stringify({ session: { ...auth, password: { file } } })}`,
+    ]
+    const sets = setsWith(redfishAuth)
+    writeFileSync(file, redfish.password, { mode: 0o600 })
+    const { code, out } = await check(...sets)
+    expect(out).toContain(
+      'ok      signing in: /redfish/v1/SessionService/Sessions gave a token (header X-Auth-Token)\n',
+    )
+    expect([code, redfish.sessions.size, redfish.logouts.length]).toEqual([0, 0, 1])
+    redfish.location = () => 'http://192.0.2.1/elsewhere'
+    expect((await check(...sets)).out).toContain(
+      'Location of the login names http://192.0.2.1, not the device: the session stays until the device ends it',
+    )
+    expect((await check(...setsWith({ ...redfishAuth, token: { json: '/id' } }))).out).toContain(
+      'FAILED  signing in: the login at /redfish/v1/SessionService/Sessions answered 201 without a token (json /id): a wrong password, or key\n',
+    )
+    writeFileSync(file, 'wrong')
+    expect((await check(...sets)).out).toContain('FAILED  signing in: the device refuses these credentials\n')
   })
 
   it('exits with 2 and one line for each problem of the configuration', async () => {

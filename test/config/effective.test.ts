@@ -139,6 +139,22 @@ shutdown_grace: 10s
       fields: fc.array(fc.constantFrom('a=', 'action=log in', '1=2')),
       success: fc.oneof(fc.record({ status: fc.constant(302) }), fc.record({ location: fc.constant('/~') })),
     })
+    const tokenSession = fc.record(
+      {
+        user: fc.constantFrom('x', 'null'),
+        password: fc.record({ file: text }),
+        login: fc.constantFrom(
+          { path: '/l' },
+          { path: '/l', json: { null: '$user', user_name: [1, { p: '$password', q: null }] } },
+          { path: '/l', form: { constructor: 'a: b', 12: '$user' } },
+        ),
+        token: fc.constantFrom({ header: 'X-T' }, { cookie: 'SID' }, { json: '/a~1b/0' }),
+        send: fc.constantFrom({ header: 'X-T', prefix: 'Bearer ' }, { cookie: 'SID' }),
+        expired: fc.array(fc.integer({ min: 400, max: 499 })),
+        logout: fc.constantFrom({ path: '/x' }, { method: 'POST', path: { header: 'Location' } }),
+      },
+      { requiredKeys: ['user', 'password', 'login', 'token', 'send'] },
+    )
     const file = fc.record({
       listen: fc.record({
         address: fc.constantFrom('0.0.0.0:0', '[::1]:1', 'unix:/a b: c', 'fd:3', 'localhost:80'),
@@ -162,6 +178,7 @@ shutdown_grace: 10s
             fc.record({ basic: account }),
             fc.record({ digest: account }),
             fc.record({ form: loginForm }),
+            fc.record({ session: tokenSession }),
           ),
           health: fc.record({ path: fc.constantFrom(null, '/', '/null', '/a:b') }),
         },

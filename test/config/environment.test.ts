@@ -56,6 +56,22 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'upstream.auth.form.success.status': ['302', 302],
   'upstream.auth.form.success.location': ['/x', '/x'],
   'upstream.auth.form.check_path': ['/x', '/x'],
+  'upstream.auth.session.user': ['1', '1'],
+  'upstream.auth.session.password.file': ['p', 'p'],
+  'upstream.auth.session.login.method': ['PUT', 'PUT'],
+  'upstream.auth.session.login.path': ['/x', '/x'],
+  'upstream.auth.session.login.json': ['{a: [1, {b: x}]}', { a: [1, { b: 'x' }] }],
+  'upstream.auth.session.login.form': ['{a: b}', { a: 'b' }],
+  'upstream.auth.session.token.header': ['X-T', 'X-T'],
+  'upstream.auth.session.token.cookie': ['SID', 'SID'],
+  'upstream.auth.session.token.json': ['/a~1b/0', '/a~1b/0'],
+  'upstream.auth.session.send.header': ['X-T', 'X-T'],
+  'upstream.auth.session.send.prefix': ['Bearer ', 'Bearer '],
+  'upstream.auth.session.send.cookie': ['SID', 'SID'],
+  'upstream.auth.session.expired': ['[409, 401]', [409, 401]],
+  'upstream.auth.session.logout.method': ['POST', 'POST'],
+  'upstream.auth.session.logout.path': ['/x', '/x'],
+  'upstream.auth.session.logout.path.header': ['Location', 'Location'],
   'upstream.parser': ['strict', 'strict'],
   'upstream.connect_timeout': ['1s', '1s'],
   'upstream.response_timeout': ['1s', '1s'],
@@ -110,6 +126,10 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   shutdown_grace: ['0s', '0s'],
 }
 
+const LOGIN = 'upstream.auth.session.login.path=/x'
+const TOKEN = 'upstream.auth.session.token.header=X-T'
+const SEND = 'upstream.auth.session.send.header=X-T'
+
 /** Another key that this key requires. */
 const COMPANIONS: Readonly<Record<string, string | readonly string[]>> = {
   'listen.reuse_port': ['tokens.store=valkey://h', 'listen.tls=off'],
@@ -122,6 +142,22 @@ const COMPANIONS: Readonly<Record<string, string | readonly string[]>> = {
   'upstream.auth.digest.user': 'upstream.auth.digest.password.file=x',
   'upstream.auth.digest.password.file': 'upstream.auth.digest.user=x',
   'upstream.auth.digest.check_path': 'upstream.auth.digest={user: x, password: {file: x}}',
+  'upstream.auth.session.user': [LOGIN, TOKEN, SEND],
+  'upstream.auth.session.password.file': [LOGIN, TOKEN, SEND],
+  'upstream.auth.session.login.method': [LOGIN, TOKEN, SEND],
+  'upstream.auth.session.login.path': [TOKEN, SEND],
+  'upstream.auth.session.login.json': [LOGIN, TOKEN, SEND],
+  'upstream.auth.session.login.form': [LOGIN, TOKEN, SEND],
+  'upstream.auth.session.token.header': [LOGIN, SEND],
+  'upstream.auth.session.token.cookie': [LOGIN, SEND],
+  'upstream.auth.session.token.json': [LOGIN, SEND],
+  'upstream.auth.session.send.header': [LOGIN, TOKEN],
+  'upstream.auth.session.send.prefix': [LOGIN, TOKEN, SEND],
+  'upstream.auth.session.send.cookie': [LOGIN, TOKEN],
+  'upstream.auth.session.expired': [LOGIN, TOKEN, SEND],
+  'upstream.auth.session.logout.method': [LOGIN, TOKEN, SEND, 'upstream.auth.session.logout.path=/x'],
+  'upstream.auth.session.logout.path': [LOGIN, TOKEN, SEND],
+  'upstream.auth.session.logout.path.header': [LOGIN, TOKEN, SEND],
   'password.device': 'upstream.auth={basic: {user: x}}',
   'password.htpasswd.file': 'password.htpasswd.user=x',
   'password.htpasswd.user': 'password.htpasswd.file=x',

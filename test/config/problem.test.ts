@@ -232,8 +232,8 @@ describe('a value', () => {
       'tls: {ca: a, insecure: true}',
       'upstream.tls.insecure: must be false if upstream.tls.ca is set, because upstream.tls.ca would be ignored (given: true)',
     ],
-    ['auth: on', 'upstream.auth: must be off, or a mapping with one of basic, digest, form'],
-    ['auth: {}', 'upstream.auth: must have exactly one of basic, digest, form'],
+    ['auth: on', 'upstream.auth: must be off, or a mapping with one of basic, digest, form, session'],
+    ['auth: {}', 'upstream.auth: must have exactly one of basic, digest, form, session'],
     [
       'auth: {basic: {user: a, password: {file: b}}, form: {password: {file: c}}}',
       'upstream.auth.form: must not be set together with basic; keep one of the two',
@@ -254,9 +254,71 @@ describe('a value', () => {
       'headers: {authorization: x}, auth: {digest: {user: a, password: {file: b}}}',
       'upstream.headers.authorization: must not be set together with upstream.auth, which writes that field',
     ],
+    [
+      'headers: {x-token: x}, auth: {session: {login: {path: /l}, token: {json: /t}, send: {header: X-Token}}}',
+      'upstream.headers.x-token: must not be set together with upstream.auth, which writes that field',
+    ],
+    [
+      'auth: {session: {}}',
+      'upstream.auth.session.login.path: is missing; it must be a path that begins with /',
+      'upstream.auth.session.token: is missing; it must have exactly one of header, cookie, json',
+    ],
+    [
+      'auth: {session: {login: {path: /l, json: {p: $password}, form: {u: $user}}, token: {json: /t}, send: {prefix: x}}}',
+      'upstream.auth.session.login.form: must not be set together with json; keep one of the two',
+      'upstream.auth.session.send: must have exactly one of header, cookie',
+      'upstream.auth.session.send.prefix: must be left out without header',
+      'upstream.auth.session.user: is missing; it must be a user name: the login contains $user',
+      'upstream.auth.session.password.file: is missing; it must be a path: the login contains $password',
+    ],
+    [
+      'auth: {session: {login: {path: /l}, token: {json: session/id}, send: {header: Host}, expired: [200]}}',
+      'upstream.auth.session.token.json: must be a JSON Pointer (RFC 6901), such as /session/id',
+      'upstream.auth.session.send.header: must not be set here; set upstream.host instead',
+      'upstream.auth.session.expired.0: must be a whole number from 400 to 499',
+    ],
+    [
+      'auth: {session: {login: {path: /l}, token: {cookie: a b}, send: {cookie: a}, logout: {path: x}}}',
+      'upstream.auth.session.token.cookie: must be the name of a cookie (RFC 6265)',
+      'upstream.auth.session.logout.path: must be a path that begins with / and contains no spaces',
+    ],
   ])('upstream: {%s} is refused', (key, ...problems) => {
     const file = MINIMAL.replace('"}', `", ${key}}`)
     expect(problemsIn({ file })).toEqual(problems.map((problem) => `postern.yaml:1: ${problem}`))
+  })
+
+  it.each([
+    [
+      'public_paths: [{path: /static/, signed_in: true}]',
+      'public_paths.0.path: must not end with a slash if it is signed in: everything below it would be open under the account of upstream.auth (given: "/static/")',
+    ],
+    [
+      'public_paths: [{path: /x, signed_in: false}]',
+      'public_paths.0.signed_in: must be true; write a path that is not signed in as text (given: false)',
+    ],
+    [
+      'public_paths: [{path: x, signed_in: true}]',
+      'public_paths.0.path: must be a path such as /login, or /static/ for everything below it (given: "x")',
+    ],
+    [
+      'public_paths: [7]',
+      'public_paths.0: must be a path such as /login, or /static/ for everything below it, or {path: /index.html, signed_in: true} (given: 7)',
+    ],
+    [
+      'public_paths: [{path: /x, signed_in: true}]',
+      'public_paths.0.signed_in: must be left out without upstream.auth (given: true)',
+    ],
+  ])('%s is refused', (line, problem) => {
+    expect(problemsIn({ file: `${MINIMAL}${line}\n` })).toEqual([`postern.yaml:3: ${problem}`])
+  })
+
+  it('password.device is refused with a session', () => {
+    const auth = '{session: {login: {path: /l}, token: {header: T}, send: {header: T}}}'
+    expect(
+      problemsIn({ file: WITHOUT_PASSWORD, sets: ['password.device=true', `upstream.auth=${auth}`] }),
+    ).toEqual([
+      'postern.yaml:1: upstream.auth.session: must be basic, digest or form with password.device: a device may give a token whatever the password',
+    ])
   })
 
   it.each([

@@ -1,13 +1,24 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createPublicPaths } from '../../src/gate/classify.ts'
+import { startBasicDevice, startFormDevice } from '../sign-in/devices.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'
+import { refusedWebSocket } from '../support/websocket.ts'
 
-const isPublic = createPublicPaths(['/login', '/static/'])
+const find = createPublicPaths(['/login', '/static/'])
+const isPublic = (target: string): boolean => find(target) === 'open'
 
 describe('a public path', () => {
+  it('is signed in if its entry says so, even below another one', () => {
+    const findBoth = createPublicPaths(['/static/', { path: '/static/x' }])
+    expect(['/static/x?y', '/static/y', '/x'].map(findBoth)).toEqual(['signed-in', 'open', undefined])
+  })
+
   it.each(['/login', '/login?next=/api', '/static/', '/static/logo.png', '/static/a/b;v=1?x=../..'])(
     'matches byte for byte: %s',
     (target) => expect(isPublic(target)).toBe(true),
@@ -63,6 +74,72 @@ describeProtocols('public_paths', (transport) => {
     expect((await sidecar.request({ path: '/login' })).status).toBe(429)
     expect(device.requests.map(({ target }) => target)).toEqual(['/login', '/static/logo.png'])
   })
+})
+
+describeProtocols('H169 a public path that is signed in', (transport) => {
+  const path = '/index.html'
+
+  async function start() {
+    const device = await startBasicDevice()
+    const file = join(temporaryDirectory(), 'device-password')
+    writeFileSync(file, device.password)
+    const sidecar = await startSidecar({
+      transport,
+      device: device.device,
+      config: {
+        upstream: { auth: { basic: { user: 'admin', password: { file } } } },
+        public_paths: [{ path, signed_in: true }, '/static/'],
+      },
+    })
+    return { device, sidecar }
+  }
+
+  it('is read without a token, whatever the query and the Authorization of the client', async () => {
+    const { device, sidecar } = await start()
+    for (const target of [path, `${path}?x=/../y`]) {
+      const fields = ['Authorization', 'Basic bWluZTptaW5l']
+      const response = await sidecar.request({ path: target, fields })
+      expect([response.status, response.text]).toEqual([200, 'from the device'])
+      expect(device.device.requests.at(-1)?.target).toBe(target)
+      expect(device.device.requests.at(-1)?.values('authorization')).not.toContain('Basic bWluZTptaW5l')
+    }
+    expect((await sidecar.request({ method: 'HEAD', path })).status).toBe(200)
+    expect(device.refusals).toBe(0)
+  })
+
+  it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'PROPFIND'])(
+    'is reached by %s without a token as any public path, without the login',
+    async (method) => {
+      const { device, sidecar } = await start()
+      expect((await sidecar.request({ path })).status).toBe(200)
+      expect((await sidecar.request({ method, path })).status).toBe(401)
+      expect(device.device.requests.at(-1)?.method).toBe(method)
+      expect(device.device.requests.at(-1)?.header('authorization')).toBeUndefined()
+      expect((await sidecar.request({ method, path, token: await sidecar.token() })).status).toBe(200)
+    },
+  )
+
+  it('opens no other path', async () => {
+    const { device, sidecar } = await start()
+    for (const other of ['/index.html/', '/index.html/x', '/x/../index.html', '//index.html', '/']) {
+      expect((await sidecar.request({ path: other })).header('www-authenticate')).toMatch(/^Bearer/)
+    }
+    expect(device.device.requests).toHaveLength(0)
+    expect((await sidecar.request({ path: '/static/logo.png' })).status).toBe(401)
+    expect(device.attempts).toBe(0)
+  })
+})
+
+it('H169 a WebSocket on a public path that is signed in gets no login', async () => {
+  const device = await startFormDevice()
+  const file = join(temporaryDirectory(), 'device-password')
+  writeFileSync(file, device.password)
+  const auth = { form: { user: 'admin', password: { file } } }
+  const public_paths = [{ path: '/ws', signed_in: true }]
+  const sidecar = await startSidecar({ device: device.device, config: { upstream: { auth }, public_paths } })
+  expect((await sidecar.request({ path: '/ws' })).status).toBe(200)
+  await refusedWebSocket(sidecar.url, { path: '/ws' })
+  expect(device.device.requests.at(-1)?.header('cookie')).toBeUndefined()
 })
 
 describeProtocols('enforce: false', (transport) => {

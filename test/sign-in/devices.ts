@@ -317,7 +317,7 @@ auth.require = ("/" => ("method" => "${method}", "realm" => "${REALM}", "require
 }
 
 /** Waits until the port accepts connections, by polling: another program sends no event. */
-async function listening(port: number): Promise<void> {
+export async function listening(port: number): Promise<void> {
   for (let tries = 0; tries < 200; tries += 1) {
     const socket = net.connect(port, '127.0.0.1')
     const open = await Promise.race([

@@ -57,12 +57,14 @@ export async function signedIn({ auth, password, url }: SignedOptions): Promise<
     {
       key: 'upstream.auth',
       connections,
+      origin: url,
       clock,
       request: () => ({ host: 'device.test', added: ['X-Extra', 'yes'] }),
       events: {
         signedIn: () => events.push('signed in'),
         refused: (pause) => events.push(`refused ${pause}`),
         unusable: (reason) => events.push(`unusable ${reason}`),
+        notSignedOut: (reason) => events.push(`not signed out ${reason}`),
       },
     },
   )
@@ -89,7 +91,8 @@ export async function signedIn({ auth, password, url }: SignedOptions): Promise<
 function withoutPassword(auth: UpstreamAuthConfig): UpstreamAuthConfig {
   if (auth === 'off') return auth
   if ('basic' in auth) return { basic: bare(auth.basic) }
-  return 'digest' in auth ? { digest: bare(auth.digest) } : { form: bare(auth.form) }
+  if ('digest' in auth) return { digest: bare(auth.digest) }
+  return 'form' in auth ? { form: bare(auth.form) } : auth
 }
 
 function bare<T extends { readonly password?: unknown }>(settings: T): Omit<T, 'password'> {

@@ -5,7 +5,7 @@ export function gateRules(limit: GateRules['limits']['api'], over: Partial<GateR
   return {
     limits: { api: limit, oauth: limit },
     ietfHeaders: false,
-    isPublic: () => false,
+    findPublic: () => undefined,
     enforce: true,
     revocationPath: undefined,
     headerCaps: { maxHeaderSize: 16 * 1024, maxHeaderCount: 100 },

@@ -7,6 +7,7 @@ import { probeDevice } from '../../device/own-request.ts'
 import type { UpstreamTarget } from '../../device/target.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
 import type { UpstreamFailure } from '../../http/refusal.ts'
+import { tokenPlace } from '../../sign-in/session-scheme.ts'
 import { openSignIn } from '../../sign-in/settings.ts'
 import { systemClock } from '../../system/clock.ts'
 import { explainPathError } from '../../system/named-file.ts'
@@ -120,25 +121,28 @@ function limitOf({ connectTimeout }: ServiceConfig): AbortSignal {
   return AbortSignal.timeout(connectTimeout)
 }
 
-async function checkSignIn(service: ServiceConfig, key: string): Promise<string> {
-  if (service.auth === 'off') return 'off'
-  const connections = createConnections(
-    await upstreamTarget(service, key),
-    upstreamDeadlines(service),
-    systemClock,
-  )
+async function checkSignIn(service: ServiceConfig, key: string): Promise<Finding> {
+  const { auth } = service
+  if (auth === 'off') return 'off'
+  const device = await upstreamTarget(service, key)
+  const connections = createConnections(device, upstreamDeadlines(service), systemClock)
   let outcome = ''
+  let warning: string | undefined
   let failed = false
   try {
     const request = await readRequestFields(service, key)
-    const signIn = await openSignIn(service.auth, {
+    const signIn = await openSignIn(auth, {
       key: `${key}.auth`,
       connections,
+      origin: device.origin,
       request: () => request,
       clock: systemClock,
       events: {
         signedIn() {
-          outcome = 'the device accepts the credentials'
+          outcome =
+            'session' in auth
+              ? `${auth.session.login.path} gave a token (${tokenPlace(auth.session)})`
+              : 'the device accepts the credentials'
         },
         refused() {
           failed = true
@@ -148,14 +152,20 @@ async function checkSignIn(service: ServiceConfig, key: string): Promise<string>
           failed = true
           outcome = reason
         },
+        notSignedOut(reason) {
+          warning = `${reason}: the session stays until the device ends it`
+        },
       },
     })
     const failure = await signIn?.ready()
+    await signIn?.signOut()
     if (failure !== undefined) {
       throw new CheckFailure(`the device did not respond (${failure})`, { remedy: failureHint(failure, key) })
     }
     if (failed) throw new Error(outcome)
-    return outcome
+    if (warning === undefined) return outcome
+    const meaning = 'a device that allows few sessions soon refuses to open another'
+    return { warning: `${outcome}; ${warning}`, meaning, remedy: `correct ${key}.auth.session.logout` }
   } finally {
     await connections.close()
   }

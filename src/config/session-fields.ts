@@ -1,0 +1,130 @@
+import { accountName, cookieName, passwordSection, target } from './auth-values.ts'
+import {
+  choice,
+  either,
+  type Field,
+  type FieldOptions,
+  field,
+  optional,
+  section,
+  type ValueOf,
+  z,
+} from './field.ts'
+import { headerNameProblem } from './header-field.ts'
+import { integer, oneOf, plainText } from './value-fields.ts'
+
+export const sessionSection = section(
+  "A session with a token of the device's own, as management controllers (Redfish), transmission and many router APIs have it: the response to a login holds a token, which later requests carry.",
+  {
+    user: optional(accountName('The account to sign in with, for `$user` in the login.')),
+    password: optional(passwordSection),
+    login: section('The request that opens a session.', {
+      method: method({ default: 'POST', description: 'The method of the login.' }),
+      path: target({ description: 'The path of the login, such as `/redfish/v1/SessionService/Sessions`.' }),
+      json: optional(
+        mapping(z.unknown(), {
+          description:
+            'The body of the login, sent as JSON: `{UserName: $user, Password: $password}`. In its texts `$user` and `$password` stand for the account. Must not contain a secret itself.',
+        }),
+      ),
+      form: optional(
+        mapping(z.string({ error: 'must be text (in quotes if it looks like a number)' }), {
+          description:
+            'The body of the login, sent as a form: `{username: $user, password: $password}`; in place of `json`. Must not contain a secret itself.',
+        }),
+      ),
+    }),
+    token: choice('Where the response to the login has the token.', {
+      header: headerName('The field that has the token, such as `X-Auth-Token`.'),
+      cookie: cookieName('The cookie that has the token.'),
+      json: plainText(
+        'a JSON Pointer such as /session/id',
+        { description: 'A JSON Pointer (RFC 6901) to the token in the body, such as `/session/id`.' },
+        (given) =>
+          /^(?:\/(?:[^~/]|~[01])*)+$/.test(given)
+            ? undefined
+            : 'must be a JSON Pointer (RFC 6901), such as /session/id',
+      ),
+    }),
+    send: section('How requests carry the token, in place of what the client sends there.', {
+      header: optional(headerName('The field for the token, such as `X-Auth-Token` or `Authorization`.')),
+      prefix: optional(
+        plainText(
+          'printable ASCII text',
+          { description: 'Text before the token in that field, such as `"Bearer "`.' },
+          (given) => (/^[!-~][ -~]*$/.test(given) ? undefined : 'must be printable ASCII text'),
+        ),
+      ),
+      cookie: optional(cookieName('The cookie for the token; in place of `header`.')),
+    }),
+    expired: field<readonly number[]>(
+      z.array(integer(400, 499, { description: '' }).bare, {
+        error: 'must be a list of statuses from 400 to 499',
+      }),
+      {
+        default: [401],
+        type: 'list of statuses, 400 to 499',
+        textForm: 'yaml',
+        description:
+          'The statuses that mean: sign in (again). Use only statuses with which the device does not act on a request, because the request is repeated, whatever its method.',
+      },
+    ),
+    logout: optional(
+      section(
+        'The request that ends a session: when the sidecar stops, and before the next login. Set it if the device allows few sessions.',
+        {
+          method: method({ default: 'DELETE', description: 'The method of the logout.' }),
+          path: either(
+            target({ description: 'The path of the logout.' }),
+            section('A field of the response to the login that has the path.', {
+              header: headerName('The field, such as `Location`.'),
+            }),
+            'must be a path that begins with /, or {header: Location}',
+            {
+              description:
+                "The path of the logout, or `{header: Location}`: the field of the response to the login that has it. An address that is not the device's own is not used.",
+            },
+          ),
+        },
+      ),
+    ),
+  },
+)
+
+/** A session with a token of the device's own. */
+export type SessionConfig = ValueOf<typeof sessionSection>
+
+/** What the keys of a session demand of each other: whether they break it, the key below it, and the message. */
+export function sessionRules({
+  user,
+  password,
+  login: { json, form },
+  send: { header, prefix, cookie },
+}: SessionConfig): readonly (readonly [isBroken: boolean, key: string, message: string])[] {
+  const body = JSON.stringify([json, form])
+  const one = 'must have exactly one of header, cookie'
+  const twice = 'must not be set together with json; keep one of the two'
+  const noUser = user === undefined && /\$user\b/.test(body)
+  const noPassword = password === undefined && /\$password\b/.test(body)
+  return [
+    [json !== undefined && form !== undefined, 'login.form', twice],
+    [(header === undefined) === (cookie === undefined), 'send', one],
+    [prefix !== undefined && header === undefined, 'send.prefix', 'must be left out without header'],
+    [noUser, 'user', 'must be a user name: the login contains $user'],
+    [noPassword, 'password.file', 'must be a path: the login contains $password'],
+  ]
+}
+
+function headerName(description: string): Field<string> {
+  return plainText('the name of a header field', { description }, headerNameProblem)
+}
+
+function method(options: FieldOptions): Field<string> {
+  return oneOf(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'], options)
+}
+
+/** A mapping of the device's own names. */
+function mapping<T>(member: z.ZodType<T>, options: FieldOptions): Field<Readonly<Record<string, T>>> {
+  const schema = z.record(z.string(), member, { error: 'must be a mapping of names to values' })
+  return field(schema, { ...options, type: 'mapping of names to values', textForm: 'yaml', secret: true })
+}

@@ -1,0 +1,187 @@
+import type { SessionConfig } from '../config/session-fields.ts'
+import { DeviceFault } from '../device/failure.ts'
+import type { OwnResponse } from '../device/own-request.ts'
+import { fieldValues, keepFields } from '../http/fields.ts'
+import { type Clock, waitAtMost } from '../system/clock.ts'
+import type { Ask, Scheme, Session } from './scheme.ts'
+import { cookiesSetBy } from './session-cookies.ts'
+
+export interface SessionDevice {
+  readonly ask: Ask
+  readonly clock: Clock
+  /** The origin of the device, and the one that it knows from `Host` if that is another. */
+  readonly origins: () => readonly string[]
+  /** Called when a session could not be ended at the device, once for each reason. The reason holds no secret. */
+  readonly onLogoutFailed: (reason: string) => void
+}
+
+/** What these statuses say about the account; any other response without a token says nothing about it. */
+const WRONG: readonly number[] = [400, 401, 403]
+
+/** How long a logout may take (ms). The next login waits for it. */
+const LONGEST_LOGOUT = 5_000
+
+/** Text that can be a field value: visible ASCII, with spaces inside only. */
+const SENDABLE = /^[!-~](?:[ -~]*[!-~])?$/
+
+/**
+ * A session of the device's own: the response to a login holds a token, which later requests carry. Examples are Redfish
+ * (DSP0266 §13.3.4), the `X-Transmission-Session-Id` of transmission, and APIs with a session id in JSON.
+ */
+export function createSessionScheme(settings: SessionConfig, device: SessionDevice): Scheme {
+  const { login, token, expired } = settings
+  const endSession = createLogout(settings, device)
+
+  return {
+    isChallenge: (_request, { status }) => expired.includes(status),
+    async login(password) {
+      const response = await device.ask({
+        method: login.method,
+        target: login.path,
+        keepsBody: 'json' in token,
+        ...loginBody(settings, password),
+      })
+      const { status } = response
+      const value = tokenIn(response, settings, device.clock)
+      // transmission hands out its token with the very status that asks for it.
+      const accepted = status < 400 || expired.includes(status)
+      if (accepted && value !== undefined) {
+        const session = createSession(settings, value)
+        return { kind: 'right', session: { ...session, end: () => endSession(session, response) } }
+      }
+      if (WRONG.includes(status)) return { kind: 'wrong' }
+      const missing =
+        status < 400 ? ` without a token (${tokenPlace(settings)}): a wrong password, or key` : ''
+      return { kind: 'unusable', reason: `the login at ${login.path} answered ${status}${missing}` }
+    },
+  }
+}
+
+/** Where the configuration expects the token: `header X-Auth-Token`. */
+export function tokenPlace({ token }: SessionConfig): string {
+  const [[kind = '', name = ''] = []] = Object.entries<string>(token)
+  return `${kind} ${name}`
+}
+
+function tokenIn(response: OwnResponse, settings: SessionConfig, clock: Clock): string | undefined {
+  const { token, send, login } = settings
+  const found =
+    'header' in token
+      ? fieldValues(response.fields, token.header.toLowerCase())[0]
+      : 'cookie' in token
+        ? cookiesSetBy(response.fields, login.path, clock).find(({ name }) => name === token.cookie)?.value
+        : jsonValueAt(response.body, token.json)
+  if (found === undefined || !SENDABLE.test(found)) return undefined
+  return send.cookie !== undefined && found.includes(';') ? undefined : found
+}
+
+function createSession({ token, send }: SessionConfig, value: string): Session {
+  const { header = 'Cookie', prefix = '', cookie } = send
+  const text = cookie === undefined ? prefix + value : `${cookie}=${value}`
+  const credentials = { fields: [header, text], nonce: '' }
+  const names = (wanted: 'header' | 'cookie'): readonly string[] =>
+    [...Object.entries<string>(token), ...Object.entries(send)].flatMap(([kind, name]) =>
+      kind === wanted ? name : [],
+    )
+  const headers = names('header').map((name) => name.toLowerCase())
+  const cookies = names('cookie')
+  return {
+    // Many devices set a cookie for every client. Only a request shows whether it is a session.
+    proven: !('cookie' in token),
+    reusable: true,
+    expired: false,
+    credentialsFor: () => credentials,
+    renew: () => undefined,
+    adopt() {},
+    accepted() {},
+    /** The session belongs to the sidecar: a client that has its token could reach the device without a token of Postern. */
+    conceal: (fields) =>
+      keepFields(
+        fields,
+        (name, set) =>
+          !headers.includes(name) &&
+          !(name === 'set-cookie' && cookies.includes(set.split('=', 1)[0]?.trim() ?? '')),
+      ),
+  }
+}
+
+/** The content type and the body of a login. `$user` and `$password` stand for the account, in values only. */
+function loginBody({ user = '', login: { json, form } }: SessionConfig, password: string) {
+  // One pass: a password that contains `$user` stays as it is.
+  const filled = (text: string): string =>
+    text.replace(PLACEHOLDER, (_, name: string) => (name === 'user' ? user : password))
+  if (json !== undefined) {
+    const body = JSON.stringify(json, (_, value: unknown) =>
+      typeof value === 'string' ? filled(value) : value,
+    )
+    return { fields: ['Content-Type', 'application/json'], body }
+  }
+  if (form === undefined) return { fields: [] }
+  const pairs = Object.entries(form).map(([name, value]) => [name, filled(value)])
+  return {
+    fields: ['Content-Type', 'application/x-www-form-urlencoded'],
+    body: new URLSearchParams(pairs).toString(),
+  }
+}
+
+/** The text or number at a JSON Pointer (RFC 6901); undefined if there is none, or if the body is not JSON. */
+function jsonValueAt(body: Buffer | undefined, pointer: string): string | undefined {
+  let value: unknown
+  try {
+    value = JSON.parse(body?.toString() ?? '')
+  } catch {
+    return undefined
+  }
+  for (const part of pointer.split('/').slice(1)) {
+    const name = part.replaceAll('~1', '/').replaceAll('~0', '~')
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
+    // Proof of the cast: the line above.
+    value = (value as Readonly<Record<string, unknown>>)[name]
+  }
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined
+}
+
+const PLACEHOLDER = /\$(user|password)\b/g
+
+/** Ends a session as the configuration says. `opened` is the response that opened it. */
+function createLogout(
+  { login, logout, expired }: SessionConfig,
+  { ask, origins, onLogoutFailed }: SessionDevice,
+): (session: Session, opened: OwnResponse) => Promise<void> {
+  const reported = new Set<string>()
+  const report = (reason: string): void => {
+    if (!reported.has(reason)) onLogoutFailed(reason)
+    reported.add(reason)
+  }
+
+  function targetOf(opened: OwnResponse): string | undefined {
+    if (logout === undefined) return undefined
+    if (typeof logout.path === 'string') return logout.path
+    const { header } = logout.path
+    const [location] = fieldValues(opened.fields, header.toLowerCase())
+    const own = origins()
+    const url = location === undefined ? null : URL.parse(location, own[0] + login.path)
+    if (url !== null && own.some((origin) => new URL(origin).origin === url.origin))
+      return url.pathname + url.search
+    // The token is for the device alone. The path may be a secret, the origin is none.
+    report(`${header} of the login names ${url === null ? 'no address' : `${url.origin}, not the device`}`)
+    return undefined
+  }
+
+  async function send(method: string, target: string, session: Session): Promise<void> {
+    try {
+      const { fields } = session.credentialsFor({ method, target })
+      const { status } = await ask({ method, target, fields })
+      if (status >= 400 && !expired.includes(status)) report(`the logout answered ${status}`)
+    } catch (error) {
+      if (!(error instanceof DeviceFault)) throw error
+      report(`the logout failed (${error.failure})`)
+    }
+  }
+
+  return async (session, opened) => {
+    const target = targetOf(opened)
+    if (logout === undefined || target === undefined) return
+    await waitAtMost(LONGEST_LOGOUT, send(logout.method, target, session))
+  }
+}

@@ -1,0 +1,355 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { type Device, startDevice } from '../support/device.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { describeProtocols, type Transport } from '../support/transports.ts'
+import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
+import {
+  type RouterDevice,
+  redfishAuth,
+  type SessionDevice,
+  startRedfishDevice,
+  startRouterDevice,
+  startTransmission,
+  startTransmissionModel,
+  transmissionAuth,
+} from './session-devices.ts'
+import { signedIn } from './signed-in.ts'
+
+/** Starts a sidecar that signs in to the device. */
+function start(
+  { device, password }: Pick<SessionDevice, 'device' | 'password'>,
+  settings: Readonly<Record<string, unknown>>,
+  { transport = 'http1', upstream = {} }: { transport?: Transport; upstream?: object } = {},
+): Promise<TestSidecar> {
+  const file = join(temporaryDirectory(), 'device-password')
+  writeFileSync(file, password)
+  const auth = { session: { ...settings, ...(password === '' ? {} : { password: { file } }) } }
+  return startSidecar({ device, transport, config: { upstream: { auth, ...upstream } } })
+}
+
+const tokenOf = ({ sessions }: SessionDevice): string =>
+  [...sessions.values()][0] ?? expect.fail('no session')
+
+describeProtocols('H170 A request to a device with sessions of its own', (transport) => {
+  it('carries the token of the login in place of the client’s, and its response does not', async () => {
+    const redfish = await startRedfishDevice()
+    const sidecar = await start(redfish, redfishAuth, { transport })
+    const token = await sidecar.token()
+    const fields = ['X-Auth-Token', 'mine', 'x_auth_token', 'mine too', 'X-Mine', 'kept']
+    const response = await sidecar.request({ path: '/redfish/v1', token, fields })
+    expect([response.status, response.text]).toEqual([200, 'from the device'])
+    expect([response.header('x-auth-token'), response.header('x-other')]).toEqual([undefined, 'kept'])
+    const received = redfish.device.requests.at(-1)
+    expect(received?.values('x-auth-token')).toEqual([tokenOf(redfish)])
+    expect(received?.header('x_auth_token')).toBeUndefined()
+    expect(received?.header('x-mine')).toBe('kept')
+  })
+
+  it('is repeated with its body when the session has expired', async () => {
+    const redfish = await startRedfishDevice()
+    const sidecar = await start(redfish, redfishAuth, { transport })
+    const token = await sidecar.token()
+    expect((await sidecar.request({ token })).status).toBe(200)
+    redfish.sessions.clear()
+    const response = await sidecar.request({ method: 'POST', path: '/api', body: ['hel', 'lo'], token })
+    expect([response.status, response.text]).toEqual([200, 'from the device'])
+    expect(redfish.device.requests.at(-1)?.body?.toString()).toBe('hello')
+    redfish.sessions.clear()
+    const upload = { token, method: 'POST', path: '/api', body: Buffer.alloc(200_000) }
+    expect((await sidecar.request(upload)).status).toBe(401)
+    expect((await sidecar.request(upload)).status).toBe(200)
+  })
+
+  it('shares one login with all concurrent ones', async () => {
+    const redfish = await startRedfishDevice()
+    const sidecar = await start(redfish, redfishAuth, { transport })
+    const token = await sidecar.token()
+    const burst = async (): Promise<void> => {
+      const responses = await Promise.all(Array.from({ length: 40 }, () => sidecar.request({ token })))
+      expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]))
+    }
+    await burst()
+    expect(redfish.logins).toHaveLength(1)
+    redfish.sessions.clear()
+    await burst()
+    expect(redfish.logins).toHaveLength(2)
+  })
+
+  it('gets its token from the very response that asks for it, also after a restart of the device', async () => {
+    const model = await startTransmissionModel()
+    const sidecar = await start(model, transmissionAuth, { transport })
+    const token = await sidecar.token()
+    const rpc = { method: 'POST', path: '/transmission/rpc', body: '{"method":"session-get"}', token }
+    for (const id of ['first', 'second']) {
+      model.sessions.set('', id)
+      const response = await sidecar.request(rpc)
+      expect([response.status, response.text]).toEqual([200, 'from the device'])
+      expect(response.header('x-transmission-session-id')).toBeUndefined()
+      expect(model.device.requests.at(-1)?.header('x-transmission-session-id')).toBe(id)
+    }
+    expect(sidecar.logLines().join('\n')).not.toMatch(/first|second/)
+  })
+})
+
+describe('H170 A session id in JSON', () => {
+  const json = {
+    user: 'admin',
+    login: { path: '/api/login', json: { name: '$user', pass: '$password', n: [1, '$username'] } },
+    token: { json: '/a~1b/0/m~0n' },
+    expired: [403],
+  }
+
+  it.each([
+    [
+      'as a bearer token',
+      { header: 'Authorization', prefix: 'Bearer ' },
+      ({ headers }) => /^Bearer (\w+)$/.exec(headers.authorization ?? '')?.[1],
+    ],
+    ['in a field', { header: 'X-Session' }, ({ headers }) => String(headers['x-session'])],
+    ['in a cookie', { cookie: 'id' }, ({ headers }) => /^id=(\w+); a=1$/.exec(headers.cookie ?? '')?.[1]],
+  ] as const satisfies [string, object, RouterDevice['shownIn']][])(
+    'is sent back %s, and renewed when it expires',
+    async (_where, send, shownIn) => {
+      const router = await startRouterDevice()
+      Object.assign(router, { shownIn, lasts: 3 })
+      const sidecar = await start(router, { ...json, send })
+      const token = await sidecar.token()
+      for (let i = 0; i < 10; i += 1) {
+        const response = await sidecar.request({
+          token,
+          fields: ['Cookie', 'a=1; id=mine', 'X-Session', 'mine'],
+        })
+        expect([response.status, response.text]).toEqual([200, 'from the device'])
+      }
+      expect(router.logins).toHaveLength(4)
+      expect(JSON.parse(router.logins[0] ?? '')).toEqual({
+        name: 'admin',
+        pass: router.password,
+        n: [1, '$username'],
+      })
+    },
+  )
+
+  it('may be a cookie, which clients do not see; the login may be a form', async () => {
+    const router = await startRouterDevice()
+    router.shownIn = ({ headers }) => /^SID=(\w+)$/.exec(headers.cookie ?? '')?.[1]
+    const sidecar = await start(router, {
+      ...json,
+      login: { path: '/api/login', form: { 'the name': '$user', pass: '$password' } },
+      token: { cookie: 'SID' },
+      send: { cookie: 'SID' },
+    })
+    const response = await sidecar.request({ token: await sidecar.token() })
+    expect(response.text).toBe('from the device')
+    expect(response.values('set-cookie')).toEqual(['theme=dark'])
+    expect(router.logins).toEqual(['the+name=admin&pass=a%26b%3Dc+%22d%22+%24user'])
+  })
+
+  it.each([
+    ['no JSON', () => 'token'],
+    ['no token', () => '{"a/b":[]}'],
+    ['a token that is no text', () => '{"a/b":[{"m~n":{"x":1}}]}'],
+    ['a token that no field can carry', () => '{"a/b":[{"m~n":"x\\r\\nX-Evil: 1"}]}'],
+    [
+      'a body that is too long',
+      (token: string) => JSON.stringify({ 'a/b': [{ 'm~n': token }], x: 'x'.repeat(200_000) }),
+    ],
+  ])('is not accepted from a response with %s', async (_what, reply) => {
+    const router = await startRouterDevice()
+    router.reply = reply
+    const auth = { session: { ...json, send: { header: 'X-Session' } } }
+    const { signIn, events } = await signedIn({ auth, password: router.password, url: router.device.url })
+    expect(await signIn.ready()).toBeUndefined()
+    expect(signIn.credentialsFor({ method: 'GET', target: '/' })).toBeUndefined()
+    expect(events).toEqual([
+      'unusable the login at /api/login answered 200 without a token (json /a~1b/0/m~0n): a wrong password, or key',
+    ])
+  })
+})
+
+it('H170 transmission-daemon gets its own token', async () => {
+  const daemon = await startTransmission()
+  const open = await startSidecar({ device: daemon })
+  const body = '{"method":"session-get","arguments":{"fields":["version"]}}'
+  const rpc = { method: 'POST', path: '/transmission/rpc', body }
+  expect((await open.request({ ...rpc, token: await open.token() })).status).toBe(409)
+  const sidecar = await startSidecar({
+    device: daemon,
+    config: { upstream: { auth: { session: transmissionAuth } } },
+  })
+  const token = await sidecar.token()
+  for (let i = 0; i < 3; i += 1) {
+    const response = await sidecar.request({ ...rpc, token, fields: ['X-Transmission-Session-Id', 'mine'] })
+    expect([response.status, response.json().result]).toEqual([200, 'success'])
+    expect(response.header('x-transmission-session-id')).toBeUndefined()
+  }
+})
+
+it('H170 a WebSocket carries the token', async () => {
+  const redfish = await startRedfishDevice()
+  const { upgrades } = acceptWebSockets(redfish.device)
+  const sidecar = await start(redfish, redfishAuth)
+  const headers = { 'X-Auth-Token': 'mine' }
+  const { socket } = await openWebSocket(sidecar.url, { path: '/ws', token: await sidecar.token(), headers })
+  socket.close()
+  expect(upgrades[0]?.headers['x-auth-token']).toBe(tokenOf(redfish))
+})
+
+it('H170 a wrong password costs one login, and no line holds password, token or body', async () => {
+  const redfish = await startRedfishDevice()
+  const wrong = await start({ ...redfish, password: 'canary' }, redfishAuth)
+  const token = await wrong.token()
+  for (let i = 0; i < 5; i += 1) expect((await wrong.request({ token })).status).toBe(401)
+  expect(redfish.logins).toHaveLength(1)
+  expect(wrong.logLines().join('\n')).toContain('the device refuses the password')
+  const right = await start(redfish, redfishAuth)
+  const granted = await right.token()
+  expect((await right.request({ token: granted })).status).toBe(200)
+  const secrets = [tokenOf(redfish), redfish.password, 'canary', 'UserName']
+  const shown = [wrong.logLines(), right.logLines(), await right.metrics()].flat().join('\n')
+  for (const secret of secrets) expect(shown).not.toContain(secret)
+  expect(shown).toContain('signed in to the device')
+})
+
+describe('H171 A session', () => {
+  it('is ended at stop: six sidecars in turn at a controller with four sessions', async () => {
+    const redfish = await startRedfishDevice()
+    for (let i = 1; i <= 6; i += 1) {
+      const sidecar = await start(redfish, redfishAuth)
+      expect((await sidecar.request({ token: await sidecar.token() })).status).toBe(200)
+      expect(redfish.sessions.size).toBe(1)
+      await sidecar.stop(10_000)
+      expect([redfish.sessions.size, redfish.logouts.length]).toEqual([0, i])
+    }
+  })
+
+  it('is ended before the next login', async () => {
+    const redfish = await startRedfishDevice()
+    const sidecar = await start(redfish, redfishAuth)
+    const token = await sidecar.token()
+    for (let i = 0; i < 6; i += 1) {
+      expect((await sidecar.request({ path: '/forbidden', token })).status).toBe(401)
+      expect((await sidecar.request({ token })).status).toBe(200)
+      sidecar.clock.advance(10_000)
+    }
+    expect(redfish.logins.length).toBeGreaterThan(4)
+    expect([redfish.sessions.size, redfish.logouts.length]).toEqual([1, redfish.logins.length - 1])
+  })
+
+  it('that a full controller does not open is no wrong password', async () => {
+    const redfish = await startRedfishDevice()
+    for (const id of ['a', 'b', 'c', 'd']) redfish.sessions.set(id, id)
+    const sidecar = await start(redfish, redfishAuth)
+    expect((await sidecar.request({ token: await sidecar.token() })).status).toBe(401)
+    expect(sidecar.logLines().join('\n')).toContain('Sessions answered 503')
+  })
+
+  it('is ended although a response goes on, within the grace of the stop', async () => {
+    const redfish = await startRedfishDevice()
+    const sidecar = await start(redfish, redfishAuth)
+    const token = await sidecar.token()
+    await sidecar.request({ token })
+    const { sessions } = redfish
+    redfish.device.handle((request, response) => {
+      if (request.method === 'DELETE') {
+        sessions.clear()
+        response.writeHead(204).end()
+      } else response.write('some')
+    })
+    const stream = (await sidecar.connect()).start({ fields: ['Authorization', `Bearer ${token}`] })
+    await stream.waitFor('some')
+    stream.response.catch(() => {})
+    await sidecar.stop(500)
+    expect(sessions.size).toBe(0)
+  })
+
+  it('that the device does not end delays no stop beyond its grace', async () => {
+    const redfish = await startRedfishDevice()
+    const asked = Promise.withResolvers<void>()
+    redfish.onLogout = () => {
+      asked.resolve()
+      return new Promise(() => {})
+    }
+    const sidecar = await start(redfish, redfishAuth, { upstream: { response_timeout: '1d' } })
+    await sidecar.request({ token: await sidecar.token() })
+    // Far beyond the grace, and before a logout is given up.
+    const late = delay(4_000, 'late', { ref: false })
+    const stopped = sidecar.stop(200).then(() => 'stopped')
+    await asked.promise
+    expect(await Promise.race([stopped, late])).toBe('stopped')
+  })
+
+  it('is not opened while the sidecar stops', async () => {
+    const redfish = await startRedfishDevice()
+    const [asked, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    redfish.onLogout = () => {
+      asked.resolve()
+      return gate.promise
+    }
+    const auth = { session: redfishAuth }
+    const { device, password } = redfish
+    const { signIn, request } = await signedIn({ auth, password, url: device.url })
+    await signIn.ready()
+    const response = await request({ target: '/forbidden' })
+    const renewal = signIn.renew(response, response.shown, true)
+    await asked.promise
+    const signedOut = signIn.signOut()
+    gate.resolve()
+    await signedOut
+    expect((await renewal).kind).toBe('refused')
+    expect([redfish.sessions.size, redfish.logins.length]).toEqual([0, 1])
+  })
+
+  it('is ended by the path that the configuration has', async () => {
+    const router = await startRouterDevice()
+    router.shownIn = ({ headers }) => headers.cookie?.slice(4)
+    const sidecar = await start(router, {
+      login: { path: '/api/login', form: { pass: '$password' } },
+      token: { cookie: 'SID' },
+      send: { cookie: 'SID' },
+      expired: [403],
+      logout: { method: 'POST', path: '/api/logout' },
+    })
+    await sidecar.request({ token: await sidecar.token() })
+    await sidecar.stop(10_000)
+    const last = router.device.requests.at(-1)
+    expect([last?.method, last?.target]).toEqual(['POST', '/api/logout'])
+    expect(last?.header('cookie')).toMatch(/^SID=\w+$/)
+  })
+
+  it.each([
+    ['its path', (path: string) => path, 'preserve'],
+    ['its address', (path: string, { url }: Device) => url + path, 'preserve'],
+    ['the host that it was asked for', (path: string) => `http://bmc.test${path}`, 'bmc.test'],
+  ])('is ended where the device names %s', async (_what, location, host) => {
+    const redfish = await startRedfishDevice()
+    redfish.location = (path) => location(path, redfish.device)
+    const sidecar = await start(redfish, redfishAuth, { upstream: { host } })
+    await sidecar.request({ token: await sidecar.token() })
+    await sidecar.stop(10_000)
+    expect(redfish.logouts).toEqual(['/redfish/v1/SessionService/Sessions/1'])
+  })
+
+  it('is not ended at another origin, which the log names once', async () => {
+    const redfish = await startRedfishDevice()
+    const other = await startDevice()
+    const { host } = new URL(other.url)
+    redfish.location = (path) => `//${host}${path}/canary`
+    const sidecar = await start(redfish, redfishAuth)
+    const token = await sidecar.token()
+    for (let i = 0; i < 3; i += 1) {
+      expect((await sidecar.request({ token })).status).toBe(200)
+      redfish.sessions.clear()
+    }
+    await sidecar.stop(10_000)
+    expect([other.connections, redfish.logouts]).toEqual([0, []])
+    const lines = sidecar.logLines().filter((line) => line.includes('cannot sign out'))
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toContain(`Location of the login names ${other.url}, not the device`)
+    expect(lines[0]).not.toContain('canary')
+  })
+})
