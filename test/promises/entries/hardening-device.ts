@@ -66,4 +66,21 @@ export const DEVICE = {
     sentence: 'No value can add a line to a message that Postern writes, to the device or to a client.',
     reason: 'request and response splitting; CWE-93',
   },
+  H169: {
+    sentence:
+      "A public path with `signed_in` is read with Postern's login at the device: by GET and HEAD, at exactly that path. Other methods and WebSockets there get no login.",
+    reason:
+      "a device that asks for a login on its own page; only the operator opens a page under Postern's account",
+  },
+  H170: {
+    sentence:
+      "Requests carry the token of a session at the device in place of the client's, and one login renews it when the device says that it has expired. No client, log or metric gets token, password or login.",
+    reason:
+      "DSP0266 §13.3.4; RFC 6901; a client that has the session's token could reach the device without Postern",
+  },
+  H171: {
+    sentence:
+      "A session at the device is ended before the next login, and at a stop within its grace. The token goes to no address but the device's own.",
+    reason: 'devices have four sessions and no more; the address of a session comes from a response',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
