@@ -189,6 +189,7 @@ shutdown_grace: 10s
       limits: fc.record({
         api: fc.record({ window: seconds, per: fc.constantFrom('client', 'grant', 'device') }),
       }),
+      public_paths: fc.array(fc.constantFrom('/a', '/b/')),
       state_dir: text,
       realm: fc.constantFrom('x', 'null', 'true', '12', "it's", ' '),
     })
@@ -200,6 +201,13 @@ shutdown_grace: 10s
         expect(isDeepStrictEqual(load({ file: effectiveYaml(config) }), config)).toBe(true)
       }),
     )
+  })
+
+  it('loads as the same configuration with public paths that are signed in', () => {
+    const auth = 'upstream.auth={basic: {user: a, password: {file: p}}}'
+    const config = load({ sets: [auth, 'public_paths=[/a/, {path: /b, signed_in: true}]'] })
+    expect(config.publicPaths).toEqual(['/a/', { path: '/b', signedIn: true }])
+    expect(load({ file: effectiveYaml(config) })).toEqual(config)
   })
 
   it('contains no key that a file may not have', () => {
