@@ -53,20 +53,18 @@ export async function initCommand(options: InitOptions, io: CommandIo & Terminal
     : await answersFromFlags(options, { device, password }, io)
   const stateDir = stateDirBeside(config)
   const { source, newLine } = answers.password
-  const { ca, newPem } = answers.device
   const text = firstConfiguration({
     file: config,
     title:
       '# Written by postern init. A relative path would be relative to the working directory of Postern.',
     url: answers.device.url,
-    ca,
+    tls: answers.device.tls,
     password: source,
     stateDir,
   })
   loadConfig({ file: { path: config, text } })
   const files = [
     ...(newLine !== undefined && 'file' in source ? [{ path: source.file, text: newLine }] : []),
-    ...(ca !== undefined && newPem !== undefined ? [{ path: ca, text: newPem }] : []),
     { path: config, text },
   ]
   writeNewFiles(files)
@@ -106,9 +104,7 @@ async function answersFromTerminal(
   const questions = openQuestions(io)
   try {
     const device =
-      skipChecks && given.device !== undefined
-        ? given.device
-        : await askForDevice(given.device, folder, questions)
+      skipChecks && given.device !== undefined ? given.device : await askForDevice(given.device, questions)
     if (given.password !== undefined && !skipChecks) await requirePassword(given.password)
     return { device, password: given.password ?? (await askForPassword(questions, folder)) }
   } finally {

@@ -2,8 +2,7 @@ import { resolve } from 'node:path'
 import { createSidecar } from '../compose/sidecar.ts'
 import { type ConfigFile, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { neededPermissions } from '../config/secrets.ts'
-import { ownPair } from '../config/tls-field.ts'
+import { certificateFiles, neededPermissions } from '../config/secrets.ts'
 import { createLog, finishLog } from '../record/log.ts'
 import { systemClock } from '../system/clock.ts'
 import { endRestarts, ensurePermissions, mayRestart, type NeededPath } from '../system/permissions.ts'
@@ -98,9 +97,4 @@ async function runSidecar(
   reloader.close()
   await finishLog(log)
   return 0
-}
-
-function certificateFiles({ listen: { tls } }: Config): readonly string[] {
-  const own = ownPair(tls)
-  return own === undefined ? [] : [own.cert, own.key]
 }

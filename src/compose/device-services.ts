@@ -10,7 +10,7 @@ import { downloadPace, uploadPace } from '../forward/pace.ts'
 import type { Places } from '../forward/place.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import { createRoutedUpstream } from '../forward/routes.ts'
-import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../forward/settings.ts'
+import { createTargets, readRequestFields, type Targets, upstreamDeadlines } from '../forward/settings.ts'
 import { createUpstream, type Upstream } from '../forward/upstream.ts'
 import type { ServiceCondition } from '../overview/model.ts'
 import { watchService } from '../overview/overview.ts'
@@ -37,6 +37,8 @@ export interface DeviceServices {
   applySettings(settings: ServiceSettings): void
   /** Ends the sessions of `upstream.auth` at the device. */
   signOut(): Promise<void>
+  /** See `Targets`. */
+  readonly renewTls: Targets['renew']
   close(): Promise<void>
 }
 
@@ -77,7 +79,8 @@ export async function openDeviceServices(
   config: Config,
   deps: DeviceServicesDependencies,
 ): Promise<DeviceServices> {
-  const main = await openDeviceService(undefined, config.upstream, config, deps)
+  const targets = createTargets()
+  const main = await openDeviceService(undefined, config.upstream, config, targets, deps)
   const routes = new Map<string, DeviceService>()
   const closeAll = async (): Promise<void> => {
     await Promise.all([main, ...routes.values()].map((service) => service.close()))
@@ -85,7 +88,7 @@ export async function openDeviceServices(
   try {
     for (const [path, route] of Object.entries(config.upstream.routes)) {
       const settings = { ...deps.settings, request: await readRequestFields(route, routeKey(path)) }
-      routes.set(path, await openDeviceService(path, route, config, { ...deps, settings }))
+      routes.set(path, await openDeviceService(path, route, config, targets, { ...deps, settings }))
     }
   } catch (error) {
     await closeAll()
@@ -120,6 +123,7 @@ export async function openDeviceServices(
     async signOut() {
       await Promise.all(all.map(({ signIn }) => signIn?.signOut()))
     },
+    renewTls: targets.renew,
     close: closeAll,
   }
 }
@@ -139,12 +143,13 @@ async function openDeviceService(
   route: string | undefined,
   service: ServiceConfig,
   { listen }: Config,
+  targets: Targets,
   { clock, settings, uploadTimeout, onBug, ...deps }: DeviceServicesDependencies,
 ): Promise<DeviceService> {
   const log = route === undefined ? deps.log : deps.log.child({ route })
   const metrics = deps.metrics.upstream(route)
   const key = route === undefined ? 'upstream' : routeKey(route)
-  const target = await upstreamTarget(service, key)
+  const target = await targets.open(service, key)
   const breaker = createBreaker(clock)
   const trouble = watchTrouble(target, {
     key,

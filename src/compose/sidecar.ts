@@ -193,6 +193,7 @@ async function openParts(
   async function apply(next: Config): Promise<Changes> {
     const nextSettings = await deriveSettings(next)
     refuseIfStopping()
+    const applyTls = await services.renewTls(next.upstream)
     await certificate.reload(next.listen.tls)
     refuseIfStopping()
     const changes = {
@@ -202,6 +203,7 @@ async function openParts(
     }
     Object.assign(settings, nextSettings)
     services.applySettings(settings)
+    applyTls()
     tables.api.applyPolicy(next.limits.api)
     tables.oauth.applyPolicy(next.limits.oauth)
     state.tokens.applyPolicy(next.tokens)

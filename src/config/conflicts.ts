@@ -112,10 +112,30 @@ function serviceConflicts(
     const message = 'must be the device, not listen.address: the sidecar would forward to itself'
     issues.push(issue([...above, 'url'], message))
   }
-  if (tls.insecure && tls.ca !== undefined) {
-    const ca = [...above, 'tls', 'ca'].join('.')
-    const message = `must be false if ${ca} is set, because ${ca} would be ignored`
-    issues.push(issue([...above, 'tls', 'insecure'], message))
+  const ca = [...above, 'tls', 'ca'].join('.')
+  const pinned = tls.pin !== undefined
+  const rules: readonly Rule[] = [
+    [
+      tls.insecure && tls.ca !== undefined,
+      'insecure',
+      `must be false if ${ca} is set, because ${ca} would be ignored`,
+    ],
+    [pinned && tls.insecure, 'insecure', 'must be false with pin, which accepts one certificate; keep pin'],
+    [
+      pinned && tls.ca !== undefined,
+      'ca',
+      'must be left out with pin, which accepts one certificate whatever its authority; keep one of the two',
+    ],
+    [
+      !tls.weak && (tls.minVersion === 'TLSv1' || tls.minVersion === 'TLSv1.1'),
+      'min_version',
+      'must be TLSv1.2 or TLSv1.3 without weak: true: OpenSSL speaks older versions only with weak signatures',
+    ],
+    [tls.cert !== undefined && tls.key === undefined, 'key', 'must be a path, because cert is set'],
+    [tls.key !== undefined && tls.cert === undefined, 'cert', 'must be a path, because key is set'],
+  ]
+  for (const [isBroken, key, message] of rules) {
+    if (isBroken) issues.push(issue([...above, 'tls', key], message))
   }
   return issues
 }

@@ -7,8 +7,8 @@ export interface FirstSettings {
   /** The first lines: comments. */
   readonly title: string
   readonly url: string
-  /** The path of a file with the certificate of the device or its authority. */
-  readonly ca?: string | undefined
+  /** The value of `upstream.tls`, as YAML. */
+  readonly tls?: string | undefined
   readonly password: FirstPassword
   readonly stateDir: string
 }
@@ -25,14 +25,13 @@ export function firstConfiguration({
   file: path,
   title,
   url,
-  ca,
+  tls,
   password,
   stateDir,
 }: FirstSettings): string {
   // A line end in the path would end the comment.
   const file = path.replaceAll(/\p{Cc}/gu, '?')
   const folder = dirname(file)
-  const tls = ca === undefined ? `# tls: {ca: ${folder}/device.pem}` : `tls: {ca: ${scalar(ca)}}`
   const auth =
     'login' in password
       ? `auth: {${password.login}: {user: ${scalar(password.user)}}}`
@@ -45,8 +44,8 @@ export function firstConfiguration({
 upstream:
   # The device. http://host:port, https://host:port, or http+unix:/path/to.sock
   url: ${scalar(url)}
-  # The certificate of an https device, or of its authority, if the system does not know it.
-  ${tls}
+  # For an https device whose certificate the system does not know: postern check prints the line to write.
+  ${tls === undefined ? `# tls: {ca: ${folder}/device.pem}` : `tls: ${tls}`}
   # The Host header the device sees: "preserve" keeps the client's, "target" names the device, or write a name.
   # host: preserve
   # Fields that the firmware expects on every request. A secret belongs in a file of its own.
@@ -109,6 +108,11 @@ function passwordLines(password: FirstPassword): string {
     'htpasswd' in password ? ['htpasswd', password.htpasswd] : ['shadow', password.shadow]
   return `  # The device password, for which clients get tokens: the hash of this user.
   ${kind}: {file: ${scalar(file)}, user: ${scalar(user)}}`
+}
+
+/** The value of `upstream.tls` that trusts the certificates in a file. */
+export function tlsWith(ca: string): string {
+  return `{ca: ${scalar(ca)}}`
 }
 
 /** A text as YAML: plain if no parser can take it for anything else, otherwise in quotes, as in JSON. */

@@ -109,8 +109,9 @@ export function secretFiles({ password, admin, listen, upstream, store }: Config
   )
 }
 
-function secretFilesOf(above: string, { headers, auth }: ServiceConfig): SecretFile[] {
+function secretFilesOf(above: string, { headers, auth, tls }: ServiceConfig): SecretFile[] {
   const files: SecretFile[] = []
+  if (tls.key !== undefined) files.push({ key: `${above}.tls.key`, file: tls.key })
   for (const [name, value] of Object.entries(headers)) {
     if (typeof value !== 'string') files.push({ key: `${above}.headers.${name}.file`, file: value.file })
   }
@@ -125,15 +126,12 @@ function secretFilesOf(above: string, { headers, auth }: ServiceConfig): SecretF
 
 /** What a sidecar with this configuration needs: every file and folder that it reads, watches or writes, and a thread for some hashes. */
 export function neededPermissions(config: Config): readonly (NeededPath | 'thread')[] {
-  const { listen, admin, upstream, stateDir, store } = config
-  const certificates = ownPair(listen.tls)?.cert ?? []
-  const services = servicesOf(upstream).map(({ service }) => service)
-  const authorities = [...services, store].flatMap(({ tls }) => tls.ca ?? [])
+  const { listen, admin, stateDir, store } = config
   const sockets = [listen.address, admin.address].flatMap((address) =>
     address !== 'off' && address.kind === 'unix' ? [address.path] : [],
   )
   return [
-    ...[secretFiles(config).map(({ file }) => file), certificates, authorities]
+    ...[secretFiles(config).map(({ file }) => file), certificateFiles(config), store.tls.ca ?? []]
       .flat()
       .map((path) => ({ path, kind: 'file', write: false }) as const),
     ...sockets.map((path) => ({ path, kind: 'file', write: true }) as const),
@@ -141,4 +139,11 @@ export function neededPermissions(config: Config): readonly (NeededPath | 'threa
     // Of their hashes, JavaScript computes nearly all.
     ...('htpasswd' in config.password || 'shadow' in config.password ? (['thread'] as const) : []),
   ]
+}
+
+/** The certificates and keys that a reload reads again: of the public listener and towards the device. */
+export function certificateFiles({ listen, upstream }: Config): readonly string[] {
+  const own = ownPair(listen.tls)
+  const services = servicesOf(upstream).flatMap(({ service: { tls } }) => [tls.ca, tls.cert, tls.key])
+  return [own?.cert, own?.key, ...services].filter((path) => path !== undefined)
 }

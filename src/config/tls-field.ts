@@ -1,6 +1,6 @@
 import { canonicalName } from '../http/ip.ts'
 import { ALWAYS, either, type Field, type FieldOptions, optional, section, z } from './field.ts'
-import { list, oneOf, path } from './value-fields.ts'
+import { flag, list, oneOf, path, plainText } from './value-fields.ts'
 
 /** DNS names and IP addresses, in canonical form. */
 export function hostNames(options: FieldOptions): Field<readonly string[]> {
@@ -90,4 +90,80 @@ export const tlsField = either(
     description:
       '`auto` uses a self-signed certificate, generated at the first start and kept in `state_dir`. It is for the names and addresses of the machine, and is made anew, with the same key, when there are new ones and before it expires. `{names: [...]}` is the same for other names. `off` serves cleartext, for use behind a proxy that terminates TLS. `{cert: file, key: file}` names your own certificate and its key.',
   },
+)
+
+const PIN =
+  'must be sha256/BASE64: the SHA-256 of the whole certificate, as postern check prints it (sha256// of curl is that of the key)'
+
+/** Recognizes the fingerprint as openssl prints it, and names the form to write. */
+function pinProblem(given: string): string | undefined {
+  const hex = given.replace(/^.*=(?=.)/, '').replaceAll(/[:\s]/g, '')
+  if (/^[0-9a-f]{64}$/i.test(hex)) {
+    return `must be in Base64: write sha256/${Buffer.from(hex, 'hex').toString('base64')}`
+  }
+  const base64 = given.replace(/^sha256\//, '')
+  const bytes = Buffer.from(base64, 'base64')
+  const isPin = base64 !== given && bytes.length === 32 && bytes.toString('base64') === base64
+  return isPin ? undefined : PIN
+}
+
+export const deviceTlsField = section(
+  'TLS to an `https` device, for the connections to this service alone.',
+  {
+    minVersion: oneOf(['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'], {
+      default: 'TLSv1.2',
+      description: 'The oldest version of TLS. The two before 1.2 need `weak: true`.',
+    }),
+    weak: flag({
+      default: false,
+      description:
+        'Accept what old firmware has: short keys, signatures by SHA-1 and MD5, old ciphers such as Camellia, groups of 1024 bits, no secure renegotiation. An attacker on the network path may break such TLS. RC4, 3DES and groups below 1024 bits are in no version of OpenSSL that Node has.',
+    }),
+    pin: optional(
+      plainText(
+        '`sha256/` and the SHA-256 of the certificate in Base64',
+        {
+          description:
+            "The device's certificate: this one is accepted, whatever its name, dates, key or authority, and no other. `postern check` prints the value to write, with the fingerprint to compare with that on the device. When the device gets another certificate, change it.",
+        },
+        pinProblem,
+      ),
+    ),
+    ca: optional(
+      path({
+        description:
+          "PEM file with the certificates that the device is verified against, instead of the system's. It may hold a self-signed device certificate itself. Read again when it changes.",
+      }),
+    ),
+    cert: optional(
+      path({
+        description:
+          'PEM file with the client certificate that the device demands, followed by its chain. Read again when it changes.',
+      }),
+    ),
+    key: optional(
+      path({
+        description: 'PEM file with the private key of that certificate. Read again when it changes.',
+      }),
+    ),
+    serverName: optional(
+      plainText(
+        'a DNS name or an IP address',
+        {
+          description:
+            'The name that the device is asked for and that its certificate must have, in place of that in `url`. With an address, the device is asked for no name.',
+        },
+        (given) =>
+          given.startsWith('*') || canonicalName(given) === undefined
+            ? 'must be a DNS name, such as device.example, or an IP address'
+            : undefined,
+      ),
+    ),
+    insecure: flag({
+      default: false,
+      description:
+        'Accept any certificate. An attacker on the network path can then read and change all traffic; `pin` accepts one.',
+    }),
+  },
+  { dependencies: { cert: ['key'], key: ['cert'] } },
 )

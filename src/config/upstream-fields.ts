@@ -1,34 +1,19 @@
 import { isAmbiguousPath } from '../http/request-path.ts'
 import { formatUpstreamUrl, isAuthority, parseUpstreamUrl } from './address.ts'
 import { authField } from './auth-fields.ts'
-import { ALWAYS, named, optional, section, type ValueOf } from './field.ts'
+import { ALWAYS, named, section, type ValueOf } from './field.ts'
 import { headers } from './header-field.ts'
+import { deviceTlsField } from './tls-field.ts'
 import {
   duration,
-  flag,
   integer,
   oneOf,
-  path,
   plainText,
   requestPathProblem,
   sizeOrOff,
   text,
   textOrNull,
 } from './value-fields.ts'
-
-const tls = section('TLS to the device.', {
-  ca: optional(
-    path({
-      description:
-        "PEM file with the certificates that an `https` device is verified against, instead of the system's. It may hold a self-signed device certificate itself. Read at the start: a change of the path or of the file needs a restart.",
-    }),
-  ),
-  insecure: flag({
-    default: false,
-    description:
-      'Accept any certificate from an `https` device. An attacker on the network path can then read and change all traffic.',
-  }),
-})
 
 const queue = section('The queue for requests while the device is busy.', {
   size: integer(0, 1_000_000, {
@@ -86,7 +71,7 @@ const service = {
     description:
       "Header fields set on every forwarded request. They replace the client's fields of the same name. A secret belongs in a file: `{file: /run/secrets/x}`. From the command line: `--set upstream.headers.X-Name=value`, or `--set upstream.headers.X-Name.file=path`.",
   }),
-  tls,
+  tls: deviceTlsField,
   auth: authField,
   parser: oneOf(['strict', 'tolerant', 'auto'], {
     default: 'auto',

@@ -1,15 +1,22 @@
-import type { PeerCertificate, TLSSocket } from 'node:tls'
+import type { TLSSocket } from 'node:tls'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
+import { codeOf } from '../system/setup-error.ts'
 import type { Breaker } from './breaker.ts'
+import { deviceTls, type TlsSettings } from './device-tls.ts'
 import { createSocketOpener } from './open-socket.ts'
 import type { UpstreamTarget } from './target.ts'
-import { type Diagnosis, explainCertificate, explainHandshake, hostAndPort } from './tls-faults.ts'
+import {
+  type Diagnosis,
+  explainCertificate,
+  explainFault,
+  faultOf,
+  type Handshake,
+  hostAndPort,
+  linesFor,
+} from './tls-faults.ts'
 
-type TlsAttempt =
-  /** `refusal`: why the certificate is not accepted. */
-  | { readonly kind: 'tls'; readonly refusal: string | undefined; readonly certificate: PeerCertificate }
-  | { readonly kind: 'failed'; readonly error: unknown }
+type TlsAttempt = Handshake | { readonly error: unknown }
 
 /** Whether TLS can be the cause of this failure. A TLS server answers cleartext mostly by closing. */
 export function canDiagnose(failure: UpstreamFailure, { origin, socketPath }: UpstreamTarget): boolean {
@@ -17,12 +24,19 @@ export function canDiagnose(failure: UpstreamFailure, { origin, socketPath }: Up
   return failure === 'connection_terminated' || (origin.startsWith('https:') && failure.startsWith('tls_'))
 }
 
+/** The errors of a device that closes the connection instead of an alert. */
+const BREAKS: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE'])
+
+/** What a device of another decade may need; the first that works counts. The device then chooses the version. */
+const LOOSER: readonly TlsSettings[] = [{ weak: true }, { weak: true, minVersion: 'TLSv1' }]
+
 /**
- * Opens a TLS connection to the device, sends no request over it, and explains what keeps the sidecar from talking to the device: a
- * certificate that it does not accept, or the wrong scheme in the URL. Undefined if neither is the cause.
+ * Opens TLS connections to the device, sends no request over them, and explains what keeps the sidecar from talking to the device: a
+ * certificate that it does not accept, TLS of another decade, or the wrong scheme in the URL. Undefined if none is the cause. At most
+ * three handshakes, each less strict than the one before.
  *
  * @param key the configuration key of the service, such as `upstream`
- * @param signal ends the attempt, which then explains nothing
+ * @param signal ends the attempts, which then explain nothing
  */
 export async function diagnose(
   target: UpstreamTarget,
@@ -30,40 +44,80 @@ export async function diagnose(
   signal: AbortSignal,
 ): Promise<Diagnosis | undefined> {
   const { protocol, host } = new URL(target.origin)
+  const at = hostAndPort(target.origin)
   if (protocol === 'http:') {
-    const found = await tryTls({ ...target, origin: `https://${hostAndPort(target.origin)}` }, signal)
-    return found.kind === 'failed'
+    const found = await tryTls({ ...target, origin: `https://${at}` }, {}, signal)
+    // An alert is TLS, too.
+    return 'error' in found && !/ALERT/.test(codeOf(found.error))
       ? undefined
       : {
           reason: `the device speaks TLS at ${host}, and ${key}.url says http`,
-          remedy: `set ${key}.url to https://${hostAndPort(target.origin)}`,
+          remedy: `set ${key}.url to https://${at}`,
         }
   }
-  const found = await tryTls(target, signal)
-  if (found.kind === 'failed') return explainHandshake(found.error, target.origin, key)
-  return found.refusal === undefined || target.insecure
-    ? undefined
-    : explainCertificate(found.refusal, found.certificate, target, key)
+  const settings: TlsSettings = target.tls ?? {}
+  const first = await tryTls(target, settings, signal)
+  if (!('error' in first)) return explainCertificate(first, target, settings, key)
+  const fault = faultOf(first.error)
+  const failed = fault && explainFault(fault, first.error, target.origin, key)
+  const isMendable = fault === undefined ? BREAKS.has(codeOf(first.error)) : fault.remedy === undefined
+  if (!isMendable) return failed
+  for (const each of LOOSER) {
+    const found = await tryTls(target, { ...settings, ...each }, signal)
+    if ('error' in found) continue
+    const { version } = found
+    const isOld = version === 'TLSv1' || version === 'TLSv1.1'
+    const needed = {
+      ...settings,
+      weak: true,
+      minVersion: isOld ? version : (settings.minVersion ?? 'TLSv1.2'),
+    }
+    const refused = explainCertificate(found, target, needed, key)
+    const { tls = linesFor(needed), remedy = `write under ${key}: tls: ${tls}` } = refused ?? {}
+    const cause = fault?.cause ?? 'the device breaks off the TLS handshake'
+    return { reason: refused === undefined ? cause : `${cause}; ${refused.reason}`, remedy, tls }
+  }
+  return failed
 }
 
+/** How long a device of TLS 1.3 may take to judge the client certificate (ms). */
+const JUDGED_WITHIN = 500
+
 /** Reads the certificate even if it is refused, which is safe because nothing is sent. */
-function tryTls(target: UpstreamTarget, signal: AbortSignal): Promise<TlsAttempt> {
+function tryTls(target: UpstreamTarget, settings: TlsSettings, signal: AbortSignal): Promise<TlsAttempt> {
   return new Promise((resolve) => {
     const settle = (attempt: TlsAttempt): void => {
       signal.removeEventListener('abort', abort)
+      clearTimeout(timer)
       resolve(attempt)
       socket.destroy()
     }
-    const abort = (): void => settle({ kind: 'failed', error: new Error('no answer') })
-    const socket = createSocketOpener({ ...target, insecure: true }).open(() => {
+    const abort = (): void => settle({ error: new Error('no answer') })
+    let timer: NodeJS.Timeout | undefined
+    const tls = deviceTls({ ...settings, insecure: true, pin: undefined })
+    const socket = createSocketOpener({ ...target, tls }).open(() => {
       // The cast holds because the origin is https.
       const secure = socket as TLSSocket
+      const certificate = secure.getPeerCertificate()
       // A code in fact, though its type is `Error`.
       const refusal = secure.authorized ? undefined : String(secure.authorizationError)
-      settle({ kind: 'tls', refusal, certificate: secure.getPeerCertificate() })
+      const version = secure.getProtocol() ?? ''
+      const done = (): void => settle({ certificate, refusal, version })
+      if (version !== 'TLSv1.3') return done()
+      // In TLS 1.3 the device judges the client certificate after the handshake of the client. A session says that it is accepted.
+      secure.once('session', done).once('end', done).resume()
+      timer = setTimeout(done, JUDGED_WITHIN)
     })
-    socket.once('error', (error) => settle({ kind: 'failed', error }))
-    socket.once('close', () => settle({ kind: 'failed', error: new Error('closed') }))
+    // When both have keys they agree on all but the client certificate. The line with the keys is dropped.
+    let hasKeys = false
+    socket.once('keylog', () => {
+      hasKeys = true
+    })
+    socket.once('error', (error) => {
+      const isAboutClient = hasKeys && /handshake.failure/i.test(error.message)
+      settle({ error: isAboutClient ? Object.assign(error, { message: 'certificate required' }) : error })
+    })
+    socket.once('close', () => settle({ error: new Error('closed') }))
     if (signal.aborted) abort()
     else signal.addEventListener('abort', abort)
   })
@@ -75,8 +129,8 @@ const INTERVAL = 3_600_000
 /** Failures in a row before the cause is looked for: from then on the breaker takes the device for down, too. */
 const FAILURES_IN_A_ROW = 3
 
-/** How long the device may take to answer (ms). */
-const LIMIT = 5_000
+/** How long all handshakes may take (ms). */
+const LIMIT = 20_000
 
 export interface DeviceTroubleDependencies {
   /** The configuration key of the service. */

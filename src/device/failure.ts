@@ -41,9 +41,9 @@ const BY_CODE: Readonly<Record<string, UpstreamFailure>> = {
   EPROTO: 'tls_protocol_error',
 }
 
-/** Node's codes for a certificate that OpenSSL or Node refuses. */
+/** Node's codes for a certificate that OpenSSL or Node refuses. `UNSPECIFIED`: among others a key that is too short. */
 const CERTIFICATE_CODE =
-  /^(?:CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_CA)/
+  /^(?:CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_|UNSPECIFIED)/
 
 /** The name of a failure (RFC 9209 §2.3). No other function derives one from an error. */
 export function failureOf(error: unknown): UpstreamFailure {

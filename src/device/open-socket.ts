@@ -1,5 +1,11 @@
 import { connect, isIP, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import {
+  checkServerIdentity,
+  connect as connectTls,
+  type PeerCertificate,
+  type SecureContext,
+} from 'node:tls'
+import { type DeviceTls, deviceTls, pinMismatch, pinOf } from './device-tls.ts'
 import type { UpstreamTarget } from './target.ts'
 
 /**
@@ -25,37 +31,91 @@ const BUFFER_SIZE = 64 * 1024
 /** All connections read into this buffer. Each piece of a large body gets its own buffer, which saves a copy. */
 const BUFFER = Buffer.allocUnsafeSlow(BUFFER_SIZE)
 
+type Place = { readonly host: string; readonly port: number } | { readonly path: string }
+type Open = (onOpen: () => void, take: TakeBytes | undefined) => Socket
+
 /** Opens connections to the device. A TLS connection resumes the session of the previous one. */
-export function createSocketOpener({ origin, socketPath, ca, insecure }: UpstreamTarget): SocketOpener {
+export function createSocketOpener({ origin, socketPath, tls }: UpstreamTarget): SocketOpener {
   const { protocol, hostname, port } = new URL(origin)
   const secure = protocol === 'https:'
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
   const at =
     socketPath === undefined ? { host, port: Number(port) || (secure ? 443 : 80) } : { path: socketPath }
-  let session: Buffer | undefined
+  const open = secure ? tlsTo(at, host, tls ?? deviceTls({})) : plainTo(at)
+  return {
+    open(onOpen, take) {
+      const socket = open(onOpen, take)
+      readPastBrokenWrites(socket)
+      return socket.setNoDelay(true).setKeepAlive(true, PROBE_AFTER)
+    },
+  }
+}
 
-  function openTls(onOpen: () => void, take: TakeBytes | undefined): Socket {
-    const socket = connectTls(
-      {
-        ...at,
-        // The server name is also set for a Unix socket: the device selects its certificate by it, and Node compares the two. SNI
-        // takes no addresses (RFC 6066 §3).
-        ...(isIP(host) === 0 ? { servername: host } : {}),
-        ALPNProtocols: ['http/1.1'],
-        rejectUnauthorized: !insecure,
-        ...(ca === undefined ? {} : { ca }),
-        ...(session === undefined ? {} : { session }),
-      },
-      onOpen,
-    )
-    socket.on('session', (latest) => {
-      session = latest
+/** A session of TLS, and the certificate of the handshake that it is from; its pin is known when that has ended. */
+interface Session {
+  readonly bytes: Buffer
+  readonly context: SecureContext
+  readonly shown: { readonly pin: string }
+}
+
+function tlsTo(at: Place, host: string, tls: DeviceTls): Open {
+  const { insecure = false, weak = false, serverName = host } = tls
+  const options = {
+    ...at,
+    // The server name is also set for a Unix socket: the device selects its certificate by it. SNI takes no addresses (RFC 6066 §3).
+    ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
+    checkServerIdentity: (_host: string, shown: PeerCertificate) => checkServerIdentity(serverName, shown),
+    ALPNProtocols: ['http/1.1'],
+    ...(weak ? { minDHSize: 1 } : {}),
+  }
+  let session: Session | undefined
+  /** Whether the device takes its sessions back. One that fails at the first is offered no other. */
+  let resumes: boolean | undefined
+
+  return (onOpen, take) => {
+    const { context, pin } = tls
+    // A renewed client certificate or authority asks for a new session.
+    const offered = session?.context === context ? session : undefined
+    const socket = connectTls({
+      ...options,
+      secureContext: context,
+      rejectUnauthorized: !insecure && pin === undefined,
+      ...(offered === undefined ? {} : { session: offered.bytes }),
+    })
+    const shown = { pin: '' }
+    let handshake: 'not begun' | 'begun' | 'done' = 'not begun'
+    socket.once('connect', () => {
+      handshake = 'begun'
+    })
+    // Node accepts writes before the handshake. Not a byte leaves before the certificate is accepted.
+    socket.cork()
+    socket.once('secureConnect', () => {
+      handshake = 'done'
+      if (offered !== undefined) resumes = true
+      if (pin !== undefined) {
+        // Node has no certificate on a resumed session, which proves that the peer is that of the earlier handshake.
+        if (offered !== undefined && socket.isSessionReused()) shown.pin = offered.shown.pin
+        else shown.pin = pinOf(socket.getPeerX509Certificate()?.raw)
+        if (shown.pin !== pin) return void socket.destroy(pinMismatch(shown.pin))
+      }
+      socket.uncork()
+      onOpen()
+    })
+    socket.once('close', () => {
+      if (handshake !== 'begun' || offered === undefined) return
+      session = undefined
+      resumes ??= false
+    })
+    socket.on('session', (bytes) => {
+      if (resumes !== false) session = { bytes, context, shown }
     })
     if (take !== undefined) socket.on('data', (bytes: Buffer) => take(bytes, bytes.length, true))
     return socket
   }
+}
 
-  function openPlain(onOpen: () => void, take: TakeBytes | undefined): Socket {
+function plainTo(at: Place): Open {
+  return (onOpen, take) => {
     if (take === undefined) return connect(at, onOpen)
     let next = BUFFER
     const callback = (length: number): boolean => {
@@ -65,14 +125,6 @@ export function createSocketOpener({ origin, socketPath, ca, insecure }: Upstrea
       return true
     }
     return connect({ ...at, onread: { buffer: () => next, callback } }, onOpen)
-  }
-
-  return {
-    open(onOpen, take) {
-      const socket = (secure ? openTls : openPlain)(onOpen, take)
-      readPastBrokenWrites(socket)
-      return socket.setNoDelay(true).setKeepAlive(true, PROBE_AFTER)
-    },
   }
 }
 

@@ -1,4 +1,5 @@
 import type { ResponseRules } from '../http1/response-reader.ts'
+import type { DeviceTls } from './device-tls.ts'
 
 /** `shared`: a connection to the device carries one request after the other. `never`: only one, with `Connection: close`. */
 export type Reuse = 'shared' | 'never'
@@ -44,10 +45,8 @@ export interface UpstreamTarget {
   /** Scheme, host and port; `http://localhost` for a Unix socket. */
   readonly origin: string
   readonly socketPath: string | undefined
-  /** Only for https: the certificate authorities to trust (PEM). */
-  readonly ca: string | undefined
-  /** Only for https: the certificate is not verified. */
-  readonly insecure: boolean
+  /** Only for https; undefined: the defaults. */
+  readonly tls?: DeviceTls | undefined
   readonly reuse: Reuse
   readonly parser: ResponseRules
 }

@@ -1,71 +1,166 @@
-import type { PeerCertificate } from 'node:tls'
+import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 import { codeOf } from '../system/setup-error.ts'
+import { PIN_MISMATCH, pinOf, type TlsSettings } from './device-tls.ts'
+import { failureOf } from './failure.ts'
 import type { UpstreamTarget } from './target.ts'
 
 /** Why the sidecar cannot use TLS with the device, and what the operator can do about it, each as a clause. */
 export interface Diagnosis {
   readonly reason: string
   readonly remedy: string
-  /** PEM; set if trusting it is enough. */
-  readonly certificate?: string
+  /** The value of `upstream.tls` with which it works. */
+  readonly tls?: string
+}
+
+export interface Fault {
+  readonly cause: string
+  /** If no setting of TLS mends it. `at`: host and port. */
+  readonly remedy?: (key: string, at: string) => string
+}
+
+/** Every cause that an operator can act on. The first that matches counts. */
+const FAULTS: readonly (Fault & { /** Matches its code and message. */ readonly error: RegExp })[] = [
+  {
+    error: /wrong.version.number|packet.length.too.long|http.request/i,
+    cause: 'the device answers without TLS, and the URL says https',
+    remedy: (key, at) => `set ${key}.url to http://${at}, or to the port where the device speaks TLS`,
+  },
+  {
+    error: /unsupported.protocol|protocol.version/i,
+    cause: 'the device speaks only versions of TLS before 1.2',
+  },
+  { error: /dh.key.too.small|DH_PARAM_SIZE/i, cause: 'the Diffie-Hellman group of the device is too small' },
+  { error: /key too weak/i, cause: 'the key in the certificate of the device is too short' },
+  { error: /md too weak|signature.(?:type|alg)|sigalg/i, cause: 'the device signs with MD5 or SHA-1' },
+  { error: /unsafe.legacy/i, cause: 'the device knows no secure renegotiation' },
+  {
+    error: /unrecognized.name/i,
+    cause: 'the device does not know the server name that it is asked for',
+    remedy: (key) =>
+      `set ${key}.tls.server_name to a name that it knows, or to its address, with which it is asked for none`,
+  },
+  {
+    error: /alert.(?:\w+.certificate|certificate|unknown.ca|access.denied)|certificate.required/i,
+    cause: 'the device demands a client certificate, or refuses the one that it gets',
+    remedy: (key) =>
+      `set ${key}.tls.cert and ${key}.tls.key to a certificate that the device takes, and its key`,
+  },
+  {
+    error: /handshake.failure|insufficient.security|no.(?:shared.cipher|ciphers)/i,
+    cause: 'the device takes no cipher or signature that it is offered',
+  },
+  { error: /DEPTH_ZERO_SELF_SIGNED/, cause: 'the certificate of the device is self-signed' },
+  {
+    error: /SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_(?:GET_ISSUER|VERIFY_LEAF)/,
+    cause: 'the certificate of the device is from an unknown authority',
+  },
+  {
+    error: /CERT_HAS_EXPIRED/,
+    cause: 'the certificate of the device has expired, or the clock of this machine is wrong',
+  },
+  {
+    error: /CERT_NOT_YET_VALID/,
+    cause: 'the certificate of the device is not valid yet, or the clock of this machine is wrong',
+  },
+  { error: /ALTNAME_INVALID|HOSTNAME_MISMATCH/, cause: 'the certificate of the device is for another name' },
+  {
+    error: /UNSPECIFIED/,
+    cause: 'the key in the certificate of the device, or a signature of its chain, is too weak',
+  },
+]
+
+/** Why TLS with the device fails; undefined if the error has nothing to do with TLS. The cause holds no secret. */
+export function faultOf(error: unknown): Fault | undefined {
+  const code = codeOf(error)
+  const message = error instanceof Error ? error.message : ''
+  if (code === PIN_MISMATCH) return { cause: message }
+  if (!failureOf(error).startsWith('tls_')) return undefined
+  const known = FAULTS.find(({ error: pattern }) => pattern.test(`${code} ${message}`))
+  return known ?? { cause: `TLS fails (${code})` }
+}
+
+/** A handshake that succeeds while the certificate is not verified. */
+export interface Handshake {
+  readonly version: string
+  readonly certificate: PeerCertificate
+  /** The code of OpenSSL or Node if the certificate is not trusted. */
+  readonly refusal: string | undefined
 }
 
 /**
- * Explains why a certificate is refused.
+ * Explains why a certificate is refused; undefined if it is accepted.
  *
- * @param refusal the code of OpenSSL or Node
  * @param key the configuration key of the service
+ * @param settings with which the handshake succeeded
  */
 export function explainCertificate(
-  refusal: string,
-  certificate: PeerCertificate,
-  { origin, ca }: Pick<UpstreamTarget, 'origin' | 'ca'>,
+  { certificate, refusal }: Handshake,
+  { origin }: Pick<UpstreamTarget, 'origin'>,
+  settings: TlsSettings,
   key: string,
-): Diagnosis {
-  const named = `the certificate of ${origin}`
-  const print = `its SHA-256 fingerprint is ${certificate.fingerprint256}`
+): Diagnosis | undefined {
+  const { pin, ca, insecure, weak, serverName = new URL(origin).hostname.replace(/^\[|\]$/g, '') } = settings
+  const shown = pinOf(certificate.raw)
+  if (pin === undefined ? refusal === undefined || insecure : pin === shown) return undefined
+  const tls = linesFor({ ...settings, pin: shown })
+  const compare = 'compare the fingerprint with that on the device, then write'
+  const write = `${compare} under ${key}: tls: ${tls}${ca === undefined ? '' : ` (without ca)`}`
+  const found = (reason: string, remedy = write): Diagnosis => ({
+    reason: `${reason}; its SHA-256 fingerprint is ${certificate.fingerprint256}`,
+    remedy,
+    tls,
+  })
+  if (pin !== undefined) {
+    return found(
+      `the certificate of ${origin} is not that of ${key}.tls.pin: ${shown} came`,
+      `if the device has a new certificate, ${write}; if not, another machine answers in its place`,
+    )
+  }
+  const known = FAULTS.find(({ error }) => error.test(refusal ?? ''))?.cause
+  const named = (known ?? `the certificate of the device is refused (${refusal})`).replace(
+    'the device',
+    origin,
+  )
   switch (refusal) {
-    case 'DEPTH_ZERO_SELF_SIGNED_CERT':
-      return {
-        reason: `${named} is self-signed${ca === undefined ? '' : ` and not in ${key}.tls.ca`}; ${print}`,
-        remedy: trustIt(origin, key),
-        certificate: pemOf(certificate),
-      }
-    case 'SELF_SIGNED_CERT_IN_CHAIN':
-    case 'UNABLE_TO_GET_ISSUER_CERT':
-    case 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY':
-    case 'UNABLE_TO_VERIFY_LEAF_SIGNATURE':
-      return {
-        reason: `${named} is from an authority that ${ca === undefined ? 'the system does not know' : `is not in ${key}.tls.ca`}; ${print}`,
-        remedy: `set ${key}.tls.ca to a PEM file with the certificate of that authority; ${key}.tls.insecure: true accepts any certificate`,
-      }
     case 'CERT_HAS_EXPIRED':
-      return {
-        reason: `${named} expired on ${certificate.valid_to}, or the clock of this machine is wrong`,
-        remedy: `renew it on the device; until then only ${key}.tls.insecure: true accepts it`,
-      }
+      return found(
+        `${named}: it was valid until ${certificate.valid_to}`,
+        `renew it on the device, or ${write}`,
+      )
     case 'CERT_NOT_YET_VALID':
-      return {
-        reason: `${named} is not valid before ${certificate.valid_from}, or the clock of this machine is wrong`,
-        remedy: 'set the clocks of this machine and the device',
-      }
+      return found(
+        `${named}: it is valid from ${certificate.valid_from}`,
+        `set the clocks of this machine and the device, or ${write}`,
+      )
     case 'ERR_TLS_CERT_ALTNAME_INVALID':
-      return {
-        reason: `${named} is for another host: ${certificate.subjectaltname ?? 'it has no subjectAltName'}`,
-        remedy: `set ${key}.url to one of its names, renew it with the name in ${key}.url, or set ${key}.tls.insecure: true, which accepts any certificate`,
-      }
-    default:
-      return { reason: `${named} is refused (${refusal}); ${print}`, remedy: trustIt(origin, key) }
+      return found(
+        `${named}: ${certificate.subjectaltname ?? 'it has no subjectAltName'}`,
+        `${write}; or set ${key}.tls.server_name to one of its names`,
+      )
+    case 'UNSPECIFIED':
+      return found(`${named}: the key has ${certificate.bits} bits`)
+    default: {
+      // With an authority that is trusted, a wrong name would fail next.
+      const misnamed = checkServerIdentity(serverName, certificate) !== undefined
+      const authority = ca === undefined ? '' : `, and not in ${key}.tls.ca`
+      return found(
+        `${named}${authority}${misnamed ? `, and not for ${serverName}` : ''}`,
+        misnamed || weak
+          ? write
+          : `${write}; or set ${key}.tls.ca to a PEM file with that certificate, or that of its authority`,
+      )
+    }
   }
 }
 
-function pemOf({ raw }: PeerCertificate): string {
-  const lines = raw.toString('base64').replaceAll(/.{64}/g, '$&\n').trimEnd()
-  return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`
-}
-
-function trustIt(origin: string, key: string): string {
-  return `compare the fingerprint with that on the device, then save the certificate with openssl s_client -connect ${hostAndPort(origin)} </dev/null | openssl x509 > device.pem and set ${key}.tls.ca to that file; ${key}.tls.insecure: true accepts any certificate`
+/** The settings as the operator writes them, but for files and names. */
+export function linesFor({ minVersion = 'TLSv1.2', weak = false, pin }: TlsSettings): string {
+  const lines = [
+    ...(minVersion === 'TLSv1.2' ? [] : [`min_version: ${minVersion}`]),
+    ...(weak ? ['weak: true'] : []),
+    ...(pin === undefined ? [] : [`pin: ${pin}`]),
+  ]
+  return `{${lines.join(', ')}}`
 }
 
 /** Host and port of an origin, also if the port is the default one. */
@@ -74,26 +169,14 @@ export function hostAndPort(origin: string): string {
   return `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`
 }
 
-/** Explains why the handshake with an https device fails. Undefined if the reason has nothing to do with TLS. */
-export function explainHandshake(error: unknown, origin: string, key: string): Diagnosis | undefined {
-  const code = codeOf(error)
-  const text = error instanceof Error ? error.message : ''
-  if (/wrong version number|packet length too long|http request/i.test(text)) {
-    return {
-      reason: `the device answers without TLS at ${hostAndPort(origin)}, and ${key}.url says https`,
-      remedy: `set ${key}.url to http://${hostAndPort(origin)}, or to the port where the device speaks TLS`,
-    }
-  }
-  if (/unsupported protocol|protocol version/i.test(text)) {
-    return {
-      reason: `the device speaks only versions of TLS before 1.2 (${code})`,
-      remedy:
-        'renew its firmware, or start Node with NODE_OPTIONS=--tls-min-v1.0, which allows the old versions',
-    }
-  }
-  if (!code.startsWith('ERR_SSL_') && code !== 'EPROTO') return undefined
-  return {
-    reason: `the TLS handshake with ${origin} fails (${code})`,
-    remedy: `openssl s_client -connect ${hostAndPort(origin)} shows what the device offers`,
-  }
+/** Explains a handshake that fails with any settings. */
+export function explainFault(
+  { cause, remedy }: Fault,
+  error: unknown,
+  origin: string,
+  key: string,
+): Diagnosis {
+  const at = hostAndPort(origin)
+  const look = `look at the TLS settings of the device; openssl s_client -connect ${at} shows what it offers`
+  return { reason: `${cause} (${codeOf(error)})`, remedy: remedy?.(key, at) ?? look }
 }

@@ -1,12 +1,15 @@
-import type { ServiceConfig } from '../config/upstream-fields.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { type ServiceConfig, servicesOf, type UpstreamConfig } from '../config/upstream-fields.ts'
+import { type DeviceTls, deviceTls, type TlsSettings } from '../device/device-tls.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../device/target.ts'
 import type { Fields } from '../http/fields.ts'
 import { readAuthorities, readNamedFile } from '../system/named-file.ts'
-import { SetupError } from '../system/setup-error.ts'
+import { certificatesIn, type PemFile, privateKeyIn } from '../system/pem.ts'
+import { reasonOf, SetupError } from '../system/setup-error.ts'
 import type { RequestFieldSettings } from './request-fields.ts'
 
 /**
- * Reads where the device is from the configuration, and the certificate authorities from their file. Rejects with `SetupError`.
+ * Reads where the device is from the configuration, and the certificates of `tls` from their files. Rejects with `SetupError`.
  *
  * @param key the configuration key of the service, for messages; here and below
  */
@@ -14,14 +17,84 @@ export async function upstreamTarget(
   { url, tls, reuse, parser }: ServiceConfig,
   key: string,
 ): Promise<UpstreamTarget> {
+  // A file that is missing prevents the start also where it is not needed yet.
+  const readsTls = url.origin.startsWith('https:') || (tls.ca ?? tls.cert) !== undefined
   return {
     origin: url.origin,
     socketPath: url.kind === 'unix' ? url.path : undefined,
-    ca: tls.ca === undefined ? undefined : await readAuthorities(`${key}.tls.ca`, tls.ca),
-    insecure: tls.insecure,
+    tls: readsTls ? await readTls(tls, `${key}.tls`) : undefined,
     reuse,
     parser,
   }
+}
+
+/** The targets of all services, whose certificates and keys a reload renews. */
+export interface Targets {
+  /** See `upstreamTarget`. */
+  open(service: ServiceConfig, key: string): Promise<UpstreamTarget>
+  /**
+   * Reads the files of `tls` again, where the section is the same: other changes of it take effect together, after a restart. Rejects
+   * with `SetupError`, and then changes nothing. The result puts what was read into effect, for new connections.
+   */
+  renew(next: UpstreamConfig): Promise<() => void>
+}
+
+export function createTargets(): Targets {
+  const opened = new Map<string, { readonly service: ServiceConfig; readonly tls: DeviceTls }>()
+  return {
+    async open(service, key) {
+      const target = await upstreamTarget(service, key)
+      if (target.tls !== undefined) opened.set(key, { service, tls: target.tls })
+      return target
+    },
+    async renew(next) {
+      const renewals = servicesOf(next).map(async ({ path, service }) => {
+        const key = path.join('.')
+        const running = opened.get(key)
+        if (running === undefined || !isDeepStrictEqual(service.tls, running.service.tls)) return undefined
+        return { tls: running.tls, renewed: await readTls(service.tls, `${key}.tls`) }
+      })
+      const all = await Promise.all(renewals)
+      return () => {
+        for (const each of all) if (each !== undefined) Object.assign(each.tls, each.renewed)
+      }
+    },
+  }
+}
+
+async function readTls(
+  { ca, cert, key: secret, ...tls }: ServiceConfig['tls'],
+  key: string,
+): Promise<DeviceTls> {
+  const trusted = ca === undefined ? undefined : await readAuthorities(`${key}.ca`, ca)
+  // The configuration has both or neither.
+  const pair =
+    cert === undefined || secret === undefined
+      ? undefined
+      : readPair(await readPem(`${key}.cert`, cert), await readPem(`${key}.key`, secret), key)
+  try {
+    return deviceTls({ ...tls, ca: trusted, pair })
+  } catch (error) {
+    throw new SetupError(`OpenSSL refuses the client certificate: ${reasonOf(error)}`, { key })
+  }
+}
+
+async function readPem(key: string, path: string): Promise<PemFile> {
+  return { path, text: (await readNamedFile(key, path)).toString('utf8') }
+}
+
+/** OpenSSL accepts the key of another certificate, and then each handshake fails. */
+function readPair(cert: PemFile, key: PemFile, at: string): TlsSettings['pair'] {
+  const chain = certificatesIn(cert)
+  if (typeof chain === 'string') throw new SetupError(chain, { key: `${at}.cert` })
+  const secret = privateKeyIn(key)
+  if (typeof secret === 'string') throw new SetupError(secret, { key: `${at}.key` })
+  if (!chain[0].checkPrivateKey(secret)) {
+    throw new SetupError(`the key in ${key.path} belongs to another certificate than ${cert.path}`, {
+      key: `${at}.key`,
+    })
+  }
+  return { cert: cert.text, key: key.text }
 }
 
 export function upstreamDeadlines(service: ServiceConfig): UpstreamDeadlines {

@@ -1,4 +1,5 @@
 import { DeviceFault, failureOf } from '../device/failure.ts'
+import { faultOf } from '../device/tls-faults.ts'
 import type { Exchange, Forward, UpgradeExchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { BROKEN_BODY, bodyFault, type Refusal, type UpstreamFailure } from '../http/refusal.ts'
@@ -88,12 +89,12 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   /** Reports a failure of the device, and returns the refusal for the client. Throws if a bug ended the request. */
   function report(end: RoundTripEnd, request: Forward): Refusal | undefined {
     if (end.kind === 'relayed' || end.kind === 'abandoned') return undefined
-    if (end.kind === 'bug') throw end.error
+    if (end.kind === 'bug' || isBug(end.error)) throw end.error
     const client = bodyFault(end.error)
     if (client !== undefined) return client
-    if (isBug(end.error)) throw end.error
     const failure = nameOf(end)
     request.failure = failure
+    request.cause = faultOf(end.error)?.cause ?? ''
     breaker.failed(failure)
     events.failed(failure)
     return end.kind === 'failed' ? { kind: 'upstream', failure } : undefined

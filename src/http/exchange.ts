@@ -108,6 +108,8 @@ export abstract class Exchange implements Readonly<GateFacts> {
   /** The response was read by the tolerant rules. */
   tolerant = false
   failure: UpstreamFailure | undefined = undefined
+  /** Why it failed, as a clause, if the name of the failure does not say it; otherwise empty. */
+  cause = ''
 
   // How it ended: `listen/` fills it in.
   /** The status that was sent; 0 if the client left before. */

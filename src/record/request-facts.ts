@@ -137,9 +137,9 @@ function codeOf({ kind, classified, per, outcome, identity, head }: Exchange): n
 
 /** The words of a request in the order of `WORD_NAMES`, one a line. They have neither the query nor a field nor the body. */
 export function wordsOf(exchange: Exchange): string {
-  const { requestId, client, grant, refusal, wouldRefuse, failure, route, head } = exchange
+  const { requestId, client, grant, refusal, wouldRefuse, failure, cause, route, head } = exchange
   const path = (head.shown ?? shownPath(head)).slice(0, LONGEST_PATH)
-  const unusual = unusualWords(refusal, wouldRefuse, failure)
+  const unusual = unusualWords(refusal, wouldRefuse, failure, cause)
   return `${requestId}\n${client.address}\n${grant ?? ''}\n${unusual}\n${route ?? ''}\n${head.method.slice(0, LONGEST_METHOD)}\n${path}`
 }
 
@@ -148,11 +148,12 @@ function unusualWords(
   refusal: Refusal | undefined,
   observed: Refusal | undefined,
   failure: string | undefined,
+  cause: string,
 ): string {
   const name = refusal === undefined ? '' : nameOf(refusal)
   const description = refusal !== undefined && 'description' in refusal ? refusal.description : ''
   if (description === '' && observed === undefined && failure === undefined) return `${name}\n\n\n`
-  return `${name}\n${description}\n${observed === undefined ? '' : nameOf(observed)}\n${failure ?? ''}`
+  return `${name}\n${description}\n${observed === undefined ? '' : nameOf(observed)}\n${failure ?? ''}${cause === '' ? '' : `: ${cause}`}`
 }
 
 /** The facts that `writeNumbers` and `wordsOf` wrote. */

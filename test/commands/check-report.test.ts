@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
@@ -6,11 +7,13 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { CheckResult } from '../../src/commands/check/finding.ts'
 import { checkCommand } from '../../src/commands/check.ts'
+import { pinOf } from '../../src/device/device-tls.ts'
 import { makeSelfSigned } from '../../src/listen/self-signed.ts'
 import { prepareSite, runPostern, type Site } from '../process/serve.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
+import { ANY, opensslCertificate, startOpenssl } from '../support/openssl-server.ts'
 import { unusedPort } from '../support/raw.ts'
 import { HASHED_PASSWORD } from '../support/sidecar.ts'
 
@@ -307,13 +310,30 @@ describe('H106 an address', () => {
 })
 
 describe('the device', () => {
-  it('H109 with a self-signed certificate: the remedy names upstream.tls.ca and how to get the certificate', async () => {
+  it('H109 with a self-signed certificate: the remedy is the line with its pin', async () => {
     const device = await startDevice(undefined, { tls: await makeCertificate() })
     const found = named(await check(await prepareSite({ device })), 'device')
     expect(found?.message).toMatch(
       / did not respond \(tls_certificate_error\): the certificate of https:.* is self-signed/,
     )
-    expect(found?.remedy).toMatch(/openssl s_client -connect .* set upstream\.tls\.ca to that file/)
+    expect(found?.remedy).toMatch(/then write under upstream: tls: \{pin: sha256\/[\w+/]{43}=\}/)
+  })
+
+  it('H168 with TLS of another decade: the remedy is the line to write, for a route too', async () => {
+    const pair = opensslCertificate('-newkey', 'rsa:1024', '-sha1')
+    const server = await startOpenssl(pair, '-tls1', '-cipher', ANY)
+    const url = `https://127.0.0.1:${server?.port}`
+    const config = { upstream: { routes: { '/old/': { url } } } }
+    const site = await prepareSite({ device: { url }, config })
+    const found = (await check(site)).checks.filter(({ name }) => name.startsWith('device'))
+    const pin = pinOf(new X509Certificate(readFileSync(pair.certFile)).raw)
+    expect(found).toMatchObject(
+      ['upstream', 'upstream.routes./old/'].map((key) => ({
+        result: 'failed',
+        message: expect.stringMatching(/: the device speaks only versions of TLS before 1\.2; /),
+        remedy: `compare the fingerprint with that on the device, then write under ${key}: tls: {min_version: TLSv1, weak: true, pin: ${pin}}`,
+      })),
+    )
   })
 
   it('H109 that is spoken to in the wrong scheme: the remedy is the right URL', async () => {

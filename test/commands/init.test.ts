@@ -8,11 +8,13 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { nextSteps } from '../../src/commands/init.ts'
 import { loadConfig, readConfigFile } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
+import { pinOf } from '../../src/device/device-tls.ts'
 import { hashPassword } from '../../src/password/key-derivation.ts'
 import { ENV, MAIN, prepareSite, runPostern } from '../process/serve.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type Device, startDevice } from '../support/device.ts'
+import { ANY, opensslCertificate, startOpenssl } from '../support/openssl-server.ts'
 import { unusedPort } from '../support/raw.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { runOnTerminal, type Session, type Turn } from '../support/terminal.ts'
@@ -142,7 +144,9 @@ describe('postern init without a terminal', () => {
     const { code, stderr } = await init('--url', url, '--password-file', password)
     expect([code, stderr]).toEqual([
       1,
-      expect.stringMatching(/is self-signed.*\n.*set upstream\.tls\.ca to that file/),
+      expect.stringMatching(
+        /is self-signed.*\n.*write under upstream: tls: \{pin: .*\n.*or write the configuration with --skip-checks and add to its upstream: tls: \{pin: /,
+      ),
     ])
   })
 })
@@ -152,7 +156,7 @@ it('H105 --device-ca names the certificate of the device', async () => {
   const { url } = await startDevice(undefined, { tls: certificate })
   const flags = ['--url', url, '--password-file', password, '--device-ca', certificate.certFile]
   expect(await init(...flags)).toMatchObject({ code: 0 })
-  expect(written().upstream.tls).toEqual({ ca: certificate.certFile, insecure: false })
+  expect(written().upstream.tls).toMatchObject({ ca: certificate.certFile, insecure: false })
   expect(await check()).toMatchObject({ code: 0, stdout: '' })
 })
 
@@ -220,20 +224,32 @@ describe('postern init on a terminal', () => {
     expect(readFileSync(`${config}2`, 'utf8')).toContain(`url: ${gone}\n`)
   })
 
-  it('H105 stores the certificate of the device, if the operator trusts it', async () => {
+  it('H105 writes the pin of the certificate of the device, if the operator trusts it', async () => {
     const certificate = await makeCertificate()
     const { url } = await startDevice(undefined, { tls: certificate })
     const { code, screen } = await onTerminal(
       ['--url', url, '--password-file', password],
-      ['t: trust this certificate', 't\r'],
+      ['t: write tls: {pin: sha256/', 't\r'],
     )
     expect(code, screen).toBe(0)
     expect(screen).toMatch(/SHA-256 fingerprint is .*Trying .*answered 200/s)
-    expect(readFileSync(join(folder, 'device.pem'), 'utf8')).toBe(certificate.cert)
+    expect(written().upstream.tls.pin).toBe(pinOf(new X509Certificate(certificate.cert).raw))
     expect(await check()).toMatchObject({ code: 0, stdout: '' })
   })
 
-  it('H105 stores the certificate whose fingerprint it shows, even if the device changes it', async () => {
+  it('H168 writes all that a device with TLS of another decade needs', async () => {
+    const pair = opensslCertificate()
+    const old = await startOpenssl(pair, '-tls1_1', '-cipher', ANY)
+    const { code, screen } = await onTerminal(
+      ['--url', `https://127.0.0.1:${old?.port}`, '--password-file', password],
+      ['t: write tls: {min_version: TLSv1.1, weak: true, pin: sha256/', 't\r'],
+    )
+    expect(code, screen).toBe(0)
+    expect(written().upstream.tls).toMatchObject({ minVersion: 'TLSv1.1', weak: true })
+    expect(await check()).toMatchObject({ code: 0 })
+  })
+
+  it('H105 writes the pin of the certificate whose fingerprint it shows, even if the device changes it', async () => {
     const pairs = await Promise.all(['a', 'b', 'c', 'd', 'e', 'f'].map((name) => makeCertificate(name)))
     const changing = createServer(pairs[0] ?? {})
     let connections = 0
@@ -244,13 +260,13 @@ describe('postern init on a terminal', () => {
     const url = `https://127.0.0.1:${(changing.address() as AddressInfo).port}`
     const { code, screen } = await onTerminal(
       ['--url', url, '--password-file', password],
-      ['t: trust this certificate', 't\r'],
+      ['t: write tls: {pin: sha256/', 't\r'],
       ['y: use the address anyway', 'y\r'],
     )
     expect(code, screen).toBe(0)
     const [, shown] = /fingerprint is ([0-9A-F:]+)/.exec(screen) ?? []
-    const stored = new X509Certificate(readFileSync(join(folder, 'device.pem')))
-    expect(stored.fingerprint256, screen).toBe(shown)
+    const pinned = Buffer.from(written().upstream.tls.pin?.slice('sha256/'.length) ?? '', 'base64')
+    expect(pinned.toString('hex').toUpperCase(), screen).toBe(shown?.replaceAll(':', ''))
   })
 
   it('keeps --device-ca for another address', async () => {
@@ -265,20 +281,16 @@ describe('postern init on a terminal', () => {
     expect(written().upstream.tls.ca).toBe(certificate.certFile)
   })
 
-  it('H104 offers no certificate if device.pem exists, and takes t for no address', async () => {
-    const { url } = await startDevice(undefined, { tls: await makeCertificate() })
-    writeFileSync(join(folder, 'device.pem'), 'precious')
+  it('takes t for no address where there is nothing to write', async () => {
+    const gone = `https://127.0.0.1:${await unusedPort()}`
     const { code, screen } = await onTerminal(
-      ['--url', url, '--password-file', password],
+      ['--url', gone, '--password-file', password],
       ['Or type it now [n]: ', 't\r'],
       ['Or type it now [n]: ', CTRL_C],
     )
     expect(code, screen).toBe(2)
-    expect(screen).toContain(
-      `${folder}/device.pem exists, so the certificate is not stored; name it with --device-ca\n`,
-    )
+    expect(screen).toContain('There is nothing to write for TLS')
     expect(screen).not.toContain('http://t')
-    expect(readFileSync(join(folder, 'device.pem'), 'utf8')).toBe('precious')
   })
 
   it('does not show a password that is pasted with the choice before it', async () => {

@@ -33,6 +33,8 @@ upstream:
   host: preserve
   headers: {}
   tls:
+    min_version: TLSv1.2
+    weak: false
     insecure: false
   auth: off
   parser: auto
@@ -172,7 +174,18 @@ shutdown_grace: 10s
             fc.constantFrom('X-A', 'null', '12', 'constructor'),
             fc.record({ file: text }),
           ),
-          tls: fc.oneof(fc.record({ ca: text }), fc.record({ insecure: fc.boolean() })),
+          tls: fc.oneof(
+            fc.record({ ca: text, cert: text, key: text }),
+            fc.record({
+              insecure: fc.boolean(),
+              min_version: fc.constantFrom('TLSv1', 'TLSv1.3'),
+              weak: fc.constant(true),
+            }),
+            fc.record({
+              pin: fc.constant(`sha256/${Buffer.alloc(32, 1).toString('base64')}`),
+              server_name: fc.constantFrom('a.example', '::1'),
+            }),
+          ),
           auth: fc.oneof(
             fc.constant('off'),
             fc.record({ basic: account }),

@@ -6,6 +6,8 @@ import { schema } from '../../src/config/schema.ts'
 import { valueAt, type YamlValue } from '../../src/config/yaml.ts'
 import { load, problemsIn } from './sources.ts'
 
+const PIN = `sha256/${Buffer.alloc(32, 1).toString('base64')}`
+
 const ON = { basic: { user: 'a', password: { file: 'p' }, check_path: '/' } }
 
 /** For every key that is no section: a value that is not its default, as text and as in the file. */
@@ -36,7 +38,13 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'upstream.url': ['https://device', 'https://device'],
   'upstream.host': ['target', 'target'],
   'upstream.headers': ['{X-Foo: bar}', { 'X-Foo': 'bar' }],
+  'upstream.tls.min_version': ['TLSv1.3', 'TLSv1.3'],
+  'upstream.tls.weak': ['true', true],
+  'upstream.tls.pin': [PIN, PIN],
   'upstream.tls.ca': ['ca.pem', 'ca.pem'],
+  'upstream.tls.cert': ['c.pem', 'c.pem'],
+  'upstream.tls.key': ['k.pem', 'k.pem'],
+  'upstream.tls.server_name': ['A.example', 'A.example'],
   'upstream.tls.insecure': ['true', true],
   'upstream.auth': ['{basic: {user: a, password: {file: p}}}', ON],
   'upstream.auth.basic.user': ['1', '1'],
@@ -135,6 +143,8 @@ const COMPANIONS: Readonly<Record<string, string | readonly string[]>> = {
   'listen.reuse_port': ['tokens.store=valkey://h', 'listen.tls=off'],
   'limits.store': 'tokens.store=valkey://h',
   'listen.tls.cert': 'listen.tls.key=x',
+  'upstream.tls.cert': 'upstream.tls.key=x',
+  'upstream.tls.key': 'upstream.tls.cert=x',
   'listen.tls.key': 'listen.tls.cert=x',
   'upstream.auth.basic.user': 'upstream.auth.basic.password.file=x',
   'upstream.auth.basic.password.file': 'upstream.auth.basic.user=x',

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { firstConfiguration } from '../../src/config/first-configuration.ts'
+import { firstConfiguration, tlsWith } from '../../src/config/first-configuration.ts'
 import { load } from './sources.ts'
 
 const text = fc.string({ minLength: 1, unit: 'grapheme' }).filter((each) => !/[\0:]|\p{Cc}/u.test(each))
@@ -17,7 +17,8 @@ it('H105 any path and user survives a first configuration', () => {
       const made = (password: Parameters<typeof firstConfiguration>[0]['password']) =>
         load({ file: firstConfiguration({ ...common, password }) })
       expect(made({ file: passwordFile })).toMatchObject({ password: { file: passwordFile }, stateDir })
-      const ca = load({ file: firstConfiguration({ ...common, ca: file, password: { file } }) }).upstream.tls
+      const ca = load({ file: firstConfiguration({ ...common, tls: tlsWith(file), password: { file } }) })
+        .upstream.tls
       expect(ca).toMatchObject({ ca: file })
       expect(made({ htpasswd: table }).password).toEqual({ htpasswd: table })
       expect(made({ shadow: table }).password).toEqual({ shadow: table })

@@ -71,7 +71,7 @@ const DEFAULTS = {
     url: { kind: 'tcp', protocol: 'http', host: '127.0.0.1', port: 8080, origin: 'http://127.0.0.1:8080' },
     host: 'preserve',
     headers: {},
-    tls: { insecure: false },
+    tls: { minVersion: 'TLSv1.2', weak: false, insecure: false },
     auth: 'off',
     parser: 'auto',
     connectTimeout: 5000,
@@ -164,7 +164,7 @@ tokens: {store: memory}
     })
     expect(config.upstream.host).toBe('device.local:8080')
     expect(config.upstream.headers).toEqual({ Authorization: { file: '/run/secrets/x' }, 'X-Empty': '' })
-    expect(config.upstream.tls).toEqual({ ca: 'ca.pem', insecure: false })
+    expect(config.upstream.tls).toMatchObject({ ca: 'ca.pem', insecure: false })
     expect(config.upstream.health.path).toBe('/status?a=1')
     expect(config.password).toEqual({ shadow: { file: '/etc/shadow', user: 'admin' } })
     expect(config.tokens.store).toBe('memory')

@@ -3,6 +3,10 @@ import { loadConfig } from '../../src/config/load.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
 import { load, MINIMAL, problemsIn, problemsWith } from './sources.ts'
 
+const PIN = `sha256/${Buffer.alloc(32, 1).toString('base64')}`
+const NO_PIN =
+  'must be sha256/BASE64: the SHA-256 of the whole certificate, as postern check prints it (sha256// of curl is that of the key)'
+
 const WITHOUT_PASSWORD = 'upstream: {url: "http://127.0.0.1:8080"}\n'
 const WITHOUT_DEVICE = 'password: {file: x}\n'
 
@@ -231,6 +235,33 @@ describe('a value', () => {
     [
       'tls: {ca: a, insecure: true}',
       'upstream.tls.insecure: must be false if upstream.tls.ca is set, because upstream.tls.ca would be ignored (given: true)',
+    ],
+    [
+      `tls: {pin: ${PIN}, insecure: true}`,
+      'upstream.tls.insecure: must be false with pin, which accepts one certificate; keep pin (given: true)',
+    ],
+    [
+      `tls: {pin: ${PIN}, ca: a}`,
+      'upstream.tls.ca: must be left out with pin, which accepts one certificate whatever its authority; keep one of the two (given: "a")',
+    ],
+    [
+      `tls: {pin: "sha256 Fingerprint=${'01:'.repeat(31)}01"}`,
+      `upstream.tls.pin: must be in Base64: write ${PIN} (given: "sha256 Fingerprint=${'01:'.repeat(13)}01…")`,
+    ],
+    ['tls: {pin: sha256/AAAA}', `upstream.tls.pin: ${NO_PIN} (given: "sha256/AAAA")`],
+    [
+      `tls: {pin: ${PIN.replace('/', '//')}}`,
+      `upstream.tls.pin: ${NO_PIN} (given: "${PIN.replace('/', '//')}")`,
+    ],
+    [
+      'tls: {min_version: TLSv1.1}',
+      'upstream.tls.min_version: must be TLSv1.2 or TLSv1.3 without weak: true: OpenSSL speaks older versions only with weak signatures (given: "TLSv1.1")',
+    ],
+    ['tls: {cert: a}', 'upstream.tls.key: is missing; it must be a path, because cert is set'],
+    ['tls: {key: a}', 'upstream.tls.cert: is missing; it must be a path, because key is set'],
+    [
+      'tls: {server_name: "*.a"}',
+      'upstream.tls.server_name: must be a DNS name, such as device.example, or an IP address (given: "*.a")',
     ],
     ['auth: on', 'upstream.auth: must be off, or a mapping with one of basic, digest, form, session'],
     ['auth: {}', 'upstream.auth: must have exactly one of basic, digest, form, session'],

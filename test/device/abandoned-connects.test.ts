@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer as createTlsServer } from 'node:tls'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type Connection, type Connections, createConnections } from '../../src/device/connections.ts'
+import { deviceTls } from '../../src/device/device-tls.ts'
 import { failureOf } from '../../src/device/failure.ts'
 import type { DeviceRequest } from '../../src/device/response-handler.ts'
 import { expectUnharmed } from '../support/aftermath.ts'
@@ -50,7 +51,7 @@ const GET: DeviceRequest = {
 
 function open(origin: string, connect: number, ca?: string, clock = movableClock()): Connections {
   const connections = createConnections(
-    { origin, socketPath: undefined, ca, insecure: false, reuse: 'shared', parser: 'strict' },
+    { origin, socketPath: undefined, tls: deviceTls({ ca }), reuse: 'shared', parser: 'strict' },
     { connect, response: 2000, idle: 2000 },
     clock,
   )

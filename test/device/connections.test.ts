@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer as createTlsServer } from 'node:tls'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type Connection, type Connections, createConnections } from '../../src/device/connections.ts'
+import { deviceTls } from '../../src/device/device-tls.ts'
 import { failureOf } from '../../src/device/failure.ts'
 import type { DeviceRequest, ResponseHandler } from '../../src/device/response-handler.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../../src/device/target.ts'
@@ -25,8 +26,6 @@ function open(url: string, { deadlines, target, clock = movableClock() }: OpenOp
     {
       origin: url,
       socketPath: undefined,
-      ca: undefined,
-      insecure: false,
       reuse: 'shared',
       parser: 'strict',
       ...target,
@@ -344,7 +343,7 @@ describe('TLS to the device', () => {
     closeLater(() => void server.close())
     const address = server.address()
     const port = typeof address === 'object' ? address?.port : 0
-    const connections = open(`https://127.0.0.1:${port}`, { target: { ca: cert } })
+    const connections = open(`https://127.0.0.1:${port}`, { target: { tls: deviceTls({ ca: cert }) } })
     for (let i = 0; i < 3; i += 1) expect((await sendRequest(connections)).events.at(-1)).toBe('end ok')
     expect(reused).toEqual([false, true, true])
   })

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import net, { type AddressInfo } from 'node:net'
 import tls from 'node:tls'
 import { describe, expect, it } from 'vitest'
+import { deviceTls, pinOf } from '../../src/device/device-tls.ts'
 import { canDiagnose, diagnose } from '../../src/device/diagnosis.ts'
 import type { UpstreamTarget } from '../../src/device/target.ts'
 import { explainCertificate } from '../../src/device/tls-faults.ts'
@@ -15,8 +16,6 @@ const soon = (): AbortSignal => AbortSignal.timeout(5_000)
 const targetOf = (origin: string, part: Partial<UpstreamTarget> = {}): UpstreamTarget => ({
   origin,
   socketPath: undefined,
-  ca: undefined,
-  insecure: false,
   reuse: 'shared',
   parser: 'auto',
   ...part,
@@ -30,14 +29,20 @@ describe('H109 an https device', () => {
     const url = await secured(await makeCertificate())
     const found = await diagnose(targetOf(url), 'upstream', soon())
     expect(found?.reason).toMatch(/is self-signed; its SHA-256 fingerprint is ([0-9A-F]{2}:){31}[0-9A-F]{2}$/)
-    expect(found?.remedy).toContain(`openssl s_client -connect ${new URL(url).host} </dev/null`)
-    expect(found?.remedy).toContain('set upstream.tls.ca to that file; upstream.tls.insecure: true accepts')
+    expect(found?.remedy).toMatch(
+      /^compare the fingerprint with that on the device, then write under upstream: tls: \{pin: sha256\/[\w+/]{43}=\}; or set upstream\.tls\.ca /,
+    )
+    expect(found?.remedy).not.toContain('insecure')
   })
 
   it('whose certificate differs from tls.ca: the reason says so', async () => {
     const [device, other] = await Promise.all([makeCertificate('device'), makeCertificate('other')])
-    const found = await diagnose(targetOf(await secured(device), { ca: other.cert }), 'upstream', soon())
-    expect(found?.reason).toContain('is self-signed and not in upstream.tls.ca; ')
+    const found = await diagnose(
+      targetOf(await secured(device), { tls: deviceTls({ ca: other.cert }) }),
+      'upstream',
+      soon(),
+    )
+    expect(found?.reason).toContain('is self-signed, and not in upstream.tls.ca; ')
   })
 
   it('whose certificate has another name: the diagnosis lists its names', async () => {
@@ -46,9 +51,14 @@ describe('H109 an https device', () => {
     closeLater(() => void server.close())
     await once(server.listen(0, '127.0.0.2'), 'listening')
     const url = `https://127.0.0.2:${(server.address() as AddressInfo).port}`
-    const found = await diagnose(targetOf(url, { ca: device.cert }), 'upstream.routes./a/', soon())
-    expect(found?.reason).toContain('is for another host: DNS:localhost, IP Address:127.0.0.1')
-    expect(found?.remedy).toContain('set upstream.routes./a/.url to one of its names')
+    const found = await diagnose(
+      targetOf(url, { tls: deviceTls({ ca: device.cert }) }),
+      'upstream.routes./a/',
+      soon(),
+    )
+    expect(found?.reason).toContain('is for another name: DNS:localhost, IP Address:127.0.0.1')
+    expect(found?.remedy).toContain('set upstream.routes./a/.tls.server_name to one of its names')
+    expect(found?.remedy).not.toContain('.tls.ca')
   })
 
   it('whose certificate has expired, or is not valid yet: the diagnosis has the date', async () => {
@@ -62,26 +72,32 @@ describe('H109 an https device', () => {
     })
     const [expired, early] = await Promise.all(
       [past, future].map(async (device) =>
-        diagnose(targetOf(await secured(device), { ca: device.cert }), 'upstream', soon()),
+        diagnose(
+          targetOf(await secured(device), { tls: deviceTls({ ca: device.cert }) }),
+          'upstream',
+          soon(),
+        ),
       ),
     )
-    expect(expired?.reason).toContain('expired on Jan  1 00:00:00 2002 GMT')
-    expect(early?.reason).toContain('is not valid before Jan  1 00:00:00 2090 GMT')
+    expect(expired?.reason).toContain('was valid until Jan  1 00:00:00 2002 GMT')
+    expect(early?.reason).toContain('is valid from Jan  1 00:00:00 2090 GMT')
   })
 
   it('that is trusted, or not checked, has no problem', async () => {
     const device = await makeCertificate()
     const url = await secured(device)
-    expect(await diagnose(targetOf(url, { ca: device.cert }), 'upstream', soon())).toBeUndefined()
-    expect(await diagnose(targetOf(url, { insecure: true }), 'upstream', soon())).toBeUndefined()
+    expect(
+      await diagnose(targetOf(url, { tls: deviceTls({ ca: device.cert }) }), 'upstream', soon()),
+    ).toBeUndefined()
+    expect(
+      await diagnose(targetOf(url, { tls: deviceTls({ insecure: true }) }), 'upstream', soon()),
+    ).toBeUndefined()
   })
 
   it('that answers in cleartext: the diagnosis says to write http', async () => {
     const url = (await startDevice()).url
     const found = await diagnose(targetOf(url.replace('http:', 'https:')), 'upstream', soon())
-    expect(found?.reason).toMatch(
-      /^the device answers without TLS at 127\.0\.0\.1:\d+, and upstream\.url says https$/,
-    )
+    expect(found?.reason).toMatch(/^the device answers without TLS, and the URL says https \(/)
     expect(found?.remedy).toContain(`set upstream.url to ${url}`)
   })
 
@@ -93,17 +109,23 @@ describe('H109 an https device', () => {
     await once(old.listen(0, '127.0.0.1'), 'listening')
     const { port } = old.address() as AddressInfo
     const found = await diagnose(targetOf(`https://127.0.0.1:${port}`), 'upstream', soon())
-    expect(found?.reason).toMatch(/^the TLS handshake with https:.* fails \(ERR_SSL_.*HANDSHAKE_FAILURE\)$/)
+    expect(found?.reason).toMatch(
+      /^the device takes no cipher or signature that it is offered \(ERR_SSL_.*HANDSHAKE_FAILURE\)$/,
+    )
     expect(found?.remedy).toContain('openssl s_client -connect 127.0.0.1:')
   })
 
   it.each([
-    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', undefined, 'from an authority that the system does not know'],
-    ['SELF_SIGNED_CERT_IN_CHAIN', 'PEM', 'from an authority that is not in upstream.tls.ca'],
+    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', undefined, 'from an unknown authority, and not for h; '],
+    ['SELF_SIGNED_CERT_IN_CHAIN', 'PEM', 'from an unknown authority, and not in upstream.tls.ca, and not'],
     ['CERT_REVOKED', undefined, 'is refused (CERT_REVOKED)'],
-  ])('that is refused with %s is explained', (code, ca, says) => {
-    const shown = { fingerprint256: 'AB' } as tls.PeerCertificate // these codes need no other part of it
-    expect(explainCertificate(code, shown, { origin: 'https://h', ca }, 'upstream').reason).toContain(says)
+  ])('that is refused with %s is explained', (refusal, ca, says) => {
+    const raw = Buffer.from('DER')
+    const certificate = { raw, fingerprint256: 'AB', subject: {} } as tls.PeerCertificate // these codes need no other part of it
+    const found = { version: 'TLSv1.2', certificate, refusal }
+    const explained = explainCertificate(found, { origin: 'https://h' }, { ca }, 'upstream')
+    expect(explained?.reason).toContain(says)
+    expect(explained?.tls).toBe(`{pin: ${pinOf(raw)}}`)
   })
 })
 

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 import { expect, it } from 'vitest'
+import { deviceTls } from '../../src/device/device-tls.ts'
 import { createSocketOpener } from '../../src/device/open-socket.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -19,8 +20,7 @@ async function connected(tls: TlsOptions | undefined) {
   const opener = createSocketOpener({
     origin,
     socketPath: undefined,
-    ca: undefined,
-    insecure: true,
+    tls: deviceTls({ insecure: true }),
     reuse: 'shared',
     parser: 'strict',
   })

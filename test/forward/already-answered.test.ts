@@ -23,7 +23,7 @@ function refusedExchange(part: Partial<UpgradeExchange> = {}): Forward<BareExcha
 }
 
 function targetOf(origin: string): UpstreamTarget {
-  return { origin, socketPath: undefined, ca: undefined, insecure: false, reuse: 'shared', parser: 'strict' }
+  return { origin, socketPath: undefined, reuse: 'shared', parser: 'strict' }
 }
 
 function connectionsTo(origin: string): Connections {

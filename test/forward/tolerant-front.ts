@@ -75,8 +75,6 @@ function targetOf(url: string): UpstreamTarget {
   return {
     origin: unix === null ? url : 'http://localhost',
     socketPath: unix?.[1],
-    ca: undefined,
-    insecure: false,
     reuse: 'shared',
     parser: 'tolerant',
   }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { deviceTls } from '../../src/device/device-tls.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { connect, send } from '../support/client.ts'
 import { readBody, startCannedDevice, startDevice, startRawDevice } from '../support/device.ts'
@@ -103,7 +104,7 @@ describe('forwarding with the tolerant parser sends', () => {
     expect((await send({ transport: 'http1', url: behindSocket.url })).text).toBe('from the device')
     const tls = await makeCertificate()
     const secure = await startDevice(undefined, { tls })
-    const behindTls = await startFront(secure, { target: { ca: tls.cert } })
+    const behindTls = await startFront(secure, { target: { tls: deviceTls({ ca: tls.cert }) } })
     expect((await send({ transport: 'http1', url: behindTls.url })).text).toBe('from the device')
   })
 })

@@ -18,7 +18,7 @@ it('H109 after three failures the log explains why the certificate of the device
   expect(await sidecar.waitForLog(MESSAGE)).toMatchObject({
     level: 50,
     reason: expect.stringContaining('is self-signed; its SHA-256 fingerprint is '),
-    remedy: expect.stringContaining('set upstream.tls.ca to that file'),
+    remedy: expect.stringContaining('then write under upstream: tls: {pin: sha256/'),
   })
   expect(await sidecar.use(token)).toBe(500)
   await sidecar.stop()

@@ -45,7 +45,7 @@ export async function signedIn({ auth, password, url }: SignedOptions): Promise<
   const config = loadConfig({ file: { path: 'x', text: JSON.stringify(tree) }, env: {}, sets: [] })
   const clock = stillClock()
   const connections = createConnections(
-    { origin: url, socketPath: undefined, ca: undefined, insecure: false, reuse: 'shared', parser: 'strict' },
+    { origin: url, socketPath: undefined, reuse: 'shared', parser: 'strict' },
     // So long that a busy machine is not taken for a device that does not respond.
     { connect: 60_000, response: 60_000, idle: 60_000 },
     clock,

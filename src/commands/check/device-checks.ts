@@ -106,8 +106,8 @@ async function explained(
   const failure = failureOf(error.cause)
   const found = canDiagnose(failure, target) ? await diagnose(target, key, limitOf(service)) : undefined
   if (found !== undefined) {
-    const { reason, remedy, certificate } = found
-    return new CheckFailure(`${error.message}: ${reason}`, { remedy, certificate })
+    const { reason, remedy, tls } = found
+    return new CheckFailure(`${error.message}: ${reason}`, { remedy, tls })
   }
   if (target.socketPath === undefined)
     return new CheckFailure(error.message, { remedy: failureHint(failure, key) })
@@ -117,8 +117,9 @@ async function explained(
   })
 }
 
+/** Bounds up to three handshakes. */
 function limitOf({ connectTimeout }: ServiceConfig): AbortSignal {
-  return AbortSignal.timeout(connectTimeout)
+  return AbortSignal.timeout(3 * connectTimeout)
 }
 
 async function checkSignIn(service: ServiceConfig, key: string): Promise<Finding> {
@@ -211,7 +212,7 @@ function failureHint(failure: UpstreamFailure, key: string): string {
     case 'tls_protocol_error':
       return `the TLS handshake fails: look at the TLS versions and ciphers that the device offers, or correct ${key}.url`
     case 'tls_certificate_error':
-      return `set ${key}.tls.ca to the certificate of the device or its authority`
+      return `compare the certificate of the device with ${key}.tls`
     default:
       return `the device closes the connection instead of answering: correct ${key}.url, or look at the log of the device`
   }

@@ -22,8 +22,8 @@ interface Hints {
 }
 
 interface FailureDetails extends Hints {
-  /** The certificate of the device (PEM), if trusting it is enough. */
-  readonly certificate?: string | undefined
+  /** The value of `upstream.tls` with which it succeeds. */
+  readonly tls?: string | undefined
   readonly cause?: unknown
   /** 2 if `serve` would not start. */
   readonly exitCode?: 1 | 2
@@ -32,11 +32,11 @@ interface FailureDetails extends Hints {
 /** A check that failed, with hints of its own. */
 export class CheckFailure extends SetupError {
   readonly meaning: string | undefined
-  readonly certificate: string | undefined
-  constructor(message: string, { meaning, certificate, exitCode = 1, ...rest }: FailureDetails = {}) {
+  readonly tls: string | undefined
+  constructor(message: string, { meaning, tls, exitCode = 1, ...rest }: FailureDetails = {}) {
     super(message, { exitCode, ...rest })
     this.meaning = meaning
-    this.certificate = certificate
+    this.tls = tls
   }
 }
 
@@ -61,7 +61,7 @@ interface Outcome {
   readonly result: CheckResult
   readonly exitCode: ExitCode
   /** Of the `CheckFailure`. */
-  readonly certificate?: string | undefined
+  readonly tls?: string | undefined
 }
 
 /**
@@ -86,8 +86,8 @@ export async function runCheck(check: Check, placeOf: Loaded['placeOf'] = () => 
     // The name of a check may be the key.
     const named = key === name || (bare === fault && place === undefined) ? bare : `${key}: ${bare}`
     const rest = place === undefined ? named : `${place}: ${named}`
-    const certificate = error instanceof CheckFailure ? error.certificate : undefined
-    return { result: problemOf(check, 'failed', rest, hints), exitCode: exitCodeOf(error), certificate }
+    const tls = error instanceof CheckFailure ? error.tls : undefined
+    return { result: problemOf(check, 'failed', rest, hints), exitCode: exitCodeOf(error), tls }
   }
 }
 

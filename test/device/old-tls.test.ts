@@ -1,0 +1,250 @@
+import { execFileSync } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
+import { createSecureContext } from 'node:tls'
+import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
+import { pinOf } from '../../src/device/device-tls.ts'
+import { diagnose } from '../../src/device/diagnosis.ts'
+import { probeDevice } from '../../src/device/own-request.ts'
+import type { Diagnosis } from '../../src/device/tls-faults.ts'
+import { upstreamDeadlines, upstreamTarget } from '../../src/forward/settings.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { startBareTls } from '../support/bare-tls.ts'
+import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { ANY, opensslCertificate, startOpenssl } from '../support/openssl-server.ts'
+
+const serviceOf = (url: string, tls: string) =>
+  loadConfig({ sets: [`upstream.url=${url}`, `upstream.tls=${tls}`, 'password.file=none'] }).upstream
+
+/** The status of the device with this `upstream.tls`. */
+async function statusWith(url: string, tls: string): Promise<number> {
+  const service = serviceOf(url, tls)
+  const target = await upstreamTarget(service, 'upstream')
+  return (await probeDevice(target, upstreamDeadlines(service), '/', systemClock)).status
+}
+
+async function diagnosed(url: string, tls = '{}'): Promise<Diagnosis | undefined> {
+  const target = await upstreamTarget(serviceOf(url, tls), 'upstream')
+  return diagnose(target, 'upstream', AbortSignal.timeout(10_000))
+}
+
+/** The same mapping without one of its keys, for each key. */
+function lessThan(tls: string): string[] {
+  const keys = tls.slice(1, -1).split(', ')
+  return keys.map((left) => `{${keys.filter((key) => key !== left).join(', ')}}`)
+}
+
+const pinOfFile = (file: string): string => pinOf(new X509Certificate(readFileSync(file)).raw)
+
+/** Finds the keys, tries them, and tries each of them left out. */
+async function expectKeys(url: string, certFile: string, keys: string, reason: RegExp, given = '{}') {
+  await expect(statusWith(url, given)).rejects.toThrow()
+  const found = await diagnosed(url, given)
+  expect(found?.reason).toMatch(reason)
+  expect(found?.tls).toBe(keys.replace('PIN', `pin: ${pinOfFile(certFile)}`))
+  expect(found?.remedy).toContain(`under upstream: tls: ${found?.tls}`)
+  expect(await statusWith(url, found?.tls ?? '')).toBe(200)
+  for (const fewer of lessThan(found?.tls ?? '')) {
+    await expect(statusWith(url, fewer), fewer).rejects.toThrow()
+  }
+}
+
+/** Diffie-Hellman parameters of this many bits. */
+function parameters(bits: number): string {
+  const file = join(temporaryDirectory(), 'dh.pem')
+  execFileSync('openssl', ['dhparam', '-out', file, String(bits)], { stdio: 'ignore' })
+  return file
+}
+
+const OLD = /^the device speaks only versions of TLS before 1\.2; .*fingerprint is [0-9A-F]{2}:/
+const NO_CIPHER = /^the device takes no cipher or signature that it is offered; /
+const TOO_WEAK =
+  /^the key in the certificate of https:.*, or a signature of its chain, is too weak: the key has \d+ bits; /
+const RSA_512 = ['-newkey', 'rsa:512']
+
+describe('H168 the keys for a device of openssl s_server', () => {
+  it.each<[string, string[], () => string[], string, RegExp]>([
+    ['TLS 1.0', [], () => ['-tls1', '-cipher', ANY], '{min_version: TLSv1, weak: true, PIN}', OLD],
+    ['TLS 1.1', [], () => ['-tls1_1', '-cipher', ANY], '{min_version: TLSv1.1, weak: true, PIN}', OLD],
+    [
+      'TLS 1.0, RSA-512 and MD5',
+      [...RSA_512, '-md5'],
+      () => ['-tls1', '-cipher', ANY],
+      '{min_version: TLSv1, weak: true, PIN}',
+      OLD,
+    ],
+    ['RSA-512', RSA_512, () => ['-tls1_2', '-cipher', ANY], '{PIN}', TOO_WEAK],
+    ['RSA-1024', ['-newkey', 'rsa:1024'], () => ['-cipher', ANY], '{PIN}', TOO_WEAK],
+    [
+      'signatures by SHA-1 alone',
+      [],
+      () => ['-tls1_2', '-cipher', ANY, '-sigalgs', 'RSA+SHA1'],
+      '{weak: true, PIN}',
+      NO_CIPHER,
+    ],
+    [
+      'DH of 1024 bits',
+      [],
+      () => ['-tls1_2', '-cipher', 'DHE-RSA-AES128-SHA:@SECLEVEL=0', '-dhparam', parameters(1024)],
+      '{weak: true, PIN}',
+      /^the Diffie-Hellman group of the device is too small; /,
+    ],
+    [
+      'Camellia alone',
+      [],
+      () => ['-tls1_2', '-cipher', 'CAMELLIA128-SHA:@SECLEVEL=0'],
+      '{weak: true, PIN}',
+      NO_CIPHER,
+    ],
+  ])('with %s', async (_name, certificate, options, keys, reason) => {
+    const pair = opensslCertificate(...certificate)
+    const server = await startOpenssl(pair, ...options())
+    await expectKeys(`https://127.0.0.1:${server?.port}`, pair.certFile, keys, reason)
+  })
+
+  it.each([
+    ['RSA-512', RSA_512],
+    ['RSA-1024', ['-newkey', 'rsa:1024']],
+    ['an MD5 signature', ['-md5']],
+    ['a SHA-1 signature', ['-sha1']],
+  ])('that is trusted by ca, with %s', async (_name, options) => {
+    const ca = opensslCertificate()
+    const pair = opensslCertificate(...options, '-CA', ca.certFile, '-CAkey', ca.keyFile)
+    const server = await startOpenssl(pair, '-tls1_2', '-cipher', ANY)
+    const url = `https://127.0.0.1:${server?.port}`
+    const given = `{ca: ${ca.certFile}}`
+    await expect(statusWith(url, given)).rejects.toThrow('did not respond (tls_certificate_error)')
+    await expectKeys(
+      url,
+      pair.certFile,
+      '{PIN}',
+      /, or a signature of its chain, is too weak: the key has \d+ bits/,
+      given,
+    )
+    expect(await statusWith(url, `{ca: ${ca.certFile}, weak: true}`)).toBe(200)
+  })
+
+  it.each(['-tls1_2', '-tls1_3'])('that demands a client certificate, over %s', async (version) => {
+    const [pair, own] = [opensslCertificate(), opensslCertificate()]
+    const server = await startOpenssl(
+      pair,
+      version,
+      '-Verify',
+      '1',
+      '-verify_return_error',
+      '-CAfile',
+      own.certFile,
+    )
+    const url = `https://127.0.0.1:${server?.port}`
+    const trust = `ca: ${pair.certFile}`
+    await expect(statusWith(url, `{${trust}}`)).rejects.toThrow('tls_protocol_error')
+    expect(await diagnosed(url, `{${trust}}`)).toMatchObject({
+      reason: expect.stringMatching(
+        /^the device demands a client certificate, or refuses the one that it gets \(/,
+      ),
+      remedy:
+        'set upstream.tls.cert and upstream.tls.key to a certificate that the device takes, and its key',
+    })
+    expect(await statusWith(url, `{${trust}, cert: ${own.certFile}, key: ${own.keyFile}}`)).toBe(200)
+  })
+
+  it('that knows another server name', async () => {
+    const pair = opensslCertificate()
+    const two = ['-cert2', pair.certFile, '-key2', pair.keyFile]
+    const server = await startOpenssl(pair, '-servername', 'device.example', '-servername_fatal', ...two)
+    const url = `https://localhost:${server?.port}`
+    expect(await diagnosed(url)).toMatchObject({
+      reason: expect.stringMatching(/^the device does not know the server name that it is asked for \(/),
+      remedy: expect.stringContaining('set upstream.tls.server_name to '),
+    })
+    // By an address it is asked for no name, and its certificate is compared with the address.
+    expect(await statusWith(url, `{ca: ${pair.certFile}, server_name: 127.0.0.1}`)).toBe(200)
+    const named = `{pin: ${pinOfFile(pair.certFile)}, server_name: device.example}`
+    expect(await statusWith(url, named)).toBe(200)
+    await expect(statusWith(url, `{ca: ${pair.certFile}, server_name: device.example}`)).rejects.toThrow(
+      'tls_certificate_error',
+    )
+  })
+
+  it('whose clock is in 1970', async () => {
+    const pair = await makeCertificate('device', { notBefore: new Date(0), notAfter: new Date('1980-01-01') })
+    const server = await startOpenssl(pair)
+    const url = `https://127.0.0.1:${server?.port}`
+    const given = `{ca: ${pair.certFile}}`
+    await expectKeys(
+      url,
+      pair.certFile,
+      '{PIN}',
+      /has expired, or the clock .* valid until Jan {2}1 .* 1980 GMT/,
+      given,
+    )
+  })
+})
+
+describe('H168 a device with a TLS of its own', () => {
+  it('without secure renegotiation, and without close_notify', async () => {
+    const pair = await makeCertificate('device', { keyType: 'rsa' })
+    const { url } = await startBareTls(pair, false)
+    const reason = /^the device knows no secure renegotiation; /
+    await expectKeys(url, pair.certFile, '{weak: true, PIN}', reason)
+  })
+
+  it('with a group of 512 bits, is spoken to without it', async () => {
+    const pair = await makeCertificate('device', { keyType: 'rsa' })
+    const { url } = await startBareTls(pair, true)
+    expect(await statusWith(url, `{weak: true, pin: ${pinOfFile(pair.certFile)}}`)).toBe(200)
+  })
+})
+
+it.each(['RC4-SHA', 'DES-CBC3-SHA'])('%s is not in the OpenSSL of Node, as the reference says', (ciphers) => {
+  expect(() => createSecureContext({ ciphers: `${ciphers}:@SECLEVEL=0` })).toThrow('no cipher match')
+})
+
+it('H168 a device that has nothing of what OpenSSL has is named, and tried three times at most', async () => {
+  let hellos = 0
+  const device = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => {
+      hellos += 1
+      // The alert handshake_failure.
+      socket.end(Buffer.from('15030100020228', 'hex'))
+    })
+  })
+  closeLater(() => void device.close())
+  await once(device.listen(0, '127.0.0.1'), 'listening')
+  expect(await diagnosed(`https://127.0.0.1:${(device.address() as AddressInfo).port}`)).toMatchObject({
+    reason: expect.stringMatching(/^the device takes no cipher or signature that it is offered \(ERR_SSL_/),
+    remedy: expect.stringContaining('openssl s_client -connect 127.0.0.1:'),
+  })
+  expect(hellos).toBe(3)
+})
+
+it('H168 http in the URL of a device with old TLS is named', async () => {
+  const device = createServer((socket) => {
+    // The alert protocol_version.
+    socket.on('error', () => {}).once('data', () => socket.end(Buffer.from('15030100020246', 'hex')))
+  })
+  closeLater(() => void device.close())
+  await once(device.listen(0, '127.0.0.1'), 'listening')
+  const { port } = device.address() as AddressInfo
+  expect(await diagnosed(`http://127.0.0.1:${port}`)).toMatchObject({
+    remedy: `set upstream.url to https://127.0.0.1:${port}`,
+  })
+})
+
+it('H168 a first message of TLS with weak is below 512 bytes', async () => {
+  const hello = Promise.withResolvers<Buffer>()
+  const device = createServer((socket) => void socket.on('error', () => {}).once('data', hello.resolve))
+  closeLater(() => void device.close())
+  await once(device.listen(0, '127.0.0.1'), 'listening')
+  const { port } = device.address() as AddressInfo
+  const status = statusWith(`https://127.0.0.1:${port}`, '{weak: true, min_version: TLSv1}')
+  expect((await hello.promise).length).toBeLessThan(512)
+  device.close()
+  status.catch(() => {})
+})
