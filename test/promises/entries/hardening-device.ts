@@ -66,6 +66,21 @@ export const DEVICE = {
     sentence: 'No value can add a line to a message that Postern writes, to the device or to a client.',
     reason: 'request and response splitting; CWE-93',
   },
+  H166: {
+    sentence:
+      '`upstream.tls` is in force for the connections to that service alone: old versions, weak keys and ciphers, a client certificate.',
+    reason: 'devices of another decade; an option of Node would weaken the public listener too',
+  },
+  H167: {
+    sentence:
+      'With `upstream.tls.pin` a device with another certificate gets not a byte: no request, upgrade, health check or login, also on a resumed session.',
+    reason: 'Node asks `checkServerIdentity` neither on a resumed session nor without `rejectUnauthorized`',
+  },
+  H168: {
+    sentence:
+      '`check`, `init` and the log name the cause of a failed handshake and the fewest keys with which it succeeds, after at most three handshakes.',
+    reason: 'the errors of OpenSSL name neither; a wrong remedy costs hours',
+  },
   H169: {
     sentence:
       "A public path with `signed_in` is read with Postern's login at the device: by GET and HEAD, at exactly that path. Other methods and WebSockets there get no login.",
