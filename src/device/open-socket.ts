@@ -87,8 +87,6 @@ function tlsTo(at: Place, host: string, tls: DeviceTls): Open {
     socket.once('connect', () => {
       handshake = 'begun'
     })
-    // Node accepts writes before the handshake. Not a byte leaves before the certificate is accepted.
-    socket.cork()
     socket.once('secureConnect', () => {
       handshake = 'done'
       if (offered !== undefined) resumes = true
@@ -98,7 +96,6 @@ function tlsTo(at: Place, host: string, tls: DeviceTls): Open {
         else shown.pin = pinOf(socket.getPeerX509Certificate()?.raw)
         if (shown.pin !== pin) return void socket.destroy(pinMismatch(shown.pin))
       }
-      socket.uncork()
       onOpen()
     })
     socket.once('close', () => {
