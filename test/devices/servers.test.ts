@@ -103,7 +103,7 @@ describe.each(servers)('A response of $name', ({ program, cgi, conditional, name
           path: '/hello.txt',
           fields: ['Authorization', `Bearer ${token}`],
         })
-        expect(response.text).toBe('hello from the zoo\n')
+        expect(response.text).toBe('hello from the device\n')
       }
     })
 

@@ -11,7 +11,7 @@ export const binary: Buffer = Buffer.from(
 )
 
 const files: Readonly<Record<string, string | Buffer>> = {
-  'hello.txt': 'hello from the zoo\n',
+  'hello.txt': 'hello from the device\n',
   'empty.txt': '',
   'with space.txt': 'a path with a space\n',
   'binary.bin': binary,
