@@ -1,4 +1,5 @@
-import { expect } from 'vitest'
+import { deepStrictEqual } from 'node:assert'
+import { createHash } from 'node:crypto'
 import { send } from '../support/client.ts'
 import type { Request, Response } from '../support/message.ts'
 import type { TestSidecar } from '../support/sidecar.ts'
@@ -10,7 +11,16 @@ const HOST = 'device.example'
 const POLICY =
   /^(?:connection|keep-alive|transfer-encoding|upgrade|date|x-ratelimit-(?:limit|remaining|reset))$/i
 
-/** Sends a request to the device directly and through the sidecar, compares the responses and returns the direct one. */
+/** A page that the device makes at once is as old as its response. */
+const TIME = /^last-modified$/i
+
+/** The device itself gives no proper response, so there is nothing to compare. */
+export class BrokenDevice extends Error {}
+
+/**
+ * Sends a request to the device directly and through the sidecar, compares the responses and returns the direct one.
+ * Works outside of a test, too.
+ */
 export async function expectSame(
   device: string,
   sidecar: TestSidecar,
@@ -18,31 +28,49 @@ export async function expectSame(
   request: Request,
 ): Promise<Response> {
   const asked = { authority: HOST, ...request }
-  const direct = await send({ transport: 'http1', url: device, ...asked })
-  const through = await sidecar.request({ token, ...asked })
-  expect({ status: through.status, ...content(through) }).toEqual({
-    status: direct.status,
-    ...content(direct),
+  const direct = await send({
+    transport: 'http1',
+    url: device,
+    ...asked,
+    fields: directFields(request, sidecar),
+  }).catch((error: unknown) => {
+    throw new BrokenDevice(String(error))
   })
-  // HTTP/2 has no reason phrases.
-  if (sidecar.transport !== 'h2') expect(through.reason).toBe(direct.reason)
-  expect(endToEnd(through.fields, sidecar)).toEqual(
-    endToEnd(publicAddresses(direct.fields, device, sidecar), sidecar),
+  const through = await sidecar.request({ token, ...asked })
+  deepStrictEqual(
+    { status: through.status, ...content(through) },
+    { status: direct.status, ...content(direct) },
   )
-  expect(through.values('X-RateLimit-Limit')).toHaveLength(1)
+  // HTTP/2 has no reason phrases.
+  if (sidecar.transport !== 'h2') deepStrictEqual(through.reason, direct.reason)
+  const ignored = direct.status >= 400 ? TIME : /^$/
+  deepStrictEqual(
+    endToEnd(through.fields, sidecar, ignored),
+    endToEnd(publicAddresses(direct.fields, device, sidecar), sidecar, ignored),
+  )
+  deepStrictEqual(through.values('X-RateLimit-Limit').length, 1)
   return direct
 }
 
+/** Some devices name their own address in a page, with the port of the scheme that the proxy says. */
+function directFields({ fields = [] }: Request, { transport }: TestSidecar): readonly string[] {
+  return transport === 'http1' ? fields : [...fields, 'X-Forwarded-Proto', 'https']
+}
+
+/** The body, or what identifies a long one: a difference within it would fill the screen. */
 function content({ body }: Response): { readonly length: number; readonly body: string } {
-  return { length: body.length, body: body.toString('latin1') }
+  const short = body.length < 1000 ? body.toString('latin1') : createHash('sha256').update(body).digest('hex')
+  return { length: body.length, body: short }
 }
 
 /** The fields that must be equal, in order. */
-function endToEnd(fields: readonly string[], { transport }: TestSidecar): string[] {
+function endToEnd(fields: readonly string[], { transport }: TestSidecar, ignored: RegExp): string[] {
   const kept: string[] = []
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = fields[i] ?? ''
-    if (!POLICY.test(name)) kept.push(`${transport === 'h2' ? name.toLowerCase() : name}: ${fields[i + 1]}`)
+    const value = String(fields[i + 1]).replace(/nonce="\d+"/, 'nonce')
+    if (!POLICY.test(name) && !ignored.test(name))
+      kept.push(`${transport === 'h2' ? name.toLowerCase() : name}: ${value}`)
   }
   return kept
 }

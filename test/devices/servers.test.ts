@@ -1,116 +1,42 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { Request, Response } from '../support/message.ts'
-import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { needs } from '../support/tools.ts'
-import { expectSame } from './compare.ts'
-import { servers } from './servers.ts'
-import { binary, makeSite } from './site.ts'
+import { needs, needsLibrary } from '../support/tools.ts'
+import { aspects } from './aspects.ts'
+import { isThere, measureAll, type Row } from './matrix.ts'
+import { cellsOn, devicesPage, notesOn, signOf } from './page.ts'
+import { type RealServer, servers } from './servers.ts'
 
-interface Check extends Request {
-  readonly name: string
+const page = readFileSync(join(import.meta.dirname, '../../docs/devices.md'), 'utf8')
+
+/** Skips the test where the server is missing. */
+function needsServer({ name, program, probe }: RealServer): void {
+  if (probe === undefined) needs(program)
+  else needsLibrary(name, [program, ...probe])
 }
 
-/** Requests that every file server answers in its own way. The response must be unchanged. */
-const files: readonly Check[] = [
-  { name: 'a file', path: '/hello.txt' },
-  { name: 'a file without its body', path: '/hello.txt', method: 'HEAD' },
-  { name: 'an empty file', path: '/empty.txt' },
-  { name: 'a binary file', path: '/binary.bin' },
-  { name: 'a page that may be compressed', path: '/page.html', fields: ['Accept-Encoding', 'gzip'] },
-  { name: 'a file compressed beforehand', path: '/packed.txt.gz', fields: ['Accept-Encoding', 'gzip'] },
-  { name: 'an encoded path with a query', path: '/with%20space.txt?q=%zz&q=1?' },
-  { name: 'a range', path: '/binary.bin', fields: ['Range', 'bytes=1000-1999'] },
-  { name: 'the last bytes', path: '/binary.bin', fields: ['Range', 'bytes=-10'] },
-  { name: 'a range beyond the end', path: '/hello.txt', fields: ['Range', 'bytes=9999-'] },
-  { name: 'a directory with its slash', path: '/dir/' },
-  { name: 'a directory without its slash', path: '/dir' },
-  { name: 'a missing file', path: '/missing' },
-  { name: 'DELETE', path: '/hello.txt', method: 'DELETE' },
-  { name: 'OPTIONS', path: '/hello.txt', method: 'OPTIONS' },
-  { name: 'a rare method', path: '/hello.txt', method: 'PROPFIND' },
-]
-
-const programs: readonly Check[] = [
-  { name: 'a query', path: '/cgi-bin/echo?a=b&c=%20' },
-  { name: 'a body', path: '/cgi-bin/echo', body: 'from the client' },
-  { name: 'an empty body', path: '/cgi-bin/echo', method: 'POST', body: '' },
-  { name: 'a large body', path: '/cgi-bin/echo', body: binary },
-  { name: 'cookies in both directions', path: '/cgi-bin/cookies', fields: ['Cookie', 'c=3; d=4'] },
-  { name: 'another status', path: '/cgi-bin/created' },
-  { name: '204', path: '/cgi-bin/nothing' },
-  { name: 'a redirect to its own address', path: '/cgi-bin/moved' },
-  { name: 'a long header', path: '/cgi-bin/long' },
-  { name: 'a slow response', path: '/cgi-bin/slow' },
-  { name: 'a Content-Length', path: '/cgi-bin/sized' },
-  { name: 'HEAD', path: '/cgi-bin/sized', method: 'HEAD' },
-]
-
-/** Responses that nginx sends only when it is configured to. */
-const configured: readonly Check[] = [
-  { name: '204', path: '/nothing' },
-  { name: 'an odd status', path: '/teapot' },
-  { name: 'a redirect to its own address', path: '/moved' },
-  { name: 'two cookies', path: '/cookies' },
-  { name: 'chunks', path: '/page.html', fields: ['Accept-Encoding', 'gzip'] },
-  { name: 'a compressed file', path: '/packed.txt', fields: ['Accept-Encoding', 'gzip'] },
-  { name: 'a long header', path: '/long' },
-  { name: 'a slow response', path: '/slow' },
-  { name: 'a body until the end of the connection', path: '/close' },
-]
-
-describe.each(servers)('A response of $name', ({ program, cgi, conditional, name, start }) => {
-  let url = ''
+describe('In front of real servers', () => {
+  let rows: ReadonlyMap<string, Row>
   beforeAll(async () => {
-    url = (await start(makeSite())) ?? ''
+    rows = await measureAll()
   })
 
-  describe.each(['http1', 'h2'] as const)('over %s', (transport) => {
-    let sidecar: TestSidecar
-    let token = ''
-    beforeAll(async () => {
-      sidecar = await startSidecar({ transport, device: { url: url === '' ? 'http://127.0.0.1:9' : url } })
-      token = await sidecar.token()
+  describe.each(servers)('$name', (server) => {
+    it.each(aspects)('C21 is as direct, or as docs/devices.md says: $name', (aspect) => {
+      needsServer(server)
+      const finding = rows.get(server.name)?.findings.get(aspect.name) ?? 'none'
+      expect(signOf(finding, notesOn(page))).toBe(cellsOn(page, server.name)?.get(aspect.name))
     })
-    const same = (request: Request): Promise<Response> => {
-      needs(program)
-      return expectSame(url, sidecar, token, request)
-    }
+  })
 
-    const check = async (request: Request): Promise<void> => {
-      await same(request)
-    }
+  it('.ci/run installs each of them', () => {
+    const text = readFileSync(join(import.meta.dirname, '../../.ci/run'), 'utf8')
+    expect(servers.filter(({ debian }) => !text.includes(debian)).map(({ name }) => name)).toEqual([])
+  })
 
-    it.each(files)('C21 is unchanged for $name', check)
-
-    it('C21 is unchanged for a conditional request', async () => {
-      const file = await same({ path: '/hello.txt' })
-      for (const [validator, condition] of [
-        ['Last-Modified', 'If-Modified-Since'],
-        ['ETag', 'If-None-Match'],
-      ] as const) {
-        const value = file.header(validator)
-        if (value === undefined) continue
-        const response = await same({ path: '/hello.txt', fields: [condition, value] })
-        if (conditional) expect(response.status).toBe(304)
-      }
-    })
-
-    it('C21 arrives on one connection, whether the device keeps its connection or not', async () => {
-      needs(program)
-      const connection = await sidecar.connect()
-      for (let i = 0; i < 5; i += 1) {
-        const response = await connection.send({
-          path: '/hello.txt',
-          fields: ['Authorization', `Bearer ${token}`],
-        })
-        expect(response.text).toBe('hello from the device\n')
-      }
-    })
-
-    const runnable = programs.filter(
-      ({ body }) => cgi === 'with bodies' || (cgi !== 'no' && body === undefined),
-    )
-    it.each(runnable)('C21 is unchanged for a program with $name', check)
-    if (name === 'nginx') it.each(configured)('C21 is unchanged for $name', check)
+  it('docs/devices.md is what npm run devices writes', () => {
+    for (const server of servers) needsServer(server)
+    expect(servers.every(isThere)).toBe(true)
+    expect(page).toBe(devicesPage(rows))
   })
 })
