@@ -6,6 +6,7 @@ import { closeLater } from '../support/cleanup.ts'
 import type { YamlPart } from '../support/sidecar.ts'
 import type { Model } from './models/firmware.ts'
 import { type ModelRow, models, WAITING } from './models.ts'
+import { modelsPart } from './page.ts'
 import { startInFront } from './scenarios.ts'
 
 const folder = join(import.meta.dirname, 'models')
@@ -43,6 +44,10 @@ describe('A model of firmware', () => {
     if (fails !== undefined)
       it(`${name} does not work by default`, () => expect(runBoth(row, {})).rejects.toThrow())
   }
+
+  it('stands on docs/devices.md with its report', () => {
+    expect(readFileSync(join(import.meta.dirname, '../../docs/devices.md'), 'utf8')).toContain(modelsPart())
+  })
 
   it('has a row, a docstring and a report each', () => {
     const files = readdirSync(folder).filter((file) => file !== 'firmware.ts')

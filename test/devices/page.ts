@@ -136,7 +136,8 @@ function sentenceOf(name: string, row: Row | undefined): string {
   return `**${name}**: ${parts.filter(Boolean).join('; ')}.`
 }
 
-function modelsPart(): string {
+/** The part of the page that needs no server. */
+export function modelsPart(): string {
   const lines = models.map((row) => {
     const { what, report } = described(row)
     const waits = WAITING.includes(row.name) ? ' (not yet)' : ''
