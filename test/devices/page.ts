@@ -54,7 +54,7 @@ export function devicesPage(rows: ReadonlyMap<string, Row>): string {
     COLUMNS,
     '### Keys',
     '',
-    ...notes.map((note, i) => `${i + 1}. \`${note}\``),
+    ...notes.map((note, i) => `${i + 1}. ${note}`),
     '',
     '### What each needs',
     '',
@@ -86,18 +86,18 @@ export function signOf(finding: Finding, notes: readonly string[]): string {
     case 'fails':
       return '✗'
     default:
-      return String(notes.indexOf(yamlOf(finding)) + 1)
+      return String(notes.indexOf(quoted(finding)) + 1)
   }
 }
 
 /** The keys that the page has notes for. */
 export function notesOn(page: string): readonly string[] {
-  return [...page.matchAll(/^\d+\. `(.*)`$/gm)].map(([, note = '']) => note)
+  return [...page.matchAll(/^\d+\. (`.*`)$/gm)].map(([, note = '']) => note)
 }
 
 function notesOf(rows: ReadonlyMap<string, Row>): readonly string[] {
   const keys = [...rows.values()].flatMap(({ findings }) => [...findings.values()])
-  return [...new Set(keys.filter((each) => typeof each === 'object').map(yamlOf))].toSorted()
+  return [...new Set(keys.filter((each) => typeof each === 'object').map(quoted))].toSorted()
 }
 
 function cellsOf(rows: ReadonlyMap<string, Row>, name: string, notes: readonly string[]): string[] {
@@ -105,18 +105,20 @@ function cellsOf(rows: ReadonlyMap<string, Row>, name: string, notes: readonly s
   return aspects.map((aspect) => signOf(findings.get(aspect.name) ?? 'none', notes))
 }
 
-/** The keys as they are written in one line. Of a login only its kind is named, because the rest depends on the device. */
-function yamlOf(keys: YamlPart): string {
-  const flat = (part: YamlPart, path: string): string[] =>
-    Object.entries(part).flatMap(([key, value]) => {
-      const login = Object.keys(part.auth ?? {})[0]
-      if (key === 'auth') return [`${path}auth.${login}`]
-      const nested = typeof value === 'object' && value !== null && !Array.isArray(value)
-      if (nested) return flat(value as YamlPart, `${path}${key}.`) // neither null nor a list
-      return [`${path}${key}: ${Array.isArray(value) ? `[${value.join(', ')}]` : value}`]
-    })
-  return flat(keys, 'upstream.').join(', ')
+/** The keys as they are written, each on its own. Of a login only its kind is named: the rest depends on the device. */
+function linesOf(keys: YamlPart, path = 'upstream.'): readonly string[] {
+  return Object.entries(keys).flatMap(([key, value]) => {
+    const nested = typeof value === 'object' && value !== null && !Array.isArray(value)
+    if (nested && key === 'auth') return [`${path}auth.${Object.keys(value)[0]}`]
+    if (nested) return linesOf(value as YamlPart, `${path}${key}.`) // neither null nor a list
+    return [`${path}${key}: ${Array.isArray(value) ? `[${value.join(', ')}]` : value}`]
+  })
 }
+
+const quoted = (keys: YamlPart): string =>
+  linesOf(keys)
+    .map((line) => `\`${line}\``)
+    .join(', ')
 
 function sentenceOf(name: string, row: Row | undefined): string {
   const all = [...(row?.findings ?? [])]
@@ -126,7 +128,7 @@ function sentenceOf(name: string, row: Row | undefined): string {
   const parts = [
     keys.length === 0
       ? 'needs no key'
-      : `needs ${listed(keys.map(([aspect, each]) => `\`${yamlOf(each as YamlPart)}\` for ${aspect}`))}`, // filtered above
+      : `needs ${listed(keys.map(([aspect, each]) => `${quoted(each as YamlPart)} for ${aspect}`))}`, // filtered above
     having('better') && `does better than direct: ${having('better')}`,
     having('fails') && `does not work: ${having('fails')}`,
     having('alike') && `works neither with Postern nor without: ${having('alike')}`,
@@ -140,8 +142,7 @@ function sentenceOf(name: string, row: Row | undefined): string {
 export function modelsPart(): string {
   const lines = models.map((row) => {
     const { what, report } = described(row)
-    const waits = WAITING.includes(row.name) ? ' (not yet)' : ''
-    return `| [${row.name}](${report}) | ${what} | ${row.fails ?? 'works'} | ${cureOf(row)}${waits} |`
+    return `| [${row.name}](${report}) | ${what} | ${row.fails ?? 'works'} | ${cureOf(row)} |`
   })
   return [
     '## Models of firmware',
@@ -156,9 +157,12 @@ export function modelsPart(): string {
   ].join('\n')
 }
 
-function cureOf({ keys }: ModelRow): string {
+/** What makes the model work. Postern may not have the key yet, so a key that waits is no example to copy. */
+function cureOf({ name, keys }: ModelRow): string {
   if (keys === undefined) return 'nothing'
-  return Object.keys(keys).length === 0 ? 'none' : `\`${yamlOf(keys)}\``
+  const waits = WAITING.includes(name)
+  const cure = waits ? quoted(keys).replaceAll(/: ([^`]+)`/g, '`: $1') : quoted(keys)
+  return `${cure === '' ? 'none' : cure}${waits ? ' (not yet)' : ''}`
 }
 
 /** What the docstring of the model says. */
