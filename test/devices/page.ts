@@ -142,7 +142,7 @@ function sentenceOf(name: string, row: Row | undefined): string {
 export function modelsPart(): string {
   const lines = models.map((row) => {
     const { what, report } = described(row)
-    return `| [${row.name}](${report}) | ${what} | ${row.fails ?? 'works'} | ${cureOf(row)} |`
+    return `| [${row.name}](${report}) | ${what} | ${[row.fails ?? 'works', row.note].filter(Boolean).join('; ')} | ${cureOf(row)} |`
   })
   return [
     '## Models of firmware',
