@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { wrapped } from '../../src/config/reference.ts'
+import { wrapped } from '../../deploy/build/reference.ts'
 import type { YamlPart } from '../support/sidecar.ts'
 import { aspects } from './aspects.ts'
 import type { Finding, Row } from './matrix.ts'
