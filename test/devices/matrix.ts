@@ -12,9 +12,9 @@ import { makeSite } from './site.ts'
 export type Finding = 'none' | 'same' | 'better' | 'alike' | 'fails' | YamlPart
 
 export interface Row {
-  readonly findings: ReadonlyMap<string, Finding>
-  /** The requests that the device itself answers improperly. */
-  readonly broken: readonly string[]
+  readonly bench: Bench
+  /** By the name of the aspect. */
+  readonly findings: Map<string, Finding>
 }
 
 /** A running server, and the sidecars in front of it by configuration. */
@@ -22,6 +22,7 @@ export interface Bench {
   readonly server: RealServer
   readonly url: string
   readonly sidecars: Map<string, Promise<readonly TestSidecar[]>>
+  /** The requests that the device itself answers improperly. */
   readonly broken: Set<string>
 }
 
@@ -83,7 +84,7 @@ async function works(attempt: Promise<void> | undefined): Promise<boolean> {
 /** How many servers are measured at once: most of the time is waiting. */
 const AT_ONCE = 4
 
-/** Measures every server that is installed, once more where the sidecar alone fails: the machine may be busy. */
+/** Measures every server that is installed. */
 export async function measureAll(): Promise<ReadonlyMap<string, Row>> {
   const rows = new Map<string, Row>()
   const left = [...servers]
@@ -93,10 +94,9 @@ export async function measureAll(): Promise<ReadonlyMap<string, Row>> {
       if (bench === undefined) continue
       const findings = new Map<string, Finding>()
       for (const aspect of aspects) {
-        const first = await measure(bench, aspect)
-        findings.set(aspect.name, first === 'fails' ? await measure(bench, aspect) : first)
+        findings.set(aspect.name, await measure(bench, aspect))
       }
-      rows.set(server.name, { findings, broken: [...bench.broken].toSorted() })
+      rows.set(server.name, { bench, findings })
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, work))

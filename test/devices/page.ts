@@ -101,8 +101,8 @@ function notesOf(rows: ReadonlyMap<string, Row>): readonly string[] {
 }
 
 function cellsOf(rows: ReadonlyMap<string, Row>, name: string, notes: readonly string[]): string[] {
-  const { findings } = rows.get(name) ?? { findings: new Map<string, Finding>() }
-  return aspects.map((aspect) => signOf(findings.get(aspect.name) ?? 'none', notes))
+  const findings = rows.get(name)?.findings
+  return aspects.map((aspect) => signOf(findings?.get(aspect.name) ?? 'none', notes))
 }
 
 /** The keys as they are written, each on its own. Of a login only its kind is named: the rest depends on the device. */
@@ -122,6 +122,7 @@ const quoted = (keys: YamlPart): string =>
 
 function sentenceOf(name: string, row: Row | undefined): string {
   const all = [...(row?.findings ?? [])]
+  const broken = [...(row?.bench.broken ?? [])].toSorted()
   const having = (wanted: Finding): string =>
     listed(all.filter(([, each]) => each === wanted).map(([aspect]) => aspect))
   const keys = all.filter(([, each]) => typeof each === 'object')
@@ -132,8 +133,7 @@ function sentenceOf(name: string, row: Row | undefined): string {
     having('better') && `does better than direct: ${having('better')}`,
     having('fails') && `does not work: ${having('fails')}`,
     having('alike') && `works neither with Postern nor without: ${having('alike')}`,
-    row?.broken.length &&
-      `not compared, because the server itself answers improperly: ${row.broken.join('; ')}`,
+    broken.length > 0 && `not compared, because the server itself answers improperly: ${broken.join('; ')}`,
   ]
   return `**${name}**: ${parts.filter(Boolean).join('; ')}.`
 }

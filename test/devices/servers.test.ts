@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { needs, needsLibrary } from '../support/tools.ts'
 import { aspects } from './aspects.ts'
-import { isThere, measureAll, type Row } from './matrix.ts'
+import { isThere, measure, measureAll, type Row } from './matrix.ts'
 import { cellsOn, devicesPage, notesOn, signOf } from './page.ts'
 import { type RealServer, servers } from './servers.ts'
 
@@ -19,13 +19,17 @@ describe('In front of real servers', () => {
   let rows: ReadonlyMap<string, Row>
   beforeAll(async () => {
     rows = await measureAll()
-  })
+  }, 600_000)
 
   describe.each(servers)('$name', (server) => {
-    it.each(aspects)('C21 is as direct, or as docs/devices.md says: $name', (aspect) => {
+    it.each(aspects)('C21 is as direct, or as docs/devices.md says: $name', async (aspect) => {
       needsServer(server)
-      const finding = rows.get(server.name)?.findings.get(aspect.name) ?? 'none'
-      expect(signOf(finding, notesOn(page))).toBe(cellsOn(page, server.name)?.get(aspect.name))
+      const { bench, findings } = rows.get(server.name) ?? expect.fail('it did not start')
+      const expected = cellsOn(page, server.name)?.get(aspect.name)
+      const found = (): string => signOf(findings.get(aspect.name) ?? 'none', notesOn(page))
+      // Once more, alone: beside the other servers a busy machine may have starved it.
+      if (found() !== expected) findings.set(aspect.name, await measure(bench, aspect))
+      expect(found()).toBe(expected)
     })
   })
 
