@@ -13,6 +13,7 @@ const LONG = [
   'test/password/source-watch',
   'test/hardening/http2-deadlines',
   'test/npm-package',
+  'test/devices/servers',
   'test/grafana/queries',
 ]
 

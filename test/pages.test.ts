@@ -23,10 +23,12 @@ const FOR_PEOPLE = [
   'docs/sizing.md',
   'docs/watching.md',
   'docs/alerts.md',
+  'docs/devices.md',
   'docs/fleet.md',
   'docs/api.md',
   'docs/clients.md',
   'docs/verifying.md',
+  'deploy/old-firmware.md',
   'src/README.md',
   'src/RECIPES.md',
 ]

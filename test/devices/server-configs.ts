@@ -50,3 +50,35 @@ ${scratch}
 }
 `
 }
+
+export function yawsConfig(root: string, port: number): string {
+  const logs = join(root, '..')
+  return `
+logdir = ${logs}
+ebin_dir = ${logs}
+copy_error_log = false
+<server 127.0.0.1>
+  port = ${port}
+  listen = 127.0.0.1
+  docroot = ${root}
+  partial_post_size = nolimit
+  allowed_scripts = yaws
+</server>
+`
+}
+
+/** An Erlang expression. */
+export function inetsProgram(root: string, port: number): string {
+  return `inets:start(), {ok, _} = inets:start(httpd, [{port, ${port}}, {bind_address, {127, 0, 0, 1}},
+    {server_name, "device"}, {server_root, "${root}"}, {document_root, "${root}"}, {directory_index, ["index.html"]},
+    {modules, [mod_alias, mod_range, mod_cgi, mod_dir, mod_get, mod_head]},
+    {script_alias, {"/cgi-bin/", "${root}/cgi-bin/"}}]).`
+}
+
+export const MERECAT_CONFIG: string = `
+hostname = "127.0.0.1"
+cgi "/cgi-bin/*" {
+  enabled = true
+  limit = 50
+}
+`

@@ -11,13 +11,21 @@ export const binary: Buffer = Buffer.from(
 )
 
 const files: Readonly<Record<string, string | Buffer>> = {
-  'hello.txt': 'hello from the zoo\n',
+  'hello.txt': 'hello from the device\n',
   'empty.txt': '',
   'with space.txt': 'a path with a space\n',
   'binary.bin': binary,
   'page.html': `<!doctype html>${'<p>compress me</p>'.repeat(2000)}`,
   'packed.txt.gz': gzipSync('packed beforehand\n'),
   'dir/index.html': '<title>a directory</title>',
+  'digest.php': `<?php header('Content-Type: text/plain'); echo hash('sha256', file_get_contents('php://input')), "  -\n";`,
+  'digest.yaws': `<erl>
+out(Arg) ->
+  Body = case Arg#arg.clidata of undefined -> <<>>; Data -> Data end,
+  Sum = [io_lib:format("~2.16.0b", [Byte]) || <<Byte>> <= crypto:hash(sha256, Body)],
+  {content, "text/plain", [Sum, "  -\\n"]}.
+</erl>
+`,
 }
 
 const LONG = 'l'.repeat(20_000)
@@ -31,7 +39,7 @@ const programs: Readonly<Record<string, string>> = {
   nothing: `printf 'Status: 204 No Content\\r\\n\\r\\n'`,
   moved: `printf 'Status: 302 Found\\r\\nLocation: http://%s:%s/hello.txt\\r\\n\\r\\n' 127.0.0.1 "$SERVER_PORT"`,
   long: `printf 'Content-Type: text/plain\\r\\nX-Long: ${LONG}\\r\\n\\r\\nlong\\n'`,
-  slow: `printf 'Content-Type: text/plain\\r\\n\\r\\nfirst\\n'; sleep 0.2; printf 'second\\n'; sleep 0.2; printf 'third\\n'`,
+  slow: `printf 'Content-Type: text/plain\\r\\n\\r\\nfirst\\n'; sleep 0.1; printf 'second\\n'; sleep 0.1; printf 'third\\n'`,
   sized: `printf 'Content-Type: text/plain\\r\\nContent-Length: 6\\r\\n\\r\\nsized\\n'`,
   digest: `printf 'Content-Type: text/plain\\r\\n\\r\\n'; head -c "$CONTENT_LENGTH" | sha256sum`,
 }

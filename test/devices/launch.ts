@@ -1,0 +1,75 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import net from 'node:net'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { unusedPort } from '../support/raw.ts'
+
+/** Starts a daemon in the foreground and waits until it accepts connections. */
+export async function launch(
+  program: string,
+  argsFor: (port: number) => string[],
+): Promise<string | undefined> {
+  const port = await unusedPort()
+  const child = spawn(program, argsFor(port), {
+    // A program that reads commands from its input must not see the end of it.
+    stdio: ['pipe', 'ignore', 'ignore'],
+    env: { ...process.env, HOME: temporaryDirectory() },
+  })
+  child.stdin.on('error', () => {})
+  const gone = once(child, 'exit').catch(() => {})
+  const failed = new Promise<'missing'>((resolve, reject) => {
+    child.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') resolve('missing')
+      else reject(error)
+    })
+    child.once('exit', (code) => reject(new Error(`${program} ended with ${code}`)))
+  })
+  failed.catch(() => {})
+  closeLater(() => end(child, gone))
+  const first = await Promise.race([failed, untilOpen(port)])
+  return first === 'missing' ? undefined : `http://127.0.0.1:${port}`
+}
+
+async function end(child: ChildProcess, gone: Promise<unknown>): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null) return
+  child.kill('SIGTERM')
+  // Erlang takes seconds to stop.
+  const timer = setTimeout(() => child.kill('SIGKILL'), 100)
+  await gone
+  clearTimeout(timer)
+}
+
+async function untilOpen(port: number): Promise<'open'> {
+  for (;;) {
+    const socket = net.connect(port, '127.0.0.1')
+    try {
+      await once(socket, 'connect')
+      return 'open'
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    } finally {
+      socket.destroy()
+    }
+  }
+}
+
+/** Acts as inetd: it starts a process for every connection, with the connection as its input and output. */
+export async function superServer(program: string, args: readonly string[]): Promise<string | undefined> {
+  const server = net.createServer((socket) => {
+    const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'ignore'] })
+    child.once('error', () => socket.destroy())
+    child.stdin.on('error', () => {})
+    socket.on('error', () => {})
+    socket.on('data', (chunk: Buffer) => child.stdin.write(chunk))
+    socket.once('close', () => child.kill())
+    child.stdout.pipe(socket)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  closeLater(() => {
+    server.close()
+  })
+  const { port } = server.address() as net.AddressInfo // listening on TCP
+  return `http://127.0.0.1:${port}`
+}

@@ -1,0 +1,179 @@
+import type { YamlPart } from '../support/sidecar.ts'
+import * as scenarios from './scenarios.ts'
+
+/** What a model of `models/` needs. A row of docs/devices.md. */
+export interface ModelRow {
+  /** The file of the model. Its docstring says what the device does, and has the report. */
+  readonly name: string
+  readonly scenario: scenarios.Scenario
+  /** What happens by default; undefined: it works. */
+  readonly fails?: string
+  /** What else is to say of the default. */
+  readonly note?: string
+  /** The `upstream` keys with which the scenario works, `{}` for none; undefined: nothing helps. `F` is the file of a password. */
+  readonly keys?: YamlPart
+  /** For a row that waits: keys with which the scenario works today. */
+  readonly today?: YamlPart
+}
+
+/** The rows whose `keys` Postern does not have yet, or that do not work with them yet. Their tests are `todo`. */
+export const WAITING: readonly string[] = [
+  'takes-one-connection',
+  'needs-a-pause',
+  'reads-512-bytes',
+  'refuses-forwarded-for',
+  'refuses-via',
+  'compares-case',
+  'ignores-chunks',
+  'waits-for-a-length',
+  'speaks-http-1-0',
+  'streams-pictures',
+  'compares-origin',
+  'wants-a-session-id',
+  'has-four-sessions',
+]
+
+const SESSIONS = '/redfish/v1/SessionService/Sessions'
+const file = { file: 'F' }
+
+export const models: readonly ModelRow[] = [
+  { name: 'serves-one-client', scenario: scenarios.crowds, keys: {} },
+  {
+    name: 'takes-one-connection',
+    scenario: scenarios.crowds,
+    fails: 'requests of several clients get 500 `connection_terminated`',
+    keys: { max_in_flight: 1 },
+  },
+  {
+    name: 'needs-a-pause',
+    scenario: scenarios.crowds,
+    fails: 'the requests after the first one get 500',
+    keys: { max_in_flight: 1 },
+  },
+  {
+    name: 'reads-512-bytes',
+    scenario: scenarios.browses,
+    fails: 'a browser gets 431, as it does directly; curl fits',
+    keys: { forwarding: 'off', drop: ['cookie', 'sec-*'] },
+  },
+  { name: 'reads-lines-of-128-bytes', scenario: scenarios.reads, keys: {} },
+  {
+    name: 'refuses-forwarded-for',
+    scenario: scenarios.reads,
+    fails: 'every request gets 400',
+    keys: { forwarding: 'off' },
+  },
+  {
+    name: 'refuses-via',
+    scenario: scenarios.reads,
+    fails: 'every request gets 403',
+    keys: { forwarding: 'off' },
+  },
+  {
+    name: 'compares-case',
+    scenario: scenarios.uploads,
+    fails: 'uploads over HTTP/2 get 415',
+    keys: {},
+  },
+  {
+    name: 'ignores-chunks',
+    scenario: scenarios.uploadsWithoutLength,
+    fails: 'an upload without length is cut off, with 200',
+    keys: {},
+    today: { buffer_uploads: '1MiB' },
+  },
+  {
+    name: 'waits-for-a-length',
+    scenario: scenarios.uploadsWithoutLength,
+    fails: 'an upload without length gets no answer within `response_timeout`',
+    keys: {},
+    today: { buffer_uploads: '1MiB' },
+  },
+  { name: 'refuses-expect', scenario: scenarios.uploadsExpecting, keys: {} },
+  {
+    name: 'speaks-http-1-0',
+    scenario: scenarios.uploads,
+    fails: 'every request gets 505',
+    keys: { version: '1.0' },
+  },
+  { name: 'reads-one-packet', scenario: scenarios.reads, keys: {} },
+  { name: 'ends-lines-with-lf', scenario: scenarios.reads, keys: {} },
+  { name: 'mixes-line-ends', scenario: scenarios.reads, keys: {} },
+  { name: 'omits-the-reason', scenario: scenarios.reads, keys: {} },
+  { name: 'sends-two-lengths', scenario: scenarios.reads, keys: {} },
+  { name: 'sends-length-and-chunks', scenario: scenarios.reads, keys: {} },
+  { name: 'adds-a-body-to-304', scenario: scenarios.revalidates, keys: {} },
+  { name: 'announces-too-much', scenario: scenarios.reads, fails: 'the transfer breaks off' },
+  { name: 'sends-status-0', scenario: scenarios.reads, fails: '500 `http_protocol_error`' },
+  { name: 'sends-no-status-line', scenario: scenarios.reads, fails: '500 `http_protocol_error`' },
+  {
+    name: 'resets-kept-connections',
+    scenario: scenarios.uploads,
+    fails: 'a POST after another request gets 500 `connection_terminated`',
+    keys: { reuse: 'never' },
+  },
+  {
+    name: 'waits-for-acknowledgements',
+    scenario: scenarios.reads,
+    note: 'a request on a kept connection takes 45 ms; 1 ms with `upstream.reuse: never`',
+    keys: {},
+  },
+  {
+    name: 'streams-pictures',
+    scenario: scenarios.watches,
+    note: 'with `max_in_flight: 2`, two viewers keep every other request out',
+    keys: { max_in_flight: 2, queue: { timeout: '1s' } },
+  },
+  {
+    name: 'compares-origin',
+    scenario: scenarios.postsFromItsPage,
+    fails: 'a POST of its page over `https` gets 403',
+    keys: { host: 'target' },
+  },
+  {
+    name: 'knows-its-name-only',
+    scenario: scenarios.reads,
+    fails: 'every request gets 421',
+    keys: { host: 'target' },
+  },
+  {
+    name: 'wants-a-session-id',
+    scenario: scenarios.uploads,
+    fails: 'every request gets 409',
+    keys: {
+      auth: {
+        session: {
+          user: 'admin',
+          password: file,
+          login: { method: 'GET', path: '/transmission/rpc' },
+          token: { header: 'X-Transmission-Session-Id' },
+          send: { header: 'X-Transmission-Session-Id' },
+          expired: [409],
+        },
+      },
+    },
+  },
+  {
+    name: 'has-four-sessions',
+    scenario: scenarios.startsOften,
+    fails: 'every request gets 401',
+    keys: {
+      auth: {
+        session: {
+          user: 'admin',
+          password: file,
+          login: { method: 'POST', path: SESSIONS, json: { UserName: '$user', Password: '$password' } },
+          token: { header: 'X-Auth-Token' },
+          send: { header: 'X-Auth-Token' },
+          logout: { method: 'DELETE', path: { header: 'Location' } },
+        },
+      },
+    },
+  },
+  {
+    name: 'renews-its-nonce',
+    scenario: scenarios.reads,
+    fails: 'every request gets 401',
+    keys: { auth: { digest: { user: 'admin', password: file } } },
+  },
+]
