@@ -24,13 +24,17 @@ export interface Bench {
   readonly sidecars: Map<string, Promise<readonly TestSidecar[]>>
   /** The requests that the device itself answers improperly. */
   readonly broken: Set<string>
+  /** The last difference, by the name of the aspect. */
+  readonly differences: Map<string, unknown>
 }
 
 /** Starts the server; undefined where it is not installed. */
 export async function startBench(server: RealServer): Promise<Bench | undefined> {
   if (!isThere(server)) return undefined
   const url = await server.start(makeSite())
-  return url === undefined ? undefined : { server, url, sidecars: new Map(), broken: new Set() }
+  return url === undefined
+    ? undefined
+    : { server, url, sidecars: new Map(), broken: new Set(), differences: new Map() }
 }
 
 /** Whether the server's program and its library are installed. */
@@ -42,7 +46,7 @@ export function isThere({ program, probe }: RealServer): boolean {
 /** Tries one aspect, over HTTP/1.1 and HTTP/2: without a key, then with each remedy. */
 export async function measure(bench: Bench, aspect: Aspect): Promise<Finding> {
   if (!aspect.applies(bench.server)) return 'none'
-  const direct = await works(aspect.direct?.(bench.server, bench.url))
+  const direct = (await failureOf(aspect.direct?.(bench.server, bench.url))) === undefined
   if (await worksThrough(bench, aspect, {})) return direct ? 'same' : 'better'
   for (const keys of aspect.remedies) if (await worksThrough(bench, aspect, keys)) return keys
   return direct ? 'fails' : 'alike'
@@ -67,17 +71,22 @@ async function worksThrough(bench: Bench, aspect: Aspect, upstream: YamlPart): P
       token: await sidecar.token(),
       broken: (request: string) => bench.broken.add(request),
     }
-    if (!(await works(aspect.through(pair)))) return false
+    const difference = await failureOf(aspect.through(pair))
+    if (difference !== undefined) {
+      bench.differences.set(aspect.name, difference)
+      return false
+    }
   }
   return true
 }
 
-async function works(attempt: Promise<void> | undefined): Promise<boolean> {
+/** Why it failed; undefined if it did not. */
+async function failureOf(attempt: Promise<void> | undefined): Promise<unknown> {
   try {
     await attempt
-    return true
-  } catch {
-    return false
+    return undefined
+  } catch (error) {
+    return error
   }
 }
 

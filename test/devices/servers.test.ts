@@ -29,7 +29,7 @@ describe('In front of real servers', () => {
       const found = (): string => signOf(findings.get(aspect.name) ?? 'none', notesOn(page))
       // Once more, alone: beside the other servers a busy machine may have starved it.
       if (found() !== expected) findings.set(aspect.name, await measure(bench, aspect))
-      expect(found()).toBe(expected)
+      expect(found(), String(bench.differences.get(aspect.name))).toBe(expected)
     })
   })
 
