@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
-import { requestFields } from '../../src/forward/request-fields.ts'
+import { type RequestFieldSettings, requestFields } from '../../src/forward/request-fields.ts'
 import { responseHead } from '../../src/forward/response-fields.ts'
 import { createRequestIds } from '../../src/gate/admit.ts'
 import { createLiveExchanges, type LiveExchanges } from '../../src/gate/live-exchanges.ts'
@@ -28,8 +28,15 @@ const QUEUE = { inside: 256, waiting: 256, maxWait: 5_000 }
 const LIMIT = 1_000_000_000
 
 const ORIGIN = 'http://127.0.0.1'
-const REQUEST_SETTINGS = { host: undefined, added: [] }
-const RESPONSE_SETTINGS = { origin: ORIGIN, host: undefined, replaced: LIMIT_FIELD_NAMES }
+const REQUEST_SETTINGS: RequestFieldSettings = {
+  host: undefined,
+  added: [],
+  forwarding: 'full',
+  keeps: undefined,
+  origin: undefined,
+  rewrite: false,
+}
+const RESPONSE_SETTINGS = { origin: ORIGIN, host: undefined, rewrite: false, replaced: LIMIT_FIELD_NAMES }
 const BEARER = 'Bearer '.length
 
 /**

@@ -175,10 +175,11 @@ async function openDeviceService(
     },
     onTolerant: () => log.warn(TOLERANT),
   })
-  const fields = {
-    request: settings.request,
-    response: { origin: target.origin, host: settings.request.host, replaced: settings.replaced },
+  const fieldsOf = (request: RequestFieldSettings, replaced: readonly string[]) => {
+    const { host, rewrite } = request
+    return { request, response: { origin: target.origin, host, rewrite, replaced } }
   }
+  const fields = fieldsOf(settings.request, settings.replaced)
   const signIn = await openSignIn(service.auth, {
     key: `${key}.auth`,
     connections,
@@ -238,8 +239,7 @@ async function openDeviceService(
     health,
     condition,
     applySettings({ request = fields.request, replaced = fields.response.replaced }) {
-      fields.request = request
-      fields.response = { origin: target.origin, host: request.host, replaced }
+      Object.assign(fields, fieldsOf(request, replaced))
     },
     async close() {
       health?.close()

@@ -62,3 +62,35 @@ export function headerValueProblem(value: string): string | undefined {
   }
   return value === value.trim() ? undefined : 'must not begin or end with a space'
 }
+
+/** A field name, or the beginning of names and a `*`. */
+const PATTERN = /^[!#$%&'+\-.^_`|~0-9A-Za-z]+\*?$/
+
+/** Why a pattern cannot stand in `upstream.drop`; `undefined` if it can. */
+export function dropProblem(pattern: string): string | undefined {
+  return PATTERN.test(pattern)
+    ? needProblem(pattern)
+    : 'must be a field name such as cookie, or the beginning of names and a * such as sec-*'
+}
+
+/** Why a message or a handshake cannot do without a field. */
+function needProblem(pattern: string): string | undefined {
+  const lower = pattern.toLowerCase()
+  if (lower === 'host') return 'must not name Host: HTTP requires it, and upstream.host changes it'
+  if (lower === 'content-length' || lower === 'transfer-encoding')
+    return `must not name ${pattern}: without it the device cannot find the end of the body`
+  if (lower === 'connection' || lower === 'upgrade')
+    return `must not name ${pattern}: the sidecar writes it itself, for the connection to the device`
+  if (lower.startsWith('sec-websocket-'))
+    return `must not name ${pattern}: a WebSocket handshake needs it, and sec-* leaves it alone`
+  return undefined
+}
+
+/** Whether a field is sent, by its name in lower case: `upstream.drop` without what a message or a handshake cannot do without. */
+export function keepsBut(patterns: readonly string[]): (name: string) => boolean {
+  const lower = patterns.map((pattern) => pattern.toLowerCase())
+  const names = new Set(lower)
+  const starts = lower.filter((pattern) => pattern.endsWith('*')).map((pattern) => pattern.slice(0, -1))
+  const drops = (name: string): boolean => names.has(name) || starts.some((start) => name.startsWith(start))
+  return (name) => !drops(name) || needProblem(name) !== undefined
+}

@@ -52,7 +52,7 @@ export const schema = section('The configuration of Postern.', {
     default: 'contract',
     live: ALWAYS,
     description:
-      "The status codes of the sidecar's own responses: `contract` uses only 200, 400, 401, 429 and 500; `http` uses precise ones (405, 408, 413, 415, 417, 431; 502 if the device is unreachable or its response is malformed, 503 if too many requests wait, 504 if the device takes too long).",
+      "The status codes of the sidecar's own responses: `contract` uses only 200, 400, 401, 429 and 500; `http` uses precise ones (405, 408, 411, 413, 415, 417, 431; 502 if the device is unreachable or its response is malformed, 503 if too many requests wait, 504 if the device takes too long).",
   }),
   log: logField,
   shutdownGrace: duration(

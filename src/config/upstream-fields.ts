@@ -2,11 +2,12 @@ import { isAmbiguousPath } from '../http/request-path.ts'
 import { formatUpstreamUrl, isAuthority, parseUpstreamUrl } from './address.ts'
 import { authField } from './auth-fields.ts'
 import { ALWAYS, named, section, type ValueOf } from './field.ts'
-import { headers } from './header-field.ts'
+import { dropProblem, headers } from './header-field.ts'
 import { deviceTlsField } from './tls-field.ts'
 import {
   duration,
   integer,
+  list,
   oneOf,
   plainText,
   requestPathProblem,
@@ -60,7 +61,7 @@ const service = {
       default: 'preserve',
       live: ALWAYS,
       description:
-        "The `Host` that the device receives: `preserve` keeps the client's, `target` takes it from `upstream.url`, any other value is sent unchanged.",
+        "The `Host` that the device receives: `preserve` keeps the client's, `target` takes it from `upstream.url`, any other value is sent unchanged. With `target`, `Origin` and `Referer` name the device, too, if they name Postern as the client sees it: a device that compares `Origin` with `Host` still refuses the requests of foreign pages. `postern check` finds out whether the device needs it.",
     },
     (given) =>
       isAuthority(given) ? undefined : 'must be preserve, target, or a host such as device.local:8080',
@@ -78,6 +79,43 @@ const service = {
     description:
       "How strictly to parse the device's responses. `strict` refuses malformed HTTP; `tolerant` accepts much of what old firmware gets wrong, with one connection per request; `auto` is strict until the device sends malformed HTTP, then tolerant, with a warning in the log.",
   }),
+  forwarding: oneOf(['full', 'minimal', 'off'], {
+    default: 'full',
+    live: ALWAYS,
+    description:
+      'The fields about the client and the proxy that the device receives: `full` sends `X-Forwarded-For`, `-Proto`, `-Host`, `-Port`, `Via` and `X-Request-Id`, `minimal` only `X-Forwarded-For` and `X-Request-Id`, `off` none. For firmware that reads a short head, or refuses such a field. Such fields of the client are removed in any case, unless it is in `listen.trusted_proxies` and this is `full`.',
+  }),
+  drop: list({
+    type: 'field names',
+    must: 'must be text, in quotes if it begins with a *',
+    parse: (given) => {
+      const problem = dropProblem(given)
+      return problem === undefined ? { value: given } : { problem }
+    },
+    default: [],
+    live: ALWAYS,
+    description:
+      'Request header fields that the device does not receive, in any letter case; `*` at the end stands for any rest. With `[cookie, "sec-*"]` and `forwarding: off`, the request of a browser fits firmware that reads 512 bytes. Fields of `upstream.headers` are sent nevertheless; `Host`, the length of the body and the fields of a WebSocket handshake cannot be dropped.',
+  }),
+  version: oneOf(
+    ['1.0', '1.1'],
+    {
+      default: '1.1',
+      description:
+        'The HTTP version of requests to the device. `"1.0"` is for firmware that knows no other: no chunks, and one connection for each request. An upload of unknown length is then refused (411) unless `buffer_uploads` collects it, and so are WebSockets.',
+    },
+    'must be "1.0" or "1.1", in quotes',
+  ),
+  rewrite: oneOf(
+    ['on', 'off'],
+    {
+      default: 'off',
+      live: ALWAYS,
+      description:
+        'Whether `Link`, `Refresh` and the `Domain` and `Secure` of `Set-Cookie` are adapted to the client: where they name the device, they name Postern. `Location` and `Content-Location` are adapted in any case. Bodies are not changed.',
+    },
+    'must be on or off',
+  ),
   connectTimeout: duration(
     { least: '1ms', most: '1h' },
     { default: '5s', description: 'The longest time to connect to the device.' },

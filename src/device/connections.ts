@@ -1,4 +1,5 @@
 import { HeadMemory } from '../http1/head-memory.ts'
+import type { HttpVersion } from '../http1/request-writer.ts'
 import type { Clock } from '../system/clock.ts'
 import { type ConnectionSettings, DeviceConnection } from './device-connection.ts'
 import { createIdleMemory, type IdleMemory } from './idle-memory.ts'
@@ -31,6 +32,8 @@ export interface Connections {
   borrow(repeatable: boolean, upgrade?: boolean): Connection
   /** The device's responses are read tolerantly, and each request has a connection of its own. */
   readonly tolerant: boolean
+  /** The HTTP version of requests. 1.0 has neither chunks nor upgrades. */
+  readonly version: HttpVersion
   close(): Promise<void>
 }
 
@@ -71,12 +74,14 @@ export function createConnections(
   clock: Clock,
   { onStray = ignore, onTolerant = ignore }: ConnectionsEvents = {},
 ): Connections {
+  const { version = '1.1' } = target
   const pool: Pool = {
     settings: {
       opener: createSocketOpener(target),
       host: new URL(target.origin).host,
       deadlines,
       reuse: target.reuse,
+      version,
       rules: createDeviceRules(target.parser, onTolerant),
       known: new HeadMemory(HEADS_KNOWN),
       onStray,
@@ -91,6 +96,7 @@ export function createConnections(
     get tolerant() {
       return pool.settings.rules.current === 'tolerant'
     },
+    version,
     borrow(repeatable, upgrade = false) {
       const idle = upgrade ? undefined : pool.idle.pop()
       if (idle?.lend(repeatable)) return idle

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { onlyLineEnds } from '../http1/bytes.ts'
-import { mayPersist, writeRequestHead } from '../http1/request-writer.ts'
+import { type HttpVersion, mayPersist, writeRequestHead } from '../http1/request-writer.ts'
 import { type KnownHeads, type ResponseEvents, ResponseReader } from '../http1/response-reader.ts'
 import { writeSoon } from '../system/write-soon.ts'
 import { DeviceFault, faultyResponse } from './failure.ts'
@@ -23,6 +23,7 @@ export interface ConnectionSettings {
   readonly host: string
   readonly deadlines: UpstreamDeadlines
   readonly reuse: Reuse
+  readonly version: HttpVersion
   readonly rules: DeviceRules
   readonly known: KnownHeads
   /** Called when the device sends bytes that belong to no request, on a connection that could have carried another one. */
@@ -180,9 +181,9 @@ export class DeviceConnection implements Transfer {
   }
 
   #write(request: DeviceRequest): void {
-    const { host, reuse, rules } = this.#settings
+    const { host, reuse, rules, version } = this.#settings
     this.#mayFollow = reuse === 'shared' && rules.current !== 'tolerant' && mayPersist(request)
-    const head = writeRequestHead(request, host, this.#mayFollow)
+    const head = writeRequestHead(request, host, this.#mayFollow, version)
     if (head === undefined) {
       this.#fail('http_protocol_error')
       return

@@ -49,16 +49,17 @@ export async function sendOwnRequest(
   }
 }
 
-/** Requests `path` once and returns the response. Fails with an error whose message names the device and the failure. */
+/** Requests `path` once, with these fields, and returns the response. Fails with an error whose message names the device and the failure. */
 export async function probeDevice(
   target: UpstreamTarget,
   deadlines: UpstreamDeadlines,
   path: string,
   clock: Clock,
+  fields: Fields = [],
 ): Promise<OwnResponse> {
   const connections = createConnections(target, deadlines, clock)
   try {
-    return await sendOwnRequest(connections, { method: 'GET', target: path, fields: [] }, false)
+    return await sendOwnRequest(connections, { method: 'GET', target: path, fields }, false)
   } catch (error) {
     const at = target.socketPath ?? target.origin
     throw new Error(`${at} did not respond (${failureOf(error)})`, { cause: error })

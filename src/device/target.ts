@@ -1,3 +1,4 @@
+import type { HttpVersion } from '../http1/request-writer.ts'
 import type { ResponseRules } from '../http1/response-reader.ts'
 import type { DeviceTls } from './device-tls.ts'
 
@@ -49,6 +50,8 @@ export interface UpstreamTarget {
   readonly tls?: DeviceTls | undefined
   readonly reuse: Reuse
   readonly parser: ResponseRules
+  /** The HTTP version of requests; 1.1 if it is left out. With 1.0, `reuse` is `never`. */
+  readonly version?: HttpVersion
 }
 
 /** The rules by which one device's responses are read. `auto` may become `tolerant`, and stays so. */

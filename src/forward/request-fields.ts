@@ -1,5 +1,5 @@
 import type { Classified } from '../http/admission.ts'
-import type { Forward, RequestHead } from '../http/exchange.ts'
+import type { Forward } from '../http/exchange.ts'
 import {
   type Fields,
   fieldValues,
@@ -11,13 +11,27 @@ import {
 } from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
 import { writeRequestLines } from '../http1/request-writer.ts'
+import { canonicalName } from './canonical-names.ts'
+import { type Addressed, deviceReferrer } from './origins.ts'
 
+/** How a service gets and gives header fields. It is resolved when the configuration is loaded. */
 export interface RequestFieldSettings {
   /** The `Host` to send; undefined for the client's own. */
   readonly host: string | undefined
   /** Set on each forwarded request. They replace the client's fields of the same names. */
   readonly added: Fields
+  /** Which of the sidecar's own fields are sent. `minimal`: `X-Forwarded-For` and `X-Request-Id`. */
+  readonly forwarding: 'full' | 'minimal' | 'off'
+  /** Whether a field is sent, by its name in lower case; undefined if all are. `added` is always sent. */
+  readonly keeps: ((name: string) => boolean) | undefined
+  /** The device's origin, which replaces Postern's own in `Origin` and `Referer`; undefined: both stay. */
+  readonly origin: string | undefined
+  /** See `ResponseFieldSettings`. */
+  readonly rewrite: boolean
 }
+
+/** A request as its header for the device needs it. */
+type Described = Addressed & Pick<Forward, 'requestId'>
 
 /** Whether the sidecar writes the field itself. `Authorization` is the gate's: the device must not see the client's token. */
 function isReplaced(lowerName: string): boolean {
@@ -44,11 +58,12 @@ function isForwardingField(name: string): boolean {
  * without those that only a trusted proxy may set; then this proxy's own.
  */
 export function requestFields(
-  request: Forward,
+  request: Described,
   framing: Classified['framing'],
-  { host, added }: RequestFieldSettings,
+  { host, added, forwarding, keeps, origin }: RequestFieldSettings,
 ): string[] {
   const { head, client } = request
+  const claims = client.peerTrusted && forwarding === 'full'
   const options = head.survey.connection
   const set = added.length === 0 ? undefined : namesOf(added)
   const target = host ?? request.classified.host
@@ -58,21 +73,23 @@ export function requestFields(
     const name = head.fields[i] ?? ''
     const lower = name.toLowerCase()
     if (isReplaced(lower) || isHopByHop(lower) || options.includes(lower) || set?.has(asCgi(lower))) continue
-    const forwarding = isForwardingField(lower)
-    if (forwarding && !client.peerTrusted) continue
+    const claim = isForwardingField(lower)
+    if (claim && !claims) continue
     const crumbs = lower === 'cookie' && head.version === '2'
     if (crumbs && seen.includes(lower)) continue
-    if (forwarding || crumbs) seen = [...seen, lower]
-    const value = crumbs ? joinedCookies(head.fields) : (head.fields[i + 1] ?? '')
-    const kept = lower === 'cookie' ? withoutPageCookies(value) : value
-    if (kept !== undefined) fields.push(name, kept)
+    if (claim || crumbs) seen = [...seen, lower]
+    let value: string | undefined = crumbs ? joinedCookies(head.fields) : (head.fields[i + 1] ?? '')
+    if (lower === 'cookie') value = withoutPageCookies(value)
+    else if (origin !== undefined && (lower === 'origin' || lower === 'referer')) {
+      value = deviceReferrer(value, request, origin)
+    }
+    if (value !== undefined) fields.push(head.version === '2' ? canonicalName(name) : name, value)
   }
   if (typeof framing === 'number') fields.push('Content-Length', String(framing))
-  pushForwarding(fields, seen, request)
-  pushVia(fields, head)
-  fields.push(ID_FIELD, request.requestId)
-  fields.push(...added)
-  return fields
+  if (forwarding !== 'off') pushForwarding(fields, seen, request, forwarding === 'full')
+  const kept = keeps === undefined ? fields : keepFields(fields, keeps)
+  kept.push(...added)
+  return kept
 }
 
 const ID_FIELD = 'X-Request-Id'
@@ -84,15 +101,20 @@ const ID_FIELD = 'X-Request-Id'
 export function requestLines(request: Forward, settings: RequestFieldSettings): string | undefined {
   const { head, client, requestId, classified } = request
   const known = head.outgoing
-  if (known?.settings === settings && known.client === client) return known.before + requestId + known.after
+  if (known?.settings === settings && known.client === client) {
+    return known.after === '' ? known.before : known.before + requestId + known.after
+  }
   if (classified.framing !== null || (settings.host ?? classified.host) === '') return undefined
   const { method } = head
   const { target, framing } = classified
   const fields = requestFields(request, framing, settings)
   const lines = writeRequestLines({ method, target, fields, framing }, '')
   if (lines === undefined) return undefined
-  const at = lines.indexOf(`\r\n${ID_FIELD}: ${requestId}\r\n`) + `\r\n${ID_FIELD}: `.length
-  head.outgoing = { settings, client, before: lines.slice(0, at), after: lines.slice(at + requestId.length) }
+  const at = lines.indexOf(`\r\n${ID_FIELD}: ${requestId}\r\n`)
+  const id = at + `\r\n${ID_FIELD}: `.length
+  // Without the id, which `forwarding` or `drop` leaves out, the text is always the same.
+  const [before, after] = at < 0 ? [lines, ''] : [lines.slice(0, id), lines.slice(id + requestId.length)]
+  head.outgoing = { settings, client, before, after }
   return lines
 }
 
@@ -133,25 +155,26 @@ function withoutPageCookies(cookies: string): string | undefined {
   return rest === '' ? undefined : rest
 }
 
+/** In `Via`, each proxy on the way appends its name, with the HTTP version that it received (RFC 9110 §7.6.3). */
 function pushForwarding(
   fields: string[],
   seen: readonly string[],
-  { head, client, classified }: Forward,
+  { head, client, classified, requestId }: Described,
+  full: boolean,
 ): void {
   const before = client.peerTrusted ? head.survey.forwardedFor : NONE
   const peer = client.peerTrusted ? (normalizeAddress(head.peer) ?? 'unix') : client.address
   fields.push('X-Forwarded-For', appended(before, peer))
-  if (!seen.includes('x-forwarded-proto')) fields.push('X-Forwarded-Proto', head.secure ? 'https' : 'http')
-  if (!seen.includes('x-forwarded-host') && classified.host !== '')
-    fields.push('X-Forwarded-Host', classified.host)
-  if (!seen.includes('x-forwarded-port') && head.localPort !== 0) {
-    fields.push('X-Forwarded-Port', String(head.localPort))
+  if (full) {
+    if (!seen.includes('x-forwarded-proto')) fields.push('X-Forwarded-Proto', head.secure ? 'https' : 'http')
+    if (!seen.includes('x-forwarded-host') && classified.host !== '')
+      fields.push('X-Forwarded-Host', classified.host)
+    if (!seen.includes('x-forwarded-port') && head.localPort !== 0) {
+      fields.push('X-Forwarded-Port', String(head.localPort))
+    }
+    fields.push('Via', appended(head.survey.via, `${head.version} ${PSEUDONYM}`))
   }
-}
-
-/** Each proxy on the way appends its name, with the HTTP version that it received (RFC 9110 §7.6.3). */
-function pushVia(fields: string[], head: RequestHead): void {
-  fields.push('Via', appended(head.survey.via, `${head.version} ${PSEUDONYM}`))
+  fields.push(ID_FIELD, requestId)
 }
 
 const NONE: readonly string[] = []

@@ -1,19 +1,18 @@
 import type { DeviceHead } from '../device/response-handler.ts'
 import type { Forward, ResponseHead } from '../http/exchange.ts'
 import { type Fields, fieldValues, isHopByHop, listMembers } from '../http/fields.ts'
+import { type DeviceNames, publicCookie, publicLinks, publicRefresh, publicUrl } from './origins.ts'
 
-export interface ResponseFieldSettings {
-  /** The `Host` that the device received, if it was not the client's own. */
-  readonly host: string | undefined
-  /** Scheme, host and port by which the sidecar reaches the device, for example `http://127.0.0.1:8080`. */
-  readonly origin: string
+export interface ResponseFieldSettings extends DeviceNames {
+  /** `Link`, `Refresh` and `Set-Cookie` name Postern where the device names itself, not `Location` and `Content-Location` alone. */
+  readonly rewrite: boolean
   /** Names of the device's fields that the rate-limit fields replace, in lower case. */
   readonly replaced: readonly string[]
 }
 
 interface Projection extends ResponseHead {
-  /** The setting by which the fields were chosen. */
-  readonly replaced: ResponseFieldSettings['replaced']
+  /** The settings by which the fields were chosen. */
+  readonly settings: ResponseFieldSettings
 }
 
 /** By the device's header: for a remembered head `HeadMemory` returns the same array. */
@@ -28,9 +27,9 @@ export function responseHead(
   request: Forward,
   settings: ResponseFieldSettings,
 ): ResponseHead {
-  const { replaced } = settings
+  const { replaced, rewrite } = settings
   const known = remembered ? projections.get(device) : undefined
-  if (known?.replaced === replaced) return known
+  if (known?.settings === settings) return known
   const options = connectionOptions(device)
   const fields: string[] = []
   let sameForAll = true
@@ -41,14 +40,31 @@ export function responseHead(
     // Such a response has no body and must not have a length (RFC 9110 §8.6).
     if (lower === 'content-length' && (status < 200 || status === 204)) continue
     const value = device[i + 1] ?? ''
-    const named = lower === 'location' || lower === 'content-location'
-    if (named) sameForAll = false
-    fields.push(name, named ? publicLocation(value, request, settings) : value)
+    const adapt = adapterOf(lower, rewrite)
+    if (adapt !== undefined) sameForAll = false
+    fields.push(name, adapt === undefined ? value : adapt(value, request, settings))
   }
   // A `Location` depends on the request, so a header with one is computed each time.
-  const projection = { status, reason, replaced, fields, reusable: remembered && sameForAll }
+  const projection = { status, reason, settings, fields, reusable: remembered && sameForAll }
   if (projection.reusable) projections.set(device, projection)
   return projection
+}
+
+/** How the value of a field is adapted to the client; undefined if it stays as it is. */
+function adapterOf(lowerName: string, rewrite: boolean): typeof publicUrl | undefined {
+  switch (lowerName) {
+    case 'location':
+    case 'content-location':
+      return publicUrl
+    case 'link':
+      return rewrite ? publicLinks : undefined
+    case 'refresh':
+      return rewrite ? publicRefresh : undefined
+    case 'set-cookie':
+      return rewrite ? publicCookie : undefined
+    default:
+      return undefined
+  }
 }
 
 const NONE: readonly string[] = []
@@ -71,47 +87,4 @@ function lowerName(name: string): string {
   const lower = name.toLowerCase()
   if (lowerNames.size < MOST_NAMES) lowerNames.set(name, lower)
   return lower
-}
-
-/**
- * Replaces the device's address in a redirect by the address that the client used. The device knows only its own address, or the
- * `Host` of the request with its own scheme and sometimes its own port. Each of these bypasses the sidecar or leads nowhere.
- */
-function publicLocation(
-  value: string,
-  request: Forward,
-  { origin, host = request.classified.host }: ResponseFieldSettings,
-): string {
-  const absolute = /^(https?):\/\/([^/?#]*)(.*)$/i.exec(value)
-  const used = publicOrigin(request)
-  if (absolute === null || used === undefined) return value
-  const [, scheme = '', authority = '', rest = ''] = absolute
-  const device = new URL(origin)
-  const named = `${scheme}://${authority}`
-  const namesDevice = sameOrigin(named, device) || sameOrigin(named, withHostname(device, host))
-  const namesHost =
-    authority.toLowerCase() === host.toLowerCase() && `${scheme.toLowerCase()}:` === device.protocol
-  return namesDevice || namesHost ? `${used}${rest}` : value
-}
-
-/** The device's origin with the host name of the request: nginx adds the port that it listens on. */
-function withHostname(device: URL, host: string): URL {
-  const renamed = new URL(device)
-  renamed.hostname = host.replace(/:\d*$/, '')
-  return renamed
-}
-
-function sameOrigin(candidate: string, device: URL): boolean {
-  return URL.canParse(candidate) && new URL(candidate).origin === device.origin
-}
-
-/** The origin that the client used. A trusted proxy in front names it; otherwise it is this request's. */
-function publicOrigin({ head, client, classified }: Forward): string | undefined {
-  const reported = (name: string): string | undefined =>
-    client.peerTrusted ? fieldValues(head.fields, name)[0] : undefined
-  const host = reported('x-forwarded-host') ?? classified.host
-  if (host === '') return undefined
-  const proto = reported('x-forwarded-proto')?.toLowerCase()
-  const scheme = proto === 'http' || proto === 'https' ? proto : head.secure ? 'https' : 'http'
-  return `${scheme}://${host}`
 }

@@ -107,7 +107,8 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
     this.method = head.method
     this.target = classified.target
     this.framing = framing
-    this.lines = detour === STRAIGHT ? requestLines(request, service.fields.request) : undefined
+    const plain = detour === STRAIGHT && service.connections.version === '1.1'
+    this.lines = plain ? requestLines(request, service.fields.request) : undefined
     const needed = this.lines === undefined && fields === undefined
     this.fields = needed ? requestFields(request, framing, service.fields.request) : (fields ?? [])
     this.service = service

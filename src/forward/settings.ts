@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { keepsBut } from '../config/header-field.ts'
 import { type ServiceConfig, servicesOf, type UpstreamConfig } from '../config/upstream-fields.ts'
 import { type DeviceTls, deviceTls, type TlsSettings } from '../device/device-tls.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../device/target.ts'
@@ -14,7 +15,7 @@ import type { RequestFieldSettings } from './request-fields.ts'
  * @param key the configuration key of the service, for messages; here and below
  */
 export async function upstreamTarget(
-  { url, tls, reuse, parser }: ServiceConfig,
+  { url, tls, reuse, parser, version }: ServiceConfig,
   key: string,
 ): Promise<UpstreamTarget> {
   // A file that is missing prevents the start also where it is not needed yet.
@@ -23,8 +24,10 @@ export async function upstreamTarget(
     origin: url.origin,
     socketPath: url.kind === 'unix' ? url.path : undefined,
     tls: readsTls ? await readTls(tls, `${key}.tls`) : undefined,
-    reuse,
+    // HTTP/1.0 has no persistent connections.
+    reuse: version === '1.0' ? 'never' : reuse,
     parser,
+    version,
   }
 }
 
@@ -106,11 +109,18 @@ export function upstreamDeadlines(service: ServiceConfig): UpstreamDeadlines {
 }
 
 /**
- * The fields that the sidecar sets on each request to a service. Reads the secret ones from their files. Rejects with
- * `SetupError`.
+ * How header fields change on the way to a service and back. Reads the secret ones from their files. Rejects with `SetupError`.
  */
 export async function readRequestFields(service: ServiceConfig, key: string): Promise<RequestFieldSettings> {
-  return { host: hostFor(service), added: await readAddedFields(service.headers, `${key}.headers`) }
+  const { forwarding, drop, rewrite, url } = service
+  return {
+    host: hostFor(service),
+    added: await readAddedFields(service.headers, `${key}.headers`),
+    forwarding,
+    keeps: drop.length === 0 ? undefined : keepsBut(drop),
+    origin: service.host === 'target' ? url.origin : undefined,
+    rewrite: rewrite === 'on',
+  }
 }
 
 /** The `Host` that the device receives; undefined for the client's own. */

@@ -47,11 +47,18 @@ export interface Upstream {
   upgrade(request: Forward<UpgradeExchange>, listener: ForwardListener): void
 }
 
+const LENGTH_REQUIRED: Refusal = { kind: 'length-required' }
+const NO_UPGRADES: Refusal = {
+  kind: 'invalid-request',
+  description: 'The device speaks HTTP/1.0, which has no WebSockets.',
+}
+
 /** Forwards requests and upgrades to the device. It accepts only requests that the gate admitted (`Forward`). */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
   const { idleTimeout, queue, buffering, breaker, signIn, clock, events, route } = deps
   /** Upgrades in progress and open tunnels. */
   let upgrading = 0
+  const isOld = deps.connections.version === '1.0'
   const othersWait = (): boolean => queue.waiting > 0
 
   /** Sends a request with the sidecar's own login. */
@@ -125,8 +132,11 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 
   function start(request: Forward, listener: ForwardListener): void {
-    if (buffering === undefined || request.classified.framing !== 'chunked') enqueue(request, listener)
-    else
+    if (request.classified.framing !== 'chunked') enqueue(request, listener)
+    else if (buffering === undefined) {
+      if (isOld) listener.ended(request, LENGTH_REQUIRED)
+      else enqueue(request, listener)
+    } else
       notify(
         sendBuffered(request, buffering, clock, (body, framing) => enqueued(request, { body, framing })),
         request,
@@ -173,6 +183,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 
   async function upgrade(request: Forward<UpgradeExchange>): Promise<Refusal | undefined> {
+    if (isOld) return NO_UPGRADES
     if (upgrading >= deps.maxTunnels) return OVERLOADED
     const refusal = down(request)
     if (refusal !== undefined) return refusal

@@ -96,6 +96,8 @@ function responseFor(refusal: Exclude<Refusal, { kind: 'unauthorized' }>): Refus
       return invalidRequest(415, 'The Content-Type must be application/x-www-form-urlencoded in UTF-8.')
     case 'content-too-large':
       return invalidRequest(413, 'The request body is too large.')
+    case 'length-required':
+      return invalidRequest(411, 'The device needs the length of the body: send Content-Length.')
     case 'request-timeout':
       return invalidRequest(408, 'The request did not arrive in time.')
     case 'expectation-failed':

@@ -10,6 +10,7 @@ export type Refusal =
   | { readonly kind: 'method-not-allowed'; readonly allow: string }
   | { readonly kind: 'unsupported-media-type' }
   | { readonly kind: 'content-too-large' }
+  | { readonly kind: 'length-required' }
   | { readonly kind: 'request-timeout' }
   | { readonly kind: 'expectation-failed' }
   | { readonly kind: 'header-too-large' }

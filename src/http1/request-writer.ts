@@ -1,6 +1,9 @@
 import { type Fields, TOKEN } from '../http/fields.ts'
 import { CR, HTAB, LF, SP } from './bytes.ts'
 
+/** The version in a request line. */
+export type HttpVersion = '1.0' | '1.1'
+
 /** The head of a request to the device, and the framing of its body. */
 export interface OutgoingRequest {
   readonly method: string
@@ -11,7 +14,7 @@ export interface OutgoingRequest {
   readonly framing: null | number | 'chunked'
   /** The request asks to make the connection a WebSocket. */
   readonly upgrade?: boolean
-  /** What `writeRequestLines` gives for this request, if it is known. */
+  /** What `writeRequestLines` gives for this request in HTTP/1.1, if it is known. */
   readonly lines?: string | undefined
 }
 
@@ -40,8 +43,9 @@ export function writeRequestHead(
   request: OutgoingRequest,
   host: string,
   persists: boolean,
+  version: HttpVersion = '1.1',
 ): string | undefined {
-  const lines = request.lines ?? writeRequestLines(request, host)
+  const lines = request.lines ?? writeRequestLines(request, host, version)
   if (lines === undefined) return undefined
   if (request.upgrade === true) return `${lines}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`
   return `${lines}Connection: ${persists ? 'keep-alive' : 'close'}\r\n\r\n`
@@ -54,6 +58,7 @@ export function writeRequestHead(
 export function writeRequestLines(
   { method, target, fields, framing }: OutgoingRequest,
   host: string,
+  version: HttpVersion = '1.1',
 ): string | undefined {
   const line = `${method} ${target}`
   let named = false
@@ -70,7 +75,7 @@ export function writeRequestLines(
   }
   const length = lengthField(method, framing)
   if (length !== '') lines += 1
-  head = `${line} HTTP/1.1\r\n${head}${length}`
+  head = `${line} HTTP/${version}\r\n${head}${length}`
   return LINE.test(line) && hasLines(head, lines) ? head : undefined
 }
 

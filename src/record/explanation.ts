@@ -130,6 +130,8 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
     'The form has another Content-Type than application/x-www-form-urlencoded in UTF-8.',
   'content-too-large':
     'The body is larger than Postern buffers: 8 KiB of a form, upstream.buffer_uploads of an upload without Content-Length.',
+  'length-required':
+    'The device speaks HTTP/1.0, and the body had no Content-Length: upstream.buffer_uploads collects it.',
   'request-timeout': 'The body paused for too long: see listen.body_timeout and the network of the client.',
   'expectation-failed': 'The field Expect asks for something else than 100-continue.',
   'header-too-large': 'The header is over listen.max_header_size or listen.max_header_count.',

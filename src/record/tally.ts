@@ -92,6 +92,7 @@ const REASONS: { readonly [Kind in Refusal['kind']]: Underscored<Kind> } = {
   'method-not-allowed': 'method_not_allowed',
   'unsupported-media-type': 'unsupported_media_type',
   'content-too-large': 'content_too_large',
+  'length-required': 'length_required',
   'request-timeout': 'request_timeout',
   'expectation-failed': 'expectation_failed',
   'header-too-large': 'header_too_large',

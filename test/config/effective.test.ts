@@ -38,6 +38,10 @@ upstream:
     insecure: false
   auth: off
   parser: auto
+  forwarding: full
+  drop: []
+  version: "1.1"
+  rewrite: off
   connect_timeout: 5s
   response_timeout: 30s
   idle_timeout: 1m

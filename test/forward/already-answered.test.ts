@@ -10,7 +10,7 @@ import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
 import { startRawDevice } from '../support/device.ts'
 import type { BareExchange } from '../support/exchange.ts'
-import { admitted } from '../support/forward.ts'
+import { admitted, PLAIN } from '../support/forward.ts'
 import { unhurried } from '../support/pace.ts'
 import { requestHead } from '../support/request-head.ts'
 import { socketPair } from '../support/socket-pair.ts'
@@ -46,8 +46,8 @@ function serviceWith(connections: Partial<Connections>): RoundTripService {
     uploadTimeout: () => 1000,
     paces: unhurried(),
     fields: {
-      request: { host: undefined, added: [] },
-      response: { host: undefined, origin: 'http://127.0.0.1', replaced: [] },
+      request: PLAIN,
+      response: { host: undefined, origin: 'http://127.0.0.1', rewrite: false, replaced: [] },
     },
     breaker: createBreaker(stillClock()),
     clock: stillClock(),

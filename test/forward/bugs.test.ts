@@ -8,7 +8,7 @@ import { createUpstream, type UpstreamDependencies } from '../../src/forward/ups
 import { createBoundedQueue } from '../../src/system/bounded-queue.ts'
 import { stillClock } from '../support/clock.ts'
 import { bareExchange } from '../support/exchange.ts'
-import { admitted } from '../support/forward.ts'
+import { admitted, PLAIN } from '../support/forward.ts'
 import { unhurried } from '../support/pace.ts'
 import { requestHead } from '../support/request-head.ts'
 
@@ -26,8 +26,8 @@ function serviceWith(connection: Partial<Connection>): RoundTripService {
 }
 
 const FIELDS: RoundTripService['fields'] = {
-  request: { host: undefined, added: [] },
-  response: { host: undefined, origin: 'http://127.0.0.1', replaced: [] },
+  request: PLAIN,
+  response: { host: undefined, origin: 'http://127.0.0.1', rewrite: false, replaced: [] },
 }
 
 it('C18 a bug while a request is sent is reported once, and the connection is given back', () => {

@@ -5,7 +5,7 @@ import { connectionOptions, responseHead } from '../../src/forward/response-fiel
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { fieldValues, isHopByHop } from '../../src/http/fields.ts'
 import { limitFields } from '../../src/http/limit-fields.ts'
-import { admitted } from '../support/forward.ts'
+import { admitted, PLAIN } from '../support/forward.ts'
 import { requestHead } from '../support/request-head.ts'
 
 const HOP_BY_HOP = [
@@ -95,7 +95,7 @@ function fieldsFor(
 
 /** Applies the policy to these fields. The framing and the address of the request come from the gate. */
 function project(fields: readonly string[], over: Partial<RequestHead>, trusted: readonly string[]) {
-  return fieldsFor(requestHead({ ...over }), fields, { host: undefined, added: ['X-Added', 'here'] }, trusted)
+  return fieldsFor(requestHead({ ...over }), fields, { ...PLAIN, added: ['X-Added', 'here'] }, trusted)
 }
 
 it('C22 no connection field and no credential of a client reaches the device', () => {
@@ -182,7 +182,7 @@ it('C22 the Content-Length is sent once, with the value of the gate, regardless 
   fc.assert(
     fc.property(anyFields, fc.nat(), (fields, length) => {
       const head = requestHead({ method: 'POST', fields: ['Host', 'x', 'Content-Length', String(length)] })
-      const out = fieldsFor(head, fields, { host: undefined, added: [] })
+      const out = fieldsFor(head, fields, PLAIN)
       expect(fieldValues(out, 'content-length')).toEqual([String(length)])
     }),
   )
@@ -192,7 +192,11 @@ it('C22 upstream.headers and upstream.host override all fields of the client', (
   fc.assert(
     fc.property(anyFields, (fields) => {
       const head = requestHead()
-      const settings = { host: 'inside.local:80', added: ['Authorization', 'Basic x', 'X-Own', 'fixed'] }
+      const settings = {
+        ...PLAIN,
+        host: 'inside.local:80',
+        added: ['Authorization', 'Basic x', 'X-Own', 'fixed'],
+      }
       const out = fieldsFor(head, fields, settings)
       expect(fieldValues(out, 'host')).toEqual(['inside.local:80'])
       expect(fieldValues(out, 'authorization')).toEqual(['Basic x'])
@@ -207,7 +211,12 @@ it('C22 C16 no connection field and no rate-limit field of a device reaches the 
   fc.assert(
     fc.property(anyFields, fc.constantFrom(200, 103, 204, 304, 401, 500), (fields, status) => {
       const head = requestHead()
-      const settings = { origin: 'http://127.0.0.1:8080', host: undefined, replaced: limitNames }
+      const settings = {
+        origin: 'http://127.0.0.1:8080',
+        host: undefined,
+        rewrite: false,
+        replaced: limitNames,
+      }
       const admission = admitted(head)
       const kept = responseHead({ status, reason: '', fields, remembered: false }, admission, settings).fields
       const out = pairsOf([...kept, ...limitFields(admission)])

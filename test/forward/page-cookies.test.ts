@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { requestFields } from '../../src/forward/request-fields.ts'
 import { fieldValues } from '../../src/http/fields.ts'
 import { startAdmin } from '../admin/viewing.ts'
-import { admitted } from '../support/forward.ts'
+import { admitted, PLAIN } from '../support/forward.ts'
 import { requestHead } from '../support/request-head.ts'
 
 /** The `Cookie` fields that the device gets. */
@@ -11,7 +11,7 @@ function cookiesAtDevice(version: '1.1' | '2', ...cookies: readonly string[]): r
     version,
     fields: ['Host', 'a', ...cookies.flatMap((value) => ['Cookie', value])],
   })
-  return fieldValues(requestFields(admitted(head), null, { host: undefined, added: [] }), 'cookie')
+  return fieldValues(requestFields(admitted(head), null, PLAIN), 'cookie')
 }
 
 it('C22 the device never sees a session of the live page, and every other cookie unchanged', async () => {

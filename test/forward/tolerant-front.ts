@@ -7,6 +7,7 @@ import type { Exchange, Forward } from '../../src/http/exchange.ts'
 import { fieldValues } from '../../src/http/fields.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { movableClock } from '../support/clock.ts'
+import { PLAIN } from '../support/forward.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
 import { unhurried } from '../support/pace.ts'
 
@@ -39,8 +40,8 @@ export async function startFront(
     uploadTimeout: () => deadlines.idle,
     paces: unhurried(deadlines.idle),
     fields: {
-      request: { host: undefined, added: [] },
-      response: { host: undefined, origin: 'http://127.0.0.1', replaced: [] },
+      request: PLAIN,
+      response: { host: undefined, origin: 'http://127.0.0.1', rewrite: false, replaced: [] },
     },
     breaker: createBreaker(clock),
     clock,

@@ -1,3 +1,4 @@
+import type { RequestFieldSettings } from '../../src/forward/request-fields.ts'
 import { createGate } from '../../src/gate/admit.ts'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import type { Forward, RequestHead } from '../../src/http/exchange.ts'
@@ -8,6 +9,16 @@ import { stillClock } from './clock.ts'
 import { BareExchange } from './exchange.ts'
 import { gateRules } from './gate-settings.ts'
 import { requestHead } from './request-head.ts'
+
+/** The request fields by default. */
+export const PLAIN: RequestFieldSettings = {
+  host: undefined,
+  added: [],
+  forwarding: 'full',
+  keeps: undefined,
+  origin: undefined,
+  rewrite: false,
+}
 
 const limit = { requests: 1_000_000, window: 60_000, per: 'client' } as const
 

@@ -5,6 +5,7 @@ import { canDiagnose, diagnose } from '../../device/diagnosis.ts'
 import { failureOf } from '../../device/failure.ts'
 import { probeDevice } from '../../device/own-request.ts'
 import type { UpstreamTarget } from '../../device/target.ts'
+import { CHROMIUM, CURL, sampleSize } from '../../forward/sample-heads.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
 import type { UpstreamFailure } from '../../http/refusal.ts'
 import { tokenPlace } from '../../sign-in/session-scheme.ts'
@@ -13,6 +14,7 @@ import { systemClock } from '../../system/clock.ts'
 import { explainPathError } from '../../system/named-file.ts'
 import { isBug } from '../../system/setup-error.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
+import { tryHeads } from './head-trials.ts'
 
 /** Tries each service of the device: the files of its headers, its address, and how the sidecar signs in. */
 export function deviceChecks({ upstream, password }: Config): readonly Check[] {
@@ -63,12 +65,16 @@ function serviceChecks(key: string, of: string, service: ServiceConfig, byGrant:
 }
 
 async function checkHeaders(service: ServiceConfig, key: string): Promise<string> {
-  const { added } = await readRequestFields(service, key)
-  return added.length === 0 ? 'none' : `${added.length / 2} set on every request`
+  const settings = await readRequestFields(service, key)
+  const { added } = settings
+  const set = added.length === 0 ? 'none' : `${added.length / 2} set on every request`
+  const [curl, browser] = [CURL, CHROMIUM].map((sample) => sampleSize(sample, settings, service.version))
+  return `${set}; the head of a GET has ${curl} bytes from curl, ${browser} from Chromium`
 }
 
 async function checkDevice(service: ServiceConfig, key: string): Promise<Finding> {
-  return judgeDevice(await upstreamTarget(service, key), service, key)
+  const found = await judgeDevice(await upstreamTarget(service, key), service, key)
+  return typeof found === 'string' ? ((await tryHeads(service, key, pageOf(service))) ?? found) : found
 }
 
 /** Requests a page of the device, and judges the response. Rejects with `CheckFailure` if there is none. */
@@ -78,7 +84,7 @@ export async function judgeDevice(
   key: string,
 ): Promise<Finding> {
   const at = target.socketPath ?? target.origin
-  const page = service.health.path ?? '/'
+  const page = pageOf(service)
   const response = await probeDevice(target, upstreamDeadlines(service), page, systemClock).catch(
     async (error: unknown) => {
       if (isBug(error) || !(error instanceof Error)) throw error
@@ -95,6 +101,10 @@ export async function judgeDevice(
     return { warning: `${found}, a redirect to https`, ...redirectHint(key) }
   }
   return status >= 500 ? { warning: found, ...errorHint(page, key) } : found
+}
+
+function pageOf({ health }: ServiceConfig): string {
+  return health.path ?? '/'
 }
 
 async function explained(

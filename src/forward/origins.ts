@@ -1,0 +1,111 @@
+import type { Exchange } from '../http/exchange.ts'
+import { fieldValues } from '../http/fields.ts'
+
+/** The parts of a request that say by which name the client reached Postern. */
+export type Addressed = Pick<Exchange, 'head' | 'client' | 'classified'>
+
+/** By which names the device knows itself. */
+export interface DeviceNames {
+  /** Scheme, host and port by which the sidecar reaches the device, for example `http://127.0.0.1:8080`. */
+  readonly origin: string
+  /** The `Host` that the device received, if it was not the client's own. */
+  readonly host: string | undefined
+}
+
+/** An http URL in three parts: scheme, authority and the rest. In `Refresh` a quotation mark may end the authority. */
+const ABSOLUTE = /^(https?):\/\/([^/?#"']*)(.*)$/i
+
+/** The origin that the client used. A trusted proxy in front names it; otherwise it is this request's. */
+export function publicOrigin({ head, client, classified }: Addressed): string | undefined {
+  const reported = (name: string): string | undefined =>
+    client.peerTrusted ? fieldValues(head.fields, name)[0] : undefined
+  const host = reported('x-forwarded-host') ?? classified.host
+  if (host === '') return undefined
+  const proto = reported('x-forwarded-proto')?.toLowerCase()
+  const scheme = proto === 'http' || proto === 'https' ? proto : head.secure ? 'https' : 'http'
+  return `${scheme}://${host}`
+}
+
+/**
+ * An `Origin` or `Referer` for the device: Postern's own origin, as the client sees it, becomes that of the device. Any other value
+ * stays as it is, so a device that refuses requests of foreign pages still refuses them.
+ */
+export function deviceReferrer(value: string, request: Addressed, device: string): string {
+  const [, scheme = '', authority = '', rest = ''] = ABSOLUTE.exec(value) ?? []
+  const used = publicOrigin(request)
+  // Parsers disagree about the host behind a backslash or an `@`.
+  if (used === undefined || /[\\@]/.test(authority)) return value
+  return isSameOrigin(`${scheme}://${authority}`, used) ? `${device}${rest}` : value
+}
+
+/**
+ * A URL of the device for the client: its own origin becomes the one that the client used. The device knows only its own address, or
+ * the `Host` of the request with its own scheme and sometimes its own port. Each of these bypasses the sidecar or leads nowhere.
+ */
+export function publicUrl(
+  value: string,
+  request: Addressed,
+  { origin, host = request.classified.host }: DeviceNames,
+): string {
+  const absolute = ABSOLUTE.exec(value)
+  const used = publicOrigin(request)
+  if (absolute === null || used === undefined) return value
+  const [, scheme = '', authority = '', rest = ''] = absolute
+  const device = new URL(origin)
+  const named = `${scheme}://${authority}`
+  const namesDevice =
+    isSameOrigin(named, device.origin) || isSameOrigin(named, withHostname(device, host).origin)
+  const namesHost =
+    authority.toLowerCase() === host.toLowerCase() && `${scheme.toLowerCase()}:` === device.protocol
+  return namesDevice || namesHost ? `${used}${rest}` : value
+}
+
+/** A quoted parameter, or the URL of a link (RFC 8288 §3). */
+const LINK = /"(?:[^"\\]|\\.)*"|<([^>]*)>/g
+
+export function publicLinks(value: string, request: Addressed, names: DeviceNames): string {
+  return value.replace(LINK, (whole, url: string | undefined) =>
+    url === undefined ? whole : `<${publicUrl(url, request, names)}>`,
+  )
+}
+
+/** `5; url=http://...`, with or without `url=` and a quotation mark. */
+const REFRESH = /^([\d.\s]*[;,]?\s*(?:url\s*=\s*)?["']?)(http.*)$/i
+
+export function publicRefresh(value: string, request: Addressed, names: DeviceNames): string {
+  return value.replace(REFRESH, (_, before: string, url: string) => before + publicUrl(url, request, names))
+}
+
+/**
+ * A cookie of the device for the client: a `Domain` of the device becomes the host that the client used, and `Secure` is set as the
+ * client's scheme demands where the device speaks the other one.
+ */
+export function publicCookie(
+  value: string,
+  request: Addressed,
+  { origin, host = request.classified.host }: DeviceNames,
+): string {
+  const used = publicOrigin(request)
+  if (used === undefined || !URL.canParse(used)) return value
+  const [device, client] = [new URL(origin), new URL(used)]
+  const own = [device.hostname, withHostname(device, host).hostname]
+  const moved = value.replace(/(;\s*domain\s*=\s*\.?)([^;\s]*)/gi, (whole, before: string, domain: string) =>
+    own.includes(domain.toLowerCase()) ? `${before}${client.hostname}` : whole,
+  )
+  if (device.protocol === client.protocol) return moved
+  const plain = moved.replace(/;\s*secure\s*(?=;|$)/gi, '')
+  return client.protocol === 'http:' ? plain : plain === moved ? `${moved}; Secure` : moved
+}
+
+/** The device's origin with the host name of the request: nginx adds the port that it listens on. */
+function withHostname(device: URL, host: string): URL {
+  const renamed = new URL(device)
+  renamed.hostname = host.replace(/:\d*$/, '')
+  return renamed
+}
+
+function isSameOrigin(candidate: string, origin: string): boolean {
+  return (
+    URL.canParse(candidate) && URL.canParse(origin) && new URL(candidate).origin === new URL(origin).origin
+  )
+}

@@ -1,0 +1,79 @@
+import type { RequestHead } from '../http/exchange.ts'
+import type { Fields } from '../http/fields.ts'
+import { surveyFields } from '../http/head-survey.ts'
+import { type HttpVersion, writeRequestHead } from '../http1/request-writer.ts'
+import { type RequestFieldSettings, requestFields } from './request-fields.ts'
+
+/** What a program sends with a GET over HTTP/2. */
+interface Sample {
+  readonly program: string
+  readonly fields: Fields
+}
+
+/** A name of Postern that no device knows, as long as most. */
+const AUTHORITY = 'postern.example:8443'
+
+export const CURL: Sample = { program: 'curl', fields: ['user-agent', 'curl/8.14.1', 'accept', '*/*'] }
+
+export const CHROMIUM: Sample = {
+  program: 'Chromium',
+  fields: [
+    ...['cache-control', 'max-age=0'],
+    ...['sec-ch-ua', '"Chromium";v="140", "Not=A?Brand";v="24", "Google Chrome";v="140"'],
+    ...['sec-ch-ua-mobile', '?0', 'sec-ch-ua-platform', '"Windows"', 'upgrade-insecure-requests', '1'],
+    'user-agent',
+    'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36',
+    'accept',
+    'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8',
+    ...['sec-fetch-site', 'same-origin', 'sec-fetch-mode', 'navigate', 'sec-fetch-user', '?1'],
+    ...['sec-fetch-dest', 'document', 'accept-encoding', 'gzip, deflate, br, zstd'],
+    ...['accept-language', 'en-US,en;q=0.9', 'cookie', 'session=0123456789abcdef0123456789abcdef'],
+    ...['priority', 'u=0, i'],
+  ],
+}
+
+/** The fields of such a request as the device gets them by these settings. */
+export function sampleFields({ fields }: Sample, settings: RequestFieldSettings): Fields {
+  const head: RequestHead = {
+    version: '2',
+    secure: true,
+    method: 'GET',
+    target: '/',
+    authority: AUTHORITY,
+    fields,
+    peer: '192.0.2.100',
+    localPort: 8443,
+    upgrade: false,
+    framing: null,
+    survey: surveyFields(fields),
+    classified: undefined,
+    presented: undefined,
+    outgoing: undefined,
+    shown: undefined,
+    logged: undefined,
+  }
+  const classified = {
+    endpoint: 'api',
+    ownEndpoint: undefined,
+    target: '/',
+    host: AUTHORITY,
+    framing: null,
+    fault: undefined,
+    ambiguous: false,
+    rules: undefined,
+  } as const
+  const client = { address: head.peer, key: head.peer, peerTrusted: false }
+  return requestFields({ head, classified, client, requestId: '0'.repeat(32) }, null, settings)
+}
+
+/** The bytes of the head that the device gets from such a request for `/`. */
+export function sampleSize(sample: Sample, settings: RequestFieldSettings, version: HttpVersion): number {
+  const fields = sampleFields(sample, settings)
+  const head = writeRequestHead(
+    { method: 'GET', target: '/', fields, framing: null },
+    AUTHORITY,
+    version === '1.1',
+    version,
+  )
+  return head?.length ?? 0
+}
