@@ -74,7 +74,7 @@ async function checkHeaders(service: ServiceConfig, key: string): Promise<string
 
 async function checkDevice(service: ServiceConfig, key: string): Promise<Finding> {
   const found = await judgeDevice(await upstreamTarget(service, key), service, key)
-  return typeof found === 'string' ? ((await tryHeads(service, key, pageOf(service))) ?? found) : found
+  return (await tryHeads(service, key, pageOf(service))) ?? found
 }
 
 /** Requests a page of the device, and judges the response. Rejects with `CheckFailure` if there is none. */
@@ -119,6 +119,9 @@ async function explained(
     const { reason, remedy, tls } = found
     return new CheckFailure(`${error.message}: ${reason}`, { remedy, tls })
   }
+  const better =
+    failure === 'connection_terminated' ? await tryHeads(service, key, pageOf(service)) : undefined
+  if (better !== undefined) return new CheckFailure(`${error.message}; ${better.warning}`, better)
   if (target.socketPath === undefined)
     return new CheckFailure(error.message, { remedy: failureHint(failure, key) })
   const { reason } = explainPathError(error.cause, target.socketPath)

@@ -4,7 +4,6 @@ import type { UpstreamTarget } from '../../device/target.ts'
 import { CHROMIUM, CURL, sampleFields } from '../../forward/sample-heads.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
 import { systemClock } from '../../system/clock.ts'
-import type { Finding } from './finding.ts'
 
 type Sample = typeof CURL
 
@@ -23,7 +22,13 @@ const SHORT: readonly Trial[] = [
 ]
 const OLD: Trial = { lines: 'version: "1.0"', change: { version: '1.0' } }
 
-/** What a device answers, with a status that is no refusal of its own kind of page: `401` asks for a login. */
+interface BetterSettings {
+  readonly warning: string
+  readonly meaning: string
+  readonly remedy: string
+}
+
+/** Statuses with which a device refuses a request as such; undefined: no answer. `401` and `404` are about the page. */
 const REFUSED: ReadonlySet<number | undefined> = new Set([undefined, 400, 403, 413, 414, 421, 431, 505])
 
 /** Statuses by which a device refuses another `Host` than its own. */
@@ -37,7 +42,9 @@ export async function tryHeads(
   service: ServiceConfig,
   key: string,
   page: string,
-): Promise<Finding | undefined> {
+): Promise<BetterSettings | undefined> {
+  // A header file that cannot be read is a finding of its own.
+  if ((await readRequestFields(service, key).catch(() => true)) === true) return undefined
   const target = await upstreamTarget(service, key)
   const ask = async (sample: Sample, change: Partial<ServiceConfig> = {}): Promise<number | undefined> => {
     const changed = { ...service, ...change }

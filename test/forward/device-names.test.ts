@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest'
+import { WebSocketServer } from 'ws'
+import { type Device, startDevice } from '../support/device.ts'
+import type { ApiRequest, YamlPart } from '../support/sidecar.ts'
+import { startSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+import { openWebSocket, refusedWebSocket } from '../support/websocket.ts'
+
+const TARGET = { upstream: { host: 'target' } }
+const TRUSTING = { ...TARGET, listen: { trusted_proxies: ['127.0.0.1'] } }
+
+/** A device that refuses a request of a page of another origin, as cockpit, cups and syncthing do. */
+async function startWary(): Promise<Device> {
+  const device = await startDevice((request, response) => {
+    const { host, origin, referer } = request.headers
+    const own = `http://${host}`
+    const foreign = (origin ?? own) !== own || !(referer ?? own).startsWith(own)
+    response.writeHead(host !== new URL(device.url).host ? 421 : foreign ? 403 : 200).end()
+  })
+  return device
+}
+
+describeTransports('host: target', (transport) => {
+  const scheme = transport === 'http1' ? 'http' : 'https'
+
+  async function statusOf(request: ApiRequest, config: YamlPart = TARGET): Promise<number> {
+    const sidecar = await startSidecar({ transport, device: await startWary(), config })
+    const token = await sidecar.token()
+    // The second head is a remembered one.
+    const first = await sidecar.request({ token, ...request })
+    expect((await sidecar.request({ token, ...request })).status).toBe(first.status)
+    return first.status
+  }
+  const authority = 'Postern.example:8443'
+  const own = `${scheme}://postern.example:8443`
+
+  it.each([
+    ['Origin', own],
+    ['origin', own.toUpperCase().replace(/^HTTPS?/, scheme)],
+    ['Referer', `${own}/page?a=1`],
+    ['Referer', own],
+  ])("H175 Postern's own origin becomes the device's: %s: %s", async (name, value) => {
+    expect(await statusOf({ authority, fields: [name, value] })).toBe(200)
+    expect(await statusOf({ authority, fields: [name, value] }, {})).toBe(421)
+  })
+
+  it.each([
+    ['Origin', 'https://evil.example'],
+    ['Origin', 'null'],
+    ['Origin', `${scheme}://postern.example`],
+    ['Origin', `${scheme === 'http' ? 'https' : 'http'}://postern.example:8443`],
+    ['Origin', `${scheme}://postern.example:8443@evil.example`],
+    ['Origin', `${scheme}://postern.example:8443\\@evil.example`],
+    ['Origin', `${scheme}://postern.example:8443.evil.example`],
+    ['Referer', `https://evil.example/${own}`],
+    ['Referer', ` ${own}`],
+  ])('H175 any other stays foreign: %s: %s', async (name, value) => {
+    if (transport === 'h2' && value.startsWith(' ')) return
+    const fields = [name, value]
+    const expected = value.startsWith(' ') ? 200 : 403
+    expect(await statusOf({ authority, fields })).toBe(expected)
+  })
+
+  it('H175 a trusted proxy in front says by which origin the client sees Postern; another peer does not', async () => {
+    const claims = ['X-Forwarded-Proto', 'https', 'X-Forwarded-Host', 'front.example']
+    const fields = ['Origin', 'https://front.example', ...claims]
+    expect(await statusOf({ authority, fields }, TRUSTING)).toBe(200)
+    expect(await statusOf({ authority, fields })).toBe(403)
+    expect(await statusOf({ authority, fields: ['Origin', own, ...claims] }, TRUSTING)).toBe(403)
+  })
+})
+
+describe('host: target and WebSockets', () => {
+  it('H175 the handshake of an own page passes a device that compares Origin and Host, a foreign one does not', async () => {
+    const device = await startDevice()
+    const server = new WebSocketServer({ noServer: true })
+    device.server.on('upgrade', (request, socket, early) => {
+      if (request.headers.origin !== `http://${request.headers.host}`) {
+        socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n')
+      } else server.handleUpgrade(request, socket, early, () => {})
+    })
+    const sidecar = await startSidecar({ transport: 'tls', device, config: TARGET })
+    const token = await sidecar.token()
+    const { socket } = await openWebSocket(sidecar.url, { token, headers: { Origin: sidecar.url } })
+    socket.close()
+    const foreign = { token, headers: { Origin: 'https://evil.example' } }
+    expect((await refusedWebSocket(sidecar.url, foreign)).status).toBe(403)
+    const kept = await startSidecar({ transport: 'tls', device })
+    const own = { token: await kept.token(), headers: { Origin: kept.url } }
+    expect((await refusedWebSocket(kept.url, own)).status).toBe(403)
+  })
+})
+
+describeTransports('upstream.rewrite', (transport) => {
+  const scheme = transport === 'http1' ? 'http' : 'https'
+  const secure = transport === 'http1' ? '' : '; Secure'
+
+  /** What a client gets of a value; `DEVICE` and `POSTERN` stand for both origins. */
+  async function received(name: string, value: string, rewrite: string, host = 'preserve'): Promise<string> {
+    const device = await startDevice((_request, response) => {
+      const { port } = new URL(device.url)
+      response.setHeader(name, value.replaceAll('DEVICE', `http://127.0.0.1:${port}`)).end()
+    })
+    const sidecar = await startSidecar({ transport, device, config: { upstream: { rewrite, host } } })
+    const response = await sidecar.request({
+      token: await sidecar.token(),
+      authority: 'postern.example:8443',
+    })
+    return (response.header(name) ?? '')
+      .replaceAll(device.url, 'DEVICE')
+      .replaceAll(`${scheme}://postern.example:8443`, 'POSTERN')
+  }
+
+  it.each([
+    ['Location', 'DEVICE/a', 'POSTERN/a'],
+    ['Content-Location', 'DEVICE/a', 'POSTERN/a'],
+    [
+      'Link',
+      '<DEVICE/a>; rel=next; title="<DEVICE/b>", </c>; rel=up, <DEVICE>',
+      '<POSTERN/a>; rel=next; title="<DEVICE/b>", </c>; rel=up, <POSTERN>',
+    ],
+    ['Refresh', '5; url=DEVICE/a?b', '5; url=POSTERN/a?b'],
+    ['Refresh', '0;URL="DEVICE"', '0;URL="POSTERN"'],
+    [
+      'Set-Cookie',
+      'a=1; path=/;DOMAIN=127.0.0.1; HttpOnly',
+      `a=1; path=/;DOMAIN=postern.example; HttpOnly${secure}`,
+    ],
+    ['Set-Cookie', 'a=DEVICE; Secure', 'a=DEVICE; Secure'],
+  ])('H175 where %s names the device, it names Postern: %s', async (name, value, expected) => {
+    const plain = transport === 'http1' && value.endsWith('Secure') ? value : expected
+    expect(await received(name, value, 'on')).toBe(plain)
+    expect(await received(name, value, 'on', 'target')).toBe(plain)
+    if (!name.endsWith('Location')) expect(await received(name, value, 'off')).toBe(value)
+  })
+
+  it.each([
+    ['Link', '<https://other.example/a>; rel=next, <a>'],
+    ['Refresh', '5'],
+    ['Refresh', '5; url=/a'],
+    ['Refresh', '5; url=https://other.example/?DEVICE'],
+    ['X-Other', 'DEVICE/a'],
+  ])('H175 any other value of %s stays byte for byte: %s', async (name, value) => {
+    expect(await received(name, value, 'on')).toBe(value)
+  })
+
+  it('H175 a cookie of another domain keeps it', async () => {
+    expect(await received('Set-Cookie', 'a=1; Domain=example.com', 'on')).toBe(
+      `a=1; Domain=example.com${secure}`,
+    )
+  })
+})
