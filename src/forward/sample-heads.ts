@@ -1,7 +1,8 @@
+import type { ServiceConfig } from '../config/upstream-fields.ts'
 import type { RequestHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { surveyFields } from '../http/head-survey.ts'
-import { type HttpVersion, writeRequestHead } from '../http1/request-writer.ts'
+import { writeRequestHead } from '../http1/request-writer.ts'
 import { type RequestFieldSettings, requestFields } from './request-fields.ts'
 
 /** What a program sends with a GET over HTTP/2. */
@@ -67,12 +68,16 @@ export function sampleFields({ fields }: Sample, settings: RequestFieldSettings)
 }
 
 /** The bytes of the head that the device gets from such a request for `/`. */
-export function sampleSize(sample: Sample, settings: RequestFieldSettings, version: HttpVersion): number {
+export function sampleSize(
+  sample: Sample,
+  settings: RequestFieldSettings,
+  { version, reuse }: Pick<ServiceConfig, 'version' | 'reuse'>,
+): number {
   const fields = sampleFields(sample, settings)
   const head = writeRequestHead(
     { method: 'GET', target: '/', fields, framing: null },
     AUTHORITY,
-    version === '1.1',
+    version === '1.1' && reuse === 'shared',
     version,
   )
   return head?.length ?? 0

@@ -65,7 +65,9 @@ describe('postern check', () => {
     expect(out).toContain(`url: ${device.url}`)
     expect(out).not.toContain('hunter2')
     expect(out).toMatch(/^ok {6}password source: readable$/m)
-    expect(out).toMatch(/^ok {6}upstream headers: 1 set on every request; the head of a GET has \d+ bytes from curl, \d+ from Chromium$/m)
+    expect(out).toMatch(
+      /^ok {6}upstream headers: 1 set on every request; the head of a GET has \d+ bytes from curl, \d+ from Chromium$/m,
+    )
     expect(out).toContain(`ok      device: ${device.url} answered 200`)
     expect(code).toBe(0)
   })

@@ -68,7 +68,7 @@ async function checkHeaders(service: ServiceConfig, key: string): Promise<string
   const settings = await readRequestFields(service, key)
   const { added } = settings
   const set = added.length === 0 ? 'none' : `${added.length / 2} set on every request`
-  const [curl, browser] = [CURL, CHROMIUM].map((sample) => sampleSize(sample, settings, service.version))
+  const [curl, browser] = [CURL, CHROMIUM].map((sample) => sampleSize(sample, settings, service))
   return `${set}; the head of a GET has ${curl} bytes from curl, ${browser} from Chromium`
 }
 

@@ -13,13 +13,6 @@ interface Trial {
   readonly change: Partial<ServiceConfig>
 }
 
-const SHORT: readonly Trial[] = [
-  { lines: 'forwarding: off', change: { forwarding: 'off' } },
-  {
-    lines: 'forwarding: off, drop: [cookie, "sec-*"]',
-    change: { forwarding: 'off', drop: ['cookie', 'sec-*'] },
-  },
-]
 const OLD: Trial = { lines: 'version: "1.0"', change: { version: '1.0' } }
 
 interface BetterSettings {
@@ -58,7 +51,9 @@ export async function tryHeads(
   for (const sample of [CURL, CHROMIUM]) {
     const refused = await ask(sample)
     if (!REFUSED.has(refused)) continue
-    const trials = REFUSED_HOST.has(refused) ? [otherHost(service), ...SHORT, OLD] : [...SHORT, OLD]
+    const trials = REFUSED_HOST.has(refused)
+      ? [otherHost(service), ...shorter(service), OLD]
+      : [...shorter(service), OLD]
     for (const { lines, change } of trials) {
       const answered = await ask(sample, change)
       if (REFUSED.has(answered)) continue
@@ -72,6 +67,17 @@ export async function tryHeads(
     return undefined
   }
   return undefined
+}
+
+function shorter({ drop }: ServiceConfig): readonly Trial[] {
+  const dropped = [...new Set([...drop, 'cookie', 'sec-*'])]
+  return [
+    { lines: 'forwarding: off', change: { forwarding: 'off' } },
+    {
+      lines: `forwarding: off, drop: [${dropped.map((name) => `"${name}"`).join(', ')}]`,
+      change: { forwarding: 'off', drop: dropped },
+    },
+  ]
 }
 
 function otherHost({ host }: ServiceConfig): Trial {

@@ -98,4 +98,24 @@ export const DEVICE = {
       "A session at the device is ended before the next login, and at a stop within its grace. The token goes to no address but the device's own.",
     reason: 'devices have four sessions and no more; the address of a session comes from a response',
   },
+  H172: {
+    sentence:
+      "`upstream.forwarding` and `upstream.drop` leave out fields of the head for the device, never those that frame the message, `Host` or a WebSocket handshake. Forwarding claims of untrusted peers are removed with every setting. `check` prints the head's bytes and finds the setting that a device needs.",
+    reason: 'firmware that reads 512 bytes of a head, or refuses `Via`; address spoofing',
+  },
+  H173: {
+    sentence:
+      'Names of fields of an HTTP/2 request reach the device capitalized as the registry writes them, and those of HTTP/1.1 as they came.',
+    reason: 'HTTP/2 has names in lower case only (RFC 9113 §8.2.1), and old firmware compares bytes',
+  },
+  H174: {
+    sentence:
+      'With `upstream.version: "1.0"` the device gets HTTP/1.0: one request on a connection, with the length of its body. An upload of unknown length is collected or 411, and an upgrade is 400.',
+    reason: 'firmware that knows no other version; RFC 9112 §2.5, and appendix C',
+  },
+  H175: {
+    sentence:
+      "With `host: target`, Postern's own origin in `Origin` and `Referer` becomes the device's, and any other stays foreign. With `rewrite: on`, what names the device in `Link`, `Refresh` and `Set-Cookie` names Postern, as `Location` always does; the rest stays byte for byte.",
+    reason: "the device's own defence against requests of foreign pages (CSRF) must hold behind Postern",
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

@@ -1,0 +1,104 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { describe, expect, it } from 'vitest'
+import { checkCommand } from '../../src/commands/check.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { startDevice } from '../support/device.ts'
+import { nextRequest, startScripted } from '../support/scripted.ts'
+
+/** What `check` prints of a device, and the settings that it says to write, read as a configuration. */
+async function check(url: string, ...set: readonly string[]) {
+  const directory = temporaryDirectory()
+  const password = join(directory, 'password')
+  writeFileSync(password, 'hunter2\n', { mode: 0o600 })
+  const stdout = new PassThrough()
+  const out = text(stdout)
+  const addresses = ['listen', 'admin'].map((listener) => `${listener}.address=127.0.0.1:0`)
+  const sets = [`upstream.url=${url}`, `password.file=${password}`, 'listen.tls=off', ...addresses]
+  const io = { stdout, stderr: new PassThrough(), env: {} }
+  const code = await checkCommand({ set: [...sets, `state_dir=${directory}`, ...set] }, io)
+  stdout.end()
+  const printed = await out
+  const [, lines] = /; write (upstream: .*)\n/.exec(printed) ?? []
+  const file = { path: 'postern.yaml', text: `password: {file: x}\n${lines}\n` }
+  const written = lines && loadConfig({ file, env: {}, sets: [`upstream.url=${url}`] }).upstream
+  return { code, printed, lines, written }
+}
+
+describe('postern check', () => {
+  it('H172 prints the bytes of the heads that the device gets, as it gets them', async () => {
+    const sizes: number[] = []
+    const device = await startScripted(async (peer) => {
+      sizes.push((await nextRequest(peer)).length)
+      peer.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+    })
+    const set = ['upstream.reuse=never', 'upstream.headers.X-Key=hunter2']
+    const { printed } = await check(device.url, ...set)
+    const [, curl, browser] =
+      /the head of a GET has (\d+) bytes from curl, (\d+) from Chromium\n/.exec(printed) ?? []
+    expect(sizes.slice(1)).toEqual([Number(curl), Number(browser)])
+    const short = await check(device.url, ...set, 'upstream.forwarding=off', 'upstream.drop=sec-*, cookie')
+    expect(Number(/(\d+) from Chromium/.exec(short.printed)?.[1])).toBeLessThan(512)
+    expect(Number(browser)).toBeGreaterThan(800)
+  })
+
+  it.each([
+    ['another Host than its own', 'preserve', 'target'],
+    ['its own Host', 'target', 'preserve'],
+  ])('H175 finds the host for a device that refuses %s', async (_what, present, wanted) => {
+    for (const status of [400, 403, 421]) {
+      const device = await startDevice((request, response) => {
+        const own = request.headers.host === new URL(device.url).host
+        // The first request of `check` names the device itself.
+        const first = device.requests.length === 1
+        response.writeHead(first || own === (wanted === 'target') ? 200 : status).end()
+      })
+      const { printed, lines, written } = await check(device.url, `upstream.host=${present}`)
+      expect(printed).toContain(
+        `WARNING device: answered ${status} to a request of curl through Postern, and 200 with`,
+      )
+      expect([lines, written]).toEqual([
+        `upstream: {host: ${wanted}}`,
+        expect.objectContaining({ host: wanted }),
+      ])
+      expect(device.requests).toHaveLength(3)
+    }
+  })
+
+  it.each([
+    [
+      'reads 512 bytes',
+      (head: string) => head.length <= 512,
+      { forwarding: 'off', drop: ['cookie', 'sec-*'] },
+    ],
+    ['refuses Via', (head: string) => !/^via:/im.test(head), { forwarding: 'off', drop: [] }],
+  ] as const)('H172 finds the settings for a device that %s', async (_what, fits, settings) => {
+    const device = await startScripted(async (peer) => {
+      const status = fits(await nextRequest(peer)) ? '200 OK' : '400 Bad'
+      peer.end(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\n\r\n`)
+    })
+    const { code, written } = await check(device.url)
+    expect([code, written]).toEqual([0, expect.objectContaining(settings)])
+  })
+
+  it.each(['answers 505', 'closes'])(
+    'H174 finds version: "1.0" for a device that %s otherwise',
+    async (how) => {
+      const device = await startScripted(async (peer) => {
+        const old = (await nextRequest(peer)).includes(' HTTP/1.0\r\n')
+        peer.end(old ? 'HTTP/1.0 200 OK\r\n\r\nok' : how === 'closes' ? '' : 'HTTP/1.0 505 No\r\n\r\n')
+      })
+      const { code, written } = await check(device.url)
+      expect([code, written]).toEqual([how === 'closes' ? 1 : 0, expect.objectContaining({ version: '1.0' })])
+    },
+  )
+
+  it('H172 says nothing to write for a page that the device refuses to all', async () => {
+    const device = await startDevice((_request, response) => response.writeHead(403).end())
+    const { code, lines, printed } = await check(device.url)
+    expect([code, lines, printed]).toEqual([0, undefined, expect.stringContaining(' answered 403\n')])
+  })
+})
