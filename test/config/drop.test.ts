@@ -19,7 +19,7 @@ it.each([
   ['x-*-y', 'must be a field name such as cookie'],
   ['a b', 'must be a field name such as cookie'],
 ])('H172 upstream.drop refuses %s, and says why', (name, why) => {
-  expect(problemsWith(`drop: ["${name}"]`)).toEqual([expect.stringContaining(`upstream.drop[0]: ${why}`)])
+  expect(problemsWith(`drop: ["${name}"]`)).toEqual([expect.stringContaining(`upstream.drop.0: ${why}`)])
 })
 
 it('H172 upstream.drop takes names in any case, and beginnings of names', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { type RequestFieldSettings, requestFields } from '../../src/forward/request-fields.ts'
+import { type RequestFieldSettings, requestFields, requestLines } from '../../src/forward/request-fields.ts'
 import { connectionOptions, responseHead } from '../../src/forward/response-fields.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { fieldValues, isHopByHop } from '../../src/http/fields.ts'
@@ -241,4 +241,19 @@ it('C22 isHopByHop depends only on the name, and connectionOptions ignores case'
     expect([name, isHopByHop(name)]).toEqual([name, true])
   for (const name of ['x-d', 'accept', '', 'proxy-status', 'x'])
     expect([name, isHopByHop(name)]).toEqual([name, false])
+})
+
+it('H172 the text that is kept with a head belongs to its settings, with and without a request id in it', () => {
+  const request = admitted(requestHead())
+  const [full, bare] = [PLAIN, { ...PLAIN, forwarding: 'off' as const }]
+  const lines = (settings: RequestFieldSettings, requestId: string): string =>
+    requestLines(Object.assign(request, { requestId }), settings) ?? ''
+  for (const id of ['first', 'second']) {
+    expect([id, lines(full, id)]).toEqual([
+      id,
+      expect.stringMatching(new RegExp(`Via:.*\nX-Request-Id: ${id}\r\n$`, 's')),
+    ])
+    for (let i = 0; i < 2; i += 1) expect(lines(bare, id)).not.toMatch(/via|x-/i)
+  }
+  expect(lines(bare, 'a')).toBe(lines(bare, 'b'))
 })
