@@ -111,7 +111,9 @@ function linesOf(keys: YamlPart, path = 'upstream.'): readonly string[] {
     const nested = typeof value === 'object' && value !== null && !Array.isArray(value)
     if (nested && key === 'auth') return [`${path}auth.${Object.keys(value)[0]}`]
     if (nested) return linesOf(value as YamlPart, `${path}${key}.`) // neither null nor a list
-    return [`${path}${key}: ${Array.isArray(value) ? `[${value.join(', ')}]` : value}`]
+    // In YAML, a version without quotes is a number.
+    const text = typeof value === 'string' && /^[\d.]+$/.test(value) ? `"${value}"` : value
+    return [`${path}${key}: ${Array.isArray(value) ? `[${value.join(', ')}]` : text}`]
   })
 }
 

@@ -129,7 +129,7 @@ export const CONTRACT = {
   },
   C21: {
     sentence:
-      'Method, path, query and bodies pass byte for byte, in order, streamed with back-pressure at constant memory. Status, header order, casing and repeats are kept.',
+      'Method, path, query and bodies pass byte for byte, in order, streamed with back-pressure at constant memory. Status, header order, casing and repeats are kept; H173 has the casing of HTTP/2.',
     reason: 'RFC 9110 §7.7; decision: the device keeps its API',
   },
   C22: {
