@@ -4,6 +4,7 @@ import type { UpstreamTarget } from '../../device/target.ts'
 import { CHROMIUM, CURL, sampleFields } from '../../forward/sample-heads.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
 import { systemClock } from '../../system/clock.ts'
+import type { Finding } from './finding.ts'
 
 type Sample = typeof CURL
 
@@ -14,12 +15,6 @@ interface Trial {
 }
 
 const OLD: Trial = { lines: 'version: "1.0"', change: { version: '1.0' } }
-
-interface BetterSettings {
-  readonly warning: string
-  readonly meaning: string
-  readonly remedy: string
-}
 
 /** Statuses with which a device refuses a request as such; undefined: no answer. `401` and `404` are about the page. */
 const REFUSED: ReadonlySet<number | undefined> = new Set([undefined, 400, 403, 413, 414, 421, 431, 505])
@@ -35,7 +30,7 @@ export async function tryHeads(
   service: ServiceConfig,
   key: string,
   page: string,
-): Promise<BetterSettings | undefined> {
+): Promise<Exclude<Finding, string> | undefined> {
   // A header file that cannot be read is a finding of its own.
   if ((await readRequestFields(service, key).catch(() => true)) === true) return undefined
   const target = await upstreamTarget(service, key)
