@@ -51,7 +51,7 @@ export async function tryHeads(
       : [...shorter(service), OLD]
     for (const { lines, change } of trials) {
       const answered = await ask(sample, change)
-      if (REFUSED.has(answered)) continue
+      if (REFUSED.has(answered) || Number(answered) >= 500) continue
       const found = refused === undefined ? 'no answer' : `answered ${refused}`
       return {
         warning: `${found} to a request of ${sample.program} through Postern, and ${answered} with ${key}: {${lines}}`,
