@@ -1,4 +1,5 @@
-import { z } from 'zod'
+// Mini: each schema of `zod` itself carries a hundred methods, which costs startup time and memory.
+import * as z from 'zod/mini'
 import type { YamlValue } from './yaml.ts'
 
 // Compiled validators need `new Function`, which Node refuses under --disallow-code-generation-from-strings.
@@ -19,9 +20,9 @@ type TextForm = 'text' | 'text or null' | 'list' | 'yaml'
 export interface Field<T> {
   readonly kind: Kind
   /** Decodes the YAML form, with the default filled in, and encodes back to it. */
-  readonly schema: z.ZodType<T>
+  readonly schema: z.ZodMiniType<T>
   /** The same schema without the default. */
-  readonly bare: z.ZodType<T>
+  readonly bare: z.ZodMiniType<T>
   readonly description: string
   /** The type in words, for the reference page. */
   readonly type: string
@@ -59,9 +60,9 @@ type Details = FieldOptions & { readonly type: string } & Partial<
   >
 
 /** Creates a field from a schema without a default. */
-export function field<T>(bare: z.ZodType<T>, details: Details): Field<T> {
+export function field<T>(bare: z.ZodMiniType<T>, details: Details): Field<T> {
   const { description, default: initial } = details
-  const schema = initial === undefined ? bare : bare.prefault(initial)
+  const schema = initial === undefined ? bare : z.prefault(bare, initial)
   // Not `meta`, which copies each schema: that costs startup time.
   z.globalRegistry.add(bare, { description })
   z.globalRegistry.add(schema, { description })
@@ -150,15 +151,17 @@ export function choice<F extends Fields>(
   const names = [...keys.keys()].join(', ')
   const must = `must have exactly one of ${names}`
   const one = mapping(keys, must)
-    .meta({ minProperties: 1, maxProperties: 1 })
-    .superRefine((given, context) => {
-      const [first, ...others] = Object.keys(given)
-      if (first === undefined) context.addIssue({ code: 'custom', message: must })
-      for (const other of others) {
-        const message = `must not be set together with ${first}; keep one of the two`
-        context.addIssue({ code: 'custom', message, path: [other] })
-      }
-    })
+    .check(
+      z.superRefine((given, context) => {
+        const [first, ...others] = Object.keys(given)
+        if (first === undefined) context.addIssue({ code: 'custom', message: must })
+        for (const other of others) {
+          const message = `must not be set together with ${first}; keep one of the two`
+          context.addIssue({ code: 'custom', message, path: [other] })
+        }
+      }),
+    )
+    .register(z.globalRegistry, { minProperties: 1, maxProperties: 1 })
   const schema = z.codec(one, z.custom<T>(), {
     // The cast holds because exactly one alternative is present, decoded by its own field.
     decode: (given) => given as T,
@@ -183,12 +186,14 @@ export function named<T extends object>(
 ): Field<Readonly<Record<string, T>>> {
   const schema = z
     .record(z.string(), member.bare, { error: `must be a ${options.type}` })
-    .superRefine((given, context) => {
-      for (const name of Object.keys(given)) {
-        const message = nameProblem(name)
-        if (message !== undefined) context.addIssue({ code: 'custom', message, path: [name] })
-      }
-    })
+    .check(
+      z.superRefine((given, context) => {
+        for (const name of Object.keys(given)) {
+          const message = nameProblem(name)
+          if (message !== undefined) context.addIssue({ code: 'custom', message, path: [name] })
+        }
+      }),
+    )
   return field<Readonly<Record<string, T>>>(schema, { ...options, kind: 'named', textForm: 'yaml', member })
 }
 
@@ -204,9 +209,9 @@ export function either<A extends string, B extends object>(
   return field<A | B>(schema, { ...options, type, kind: 'either', textForm: 'yaml', keys: other.keys })
 }
 
-function mapping(keys: Keys, must: string): z.ZodType<Record<string, unknown>, Record<string, unknown>> {
+function mapping(keys: Keys, must: string): z.ZodMiniType<Record<string, unknown>, Record<string, unknown>> {
   const shape = [...keys].map(
-    ([key, each]) => [key, each.optional ? each.schema.optional() : each.schema] as const,
+    ([key, each]) => [key, each.optional ? z.optional(each.schema) : each.schema] as const,
   )
   return z.strictObject(Object.fromEntries(shape), { error: must })
 }

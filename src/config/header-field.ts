@@ -6,19 +6,21 @@ export type HeaderValue = string | { readonly file: string }
 
 /** Fields set on every forwarded request, by name; each value is text, or the file that holds it. */
 export function headers(options: FieldOptions): Field<Readonly<Record<string, HeaderValue>>> {
-  const path = z.string({ error: 'must be a path' }).min(1, { error: 'must be a path' })
+  const path = z.string({ error: 'must be a path' }).check(z.minLength(1, { error: 'must be a path' }))
   const value = z.union([z.string(), z.strictObject({ file: path })], {
     error: 'must be text (in quotes if it looks like a number) or {file: path}',
   })
   const schema = z
     .record(z.string(), value, { error: 'must be a mapping of names to values' })
-    .superRefine((given, context) => {
-      const names = Object.keys(given)
-      for (const [name, each] of Object.entries(given)) {
-        const message = headerProblem(name, each, names)
-        if (message !== undefined) context.addIssue({ code: 'custom', message, path: [name] })
-      }
-    })
+    .check(
+      z.superRefine((given, context) => {
+        const names = Object.keys(given)
+        for (const [name, each] of Object.entries(given)) {
+          const message = headerProblem(name, each, names)
+          if (message !== undefined) context.addIssue({ code: 'custom', message, path: [name] })
+        }
+      }),
+    )
   const type = 'mapping of names to text or `{file: path}`'
   return field(schema, { ...options, type, kind: 'headers', textForm: 'yaml', secret: true })
 }

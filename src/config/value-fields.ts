@@ -43,7 +43,7 @@ export function textOrNull<T>(spec: TextOptions<T>): Field<T | null> {
 }
 
 function measured<T>(spec: NumberOptions<T>): Field<T> {
-  const written = z.string().meta({ pattern: spec.pattern.source })
+  const written = z.string().register(z.globalRegistry, { pattern: spec.pattern.source })
   return field(codec(z.union([written, NUMBER], { error: spec.must }), spec), spec)
 }
 
@@ -215,9 +215,9 @@ const NUMBER = z.number()
 
 /** The schema that converts between the written form and the value by `parse` and `format`. */
 function codec<W extends string | number, T>(
-  written: z.ZodType<W, W>,
+  written: z.ZodMiniType<W, W>,
   spec: { readonly parse: (given: W) => Parsed<T>; readonly format: (value: T) => NoInfer<W> },
-): z.ZodType<T> {
+): z.ZodMiniType<T> {
   return z.codec(written, z.custom<T>(), {
     decode: (given, context) => {
       const parsed = spec.parse(given)
