@@ -1,4 +1,5 @@
-import { isIPv4, isIPv6 } from 'node:net'
+import { isIPv4 } from 'node:net'
+import { isIPv6, splitAuthority } from '../http/ip.ts'
 import { type ListenAddress, socketLengthProblem } from '../system/listen-address.ts'
 import type { Parsed } from './yaml.ts'
 
@@ -18,21 +19,14 @@ export function socketPathProblem(path: string): string | undefined {
   return socketLengthProblem(path)
 }
 
-/** `host`, `host:port`, `[IPv6]` or `[IPv6]:port`, taken apart. The host has no brackets. */
-interface Authority {
-  readonly host: string
-  /** Whether the host is a name or an address, and has brackets exactly if it is an IPv6 address. */
-  readonly valid: boolean
-  /** The digits of the port; undefined without one. */
-  readonly digits: string | undefined
-}
-
-/** The one grammar for a host with a port in the configuration. Undefined for a text of another form. */
-export function parseAuthority(text: string): Authority | undefined {
-  const [, bracketed, name, digits] = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::(\d+))?$/.exec(text) ?? []
-  const host = bracketed ?? name
-  if (host === undefined) return undefined
-  return { host, valid: bracketed === undefined ? isName(host) : isIPv6(host), digits }
+/** The parts of a host with a port. `valid`: the host is a name or an address, and has brackets exactly if it is an IPv6 address. */
+export function parseAuthority(
+  text: string,
+): { readonly host: string; readonly valid: boolean; readonly digits: string | undefined } | undefined {
+  const { host, bracketed, digits } = splitAuthority(text) ?? {}
+  if (host === undefined || digits === '') return undefined
+  // The zone of an address names an interface of this machine.
+  return { host, valid: bracketed === true ? isIPv6(host.replace(/%[\w.:-]+$/, '')) : isName(host), digits }
 }
 
 /** Whether a text is a host, with or without a port. */

@@ -184,16 +184,14 @@ export function named<T extends object>(
   nameProblem: (name: string) => string | undefined,
   options: FieldOptions & { readonly type: string },
 ): Field<Readonly<Record<string, T>>> {
-  const schema = z
-    .record(z.string(), member.bare, { error: `must be a ${options.type}` })
-    .check(
-      z.superRefine((given, context) => {
-        for (const name of Object.keys(given)) {
-          const message = nameProblem(name)
-          if (message !== undefined) context.addIssue({ code: 'custom', message, path: [name] })
-        }
-      }),
-    )
+  const schema = z.record(z.string(), member.bare, { error: `must be a ${options.type}` }).check(
+    z.superRefine((given, context) => {
+      for (const name of Object.keys(given)) {
+        const message = nameProblem(name)
+        if (message !== undefined) context.addIssue({ code: 'custom', message, path: [name] })
+      }
+    }),
+  )
   return field<Readonly<Record<string, T>>>(schema, { ...options, kind: 'named', textForm: 'yaml', member })
 }
 

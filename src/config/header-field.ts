@@ -10,17 +10,15 @@ export function headers(options: FieldOptions): Field<Readonly<Record<string, He
   const value = z.union([z.string(), z.strictObject({ file: path })], {
     error: 'must be text (in quotes if it looks like a number) or {file: path}',
   })
-  const schema = z
-    .record(z.string(), value, { error: 'must be a mapping of names to values' })
-    .check(
-      z.superRefine((given, context) => {
-        const names = Object.keys(given)
-        for (const [name, each] of Object.entries(given)) {
-          const message = headerProblem(name, each, names)
-          if (message !== undefined) context.addIssue({ code: 'custom', message, path: [name] })
-        }
-      }),
-    )
+  const schema = z.record(z.string(), value, { error: 'must be a mapping of names to values' }).check(
+    z.superRefine((given, context) => {
+      const names = Object.keys(given)
+      for (const [name, each] of Object.entries(given)) {
+        const message = headerProblem(name, each, names)
+        if (message !== undefined) context.addIssue({ code: 'custom', message, path: [name] })
+      }
+    }),
+  )
   const type = 'mapping of names to text or `{file: path}`'
   return field(schema, { ...options, type, kind: 'headers', textForm: 'yaml', secret: true })
 }

@@ -1,8 +1,8 @@
 import { METHODS } from 'node:http'
-import { isIPv6 } from 'node:net'
 import type { Classified, OwnEndpoint } from '../http/admission.ts'
 import type { Exchange, RequestHead } from '../http/exchange.ts'
 import { type Fields, isBlank } from '../http/fields.ts'
+import { isIPv6, splitAuthority } from '../http/ip.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
 
@@ -113,18 +113,16 @@ function targetFault(head: RequestHead, target: string): Refusal | undefined {
 }
 
 /**
- * A registered name (RFC 3986 §3.2.2) with an optional port, without userinfo. A comma, which that grammar allows, is refused:
- * in `X-Forwarded-Host` it would separate two names.
+ * A registered name (RFC 3986 §3.2.2). A comma, which that grammar allows, is refused: in `X-Forwarded-Host` it would separate
+ * two names.
  */
-const HOST_NAME = /^(?:[A-Za-z0-9\-._~!$&'()*+;=]|%[0-9A-Fa-f]{2})+(?::[0-9]{0,5})?$/
+const REGISTERED_NAME = /^(?:[A-Za-z0-9\-._~!$&'()*+;=]|%[0-9A-Fa-f]{2})+$/
 
-/** An address in brackets, with an optional port. */
-const HOST_ADDRESS = /^\[([0-9A-Fa-f:.]+)\](?::[0-9]{0,5})?$/
-
+/** Whether a text is a host with an optional port of at most five digits, without userinfo. */
 function isHost(text: string): boolean {
-  if (HOST_NAME.test(text)) return true
-  const address = HOST_ADDRESS.exec(text)?.[1]
-  return address !== undefined && isIPv6(address)
+  const parts = splitAuthority(text)
+  if (parts === undefined || (parts.digits?.length ?? 0) > 5) return false
+  return parts.bracketed ? isIPv6(parts.host) : REGISTERED_NAME.test(parts.host)
 }
 
 /** @param absolute the host in a target of absolute form */

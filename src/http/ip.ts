@@ -1,7 +1,19 @@
-import { isIP } from 'node:net'
+import { isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
+
+/**
+ * Whether a text is an IPv6 address without a zone. Node's own check compiles a large regular expression at its first two calls, which
+ * takes 6 ms of the start; the parser of URLs is native code for the same grammar (RFC 4291 §2.2).
+ */
+export function isIPv6(text: string): boolean {
+  return /^[\da-f:.]+$/i.test(text) && URL.canParse(`http://[${text}]`)
+}
+
+function isAddress(text: string): boolean {
+  return isIPv4(text) || isIPv6(text)
+}
 
 /** A range of addresses, ready to be matched. */
 export interface Cidr {
@@ -15,7 +27,7 @@ export interface Cidr {
  */
 export function parseCidr(text: string): Cidr | undefined {
   const [, address = '', suffix] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? []
-  if (isIP(address) === 0 || address.includes('%')) return undefined
+  if (!isAddress(address)) return undefined
   const written = ipaddr.parse(address)
   const width = written.kind() === 'ipv4' ? 32 : 128
   const bits = suffix === undefined ? width : Number(suffix)
@@ -53,13 +65,13 @@ export function prefix64(address: string): string {
 
 /** The bytes of an address in network order; undefined for text that is not an address. */
 export function addressBytes(address: string): Uint8Array | undefined {
-  const parsed = isIP(address) === 0 ? undefined : ipaddr.parse(address)
+  const parsed = isAddress(address) ? ipaddr.parse(address) : undefined
   return parsed === undefined ? undefined : Uint8Array.from(parsed.toByteArray())
 }
 
 function parseAddress(address: string): Address | undefined {
   const [bare = ''] = address.split('%', 1)
-  return isIP(bare) === 0 ? undefined : ipaddr.process(bare)
+  return isAddress(bare) ? ipaddr.process(bare) : undefined
 }
 
 function isVersion6(address: Address): address is ipaddr.IPv6 {
@@ -69,6 +81,22 @@ function isVersion6(address: Address): address is ipaddr.IPv6 {
 /** Whether a host of an address is loopback: by its address, or as `localhost`. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || /^(?:127\.|::1$)/.test(normalizeAddress(host) ?? '')
+}
+
+/** `host`, `host:port`, `[IPv6]` or `[IPv6]:port`, taken apart. */
+export interface Authority {
+  /** Any text without brackets: each user has its own rules for it. */
+  readonly host: string
+  readonly bracketed: boolean
+  /** The digits of the port, which may be none; undefined without a colon. */
+  readonly digits: string | undefined
+}
+
+/** The one grammar of a host with a port (RFC 3986 §3.2). Undefined for a text of another form. */
+export function splitAuthority(text: string): Authority | undefined {
+  const [, address, name, digits] = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::(\d*))?$/.exec(text) ?? []
+  const host = address ?? name
+  return host === undefined ? undefined : { host, bracketed: address !== undefined, digits }
 }
 
 /** The form of a DNS name in a certificate. `*` may stand for the first label (RFC 9525 §6.3). */

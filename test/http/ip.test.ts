@@ -1,10 +1,44 @@
+import { isIPv6 as isIPv6OfNode } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { matchesAny, normalizeAddress, parseCidr, prefix64 } from '../../src/http/ip.ts'
+import { isIPv6, matchesAny, normalizeAddress, parseCidr, prefix64 } from '../../src/http/ip.ts'
 
 function ranges(...texts: string[]) {
   return texts.map((text) => parseCidr(text) ?? expect.fail(`${text} is no range`))
 }
+
+describe('isIPv6', () => {
+  const pieces = [
+    '::',
+    ':',
+    '0',
+    '1',
+    'FFFF',
+    '00001',
+    '12345',
+    '192.0.2.1',
+    '1.2.3',
+    '01.2.3.4',
+    '256.1.1.1',
+    '.',
+    '%eth0',
+    ' ',
+    '\n',
+    ']',
+    '/',
+  ]
+  const nearly = fc.array(fc.constantFrom(...pieces), { maxLength: 12 }).map((parts) => parts.join(''))
+  const colons = fc.array(fc.constantFrom(...pieces), { maxLength: 9 }).map((parts) => parts.join(':'))
+
+  it('takes the same texts for addresses as Node does, without those that have a zone', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.ipV6(), nearly, colons), (text) => {
+        expect(isIPv6(text)).toBe(isIPv6OfNode(text) && !text.includes('%'))
+      }),
+      { numRuns: 5_000 },
+    )
+  })
+})
 
 describe('normalizeAddress', () => {
   it.each([
