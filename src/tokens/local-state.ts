@@ -46,12 +46,21 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     },
   })
 
-  /** Resolves when the journal holds the fingerprint of the valid password. */
-  let saved = Promise.resolve()
-  const reported = (saving: Promise<void>): Promise<void> =>
-    saving.catch((error: unknown) => log.error({ err: error }, 'the password fingerprint could not be saved'))
+  /** Whether the journal may lack the fingerprint of the valid password. */
+  let isDue = durable
+  let saving = Promise.resolve()
   const learned = (): void => {
-    if (durable) saved = saved.then(() => reported(saveFingerprint(journal, password)))
+    isDue = durable
+  }
+  /** Resolves when the journal holds it. The first login derives it: without tokens none is needed, and it takes 15 ms. */
+  const saved = (): Promise<void> => {
+    if (isDue) {
+      isDue = false
+      const report = (error: unknown): void =>
+        log.error({ err: error }, 'the password fingerprint could not be saved')
+      saving = saving.then(() => saveFingerprint(journal, password)).catch(report)
+    }
+    return saving
   }
   const password = await openPassword(config, deps, readFingerprint(journal), {
     ...sourceEvents(deps),
@@ -67,17 +76,8 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     throw error
   })
   if (durable && holdsTokens(tokens)) {
-    if (!(await isForPassword(journal, password))) {
-      tokens.revoke({ all: true }, 'password_changed')
-      await saveFingerprint(journal, password)
-    }
-  } else if (durable) {
-    // No tokens to revoke, so the start does not wait for the fingerprint; the first login does.
-    saved = reported(
-      isForPassword(journal, password).then((known) =>
-        known ? undefined : saveFingerprint(journal, password),
-      ),
-    )
+    isDue = !(await isForPassword(journal, password))
+    if (isDue) tokens.revoke({ all: true }, 'password_changed')
   }
 
   const sweeping = everySecond(() => tokens.sweep())
@@ -93,7 +93,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
         const verified = await password.verify(candidate, client.key)
         if ('unavailable' in verified) return verified
         const { result, generation } = verified
-        if (result === 'right') await saved
+        if (result === 'right') await saved()
         if (generation !== password.generation) continue
         return result === 'right' ? tokens.issue(client.address, grantType) : result
       }
