@@ -10,6 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { PASSWORDS, VECTORS } from '../password/vectors.ts'
@@ -248,6 +249,30 @@ it('C8 a password that changed while the sidecar was down revokes every stored t
   expect(await Promise.all([access_token, fresh.access_token].map((token) => fourth.use(token)))).toEqual([
     401, 401,
   ])
+})
+
+it('C8 the token file holds the fingerprint of the password from the first login on, and not before', async () => {
+  const site = await prepareSite()
+  /** The derivation of a start takes 15 ms; these take longer. */
+  const settle = async (sidecar: Served): Promise<void> => {
+    for (let i = 0; i < 30; i += 1) await sidecar.status()
+  }
+  const names = (): readonly unknown[] => {
+    const db = new DatabaseSync(join(site.stateDir, 'tokens.db'))
+    const rows = db.prepare("SELECT key FROM meta WHERE key LIKE 'password%' ORDER BY key").all()
+    db.close()
+    return rows.map(({ key }) => key)
+  }
+
+  const first = await site.serve()
+  await settle(first)
+  await first.stop()
+  expect(names()).toEqual([])
+
+  const second = await site.serve()
+  await second.grant()
+  await second.stop()
+  expect(names()).toEqual(['password_fingerprint', 'password_salt'])
 })
 
 it('H71 C8 a token issued right after a password change survives an immediate kill', async () => {
