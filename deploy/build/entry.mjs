@@ -70,8 +70,8 @@ function load(name) {
   return script.runInThisContext()
 }
 
-/** Modules that are loaded at their first use. No start uses them, and each takes 1 to 3 ms and a megabyte. */
-const LATE = new Set(['node:http2', 'node:worker_threads'])
+/** Modules that are loaded at their first use. No start without stored tokens uses them, and each takes 1 to 3 ms and a megabyte. */
+const LATE = new Set(['node:http2', 'node:worker_threads', 'node:zlib'])
 
 const late = (name) => new Proxy({}, { get: (_, key) => process.getBuiltinModule(name)[key] })
 
