@@ -46,15 +46,11 @@ password:
 state_dir: ${join(folder, 'state')}
 `,
     )
-    const tokens = await inSidecar(bundle, config, [], createTokens)
-    const lists: CalledFunctions[] = []
-    for (const token of tokens) {
-      const runs: CalledFunctions[] = []
-      for (let run = 0; run < RUNS; run++) runs.push(await listFunctions(bundle, config, token))
-      lists.push(inEach(runs))
-    }
+    const token = await inSidecar(bundle, config, [], createTokens)
+    const runs: CalledFunctions[] = []
+    for (let run = 0; run < RUNS; run++) runs.push(await listFunctions(bundle, config, token))
     const list = join(folder, 'called-functions.json')
-    await writeFile(list, JSON.stringify(inAny(lists)))
+    await writeFile(list, JSON.stringify(inEach(runs)))
     await promisify(execFile)(process.execPath, [...DETERMINISTIC, COMPILER, bundle, list], { env: {} })
   } finally {
     device.close()
@@ -79,23 +75,14 @@ function listFunctions(bundle: string, config: string, token: string): Promise<C
   })
 }
 
-/** The functions that are in one of the lists, in ascending order. */
-function inAny(lists: readonly CalledFunctions[]): CalledFunctions {
-  const names = [...new Set(lists.flatMap(Object.keys))].sort()
-  return Object.fromEntries(
-    names.map((name) => [
-      name,
-      [...new Set(lists.flatMap((list) => list[name] ?? []))].sort((a, b) => a - b),
-    ]),
-  )
-}
-
-/** The functions that are in each of the lists. */
+/** The functions that are in each of the lists, in ascending order. */
 function inEach([first = {}, ...others]: readonly CalledFunctions[]): CalledFunctions {
-  const called = Object.entries(first).map(([name, starts]) => [
-    name,
-    starts.filter((start) => others.every((other) => other[name]?.includes(start))),
-  ])
+  const names = Object.keys(first).sort()
+  const called = names.map((name) => {
+    const starts = first[name] ?? []
+    const always = starts.filter((start) => others.every((other) => other[name]?.includes(start)))
+    return [name, [...new Set(always)].sort((a, b) => a - b)]
+  })
   return Object.fromEntries(called)
 }
 
@@ -116,9 +103,9 @@ interface Sidecar {
 /** Several grants: with one, the random order of its tokens would decide which functions the next sidecar calls. */
 const GRANTS = 16
 
-/** Two of the tokens. The cache of tokens calls one function more for each but its newest, and which that is is random. */
-async function createTokens({ send }: Sidecar): Promise<readonly string[]> {
-  const tokens: string[] = []
+/** The token of the last grant. */
+async function createTokens({ send }: Sidecar): Promise<string> {
+  let token = ''
   for (let grant = 0; grant < GRANTS; grant++) {
     const body = await send({
       method: 'POST',
@@ -126,9 +113,9 @@ async function createTokens({ send }: Sidecar): Promise<readonly string[]> {
       headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
       form: 'grant_type=password&password=none',
     })
-    tokens.push((JSON.parse(body) as { access_token: string }).access_token)
+    token = (JSON.parse(body) as { access_token: string }).access_token
   }
-  return tokens.slice(0, 2)
+  return token
 }
 
 /** Starts the sidecar of the bundle, uses it, and stops it. */

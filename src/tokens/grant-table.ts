@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache'
 import { createExpiryQueue } from './expiry-queue.ts'
 import type { Digest } from './mint.ts'
 
@@ -71,7 +70,7 @@ export interface GrantTable {
   /** The number of grants. */
   readonly grantCount: number
   /** Least recently used first. */
-  grants(): Generator<Grant, void>
+  grants(): Iterable<Grant>
   /** At most `most`, the most recently used first. */
   recent(most: number): readonly Grant[]
   open(id: string, client: string, issuedAt: number): Grant
@@ -100,8 +99,11 @@ export interface GrantTable {
 export function createGrantTable(initialCapacity: number): GrantTable {
   let capacity = 0
   let share = 0
-  let recency: LRUCache<string, Grant>
-  let removals: LRUCache<Digest, 'expired' | 'revoked'>
+  /** In order of use: a `Map` keeps the order of insertion, so a use inserts anew. */
+  const recency = new Map<string, Grant>()
+  let newest: Grant | undefined
+  /** The latest `capacity` of them. */
+  const removals = new Map<Digest, 'expired' | 'revoked'>()
   const index = new Map<Digest, Token>()
   const queue = createExpiryQueue<Token>()
   const live = { access: 0, refresh: 0 }
@@ -109,16 +111,27 @@ export function createGrantTable(initialCapacity: number): GrantTable {
   function resize(wanted: number): void {
     capacity = Math.max(2, wanted)
     share = shareOf(capacity)
-    const held = recency === undefined ? [] : [...grants()]
-    // One more than the capacity: a grant is opened before others are evicted for it.
-    recency = new LRUCache({ max: Math.max(capacity, held.length) + 1 })
-    for (const grant of held) recency.set(grant.id, grant)
-    removals = new LRUCache({ max: capacity })
+    while (removals.size > capacity) forgetOldest()
   }
   resize(initialCapacity)
 
-  function* grants(): Generator<Grant, void> {
-    for (const grant of recency.rvalues()) if (grant !== undefined) yield grant
+  function forgetOldest(): void {
+    for (const digest of removals.keys()) {
+      removals.delete(digest)
+      return
+    }
+  }
+
+  function use(grant: Grant): void {
+    if (newest === grant) return
+    recency.delete(grant.id)
+    recency.set(grant.id, grant)
+    newest = grant
+  }
+
+  function forget(grant: Grant): void {
+    recency.delete(grant.id)
+    if (newest === grant) newest = undefined
   }
 
   function open(id: string, client: string, issuedAt: number): Grant {
@@ -130,7 +143,7 @@ export function createGrantTable(initialCapacity: number): GrantTable {
       refresh: undefined,
       usedAt: UNUSED,
     }
-    recency.set(id, grant)
+    use(grant)
     return grant
   }
 
@@ -156,8 +169,11 @@ export function createGrantTable(initialCapacity: number): GrantTable {
     token.grant.tokens = token.grant.tokens.filter((other) => other !== token)
     if (token.grant.refresh === token) token.grant.refresh = undefined
     if (token.spent === undefined) live[token.kind]--
-    if (reason !== 'evicted' && token.kind === 'access') removals.set(token.digest, reason)
-    if (token.grant.tokens.length === 0) recency.delete(token.grant.id)
+    if (reason !== 'evicted' && token.kind === 'access') {
+      removals.set(token.digest, reason)
+      if (removals.size > capacity) forgetOldest()
+    }
+    if (token.grant.tokens.length === 0) forget(token.grant)
   }
 
   function drop(token: Token, reason: RemovalReason): void {
@@ -190,7 +206,11 @@ export function createGrantTable(initialCapacity: number): GrantTable {
       if (token === undefined) break
       leave(token)
     }
-    while (index.size > capacity) for (const token of recency.pop()?.tokens ?? []) leave(token)
+    for (const grant of recency.values()) {
+      if (index.size <= capacity) break
+      for (const token of grant.tokens) leave(token)
+      forget(grant)
+    }
     return evicted
   }
 
@@ -199,15 +219,15 @@ export function createGrantTable(initialCapacity: number): GrantTable {
       return index.size
     },
     find: (digest) => index.get(digest),
-    grant: (id) => recency.peek(id),
+    grant: (id) => recency.get(id),
     get grantCount() {
       return recency.size
     },
-    grants,
-    recent: (most) => [...recency.values().take(most)].filter((grant) => grant !== undefined),
+    grants: () => recency.values(),
+    recent: (most) => [...recency.values()].slice(-most).reverse(),
     open,
     touch(grant, now) {
-      recency.get(grant.id)
+      use(grant)
       grant.usedAt = Math.floor(now)
     },
     add,
