@@ -1,4 +1,3 @@
-import { distance } from 'fastest-levenshtein'
 import type { Field } from './field.ts'
 import { schema } from './schema.ts'
 
@@ -78,6 +77,20 @@ function nearest(unknown: string, known: readonly string[], cost: (name: string)
     if (each < best.cost) best = { key, cost: each }
   }
   return { key: best.key, close: best.cost <= Math.max(2, lastPart(unknown).length / 3) }
+}
+
+/** How many letters have to be inserted, deleted or replaced (Levenshtein). */
+function distance(from: string, to: string): number {
+  let costs = Array.from({ length: to.length + 1 }, (_, i) => i)
+  for (let i = 0; i < from.length; i += 1) {
+    const next = [i + 1]
+    for (let j = 0; j < to.length; j += 1) {
+      const replaced = (costs[j] ?? 0) + (from[i] === to[j] ? 0 : 1)
+      next.push(Math.min(replaced, (costs[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
+    }
+    costs = next
+  }
+  return costs.at(-1) ?? 0
 }
 
 function lastPart(key: string): string {
