@@ -71,7 +71,7 @@ export async function verifyCommand(
 async function failed(error: unknown, file: JunitFile | undefined, { stderr }: VerifyIo): Promise<never> {
   const problems = error instanceof SetupError ? error.problems : [reasonOf(error)]
   await file?.write(junitError(problems)).catch((other: SetupError) => {
-    stderr.write(`postern verify: ${other.fault}\n`)
+    stderr.write(`postern verify: ${other.message}\n`)
   })
   throw error instanceof SetupError ? shownAsText(error) : error
 }

@@ -124,7 +124,7 @@ function method(options: FieldOptions): Field<string> {
 }
 
 /** A mapping of the device's own names. */
-function mapping<T>(member: z.ZodType<T>, options: FieldOptions): Field<Readonly<Record<string, T>>> {
+function mapping<T>(member: z.ZodMiniType<T>, options: FieldOptions): Field<Readonly<Record<string, T>>> {
   const schema = z.record(z.string(), member, { error: 'must be a mapping of names to values' })
   return field(schema, { ...options, type: 'mapping of names to values', textForm: 'yaml', secret: true })
 }

@@ -6,8 +6,8 @@
 export class SetupError extends Error {
   override readonly name = 'SetupError'
   readonly problems: readonly string[]
-  /** The problems without the remedy. */
-  readonly fault: string
+  /** The problems without the key and the remedy. */
+  readonly reason: string
   /** What the operator can do, as a clause: the end of the last problem. */
   readonly remedy: string | undefined
   /** The configuration key that is at fault, or the flag: the beginning of the problem. */
@@ -21,11 +21,10 @@ export class SetupError extends Error {
   ) {
     const given = typeof problems === 'string' ? [problems] : problems
     const lines = key === undefined ? given : given.map((problem) => `${key}: ${problem}`)
-    const fault = lines.join('\n')
-    const whole = remedy === undefined ? fault : `${fault}; ${remedy}`
+    const whole = remedy === undefined ? lines.join('\n') : `${lines.join('\n')}; ${remedy}`
     super(whole, { cause })
     this.problems = remedy === undefined ? lines : whole.split('\n')
-    this.fault = fault
+    this.reason = given.join('\n')
     this.remedy = remedy
     this.key = key
     this.exitCode = exitCode

@@ -171,6 +171,6 @@ async function openPassword(
 ): Promise<DevicePassword> {
   if (!('device' in password)) return openPasswordSource(password, { clock, events })
   if (signIn === undefined)
-    throw new SetupError('password.device: needs upstream.auth, which defines how to sign in')
+    throw new SetupError('needs upstream.auth, which defines how to sign in', { key: 'password.device' })
   return createDevicePassword({ signIn, events, stored })
 }

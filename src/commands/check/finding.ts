@@ -79,15 +79,14 @@ export async function runCheck(check: Check, placeOf: Loaded['placeOf'] = () => 
     return { result: { name, result: 'ok', message: found, meaning: null, remedy: null }, exitCode: 0 }
   } catch (error) {
     if (isBug(error)) throw error
-    const hints: Hints = error instanceof SetupError ? error : {}
-    const { key = check.key, fault } = error instanceof SetupError ? error : new SetupError(reasonOf(error))
-    const bare = fault.startsWith(`${key}: `) ? fault.slice(key.length + 2) : fault
+    const failure = error instanceof SetupError ? error : new SetupError(reasonOf(error))
+    const { key = check.key, reason } = failure
     const place = placeOf(key)
     // The name of a check may be the key.
-    const named = key === name || (bare === fault && place === undefined) ? bare : `${key}: ${bare}`
+    const named = key === name || (failure.key ?? place) === undefined ? reason : `${key}: ${reason}`
     const rest = place === undefined ? named : `${place}: ${named}`
     const tls = error instanceof CheckFailure ? error.tls : undefined
-    return { result: problemOf(check, 'failed', rest, hints), exitCode: exitCodeOf(error), tls }
+    return { result: problemOf(check, 'failed', rest, failure), exitCode: exitCodeOf(error), tls }
   }
 }
 
