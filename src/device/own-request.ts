@@ -26,6 +26,9 @@ export interface OwnResponse {
 /** A discarded response body up to this size (bytes) is drained to keep the connection; a larger one closes it. */
 const LARGEST_PAGE = 128 * 1024
 
+/** How long such a body may take (ms), however often it pauses: logins and health checks wait for its end. */
+const LONGEST_PAGE = 5_000
+
 /**
  * Sends a request to the device and returns the head of its response.
  *
@@ -76,11 +79,13 @@ function exchangeOn(
   return new Promise((resolve, reject) => {
     let response: OwnResponse | undefined
     let size = 0
+    let timer: NodeJS.Timeout | undefined
     const chunks: Buffer[] = []
     const handler: ResponseHandler = {
       inform() {},
       head({ status, fields }) {
         response = { status, fields }
+        timer = setTimeout(() => connection.abort(keepsBody ? TOO_SLOW : TOO_LONG), LONGEST_PAGE)
       },
       data(chunk) {
         size += chunk.length
@@ -89,10 +94,12 @@ function exchangeOn(
       },
       end(last) {
         if (response === undefined) return
+        clearTimeout(timer)
         if (keepsBody) response = { ...response, body: Buffer.concat(last ? [...chunks, last] : chunks) }
         resolve(response)
       },
       failed(error) {
+        clearTimeout(timer)
         if (error === TOO_LONG && response !== undefined) resolve(response)
         else reject(error)
       },
@@ -110,7 +117,9 @@ function exchangeOn(
   })
 }
 
+/** The body is not needed to its end: the response counts without it. */
 const TOO_LONG = new DeviceFault('http_protocol_error')
+const TOO_SLOW = new DeviceFault('http_response_timeout')
 
 async function* once(bytes: Buffer): AsyncGenerator<Buffer, void, void> {
   yield bytes

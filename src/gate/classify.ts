@@ -193,8 +193,13 @@ export function createPublicPaths(entries: readonly (string | { readonly path: s
   }
 }
 
+/** Fields that some frameworks take for the path or the method. Programs of a device may read `_` as `-`. */
+const OVERRIDE =
+  /^x[-_](?:original[-_]url|rewrite[-_]url|http[-_]method(?:[-_]override)?|method[-_]override)$/i
+
 /** Whether a request without a token is signed in. Any method but these could change the device under the sidecar's account. */
 export function readsSignedIn({ head, classified }: Exchange, findPublic: FindPublic): boolean {
   const reads = (head.method === 'GET' || head.method === 'HEAD') && !head.upgrade
-  return reads && findPublic(classified.target) === 'signed-in'
+  if (!reads || findPublic(classified.target) !== 'signed-in') return false
+  return !head.fields.some((text, at) => at % 2 === 0 && OVERRIDE.test(text))
 }

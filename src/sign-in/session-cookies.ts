@@ -13,12 +13,18 @@ export interface SessionCookie {
 /** Characters allowed in a value: all that cannot end the field or the cookie. Old firmware uses spaces. */
 const VALUE = /^[\x20-\x3a\x3c-\x7e\x80-\xff]*$/
 
-/** The cookies that a response sets. Those that it deletes are included and have expired. Malformed ones are left out. */
+/**
+ * The cookies that a response sets, each as it was set last (RFC 6265 §5.3). Those that it deletes are included and have expired.
+ * Malformed ones are left out.
+ */
 export function cookiesSetBy(fields: Fields, target: string, clock: Clock): readonly SessionCookie[] {
   const date = Date.parse(fieldValues(fields, 'date')[0] ?? '')
-  return fieldValues(fields, 'set-cookie')
-    .map((line) => parseSetCookie(line, target, clock, date))
-    .filter((cookie) => cookie !== undefined)
+  const cookies = new Map<string, SessionCookie>()
+  for (const line of fieldValues(fields, 'set-cookie')) {
+    const cookie = parseSetCookie(line, target, clock, date)
+    if (cookie !== undefined) cookies.set(`${cookie.name};${cookie.path}`, cookie)
+  }
+  return [...cookies.values()]
 }
 
 export function isExpired({ until }: SessionCookie, now: number): boolean {

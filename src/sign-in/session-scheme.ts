@@ -4,7 +4,7 @@ import type { OwnResponse } from '../device/own-request.ts'
 import { fieldValues, keepFields } from '../http/fields.ts'
 import { type Clock, waitAtMost } from '../system/clock.ts'
 import type { Ask, Scheme, Session } from './scheme.ts'
-import { cookiesSetBy } from './session-cookies.ts'
+import { cookiesSetBy, isExpired } from './session-cookies.ts'
 
 export interface SessionDevice {
   readonly ask: Ask
@@ -69,7 +69,9 @@ function tokenIn(response: OwnResponse, settings: SessionConfig, clock: Clock): 
     'header' in token
       ? fieldValues(response.fields, token.header.toLowerCase())[0]
       : 'cookie' in token
-        ? cookiesSetBy(response.fields, login.path, clock).find(({ name }) => name === token.cookie)?.value
+        ? cookiesSetBy(response.fields, login.path, clock).findLast(
+            (cookie) => cookie.name === token.cookie && !isExpired(cookie, clock.monotonic()),
+          )?.value
         : jsonValueAt(response.body, token.json)
   if (found === undefined || !SENDABLE.test(found)) return undefined
   return send.cookie !== undefined && found.includes(';') ? undefined : found
@@ -124,11 +126,14 @@ function loginBody({ user = '', login: { json, form } }: SessionConfig, password
   }
 }
 
-/** The text or number at a JSON Pointer (RFC 6901); undefined if there is none, or if the body is not JSON. */
+/** The text or number, as written, at a JSON Pointer (RFC 6901); undefined if there is none, or if the body is not JSON. */
 function jsonValueAt(body: Buffer | undefined, pointer: string): string | undefined {
   let value: unknown
   try {
-    value = JSON.parse(body?.toString() ?? '')
+    // A session id may have more digits than a number of JavaScript.
+    const asWritten = (_name: string, each: unknown, written?: { readonly source?: string }): unknown =>
+      typeof each === 'number' ? written?.source : each
+    value = JSON.parse(body?.toString() ?? '', asWritten)
   } catch {
     return undefined
   }
@@ -138,7 +143,7 @@ function jsonValueAt(body: Buffer | undefined, pointer: string): string | undefi
     // Proof of the cast: the line above.
     value = (value as Readonly<Record<string, unknown>>)[name]
   }
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined
+  return typeof value === 'string' ? value : undefined
 }
 
 const PLACEHOLDER = /\$(user|password)\b/g

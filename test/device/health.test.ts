@@ -40,6 +40,15 @@ describe('upstream.health', () => {
     await expect.poll(() => ready(sidecar)).toEqual(READY)
   })
 
+  it('ends although the body of a response does not', async () => {
+    const device = await startDevice((_, response) => {
+      const dripping = setInterval(() => response.write(' '), 50)
+      response.once('close', () => clearInterval(dripping))
+    })
+    await startSidecar({ device, config: { upstream: { health: { path: '/', interval: '20ms' } } } })
+    await device.waitForRequests(2)
+  })
+
   it('checks the services of upstream.routes too', async () => {
     const [device, camera] = [await startDevice(), await startDevice()]
     const health = { path: '/', interval: '20ms' }

@@ -119,6 +119,20 @@ describeProtocols('H169 a public path that is signed in', (transport) => {
     },
   )
 
+  it.each([
+    'X-Original-URL',
+    'X-Rewrite-Url',
+    'X-HTTP-Method-Override',
+    'X-Method-Override',
+    'x_http_method',
+  ])('is read without the login if the request names another path or method in %s', async (name) => {
+    const { device, sidecar } = await start()
+    const request = { path, fields: [name, '/admin'] }
+    expect((await sidecar.request(request)).status).toBe(401)
+    expect(device.device.requests.at(-1)?.header('authorization')).toBeUndefined()
+    expect((await sidecar.request({ ...request, token: await sidecar.token() })).status).toBe(200)
+  })
+
   it('opens no other path', async () => {
     const { device, sidecar } = await start()
     for (const other of ['/index.html/', '/index.html/x', '/x/../index.html', '//index.html', '/']) {

@@ -31,6 +31,12 @@ describe('A session cookie', () => {
     expect(grown).toBeLessThan(LINEAR)
   })
 
+  it('counts as it was set last, for each path', () => {
+    const lines = ['SID=a; Path=/', 'SID=b; Path=/x', 'SID=c; Path=/']
+    const fields = lines.flatMap((line) => ['Set-Cookie', line])
+    expect(cookiesSetBy(fields, '/', clock).map(({ value }) => value)).toEqual(['c', 'b'])
+  })
+
   it.each(['SID', '=x', 'S D=x', 'SID=a\rb', 'SID=a\x00b', ''])(
     'that is malformed is ignored: %j',
     (line) => {

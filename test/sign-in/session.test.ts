@@ -149,6 +149,31 @@ describe('H170 A session id in JSON', () => {
     expect(router.logins).toEqual(['the+name=admin&pass=a%26b%3Dc+%22d%22+%24user'])
   })
 
+  it('may be a number with more digits than a double has', async () => {
+    const router = await startRouterDevice()
+    router.reply = () => '{"a/b":[{"m~n":12345678901234567890}]}'
+    const auth = { session: { ...json, send: { header: 'X-Session' } } }
+    const { signIn } = await signedIn({ auth, password: router.password, url: router.device.url })
+    await signIn.ready()
+    const sent = signIn.credentialsFor({ method: 'GET', target: '/' })
+    expect(sent?.fields).toEqual(['X-Session', '12345678901234567890'])
+  })
+
+  it.each([
+    ['set twice', ['SID=before', 'SID=after'], ['Cookie', 'SID=after']],
+    ['deleted and set', ['SID=before; Max-Age=0; Path=/', 'SID=after'], ['Cookie', 'SID=after']],
+    ['set, and deleted at another path', ['SID=after', 'SID=x; Max-Age=0; Path=/x'], ['Cookie', 'SID=after']],
+    ['deleted', ['SID=deleted; Max-Age=0'], undefined],
+  ])('in a cookie that is %s is the one that counts', async (_how, cookies, expected) => {
+    const device = await startDevice((_request, response) => {
+      response.writeHead(200, { 'Set-Cookie': cookies }).end()
+    })
+    const auth = { session: { login: { path: '/login' }, token: { cookie: 'SID' }, send: { cookie: 'SID' } } }
+    const { signIn } = await signedIn({ auth, password: 'x', url: device.url })
+    await signIn.ready()
+    expect(signIn.credentialsFor({ method: 'GET', target: '/' })?.fields).toEqual(expected)
+  })
+
   it.each([
     ['no JSON', () => 'token'],
     ['no token', () => '{"a/b":[]}'],
@@ -197,6 +222,22 @@ it('H170 a WebSocket carries the token', async () => {
   const { socket } = await openWebSocket(sidecar.url, { path: '/ws', token: await sidecar.token(), headers })
   socket.close()
   expect(upgrades[0]?.headers['x-auth-token']).toBe(tokenOf(redfish))
+})
+
+it.each([
+  ['counts if its token is in the head', { header: 'X-Auth-Token' }, 200],
+  ['fails if its token is in the body', { json: '/token' }, 500],
+])('H170 a login with a body that never ends %s', async (_how, token, status) => {
+  const device = await startDevice((request, response) => {
+    if (request.url !== '/login') return void response.end('from the device')
+    response.writeHead(200, { 'X-Auth-Token': 'one', 'Content-Length': 10_000 })
+    const dripping = setInterval(() => response.write(' '), 50)
+    response.once('close', () => clearInterval(dripping))
+  })
+  const settings = { login: { path: '/login' }, token, send: { header: 'X-Auth-Token' } }
+  const sidecar = await start({ device, password: '' }, settings)
+  const granted = await sidecar.token()
+  expect((await sidecar.request({ token: granted })).status).toBe(status)
 })
 
 it('H170 a wrong password costs one login, and no line holds password, token or body', async () => {
