@@ -214,7 +214,11 @@ async function openDeviceService(
   const health =
     path === null
       ? undefined
-      : startHealthCheck({ path, interval }, connections, breaker, { onResult: events.up, onBug })
+      : startHealthCheck({ path, interval }, connections, breaker, {
+          onResult: events.up,
+          onFault: trouble.failed,
+          onBug,
+        })
   const upstream = createUpstream({
     route: route ?? '',
     connections,

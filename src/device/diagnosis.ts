@@ -142,7 +142,7 @@ export interface DeviceTroubleDependencies {
   readonly onBug: (error: unknown) => void
 }
 
-/** Observes the failures of requests. */
+/** Observes the failures of requests and health checks. */
 export interface TroubleWatch {
   failed(failure: UpstreamFailure): void
   /** Aborts the attempt that is under way; nothing is reported later. */
@@ -150,7 +150,7 @@ export interface TroubleWatch {
 }
 
 /**
- * Watches the outcomes of requests. After three failures in a row that TLS may explain, it opens one TLS connection and reports
+ * Watches the outcomes of requests and health checks. After three failures in a row that TLS may explain, it opens one TLS connection and reports
  * the cause, at most once an hour: clients and metrics see only a code such as `tls_certificate_error`. It does not try a device that
  * has answered in cleartext: a TLS hello confuses old firmware.
  */

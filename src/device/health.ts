@@ -17,6 +17,8 @@ export type HealthFailure = UpstreamFailure | `status ${number}`
 export interface HealthEvents {
   /** `failure`: why it is not up. */
   readonly onResult: (up: boolean, failure?: HealthFailure) => void
+  /** The device did not respond. */
+  readonly onFault: (failure: UpstreamFailure) => void
   /** Called for a bug of the sidecar, which says nothing about the device. */
   readonly onBug: (error: unknown) => void
 }
@@ -29,7 +31,7 @@ export function startHealthCheck(
   { path, interval }: { readonly path: string; readonly interval: number },
   connections: Connections,
   breaker: Breaker,
-  { onResult, onBug }: HealthEvents,
+  { onResult, onFault, onBug }: HealthEvents,
 ): HealthCheck {
   let checking = false
   let last: boolean | undefined
@@ -53,6 +55,7 @@ export function startHealthCheck(
       }
       const failure = failureOf(error)
       breaker.failed(failure)
+      onFault(failure)
       report(failure)
     } finally {
       checking = false

@@ -116,6 +116,17 @@ it('H167 explain names the fingerprint that came, and the log says what to write
   })
 })
 
+it('H168 failed health checks alone make the log say what to write', async () => {
+  const device = await startDevice(undefined, { tls: await makeCertificate() })
+  const upstream = {
+    tls: { pin: pinOfPem((await makeCertificate()).cert) },
+    health: { path: '/', interval: '20ms' },
+  }
+  const sidecar = await startSidecar({ device, config: { upstream } })
+  await expect.poll(() => sidecar.logLines().join('')).toContain('is not that of upstream.tls.pin')
+  expect(device.requests).toEqual([])
+})
+
 describe('H166 upstream.tls', () => {
   it('holds for one service alone, and changes nothing for the public listener', async () => {
     const pair = opensslCertificate()
