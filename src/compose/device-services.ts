@@ -211,14 +211,9 @@ async function openDeviceService(
     },
   )
   const { path, interval } = service.health
+  const checked = { onResult: events.up, onFault: trouble.failed, onBug }
   const health =
-    path === null
-      ? undefined
-      : startHealthCheck({ path, interval }, connections, breaker, {
-          onResult: events.up,
-          onFault: trouble.failed,
-          onBug,
-        })
+    path === null ? undefined : startHealthCheck({ path, interval }, connections, breaker, checked)
   const upstream = createUpstream({
     route: route ?? '',
     connections,
