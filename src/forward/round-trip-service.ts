@@ -1,8 +1,10 @@
 import type { Breaker } from '../device/breaker.ts'
 import type { Connections } from '../device/connections.ts'
+import { failureOf } from '../device/failure.ts'
 import type { Classified } from '../http/admission.ts'
 import type { ClientSide } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
+import type { UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import type { BufferedBody } from './buffered-body.ts'
 import type { Pace } from './pace.ts'
@@ -49,3 +51,10 @@ export type RoundTripEnd =
   | { readonly kind: 'abandoned' }
   /** A bug of the sidecar. It says nothing about the device. */
   | { readonly kind: 'bug'; readonly error: unknown }
+
+/** RFC 9209 §2.3 has two names for a lost connection: one before the first byte of the response, the other after it. */
+export function nameOf(end: Extract<RoundTripEnd, { kind: 'failed' | 'broken' }>): UpstreamFailure {
+  const failure = failureOf(end.error)
+  const begun = end.kind === 'broken' || !end.silent
+  return begun && failure === 'connection_terminated' ? 'http_response_incomplete' : failure
+}

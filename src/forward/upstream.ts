@@ -10,7 +10,7 @@ import { sendBuffered, type UploadBuffering } from './buffered-body.ts'
 import { firstBytes, OVERLOADED, type Places, waitForPlace } from './place.ts'
 import { requestFields, withCredentials } from './request-fields.ts'
 import { forwardToDevice } from './round-trip.ts'
-import type { Detour, RoundTripEnd, RoundTripService } from './round-trip-service.ts'
+import { type Detour, nameOf, type RoundTripEnd, type RoundTripService } from './round-trip-service.ts'
 import { observeResponse, sendSignedIn } from './signed-in-request.ts'
 import { TOO_MANY_STREAMS } from './streams.ts'
 import { sendUpgrade } from './upgrades.ts'
@@ -244,11 +244,4 @@ function notify(work: Promise<Refusal | undefined>, request: Exchange, listener:
   work
     .then((refusal) => listener.ended(request, refusal))
     .catch((bug: unknown) => listener.onBug(request, bug))
-}
-
-/** RFC 9209 §2.3 has two names for a lost connection: one before the first byte of the response, the other after it. */
-function nameOf(end: Extract<RoundTripEnd, { kind: 'failed' | 'broken' }>): UpstreamFailure {
-  const failure = failureOf(end.error)
-  const begun = end.kind === 'broken' || !end.silent
-  return begun && failure === 'connection_terminated' ? 'http_response_incomplete' : failure
 }
