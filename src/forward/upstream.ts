@@ -1,4 +1,4 @@
-import { DeviceFault, failureOf } from '../device/failure.ts'
+import { DeviceFault } from '../device/failure.ts'
 import { faultOf } from '../device/tls-faults.ts'
 import type { Exchange, Forward, UpgradeExchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
