@@ -11,6 +11,7 @@ import type { Places } from '../forward/place.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import { createRoutedUpstream } from '../forward/routes.ts'
 import { createTargets, readRequestFields, type Targets, upstreamDeadlines } from '../forward/settings.ts'
+import { createStreams } from '../forward/streams.ts'
 import { createUpstream, type Upstream } from '../forward/upstream.ts'
 import type { ServiceCondition } from '../overview/model.ts'
 import { watchService } from '../overview/overview.ts'
@@ -21,6 +22,7 @@ import { openSignIn, signInLog } from '../sign-in/settings.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
+import { connectionsLog } from './device-log.ts'
 
 /** The device: its main service, and the services of `upstream.routes`. */
 export interface DeviceServices {
@@ -128,12 +130,6 @@ export async function openDeviceServices(
   }
 }
 
-const STRAY =
-  'the device sends bytes after its response; late ones may reach the next client: see upstream.reuse'
-
-const TOLERANT =
-  'the device sends malformed HTTP: from now on parsed tolerantly, with one connection per request'
-
 function routeKey(path: string): string {
   return `upstream.routes.${path}`
 }
@@ -166,14 +162,9 @@ async function openDeviceService(
       metrics.failed(failure)
     },
   }
-  const deadlines = upstreamDeadlines(service)
-  let strayed = false
-  const connections = createConnections(target, deadlines, clock, {
-    onStray() {
-      if (!strayed) log.warn(STRAY)
-      strayed = true
-    },
-    onTolerant: () => log.warn(TOLERANT),
+  const connections = createConnections(target, upstreamDeadlines(service), clock, {
+    places: service.maxInFlight,
+    ...connectionsLog(log),
   })
   const fieldsOf = (request: RequestFieldSettings, replaced: readonly string[]) => {
     const { host, rewrite } = request
@@ -190,11 +181,10 @@ async function openDeviceService(
   })
   const bounds = { inside: service.maxInFlight, waiting: service.queue.size, maxWait: service.queue.timeout }
   const queue = createBoundedQueue(bounds)
-  const { bufferUploads: most, minUploadRate } = service
-  const rate = minUploadRate === 'off' ? 0 : minUploadRate
+  const { bufferUploads: most, minUploadRate: rate } = service
   const placesOf = (queue: BoundedQueue): Places => ({
     queue,
-    pace: uploadPace(rate, service.queue.timeout, queue),
+    pace: uploadPace(rate === 'off' ? 0 : rate, service.queue.timeout, queue),
   })
   const places = placesOf(queue)
   const buffering =
@@ -219,7 +209,7 @@ async function openDeviceService(
     connections,
     paces: { upload: places.pace, download: downloadPace(listen.idleTimeout, service.queue.timeout, queue) },
     fields,
-    idleTimeout: deadlines.idle,
+    idleTimeout: service.idleTimeout,
     ...places,
     uploadTimeout,
     buffering,
@@ -227,6 +217,7 @@ async function openDeviceService(
     signIn,
     clock,
     maxTunnels: service.maxTunnels,
+    streams: service.maxInFlight > 1 ? createStreams(service, queue, connections) : undefined,
     events,
   })
   return {

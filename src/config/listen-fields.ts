@@ -70,7 +70,7 @@ export const listenField = section('The public listener, which clients connect t
   maxConnections: integer(1, 1_000_000, {
     default: 1000,
     description:
-      'The maximum number of open client connections; further ones are closed immediately. An idle connection with TLS and HTTP/2 takes up to 80 KiB. The sum of this, `upstream.max_in_flight` and twice `upstream.max_tunnels` must stay below the limit on open files.',
+      'The maximum number of open client connections; further ones are closed immediately. An idle connection with TLS and HTTP/2 takes up to 80 KiB. The sum of this, `upstream.max_in_flight`, `upstream.max_streams` and twice `upstream.max_tunnels` must stay below the limit on open files.',
   }),
   maxConnectionsPerClient: integer(1, 1_000_000, {
     default: 250,

@@ -153,12 +153,25 @@ const service = {
   maxInFlight: integer(1, 100_000, {
     default: 64,
     description:
-      'The maximum number of concurrent requests at the device. Set it to what the firmware can handle. WebSockets do not count: see `upstream.max_tunnels`.',
+      'The maximum number of concurrent requests at the device. Set it to what the firmware can handle. WebSockets and streams do not count: see `upstream.max_tunnels` and `upstream.max_streams`. With 1, responses that are streams count all the same, and a connection is opened only when the device has ended the one before.',
   }),
   maxTunnels: integer(1, 100_000, {
     default: 64,
     description:
       'The maximum number of open WebSockets; further ones are refused as `overloaded`. They do not count toward `upstream.max_in_flight`, because they stay open for hours and would block all other requests. Each takes a separate connection to the device.',
+  }),
+  streamAfter: duration(
+    { least: '1ms', most: '1d' },
+    {
+      default: '2s',
+      description:
+        'A response without a `Content-Length` that goes on for longer is a stream: it gives its place of `upstream.max_in_flight` back as soon as another request waits for one. One of the type `text/event-stream` or `multipart/x-mixed-replace` is a stream from its head on.',
+    },
+  ),
+  maxStreams: integer(1, 100_000, {
+    default: 64,
+    description:
+      'The maximum number of streams at the device beside `upstream.max_in_flight`; one client has at most a quarter of them. Further ones are refused as `overloaded` if their type says that they are streams; others keep their place. Each takes a separate connection to the device.',
   }),
   queue,
   health,

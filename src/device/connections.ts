@@ -1,11 +1,13 @@
 import { HeadMemory } from '../http1/head-memory.ts'
 import type { HttpVersion } from '../http1/request-writer.ts'
 import type { Clock } from '../system/clock.ts'
+import { watchDelayedAcks } from './delayed-acks.ts'
 import { type ConnectionSettings, DeviceConnection } from './device-connection.ts'
 import { createIdleMemory, type IdleMemory } from './idle-memory.ts'
 import { createSocketOpener } from './open-socket.ts'
 import type { DeviceRequest, ResponseHandler, Transfer } from './response-handler.ts'
 import { createDeviceRules, type UpstreamDeadlines, type UpstreamTarget } from './target.ts'
+import { Turns } from './turns.ts'
 
 /** A connection to the device. One request at a time borrows it. */
 export interface Connection extends Transfer {
@@ -34,14 +36,20 @@ export interface Connections {
   readonly tolerant: boolean
   /** The HTTP version of requests. 1.0 has neither chunks nor upgrades. */
   readonly version: HttpVersion
+  /** Tells all responses in progress that other requests wait for a place at the device. */
+  othersWait(): void
   close(): Promise<void>
 }
 
-export interface ConnectionsEvents {
+export interface ConnectionsOptions {
+  /** How many requests are at the device at most. */
+  readonly places?: number
   /** See `ConnectionSettings`. */
   readonly onStray?: () => void
   /** Called once, when `auto` finds that the device needs the tolerant rules. */
   readonly onTolerant?: () => void
+  /** Called once, when requests turn out to be quicker with a connection each: see `DelayedAcks`. */
+  readonly onDelayed?: () => void
 }
 
 /** How long (ms) an idle connection is kept if the device announces no time. Few devices close one sooner. */
@@ -67,22 +75,31 @@ const ignore = (): void => {}
 /**
  * A pool of keep-alive connections to the device. It lends the most recently used connection first, so connections that only a
  * burst needed become idle and are closed. The queue of `forward/` bounds how many are in use. With `reuse: never` a connection carries one request.
+ * With that, or with one place, a connection takes the turn of one that is closing, and is opened when that has ended on both sides.
  */
 export function createConnections(
   target: UpstreamTarget,
   deadlines: UpstreamDeadlines,
   clock: Clock,
-  { onStray = ignore, onTolerant = ignore }: ConnectionsEvents = {},
+  {
+    places = Number.POSITIVE_INFINITY,
+    onStray = ignore,
+    onTolerant = ignore,
+    onDelayed = ignore,
+  }: ConnectionsOptions = {},
 ): Connections {
   const { version = '1.1' } = target
+  const inOrder = places === 1 || target.reuse === 'never'
   const pool: Pool = {
     settings: {
+      turns: new Turns(clock, inOrder, deadlines.connect),
       opener: createSocketOpener(target),
       host: new URL(target.origin).host,
       deadlines,
       reuse: target.reuse,
       version,
       rules: createDeviceRules(target.parser, onTolerant),
+      acks: watchDelayedAcks(onDelayed),
       known: new HeadMemory(HEADS_KNOWN),
       onStray,
     },
@@ -98,9 +115,13 @@ export function createConnections(
     },
     version,
     borrow(repeatable, upgrade = false) {
-      const idle = upgrade ? undefined : pool.idle.pop()
-      if (idle?.lend(repeatable)) return idle
-      return new PooledConnection(pool, upgrade)
+      const idle = upgrade && !inOrder ? undefined : pool.idle.pop()
+      if (upgrade) idle?.close()
+      else if (idle?.lend(repeatable)) return idle
+      return new PooledConnection(pool, repeatable, upgrade)
+    },
+    othersWait() {
+      for (const connection of pool.all) connection.othersWait()
     },
     close() {
       return new Promise((resolve) => {
@@ -117,24 +138,32 @@ class PooledConnection extends DeviceConnection implements Connection {
   readonly #pool: Pool
   #lent = true
   #openWhenLent = false
-  /** When it was given back. */
+  /** When it was given back, and when it was lent. */
   #since = 0
+  #lentAt: number
   /** How long it had been idle when it was lent. */
   #idleFor = 0
   #hasResponded = false
   #idleBound = 0
   #idleTimer: NodeJS.Timeout | undefined
 
-  constructor(pool: Pool, upgrade: boolean) {
-    super(pool.settings, upgrade)
+  constructor(pool: Pool, repeatable: boolean, upgrade: boolean) {
+    super(pool.settings, repeatable, upgrade)
     this.#pool = pool
+    this.#lentAt = pool.clock.monotonic()
     pool.all.add(this)
+  }
+
+  /** A connection that was open before is not opened again: the request gets another one. */
+  protected override mayOpenAgain(sent: boolean): boolean {
+    return !this.#openWhenLent && super.mayOpenAgain(sent)
   }
 
   /** Lends the connection. Returns false if the device may have closed it; the connection is then closed here too. */
   lend(repeatable: boolean): boolean {
     const { clock, memory, settings } = this.#pool
-    this.#idleFor = clock.monotonic() - this.#since
+    this.#lentAt = clock.monotonic()
+    this.#idleFor = this.#lentAt - this.#since
     this.#lent = true
     this.#openWhenLent = this.state !== 'connecting'
     const tolerant = settings.rules.current === 'tolerant'
@@ -149,15 +178,22 @@ class PooledConnection extends DeviceConnection implements Connection {
   }
 
   release(responded: boolean): void {
-    if (responded && this.#hasResponded) this.#pool.memory.carried(this.#idleFor)
+    const { memory, settings, all, clock } = this.#pool
     this.#lent = false
-    this.#since = this.#pool.clock.monotonic()
+    this.#since = clock.monotonic()
+    let delayed = false
+    if (responded) {
+      delayed = settings.acks.carried(this.#since - this.#lentAt, this.#hasResponded)
+      settings.turns.worked(this.#since)
+      if (this.#hasResponded) memory.carried(this.#idleFor)
+      else this.accepted(all.size === 1)
+      this.#hasResponded = true
+    }
     if (this.state === 'connecting') {
       // At the front, because `pop` takes from the end, and open connections are better.
       this.#pool.idle.unshift(this)
       this.#limitIdleness(KEPT_FOR)
-    } else if (responded && this.usable) {
-      this.#hasResponded = true
+    } else if (responded && this.usable && !delayed) {
       const announced = this.reading.head?.keptFor
       const time = announced === undefined ? KEPT_FOR : Math.min(announced - MARGIN, LONGEST_KEPT)
       if (time > 0) {
@@ -204,6 +240,7 @@ class PooledConnection extends DeviceConnection implements Connection {
     const index = idle.indexOf(this)
     if (index >= 0) idle.splice(index, 1)
     all.delete(this)
+    super.closed(this.#hasResponded)
     if (all.size === 0) this.#pool.onEmpty()
   }
 }

@@ -1,45 +1,35 @@
 import type { Socket } from 'node:net'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { onlyLineEnds } from '../http1/bytes.ts'
-import { type HttpVersion, mayPersist, writeRequestHead } from '../http1/request-writer.ts'
+import { type HttpVersion, mayPersist, mayRepeat, writeRequestHead } from '../http1/request-writer.ts'
 import { type KnownHeads, type ResponseEvents, ResponseReader } from '../http1/response-reader.ts'
 import { writeSoon } from '../system/write-soon.ts'
+import type { DelayedAcks } from './delayed-acks.ts'
+import { DeviceSocket, type SocketSettings } from './device-socket.ts'
 import { DeviceFault, faultyResponse } from './failure.ts'
-import type { SocketOpener } from './open-socket.ts'
 import type { DeviceRequest, ResponseHandler, Transfer } from './response-handler.ts'
-import {
-  createDeadline,
-  type Deadline,
-  type DeviceRules,
-  type Reuse,
-  type UpstreamDeadlines,
-} from './target.ts'
+import { createDeadline, type Deadline, type DeviceRules, type Reuse } from './target.ts'
 import { sendUpload } from './upload.ts'
 
 /** What all connections to one device share. */
-export interface ConnectionSettings {
-  readonly opener: SocketOpener
+export interface ConnectionSettings extends SocketSettings {
   /** For requests that name no host. */
   readonly host: string
-  readonly deadlines: UpstreamDeadlines
   readonly reuse: Reuse
   readonly version: HttpVersion
   readonly rules: DeviceRules
+  readonly acks: DelayedAcks
   readonly known: KnownHeads
   /** Called when the device sends bytes that belong to no request, on a connection that could have carried another one. */
   readonly onStray: () => void
 }
 
 /** One connection to the device. It carries one request at a time, and stays open as long as both sides allow. */
-export class DeviceConnection implements Transfer {
+export abstract class DeviceConnection extends DeviceSocket implements Transfer {
   readonly #settings: ConnectionSettings
-  readonly #socket: Socket
   protected readonly reading: ResponseReader
-  readonly #connectLimit: Deadline
   readonly #responseLimit: Deadline
   readonly #bodyLimit: Deadline
-  /** `switched`: a handler has the socket, as a tunnel. */
-  protected state: 'connecting' | 'open' | 'switched' | 'closed' = 'connecting'
   #handler: ResponseHandler | undefined
   #request: DeviceRequest | undefined
   #uploading: DeviceRequest['body']
@@ -47,13 +37,11 @@ export class DeviceConnection implements Transfer {
   #paused = false
   /** The request allows another one on this connection. Its response decides too. */
   #mayFollow = false
-  #fault = new DeviceFault('connection_terminated')
 
-  /** @param upgrade the connection may become a tunnel */
-  constructor(settings: ConnectionSettings, upgrade: boolean) {
+  constructor(settings: ConnectionSettings, repeatable: boolean, upgrade: boolean) {
+    super(settings, repeatable, upgrade)
     const { deadlines } = settings
     this.#settings = settings
-    this.#connectLimit = createDeadline(deadlines.connect, () => this.#fail('connection_timeout'))
     this.#responseLimit = createDeadline(deadlines.response, () => this.#checkResponse())
     this.#bodyLimit = createDeadline(deadlines.idle, () => {
       const underway = this.#handler !== undefined && this.reading.head !== undefined
@@ -75,39 +63,18 @@ export class DeviceConnection implements Transfer {
       onWhole: (last, clean) => this.#complete(last, clean),
       // The request fails only when the connection has closed, so data before the fault still reaches the client.
       onFault: (fault) => {
-        this.#fault = faultyResponse(fault)
-        this.#socket.destroy()
+        this.fault = faultyResponse(fault)
+        this.socket?.destroy()
       },
       onSwitch: (head, rest) => {
+        const socket = this.socket?.off('data', this.onData).pause()
         this.state = 'switched'
-        this.#socket.off('data', this.#onData).pause()
-        this.#handler?.switched?.(head, this.#socket, rest)
+        if (socket !== undefined) this.#handler?.switched?.(head, socket, rest)
         this.#handler = undefined
       },
       onSloppy: () => settings.rules.foundSloppy(),
     }
     this.reading = new ResponseReader(events, settings.known)
-    this.#connectLimit.restart()
-    this.#socket = settings.opener.open(
-      () => this.#opened(),
-      // A tunnel is read as a stream.
-      upgrade ? undefined : (bytes, length, own) => this.#received(bytes, length, own),
-    )
-    if (upgrade) this.#socket.on('data', this.#onData)
-    this.#socket.on('end', () => {
-      if (this.state === 'switched') return
-      this.closedByDevice()
-      this.reading.finish(!this.#socket.destroyed)
-      this.#socket.destroy()
-    })
-    this.#socket.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ECONNRESET' || error.code === 'EPIPE') this.closedByDevice()
-      this.destroy(error)
-    })
-    this.#socket.on('close', () => {
-      this.destroy(this.#fault)
-      this.closed()
-    })
   }
 
   /** Whether it can carry a request. */
@@ -116,27 +83,33 @@ export class DeviceConnection implements Transfer {
   }
 
   get uploaded(): number | undefined {
-    return this.#uploading === undefined || this.#socket.writableLength > 0 ? undefined : this.#uploaded
+    const busy = this.#uploading === undefined || this.socket === undefined || this.socket.writableLength > 0
+    return busy ? undefined : this.#uploaded
   }
 
   send(request: DeviceRequest, handler: ResponseHandler): void {
     this.#request = request
     this.#handler = handler
     this.#paused = false
-    if (this.state === 'closed') this.abort(this.#fault)
+    if (this.state === 'closed') this.abort(this.fault)
     else this.reading.expect(request.method, this.#settings.rules.current, request.upgrade)
     if (this.state === 'open') this.#write(request)
   }
 
+  /** Tells the response in progress that other requests wait for a place at the device. */
+  othersWait(): void {
+    this.#handler?.othersWait?.()
+  }
+
   pause(): void {
     this.#paused = true
-    this.#socket.pause()
+    this.socket?.pause()
   }
 
   resume(): void {
     this.#paused = false
     this.#bodyLimit.restart()
-    this.#socket.resume()
+    this.socket?.resume()
   }
 
   /** A connection that is still opening stays open: no byte of the request was sent, so it can carry another request. */
@@ -150,51 +123,58 @@ export class DeviceConnection implements Transfer {
 
   destroy(error: unknown): void {
     this.close()
+    this.socket?.destroy()
     this.abort(error)
   }
 
   close(): void {
     if (this.state === 'closed') return
-    this.state = 'closed'
+    const idle = this.state === 'open' && this.#handler === undefined && this.#uploading === undefined
     this.reading.close()
-    this.#connectLimit.close()
     this.#responseLimit.close()
     this.#bodyLimit.close()
-    this.#socket.destroy()
+    this.closeSocket(idle)
   }
 
-  /** Called when the device sent FIN or reset the connection. */
-  protected closedByDevice(): void {}
+  protected override mayOpenAgain(sent: boolean): boolean {
+    const request = this.#handler && this.#request
+    return request !== undefined && !this.reading.heard && (!sent || mayRepeat(request))
+  }
 
-  /** Called once, when the connection has closed, by either side. */
-  protected closed(): void {}
+  protected override finished(inOrder: boolean): void {
+    this.reading.finish(inOrder)
+  }
 
   #fail(failure: UpstreamFailure): void {
     this.destroy(new DeviceFault(failure))
   }
 
-  #opened(): void {
-    if (this.state !== 'connecting') return
-    this.state = 'open'
-    this.#connectLimit.close()
+  protected override opened(): void {
     if (this.#request !== undefined) this.#write(this.#request)
   }
 
   #write(request: DeviceRequest): void {
-    const { host, reuse, rules, version } = this.#settings
-    this.#mayFollow = reuse === 'shared' && rules.current !== 'tolerant' && mayPersist(request)
+    const { host, reuse, rules, acks, version } = this.#settings
+    this.#mayFollow = reuse === 'shared' && !acks.found && rules.current !== 'tolerant' && mayPersist(request)
     const head = writeRequestHead(request, host, this.#mayFollow, version)
     if (head === undefined) {
       this.#fail('http_protocol_error')
       return
     }
+    const socket = this.socket
+    if (socket === undefined) return
     this.#handler?.sent?.()
     this.#responseLimit.restart()
-    if (request.body === undefined) writeSoon(this.#socket, head)
-    else this.#upload(head, request.body, request.framing)
+    if (request.body === undefined) writeSoon(socket, head)
+    else this.#upload(socket, head, request.body, request.framing)
   }
 
-  #upload(head: string, body: AsyncIterable<Buffer>, framing: DeviceRequest['framing']): void {
+  #upload(
+    socket: Socket,
+    head: string,
+    body: AsyncIterable<Buffer>,
+    framing: DeviceRequest['framing'],
+  ): void {
     this.#uploading = body
     this.#uploaded = 0
     const onSent = (size: number, whole: boolean): void => {
@@ -203,7 +183,7 @@ export class DeviceConnection implements Transfer {
       this.#responseLimit.restart()
       if (whole) this.#uploading = undefined
     }
-    sendUpload(this.#socket, head, body, framing, onSent).catch((error: unknown) => {
+    sendUpload(socket, head, body, framing, onSent).catch((error: unknown) => {
       if (this.#uploading === body) this.destroy(error)
     })
   }
@@ -211,15 +191,14 @@ export class DeviceConnection implements Transfer {
   /** While an upload waits for the client, the deadline restarts. It does not restart while the device stops reading. */
   #checkResponse(): void {
     if (this.#handler === undefined || this.reading.head !== undefined) return
-    if (this.#uploading !== undefined && !this.#socket.writableNeedDrain) this.#responseLimit.restart()
+    if (this.#uploading !== undefined && this.socket?.writableNeedDrain !== true)
+      this.#responseLimit.restart()
     else this.#fail('http_response_timeout')
   }
 
-  readonly #onData = (bytes: Buffer): void => void this.#received(bytes, bytes.length, true)
-
-  #received(bytes: Buffer, length: number, own: boolean): boolean {
+  protected override received(bytes: Buffer, length: number, own: boolean): boolean {
     if (this.#handler === undefined) {
-      if (!onlyLineEnds(bytes, 0, length)) this.#dropStray()
+      if (this.state !== 'closed' && !onlyLineEnds(bytes, 0, length)) this.#dropStray()
       return false
     }
     try {

@@ -1,6 +1,7 @@
 import type { Fields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Connection, type Connections, createConnections } from './connections.ts'
+import { looksDelayed, SHOWN_WITHIN } from './delayed-acks.ts'
 import { DeviceFault, failureOf } from './failure.ts'
 import type { ResponseHandler } from './response-handler.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
@@ -66,6 +67,36 @@ export async function probeDevice(
   } catch (error) {
     const at = target.socketPath ?? target.origin
     throw new Error(`${at} did not respond (${failureOf(error)})`, { cause: error })
+  } finally {
+    await connections.close()
+  }
+}
+
+/** So many requests look whether kept connections may be delayed. */
+const FIRST_LOOK = 3
+
+/** Whether kept connections cost 40 ms a request: see `DelayedAcks`. Requests `path` three times, and again only if that looks so. */
+export async function isDelayed(
+  target: UpstreamTarget,
+  deadlines: UpstreamDeadlines,
+  path: string,
+  clock: Clock,
+): Promise<boolean> {
+  let found = false
+  const onDelayed = (): void => {
+    found = true
+  }
+  const connections = createConnections(target, deadlines, clock, { onDelayed })
+  try {
+    let suspicious = false
+    for (let sent = 0; !found && sent < (suspicious ? FIRST_LOOK + SHOWN_WITHIN : FIRST_LOOK); sent += 1) {
+      const start = clock.monotonic()
+      await sendOwnRequest(connections, { method: 'GET', target: path, fields: [] }, true)
+      if (sent > 0 && looksDelayed(clock.monotonic() - start)) suspicious = true
+    }
+    return found
+  } catch {
+    return false
   } finally {
     await connections.close()
   }

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Fields } from '../http/fields.ts'
 import type { OutgoingRequest } from '../http1/request-writer.ts'
+import type { Http1ResponseHead } from '../http1/response-head.ts'
 
 /** A request as it is sent to the device. */
 export interface DeviceRequest extends OutgoingRequest {
@@ -15,6 +16,7 @@ export interface DeviceHead {
   readonly fields: Fields
   /** `HeadMemory` gave this head: `fields` is the same array each time, so results derived from it can be cached. */
   readonly remembered: boolean
+  readonly framing?: Http1ResponseHead['framing']
 }
 
 /** Receives one response of the device, in this order. One of `end`, `switched` and `failed` is called once, as the last call. */
@@ -25,6 +27,8 @@ export interface ResponseHandler {
   inform(status: number, fields: Fields): void
   head(head: DeviceHead): void
   data(chunk: Buffer): void
+  /** Other requests wait for a place at the device. */
+  othersWait?(): void
   /** The response is complete. `last` is the piece of the body that came with its end. */
   end(last?: Buffer): void
   /** The device switched to the protocol of an upgrade. `rest` are the first bytes of the tunnel; the other ones are in `device`. */

@@ -1,5 +1,4 @@
-import type { Breaker } from '../device/breaker.ts'
-import type { Connection, Connections } from '../device/connections.ts'
+import type { Connection } from '../device/connections.ts'
 import { failureOf } from '../device/failure.ts'
 import type { DeviceHead, DeviceRequest, ResponseHandler } from '../device/response-handler.ts'
 import type { Classified } from '../http/admission.ts'
@@ -7,51 +6,16 @@ import type { ClientSide, Forward } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'
 import { StalledBodyError } from '../http/refusal.ts'
-import type { Clock } from '../system/clock.ts'
+import { mayRepeat } from '../http1/request-writer.ts'
+import type { Leave } from '../system/bounded-queue.ts'
 import type { BufferedBody } from './buffered-body.ts'
-import { idleIn, type Pace, watchPace } from './pace.ts'
-import { type RequestFieldSettings, requestFields, requestLines } from './request-fields.ts'
-import { type ResponseFieldSettings, responseHead } from './response-fields.ts'
-
-/** How a request to the device ended. */
-export type RoundTripEnd =
-  | { readonly kind: 'relayed' }
-  /** The client has no response yet, so the caller may refuse it. `silent`: the device sent no byte. */
-  | { readonly kind: 'failed'; readonly error: unknown; readonly silent: boolean }
-  /** The response broke off after its head was sent, and the client sees it broken. */
-  | { readonly kind: 'broken'; readonly error: unknown }
-  /** The client left, or got another response, before the device's response ended. */
-  | { readonly kind: 'abandoned' }
-  /** A bug of the sidecar. It says nothing about the device. */
-  | { readonly kind: 'bug'; readonly error: unknown }
+import { idleIn, watchPace } from './pace.ts'
+import { requestFields, requestLines } from './request-fields.ts'
+import { responseHead } from './response-fields.ts'
+import type { Detour, RoundTripEnd, RoundTripService } from './round-trip-service.ts'
+import { isEndless, isStream, TOO_MANY_STREAMS } from './streams.ts'
 
 const RELAYED: RoundTripEnd = { kind: 'relayed' }
-
-/** What all requests to one device share. */
-export interface RoundTripService {
-  readonly connections: Connections
-  /** How long a client may pause within its request body (ms). */
-  readonly uploadTimeout: () => number
-  readonly paces: { readonly upload: Pace; readonly download: Pace }
-  /** How header fields change on the way. A reload replaces what it holds. */
-  readonly fields: { readonly request: RequestFieldSettings; readonly response: ResponseFieldSettings }
-  readonly breaker: Breaker
-  readonly clock: Clock
-  readonly events: {
-    /** @param duration time (ms) from sending the request to the head of the device's response */
-    readonly responded: (duration: number) => void
-  }
-}
-
-/** In what a request to the device differs from the one of its client. */
-export interface Detour {
-  /** Receives the response in place of the client. */
-  readonly client?: ClientSide
-  readonly fields?: Fields
-  readonly framing?: Classified['framing']
-  /** A buffered body, sent in place of the client's. */
-  readonly body?: BufferedBody | undefined
-}
 
 type OnEnd = (end: RoundTripEnd) => void
 
@@ -98,6 +62,9 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
   /** The device is paused until the client has read its backlog. */
   #paused = false
   #drains = 0
+  /** The response has no length. */
+  #endless = false
+  #leaveStreams: Leave | undefined
   #upload: NodeJS.Timeout | undefined
   #download: NodeJS.Timeout | undefined
 
@@ -116,7 +83,7 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
     this.#client = client
     this.#buffered = detour.body
     this.#onEnd = onEnd
-    this.#mayRepeat = framing === null && SAFE.has(head.method)
+    this.#mayRepeat = mayRepeat(this)
     this.#start = service.clock.monotonic()
     // A request with the sidecar's own login may be sent again.
     if (request.sentAt === 0) request.sentAt = this.#start
@@ -151,9 +118,16 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
 
   head(head: DeviceHead): void {
     const request = this.request
-    const { connections, fields, breaker, clock, events } = this.service
+    const service = this.service
+    const { connections, fields, breaker, clock, events } = service
     request.deviceStatus = head.status
     request.tolerant = connections.tolerant
+    this.#endless = isEndless(head)
+    if (this.#endless && service.streams !== undefined && isStream(head) && !this.#becomeStream()) {
+      breaker.succeeded()
+      this.connection?.abort(TOO_MANY_STREAMS)
+      return
+    }
     this.#begun = !this.#client.answered
     try {
       this.#client.begin(responseHead(head, request, fields.response))
@@ -165,6 +139,22 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
     breaker.succeeded()
     request.headAt = clock.monotonic()
     events.responded(request.headAt - this.#start)
+  }
+
+  /** A response that goes on for long gives its place back, unless there are too many streams. */
+  othersWait(): void {
+    const { streams, clock } = this.service
+    if (streams === undefined || !this.#endless || this.#leaveStreams !== undefined) return
+    if (clock.monotonic() - this.request.headAt >= streams.after) this.#becomeStream()
+  }
+
+  #becomeStream(): boolean {
+    this.#leaveStreams = this.service.streams?.tryEnter(this.request.client.key)
+    if (this.#leaveStreams === undefined) return false
+    this.request.leavePlace?.()
+    // Its reader is not judged for a place that it does not hold.
+    if (this.#download !== undefined) this.#watchDownload()
+    return true
   }
 
   data(chunk: Buffer): void {
@@ -218,8 +208,10 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
       this.#drains += 1
       this.connection?.resume()
     })
+    const { download } = this.service.paces
+    clearInterval(this.#download)
     this.#download = watchPace(
-      this.service.paces.download,
+      this.#leaveStreams === undefined ? download : { ...download, isCrowded: () => false },
       0,
       () => (this.#paused ? this.#drains : undefined),
       () => this.#client.cut(),
@@ -238,10 +230,8 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
     this.connection = undefined
     clearInterval(this.#upload)
     clearInterval(this.#download)
+    this.#leaveStreams?.()
     connection?.release(end.kind === 'relayed')
     this.#onEnd(end)
   }
 }
-
-/** Methods that may be repeated although the first request may have arrived (RFC 9110 §9.2.1). */
-const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])

@@ -8,7 +8,7 @@ import type { Entry, Leave } from '../system/bounded-queue.ts'
 import { type BufferedBody, bufferBody } from './buffered-body.ts'
 import { HoldingClient } from './held-response.ts'
 import { withCredentials } from './request-fields.ts'
-import type { RoundTripEnd } from './round-trip.ts'
+import type { RoundTripEnd } from './round-trip-service.ts'
 
 export interface SignedInRequest extends RequestLine {
   readonly exchange: ClientSide

@@ -7,7 +7,8 @@ import type { Forward, UpgradeExchange } from '../http/exchange.ts'
 import { type Fields, fieldValues, groupFields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'
 import { responseHead } from './response-fields.ts'
-import { RoundTrip, type RoundTripEnd, type RoundTripService } from './round-trip.ts'
+import { RoundTrip } from './round-trip.ts'
+import type { RoundTripEnd, RoundTripService } from './round-trip-service.ts'
 
 /** What an upgrade does in its own way. */
 interface UpgradeRules {

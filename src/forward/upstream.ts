@@ -1,4 +1,4 @@
-import { DeviceFault, failureOf } from '../device/failure.ts'
+import { DeviceFault } from '../device/failure.ts'
 import { faultOf } from '../device/tls-faults.ts'
 import type { Exchange, Forward, UpgradeExchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
@@ -9,8 +9,10 @@ import { isBug } from '../system/setup-error.ts'
 import { sendBuffered, type UploadBuffering } from './buffered-body.ts'
 import { firstBytes, OVERLOADED, type Places, waitForPlace } from './place.ts'
 import { requestFields, withCredentials } from './request-fields.ts'
-import { type Detour, forwardToDevice, type RoundTripEnd, type RoundTripService } from './round-trip.ts'
+import { forwardToDevice } from './round-trip.ts'
+import { type Detour, nameOf, type RoundTripEnd, type RoundTripService } from './round-trip-service.ts'
 import { observeResponse, sendSignedIn } from './signed-in-request.ts'
+import { TOO_MANY_STREAMS } from './streams.ts'
 import { sendUpgrade } from './upgrades.ts'
 
 type UpstreamEvents = RoundTripService['events'] & {
@@ -96,6 +98,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   /** Reports a failure of the device, and returns the refusal for the client. Throws if a bug ended the request. */
   function report(end: RoundTripEnd, request: Forward): Refusal | undefined {
     if (end.kind === 'relayed' || end.kind === 'abandoned') return undefined
+    if (end.kind === 'failed' && end.error === TOO_MANY_STREAMS) return OVERLOADED
     if (end.kind === 'bug' || isBug(end.error)) throw end.error
     const client = bodyFault(end.error)
     if (client !== undefined) return client
@@ -115,6 +118,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 
   function waitThenSend(request: Forward, listener: ForwardListener, detour: Detour | undefined): void {
+    deps.streams?.onWait()
     waitForPlace(deps, request, clock)
       .then((entry) => {
         if (typeof entry === 'function') sendThenLeave(request, listener, detour, entry)
@@ -161,6 +165,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     leave: Leave,
   ): void {
     request.contestedWhile(othersWait)
+    request.leavePlace = leave
     // The gate decides which requests get the login: one without a valid token gets it on a public path that is signed in only.
     const account = request.signedIn ? signIn : undefined
     const onEnd = (end: RoundTripEnd): void => {
@@ -239,11 +244,4 @@ function notify(work: Promise<Refusal | undefined>, request: Exchange, listener:
   work
     .then((refusal) => listener.ended(request, refusal))
     .catch((bug: unknown) => listener.onBug(request, bug))
-}
-
-/** RFC 9209 §2.3 has two names for a lost connection: one before the first byte of the response, the other after it. */
-function nameOf(end: Extract<RoundTripEnd, { kind: 'failed' | 'broken' }>): UpstreamFailure {
-  const failure = failureOf(end.error)
-  const begun = end.kind === 'broken' || !end.silent
-  return begun && failure === 'connection_terminated' ? 'http_response_incomplete' : failure
 }

@@ -95,6 +95,8 @@ export abstract class Exchange implements Readonly<GateFacts> {
   route: string | undefined = undefined
   /** How long the request waited in queues (ms): for buffering its upload, and for its place at the device. */
   waited = 0
+  /** Gives its place at the device back, which happens at its end otherwise. */
+  leavePlace: (() => void) | undefined = undefined
   /** How often the head of the request was sent. */
   attempts = 0
   /** The last attempt used a connection that was already open. */

@@ -34,6 +34,14 @@ export function mayPersist({ method, framing, upgrade }: OutgoingRequest): boole
   return method !== 'HEAD' && upgrade !== true && (bodiless || WITH_BODY.has(method))
 }
 
+/** Methods that may be repeated although the first request may have arrived (RFC 9110 §9.2.1). */
+const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/** Whether a request may be sent again although the device may have received it. */
+export function mayRepeat({ method, framing }: Pick<OutgoingRequest, 'method' | 'framing'>): boolean {
+  return framing === null && SAFE.has(method)
+}
+
 /**
  * Writes a request head in Latin-1. Undefined if `writeRequestLines` gives none.
  * @param host the `Host` of a request without one, which HTTP/1.1 requires

@@ -137,7 +137,7 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
   'header-too-large': 'The header is over listen.max_header_size or listen.max_header_count.',
   'rate-limited': 'The window is used up. The client may send again when it closes, as Retry-After says.',
   overloaded:
-    'Too many requests wait, this one waited for too long, or too many tunnels are open. The client may try again after a second.',
+    'Too many requests wait, this one waited for too long, or too many tunnels or streams are open. The client may try again after a second.',
   'store-unavailable': 'The shared store did not answer: see postern check and the log.',
   upstream: 'The device sent no usable response: see Device, and postern check.',
   'server-error': 'A bug in Postern: the log has the error.',

@@ -50,6 +50,8 @@ upstream:
   min_upload_rate: 1KiB
   max_in_flight: 64
   max_tunnels: 64
+  stream_after: 2s
+  max_streams: 64
   queue:
     size: 128
     timeout: 5s

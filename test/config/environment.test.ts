@@ -93,6 +93,8 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'upstream.min_upload_rate': ['2KiB', '2KiB'],
   'upstream.max_in_flight': ['1', 1],
   'upstream.max_tunnels': ['1', 1],
+  'upstream.stream_after': ['1s', '1s'],
+  'upstream.max_streams': ['1', 1],
   'upstream.queue.size': ['0', 0],
   'upstream.queue.timeout': ['1s', '1s'],
   'upstream.health.path': ['/a?b={1}', '/a?b={1}'],

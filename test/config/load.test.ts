@@ -86,6 +86,8 @@ const DEFAULTS = {
     minUploadRate: 1024,
     maxInFlight: 64,
     maxTunnels: 64,
+    streamAfter: 2000,
+    maxStreams: 64,
     queue: { size: 128, timeout: 5000 },
     health: { path: null, interval: 10_000 },
     routes: {},

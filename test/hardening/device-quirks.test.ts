@@ -163,20 +163,24 @@ describe('An unusual response of the device reaches the client:', () => {
 })
 
 describe('A device closes a kept-alive connection:', () => {
-  it('H47 a GET is repeated on another connection, and a POST never is', async () => {
+  it('H47 a GET is repeated on other connections, and a POST never is', async () => {
     // The connection serves one request and closes at the next.
     const script: Script = (peer) => peer.end()
-    await withEveryParser(script, async (setup) => {
-      const { sidecar, token, device, parser } = setup
-      for (const request of [{}, { body: 'once' }]) {
-        expect((await sidecar.request({ token })).text).toBe('ok')
-        const before = device.received.length
-        await setup.ask(request)
-        const repeated = parser !== 'tolerant' && !('body' in request)
-        expect(device.received.length - before).toBe(repeated ? 2 : 1)
-      }
-      expect(await failures(setup)).toEqual({ connection_terminated: 2 })
-    })
+    await withEveryParser(
+      script,
+      async (setup) => {
+        const { sidecar, token, device } = setup
+        for (const request of [{}, { body: 'once' }]) {
+          expect((await sidecar.request({ token })).text).toBe('ok')
+          const before = device.received.length
+          await setup.ask(request)
+          if ('body' in request) expect(device.received.length - before).toBe(1)
+          else expect(device.received.length - before).toBeGreaterThan(1)
+        }
+        expect(await failures(setup)).toEqual({ connection_terminated: 2 })
+      },
+      { upstream: { connect_timeout: '100ms' } },
+    )
   })
 
   it('H47 a GET is not repeated after the first byte of a response, also not after an unasked 100', async () => {

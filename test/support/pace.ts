@@ -1,4 +1,4 @@
-import type { RoundTripService } from '../../src/forward/round-trip.ts'
+import type { RoundTripService } from '../../src/forward/round-trip-service.ts'
 
 /** Paces of a device that no other request waits for. `longest`: how long (ms) a client may read nothing. */
 export function unhurried(longest = 1000): RoundTripService['paces'] {

@@ -3,7 +3,7 @@ import { type ServiceConfig, servicesOf } from '../../config/upstream-fields.ts'
 import { createConnections } from '../../device/connections.ts'
 import { canDiagnose, diagnose } from '../../device/diagnosis.ts'
 import { failureOf } from '../../device/failure.ts'
-import { probeDevice } from '../../device/own-request.ts'
+import { isDelayed, probeDevice } from '../../device/own-request.ts'
 import type { UpstreamTarget } from '../../device/target.ts'
 import { CHROMIUM, CURL, sampleSize } from '../../forward/sample-heads.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
@@ -100,7 +100,12 @@ export async function judgeDevice(
   if (status >= 300 && status < 400 && target.origin.startsWith('http:') && /^https:/i.test(location)) {
     return { warning: `${found}, a redirect to https`, ...redirectHint(key) }
   }
-  return status >= 500 ? { warning: found, ...errorHint(page, key) } : found
+  if (status >= 500) return { warning: found, ...errorHint(page, key) }
+  const delayed =
+    service.reuse === 'shared' && (await isDelayed(target, upstreamDeadlines(service), page, systemClock))
+  return delayed
+    ? { warning: `${found}; a kept connection costs 40 ms a request`, ...delayedHint(key) }
+    : found
 }
 
 function pageOf({ health }: ServiceConfig): string {
@@ -203,6 +208,14 @@ function errorHint(page: string, key: string): Hint {
   return {
     meaning: `the device answers, but with an error: with ${key}.health.path: ${page} it counts as down`,
     remedy: `open ${page} on the device itself, or set ${key}.health.path to a page that works`,
+  }
+}
+
+/** Of a device that waits for acknowledgements. */
+function delayedHint(key: string): Hint {
+  return {
+    meaning: 'the device sends head and body apart and waits for an acknowledgement between them',
+    remedy: `set ${key}.reuse: never; without it, Postern finds out by itself after some requests`,
   }
 }
 

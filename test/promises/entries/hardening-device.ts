@@ -4,12 +4,12 @@ import type { Promised } from '../promised.ts'
 export const DEVICE = {
   H46: {
     sentence:
-      'A device that refuses connections is 502, and one that does not answer the handshake 504 at the deadline.',
+      'A device that refuses connections is 502, and one that does not answer the handshake 504 at the deadline. If it worked within the last second, it is tried again with growing pauses within `connect_timeout`; the pause that worked is kept before the next connections.',
     reason: 'RFC 9110 §15.6.3 and §15.6.5',
   },
   H47: {
     sentence:
-      'A device that closes before its response is asked again only for a repeatable request, once, on a reused connection that gave no byte.',
+      'A device that closes before the first byte of its response is asked again only for a repeatable request: once after a reused connection, and within `connect_timeout` after a new one, if the device worked within the last second.',
     reason: 'RFC 9112 §9.3.1: a POST could run twice',
   },
   H48: {
@@ -117,5 +117,20 @@ export const DEVICE = {
     sentence:
       "With `host: target`, Postern's own origin in `Origin` and `Referer` becomes the device's, and any other stays foreign. With `rewrite: on`, what names the device in `Link`, `Refresh` and `Set-Cookie` names Postern, as `Location` always does; the rest stays byte for byte.",
     reason: "the device's own defence against requests of foreign pages (CSRF) must hold behind Postern",
+  },
+  H178: {
+    sentence:
+      'With one place, or `reuse: never`, a connection is opened only when the one before it has ended on both sides, for which the device has a bounded time.',
+    reason: 'firmware that serves one connection at a time refuses or resets a second one',
+  },
+  H179: {
+    sentence:
+      'A response without a length that is a stream, by its type or after `upstream.stream_after`, gives its place back. At most `upstream.max_streams` do, a quarter of them of one client.',
+    reason: 'two viewers of a camera would take all places of `max_in_flight: 2`',
+  },
+  H180: {
+    sentence:
+      'A device whose kept connections cost 40 ms a request gets one connection per request once that has proved to be quicker; `check` and the log say so.',
+    reason: "delayed acknowledgements: RFC 1122 §4.2.3.2 and Nagle's algorithm (RFC 896)",
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

@@ -1,0 +1,142 @@
+import type { Socket } from 'node:net'
+import { DeviceFault, failureOf } from './failure.ts'
+import type { SocketOpener } from './open-socket.ts'
+import { createDeadline, type Deadline, type UpstreamDeadlines } from './target.ts'
+import type { Turns } from './turns.ts'
+
+export interface SocketSettings {
+  readonly opener: SocketOpener
+  readonly deadlines: UpstreamDeadlines
+  readonly turns: Turns
+}
+
+/**
+ * The socket of a connection to the device. It is opened when its turn comes. If the device refuses it, or drops it before a byte of a
+ * response, it is opened again with growing pauses, within the connect deadline, for a request that may be sent again.
+ */
+export abstract class DeviceSocket {
+  readonly #settings: SocketSettings
+  readonly #upgrade: boolean
+  /** `switched`: a handler has the socket, as a tunnel. */
+  protected state: 'connecting' | 'open' | 'switched' | 'closed' = 'connecting'
+  /** Undefined before it is opened, and between two attempts. */
+  protected socket: Socket | undefined
+  /** Why the connection fails when its socket has closed. */
+  protected fault = new DeviceFault('connection_terminated')
+  /** The pauses (ms) before the first attempt, and after the refusals. */
+  readonly #pause: number
+  #refused = 0
+  #connectLimit: Deadline
+  #endLimit: NodeJS.Timeout | undefined
+  onEnded: (() => void) | undefined = undefined
+
+  /** @param upgrade the connection may become a tunnel */
+  constructor(settings: SocketSettings, repeatable: boolean, upgrade: boolean) {
+    const { turns } = settings
+    this.#settings = settings
+    this.#upgrade = upgrade
+    this.#connectLimit = this.#limitConnect()
+    this.#pause = turns.pause(repeatable)
+    turns.take(this.#pause, () => this.#open())
+  }
+
+  /** The connection is open. */
+  protected abstract opened(): void
+  protected abstract received(bytes: Buffer, length: number, own: boolean): boolean
+  /** The device ended the connection, with FIN if `inOrder`. */
+  protected abstract finished(inOrder: boolean): void
+  /** Whether the connection was opened for a request that may be sent now, or once more. */
+  protected abstract mayOpenAgain(sent: boolean): boolean
+  /** Closes the connection and fails its request. */
+  abstract destroy(error: unknown): void
+
+  /** Called when the device sent FIN or reset the connection. */
+  protected closedByDevice(): void {}
+
+  /** Called once, when the connection has closed, by either side. */
+  protected closed(responded = false): void {
+    clearTimeout(this.#endLimit)
+    this.#settings.turns.ended(this, responded)
+  }
+
+  /** The device responded on this connection for the first time. `alone`: it has no other, so a refusal was about the pause. */
+  protected accepted(alone: boolean): void {
+    if (this.#refused === 0 || alone) this.#settings.turns.accepted(this.#pause, this.#refused)
+  }
+
+  readonly onData = (bytes: Buffer): void => void this.received(bytes, bytes.length, true)
+
+  #limitConnect(): Deadline {
+    const { connect } = this.#settings.deadlines
+    const limit = createDeadline(connect, () => this.destroy(new DeviceFault('connection_timeout')))
+    limit.restart()
+    return limit
+  }
+
+  #open(): void {
+    if (this.state !== 'connecting') return
+    const socket = this.#settings.opener.open(
+      () => {
+        if (this.state !== 'connecting') return
+        this.state = 'open'
+        this.#connectLimit.close()
+        this.opened()
+      },
+      // A tunnel is read as a stream.
+      this.#upgrade ? undefined : (bytes, length, own) => this.received(bytes, length, own),
+    )
+    this.socket = socket
+    if (this.#upgrade) socket.on('data', this.onData)
+    socket.on('end', () => {
+      if (this.state === 'switched') return
+      if (this.state !== 'closed') this.closedByDevice()
+      this.finished(!socket.destroyed)
+      socket.destroy()
+    })
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ECONNRESET' || error.code === 'EPIPE') this.closedByDevice()
+      this.#lost(socket, error)
+    })
+    socket.on('close', () => {
+      this.#lost(socket, this.fault)
+      if (this.socket === socket) this.closed()
+    })
+  }
+
+  #lost(socket: Socket, error: unknown): void {
+    if (this.socket !== socket) return
+    const sent = this.state === 'open'
+    const pause = sent || this.state === 'connecting' ? this.#nextPause(sent, error) : undefined
+    if (pause === undefined) {
+      this.destroy(error)
+      return
+    }
+    this.#refused += pause
+    this.socket = undefined
+    socket.destroy()
+    if (sent) this.#connectLimit = this.#limitConnect()
+    this.state = 'connecting'
+    setTimeout(() => this.#open(), pause).unref()
+  }
+
+  #nextPause(sent: boolean, error: unknown): number | undefined {
+    const { turns, deadlines } = this.#settings
+    const failure = failureOf(error)
+    const turnedAway = failure === 'connection_refused' || failure === 'connection_terminated'
+    return turnedAway && this.mayOpenAgain(sent) ? turns.again(this.#refused, deadlines.connect) : undefined
+  }
+
+  /** Closes the socket. `idle`: no request is in flight. Otherwise the connection is cut, to end the request at the device. */
+  protected closeSocket(idle: boolean): void {
+    const { socket } = this
+    const { turns } = this.#settings
+    this.state = 'closed'
+    this.#connectLimit.close()
+    if (socket === undefined) this.closed()
+    else if (!turns.inOrder || !idle || socket.destroyed) socket.destroy()
+    else {
+      socket.resume().end()
+      this.#endLimit = turns.close(this, () => socket.destroy())
+    }
+  }
+}

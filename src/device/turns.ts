@@ -1,0 +1,113 @@
+import type { Clock } from '../system/clock.ts'
+
+/** A refused connection is opened again only if the device had one within this time (ms). Otherwise it counts as switched off. */
+const RECENT = 1_000
+
+/** The first pause before a refused connection is opened again (ms). Each pause is as long as all before it together, up to the longest. */
+const FIRST_PAUSE = 2
+const LONGEST_PAUSE = 250
+
+/** A pause that worked is kept so many times as long: the device has timers of its own. */
+const MARGIN = 1.5
+
+/** How often (ms) a repeatable request tries half the pause that is known. */
+const TRIAL_INTERVAL = 1_000
+
+/** How long (ms) the device's end of a connection is awaited that was closed here. */
+const LONGEST_END = 1_000
+
+/** A connection whose end another one awaits. */
+interface Ending {
+  onEnded: (() => void) | undefined
+}
+
+/**
+ * When connections to the device are opened. Much firmware serves one connection at a time: it refuses or resets a second one, and also
+ * the next one until some milliseconds after the end of the last. All times in ms.
+ */
+export class Turns {
+  readonly #clock: Clock
+  /** A connection is opened only when one that is closing has ended on both sides. */
+  readonly inOrder: boolean
+  /** Connections that are closing and that no other awaits. */
+  readonly #ending: Ending[] = []
+  #longestEnd: number
+  /** How long the device needs after the end of a connection. */
+  #pause = 0
+  #worked = Number.NEGATIVE_INFINITY
+  #nextTrial = 0
+
+  constructor(clock: Clock, inOrder: boolean, connectTimeout: number) {
+    this.#clock = clock
+    this.inOrder = inOrder
+    this.#longestEnd = Math.min(LONGEST_END, connectTimeout / 2)
+  }
+
+  /** Calls `open` when it is the turn of a new connection; at once, except after the end of others. */
+  take(pause: number, open: () => void): void {
+    const before = this.#ending.pop()
+    const wait = (): void => {
+      const left = pause === 0 ? 0 : this.#worked + pause - this.#clock.monotonic()
+      if (left > 0) setTimeout(open, left).unref()
+      else open()
+    }
+    if (before === undefined) wait()
+    else before.onEnded = wait
+  }
+
+  /**
+   * A connection is closing, and the device was sent FIN. Calls `give` if the device does not end it within a bounded time: the bound
+   * halves each time that it passes, so a device that never closes does not delay all requests.
+   */
+  close(ending: Ending, give: () => void): NodeJS.Timeout {
+    this.#ending.push(ending)
+    return setTimeout(() => {
+      this.#longestEnd /= 2
+      give()
+    }, this.#longestEnd).unref()
+  }
+
+  /** A connection has ended. */
+  ended(ending: Ending, responded: boolean): void {
+    if (responded) this.worked(this.#clock.monotonic())
+    const at = this.#ending.indexOf(ending)
+    if (at >= 0) this.#ending.splice(at, 1)
+    ending.onEnded?.()
+  }
+
+  /** The device completed a response. */
+  worked(now: number): void {
+    this.#worked = now
+  }
+
+  /** The pause for a new connection. `repeatable`: its request would be repeated, so it may try a shorter one. */
+  pause(repeatable: boolean): number {
+    if (this.#pause === 0 || !repeatable) return this.#pause
+    const now = this.#clock.monotonic()
+    if (now < this.#nextTrial) return this.#pause
+    this.#nextTrial = now + TRIAL_INTERVAL
+    return this.#pause < FIRST_PAUSE ? 0 : this.#pause / 2
+  }
+
+  /**
+   * The device responded on a new connection.
+   *
+   * @param pause what was chosen for it
+   * @param refused the pauses after its refusals
+   */
+  accepted(pause: number, refused: number): void {
+    this.#pause = Math.min(refused === 0 ? pause : MARGIN * (pause + refused), RECENT)
+  }
+
+  /**
+   * The pause before a refused connection is opened again; undefined if it is not.
+   *
+   * @param refused the sum of these pauses so far
+   * @param most the bound of that sum
+   */
+  again(refused: number, most: number): number | undefined {
+    if (refused === 0 && this.#clock.monotonic() - this.#worked > RECENT) return undefined
+    const next = Math.min(refused + FIRST_PAUSE, LONGEST_PAUSE)
+    return refused + next > most ? undefined : next
+  }
+}

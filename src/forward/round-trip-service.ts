@@ -1,0 +1,60 @@
+import type { Breaker } from '../device/breaker.ts'
+import type { Connections } from '../device/connections.ts'
+import { failureOf } from '../device/failure.ts'
+import type { Classified } from '../http/admission.ts'
+import type { ClientSide } from '../http/exchange.ts'
+import type { Fields } from '../http/fields.ts'
+import type { UpstreamFailure } from '../http/refusal.ts'
+import type { Clock } from '../system/clock.ts'
+import type { BufferedBody } from './buffered-body.ts'
+import type { Pace } from './pace.ts'
+import type { RequestFieldSettings } from './request-fields.ts'
+import type { ResponseFieldSettings } from './response-fields.ts'
+import type { Streams } from './streams.ts'
+
+/** What all requests to one device share. */
+export interface RoundTripService {
+  readonly connections: Connections
+  /** How long a client may pause within its request body (ms). */
+  readonly uploadTimeout: () => number
+  readonly paces: { readonly upload: Pace; readonly download: Pace }
+  /** How header fields change on the way. A reload replaces what it holds. */
+  readonly fields: { readonly request: RequestFieldSettings; readonly response: ResponseFieldSettings }
+  /** Undefined if the device takes one request at a time: no response of it may be a stream beside another. */
+  readonly streams?: Streams | undefined
+  readonly breaker: Breaker
+  readonly clock: Clock
+  readonly events: {
+    /** @param duration time (ms) from sending the request to the head of the device's response */
+    readonly responded: (duration: number) => void
+  }
+}
+
+/** In what a request to the device differs from the one of its client. */
+export interface Detour {
+  /** Receives the response in place of the client. */
+  readonly client?: ClientSide
+  readonly fields?: Fields
+  readonly framing?: Classified['framing']
+  /** A buffered body, sent in place of the client's. */
+  readonly body?: BufferedBody | undefined
+}
+
+/** How a request to the device ended. */
+export type RoundTripEnd =
+  | { readonly kind: 'relayed' }
+  /** The client has no response yet, so the caller may refuse it. `silent`: the device sent no byte. */
+  | { readonly kind: 'failed'; readonly error: unknown; readonly silent: boolean }
+  /** The response broke off after its head was sent, and the client sees it broken. */
+  | { readonly kind: 'broken'; readonly error: unknown }
+  /** The client left, or got another response, before the device's response ended. */
+  | { readonly kind: 'abandoned' }
+  /** A bug of the sidecar. It says nothing about the device. */
+  | { readonly kind: 'bug'; readonly error: unknown }
+
+/** RFC 9209 §2.3 has two names for a lost connection: one before the first byte of the response, the other after it. */
+export function nameOf(end: Extract<RoundTripEnd, { kind: 'failed' | 'broken' }>): UpstreamFailure {
+  const failure = failureOf(end.error)
+  const begun = end.kind === 'broken' || !end.silent
+  return begun && failure === 'connection_terminated' ? 'http_response_incomplete' : failure
+}

@@ -1,0 +1,73 @@
+import type { Connections } from '../device/connections.ts'
+import type { DeviceHead } from '../device/response-handler.ts'
+import { fieldValues } from '../http/fields.ts'
+import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
+
+/**
+ * Responses that have become streams, such as pictures of a camera or events. They go on for hours, so they keep no place at the device;
+ * they are bounded by themselves, as tunnels are.
+ */
+export interface Streams {
+  /** A response without a length is a stream after this time (ms). */
+  readonly after: number
+  /** Undefined if there are too many, or a quarter of all is this client's. */
+  tryEnter(client: string): Leave | undefined
+  /** A request waits for a place: responses that have become streams give theirs back, now and as long as requests wait. */
+  onWait(): void
+}
+
+/** Why a stream is refused: there are too many. */
+export const TOO_MANY_STREAMS: Error = new Error('too many streams')
+
+/** How often in `after` the responses are looked at while requests wait. */
+const LOOKS = 4
+
+/** @param most how many streams there are at most */
+export function createStreams(
+  { streamAfter: after, maxStreams: most }: { readonly streamAfter: number; readonly maxStreams: number },
+  queue: BoundedQueue,
+  connections: Connections,
+): Streams {
+  const mostOfOne = Math.max(1, Math.floor(most / 4))
+  const clients = new Map<string, number>()
+  let all = 0
+  let timer: NodeJS.Timeout | undefined
+
+  function look(): void {
+    connections.othersWait()
+    if (queue.waiting > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
+
+  return {
+    after,
+    tryEnter(client) {
+      const own = clients.get(client) ?? 0
+      if (all >= most || own >= mostOfOne) return undefined
+      clients.set(client, own + 1)
+      all += 1
+      return () => {
+        all -= 1
+        const left = (clients.get(client) ?? 0) - 1
+        if (left > 0) clients.set(client, left)
+        else clients.delete(client)
+      }
+    },
+    onWait() {
+      connections.othersWait()
+      timer ??= setInterval(look, Math.max(1, after / LOOKS)).unref()
+    },
+  }
+}
+
+/** Whether the end of a body is not known from its head. */
+export function isEndless({ framing }: DeviceHead): boolean {
+  return framing === 'chunked' || framing === 'end'
+}
+
+/** Whether such a response is a stream by its type. */
+export function isStream({ fields }: DeviceHead): boolean {
+  const [type = ''] = fieldValues(fields, 'content-type')
+  return /^(?:text\/event-stream|multipart\/x-mixed-replace)(?:[\s;]|$)/i.test(type)
+}

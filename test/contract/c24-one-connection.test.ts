@@ -1,0 +1,177 @@
+import { once } from 'node:events'
+import net from 'node:net'
+import { describe, expect, it } from 'vitest'
+import { closeLater } from '../support/cleanup.ts'
+import { startDevice, startRawDevice } from '../support/device.ts'
+import { nextRequest, OK } from '../support/scripted.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
+
+interface Single {
+  readonly url: string
+  /** Connections that it turned away. */
+  turnedAway(): number
+}
+
+const CLOSING = OK.replace('\r\n', '\r\nConnection: close\r\n')
+
+/**
+ * A device that serves one connection at a time, and resets any other, until `rest` ms after the end of that one.
+ *
+ * @param closes it ends the connection after each response
+ */
+async function startSingle({ rest = 0, closes = true }): Promise<Single> {
+  let busy = false
+  let turnedAway = 0
+  const device = await startRawDevice(async (peer) => {
+    if (busy) {
+      turnedAway += 1
+      peer.socket.resetAndDestroy()
+      return
+    }
+    busy = true
+    const free = (): void => {
+      busy = false
+    }
+    peer.socket.once('close', () => (rest === 0 ? free() : setTimeout(free, rest)))
+    peer.socket.once('end', () => peer.socket.end())
+    for (;;) {
+      await nextRequest(peer)
+      if (closes) peer.end(CLOSING)
+      else peer.write(OK)
+    }
+  })
+  return { url: device.url, turnedAway: () => turnedAway }
+}
+
+/** The responses to 10 requests of each of 8 clients, by their text. */
+async function ask80(sidecar: TestSidecar, method = 'GET'): Promise<Record<string, number>> {
+  const token = await sidecar.token()
+  // So that the device has been seen to work.
+  await sidecar.request({ token })
+  const found: Record<string, number> = {}
+  await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      for (let i = 0; i < 10; i += 1) {
+        const { status } = await sidecar.request({ token, method })
+        found[status] = (found[status] ?? 0) + 1
+      }
+    }),
+  )
+  return found
+}
+
+const ALONE = { max_in_flight: 1, queue: { timeout: '30s' } }
+
+describe('A device that serves one connection at a time', () => {
+  it.each([
+    ['max_in_flight: 1', { closes: true }, ALONE],
+    ['max_in_flight: 1, and requests that close', { closes: false }, ALONE],
+    ['max_in_flight: 1 and reuse: never', { closes: false }, { ...ALONE, reuse: 'never' }],
+  ])(
+    'H178 serves 80 of 80 requests of 8 clients and sees one connection: %s',
+    async (_name, kind, upstream) => {
+      const device = await startSingle(kind)
+      const sidecar = await startSidecar({ device, config: { upstream } })
+      // A HEAD is the last request on its connection.
+      expect(await ask80(sidecar, 'HEAD')).toEqual({ 200: 80 })
+      expect(device.turnedAway()).toBe(0)
+    },
+  )
+
+  it('H178 with reuse: never, one client after the other is served by one connection at a time', async () => {
+    const device = await startSingle({ closes: false })
+    const sidecar = await startSidecar({ device, config: { upstream: { reuse: 'never' } } })
+    const token = await sidecar.token()
+    for (let i = 0; i < 20; i += 1)
+      expect((await sidecar.request({ token, method: 'POST' })).status).toBe(200)
+    expect(device.turnedAway()).toBe(0)
+  })
+
+  it('H178 a device that does not close its side delays the next request for a bounded time only', async () => {
+    const device = await startRawDevice(async (peer) => {
+      for (;;) {
+        await nextRequest(peer)
+        peer.write(OK)
+      }
+    })
+    const sidecar = await startSidecar({
+      device,
+      config: { upstream: { ...ALONE, reuse: 'never', connect_timeout: '300ms' } },
+    })
+    const token = await sidecar.token()
+    for (let i = 0; i < 20; i += 1) expect((await sidecar.request({ token })).status).toBe(200)
+    expect(device.peers).toHaveLength(20)
+  })
+
+  it('H178 a WebSocket does not meet an idle connection', async () => {
+    const device = await startDevice()
+    acceptWebSockets(device)
+    const sidecar = await startSidecar({ device, config: { upstream: ALONE } })
+    const token = await sidecar.token()
+    await sidecar.request({ token })
+    let most = 0
+    device.server.on('connection', () => {
+      most = Math.max(most, device.openConnections)
+    })
+    const { socket } = await openWebSocket(sidecar.url, { token })
+    expect(most).toBe(1)
+    socket.terminate()
+  })
+})
+
+describe('A device that rests between two connections', () => {
+  it.each([
+    ['max_in_flight: 1', ALONE],
+    ['the defaults', { queue: { timeout: '30s' } }],
+  ])(
+    'H47 C24 serves 80 of 80 requests of 8 clients, with %s',
+    async (_name, upstream) => {
+      const device = await startSingle({ rest: 15 })
+      const sidecar = await startSidecar({ device, config: { upstream } })
+      expect(await ask80(sidecar)).toEqual({ 200: 80 })
+    },
+    30_000,
+  )
+
+  it('H47 a pause that worked is kept before the next connection, also for a POST', async () => {
+    const device = await startSingle({ rest: 60 })
+    const sidecar = await startSidecar({ device, config: { upstream: ALONE } })
+    const token = await sidecar.token()
+    for (let i = 0; i < 2; i += 1) expect((await sidecar.request({ token })).status).toBe(200)
+    const before = device.turnedAway()
+    expect(before).toBeGreaterThan(0)
+    for (let i = 0; i < 10; i += 1)
+      expect((await sidecar.request({ token, method: 'POST' })).status).toBe(200)
+    expect(device.turnedAway()).toBe(before)
+  })
+
+  it('H46 a POST of which nothing was sent is tried again: the device listens again after a restart', async () => {
+    const first = await startDevice()
+    const { port } = new URL(first.url)
+    const sidecar = await startSidecar({ device: first })
+    const token = await sidecar.token()
+    expect((await sidecar.request({ token })).status).toBe(200)
+    await first.stop()
+    const post = sidecar.request({ token, method: 'POST', body: 'text' })
+    for (let i = 0; i < 20; i += 1) {
+      const probe = net.connect(Number(port), '127.0.0.1')
+      await expect(once(probe, 'connect')).rejects.toThrow('ECONNREFUSED')
+    }
+    const second = await startDevice(undefined, { port: Number(port) })
+    expect((await post).status).toBe(200)
+    expect(second.requests).toHaveLength(1)
+    closeLater(() => second.stop())
+  })
+
+  it('H46 a device that did not work within the last second fails at once', async () => {
+    const device = await startDevice()
+    const sidecar = await startSidecar({ device, config: { upstream: { connect_timeout: '1h' } } })
+    const token = await sidecar.token()
+    expect((await sidecar.request({ token })).status).toBe(200)
+    await device.stop()
+    await expect.poll(() => device.openConnections).toBe(0)
+    sidecar.clock.advance(1001)
+    expect((await sidecar.request({ token })).status).toBe(500)
+  })
+})

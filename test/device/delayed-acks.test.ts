@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest'
+import { judgeDevice } from '../../src/commands/check/device-checks.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { watchDelayedAcks } from '../../src/device/delayed-acks.ts'
+import { upstreamTarget } from '../../src/forward/settings.ts'
+import { startRawDevice } from '../support/device.ts'
+import { nextRequest } from '../support/scripted.ts'
+import { startSidecar } from '../support/sidecar.ts'
+
+/** Writes head and body apart, with Nagle's algorithm: the body waits for the acknowledgement of the head. */
+const startWaiting = (nagle: boolean) =>
+  startRawDevice(async (peer) => {
+    peer.socket.setNoDelay(!nagle)
+    for (;;) {
+      await nextRequest(peer)
+      peer.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n')
+      setImmediate(() => peer.write('ok'))
+    }
+  })
+
+function watch(): {
+  readonly carried: (took: number, reused: boolean) => boolean
+  readonly found: () => number
+} {
+  let found = 0
+  const acks = watchDelayedAcks(() => {
+    found += 1
+  })
+  return { carried: acks.carried, found: () => found }
+}
+
+describe('Delayed acknowledgements', () => {
+  it('H180 a device that waits for them gets a connection per request, and the log says so once', async () => {
+    const device = await startWaiting(true)
+    const sidecar = await startSidecar({ device })
+    const token = await sidecar.token()
+    const said = (): string[] => sidecar.logLines().filter((line) => /reuse: never/.test(line))
+    for (let i = 0; i < 100 && said().length === 0; i += 1)
+      expect((await sidecar.request({ token })).text).toBe('ok')
+    expect(said()).toHaveLength(1)
+    const before = device.peers.length
+    for (let i = 0; i < 10; i += 1) expect((await sidecar.request({ token })).text).toBe('ok')
+    expect(device.peers).toHaveLength(before + 10)
+    expect(device.peers.at(-1)?.received ?? '').not.toContain('keep-alive')
+    expect(said()).toHaveLength(1)
+  })
+
+  it.each([
+    [
+      'waits',
+      true,
+      { warning: expect.stringContaining('40 ms'), remedy: expect.stringContaining('upstream.reuse: never') },
+    ],
+    ['does not wait', false, expect.stringContaining('answered 200')],
+  ])('H180 check finds out whether a device %s for them', async (_name, nagle, expected) => {
+    const device = await startWaiting(nagle)
+    const text = JSON.stringify({ upstream: { url: device.url }, password: { file: '/dev/null' } })
+    const { upstream } = loadConfig({ file: { path: 'postern.yaml', text }, env: {}, sets: [] })
+    const judged = await judgeDevice(await upstreamTarget(upstream, 'upstream'), upstream, 'upstream')
+    if (typeof expected === 'object' && 'warning' in expected) expect(judged).toMatchObject(expected)
+    else expect(judged).toEqual(expected)
+  })
+
+  it('H180 new connections that are as slow change nothing', () => {
+    const { carried, found } = watch()
+    for (let i = 0; i < 8; i += 1) expect(carried(44, true)).toBe(i === 7)
+    expect(carried(44, false)).toBe(false)
+    for (let i = 0; i < 20; i += 1) expect(carried(44, true)).toBe(false)
+    expect(found()).toBe(0)
+  })
+
+  it('H180 one quick request on a kept connection ends the suspicion', () => {
+    const { carried, found } = watch()
+    for (let i = 0; i < 100; i += 1) expect(carried(i % 8 === 7 ? 5 : 44, true)).toBe(false)
+    expect(found()).toBe(0)
+  })
+})
