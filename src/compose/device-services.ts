@@ -6,11 +6,17 @@ import { type Connections, createConnections } from '../device/connections.ts'
 import { watchTrouble } from '../device/diagnosis.ts'
 import { type HealthCheck, startHealthCheck } from '../device/health.ts'
 import type { UploadBuffering } from '../forward/buffered-body.ts'
-import { downloadPace, uploadPace } from '../forward/pace.ts'
-import type { Places } from '../forward/place.ts'
+import { downloadPace } from '../forward/pace.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import { createRoutedUpstream } from '../forward/routes.ts'
-import { createTargets, readRequestFields, type Targets, upstreamDeadlines } from '../forward/settings.ts'
+import {
+  createTargets,
+  placesOf,
+  readRequestFields,
+  type Targets,
+  uploadBuffering,
+  upstreamDeadlines,
+} from '../forward/settings.ts'
 import { createStreams } from '../forward/streams.ts'
 import { createUpstream, type Upstream } from '../forward/upstream.ts'
 import type { ServiceCondition } from '../overview/model.ts'
@@ -49,7 +55,7 @@ interface DeviceService {
   readonly upstream: Upstream
   readonly signIn: SignIn | undefined
   readonly queue: BoundedQueue
-  readonly buffering: UploadBuffering | undefined
+  readonly buffering: Pick<UploadBuffering, 'queue'> | undefined
   readonly connections: Connections
   readonly health: HealthCheck | undefined
   condition(): ServiceCondition
@@ -181,14 +187,8 @@ async function openDeviceService(
   })
   const bounds = { inside: service.maxInFlight, waiting: service.queue.size, maxWait: service.queue.timeout }
   const queue = createBoundedQueue(bounds)
-  const { bufferUploads: most, minUploadRate: rate } = service
-  const placesOf = (queue: BoundedQueue): Places => ({
-    queue,
-    pace: uploadPace(rate === 'off' ? 0 : rate, service.queue.timeout, queue),
-  })
-  const places = placesOf(queue)
-  const buffering =
-    most === 'off' ? undefined : { most, ...placesOf(createBoundedQueue(bounds)), uploadTimeout }
+  const places = placesOf(service, queue)
+  const buffering = uploadBuffering(service, key, bounds, clock, log)
   const queued = (): number => Math.max(queue.waiting, buffering?.queue.waiting ?? 0)
   const condition = watchService(
     { route: route ?? null, url: formatUpstreamUrl(service.url), checked: service.health.path !== null },
@@ -212,7 +212,7 @@ async function openDeviceService(
     idleTimeout: service.idleTimeout,
     ...places,
     uploadTimeout,
-    buffering,
+    buffering: buffering && { ...buffering, uploadTimeout },
     breaker,
     signIn,
     clock,

@@ -11,7 +11,7 @@ import {
   oneOf,
   plainText,
   requestPathProblem,
-  sizeOrOff,
+  sizeOr,
   text,
   textOrNull,
 } from './value-fields.ts'
@@ -140,12 +140,12 @@ const service = {
     description:
       'Whether a connection to the device carries more than one request. On a `shared` connection, extra bytes that firmware sends after a response can be taken for the response to the next request, if that was already sent. `never` opens a connection for each request, sends `Connection: close`, and closes it after the response.',
   }),
-  bufferUploads: sizeOrOff('1B', '1GiB', {
-    default: 'off',
+  bufferUploads: sizeOr(['auto', 'off'], ['1B', '1GiB'], {
+    default: 'auto',
     description:
-      'Uploads of unknown length (chunked, or over HTTP/2 without a length) are buffered up to this size and sent with a `Content-Length`, for firmware that requires it; a longer one is refused. At most `upstream.max_in_flight` uploads are buffered at once, in memory: `1MiB` takes up to 64 MiB. Uploads with a `Content-Length` are streamed, whatever their size.',
+      'Uploads of unknown length (chunked, or over HTTP/2 without a length) are buffered and sent with a `Content-Length`: much firmware takes only a part of one in chunks, and answers 200. `auto` buffers up to 1 MiB and sends a longer one in chunks; a size buffers up to that size and refuses a longer one; `off` sends all in chunks as they come, which a client needs that reads the response while it still sends. At most `upstream.max_in_flight` uploads are buffered at once, in memory, with `auto` never more than 64: `1MiB` takes up to 64 MiB. Uploads with a `Content-Length` are streamed, whatever their size.',
   }),
-  minUploadRate: sizeOrOff('1B', '1GiB', {
+  minUploadRate: sizeOr(['off'], ['1B', '1GiB'], {
     default: '1KiB',
     description:
       'The bytes per second that an upload must send to keep its place while other requests wait for one. A slower one is refused and its connection to the device closed. It is judged over 2 seconds, or less if half of `queue.timeout` is less. Time in which the device does not read does not count. `off`: only `listen.body_timeout` bounds its pauses.',

@@ -117,16 +117,23 @@ export function size(least: string, most: string, options: FieldOptions): Field<
   })
 }
 
-/** A size in bytes, or `off`. */
-export function sizeOrOff(least: string, most: string, options: FieldOptions): Field<number | 'off'> {
-  const must = `must be off, or a size from ${least} to ${most}, in bytes or such as 8KiB or 1MiB`
-  return measured<number | 'off'>({
+/** A size in bytes, or one of `words`. */
+export function sizeOr<Word extends string>(
+  words: readonly Word[],
+  [least, most]: readonly [string, string],
+  options: FieldOptions,
+): Field<number | Word> {
+  const must = `must be ${words.join(' or ')}, or a size from ${least} to ${most}, in bytes or such as 8KiB or 1MiB`
+  return measured<number | Word>({
     ...options,
-    type: `size, ${least} to ${most}, or \`off\``,
+    type: `size, ${least} to ${most}, or ${words.map((word) => `\`${word}\``).join(' or ')}`,
     must,
-    pattern: new RegExp(`^off$|${SIZE_PATTERN.source}`),
-    parse: (given) => (given === 'off' ? { value: given } : parseSizeWithin(given, least, most, must)),
-    format: (value) => (value === 'off' ? value : formatSize(value)),
+    pattern: new RegExp(`^(${words.join('|')})$|${SIZE_PATTERN.source}`),
+    parse: (given) => {
+      const word = words.find((each) => each === given)
+      return word === undefined ? parseSizeWithin(given, least, most, must) : { value: word }
+    },
+    format: (value) => (typeof value === 'number' ? formatSize(value) : value),
   })
 }
 

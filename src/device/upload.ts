@@ -5,9 +5,16 @@ import { DeviceFault } from './failure.ts'
 /** A piece up to this size (bytes) is sent as text together with the head or the chunk line: one write costs less than two. */
 const LARGEST_JOINED = 8 * 1024
 
+/** The head of a longer body (bytes), or of one of unknown length, is sent this time (ms) before the body. */
+const LONG = 1024 ** 2
+const HEAD_START = 20
+
 /**
  * Sends a request with its body, as fast as the device reads it. Resolves when everything is sent or the connection has closed.
  * Rejects if the body fails, or if its length differs from `framing`; the connection then cannot carry another request.
+ *
+ * A device that refuses a long upload by its head, and closes, can do so before bytes arrive that it does not read: its kernel
+ * would reset the connection and, in webfsd, drop the response that is still corked.
  *
  * @param onSent called after each piece with its size (bytes), and with 0 after the end; `whole` when the body is complete
  */
@@ -19,8 +26,14 @@ export async function sendUpload(
   onSent: (size: number, whole: boolean) => void,
 ): Promise<void> {
   const chunked = framing === 'chunked'
+  const early = chunked || (framing ?? 0) > LONG
+  if (early) {
+    socket.write(head, 'latin1')
+    await closed(socket, HEAD_START)
+    if (socket.destroyed) return
+  }
   let left = typeof framing === 'number' ? framing : Number.POSITIVE_INFINITY
-  let before = head
+  let before = early ? '' : head
   for await (const chunk of body) {
     if (socket.destroyed) return
     left -= chunk.length
@@ -48,6 +61,19 @@ function write(socket: Socket, before: string, chunk: Buffer): void {
     writeSpent(socket, chunk)
     socket.uncork()
   }
+}
+
+/** Resolves when the socket closes, or after `time` ms. */
+function closed(socket: Socket, time: number): Promise<void> {
+  return new Promise((resolve) => {
+    const settle = (): void => {
+      clearTimeout(timer)
+      socket.off('close', settle)
+      resolve()
+    }
+    const timer = setTimeout(settle, time)
+    socket.on('close', settle)
+  })
 }
 
 function drained(socket: Socket): Promise<void> {

@@ -8,7 +8,10 @@ import { type Places, waitForPlace } from './place.ts'
 export interface BufferedBody {
   /** The bytes read so far, then the rest. Only one reader at a time. */
   open(): AsyncIterable<Buffer>
-  /** Reads the whole body and returns its length (bytes). Returns undefined as soon as it is longer than the bound. */
+  /**
+   * Reads the whole body and returns its length (bytes). Returns undefined as soon as it is longer than the bound: `open` then
+   * yields all of it, once.
+   */
   readAll(): Promise<number | undefined>
   /** The bytes in the buffer. */
   readonly size: number
@@ -21,11 +24,20 @@ export interface BufferedBody {
 /** The default bound (bytes). It is enough for the calls of an API, not for uploads. */
 const DEFAULT_BOUND = 64 * 1024
 
-/** @param most the bound in bytes; the buffer of a longer body is dropped */
-export function bufferBody(source: AsyncIterable<Buffer>, most: number = DEFAULT_BOUND): BufferedBody {
+/**
+ * @param most the bound in bytes; the buffer of a longer body is dropped
+ * @param onEmptied called when `open` has yielded what `readAll` read of a longer body: its memory is free
+ */
+export function bufferBody(
+  source: AsyncIterable<Buffer>,
+  most: number = DEFAULT_BOUND,
+  onEmptied?: () => void,
+): BufferedBody {
   const iterator = source[Symbol.asyncIterator]()
   let buffer: Blocks | undefined = new Blocks()
   let whole = false
+  /** What `readAll` read of a body that is longer than the bound. */
+  let begun: Buffer[] = []
 
   async function next(): Promise<Buffer | undefined> {
     const result = await iterator.next()
@@ -42,10 +54,16 @@ export function bufferBody(source: AsyncIterable<Buffer>, most: number = DEFAULT
     async *open() {
       // Sends copies, because `writeSpent` frees the memory of the bytes that it sends.
       for (const block of buffer?.filled() ?? []) yield Buffer.from(block)
+      for (let block = begun.shift(); block !== undefined; block = begun.shift()) yield block
+      if (!whole && buffer === undefined) onEmptied?.()
       for (let piece = await next(); piece !== undefined; piece = await next()) yield piece
     },
     async readAll() {
-      while (!whole && buffer !== undefined) await next()
+      while (!whole && buffer !== undefined) {
+        const held = buffer
+        const piece = await next()
+        if (buffer === undefined && piece !== undefined) begun = [...held.filled(), piece]
+      }
       return buffer?.size
     },
     get size() {
@@ -99,17 +117,20 @@ class Blocks {
 export interface UploadBuffering extends Places {
   /** The size (bytes) of the longest body that is buffered. */
   readonly most: number
+  /** Called for a longer one, which then streams in chunks; undefined: it is refused. */
+  readonly onLonger: (() => void) | undefined
   /** How long a client may pause within its body (ms). */
   readonly uploadTimeout: () => number
 }
 
-/** Sends a request with a buffered body to the device. */
-type Send = (body: BufferedBody, length: number) => Promise<Refusal | undefined>
+/** Sends a request with a buffered body to the device; in chunks if it is longer than the bound. */
+type Send = (body: BufferedBody, framing: number | 'chunked') => Promise<Refusal | undefined>
 
 /**
  * Buffers an upload of unknown length, then sends it with a `Content-Length`. Old firmware reads only that field: it takes a
  * chunked request for one without a body, or takes the chunk sizes for part of the body. The upload takes a place at the device
- * only when it is complete, so a slow client holds none, and no byte of an upload that is refused here reaches the device.
+ * only when it is complete or exceeds the bound, so a slow client holds none, and no byte of an upload that is refused here reaches
+ * the device.
  */
 export async function sendBuffered(
   exchange: Exchange,
@@ -117,10 +138,10 @@ export async function sendBuffered(
   clock: Clock,
   send: Send,
 ): Promise<Refusal | undefined> {
-  const { most, queue, pace, uploadTimeout } = buffering
+  const { most, onLonger, queue, pace, uploadTimeout } = buffering
   const leave = queue.tryEnter() ?? (await waitForPlace(buffering, exchange, clock))
   if (typeof leave !== 'function') return leave
-  const body = bufferBody(exchange.body(uploadTimeout()), most)
+  const body = bufferBody(exchange.body(uploadTimeout()), most, leave)
   const tooSlow = Promise.withResolvers<never>()
   const watch = watchPace(
     pace,
@@ -129,10 +150,11 @@ export async function sendBuffered(
     () => tooSlow.reject(new StalledBodyError()),
   )
   try {
-    const framing = await Promise.race([body.readAll(), tooSlow.promise])
+    const length = await Promise.race([body.readAll(), tooSlow.promise])
     clearInterval(watch)
-    if (framing === undefined) return { kind: 'content-too-large' }
-    return await send(body, framing)
+    if (length === undefined && onLonger === undefined) return { kind: 'content-too-large' }
+    if (length === undefined) onLonger?.()
+    return await send(body, length ?? 'chunked')
   } catch (error) {
     const fault = bodyFault(error)
     if (fault === undefined) throw error

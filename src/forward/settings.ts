@@ -4,9 +4,14 @@ import { type ServiceConfig, servicesOf, type UpstreamConfig } from '../config/u
 import { type DeviceTls, deviceTls, type TlsSettings } from '../device/device-tls.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../device/target.ts'
 import type { Fields } from '../http/fields.ts'
+import { type BoundedQueue, createBoundedQueue, type QueueBounds } from '../system/bounded-queue.ts'
+import type { Clock } from '../system/clock.ts'
 import { readAuthorities, readNamedFile } from '../system/named-file.ts'
 import { certificatesIn, type PemFile, privateKeyIn } from '../system/pem.ts'
 import { reasonOf, SetupError } from '../system/setup-error.ts'
+import type { UploadBuffering } from './buffered-body.ts'
+import { uploadPace } from './pace.ts'
+import type { Places } from './place.ts'
 import type { RequestFieldSettings } from './request-fields.ts'
 
 /**
@@ -105,6 +110,51 @@ export function upstreamDeadlines(service: ServiceConfig): UpstreamDeadlines {
     connect: service.connectTimeout,
     response: service.responseTimeout,
     idle: service.idleTimeout,
+  }
+}
+
+/** A queue at the service, and how fast an upload must be to keep its place in it. */
+export function placesOf({ minUploadRate, queue: { timeout } }: ServiceConfig, queue: BoundedQueue): Places {
+  const rate = minUploadRate === 'off' ? 0 : minUploadRate
+  return { queue, pace: uploadPace(rate, timeout, queue) }
+}
+
+/** With `buffer_uploads: auto`: the bytes that are buffered of an upload, and the most uploads that are buffered at once. */
+const AUTO_BUFFER = 1024 ** 2
+const MOST_BUFFERS = 64
+
+const HOUR = 3_600_000
+
+const CHUNKED =
+  'an upload of unknown length, longer than 1 MiB, went to the device in chunks: BusyBox httpd, merecat and others may keep only a part of it and answer 200'
+
+/**
+ * How uploads of unknown length are buffered; undefined if they are not. At most once an hour, the log says that one was too long and
+ * went to the device in chunks.
+ */
+export function uploadBuffering(
+  service: ServiceConfig,
+  key: string,
+  bounds: QueueBounds,
+  clock: Clock,
+  log: { warn(facts: object, message: string): void },
+): Omit<UploadBuffering, 'uploadTimeout'> | undefined {
+  const { bufferUploads } = service
+  if (bufferUploads === 'off') return undefined
+  const auto = bufferUploads === 'auto'
+  const inside = auto ? Math.min(bounds.inside, MOST_BUFFERS) : bounds.inside
+  let told = Number.NEGATIVE_INFINITY
+  const onLonger = (): void => {
+    const now = clock.monotonic()
+    if (now - told < HOUR) return
+    told = now
+    log.warn({ key: `${key}.buffer_uploads`, remedy: 'set it to the size of the longest upload' }, CHUNKED)
+  }
+  return {
+    most: auto ? AUTO_BUFFER : bufferUploads,
+    // HTTP/1.0 knows no chunks.
+    onLonger: auto && service.version !== '1.0' ? onLonger : undefined,
+    ...placesOf(service, createBoundedQueue({ ...bounds, inside })),
   }
 }
 

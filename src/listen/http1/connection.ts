@@ -123,7 +123,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
   bodyBroken(): void {
     const exchange = this.#current
     this.#closing = true
-    if (exchange === undefined) this.#linger()
+    if (exchange === undefined) this.linger()
     // A response in flight is completed; then the connection closes.
     else if (!exchange.answered) exchange.breakBody()
   }
@@ -205,13 +205,13 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
     if (exchange.persists && !exchange.closing && !this.#closing) {
       // The response, sent before the stop, announced that the connection stays open.
       if (this.rules.draining) this.rules.closeIdleSoon([this])
-      if (this.#intake.withinBody) this.#deadline = setTimeout(this.#linger, DRAIN_TIMEOUT)
+      if (this.#intake.withinBody) this.#deadline = setTimeout(this.linger, DRAIN_TIMEOUT)
       this.#intake.proceed()
       this.#finishIfDone()
-    } else this.#linger()
+    } else this.linger()
   }
 
-  readonly #linger = (): void => {
+  readonly linger = (): void => {
     this.#close()
     this.rules.lingering.end(this.socket)
   }

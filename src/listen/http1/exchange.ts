@@ -20,6 +20,8 @@ export interface Http1Transport {
     /** The current `Date` line, with its line end. */
     readonly dateLine: () => string
   }
+  /** Closes the connection in steps, and discards what the client still sends. */
+  readonly linger: () => void
   /** The callback of a response's last write. */
   readonly onFlushed: (error?: Error | null) => void
 }
@@ -133,7 +135,11 @@ export class Http1Exchange extends Exchange {
   cut(): void {
     if (this.ended) return
     this.#cut = true
-    this.abandon()
+    // A reset would take the response from a client that still sends. Without its last bytes it looks broken as it is.
+    if (this.unread && this.#response !== undefined && !this.#endsByClosing) {
+      this.#response.flush()
+      this.transport.linger()
+    } else this.abandon()
     this.settle('cut')
   }
 

@@ -29,7 +29,7 @@ export class Http1Response {
     this.#onFlushed = onFlushed
     this.#held = head.text
     // `queueMicrotask` would create an asynchronous resource for every call.
-    RESOLVED.then(() => this.#flush())
+    RESOLVED.then(() => this.flush())
   }
 
   /** Whether the body fits the length in the head with `size` more bytes, which may be its last ones. */
@@ -50,7 +50,7 @@ export class Http1Response {
     }
     const socket = this.#socket
     socket.cork()
-    this.#flush()
+    this.flush()
     const taken = this.#send(piece)
     socket.uncork()
     return taken
@@ -67,7 +67,8 @@ export class Http1Response {
     else RESOLVED.then(() => this.#onFlushed())
   }
 
-  #flush(): void {
+  /** Writes what is held. */
+  flush(): void {
     if (this.#held === '') return
     this.#socket.write(this.#held, 'latin1')
     this.#held = ''

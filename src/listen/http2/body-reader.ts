@@ -82,6 +82,37 @@ export function createBodyReader(stream: ServerHttp2Stream): BodyReader {
   }
 }
 
+/** How long (ms) an upload is discarded, and how long it may pause meanwhile. */
+const DISCARD_TIME = 30_000
+const DISCARD_SILENCE = 1_000
+
+/** Discards an upload until it ends, pauses or takes too long, and calls `onOver`; never if the stream closes before. */
+export function discardUpload(
+  stream: ServerHttp2Stream,
+  reader: BodyReader | undefined,
+  onOver: () => void,
+): void {
+  reader?.break()
+  const over = (): void => {
+    stop()
+    onOver()
+  }
+  const late = setTimeout(over, DISCARD_TIME)
+  const silent = setTimeout(over, DISCARD_SILENCE)
+  const read = (): void => {
+    while (stream.read() !== null) silent.refresh()
+  }
+  const stop = (): void => {
+    clearTimeout(late)
+    clearTimeout(silent)
+    stream.off('readable', read)
+  }
+  stream.on('readable', read)
+  stream.once('end', over)
+  stream.once('close', stop)
+  read()
+}
+
 /** Whether neither side has reset the stream: Node also ends a stream that was reset. */
 export function isClean(stream: ServerHttp2Stream): boolean {
   return !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR

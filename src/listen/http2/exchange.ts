@@ -3,19 +3,13 @@ import { Exchange, type Outcome, type RequestHead, type ResponseHead } from '../
 import type { Fields } from '../../http/fields.ts'
 import { limitFields } from '../../http/limit-fields.ts'
 import type { Reply } from '../../http/reply.ts'
-import { type BodyReader, createBodyReader, isClean } from './body-reader.ts'
-import { headersOf, withoutLength } from './fields.ts'
+import { type BodyReader, createBodyReader, discardUpload, isClean } from './body-reader.ts'
+import { carriesBody, headersOf, RESET_CONTENT, withoutLength } from './fields.ts'
+import type { StreamFacts } from './open-exchanges.ts'
 
-/** What all streams of a session share. */
-export interface StreamFacts {
-  /** Whether the connection may hold the bytes that were queued just now. The client may not read them for long. */
-  readonly mayQueue: () => boolean
-  /** The stream has closed. After `cut` that is later than the end of the exchange: the reset waits while the client does not read. */
-  readonly onClosed: (exchange: Http2Exchange, end: Outcome) => void
-}
-
-/** A 205 has no body (RFC 9110 §15.3.6), whatever the device sends. Node ends the stream with its head. */
-const RESET_CONTENT = 205
+/** Responses below it are held (ms) while the upload goes on. */
+const LEAST_ERROR = 400
+const HOLD = 50
 
 const NO_BODY = { endStream: true }
 const BODY_FOLLOWS = { endStream: false }
@@ -36,6 +30,9 @@ export class Http2Exchange extends Exchange {
   readonly #facts: StreamFacts
   #reader: BodyReader | undefined
   #cut = false
+  /** The head of an early response, until `#hold` releases it. */
+  #held: ResponseHead | undefined
+  #hold: NodeJS.Timeout | undefined
   /** Its place among the open exchanges of its session; -1: it is none of them. */
   place = -1
   /** The next one that arrived in the same turn of the event loop. */
@@ -60,7 +57,8 @@ export class Http2Exchange extends Exchange {
   }
 
   get answered(): boolean {
-    return this.#stream.headersSent || this.#stream.destroyed || this.outcome !== undefined
+    if (this.#held !== undefined || this.outcome !== undefined) return true
+    return this.#stream.headersSent || this.#stream.destroyed
   }
 
   get unread(): boolean {
@@ -124,8 +122,30 @@ export class Http2Exchange extends Exchange {
     if (!this.answered) this.#stream.additionalHeaders(headersOf(status, fields))
   }
 
+  /**
+   * curl 7.88 stalls if a response that is no error comes before its upload has ended: it reads nothing more, so neither RST_STREAM
+   * nor WINDOW_UPDATE reaches it. So such a response is held for `HOLD`, and if it is complete by then, until the upload has ended.
+   */
   begin(head: ResponseHead): void {
-    if (!this.answered) this.#respond(head, NONE)
+    if (this.answered) return
+    if (this.unread && head.status < LEAST_ERROR && head.status !== RESET_CONTENT) {
+      this.#held = head
+      this.#stream.cork()
+      this.#hold = setTimeout(this.#release, HOLD)
+    } else this.#respond(head, NONE)
+  }
+
+  readonly #release = (): void => {
+    const head = this.#held
+    this.#held = undefined
+    clearTimeout(this.#hold)
+    if (head === undefined || this.ended || this.#stream.destroyed) return
+    try {
+      this.#respond(head, NONE)
+      this.#stream.uncork()
+    } catch {
+      this.cut()
+    }
   }
 
   write(chunk: Buffer): boolean {
@@ -133,6 +153,7 @@ export class Http2Exchange extends Exchange {
     this.responseBytes += chunk.length
     this.#stream.write(chunk, this.#onWritten)
     if (this.queued < HIGH_WATER_MARK) return true
+    this.#release()
     this.#full = true
     this.#boundQueue()
     return false
@@ -145,6 +166,14 @@ export class Http2Exchange extends Exchange {
   }
 
   end(lastChunk?: Buffer): void {
+    const early = this.unread && (this.#held ?? this).status < LEAST_ERROR && !this.#stream.destroyed
+    clearTimeout(this.#hold)
+    if (early) discardUpload(this.#stream, this.#reader, () => this.#finish(lastChunk))
+    else this.#finish(lastChunk)
+  }
+
+  #finish(lastChunk: Buffer | undefined): void {
+    this.#release()
     if (this.#stream.writableEnded || this.#stream.destroyed) return
     if (lastChunk !== undefined) this.responseBytes += lastChunk.length
     this.#stream.end(lastChunk)
@@ -175,7 +204,7 @@ export class Http2Exchange extends Exchange {
 
   /** Sends the head. Returns whether a body follows. Throws on a status or a field that HTTP/2 cannot carry. */
   #respond({ status, fields }: ResponseHead, own: Fields): boolean {
-    const hasBody = carriesBody(this.head, status)
+    const hasBody = carriesBody(this.head.method, status)
     const sent = status === RESET_CONTENT ? withoutLength(fields) : fields
     const raw = [':status', String(status)].concat(
       sent,
@@ -217,8 +246,4 @@ export class Http2Exchange extends Exchange {
     }
     this.settle(this.#end)
   }
-}
-
-function carriesBody(head: RequestHead, status: number): boolean {
-  return head.method !== 'HEAD' && status !== 204 && status !== RESET_CONTENT && status !== 304
 }

@@ -70,3 +70,10 @@ function isSame(one: Fields, other: Fields): boolean {
   for (let i = 0; i < one.length; i += 1) if (one[i] !== other[i]) return false
   return true
 }
+
+/** A 205 has no body (RFC 9110 §15.3.6), whatever the device sends. Node ends the stream with its head. */
+export const RESET_CONTENT = 205
+
+export function carriesBody(method: string, status: number): boolean {
+  return method !== 'HEAD' && status !== 204 && status !== RESET_CONTENT && status !== 304
+}
