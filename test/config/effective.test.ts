@@ -46,7 +46,7 @@ upstream:
   response_timeout: 30s
   idle_timeout: 1m
   reuse: shared
-  buffer_uploads: off
+  buffer_uploads: auto
   min_upload_rate: 1KiB
   max_in_flight: 64
   max_tunnels: 64

@@ -82,7 +82,7 @@ const DEFAULTS = {
     responseTimeout: 30_000,
     idleTimeout: 60_000,
     reuse: 'shared',
-    bufferUploads: 'off',
+    bufferUploads: 'auto',
     minUploadRate: 1024,
     maxInFlight: 64,
     maxTunnels: 64,

@@ -1,6 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
+import { uploadBuffering } from '../../src/forward/settings.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { expectUnharmed } from '../support/aftermath.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { type Device, readBody, startDevice } from '../support/device.ts'
@@ -116,6 +119,33 @@ describeTransports('upstream.buffer_uploads', (transport) => {
     expect(received(world)).toEqual(['POST', '5000', undefined, undefined, undefined, 5000])
   })
 
+  it('H176 auto, the default, sends up to 1 MiB with a length, and all of a longer one in chunks, in order', async () => {
+    const device = await startDevice()
+    const sidecar = await startSidecar({ transport, device })
+    const world = { device, sidecar, token: await sidecar.token(), fields: [] }
+    const { token } = world
+    const warnings = (): number =>
+      sidecar.logLines().filter((line) => line.includes('"key":"upstream.buffer_uploads"')).length
+    const most = 1024 ** 2
+    const pieces = Array.from({ length: 16 }, (_, i) => Buffer.alloc(most / 16, i))
+    expect((await sidecar.request({ token, body: pieces })).status).toBe(200)
+    expect(received(world)).toEqual(['POST', String(most), undefined, undefined, undefined, most])
+    expect(warnings()).toBe(0)
+    for (const longer of [
+      [...pieces, Buffer.from('!')],
+      [...pieces, ...pieces, ...pieces],
+    ]) {
+      expect((await sidecar.request({ token, body: longer })).status).toBe(200)
+      const whole = Buffer.concat(longer)
+      expect(received(world)).toEqual(['POST', undefined, 'chunked', undefined, undefined, whole.length])
+      expect(device.requests.at(-1)?.body?.equals(whole)).toBe(true)
+      expect(warnings()).toBe(1)
+    }
+    sidecar.clock.advance(3_600_000)
+    await sidecar.request({ token, body: [...pieces, ...pieces] })
+    expect(warnings()).toBe(2)
+  })
+
   it('C25 a slow upload holds no place at the device while it is collected', async () => {
     const world = await start(transport, { max_in_flight: 1 })
     const slow = await begin(world)
@@ -181,7 +211,7 @@ describeTransports('upstream.buffer_uploads', (transport) => {
 
   it('each service has its own setting', async () => {
     const other = await startDevice()
-    const world = await start(transport, { routes: { '/raw/': { url: other.url } } })
+    const world = await start(transport, { routes: { '/raw/': { url: other.url, buffer_uploads: 'off' } } })
     const { sidecar, token } = world
     for (const path of ['/', '/raw/']) await sidecar.request({ token, path, body: ['a', 'b'] })
     expect(world.device.requests[0]?.header('Content-Length')).toBe('2')
@@ -190,7 +220,18 @@ describeTransports('upstream.buffer_uploads', (transport) => {
 })
 
 describe('upstream.buffer_uploads', () => {
-  it('is off by default', async () => {
+  it('H176 auto holds at most 64 uploads at once, however many places the device has', () => {
+    const { upstream } = loadConfig({
+      sets: ['upstream.url=http://d', 'password.file=p', 'upstream.max_in_flight=1000'],
+    })
+    const bounds = { inside: upstream.maxInFlight, waiting: 1, maxWait: 1000 }
+    const { queue } =
+      uploadBuffering(upstream, 'upstream', bounds, systemClock, { warn() {} }) ?? expect.fail('it is off')
+    for (let i = 0; i < 64; i += 1) expect(queue.tryEnter()).toBeDefined()
+    expect(queue.tryEnter()).toBeUndefined()
+  })
+
+  it('off streams every upload', async () => {
     const world = await start('http1', { buffer_uploads: 'off' })
     await world.sidecar.request({ token: world.token, body: ['a', 'b'] })
     expect(received(world)).toEqual(['POST', undefined, 'chunked', undefined, undefined, 2])

@@ -145,7 +145,7 @@ describe('An unusual response of the device reaches the client:', () => {
     const early = 'HTTP/1.1 413 Content Too Large\r\nContent-Length: 8\r\n\r\ntoo much'
     await withEveryParser(answering(early), async (setup) => {
       const connection = await setup.sidecar.connect()
-      const fields = ['Authorization', `Bearer ${setup.token}`]
+      const fields = ['Authorization', `Bearer ${setup.token}`, 'Content-Length', '1000']
       const exchange = connection.start({
         method: 'POST',
         path: '/faulty',

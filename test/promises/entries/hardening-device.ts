@@ -133,4 +133,14 @@ export const DEVICE = {
       'A device whose kept connections cost 40 ms a request gets one connection per request once that has proved to be quicker; `check` and the log say so.',
     reason: "delayed acknowledgements: RFC 1122 §4.2.3.2 and Nagle's algorithm (RFC 896)",
   },
+  H176: {
+    sentence:
+      'An upload of unknown length reaches the device with its length, up to 1 MiB; a longer one goes in chunks, whole and in order.',
+    reason: 'devices that know no chunks keep a part of an upload and answer 200',
+  },
+  H177: {
+    sentence:
+      'An early response reaches a client that still sends, also where device or client lose it when bytes follow the head.',
+    reason: 'webfsd drops a response that it corked; curl 7.88 waits without limit over HTTP/2',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
