@@ -78,7 +78,7 @@ describeTransports('C21 Forwarding', (transport) => {
   it.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'])(
     'C21 a request body is forwarded unchanged, with its length or in chunks: %s',
     async (method) => {
-      const sidecar = await startSidecar({ transport })
+      const sidecar = await startSidecar({ transport, config: { upstream: { buffer_uploads: 'off' } } })
       const token = await sidecar.token()
       const connection = await sidecar.connect()
       const body = Buffer.from([0, 255, 13, 10, 13, 10, ...Buffer.from('0\r\n\r\nGET / HTTP/1.1\r\n\r\n')])
