@@ -44,7 +44,7 @@ async function uploads(sidecar: TestSidecar, token: string, args: readonly strin
 }
 
 /** The sidecar before a device that responds to the head and closes with unread bytes. */
-async function before(
+async function inFrontOf(
   response: string,
   transport: Transport,
   ending: 'destroy' | 'reset' = 'destroy',
@@ -95,7 +95,7 @@ describe('H177 A device responds to the head of a long upload and closes:', () =
   })
 
   it('H177 a response that the device breaks off reaches an HTTP/1 client that still sends, broken, without a reset', async () => {
-    const [sidecar, token] = await before('HTTP/1.0 501 Not Implemented\r\n\r\nno', 'tls', 'reset')
+    const [sidecar, token] = await inFrontOf('HTTP/1.0 501 Not Implemented\r\n\r\nno', 'tls', 'reset')
     for (const args of [[], ['-H', 'Expect:']]) {
       const seen = await uploads(sidecar, token, ['--http1.1', ...args])
       for (const each of seen) expect(each).toMatch(/^501 (0|18)$/)
@@ -108,7 +108,7 @@ describe('H177 A device responds to the head of a long upload and closes:', () =
     ['with 204', 'HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n'],
     ['with an error', 'HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno'],
   ])('H177 curl ends over HTTP/2 when the response comes %s', async (_what, response) => {
-    const [sidecar, token] = await before(response, 'h2')
+    const [sidecar, token] = await inFrontOf(response, 'h2')
     const seen = await uploads(sidecar, token, ['--http2'])
     expect(seen).toEqual(Array(TRIES).fill(`${response.slice(9, 12)} 0`))
   })
