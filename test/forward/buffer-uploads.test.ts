@@ -142,7 +142,7 @@ describeTransports('upstream.buffer_uploads', (transport) => {
       expect(warnings()).toBe(1)
     }
     sidecar.clock.advance(3_600_000)
-    await sidecar.request({ token, body: [...pieces, ...pieces] })
+    await sidecar.request({ token: await sidecar.token(), body: [...pieces, ...pieces] })
     expect(warnings()).toBe(2)
   })
 

@@ -4,8 +4,7 @@ import type { Fields } from '../../http/fields.ts'
 import { limitFields } from '../../http/limit-fields.ts'
 import type { Reply } from '../../http/reply.ts'
 import { type BodyReader, createBodyReader, discardUpload, isClean } from './body-reader.ts'
-import { carriesBody, headersOf, RESET_CONTENT, withoutLength } from './fields.ts'
-import type { StreamFacts } from './open-exchanges.ts'
+import { carriesBody, headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './fields.ts'
 
 /** Responses below it are held (ms) while the upload goes on. */
 const LEAST_ERROR = 400
@@ -27,7 +26,7 @@ const ignore = (): void => {}
 /** One HTTP/2 stream. */
 export class Http2Exchange extends Exchange {
   readonly #stream: ServerHttp2Stream
-  readonly #facts: StreamFacts
+  readonly #facts: StreamFacts<Http2Exchange>
   #reader: BodyReader | undefined
   #cut = false
   /** The head of an early response, until `#hold` releases it. */
@@ -44,7 +43,7 @@ export class Http2Exchange extends Exchange {
   #taken = 0
   #stalledAt: number | undefined
 
-  constructor(stream: ServerHttp2Stream, head: RequestHead, facts: StreamFacts) {
+  constructor(stream: ServerHttp2Stream, head: RequestHead, facts: StreamFacts<Http2Exchange>) {
     super(head)
     this.#stream = stream
     this.#facts = facts

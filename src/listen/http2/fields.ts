@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http2'
-import type { RequestHead } from '../../http/exchange.ts'
+import type { Outcome, RequestHead } from '../../http/exchange.ts'
 import { type Fields, groupFields, keepFields } from '../../http/fields.ts'
 import { requestFraming, surveyFields } from '../../http/head-survey.ts'
 
@@ -76,4 +76,12 @@ export const RESET_CONTENT = 205
 
 export function carriesBody(method: string, status: number): boolean {
   return method !== 'HEAD' && status !== 204 && status !== RESET_CONTENT && status !== 304
+}
+
+/** What all streams of a session share. */
+export interface StreamFacts<Stream> {
+  /** Whether the connection may hold the bytes that were queued just now. The client may not read them for long. */
+  readonly mayQueue: () => boolean
+  /** The stream has closed. After `cut` that is later than the end of the exchange: the reset waits while the client does not read. */
+  readonly onClosed: (exchange: Stream, end: Outcome) => void
 }

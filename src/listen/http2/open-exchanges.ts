@@ -1,13 +1,4 @@
-import type { Outcome } from '../../http/exchange.ts'
 import type { Http2Exchange } from './exchange.ts'
-
-/** What all streams of a session share. */
-export interface StreamFacts {
-  /** Whether the connection may hold the bytes that were queued just now. The client may not read them for long. */
-  readonly mayQueue: () => boolean
-  /** The stream has closed. After `cut` that is later than the end of the exchange: the reset waits while the client does not read. */
-  readonly onClosed: (exchange: Http2Exchange, end: Outcome) => void
-}
 
 /** The open exchanges of a session. A `Set` would take a hash for each, and an array that shrinks would be allocated anew for the next. */
 export class OpenExchanges {
