@@ -295,7 +295,7 @@ describe('H43 A stream has its own deadlines:', () => {
     const token = await sidecar.token()
     const session = await rawSession(sidecar.url)
     const data = frame(FRAME.data, 0, 1, Buffer.alloc(10_000))
-    session.send(headers(1, post(token), false), data, data, data)
+    session.send(headers(1, [...post(token), 'content-length', '100000'], false), data, data, data)
     expect(await session.status(1)).toBe(200)
     session.send(headers(3, [...post(token, '/oauth/token'), 'content-type', 'text/plain'], false))
     session.send(frame(FRAME.data, 0, 3, Buffer.alloc(10_000)), frame(FRAME.data, 0, 3, Buffer.alloc(100)))
