@@ -124,9 +124,13 @@ const namesBySettings = new WeakMap<Fields, ReadonlySet<string>>()
 function namesOf(added: Fields): ReadonlySet<string> {
   const known = namesBySettings.get(added)
   if (known !== undefined) return known
-  const names = new Set([...namesIn(added)].map(asCgi))
+  const names = cgiNamesIn(added)
   namesBySettings.set(added, names)
   return names
+}
+
+function cgiNamesIn(fields: Fields): ReadonlySet<string> {
+  return new Set([...namesIn(fields)].map(asCgi))
 }
 
 /** The name as a CGI program reads it: a client's `X_Device_Key` must not count as the `X-Device-Key` that is set here. */
@@ -187,7 +191,7 @@ function appended(before: readonly string[], last: string): string {
 export function withCredentials(fields: Fields, own: Fields): string[] {
   if (own.length === 0) return [...fields]
   const session = fieldValues(own, 'cookie').join('; ')
-  const replaced = namesIn(own)
+  const replaced = cgiNamesIn(own)
   const merged = session === '' ? [] : ['Cookie', mergeCookies(fieldValues(fields, 'cookie'), session)]
   return [
     ...keepFields(fields, (name) => !replaced.has(asCgi(name))),
