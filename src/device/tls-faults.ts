@@ -14,7 +14,7 @@ export interface Diagnosis {
 
 export interface Fault {
   readonly cause: string
-  /** If no setting of TLS mends it. `at`: host and port. */
+  /** Present if looser TLS does not mend it. `at`: host and port. */
   readonly remedy?: (key: string, at: string) => string
 }
 
@@ -101,7 +101,8 @@ export function explainCertificate(
 ): Diagnosis | undefined {
   const { pin, ca, insecure, weak, serverName = new URL(origin).hostname.replace(/^\[|\]$/g, '') } = settings
   const shown = pinOf(certificate.raw)
-  if (pin === undefined ? refusal === undefined || insecure : pin === shown) return undefined
+  const isAccepted = pin === undefined ? insecure || refusal === undefined : pin === shown
+  if (isAccepted) return undefined
   const tls = linesFor({ ...settings, pin: shown })
   const compare = 'compare the fingerprint with that on the device, then write'
   const write = `${compare} under ${key}: tls: ${tls}${ca === undefined ? '' : ` (without ca)`}`
