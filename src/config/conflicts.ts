@@ -35,10 +35,14 @@ export function conflictsIn(config: Config): readonly Issue[] {
   ]
 }
 
+/** A rule between keys: `message` says what `key` must be. */
 type Rule = readonly [isBroken: boolean, key: string, message: string]
 
-function issuesOf(rules: readonly Rule[]): Issue[] {
-  return rules.flatMap(([isBroken, key, message]) => (isBroken ? [issue(key.split('.'), message)] : []))
+/** The broken rules. `above`: the section in which their keys are. */
+function issuesOf(rules: readonly Rule[], above: readonly string[] = []): Issue[] {
+  return rules.flatMap(([isBroken, key, message]) =>
+    isBroken ? [issue([...above, ...key.split('.')], message)] : [],
+  )
 }
 
 function issue(path: readonly string[], message: string): Issue {
@@ -134,10 +138,7 @@ function serviceConflicts(
     [tls.cert !== undefined && tls.key === undefined, 'key', 'must be a path, because cert is set'],
     [tls.key !== undefined && tls.cert === undefined, 'cert', 'must be a path, because key is set'],
   ]
-  for (const [isBroken, key, message] of rules) {
-    if (isBroken) issues.push(issue([...above, 'tls', key], message))
-  }
-  return issues
+  return [...issues, ...issuesOf(rules, [...above, 'tls'])]
 }
 
 function authConflicts(
@@ -160,8 +161,7 @@ function authConflicts(
   }
   if ('session' in auth) {
     const key = [...above, 'auth', 'session']
-    for (const { path, message } of issuesOf(sessionRules(auth.session)))
-      issues.push(issue([...key, ...path], message))
+    issues.push(...issuesOf(sessionRules(auth.session), key))
     const message =
       'must be basic, digest or form with password.device: a device may give a token whatever the password'
     if (byGrant) issues.push(issue(key, message))

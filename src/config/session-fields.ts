@@ -94,7 +94,7 @@ export const sessionSection = section(
 /** A session with a token of the device's own. */
 export type SessionConfig = ValueOf<typeof sessionSection>
 
-/** What the keys of a session demand of each other: whether they break it, the key below it, and the message. */
+/** The rules between the keys of a session, each as in `config/conflicts.ts`. The keys are relative to the session. */
 export function sessionRules({
   user,
   password,

@@ -1,4 +1,4 @@
-import { canonicalName } from '../http/ip.ts'
+import { canonicalHost } from '../http/ip.ts'
 import { ALWAYS, either, type Field, type FieldOptions, optional, section, z } from './field.ts'
 import { flag, list, oneOf, path, plainText } from './value-fields.ts'
 
@@ -10,7 +10,7 @@ export function hostNames(options: FieldOptions): Field<readonly string[]> {
     type: 'DNS names and IP addresses',
     must,
     parse: (given) => {
-      const value = canonicalName(given)
+      const value = canonicalHost(given)
       return value === undefined ? { problem: must } : { value }
     },
   })
@@ -154,7 +154,7 @@ export const deviceTlsField = section(
             'The name that the device is asked for and that its certificate must have, in place of that in `url`. With an address, the device is asked for no name.',
         },
         (given) =>
-          given.startsWith('*') || canonicalName(given) === undefined
+          given.startsWith('*') || canonicalHost(given) === undefined
             ? 'must be a DNS name, such as device.example, or an IP address'
             : undefined,
       ),

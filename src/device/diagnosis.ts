@@ -27,8 +27,11 @@ export function canDiagnose(failure: UpstreamFailure, { origin, socketPath }: Up
 /** The errors of a device that closes the connection instead of an alert. */
 const BREAKS: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE'])
 
-/** What a device of another decade may need; the first that works counts. The device then chooses the version. */
-const LOOSER: readonly TlsSettings[] = [{ weak: true }, { weak: true, minVersion: 'TLSv1' }]
+/** What an old device may need; the first that works counts. The device chooses the version, from `minVersion` on. */
+function looserThan({ minVersion }: TlsSettings): readonly TlsSettings[] {
+  const first: TlsSettings = minVersion === 'TLSv1.3' ? { minVersion: 'TLSv1.2' } : { weak: true }
+  return [first, { weak: true, minVersion: 'TLSv1' }]
+}
 
 /**
  * Opens TLS connections to the device, sends no request over them, and explains what keeps the sidecar from talking to the device: a
@@ -62,16 +65,12 @@ export async function diagnose(
   const failed = fault && explainFault(fault, first.error, target.origin, key)
   const isMendable = fault === undefined ? BREAKS.has(codeOf(first.error)) : fault.remedy === undefined
   if (!isMendable) return failed
-  for (const each of LOOSER) {
+  for (const each of looserThan(settings)) {
     const found = await tryTls(target, { ...settings, ...each }, signal)
     if ('error' in found) continue
     const { version } = found
-    const isOld = version === 'TLSv1' || version === 'TLSv1.1'
-    const needed = {
-      ...settings,
-      weak: true,
-      minVersion: isOld ? version : (settings.minVersion ?? 'TLSv1.2'),
-    }
+    const isLower = version === 'TLSv1' || version === 'TLSv1.1' || version === settings.minVersion
+    const needed: TlsSettings = { ...settings, ...each, minVersion: isLower ? version : 'TLSv1.2' }
     const refused = explainCertificate(found, target, needed, key)
     const { tls = linesFor(needed), remedy = `write under ${key}: tls: ${tls}` } = refused ?? {}
     const cause = fault?.cause ?? 'the device breaks off the TLS handshake'
@@ -150,9 +149,9 @@ export interface TroubleWatch {
 }
 
 /**
- * Watches the outcomes of requests and health checks. After three failures in a row that TLS may explain, it opens one TLS connection and reports
- * the cause, at most once an hour: clients and metrics see only a code such as `tls_certificate_error`. It does not try a device that
- * has answered in cleartext: a TLS hello confuses old firmware.
+ * Watches the outcomes of requests and health checks. After three failures in a row, if TLS may explain the latest, it looks for the
+ * cause (`diagnose`) and reports it, at most once an hour: clients and metrics see only a code such as `tls_certificate_error`. It does
+ * not try a device that has answered in cleartext: a TLS hello confuses old firmware.
  */
 export function watchTrouble(
   target: UpstreamTarget,

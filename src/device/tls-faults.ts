@@ -14,7 +14,7 @@ export interface Diagnosis {
 
 export interface Fault {
   readonly cause: string
-  /** If no setting of TLS mends it. `at`: host and port. */
+  /** Present if looser TLS does not mend it. `at`: host and port. */
   readonly remedy?: (key: string, at: string) => string
 }
 
@@ -27,7 +27,7 @@ const FAULTS: readonly (Fault & { /** Matches its code and message. */ readonly 
   },
   {
     error: /unsupported.protocol|protocol.version/i,
-    cause: 'the device speaks only versions of TLS before 1.2',
+    cause: 'the device speaks only older versions of TLS',
   },
   { error: /dh.key.too.small|DH_PARAM_SIZE/i, cause: 'the Diffie-Hellman group of the device is too small' },
   { error: /key too weak/i, cause: 'the key in the certificate of the device is too short' },
@@ -101,7 +101,8 @@ export function explainCertificate(
 ): Diagnosis | undefined {
   const { pin, ca, insecure, weak, serverName = new URL(origin).hostname.replace(/^\[|\]$/g, '') } = settings
   const shown = pinOf(certificate.raw)
-  if (pin === undefined ? refusal === undefined || insecure : pin === shown) return undefined
+  const isAccepted = pin === undefined ? insecure || refusal === undefined : pin === shown
+  if (isAccepted) return undefined
   const tls = linesFor({ ...settings, pin: shown })
   const compare = 'compare the fingerprint with that on the device, then write'
   const write = `${compare} under ${key}: tls: ${tls}${ca === undefined ? '' : ` (without ca)`}`
@@ -153,10 +154,11 @@ export function explainCertificate(
   }
 }
 
-/** The settings as the operator writes them, but for files and names. */
+/** The settings as the operator writes them, without files and names. The default version stands only where nothing else does. */
 export function linesFor({ minVersion = 'TLSv1.2', weak = false, pin }: TlsSettings): string {
+  const isImplied = minVersion === 'TLSv1.2' && (weak || pin !== undefined)
   const lines = [
-    ...(minVersion === 'TLSv1.2' ? [] : [`min_version: ${minVersion}`]),
+    ...(isImplied ? [] : [`min_version: ${minVersion}`]),
     ...(weak ? ['weak: true'] : []),
     ...(pin === undefined ? [] : [`pin: ${pin}`]),
   ]

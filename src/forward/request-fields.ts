@@ -14,7 +14,7 @@ import { writeRequestLines } from '../http1/request-writer.ts'
 import { canonicalName } from './canonical-names.ts'
 import { type Addressed, deviceReferrer } from './origins.ts'
 
-/** How a service gets and gives header fields. It is resolved when the configuration is loaded. */
+/** How header fields change on the way to a service and back, as the configuration says. */
 export interface RequestFieldSettings {
   /** The `Host` to send; undefined for the client's own. */
   readonly host: string | undefined
@@ -63,22 +63,23 @@ export function requestFields(
   { host, added, forwarding, keeps, origin }: RequestFieldSettings,
 ): string[] {
   const { head, client } = request
-  const claims = client.peerTrusted && forwarding === 'full'
+  const passesClaims = client.peerTrusted && forwarding === 'full'
   const options = head.survey.connection
   const set = added.length === 0 ? undefined : namesOf(added)
   const target = host ?? request.classified.host
   const fields: string[] = target === '' ? [] : ['Host', target]
+  /** The names that a later step must not write again: of forwarding fields, and `cookie` when it is joined. */
   let seen = NONE
   for (let i = 0; i + 1 < head.fields.length; i += 2) {
     const name = head.fields[i] ?? ''
     const lower = name.toLowerCase()
     if (isReplaced(lower) || isHopByHop(lower) || options.includes(lower) || set?.has(asCgi(lower))) continue
     const claim = isForwardingField(lower)
-    if (claim && !claims) continue
-    const crumbs = lower === 'cookie' && head.version === '2'
-    if (crumbs && seen.includes(lower)) continue
-    if (claim || crumbs) seen = [...seen, lower]
-    let value: string | undefined = crumbs ? joinedCookies(head.fields) : (head.fields[i + 1] ?? '')
+    if (claim && !passesClaims) continue
+    const isSplit = lower === 'cookie' && head.version === '2'
+    if (isSplit && seen.includes(lower)) continue
+    if (claim || isSplit) seen = [...seen, lower]
+    let value: string | undefined = isSplit ? joinedCookies(head.fields) : (head.fields[i + 1] ?? '')
     if (lower === 'cookie') value = withoutPageCookies(value)
     else if (origin !== undefined && (lower === 'origin' || lower === 'referer')) {
       value = deviceReferrer(value, request, origin)
@@ -124,9 +125,13 @@ const namesBySettings = new WeakMap<Fields, ReadonlySet<string>>()
 function namesOf(added: Fields): ReadonlySet<string> {
   const known = namesBySettings.get(added)
   if (known !== undefined) return known
-  const names = new Set([...namesIn(added)].map(asCgi))
+  const names = cgiNamesIn(added)
   namesBySettings.set(added, names)
   return names
+}
+
+function cgiNamesIn(fields: Fields): ReadonlySet<string> {
+  return new Set([...namesIn(fields)].map(asCgi))
 }
 
 /** The name as a CGI program reads it: a client's `X_Device_Key` must not count as the `X-Device-Key` that is set here. */
@@ -187,7 +192,7 @@ function appended(before: readonly string[], last: string): string {
 export function withCredentials(fields: Fields, own: Fields): string[] {
   if (own.length === 0) return [...fields]
   const session = fieldValues(own, 'cookie').join('; ')
-  const replaced = namesIn(own)
+  const replaced = cgiNamesIn(own)
   const merged = session === '' ? [] : ['Cookie', mergeCookies(fieldValues(fields, 'cookie'), session)]
   return [
     ...keepFields(fields, (name) => !replaced.has(asCgi(name))),

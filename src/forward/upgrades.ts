@@ -63,7 +63,7 @@ class UpgradeTrip extends RoundTrip {
 
   switched({ status, reason, fields }: DeviceHead, device: Socket, rest: Buffer<ArrayBuffer>): void {
     const exchange = this.#exchange
-    // By a grant that was revoked meanwhile.
+    // When its grant is revoked meanwhile, the client gets a 401.
     const refused = exchange.answered
     // RFC 9110 §7.8: the device may switch only to what was requested.
     if (refused || fieldValues(fields, 'upgrade').join().toLowerCase() !== 'websocket') {

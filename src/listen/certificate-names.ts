@@ -1,5 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
-import { canonicalName } from '../http/ip.ts'
+import { canonicalHost } from '../http/ip.ts'
 import type { Logger } from '../record/log.ts'
 import type { MachineNames } from '../system/machine-names.ts'
 import { reasonOf } from '../system/setup-error.ts'
@@ -16,7 +16,7 @@ export function namesIn({ subjectAltName = '' }: X509Certificate): readonly stri
     subjectAltName.matchAll(/(?:^|, )(?:DNS|IP Address):([^",]*)/g),
     ([, name = '']) => name,
   )
-  return found.map((name) => canonicalName(name) ?? name)
+  return found.map((name) => canonicalHost(name) ?? name)
 }
 
 /** The names for a self-signed certificate: those of the setting, or for `auto` those of the machine. Loopback is always among them. */
@@ -25,13 +25,13 @@ export function wantedNames(
   machine: () => MachineNames,
 ): readonly string[] {
   const names = setting === 'auto' ? machineNamesIn(machine()) : setting.names
-  const canonical = [...LOOPBACK, ...names].flatMap((name) => canonicalName(name) ?? [])
+  const canonical = [...LOOPBACK, ...names].flatMap((name) => canonicalHost(name) ?? [])
   return [...new Set(canonical)].slice(0, MOST_NAMES)
 }
 
 /** In a stable order: the system does not promise one. IPv4 addresses come first, because there are fewer. */
 function machineNamesIn({ names, addresses }: MachineNames): readonly string[] {
-  const canonical = addresses.flatMap((address) => canonicalName(address) ?? [])
+  const canonical = addresses.flatMap((address) => canonicalHost(address) ?? [])
   const isIpv6 = (address: string): boolean => address.includes(':')
   const [ipv4, ipv6] = [canonical.filter((each) => !isIpv6(each)), canonical.filter(isIpv6)]
   return [...names, ...ipv4.toSorted(), ...ipv6.toSorted()]

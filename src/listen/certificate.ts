@@ -1,4 +1,4 @@
-import { canonicalName } from '../http/ip.ts'
+import { canonicalHost } from '../http/ip.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
@@ -151,7 +151,7 @@ export async function openCertificate(
     reachedAt(address) {
       if (reached.has(address) || reached.size === MOST_REACHED) return
       reached.add(address)
-      const name = canonicalName(address)
+      const name = canonicalHost(address)
       if (name !== undefined && current?.names.includes(name) === false) names?.look()
     },
     reload: (next) =>

@@ -18,8 +18,8 @@ const TICKS = new Map([
 const [WIDTH, HEIGHT] = [1_000, 150]
 
 /**
- * The charts. The pointer reads all of them at its time. A finger that moves sideways does, too; upwards and downwards it scrolls
- * (`touch-action` in charts.css).
+ * The charts. All of them show their values at the time under the pointer. A finger moves that time sideways; upwards and downwards it
+ * scrolls (`touch-action` in panels.css).
  *
  * @param {State} state
  * @returns {() => void} draws the present state, if a point came since

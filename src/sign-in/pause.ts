@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Clock } from '../system/clock.ts'
 
 /** In ms. Each further refusal doubles the pause: devices lock an account after a few failures in some minutes. */
@@ -32,5 +32,5 @@ export function createPause(clock: Clock): Pause {
 }
 
 function digestOf(password: string): string {
-  return createHash('sha256').update(password).digest('base64')
+  return hash('sha256', password, 'base64')
 }

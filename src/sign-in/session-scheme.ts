@@ -15,10 +15,10 @@ export interface SessionDevice {
   readonly onLogoutFailed: (reason: string) => void
 }
 
-/** What these statuses say about the account; any other response without a token says nothing about it. */
+/** With these the device refuses the account. Any other response without a token says nothing about the password. */
 const WRONG: readonly number[] = [400, 401, 403]
 
-/** How long a logout may take (ms). The next login waits for it. */
+/** How long a logout may take (ms): the next login waits for it. */
 const LONGEST_LOGOUT = 5_000
 
 /** Text that can be a field value: visible ASCII, with spaces inside only. */
@@ -168,7 +168,7 @@ function createLogout(
     const url = location === undefined ? null : URL.parse(location, own[0] + login.path)
     if (url !== null && own.some((origin) => new URL(origin).origin === url.origin))
       return url.pathname + url.search
-    // The token is for the device alone. The path may be a secret, the origin is none.
+    // Another server must not get the token. The path may be a secret, so only the origin is reported.
     report(`${header} of the login names ${url === null ? 'no address' : `${url.origin}, not the device`}`)
     return undefined
   }

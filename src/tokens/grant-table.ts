@@ -102,7 +102,7 @@ export function createGrantTable(initialCapacity: number): GrantTable {
   /** In order of use: a `Map` keeps the order of insertion, so a use inserts anew. */
   const recency = new Map<string, Grant>()
   let newest: Grant | undefined
-  /** The latest `capacity` of them. */
+  /** Why access tokens were removed, for the latest `capacity` of them. */
   const removals = new Map<Digest, 'expired' | 'revoked'>()
   const index = new Map<Digest, Token>()
   const queue = createExpiryQueue<Token>()

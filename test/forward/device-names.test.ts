@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { WebSocketServer } from 'ws'
+import { type Addressed, publicLinks, publicRefresh, type publicUrl } from '../../src/forward/origins.ts'
 import { type Device, startDevice } from '../support/device.ts'
+import { growth, LINEAR } from '../support/lived-time.ts'
 import type { ApiRequest, YamlPart } from '../support/sidecar.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
@@ -67,6 +69,27 @@ describeTransports('host: target', (transport) => {
     expect(await statusOf({ authority, fields }, TRUSTING)).toBe(200)
     expect(await statusOf({ authority, fields })).toBe(403)
     expect(await statusOf({ authority, fields: ['Origin', own, ...claims] }, TRUSTING)).toBe(403)
+  })
+})
+
+describe('a field of the device', () => {
+  it('H175 is rewritten in linear time', () => {
+    // Proof of the cast: nothing else of the request is read.
+    const request = {
+      head: { secure: true },
+      client: { peerTrusted: false },
+      classified: { host: 'postern.example' },
+    } as Addressed
+    const names = { origin: 'http://192.0.2.7', host: undefined }
+    const grown = growth(4_000, (size) => {
+      const fields: [typeof publicUrl, string][] = [
+        [publicRefresh, `1${' '.repeat(size)}x`],
+        [publicLinks, '<'.repeat(size)],
+        [publicLinks, `"${'\\"'.repeat(size / 2)}`],
+      ]
+      for (const [rewrite, value] of fields) expect(rewrite(value, request, names)).toBe(value)
+    })
+    expect(grown).toBeLessThan(LINEAR)
   })
 })
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { canonicalName } from '../../src/http/ip.ts'
+import { canonicalHost } from '../../src/http/ip.ts'
 import { wantedNames } from '../../src/listen/certificate-names.ts'
 import type { MachineNames } from '../../src/system/machine-names.ts'
 import { type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -103,8 +103,8 @@ it('only names that a certificate can hold get into it, IPv4 first, and 100 at m
   ])
   const many = Array.from({ length: 300 }, (_, i) => `2001:db8::${i + 1}`)
   expect(wantedNames('auto', () => ({ names: [], addresses: [...many, '192.0.2.1'] }))).toHaveLength(100)
-  expect(canonicalName('*.example.com')).toBe('*.example.com')
-  expect(['*', '*.', 'a.*.b', '[::1]', 'a:80', 'https://a'].map(canonicalName)).toEqual(
+  expect(canonicalHost('*.example.com')).toBe('*.example.com')
+  expect(['*', '*.', 'a.*.b', '[::1]', 'a:80', 'https://a'].map(canonicalHost)).toEqual(
     Array(6).fill(undefined),
   )
 })

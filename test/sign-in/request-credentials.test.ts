@@ -42,4 +42,9 @@ describe('Credentials', () => {
     ])
     expect(withCredentials(['Cookie', 'a=1'], [])).toEqual(['Cookie', 'a=1'])
   })
+
+  it('replace every field that a CGI program takes for the same', () => {
+    const own = ['X_Session', 'own']
+    for (const name of ['X_Session', 'x-session']) expect(withCredentials([name, 'client'], own)).toEqual(own)
+  })
 })
