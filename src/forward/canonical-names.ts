@@ -9,9 +9,10 @@ const EXCEPTIONS = `A-IM ALPN AMP-Cache-Transform C-PEP C-PEP-Info CDN-Loop CMCD
   Sec-CH-Viewport-Height Sec-CH-Viewport-Width Sec-CH-Width Sec-GPC SetProfile Status-URI TCN TTL URI WWW-Authenticate
   X-CSRF-Token X-DNS-Prefetch-Control X-UA-Compatible X-XSS-Protection`
 
-/** By the name in lower case. It grows by the names that clients send, up to this many. */
+/** By the name in lower case. It grows by the names that clients send, up to this many, none longer than this. */
 const names = new Map(EXCEPTIONS.split(/\s+/).map((name) => [name.toLowerCase(), name]))
 const MOST_NAMES = 1000
+const LONGEST_NAME = 64
 
 /**
  * The name of a field in the letter case in which HTTP/1 programs write it: HTTP/2 has lower case only (RFC 9113 §8.2.1), and old
@@ -23,6 +24,6 @@ export function canonicalName(lower: string): string {
   const known = names.get(lower)
   if (known !== undefined) return known
   const name = lower.replace(/(?<![^-])[a-z]/g, (letter) => letter.toUpperCase())
-  if (names.size < MOST_NAMES) names.set(lower, name)
+  if (lower.length <= LONGEST_NAME && names.size < MOST_NAMES) names.set(lower, name)
   return name
 }

@@ -80,11 +80,12 @@ export function connectionOptions(fields: Fields): readonly string[] {
 /** Names that devices use often. A look-up costs less than `toLowerCase`, because `NameMemory` returns the same strings. */
 const lowerNames = new Map<string, string>()
 const MOST_NAMES = 500
+const LONGEST_NAME = 64
 
 function lowerName(name: string): string {
   const known = lowerNames.get(name)
   if (known !== undefined) return known
   const lower = name.toLowerCase()
-  if (lowerNames.size < MOST_NAMES) lowerNames.set(name, lower)
+  if (name.length <= LONGEST_NAME && lowerNames.size < MOST_NAMES) lowerNames.set(name, lower)
   return lower
 }

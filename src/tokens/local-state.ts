@@ -56,8 +56,10 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   const saved = (): Promise<void> => {
     if (isDue) {
       isDue = false
-      const report = (error: unknown): void =>
+      const report = (error: unknown): void => {
+        isDue = true
         log.error({ err: error }, 'the password fingerprint could not be saved')
+      }
       saving = saving.then(() => saveFingerprint(journal, password)).catch(report)
     }
     return saving
