@@ -9,6 +9,7 @@ import { deviceChecks, headerChecks } from './check/device-checks.ts'
 import { pageChecks, passwordCheck, stateCheck } from './check/file-checks.ts'
 import { type Check, type CheckResult, describeResult, runCheck } from './check/finding.ts'
 import { storeChecks } from './check/store-check.ts'
+import { uploadCheck } from './check/upload-check.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, loadedFrom } from './configuration.ts'
 
@@ -19,15 +20,17 @@ export interface CheckOptions extends ConfigOptions {
   readonly quiet?: boolean
   /** Test only what a reload of the running sidecar reads. */
   readonly reload?: boolean
+  /** Post to this path of the device, twice. */
+  readonly uploads?: string
 }
 
 /**
  * Prints the effective configuration with masked secrets. Then checks the password source, the certificate, the folders that are
- * written to, the shared store, both addresses, the header files and the device. Exit code 0 if all checks pass, with or without
+ * written to, the shared store, both addresses, the header files and the device; with `uploads`, how it takes a POST. Exit code 0 if all checks pass, with or without
  * warnings; 2 if `serve` would not start because of its configuration or files; 1 if only other checks fail.
  */
 export async function checkCommand(options: CheckOptions, io: CommandIo): Promise<ExitCode> {
-  const { json = false, quiet = false, reload = false } = options
+  const { json = false, quiet = false, reload = false, uploads } = options
   const results: CheckResult[] = []
   const loaded = readConfig(options, io)
   if (loaded instanceof SetupError) {
@@ -36,6 +39,7 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
     return 2
   }
   const { config, placeOf } = loaded
+  const asked = uploads === undefined ? [] : [uploadCheck(config, uploads)]
   if (!json && !quiet) io.stdout.write(`${effectiveYaml(config)}\n`)
   const report = (result: CheckResult): void => {
     if (quiet && result.result === 'ok') return
@@ -43,7 +47,7 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
     if (!json) io.stdout.write(describeResult(result))
   }
   let worst: ExitCode = 0
-  for (const check of reload ? reloadChecks(config) : checksOf(config)) {
+  for (const check of [...(reload ? reloadChecks(config) : checksOf(config)), ...asked]) {
     const { result, exitCode } = await runCheck(check, placeOf)
     report(result)
     if (worst !== 2 && exitCode !== 0) worst = exitCode

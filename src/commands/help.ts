@@ -39,10 +39,14 @@ has to be able to read the files:
   postern check --quiet || echo 'not now'
   postern check --json | jq '.checks[] | select(.result != "ok")'
 
-Secrets are printed as ***. Nothing is changed. Exit codes: 0 if everything
-works; 2 if serve would not start, because the configuration or a file that it
-names is unusable; 1 if something else fails, such as a device that does not
-respond.`
+--uploads PATH sends two POSTs with 4 KiB of text to PATH at the device, one with
+a length and one in chunks, and says whether the answers differ. The device acts
+on them: name only a path that may be posted to.
+
+Secrets are printed as ***. Nothing else changes anything. Exit codes: 0 if
+everything works; 2 if serve would not start, because the configuration or a
+file that it names is unusable; 1 if something else fails, such as a device that
+does not respond.`
 
 /** How the commands for a running sidecar find it. */
 const FINDS = `The command finds the running sidecar by state_dir, so it needs the same

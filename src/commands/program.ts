@@ -102,6 +102,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     .option('--json', 'print one JSON document: the checks, and the effective configuration', false)
     .option('--quiet', 'print only warnings and failures', false)
     .option('--reload', 'test only what a reload reads: configuration, certificate, headers', false)
+    .option('--uploads <path>', 'send two POSTs to this path of the device: does it read chunks?')
     .addHelpText('after', CHECK_HELP)
 
   withConfig(
@@ -148,10 +149,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     ),
   )
     .option('--all', 'every grant')
-    .option(
-      '--client <address>',
-      'the grants of one client: an IPv4 address, the /64 of an IPv6 one, or unix',
-    )
+    .option('--client <address>', 'those of one client: an IPv4 address, the /64 of an IPv6 one, or unix')
     .option('--grant <id>', 'one grant, by its id in postern status')
     .addHelpText('after', REVOKE_HELP)
 

@@ -6,12 +6,12 @@ import { DeviceFault, failureOf } from './failure.ts'
 import type { ResponseHandler } from './response-handler.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
-/** A request of the sidecar's own; `body` is short. */
+/** A request of the sidecar's own; `body` is short, and sent in chunks if it is an array of them. */
 export interface OwnRequest {
   readonly method: string
   readonly target: string
   readonly fields: Fields
-  readonly body?: string
+  readonly body?: string | readonly string[]
   /** Whether the response has its `body`. */
   readonly keepsBody?: boolean
 }
@@ -139,10 +139,10 @@ function exchangeOn(
       connection.send({ method, target, fields, framing: null, body }, handler)
       return
     }
-    const bytes = Buffer.from(body)
-    const length = ['Content-Length', String(bytes.length)]
+    const framing = typeof body === 'string' ? Buffer.byteLength(body) : 'chunked'
+    const length = framing === 'chunked' ? [] : ['Content-Length', String(framing)]
     connection.send(
-      { method, target, fields: [...fields, ...length], framing: bytes.length, body: once(bytes) },
+      { method, target, fields: [...fields, ...length], framing, body: piecesOf(body) },
       handler,
     )
   })
@@ -152,6 +152,6 @@ function exchangeOn(
 const TOO_LONG = new DeviceFault('http_protocol_error')
 const TOO_SLOW = new DeviceFault('http_response_timeout')
 
-async function* once(bytes: Buffer): AsyncGenerator<Buffer, void, void> {
-  yield bytes
+async function* piecesOf(body: string | readonly string[]): AsyncGenerator<Buffer, void, void> {
+  for (const piece of [body].flat()) yield Buffer.from(piece)
 }

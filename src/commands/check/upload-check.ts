@@ -1,0 +1,83 @@
+import type { Config } from '../../config/schema.ts'
+import { type ServiceConfig, servicesOf } from '../../config/upstream-fields.ts'
+import { createConnections } from '../../device/connections.ts'
+import { failureOf } from '../../device/failure.ts'
+import { type OwnResponse, sendOwnRequest } from '../../device/own-request.ts'
+import { withCredentials } from '../../forward/request-fields.ts'
+import { createRouter } from '../../forward/routes.ts'
+import { CURL, sampleFields } from '../../forward/sample-heads.ts'
+import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
+import { openSignIn } from '../../sign-in/settings.ts'
+import { systemClock } from '../../system/clock.ts'
+import { isBug, SetupError } from '../../system/setup-error.ts'
+import { type Check, CheckFailure, type Finding } from './finding.ts'
+
+/** Several, because some firmware reads only the first. */
+const CHUNKS = Array.from('abcd', (letter) => `${letter.repeat(1023)}\n`)
+const SAMPLE = { ...CURL, fields: [...CURL.fields, 'content-type', 'text/plain'] }
+const EVENTS = { signedIn() {}, refused() {}, unusable() {}, notSignedOut() {} }
+
+/** Compares the responses to 4 KiB with their length, and in chunks. Throws `SetupError` if `path` is not that of one service. */
+export function uploadCheck({ upstream }: Config, path: string): Check {
+  const [main, ...routes] = servicesOf(upstream).map((each) => [each.path[2] ?? '', each] as const)
+  const isPath = /^\/[!-~]*$/.test(path) && !path.includes('#')
+  const named = isPath && main && createRouter(main[1], new Map(routes))(path)
+  if (!named) throw new SetupError('--uploads must be a path of one service of the device, such as /upload')
+  const key = named.path.join('.')
+  return {
+    name: `uploads to ${path}`,
+    key: `${key}.url`,
+    meaning: 'it is unknown whether the device reads an upload in chunks',
+    remedy: 'name a path of the device that takes a POST',
+    run: () => tryUploads(named.service, key, path),
+  }
+}
+
+async function tryUploads(service: ServiceConfig, key: string, path: string): Promise<Finding> {
+  if (service.version === '1.0') return 'nothing was sent, because HTTP/1.0 has no chunks'
+  // What the device leaves unread of one body must not reach the next request.
+  const target = { ...(await upstreamTarget(service, key)), reuse: 'never' } as const
+  const connections = createConnections(target, upstreamDeadlines(service), systemClock)
+  const settings = await readRequestFields(service, key)
+  const device = { connections, origin: target.origin, request: () => settings, clock: systemClock }
+  const signIn = await openSignIn(service.auth, { ...device, key: `${key}.auth`, events: EVENTS })
+  const line = { method: 'POST', target: path }
+  const post = async (body: string | readonly string[], nonce?: string): Promise<OwnResponse> => {
+    const sent = signIn?.credentialsFor(line, nonce)
+    const fields = withCredentials(sampleFields(SAMPLE, settings), sent?.fields ?? [])
+    const request = { ...line, fields, body, keepsBody: true }
+    const response = await sendOwnRequest(connections, request, false)
+    if (nonce !== undefined || signIn?.isChallenge(line, response) !== true) return response
+    // The device may take each nonce once. It did not act on what it refused.
+    const renewal = await signIn.renew(response, sent, false)
+    return renewal.kind === 'new-nonce' ? post(body, renewal.nonce) : response
+  }
+  try {
+    await signIn?.ready()
+    if (signIn?.credentialsFor(line) === undefined && signIn !== undefined) {
+      return { warning: 'nothing was sent, because Postern is not signed in', remedy: `correct ${key}.auth` }
+    }
+    const whole = await post(CHUNKS.join('')).catch((error: unknown) => {
+      throw isBug(error) ? error : new CheckFailure(`no answer to a POST with a length (${failureOf(error)})`)
+    })
+    return judge(service, key, whole, await post(CHUNKS).catch(() => undefined))
+  } finally {
+    await signIn?.signOut()
+    await connections.close()
+  }
+}
+
+function judge(service: ServiceConfig, key: string, whole: OwnResponse, chunked?: OwnResponse): Finding {
+  const status = chunked?.status ?? 'no answer'
+  const found = `a POST with a length got ${whole.status}, one in chunks ${status}`
+  const alike = status === whole.status
+  // An error that a body with a length gets, too, is about the path.
+  if (whole.status >= 400 && (alike || Number(status) < 400)) return { warning: found }
+  if (alike && String(chunked?.body) === String(whole.body)) return `${found} with the same body`
+  const warning = alike ? `${found} with another body` : found
+  if (typeof service.bufferUploads === 'number') return `${warning}; Postern sends it none in chunks`
+  const meaning = 'of an upload in chunks the device may take only a part, or nothing'
+  const auto = service.bufferUploads === 'off' ? `write ${key}: {buffer_uploads: auto}; ` : ''
+  const size = `write ${key}: {buffer_uploads: 16MiB}, or the size of the longest`
+  return { warning, meaning, remedy: `${auto}for uploads above 1 MiB, ${size}` }
+}
