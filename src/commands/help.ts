@@ -39,9 +39,9 @@ has to be able to read the files:
   postern check --quiet || echo 'not now'
   postern check --json | jq '.checks[] | select(.result != "ok")'
 
---uploads PATH sends two POSTs with 4 KiB of text to PATH at the device, one with
-a length and one in chunks, and says whether the answers differ. The device acts
-on them: name only a path that may be posted to.
+--uploads PATH sends two POSTs of 4 KiB of text to PATH at the device, one with
+its length and one in chunks, and says whether the answers differ. The device
+acts on them: name only a path that may be posted to.
 
 Secrets are printed as ***. Nothing else changes anything. Exit codes: 0 if
 everything works; 2 if serve would not start, because the configuration or a

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { checkCommand } from '../../src/commands/check.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { launch } from '../devices/launch.ts'
+import { startDigestDevice } from '../sign-in/devices.ts'
 import { redfishAuth, startRedfishDevice } from '../sign-in/session-devices.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { readBody, startDevice } from '../support/device.ts'
@@ -170,6 +171,16 @@ describe('postern check --uploads', () => {
     ])
     const targets = redfish.device.requests.slice(before).map(({ target }) => target)
     expect(targets).not.toContain('/up')
+  })
+
+  it('repeats a POST that a device refuses because it takes each Digest nonce once', async () => {
+    const locked = await startDigestDevice()
+    locked.oneTime = true
+    const file = join(temporaryDirectory(), 'device-password')
+    writeFileSync(file, locked.password, { mode: 0o600 })
+    const auth = JSON.stringify({ digest: { user: locked.user, password: { file } } })
+    const { line } = await check(locked.url, '/up', `upstream.auth=${auth}`)
+    expect(line).toMatch(/^ok .* got 200, one in chunks 200/)
   })
 
   it.each(['up', '/a b', '/a\r\nX: y', '/up#x', '', '/cam/../up'])('refuses the path %j', async (path) => {
