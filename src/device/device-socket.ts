@@ -28,6 +28,8 @@ export abstract class DeviceSocket {
   #refused = 0
   #connectLimit: Deadline
   #endLimit: NodeJS.Timeout | undefined
+  /** Why the device did not take the last attempt. */
+  #refusal: unknown
   onEnded: (() => void) | undefined = undefined
 
   /** @param upgrade the connection may become a tunnel */
@@ -68,7 +70,10 @@ export abstract class DeviceSocket {
 
   #limitConnect(): Deadline {
     const { connect } = this.#settings.deadlines
-    const limit = createDeadline(connect, () => this.destroy(new DeviceFault('connection_timeout')))
+    const limit = createDeadline(connect, () => {
+      // Between two attempts the device has not been silent: it refused.
+      this.destroy(this.#refusal ?? new DeviceFault('connection_timeout'))
+    })
     limit.restart()
     return limit
   }
@@ -112,6 +117,7 @@ export abstract class DeviceSocket {
       return
     }
     this.#refused += pause
+    this.#refusal = error
     this.socket = undefined
     socket.destroy()
     if (sent) this.#connectLimit = this.#limitConnect()

@@ -114,7 +114,11 @@ describe.each(['http1', 'h2'] as const)('A response of a scripted device over %s
       response.setHeader('X-Asked', `${incoming.method} ${incoming.url} ${incoming.headers['content-type']}`)
       response.end(body)
     })
-    const sidecar = await startSidecar({ transport, device })
+    const sidecar = await startSidecar({
+      transport,
+      device,
+      config: { upstream: { buffer_uploads: 'off' } },
+    })
     await expectSame(device.url, sidecar, await sidecar.token(), request)
     const [direct, through] = device.requests
     expect(through?.body).toEqual(direct?.body)

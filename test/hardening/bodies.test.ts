@@ -11,7 +11,7 @@ describeTransports(
   'Bodies',
   (transport) => {
     describe.each(['strict', 'tolerant'])('with the %s parser', (parser) => {
-      const front = sharedFront(transport, { upstream: { parser } })
+      const front = sharedFront(transport, { upstream: { parser, buffer_uploads: 'off' } })
 
       it.each(['GET', 'HEAD', 'OPTIONS', 'DELETE', 'PUT', 'PROPFIND'])(
         'H11 a %s with a body reaches the device with exact framing, and so does the request behind it',

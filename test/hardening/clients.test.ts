@@ -38,7 +38,11 @@ describeTransports('H58 Clients that leave', (transport) => {
       request.resume().on('error', () => {})
       response.write('some')
     })
-    const sidecar = await startSidecar({ transport, device })
+    const sidecar = await startSidecar({
+      transport,
+      device,
+      config: { upstream: { buffer_uploads: 'off' } },
+    })
     const token = await sidecar.token()
     const fields = ['Authorization', `Bearer ${token}`]
     const baseline = process.getActiveResourcesInfo().length

@@ -166,6 +166,7 @@ describeTransports('H99 Slow uploads', (transport) => {
   ])('H99 an upload %s keeps its place while others wait', async (_, min_upload_rate, piece) => {
     const { device, sidecar, upload, shown } = await start(transport, {
       min_upload_rate,
+      buffer_uploads: 'off',
       queue: { timeout: '1s' },
     })
     const steady = await upload({ fields: shown })
