@@ -51,10 +51,14 @@ async function start(
   }
 }
 
-/** Sends a byte now and then until the exchange has a response, or the returned function is called. */
-function drip(exchange: Exchange, piece = 'x', every = 100): () => void {
+/** Sends a piece now and then, at most so many, until the exchange has a response, or the returned function is called. */
+function drip(exchange: Exchange, piece = 'x', every = 100, most = Number.POSITIVE_INFINITY): () => void {
   exchange.write(piece)
-  const timer = setInterval(() => exchange.write(piece), every)
+  let sent = 1
+  const timer = setInterval(() => {
+    if (sent < most) exchange.write(piece)
+    sent += 1
+  }, every)
   const stop = (): void => clearInterval(timer)
   exchange.response.then(stop, stop)
   return stop
@@ -154,7 +158,7 @@ describeTransports('H99 Slow uploads', (transport) => {
   it('H99 an upload may pause and drip while no other request waits', async () => {
     const { device, upload, sidecar, shown } = await start(transport, { queue: { timeout: '200ms' } })
     const slow = await upload({ fields: [...shown, 'Content-Length', '12'] })
-    drip(slow, 'x', 40)
+    drip(slow, 'x', 40, 12)
     expect((await slow.response).status).toBe(200)
     expect(await sidecar.metric('postern_upstream_in_flight')).toBe(0)
     expect(device.requests[0]?.body).toHaveLength(12)
