@@ -5,8 +5,10 @@ import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
+/** The device gets an upload while the client still sends it. */
+const STREAMING = { upstream: { buffer_uploads: 'off' } }
 /** Longer than a test may take, so that an end by one of these deadlines fails it. */
-const PATIENT = { upstream: { response_timeout: '10m', idle_timeout: '10m' } }
+const PATIENT = { upstream: { ...STREAMING.upstream, response_timeout: '10m', idle_timeout: '10m' } }
 
 describeTransports('C24 Clients that leave', (transport) => {
   it.each(['before the response', 'within the response', 'within its upload'])(
@@ -45,7 +47,7 @@ describeTransports('C24 Clients that leave', (transport) => {
       incoming.on('close', () => ended.resolve('broken'))
       incoming.resume()
     })
-    const sidecar = await startSidecar({ transport, device })
+    const sidecar = await startSidecar({ transport, device, config: STREAMING })
     const connection = await sidecar.connect()
     const exchange = connection.start({
       method: 'POST',

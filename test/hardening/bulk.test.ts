@@ -54,7 +54,11 @@ describe.each(['strict', 'tolerant'])('C21 1 GiB with the %s parser', { timeout:
       if (request.method === 'GET') await pipeline(pieces, response)
       else response.end(String(await count(request)))
     })
-    const site = await prepareSite({ device, transport: 'tls', config: { upstream: { parser } } })
+    const site = await prepareSite({
+      device,
+      transport: 'tls',
+      config: { upstream: { parser, buffer_uploads: 'off' } },
+    })
     const sidecar = await site.serve()
     const token = (await sidecar.grant()).access_token
     for (const transport of ['tls', 'h2'] as const) {

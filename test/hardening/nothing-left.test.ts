@@ -185,7 +185,12 @@ async function endOnce(
 beforeAll(async () => {
   const device = await startBehavingDevice()
   const { url } = device
-  const deadlines = { response_timeout: '200ms', idle_timeout: '200ms', max_in_flight: 1000 }
+  const deadlines = {
+    response_timeout: '200ms',
+    idle_timeout: '200ms',
+    max_in_flight: 1000,
+    buffer_uploads: 'off',
+  }
   const routes = {
     '/narrow/': { ...deadlines, url, max_in_flight: 3 },
     '/tolerant/': { ...deadlines, url, parser: 'tolerant' },

@@ -47,7 +47,7 @@ export async function signedIn({ auth, password, url }: SignedOptions): Promise<
   const connections = createConnections(
     { origin: url, socketPath: undefined, reuse: 'shared', parser: 'strict' },
     // So long that a busy machine is not taken for a device that does not respond.
-    { connect: 60_000, response: 60_000, idle: 60_000 },
+    { connect: 5_000, response: 60_000, idle: 60_000 },
     clock,
   )
   closeLater(() => connections.close())
