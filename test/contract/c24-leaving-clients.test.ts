@@ -66,7 +66,7 @@ describeTransports('C24 Clients that leave', (transport) => {
       response.write('some')
       await readBody(incoming)
     })
-    const sidecar = await startSidecar({ transport, device })
+    const sidecar = await startSidecar({ transport, device, config: STREAMING })
     const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
     for (let round = 0; round < 10; round += 1) {
       const connections = await Promise.all(Array.from({ length: 10 }, () => sidecar.connect()))
@@ -140,7 +140,8 @@ describeTransports(
           await proceed.promise
           response.end('done')
         })
-        const sidecar = await startSidecar({ transport, device, config: { upstream: { max_in_flight: 1 } } })
+        const upstream = { ...STREAMING.upstream, max_in_flight: 1 }
+        const sidecar = await startSidecar({ transport, device, config: { upstream } })
         const token = await sidecar.token()
         const first = sidecar.request({ token })
         await device.waitForRequests(1)
