@@ -3,7 +3,7 @@ import net, { Socket } from 'node:net'
 import tls from 'node:tls'
 import { queryObjects } from 'node:v8'
 import { beforeAll, expect, it } from 'vitest'
-import { DeviceConnection } from '../../src/device/device-connection.ts'
+import { DeviceSocket } from '../../src/device/device-socket.ts'
 import { RoundTrip } from '../../src/forward/round-trip.ts'
 import { Exchange } from '../../src/http/exchange.ts'
 import { Http1Body } from '../../src/listen/http1/body.ts'
@@ -25,7 +25,7 @@ import { behaviours, startBehavingDevice } from './behaving-device.ts'
 
 /** Base class of every object that the sidecar makes for a connection or a request: one heap query counts them all. */
 class Made {}
-const classes = [Http1Body, Http1Connection, Exchange, DeviceConnection]
+const classes = [Http1Body, Http1Connection, Exchange, DeviceSocket]
 for (const each of [...classes, RoundTrip]) Object.setPrototypeOf(each.prototype, Made.prototype)
 
 /** Counts the open sockets of the clients, the sidecars and the device, which share this process. */
@@ -188,6 +188,7 @@ beforeAll(async () => {
   const deadlines = {
     response_timeout: '200ms',
     idle_timeout: '200ms',
+    connect_timeout: '200ms',
     max_in_flight: 1000,
     buffer_uploads: 'off',
   }
@@ -205,7 +206,9 @@ beforeAll(async () => {
   for (const transport of transports) {
     const sidecar = await startSidecar({ transport, device, config })
     sidecars.set(transport, { sidecar, token: await sidecar.token() })
-    await endOnce(transport, ['', { path: '/responds' }, 'ok'], ({ socket }) => socket.end())
+    // A service that never answered would be tried with TLS, on a connection that is kept for many seconds.
+    for (const service of ['', '/narrow', '/tolerant', '/auto'])
+      await endOnce(transport, ['', { path: `${service}/responds` }, 'ok'], ({ socket }) => socket.end())
   }
   before = { wires: countWires(), made: countMade(), sockets: countSockets() }
 })
