@@ -46,7 +46,9 @@ describeTransports(
           peer.write('HTTP/1.1 413 Content Too Large\r\nConnection: close\r\n\r\nonly this')
           peer.reset()
         })
-        const sidecar = await startSidecar({ transport, device, config: { upstream: { parser } } })
+        // The upload is open: collected, it would reach the device only after its first MiB.
+        const upstream = { parser, buffer_uploads: 'off' }
+        const sidecar = await startSidecar({ transport, device, config: { upstream } })
         const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
         for (let i = 0; i < TRIES; i += 1) {
           const exchange = (await sidecar.connect()).start({ method: 'POST', path: '/x', fields, open: true })
