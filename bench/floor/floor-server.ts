@@ -51,7 +51,7 @@ const caps = capabilities.has('caps')
   ? capConnections(server, {
       clock: systemClock,
       limits: CAPS,
-      clientOf: (peer) => ({ key: peer, peerTrusted: false }),
+      clientOf: (peer) => ({ key: peer, peerTrusted: false, admitted: true }),
       onRefused: (reason) => process.stderr.write(`refused: ${reason}\n`),
     })
   : undefined

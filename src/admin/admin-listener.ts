@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { isLoopback, normalizeAddress, prefix64 } from '../http/ip.ts'
+import { type AdmitsAddress, isLoopback, normalizeAddress, prefix64 } from '../http/ip.ts'
 import { tcpHostOf } from '../system/listen.ts'
 import { type Answer, ClientGone, isRead, json, methodNotAllowed, send } from './answer.ts'
 import { createHostCheck, type HostCheckDependencies } from './host-check.ts'
@@ -17,6 +17,8 @@ export interface AdminDependencies {
   readonly metricsType: string
   readonly readiness: () => Readiness
   readonly hosts: HostCheckDependencies
+  /** `admin.allow` and `admin.deny`. */
+  readonly admits: AdmitsAddress
   /** The live page, loaded when the first viewer comes. */
   readonly page: (reach: Reach) => Promise<PageRoutes>
   readonly onBug: (error: unknown) => void
@@ -38,6 +40,7 @@ export function createAdminListener({
   metricsType,
   readiness,
   hosts,
+  admits,
   page,
   onBug,
 }: AdminDependencies): Server {
@@ -86,7 +89,7 @@ export function createAdminListener({
   server.once('listening', () => {
     const host = tcpHostOf(server)
     reach = host === undefined ? 'unix' : isLoopback(host) ? 'loopback' : 'network'
-    if (reach !== 'unix') server.on('connection', capPerPeer())
+    if (reach !== 'unix') server.on('connection', capPerPeer(admits))
   })
   server.maxConnections = MOST_CONNECTIONS
   // Closes the connection of a client that stops reading.
@@ -94,13 +97,17 @@ export function createAdminListener({
   return server
 }
 
-/** Closes connections past the cap, and those that the client has reset: without an address, its requests would belong to no peer. */
-function capPerPeer(): (socket: Socket) => void {
+/**
+ * Closes connections of addresses that may not connect, those past the cap, and those that the client has reset: without an address, its
+ * requests would belong to no peer.
+ */
+function capPerPeer(admits: AdmitsAddress): (socket: Socket) => void {
   const open = new Map<string, number>()
   return (socket) => {
-    const peer = prefix64(normalizeAddress(socket.remoteAddress ?? '') ?? '')
+    const address = socket.remoteAddress ?? ''
+    const peer = prefix64(normalizeAddress(address) ?? '')
     const count = (open.get(peer) ?? 0) + 1
-    if (socket.remoteAddress === undefined || count > MOST_CONNECTIONS_PER_PEER) {
+    if (address === '' || !admits(address) || count > MOST_CONNECTIONS_PER_PEER) {
       socket.destroy()
       return
     }

@@ -2,6 +2,7 @@ import type { Server } from 'node:http'
 import { createAdminListener, type Readiness } from '../admin/admin-listener.ts'
 import type { PageDependencies, PageRoutes } from '../admin/page-routes.ts'
 import type { Config } from '../config/schema.ts'
+import { admitsAddress } from '../http/ip.ts'
 import { openPasswordSource, type PasswordSource } from '../password/source.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
@@ -48,6 +49,7 @@ export async function openAdmin({ admin }: Config, sources: AdminSources): Promi
     metricsType: metrics.contentType,
     readiness,
     onBug,
+    admits: (address) => admitsAddress(current().admin.allow, current().admin.deny)(address),
     hosts: {
       configured: () => namesIn(current()),
       machine: () => machine().names,

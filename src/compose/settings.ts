@@ -4,7 +4,7 @@ import { readRequestFields } from '../forward/settings.ts'
 import type { GateRules } from '../gate/admit.ts'
 import { createPublicPaths } from '../gate/classify.ts'
 import { type ClientOf, createClientAddress } from '../gate/client-address.ts'
-import { parseCidr } from '../http/ip.ts'
+import { admitsAddress, cidrsOf } from '../http/ip.ts'
 import { IETF_FIELD_NAMES, LIMIT_FIELD_NAMES } from '../http/limit-fields.ts'
 
 /** What a reload can change. It is built completely and then put into effect in one step, so no request sees a mixture. */
@@ -20,7 +20,7 @@ export interface Settings {
 /** Derives the settings and reads the files that they name. Rejects with `SetupError` if a file cannot be used. */
 export async function deriveSettings(config: Config): Promise<Settings> {
   const { listen, limits, upstream } = config
-  const proxies = listen.trustedProxies.map(parseCidr).filter((cidr) => cidr !== undefined)
+  const { trustedProxies, allow, deny } = listen
   return {
     config,
     gate: {
@@ -31,7 +31,11 @@ export async function deriveSettings(config: Config): Promise<Settings> {
       enforce: config.enforce,
       revocationPath: config.oauth.revocationPath === 'off' ? undefined : config.oauth.revocationPath,
     },
-    clientOf: createClientAddress(proxies, listen.trustedProxies.includes('unix')),
+    clientOf: createClientAddress(
+      cidrsOf(trustedProxies),
+      trustedProxies.includes('unix'),
+      admitsAddress(allow, deny),
+    ),
     request: await readRequestFields(upstream, 'upstream'),
     replaced: limits.ietfHeaders ? [...LIMIT_FIELD_NAMES, ...IETF_FIELD_NAMES] : LIMIT_FIELD_NAMES,
   }

@@ -129,7 +129,7 @@ async function openParts(
       newRequestId: createRequestIds(randomBytes),
       settings,
     }),
-    ownEndpoints: tokenServices(state, metrics, settings),
+    ownEndpoints: tokenServices(state, { metrics, clock }, settings),
     upstream: services.upstream,
     live,
     clock,
@@ -153,7 +153,14 @@ async function openParts(
     onBug,
     onReached: certificate.reachedAt,
     clientOf: (peer) => settings.clientOf(peer, []),
-    events: metrics.connections,
+    events: {
+      ...metrics.connections,
+      refused(reason, peer) {
+        metrics.connections.refused(reason)
+        if (peer !== undefined && settings.config.log.access)
+          log.info({ client: peer, reason }, 'connection refused: see listen.allow and listen.deny')
+      },
+    },
   })
   certificate.serve(listener.applyTls)
   let phase: 'starting' | 'running' | 'stopping' = 'starting'

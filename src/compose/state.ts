@@ -1,6 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import type { Endpoint, OwnEndpoint } from '../http/admission.ts'
 import { createWindowTable, type WindowTable } from '../limits/window-table.ts'
+import { slowLogins } from '../oauth/slow-logins.ts'
 import {
   createPasswordGrant,
   createRefreshGrant,
@@ -8,7 +9,6 @@ import {
   createTokenEndpoint,
   type OwnEndpointHandler,
 } from '../oauth/token-endpoint.ts'
-import type { Metrics } from '../record/metrics.ts'
 import { openLocalState } from '../tokens/local-state.ts'
 import type { State, StateDependencies } from '../tokens/state.ts'
 
@@ -37,12 +37,12 @@ export async function openState(
 /** The sidecar's own endpoints: `/oauth/token` with its grant types, and revocation. */
 export function tokenServices(
   { logIn, tokens }: State,
-  metrics: Metrics,
+  { metrics, clock }: Pick<StateDependencies, 'metrics' | 'clock'>,
   settings: { readonly config: Config },
 ): Readonly<Record<OwnEndpoint, OwnEndpointHandler>> {
   const grants = [
     createPasswordGrant({
-      logIn,
+      logIn: slowLogins(logIn, { clock, settings, grants: tokens.grants, onSlowed: metrics.loginSlowed }),
       onWrongPassword: metrics.passwordFailed,
       onUnavailable: metrics.upstream(undefined).failed,
     }),

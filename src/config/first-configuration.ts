@@ -86,6 +86,8 @@ limits:
   # Requests per window, for each client address.
   # api: {requests: 60, window: 60s, per: client}
   # oauth: {requests: 30, window: 60s, per: client}
+  # After four wrong passwords of a client, each further attempt waits: 0.25 s, then twice as long each time, up to 30 s.
+  wrong_passwords: slow
 
 # For tokens and the self-signed certificate. "postern status" and "postern revoke" find the service by it.
 state_dir: ${scalar(stateDir)}

@@ -1,6 +1,16 @@
 import { ALWAYS, optional, section } from './field.ts'
 import { hostNames, tlsField } from './tls-field.ts'
-import { address, addressOrOff, duration, flag, integer, path, peers, size } from './value-fields.ts'
+import {
+  address,
+  addresses,
+  addressOrOff,
+  duration,
+  flag,
+  integer,
+  path,
+  peers,
+  size,
+} from './value-fields.ts'
 
 export const listenField = section('The public listener, which clients connect to.', {
   address: address({
@@ -25,6 +35,17 @@ export const listenField = section('The public listener, which clients connect t
     live: ALWAYS,
     description:
       'Proxies whose `X-Forwarded-*` fields are trusted; `unix` trusts every peer on a Unix socket. For any other client, only the address of its connection counts, and its `X-Forwarded-*` fields are dropped.',
+  }),
+  allow: addresses({
+    default: [],
+    live: ALWAYS,
+    description:
+      'The addresses that may connect; empty: all. The connection of another one is closed before TLS, counted in `postern_connections_refused_total` and logged. A client that a trusted proxy names is refused with 400 (403 with `status_codes: http`), and so are requests on connections that are open when a reload changes this. Clients on a Unix socket may always connect.',
+  }),
+  deny: addresses({
+    default: [],
+    live: ALWAYS,
+    description: 'The addresses that may not connect, also those of `allow`.',
   }),
   handshakeTimeout: duration(
     { least: '1ms', most: '1h' },
@@ -111,6 +132,17 @@ export const adminField = section('The listener for operators.', {
         'The path of a file with the password of the live page, in one line: the password itself, or a hash of `postern hash-password`. A change signs out all viewers. Without it, the page needs no login on loopback, where it then cannot revoke, and on a Unix socket, and is off at any other address.',
     }),
   ),
+  allow: addresses({
+    default: [],
+    live: ALWAYS,
+    description:
+      'The addresses that may connect to the admin listener; empty: all. The connection of another one is closed without an answer.',
+  }),
+  deny: addresses({
+    default: [],
+    live: ALWAYS,
+    description: 'The addresses that may not connect, also those of `admin.allow`.',
+  }),
   hosts: hostNames({
     default: [],
     live: ALWAYS,

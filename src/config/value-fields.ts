@@ -185,13 +185,27 @@ export function addressOrOff(options: FieldOptions): Field<ListenAddress | 'off'
 
 /** Trusted peers: by IP address or range, or `unix` for peers on a Unix socket, which have no address. */
 export function peers(options: FieldOptions): Field<readonly string[]> {
-  const must = 'must be a CIDR such as 10.0.0.0/8 or fd00::/8, a single address, or unix'
+  return ranges('CIDRs, addresses or `unix`', ', a single address, or unix', ['unix'], options)
+}
+
+/** Addresses and ranges of addresses. */
+export function addresses(options: FieldOptions): Field<readonly string[]> {
+  return ranges('CIDRs or addresses', ', or a single address', [], options)
+}
+
+function ranges(
+  type: string,
+  orElse: string,
+  words: readonly string[],
+  options: FieldOptions,
+): Field<readonly string[]> {
+  const must = `must be a CIDR such as 10.0.0.0/8 or fd00::/8${orElse}`
   return list({
     ...options,
-    type: 'CIDRs, addresses or `unix`',
+    type,
     must,
     parse(given) {
-      if (given === 'unix' || parseCidr(given) !== undefined) return { value: given }
+      if (words.includes(given) || parseCidr(given) !== undefined) return { value: given }
       const [, base = '', bits] = /^(.+)\/(\d+)$/.exec(given) ?? []
       if (parseCidr(base) === undefined) return { problem: must }
       return {

@@ -63,7 +63,7 @@ export function sampleFields({ fields }: Sample, settings: RequestFieldSettings)
     ambiguous: false,
     rules: undefined,
   } as const
-  const client = { address: head.peer, key: head.peer, peerTrusted: false }
+  const client = { address: head.peer, key: head.peer, peerTrusted: false, admitted: true }
   return requestFields({ head, classified, client, requestId: '0'.repeat(32) }, null, settings)
 }
 

@@ -121,12 +121,16 @@ function later<T>(
   return pending.then((value) => step(exchange, rules, value))
 }
 
+const ADDRESS_DENIED: Refusal = { kind: 'address-denied' }
+
 /** The last step. Refuses a request that exceeds the limit, is faulty or has no valid token, and admits every other one. */
 function authorize(exchange: Exchange, rules: GateRules, identity: Identity | undefined): Admission {
-  const { classified, wouldRefuse: limited } = exchange
+  const { classified, client, wouldRefuse: limited } = exchange
   const facts: GateFacts = exchange
   facts.identity = identity
-  const refusal = limited ?? classified.fault ?? credentialFault(exchange, rules)
+  const refusal = client.admitted
+    ? (limited ?? classified.fault ?? credentialFault(exchange, rules))
+    : ADDRESS_DENIED
   if (refusal !== undefined && isFinal(refusal, exchange, rules)) return refused(exchange, refusal)
   if (classified.ownEndpoint !== undefined) {
     facts.kind = 'own-endpoint'

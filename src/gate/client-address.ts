@@ -1,6 +1,6 @@
 import type { Client, Identity, Per } from '../http/admission.ts'
 import { listMembers } from '../http/fields.ts'
-import { type Cidr, matchesAny, normalizeAddress, prefix64 } from '../http/ip.ts'
+import { type AdmitsAddress, type Cidr, matchesAny, normalizeAddress, prefix64 } from '../http/ip.ts'
 
 /** The address of a peer on a Unix socket. The file mode of the socket decides which processes may connect. */
 export const UNIX_PEER = 'unix'
@@ -16,7 +16,11 @@ export type ClientOf = (peer: string, forwardedFor: readonly string[]) => Client
  * peer. The client is the first address that is not a trusted proxy. The client itself may have written all addresses left of it,
  * so they are ignored.
  */
-export function createClientAddress(trustedProxies: readonly Cidr[], unixTrusted = false): ClientOf {
+export function createClientAddress(
+  trustedProxies: readonly Cidr[],
+  unixTrusted = false,
+  admits: AdmitsAddress = () => true,
+): ClientOf {
   const remembered = new Map<string, Client>()
 
   function peerOf(peer: string): Client {
@@ -25,8 +29,13 @@ export function createClientAddress(trustedProxies: readonly Cidr[], unixTrusted
     const address = normalizeAddress(peer)
     const client: Client =
       address === undefined
-        ? { address: UNIX_PEER, key: UNIX_PEER, peerTrusted: unixTrusted }
-        : { address, key: prefix64(address), peerTrusted: matchesAny(address, trustedProxies) }
+        ? { address: UNIX_PEER, key: UNIX_PEER, peerTrusted: unixTrusted, admitted: true }
+        : {
+            address,
+            key: prefix64(address),
+            peerTrusted: matchesAny(address, trustedProxies),
+            admitted: admits(address),
+          }
     if (remembered.size >= REMEMBERED_PEERS) remembered.clear()
     remembered.set(peer, client)
     return client
@@ -42,7 +51,8 @@ export function createClientAddress(trustedProxies: readonly Cidr[], unixTrusted
       client = address
       if (!matchesAny(address, trustedProxies)) break
     }
-    return { address: client, key: prefix64(client), peerTrusted: true }
+    const admitted = client === UNIX_PEER || admits(client)
+    return { address: client, key: prefix64(client), peerTrusted: true, admitted }
   }
 }
 

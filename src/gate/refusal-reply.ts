@@ -30,6 +30,7 @@ function errorContent(code: ErrorCode, description: string): JsonContent {
 
 /** Built once, because a flood of requests gets these responses. */
 const RATE_LIMITED = errorContent('rate_limited', 'The rate limit is exceeded.')
+const TOO_MANY_GUESSES = errorContent('rate_limited', 'Too many wrong passwords: try again later.')
 const TOKEN_MISSING = errorContent('invalid_token', 'A bearer token is required.')
 const SERVER_ERROR = errorContent('server_error', 'The server failed to process the request.')
 const TOKEN_INVALID = errorContent('invalid_token', 'The access token is not valid.')
@@ -105,12 +106,15 @@ function responseFor(refusal: Exclude<Refusal, { kind: 'unauthorized' }>): Refus
     case 'header-too-large':
       return invalidRequest(431, 'The header of the request is too large.')
     case 'rate-limited':
+    case 'wrong-passwords':
       return {
         contract: 429,
         http: 429,
-        content: RATE_LIMITED,
+        content: refusal.kind === 'rate-limited' ? RATE_LIMITED : TOO_MANY_GUESSES,
         fields: ['Retry-After', String(refusal.retryAfter)],
       }
+    case 'address-denied':
+      return invalidRequest(403, 'This address may not use this service.')
     case 'overloaded':
       return {
         contract: 500,

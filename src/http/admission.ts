@@ -36,6 +36,8 @@ export interface Client {
   readonly key: string
   /** The peer is a trusted proxy: its forwarding headers name the client. */
   readonly peerTrusted: boolean
+  /** The address may use the listener: see `listen.allow`. */
+  readonly admitted: boolean
 }
 
 /** Whether the limit admits a request, and the figures for its rate-limit fields. */

@@ -56,7 +56,7 @@ const UNCLASSIFIED: Classified = {
   ambiguous: false,
   rules: undefined,
 }
-const NO_CLIENT: Client = { address: '', key: '', peerTrusted: false }
+const NO_CLIENT: Client = { address: '', key: '', peerTrusted: false, admitted: true }
 const UNCOUNTED: LimitDecision = { admitted: true, limit: 0, remaining: 0, closesIn: 0 }
 const NONE: Fields = []
 

@@ -44,6 +44,20 @@ export function matchesAny(address: string, cidrs: readonly Cidr[]): boolean {
   return cidrs.some(({ base, bits }) => base.kind() === parsed.kind() && parsed.match(base, bits))
 }
 
+/** Whether an address may connect. */
+export type AdmitsAddress = (address: string) => boolean
+
+/** The rule of two lists of ranges: an address of `deny` is never admitted, and only those of `allow`, if that is not empty. */
+export function admitsAddress(allow: readonly string[], deny: readonly string[]): AdmitsAddress {
+  const [allowed, denied] = [cidrsOf(allow), cidrsOf(deny)]
+  return (address) => !matchesAny(address, denied) && (allowed.length === 0 || matchesAny(address, allowed))
+}
+
+/** The ranges of a list; other words in it are no addresses. */
+export function cidrsOf(list: readonly string[]): readonly Cidr[] {
+  return list.map(parseCidr).filter((cidr) => cidr !== undefined)
+}
+
 /**
  * The canonical text of an address: IPv6 as in RFC 5952, an IPv4-mapped IPv6 address as IPv4, without a zone. Returns undefined
  * for anything else, also for the short, octal and hexadecimal forms of IPv4.

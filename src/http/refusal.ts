@@ -16,6 +16,8 @@ export type Refusal =
   | { readonly kind: 'header-too-large' }
   | { readonly kind: 'unauthorized'; readonly cause: AuthFailure }
   | { readonly kind: 'rate-limited'; readonly retryAfter: number }
+  | { readonly kind: 'wrong-passwords'; readonly retryAfter: number }
+  | { readonly kind: 'address-denied' }
   | { readonly kind: 'overloaded'; readonly retryAfter: number }
   | { readonly kind: 'upstream'; readonly failure: UpstreamFailure }
   | { readonly kind: 'store-unavailable' }

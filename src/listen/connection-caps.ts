@@ -22,7 +22,7 @@ export interface ListenLimits {
 export const OVERUSE_SPAN = 10_000
 
 /** Why a connection is closed before any byte of it is read: the `reason` label of its metric. */
-export type RefusedConnection = 'max_connections' | 'max_connections_per_client'
+export type RefusedConnection = 'max_connections' | 'max_connections_per_client' | 'not_allowed'
 
 /** Why a TLS handshake failed: the `reason` label of its metric. */
 export type FailedHandshake = 'handshake_timeout' | 'client_left' | 'plain_http' | 'tls_error'
@@ -36,19 +36,21 @@ export interface ConnectedClient {
   readonly key: string
   /** A trusted proxy carries the requests of many clients, so only the cap on all connections applies to it. */
   readonly peerTrusted: boolean
+  /** False: the address may not connect, unless it is a trusted proxy. */
+  readonly admitted: boolean
 }
 
 export interface ConnectionCapsDependencies {
   readonly clock: Pick<Clock, 'monotonic'>
   readonly limits: Pick<ListenLimits, 'maxConnections' | 'maxConnectionsPerClient' | 'idleTimeout'>
   readonly clientOf: (peer: string) => ConnectedClient
-  readonly onRefused: (reason: RefusedConnection) => void
+  readonly onRefused: (reason: RefusedConnection, peer?: string) => void
 }
 
 export interface ConnectionCaps {
   /**
-   * Whether a new connection is within the cap of its client. A connection over the cap is closed at once, without a response, so
-   * that it costs no work.
+   * Whether a new connection may stay: its address is allowed, and it is within the cap of its client. Another one is closed at once,
+   * without a response, so that it costs no work.
    */
   mayStay(socket: Socket): boolean
   /**
@@ -106,8 +108,13 @@ export function capConnections(
       const { remoteAddress } = socket
       // Clients on a Unix socket have no address by which they could be counted.
       if (remoteAddress === undefined) return true
-      const { key, peerTrusted } = clientOf(remoteAddress)
+      const { key, peerTrusted, admitted } = clientOf(remoteAddress)
       if (peerTrusted) return true
+      if (!admitted) {
+        socket.destroy()
+        onRefused('not_allowed', remoteAddress)
+        return false
+      }
       forget(clock.monotonic(), MOST_REMEMBERED)
       if ((counts.get(key) ?? 0) >= OPEN * limits.maxConnectionsPerClient) {
         socket.destroy()

@@ -39,7 +39,8 @@ export interface PublicListenerDependencies {
 interface ListenerEvents {
   /** Called with 1 when a connection opens and with -1 when it closes. */
   readonly connection: (protocol: Protocol, change: 1 | -1) => void
-  readonly refused: (reason: RefusedConnection) => void
+  /** `peer`: the address that may not connect. */
+  readonly refused: (reason: RefusedConnection, peer?: string) => void
   readonly overused: (reason: Overuse) => void
   readonly handshakeFailed: (reason: FailedHandshake) => void
 }

@@ -114,6 +114,8 @@ export function createPasswordGrant({
           return refuse({ kind: 'store-unavailable' })
       }
       if ('accessToken' in result) return { kind: 'granted', tokens: result }
+      if ('slowedFor' in result)
+        return refuse({ kind: 'wrong-passwords', retryAfter: Math.ceil(result.slowedFor / 1000) })
       onUnavailable(result.unavailable)
       return refuse({ kind: 'upstream', failure: result.unavailable })
     },

@@ -136,6 +136,9 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
   'expectation-failed': 'The field Expect asks for something else than 100-continue.',
   'header-too-large': 'The header is over listen.max_header_size or listen.max_header_count.',
   'rate-limited': 'The window is used up. The client may send again when it closes, as Retry-After says.',
+  'wrong-passwords':
+    'Too many wrong passwords came from this client, or from all: see limits.wrong_passwords. The next attempt may begin when Retry-After says.',
+  'address-denied': 'listen.allow and listen.deny do not let this address in.',
   overloaded:
     'Too many requests wait, this one waited for too long, or too many tunnels or streams are open. The client may try again after a second.',
   'store-unavailable': 'The shared store did not answer: see postern check and the log.',

@@ -27,6 +27,7 @@ export interface Metrics {
   /** The shared store did not answer, so this sidecar alone counted a request. */
   rateFallback(endpoint: Endpoint): void
   passwordFailed(): void
+  loginSlowed(): void
   /** @param responses 0 creates the series of a grant type before its first use */
   tokensIssued(grant: string, responses?: number): void
   tokensRevoked(reason: string, grants: number): void
@@ -120,6 +121,10 @@ export function createMetrics({
     drain(authFailures, (reason, amount) => counted.inc({ reason }, amount)),
   )
   const passwordFailures = counter('password_failures_total', 'Password grants with a wrong password.')
+  const slowedLogins = counter(
+    'logins_slowed_total',
+    'Logins that waited because of wrong passwords before them.',
+  )
   gauge('tokens', 'Live tokens.', ['kind'], (g) => {
     for (const kind of ['access', 'refresh'] as const) g.set({ kind }, sources?.tokens()[kind] ?? 0)
   })
@@ -170,7 +175,8 @@ export function createMetrics({
   for (const endpoint of ['api', 'oauth']) fallbacks.inc({ endpoint }, 0)
   for (const result of ['success', 'failure']) reloads.inc({ result }, 0)
   for (const kind of ['access', 'refresh']) evicted.inc({ kind }, 0)
-  for (const reason of ['max_connections', 'max_connections_per_client']) refused.inc({ reason }, 0)
+  for (const reason of ['max_connections', 'max_connections_per_client', 'not_allowed'])
+    refused.inc({ reason }, 0)
   for (const reason of ['max_resets', 'max_control_frames', 'max_queued_bytes', 'protocol_error']) {
     overused.inc({ reason }, 0)
   }
@@ -203,12 +209,14 @@ export function createMetrics({
       bytes.request += requestBytes
       bytes.response += responseBytes
       if (gateRefusal !== undefined) refusals.add(gateRefusal)
-      if (gateRefusal?.kind === 'rate-limited') rateLimited[endpoint] += 1
+      if (gateRefusal?.kind === 'rate-limited' || gateRefusal?.kind === 'wrong-passwords')
+        rateLimited[endpoint] += 1
       if (gateRefusal?.kind === 'unauthorized') authFailures[gateRefusal.cause] += 1
     },
     refused: refusals.add,
     rateFallback: (endpoint) => fallbacks.inc({ endpoint }),
     passwordFailed: () => passwordFailures.inc(),
+    loginSlowed: () => slowedLogins.inc(),
     tokensIssued: (grant, responses = 1) => issued.inc({ grant }, responses),
     tokensRevoked: (reason, grants) => revoked.inc({ reason }, grants),
     tokensEvicted: (kind, count) => evicted.inc({ kind }, count),

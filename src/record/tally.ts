@@ -98,6 +98,8 @@ const REASONS: { readonly [Kind in Refusal['kind']]: Underscored<Kind> } = {
   'header-too-large': 'header_too_large',
   unauthorized: 'unauthorized',
   'rate-limited': 'rate_limited',
+  'wrong-passwords': 'wrong_passwords',
+  'address-denied': 'address_denied',
   overloaded: 'overloaded',
   upstream: 'upstream',
   'store-unavailable': 'store_unavailable',

@@ -9,14 +9,16 @@ import type { IssuedTokens, TokenListener, Tokens, Unavailable } from './token-c
 
 /**
  * The tokens for a right password, or why there are none. `overloaded`: too many passwords are being checked. An `UpstreamFailure`: the
- * device has to check the password, and did not respond. `unavailable`: the shared store did not respond.
+ * device has to check the password, and did not respond. `unavailable`: the shared store did not respond. `slowedFor`: the attempt may begin
+ * after this time (ms).
  */
-type LogInResult =
+export type LogInResult =
   | IssuedTokens
   | 'wrong'
   | 'overloaded'
   | Unavailable
   | { readonly unavailable: UpstreamFailure }
+  | { readonly slowedFor: number }
 
 /** Verifies the password and issues the tokens of a new grant. `grantType`: the `grant` label of the metric. */
 export type LogIn = (password: string, client: Client, grantType: string) => Promise<LogInResult>

@@ -24,7 +24,7 @@ function post(form: string): ReturnType<typeof endpoint> {
     yield Buffer.from(form)
   }
   const head = requestHead({ fields: ['Content-Type', 'application/x-www-form-urlencoded'] })
-  const client = { address: '192.0.2.1', key: '192.0.2.1', peerTrusted: false }
+  const client = { address: '192.0.2.1', key: '192.0.2.1', peerTrusted: false, admitted: true }
   return endpoint(bareExchange({ client, body }, head))
 }
 

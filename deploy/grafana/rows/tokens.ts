@@ -23,7 +23,10 @@ export const TOKENS: Row = {
       description:
         'Somebody guesses, or a client has an old password. See docs/alerts.md#posternpasswordguessing.',
       unit: 'short',
-      queries: [{ expr: events('postern_password_failures_total', 'instance'), legend: '{{instance}}' }],
+      queries: [
+        { expr: events('postern_password_failures_total', 'instance'), legend: '{{instance}}' },
+        { expr: events('postern_logins_slowed_total', 'instance'), legend: '{{instance}}: slowed' },
+      ],
     }),
     chart({
       title: 'Logins revoked',

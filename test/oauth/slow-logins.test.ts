@@ -1,0 +1,97 @@
+import { expect, it } from 'vitest'
+import type { Response } from '../support/message.ts'
+import { PASSWORD, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
+
+const start = (listen: YamlPart = {}, limits: YamlPart = {}): Promise<TestSidecar> =>
+  startSidecar({ config: { listen, limits: { wrong_passwords: 'slow', ...limits } } })
+
+const logIn = (sidecar: TestSidecar, password: string, from = '127.0.0.1'): Promise<Response> =>
+  sidecar.postToken({ grant_type: 'password', password }, { from })
+
+/** Sends wrong passwords one after the other, which do not wait. */
+async function guess(sidecar: TestSidecar, times: number, from?: string): Promise<void> {
+  for (let i = 0; i < times; i += 1)
+    expect((await logIn(sidecar, 'wrong', from)).json()).toMatchObject({ error: 'invalid_grant' })
+}
+
+const slowed = (sidecar: TestSidecar): Promise<number> => sidecar.metric('postern_logins_slowed_total')
+const failures = (sidecar: TestSidecar): Promise<number> => sidecar.metric('postern_password_failures_total')
+
+it('H200 the fifth wrong password of a client waits, and only of that client', async () => {
+  const sidecar = await start()
+  await guess(sidecar, 4)
+  expect(await slowed(sidecar)).toBe(0)
+  const before = performance.now()
+  await guess(sidecar, 1)
+  expect(performance.now() - before).toBeGreaterThanOrEqual(249)
+  expect(await slowed(sidecar)).toBe(1)
+  await guess(sidecar, 4, '127.0.0.2')
+  expect(await slowed(sidecar)).toBe(1)
+})
+
+it('H200 attempts at the same time count from their beginning, so they wait for each other', async () => {
+  const sidecar = await start({ body_timeout: '600ms' })
+  const all = await Promise.all(Array.from({ length: 9 }, () => logIn(sidecar, 'wrong')))
+  expect(all.map(({ status }) => status).toSorted()).toEqual([400, 400, 400, 400, 400, 429, 429, 429, 429])
+  expect(await failures(sidecar)).toBe(5)
+})
+
+it('H200 an attempt that would wait past the body deadline gets 429, and may begin when Retry-After says', async () => {
+  const sidecar = await start({ body_timeout: '100ms' })
+  await guess(sidecar, 4)
+  const refused = await logIn(sidecar, PASSWORD)
+  expect(refused.status).toBe(429)
+  expect(refused.json()).toMatchObject({ error: 'rate_limited' })
+  expect(refused.header('retry-after')).toBe('1')
+  expect(refused.header('x-ratelimit-remaining')).toBe('999995')
+  expect(await failures(sidecar)).toBe(4)
+  expect(await sidecar.metric('postern_refusals_total', { reason: 'wrong_passwords' })).toBe(1)
+  sidecar.clock.advance(1_000)
+  expect((await logIn(sidecar, PASSWORD)).status).toBe(200)
+  // A right password ends it.
+  await guess(sidecar, 4)
+})
+
+it('H200 asking again while it is refused neither prolongs the wait nor is verified', async () => {
+  const sidecar = await start({ body_timeout: '1ms' })
+  await guess(sidecar, 4)
+  for (const left of [250, 150, 50]) {
+    expect((await logIn(sidecar, 'wrong')).status, `${left} ms left`).toBe(429)
+    sidecar.clock.advance(100)
+  }
+  await guess(sidecar, 1)
+  expect(await failures(sidecar)).toBe(5)
+})
+
+it('H200 wrong passwords are forgotten after ten quiet minutes', async () => {
+  const sidecar = await start({ body_timeout: '1ms' })
+  await guess(sidecar, 4)
+  sidecar.clock.advance(599_000)
+  expect((await logIn(sidecar, 'wrong')).status).toBe(429)
+  sidecar.clock.advance(601_000)
+  await guess(sidecar, 4)
+})
+
+it('H200 many addresses together are slowed, too, but no client with a live grant', async () => {
+  const sidecar = await start({ body_timeout: '1ms' })
+  expect((await logIn(sidecar, PASSWORD, '127.0.0.99')).status).toBe(200)
+  for (let i = 1; i <= 17; i += 1) await guess(sidecar, 3, `127.0.1.${i}`)
+  expect((await logIn(sidecar, PASSWORD, '127.0.0.98')).status).toBe(429)
+  expect((await logIn(sidecar, PASSWORD, '127.0.0.99')).status).toBe(200)
+  // One wrong password of a client in twelve seconds slows nobody else.
+  sidecar.clock.advance(60_000)
+  await guess(sidecar, 1, '127.0.1.99')
+})
+
+it('H200 past limits.max_keys all further clients count together', async () => {
+  const sidecar = await start({ body_timeout: '1ms' }, { max_keys: 2 })
+  for (const client of ['127.0.0.1', '127.0.0.2']) await guess(sidecar, 1, client)
+  for (const client of ['127.0.0.3', '127.0.0.4', '127.0.0.5', '127.0.0.6']) await guess(sidecar, 1, client)
+  expect((await logIn(sidecar, 'wrong', '127.0.0.7')).status).toBe(429)
+  await guess(sidecar, 3, '127.0.0.1')
+})
+
+it('H200 nothing waits by default, as the API documents', async () => {
+  const sidecar = await startSidecar({ config: { listen: { body_timeout: '1ms' } } })
+  await guess(sidecar, 20)
+})
