@@ -61,7 +61,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   admin: ['gate', 'http', 'overview', 'password', 'record', 'system', 'tokens'],
   overview: ['http', 'limits', 'record', 'system', 'tokens'],
   gate: ['forward', 'http', 'limits', 'oauth', 'system', 'tokens'],
-  oauth: ['http', 'tokens'],
+  oauth: ['http', 'limits', 'system', 'tokens'],
   limits: ['http', 'system'],
   tokens: ['config', 'http', 'password', 'record', 'system'],
   fleet: ['config', 'http', 'limits', 'password', 'record', 'system', 'tokens'],

@@ -12,7 +12,7 @@ import { type Addresses, createListeners } from '../listen/listeners.ts'
 import { createPublicListener } from '../listen/public-listener.ts'
 import type { Overview } from '../overview/overview.ts'
 import { createTimeline } from '../overview/timeline.ts'
-import { createAccessLog } from '../record/access-log.ts'
+import { createAccessLog, refusedConnections } from '../record/access-log.ts'
 import type { Logger } from '../record/log.ts'
 import { createMetrics } from '../record/metrics.ts'
 import { createRecentRequests } from '../record/recent-requests.ts'
@@ -153,14 +153,7 @@ async function openParts(
     onBug,
     onReached: certificate.reachedAt,
     clientOf: (peer) => settings.clientOf(peer, []),
-    events: {
-      ...metrics.connections,
-      refused(reason, peer) {
-        metrics.connections.refused(reason)
-        if (peer !== undefined && settings.config.log.access)
-          log.info({ client: peer, reason }, 'connection refused: see listen.allow and listen.deny')
-      },
-    },
+    events: { ...metrics.connections, refused: refusedConnections(metrics, log, settings) },
   })
   certificate.serve(listener.applyTls)
   let phase: 'starting' | 'running' | 'stopping' = 'starting'

@@ -193,12 +193,7 @@ export function addresses(options: FieldOptions): Field<readonly string[]> {
   return ranges('CIDRs or addresses', ', or a single address', [], options)
 }
 
-function ranges(
-  type: string,
-  orElse: string,
-  words: readonly string[],
-  options: FieldOptions,
-): Field<readonly string[]> {
+function ranges(type: string, orElse: string, words: readonly string[], options: FieldOptions) {
   const must = `must be a CIDR such as 10.0.0.0/8 or fd00::/8${orElse}`
   return list({
     ...options,

@@ -95,6 +95,7 @@ export function createGate({ clock, tables, identify, newRequestId, settings }: 
       if (isFinal(limited, exchange, rules)) return refused(exchange, limited)
       facts.wouldRefuse = limited
     }
+    if (!client.admitted) return refused(exchange, { kind: 'address-denied' })
     // The endpoints of the sidecar ignore `Authorization`.
     const known =
       identity ??
@@ -121,16 +122,12 @@ function later<T>(
   return pending.then((value) => step(exchange, rules, value))
 }
 
-const ADDRESS_DENIED: Refusal = { kind: 'address-denied' }
-
 /** The last step. Refuses a request that exceeds the limit, is faulty or has no valid token, and admits every other one. */
 function authorize(exchange: Exchange, rules: GateRules, identity: Identity | undefined): Admission {
-  const { classified, client, wouldRefuse: limited } = exchange
+  const { classified, wouldRefuse: limited } = exchange
   const facts: GateFacts = exchange
   facts.identity = identity
-  const refusal = client.admitted
-    ? (limited ?? classified.fault ?? credentialFault(exchange, rules))
-    : ADDRESS_DENIED
+  const refusal = limited ?? classified.fault ?? credentialFault(exchange, rules)
   if (refusal !== undefined && isFinal(refusal, exchange, rules)) return refused(exchange, refusal)
   if (classified.ownEndpoint !== undefined) {
     facts.kind = 'own-endpoint'

@@ -147,3 +147,16 @@ export function createTimestamp(): (time: number) => string {
     return `${text}${String(Math.floor(time) - current * 1000).padStart(3, '0')}Z`
   }
 }
+
+/** Counts the connections that the public listener refuses, and logs those of addresses that may not connect, as it logs requests. */
+export function refusedConnections(
+  metrics: { readonly connections: { refused(reason: string): void } },
+  log: Logger,
+  settings: { readonly config: { readonly log: { readonly access: boolean } } },
+): (reason: string, peer?: string) => void {
+  return (reason, peer) => {
+    metrics.connections.refused(reason)
+    if (peer !== undefined && settings.config.log.access)
+      log.info({ client: peer, reason }, 'connection refused: see listen.allow and listen.deny')
+  }
+}

@@ -13,6 +13,8 @@ describe('the effective configuration', () => {
   tls: auto
   insecure: false
   trusted_proxies: []
+  allow: []
+  deny: []
   handshake_timeout: 10s
   header_timeout: 10s
   body_timeout: 10s
@@ -27,6 +29,8 @@ describe('the effective configuration', () => {
   max_queued_bytes: 8MiB
 admin:
   address: 127.0.0.1:9464
+  allow: []
+  deny: []
   hosts: []
 upstream:
   url: http://127.0.0.1:8080
@@ -85,6 +89,7 @@ limits:
     window: 1m
     per: client
   max_keys: 100000
+  wrong_passwords: off
   ietf_headers: false
 oauth:
   revocation_path: off

@@ -109,9 +109,14 @@ it('C17 two addresses share a window exactly if they are the same IPv4 address o
 
 it('C17 all peers of a Unix socket are one client, and may name other clients only if `unix` is trusted', () => {
   const clientOf = createClientAddress(trusted)
-  expect(clientOf('', ['192.0.2.1'])).toEqual({ address: 'unix', key: 'unix', peerTrusted: false })
+  expect(clientOf('', ['192.0.2.1'])).toEqual({
+    address: 'unix',
+    key: 'unix',
+    peerTrusted: false,
+    admitted: true,
+  })
   const trusting = createClientAddress([], true)
-  expect(trusting('', [])).toEqual({ address: 'unix', key: 'unix', peerTrusted: true })
+  expect(trusting('', [])).toEqual({ address: 'unix', key: 'unix', peerTrusted: true, admitted: true })
   expect(trusting('', ['192.0.2.9, 192.0.2.1'])).toEqual({
     address: '192.0.2.1',
     key: '192.0.2.1',
