@@ -121,6 +121,7 @@ it('C17 all peers of a Unix socket are one client, and may name other clients on
     address: '192.0.2.1',
     key: '192.0.2.1',
     peerTrusted: true,
+    admitted: true,
   })
 })
 
