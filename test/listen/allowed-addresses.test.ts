@@ -3,8 +3,8 @@ import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
-describeTransports('H201 addresses', (transport) => {
-  it('H201 closes the connection of an address that may not connect, before TLS, counts and logs it', async () => {
+describeTransports('H182 addresses', (transport) => {
+  it('H182 closes the connection of an address that may not connect, before TLS, counts and logs it', async () => {
     const sidecar = await startSidecar({
       transport,
       config: { listen: { allow: ['127.0.0.0/30'], deny: ['127.0.0.2'] } },
@@ -23,7 +23,7 @@ describeTransports('H201 addresses', (transport) => {
 it.each([
   ['contract', 400],
   ['http', 403],
-])('H201 judges a client that a trusted proxy names, with status_codes %s', async (codes, status) => {
+])('H182 judges a client that a trusted proxy names, with status_codes %s', async (codes, status) => {
   const sidecar = await startSidecar({
     config: {
       status_codes: codes,
@@ -41,7 +41,7 @@ it.each([
   expect(await sidecar.metric('postern_requests_total')).toBe(3)
 })
 
-it('H201 the admin listener has its own addresses', async () => {
+it('H182 the admin listener has its own addresses', async () => {
   const sidecar = await startSidecar({ config: { admin: { deny: ['127.0.0.2'] } } })
   const { host } = new URL(sidecar.adminUrl)
   const answer = async (from: string): Promise<string> => {

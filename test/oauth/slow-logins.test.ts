@@ -17,7 +17,7 @@ async function guess(sidecar: TestSidecar, times: number, from?: string): Promis
 const slowed = (sidecar: TestSidecar): Promise<number> => sidecar.metric('postern_logins_slowed_total')
 const failures = (sidecar: TestSidecar): Promise<number> => sidecar.metric('postern_password_failures_total')
 
-it('H200 the fifth wrong password of a client waits, and only of that client', async () => {
+it('H181 the fifth wrong password of a client waits, and only of that client', async () => {
   const sidecar = await start()
   await guess(sidecar, 4)
   expect(await slowed(sidecar)).toBe(0)
@@ -29,14 +29,14 @@ it('H200 the fifth wrong password of a client waits, and only of that client', a
   expect(await slowed(sidecar)).toBe(1)
 })
 
-it('H200 attempts at the same time count from their beginning, so they wait for each other', async () => {
+it('H181 attempts at the same time count from their beginning, so they wait for each other', async () => {
   const sidecar = await start({ body_timeout: '600ms' })
   const all = await Promise.all(Array.from({ length: 9 }, () => logIn(sidecar, 'wrong')))
   expect(all.map(({ status }) => status).toSorted()).toEqual([400, 400, 400, 400, 400, 429, 429, 429, 429])
   expect(await failures(sidecar)).toBe(5)
 })
 
-it('H200 an attempt that would wait past the body deadline gets 429, and may begin when Retry-After says', async () => {
+it('H181 an attempt that would wait past the body deadline gets 429, and may begin when Retry-After says', async () => {
   const sidecar = await start({ body_timeout: '100ms' })
   await guess(sidecar, 4)
   const refused = await logIn(sidecar, PASSWORD)
@@ -52,7 +52,7 @@ it('H200 an attempt that would wait past the body deadline gets 429, and may beg
   await guess(sidecar, 4)
 })
 
-it('H200 asking again while it is refused neither prolongs the wait nor is verified', async () => {
+it('H181 asking again while it is refused neither prolongs the wait nor is verified', async () => {
   const sidecar = await start({ body_timeout: '1ms' })
   await guess(sidecar, 4)
   for (const left of [250, 150, 50]) {
@@ -63,7 +63,7 @@ it('H200 asking again while it is refused neither prolongs the wait nor is verif
   expect(await failures(sidecar)).toBe(5)
 })
 
-it('H200 wrong passwords are forgotten after ten quiet minutes', async () => {
+it('H181 wrong passwords are forgotten after ten quiet minutes', async () => {
   const sidecar = await start({ body_timeout: '1ms' })
   await guess(sidecar, 4)
   sidecar.clock.advance(599_000)
@@ -72,7 +72,7 @@ it('H200 wrong passwords are forgotten after ten quiet minutes', async () => {
   await guess(sidecar, 4)
 })
 
-it('H200 many addresses together are slowed, too, but no client with a live grant', async () => {
+it('H181 many addresses together are slowed, too, but no client with a live grant', async () => {
   const sidecar = await start({ body_timeout: '1ms' })
   expect((await logIn(sidecar, PASSWORD, '127.0.0.99')).status).toBe(200)
   for (let i = 1; i <= 17; i += 1) await guess(sidecar, 3, `127.0.1.${i}`)
@@ -83,7 +83,7 @@ it('H200 many addresses together are slowed, too, but no client with a live gran
   await guess(sidecar, 1, '127.0.1.99')
 })
 
-it('H200 past limits.max_keys all further clients count together', async () => {
+it('H181 past limits.max_keys all further clients count together', async () => {
   const sidecar = await start({ body_timeout: '1ms' }, { max_keys: 2 })
   for (const client of ['127.0.0.1', '127.0.0.2']) await guess(sidecar, 1, client)
   for (const client of ['127.0.0.3', '127.0.0.4', '127.0.0.5', '127.0.0.6']) await guess(sidecar, 1, client)
@@ -91,7 +91,7 @@ it('H200 past limits.max_keys all further clients count together', async () => {
   await guess(sidecar, 3, '127.0.0.1')
 })
 
-it('H200 nothing waits by default, as the API documents', async () => {
+it('H181 nothing waits by default, as the API documents', async () => {
   const sidecar = await startSidecar({ config: { listen: { body_timeout: '1ms' } } })
   await guess(sidecar, 20)
 })

@@ -101,12 +101,12 @@ export const CONNECTIONS = {
       'Slow clients and many at once leave a client of another address served, and all of them end by deadline. An upload takes its place at the device with its first bytes. While others wait, one below `upstream.min_upload_rate` loses it within half of `queue.timeout`; time in which the device holds it up does not count.',
     reason: 'slowloris, slow read, dripped uploads (R.U.D.Y.) and connection floods together',
   },
-  H200: {
+  H181: {
     sentence:
       'With `limits.wrong_passwords: slow`, the fifth wrong password of a client waits 0.25 s before it is verified, each further one twice as long, up to 30 s; ten quiet minutes or a right password end that. Many wrong passwords of all clients slow those without a live grant, too. A right password always works, later: past the body deadline 429 says when.',
     reason: 'guessing by one address and by many; a lock-out would be an attack on the operator',
   },
-  H201: {
+  H182: {
     sentence:
       'Addresses outside of `listen.allow`, or in `listen.deny`, are closed before TLS, counted and logged; a client that a trusted proxy names gets 400, or 403 in `http` mode. `admin.allow` and `admin.deny` do the same for operators.',
     reason: 'a service on a network that more can reach than should',
