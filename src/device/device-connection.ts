@@ -197,6 +197,8 @@ export abstract class DeviceConnection extends DeviceSocket implements Transfer 
   }
 
   protected override received(bytes: Buffer, length: number, own: boolean): boolean {
+    // Bytes before the request are no response to it.
+    if (this.state === 'connecting') this.#fail('http_protocol_error')
     if (this.#handler === undefined) {
       if (this.state !== 'closed' && !onlyLineEnds(bytes, 0, length)) this.#dropStray()
       return false

@@ -12,7 +12,8 @@ export interface SocketSettings {
 
 /**
  * The socket of a connection to the device. It is opened when its turn comes. If the device refuses it, or drops it before a byte of a
- * response, it is opened again with growing pauses, within the connect deadline, for a request that may be sent again.
+ * response, it is opened again with growing pauses, within the connect deadline, for a request that may be sent again. A request that
+ * was sent and dropped is sent only once more, on a connection that the device keeps for a moment: the request may be what crashes it.
  */
 export abstract class DeviceSocket {
   readonly #settings: SocketSettings
@@ -26,6 +27,9 @@ export abstract class DeviceSocket {
   /** The pauses (ms) before the first attempt, and after the refusals. */
   readonly #pause: number
   #refused = 0
+  #opening = 0
+  /** How long (ms) a connection is tried before the request is sent on it again that the device has dropped; 0: it has dropped none. */
+  #trial = 0
   #connectLimit: Deadline
   #endLimit: NodeJS.Timeout | undefined
   /** Why the device did not take the last attempt. */
@@ -80,12 +84,12 @@ export abstract class DeviceSocket {
 
   #open(): void {
     if (this.state !== 'connecting') return
-    const socket = this.#settings.opener.open(
+    const { opener, turns } = this.#settings
+    this.#opening = turns.now()
+    const socket = opener.open(
       () => {
-        if (this.state !== 'connecting') return
-        this.state = 'open'
-        this.#connectLimit.close()
-        this.opened()
+        if (this.#trial === 0) this.#start(socket)
+        else setTimeout(() => this.#start(socket), this.#trial).unref()
       },
       // A tunnel is read as a stream.
       this.#upgrade ? undefined : (bytes, length, own) => this.received(bytes, length, own),
@@ -108,6 +112,13 @@ export abstract class DeviceSocket {
     })
   }
 
+  #start(socket: Socket): void {
+    if (this.state !== 'connecting' || this.socket !== socket) return
+    this.state = 'open'
+    this.#connectLimit.close()
+    this.opened()
+  }
+
   #lost(socket: Socket, error: unknown): void {
     if (this.socket !== socket) return
     const sent = this.state === 'open'
@@ -120,7 +131,10 @@ export abstract class DeviceSocket {
     this.#refusal = error
     this.socket = undefined
     socket.destroy()
-    if (sent) this.#connectLimit = this.#limitConnect()
+    if (sent) {
+      this.#trial = this.#settings.turns.trial(this.#opening)
+      this.#connectLimit = this.#limitConnect()
+    }
     this.state = 'connecting'
     setTimeout(() => this.#open(), pause).unref()
   }
@@ -129,7 +143,8 @@ export abstract class DeviceSocket {
     const { turns, deadlines } = this.#settings
     const failure = failureOf(error)
     const turnedAway = failure === 'connection_refused' || failure === 'connection_terminated'
-    return turnedAway && this.mayOpenAgain(sent) ? turns.again(this.#refused, deadlines.connect) : undefined
+    const again = this.mayOpenAgain(sent) && !(sent && this.#trial > 0)
+    return turnedAway && again ? turns.again(this.#refused, deadlines.connect) : undefined
   }
 
   /** Closes the socket. `idle`: no request is in flight. Otherwise the connection is cut, to end the request at the device. */

@@ -7,6 +7,9 @@ const RECENT = 1_000
 const FIRST_PAUSE = 2
 const LONGEST_PAUSE = 250
 
+/** A device that drops a request soon (ms) may take a little longer to drop the next connection. */
+const LEAST_TRIAL = 10
+
 /** A pause that worked is kept so many times as long: the device has timers of its own. */
 const MARGIN = 1.5
 
@@ -87,6 +90,18 @@ export class Turns {
     if (now < this.#nextTrial) return this.#pause
     this.#nextTrial = now + TRIAL_INTERVAL
     return this.#pause < FIRST_PAUSE ? 0 : this.#pause / 2
+  }
+
+  now(): number {
+    return this.#clock.monotonic()
+  }
+
+  /**
+   * The device dropped a connection with a request. How long (ms) the next one is tried before that is sent again: a busy device drops it
+   * within the same time, although nothing was sent.
+   */
+  trial(opening: number): number {
+    return LEAST_TRIAL + Math.min(2 * (this.now() - opening), LONGEST_PAUSE)
   }
 
   /**

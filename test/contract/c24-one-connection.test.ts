@@ -146,6 +146,38 @@ describe('A device that rests between two connections', () => {
     expect(device.turnedAway()).toBe(before)
   })
 
+  it('H47 C24 a GET that it reads and drops is sent once more, when it keeps a connection again', async () => {
+    const heads: string[] = []
+    const device = await startRawDevice(async (peer, number) => {
+      if (number > 2 && number < 7) return peer.reset()
+      await nextRequest(peer)
+      heads.push(`head on connection ${number}`)
+      if (number === 2) peer.reset()
+      else peer.end(CLOSING)
+    })
+    const sidecar = await startSidecar({ device })
+    const token = await sidecar.token()
+    for (let i = 0; i < 2; i += 1) expect((await sidecar.request({ token })).status).toBe(200)
+    expect(heads).toEqual([1, 2, 7].map((number) => `head on connection ${number}`))
+  })
+
+  it('H47 a GET is not sent again on a connection on which the device speaks first', async () => {
+    let read = 0
+    const device = await startRawDevice(async (peer, number) => {
+      if (number === 3) return peer.write(OK)
+      await nextRequest(peer)
+      read += 1
+      if (number === 2) peer.reset()
+      else peer.end(CLOSING)
+    })
+    const sidecar = await startSidecar({ device })
+    const token = await sidecar.token()
+    expect((await sidecar.request({ token })).status).toBe(200)
+    expect((await sidecar.request({ token })).status).toBe(500)
+    expect(read).toBe(2)
+    expect(await sidecar.metric('postern_upstream_in_flight')).toBe(0)
+  })
+
   it('H46 a POST of which nothing was sent is tried again: the device listens again after a restart', async () => {
     const first = await startDevice()
     const { port } = new URL(first.url)

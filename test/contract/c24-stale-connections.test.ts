@@ -27,7 +27,7 @@ describeTransports('C24 Stale connections', (transport) => {
     expect(device.peers).toHaveLength(2)
   })
 
-  it('C24 a GET is repeated within the connect deadline: a device that drops each further connection is 500', async () => {
+  it('C24 a GET is sent three times at most: a device that reads it and closes is 500', async () => {
     const device = await startScripted(
       async (peer) => {
         await nextRequest(peer)
@@ -40,16 +40,12 @@ describeTransports('C24 Stale connections', (transport) => {
         peer.end()
       },
     )
-    const sidecar = await startSidecar({
-      transport,
-      device,
-      config: { upstream: { connect_timeout: '40ms' } },
-    })
+    const sidecar = await startSidecar({ transport, device })
     const token = await sidecar.token()
     expect((await sidecar.request({ token })).text).toBe('ok')
     expectError(await sidecar.request({ token }), 500, 'upstream_unavailable')
-    // After pauses of 2, 4, 8 and 16 ms; the next one would pass the deadline.
-    expect(device.peers).toHaveLength(6)
+    // On the reused connection, and on two new ones.
+    expect(device.peers).toHaveLength(3)
   })
 
   it.each(['POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND'])(

@@ -144,7 +144,7 @@ export const CONTRACT = {
   },
   C24: {
     sentence:
-      'A transfer that breaks at the device is visibly broken at the client. A client that leaves aborts its request at the device, and only a repeatable request is sent again: once after a reused connection, and within `connect_timeout` after a new one that the device refused or dropped without a byte, if it worked within the last second.',
+      'A transfer that breaks at the device is visibly broken at the client. A client that leaves aborts its request at the device, and only a repeatable request is sent again: once after a reused connection, and once after a new one that the device dropped without a byte, if it worked within the last second.',
     reason: 'RFC 9112 §8 and §9.3.1; RFC 9110 §9.2.2',
   },
   C25: {

@@ -9,8 +9,8 @@ export const DEVICE = {
   },
   H47: {
     sentence:
-      'A device that closes before the first byte of its response is asked again only for a repeatable request: once after a reused connection, and within `connect_timeout` after a new one, if the device worked within the last second.',
-    reason: 'RFC 9112 §9.3.1: a POST could run twice',
+      'A device that closes before the first byte of its response is asked again only for a repeatable request: once after a reused connection, and once after a new one, if the device worked within the last second and keeps a further connection open, so three times at most.',
+    reason: 'RFC 9112 §9.3.1: a POST could run twice, and a GET that crashes firmware many times',
   },
   H48: {
     sentence:
