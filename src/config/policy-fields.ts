@@ -131,7 +131,7 @@ export const publicPathsField = field<readonly ValueOf<typeof publicPath>[]>(
     type: 'list of request paths, or of `{path: P, signed_in: true}`',
     textForm: 'list',
     description:
-      'Paths that need no token, such as a login page: exactly this path or, if it ends with a slash, everything below it. Compared byte for byte with the path that the device receives, whatever the query; a path with dot segments, empty segments, backslashes or encoded slashes is never public. The limits count these requests, too. Requests without a token are not signed in to the device, except with `{path: /index.html, signed_in: true}`: there GET and HEAD get the login of `upstream.auth`, so everyone who reaches Postern reads that page, with any query, under its account. Other methods, WebSockets, and requests with a field such as `X-Original-URL` or `X-HTTP-Method-Override` are forwarded there without the login.',
+      'Paths that need no token, such as a login page: exactly this path or, if it ends with a slash, everything below it. Compared byte for byte with the path that the device receives, whatever the query; a path with dot segments, empty segments, backslashes or encoded slashes is never public. The limits count these requests, too. Requests without a token are not signed in to the device, except with `{path: /index.html, signed_in: true}`: there GET and HEAD get the login of `upstream.auth`, so everyone who reaches Postern reads that page, with any query, under its account. Other methods, WebSockets, and requests with a body or with a field such as `X-Original-URL` or `X-HTTP-Method-Override` are forwarded there without the login.',
   },
 )
 

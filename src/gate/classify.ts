@@ -193,13 +193,15 @@ export function createPublicPaths(entries: readonly (string | { readonly path: s
   }
 }
 
-/** Fields that some frameworks take for the path or the method. Programs of a device may read `_` as `-`. */
-const OVERRIDE =
-  /^x[-_](?:original[-_]url|rewrite[-_]url|http[-_]method(?:[-_]override)?|method[-_]override)$/i
+/** Fields that a framework may take for the path or the method, such as `X-Original-URL`. A device's programs may read `_` as `-`. */
+const OVERRIDE = /^x[-_](?:.*[-_])?(?:method|path|prefix|redirect|ur[il])(?:[-_]|$)/i
 
-/** Whether a request without a token is signed in. Any method but these could change the device under the sidecar's account. */
+/**
+ * Whether a request without a token is signed in. Any method but these could change the device under the sidecar's account, and so could
+ * the body of a GET, which some programs read as a form.
+ */
 export function readsSignedIn({ head, classified }: Exchange, findPublic: FindPublic): boolean {
-  const reads = (head.method === 'GET' || head.method === 'HEAD') && !head.upgrade
+  const reads = (head.method === 'GET' || head.method === 'HEAD') && !head.upgrade && head.framing === null
   if (!reads || findPublic(classified.target) !== 'signed-in') return false
   return !head.fields.some((text, at) => at % 2 === 0 && OVERRIDE.test(text))
 }

@@ -125,12 +125,25 @@ describeProtocols('H169 a public path that is signed in', (transport) => {
     'X-HTTP-Method-Override',
     'X-Method-Override',
     'x_http_method',
+    'X-Original-URI',
+    'X-Original-Method',
+    'X-Accel-Redirect',
+    'X-Forwarded-Prefix',
   ])('is read without the login if the request names another path or method in %s', async (name) => {
     const { device, sidecar } = await start()
     const request = { path, fields: [name, '/admin'] }
     expect((await sidecar.request(request)).status).toBe(401)
     expect(device.device.requests.at(-1)?.header('authorization')).toBeUndefined()
     expect((await sidecar.request({ ...request, token: await sidecar.token() })).status).toBe(200)
+  })
+
+  it.each([
+    ['with a length', 'x'],
+    ['in chunks', ['x', 'y']],
+  ])('is read without the login if the request has a body, %s', async (_name, body) => {
+    const { device, sidecar } = await start()
+    expect((await sidecar.request({ method: 'GET', path, body })).status).toBe(401)
+    expect(device.device.requests.at(-1)?.header('authorization')).toBeUndefined()
   })
 
   it('opens no other path', async () => {

@@ -83,7 +83,7 @@ export const DEVICE = {
   },
   H169: {
     sentence:
-      "A public path with `signed_in` is read with Postern's login at the device: by GET and HEAD, at exactly that path. Other methods, WebSockets and requests whose fields name another path or method get no login there.",
+      "A public path with `signed_in` is read with Postern's login at the device: by GET and HEAD, at exactly that path. Other methods, WebSockets, requests with a body and those whose fields name another path or method get no login there.",
     reason:
       "a device that asks for a login on its own page; only the operator opens a page under Postern's account",
   },
