@@ -137,6 +137,11 @@ function serviceConflicts(
     ],
     [tls.cert !== undefined && tls.key === undefined, 'key', 'must be a path, because cert is set'],
     [tls.key !== undefined && tls.cert === undefined, 'cert', 'must be a path, because key is set'],
+    [
+      pinned && !url.origin.startsWith('https:'),
+      'pin',
+      `must be left out unless ${[...above, 'url'].join('.')} begins with https: without TLS there is no certificate`,
+    ],
   ]
   return [...issues, ...issuesOf(rules, [...above, 'tls'])]
 }

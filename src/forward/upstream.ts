@@ -137,10 +137,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
 
   function start(request: Forward, listener: ForwardListener): void {
     if (request.classified.framing !== 'chunked') enqueue(request, listener)
-    else if (buffering === undefined) {
-      if (isOld) listener.ended(request, LENGTH_REQUIRED)
-      else enqueue(request, listener)
-    } else
+    else if (buffering === undefined) enqueue(request, listener)
+    else
       notify(
         sendBuffered(request, buffering, clock, (body, framing) => enqueued(request, { body, framing })),
         request,
@@ -226,7 +224,11 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   return {
     forward(request, listener) {
       request.route = route
-      const hasBody = request.classified.framing !== null
+      const { framing } = request.classified
+      const hasBody = framing !== null
+      if (isOld && buffering === undefined && framing === 'chunked') {
+        return listener.ended(request, LENGTH_REQUIRED)
+      }
       if (hasBody && request.arrived === 0 && !request.broken) return startLater(request, listener)
       const refusal = request.broken ? BROKEN_BODY : down(request)
       if (refusal !== undefined) listener.ended(request, refusal)

@@ -21,6 +21,9 @@ const WRONG: readonly number[] = [400, 401, 403]
 /** How long a logout may take (ms): the next login waits for it. */
 const LONGEST_LOGOUT = 5_000
 
+/** A DNS name has 253 characters at most (RFC 1035 §2.3.4). */
+const LONGEST_ORIGIN = 253
+
 /** Text that can be a field value: visible ASCII, with spaces inside only. */
 const SENDABLE = /^[!-~](?:[ -~]*[!-~])?$/
 
@@ -154,9 +157,9 @@ function createLogout(
   { ask, origins, onLogoutFailed }: SessionDevice,
 ): (session: Session, opened: OwnResponse) => Promise<void> {
   const reported = new Set<string>()
-  const report = (reason: string): void => {
-    if (!reported.has(reason)) onLogoutFailed(reason)
-    reported.add(reason)
+  const report = (reason: string, kind = reason): void => {
+    if (!reported.has(kind)) onLogoutFailed(reason)
+    reported.add(kind)
   }
 
   function targetOf(opened: OwnResponse): string | undefined {
@@ -168,8 +171,9 @@ function createLogout(
     const url = location === undefined ? null : URL.parse(location, own[0] + login.path)
     if (url !== null && own.some((origin) => new URL(origin).origin === url.origin))
       return url.pathname + url.search
-    // Another server must not get the token. The path may be a secret, so only the origin is reported.
-    report(`${header} of the login names ${url === null ? 'no address' : `${url.origin}, not the device`}`)
+    // Another server must not get the token. The path may be a secret, so only the origin is reported, of one login, and cut.
+    const named = url === null ? 'no address' : `${url.origin.slice(0, LONGEST_ORIGIN)}, not the device`
+    report(`${header} of the login names ${named}`, 'foreign')
     return undefined
   }
 

@@ -157,6 +157,7 @@ const COMPANIONS: Readonly<Record<string, string | readonly string[]>> = {
   'upstream.tls.cert': 'upstream.tls.key=x',
   'upstream.tls.key': 'upstream.tls.cert=x',
   'listen.tls.key': 'listen.tls.cert=x',
+  'upstream.tls.pin': 'upstream.url=https://d',
   'upstream.auth.basic.user': 'upstream.auth.basic.password.file=x',
   'upstream.auth.basic.password.file': 'upstream.auth.basic.user=x',
   'upstream.auth.basic.check_path': 'upstream.auth.basic={user: x, password: {file: x}}',

@@ -4,6 +4,7 @@ import { SetupError } from '../../src/system/setup-error.ts'
 import { load, MINIMAL, problemsIn, problemsWith } from './sources.ts'
 
 const PIN = `sha256/${Buffer.alloc(32, 1).toString('base64')}`
+const NO_TLS = `upstream.tls.pin: must be left out unless upstream.url begins with https: without TLS there is no certificate (given: "${PIN}")`
 const NO_PIN =
   'must be sha256/BASE64: the SHA-256 of the whole certificate, as postern check prints it (sha256// of curl is that of the key)'
 
@@ -239,11 +240,14 @@ describe('a value', () => {
     [
       `tls: {pin: ${PIN}, insecure: true}`,
       'upstream.tls.insecure: must be false with pin, which accepts one certificate; keep pin (given: true)',
+      NO_TLS,
     ],
     [
       `tls: {pin: ${PIN}, ca: a}`,
       'upstream.tls.ca: must be left out with pin, which accepts one certificate whatever its authority; keep one of the two (given: "a")',
+      NO_TLS,
     ],
+    [`tls: {pin: ${PIN}}`, NO_TLS],
     [
       `tls: {pin: "sha256 Fingerprint=${'01:'.repeat(31)}01"}`,
       `upstream.tls.pin: must be in Base64: write ${PIN} (given: "sha256 Fingerprint=${'01:'.repeat(13)}01…")`,

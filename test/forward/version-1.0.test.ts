@@ -61,6 +61,9 @@ describeTransports('upstream.version: "1.0"', (transport) => {
     expect((await collecting.request({ token, body })).status).toBe(413)
     const streaming = await start(device.url, { ...OLD, buffer_uploads: 'off' }, config)
     const refused = await streaming.request({ token: await streaming.token(), body })
+    const fields = transport === 'h2' ? [] : ['Expect', '100-continue']
+    const expecting = { token: await streaming.token(), body, fields }
+    expect((await streaming.request(expecting)).informational).toEqual([])
     expectError(refused, 411, 'invalid_request')
     expect(refused.json().error_description).toMatch(/Content-Length/)
     expect(device.requests).toHaveLength(1)

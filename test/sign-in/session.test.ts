@@ -380,11 +380,14 @@ describe('H171 A session', () => {
     const other = await startDevice()
     const { host } = new URL(other.url)
     redfish.location = (path) => `//${host}${path}/canary`
+    const next = [`//${'d'.repeat(60)}.test`, `//${`${'e'.repeat(60)}.`.repeat(100)}test`]
     const sidecar = await start(redfish, redfishAuth)
     const token = await sidecar.token()
     for (let i = 0; i < 3; i += 1) {
       expect((await sidecar.request({ token })).status).toBe(200)
       redfish.sessions.clear()
+      const [another] = next.splice(0, 1)
+      if (another !== undefined) redfish.location = (path) => another + path
     }
     await sidecar.stop(10_000)
     expect([other.connections, redfish.logouts]).toEqual([0, []])
