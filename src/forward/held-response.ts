@@ -50,6 +50,12 @@ export class HoldingClient implements ClientSide {
     return writable
   }
 
+  /** Reports the head of a response that is not held back, that of a tunnel. Returns its fields for the client. */
+  observe(head: ResponseHead): Fields {
+    this.#rules.holds(head)
+    return this.#rules.conceal(head.fields)
+  }
+
   begin(head: ResponseHead): void {
     if (this.#rules.holds(head)) this.#response = { head, chunks: [], size: 0 }
     else this.#pass(head)

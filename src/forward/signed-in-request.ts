@@ -1,7 +1,6 @@
 import { DeviceFault } from '../device/failure.ts'
 import type { OwnResponse } from '../device/own-request.ts'
 import type { ClientSide } from '../http/exchange.ts'
-import type { Fields } from '../http/fields.ts'
 import type { RequestLine } from '../sign-in/scheme.ts'
 import type { Renewal, SentCredentials, SignIn } from '../sign-in/sign-in.ts'
 import type { Entry, Leave } from '../system/bounded-queue.ts'
@@ -20,7 +19,7 @@ export interface SignedInRequest extends RequestLine {
 }
 
 /** Sends the request with these fields to the device, and relays the response to this client. */
-export type Send = (client: ClientSide, fields: string[]) => Promise<RoundTripEnd>
+export type Send = (client: HoldingClient, fields: string[]) => Promise<RoundTripEnd>
 
 /** How many new nonces a request may use. After that its client gets the challenge. */
 const MAX_NONCES = 4
@@ -109,26 +108,4 @@ function adopt(renewal: Renewal, sent: SentCredentials | undefined): void {
 
 function leaveOf(entry: Entry): Leave | undefined {
   return entry.kind === 'entered' ? entry.leave : undefined
-}
-
-/**
- * For a response that cannot be held back, such as that to an upgrade. The returned function reports the response to `signIn` and
- * returns the header for the client. After a challenge the sidecar signs in, and the next request finds it signed in.
- */
-export function observeResponse(
-  signIn: SignIn,
-  request: RequestLine,
-  sent: SentCredentials | undefined,
-): (device: Fields, status: number) => Fields {
-  return (fields, status) => {
-    const response = { status, fields }
-    if (!signIn.isChallenge(request, response)) signIn.accepted(request, response, sent)
-    // No caller awaits the renewal. If it fails, the next request finds the same fault and reports it.
-    else
-      signIn
-        .renew(response, sent, true)
-        .then((renewal) => adopt(renewal, sent))
-        .catch(() => {})
-    return signIn.conceal(fields, sent)
-  }
 }

@@ -6,16 +6,15 @@ import type { DeviceHead } from '../device/response-handler.ts'
 import type { Forward, UpgradeExchange } from '../http/exchange.ts'
 import { type Fields, fieldValues, groupFields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'
+import type { HoldingClient } from './held-response.ts'
 import { responseHead } from './response-fields.ts'
 import { RoundTrip } from './round-trip.ts'
-import type { RoundTripEnd, RoundTripService } from './round-trip-service.ts'
+import type { Detour, RoundTripEnd, RoundTripService } from './round-trip-service.ts'
 
 /** What an upgrade does in its own way. */
-interface UpgradeRules {
-  /** The header for the device. */
-  readonly fields: Fields
-  /** Sees the device's header, and returns the part of it that the client may get. */
-  readonly observe: (device: Fields, status: number) => Fields
+interface UpgradeRules extends Detour {
+  /** The client, with the sidecar's own login at the device. */
+  readonly client?: HoldingClient
   readonly onTunnel: () => void
   /** How long a tunnel may carry no byte in either direction (ms). */
   readonly idleTimeout: number
@@ -23,7 +22,7 @@ interface UpgradeRules {
 
 const SWITCH = { Connection: 'Upgrade', Upgrade: 'websocket' }
 
-/** Sends an upgrade to the device. The client's connection is watched meanwhile. */
+/** Sends an upgrade to the device. */
 export function sendUpgrade(
   service: RoundTripService,
   request: Forward<UpgradeExchange>,
@@ -31,10 +30,7 @@ export function sendUpgrade(
   onEnd: (end: RoundTripEnd) => void,
 ): void {
   if (request.answered) onEnd({ kind: 'abandoned' })
-  else {
-    request.watch()
-    new UpgradeTrip(service, request, rules, onEnd).attempt()
-  }
+  else new UpgradeTrip(service, request, rules, onEnd).attempt()
 }
 
 /** A WebSocket handshake at the device. It ends with the tunnel, or like any other request if the device does not switch protocols. */
@@ -57,10 +53,6 @@ class UpgradeTrip extends RoundTrip {
   /** Dropped: a client that waits for its tunnel has no use for it. */
   override inform(): void {}
 
-  override head(head: DeviceHead): void {
-    super.head({ ...head, fields: this.#rules.observe(head.fields, head.status), remembered: false })
-  }
-
   switched({ status, reason, fields }: DeviceHead, device: Socket, rest: Buffer<ArrayBuffer>): void {
     const exchange = this.#exchange
     // When its grant is revoked meanwhile, the client gets a 401.
@@ -72,9 +64,9 @@ class UpgradeTrip extends RoundTrip {
     }
     exchange.deviceStatus = status
     exchange.headAt = this.service.clock.monotonic()
-    const seen = { status, reason, fields: this.#rules.observe(fields, status), remembered: false }
+    const seen = { status, reason, fields, remembered: false }
     const projected = responseHead(seen, exchange, this.service.fields.response)
-    this.#open(projected.fields, device, rest)
+    this.#open(this.#rules.client?.observe(projected) ?? projected.fields, device, rest)
     this.#rules.onTunnel()
     exchange.onEnd(() => this.finish({ kind: 'relayed' }))
   }

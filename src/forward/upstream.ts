@@ -1,4 +1,3 @@
-import { DeviceFault } from '../device/failure.ts'
 import { faultOf } from '../device/tls-faults.ts'
 import type { Exchange, Forward, UpgradeExchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
@@ -7,11 +6,12 @@ import type { SignIn } from '../sign-in/sign-in.ts'
 import type { Leave } from '../system/bounded-queue.ts'
 import { isBug } from '../system/setup-error.ts'
 import { sendBuffered, type UploadBuffering } from './buffered-body.ts'
+import type { HoldingClient } from './held-response.ts'
 import { firstBytes, OVERLOADED, type Places, waitForPlace } from './place.ts'
-import { requestFields, withCredentials } from './request-fields.ts'
+import { requestFields } from './request-fields.ts'
 import { forwardToDevice } from './round-trip.ts'
 import { type Detour, nameOf, type RoundTripEnd, type RoundTripService } from './round-trip-service.ts'
-import { observeResponse, sendSignedIn } from './signed-in-request.ts'
+import { type SignedInRequest, sendSignedIn } from './signed-in-request.ts'
 import { TOO_MANY_STREAMS } from './streams.ts'
 import { sendUpgrade } from './upgrades.ts'
 
@@ -67,23 +67,31 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   function sendAs(
     account: SignIn,
     request: Forward,
-    { body, framing = request.classified.framing }: Detour,
+    detour: Detour,
     onEnd: (end: RoundTripEnd) => void,
   ): void {
-    const { head, classified } = request
+    const { framing = request.classified.framing } = detour
     sendSignedIn(
-      {
-        method: head.method,
-        target: classified.target,
-        exchange: request,
-        fields: requestFields(request, framing, deps.fields.request),
-        hasBody: framing !== null && framing !== 0,
-        body,
-      },
+      described(request, detour),
       account,
       (client, fields) =>
         new Promise((resolve) => forwardToDevice(deps, request, resolve, { client, fields, framing })),
     ).then(onEnd, (error: unknown) => onEnd({ kind: 'bug', error }))
+  }
+
+  /** What the sidecar's own login adds its credentials to. */
+  function described(
+    request: Forward,
+    { body, framing = request.classified.framing }: Detour,
+  ): SignedInRequest {
+    return {
+      method: request.head.method,
+      target: request.classified.target,
+      exchange: request,
+      fields: requestFields(request, framing, deps.fields.request),
+      hasBody: framing !== null && framing !== 0,
+      body,
+    }
   }
 
   /** The refusal if the device is known to be down. */
@@ -194,28 +202,20 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     request.onEnd(() => {
       upgrading -= 1
     })
-    const { target, framing } = request.classified
-    const line = { method: 'GET', target }
-    const account = request.signedIn ? signIn : undefined
-    const failure = await account?.ready()
-    if (failure !== undefined) {
-      return report({ kind: 'failed', error: new DeviceFault(failure), silent: true }, request)
-    }
-    const shown = account?.credentialsFor(line)
     let tunnels = false
-    const end = await new Promise<RoundTripEnd>((resolve) => {
-      const rules = {
-        fields: withCredentials(requestFields(request, framing, deps.fields.request), shown?.fields ?? []),
-        observe: account === undefined ? (device: Fields) => device : observeResponse(account, line, shown),
-        onTunnel() {
-          tunnels = true
-          breaker.succeeded()
-          events.tunnel(1)
-        },
-        idleTimeout,
-      }
-      sendUpgrade(deps, request, rules, resolve)
-    })
+    const onTunnel = (): void => {
+      tunnels = true
+      breaker.succeeded()
+      events.tunnel(1)
+    }
+    const send = (detour: { readonly client?: HoldingClient; readonly fields?: Fields }) =>
+      new Promise<RoundTripEnd>((resolve) =>
+        sendUpgrade(deps, request, { ...detour, onTunnel, idleTimeout }, resolve),
+      )
+    request.watch()
+    const end = await (request.signedIn && signIn !== undefined
+      ? sendSignedIn(described(request, {}), signIn, (client, fields) => send({ client, fields }))
+      : send({}))
     if (tunnels) events.tunnel(-1)
     else if (end.kind === 'relayed') events.relayed()
     return report(end, request)

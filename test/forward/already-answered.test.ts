@@ -35,7 +35,7 @@ function connectionsTo(origin: string): Connections {
 
 function upgradeRules(onTunnel = () => {}): Parameters<typeof sendUpgrade>[2] {
   const fields = ['Sec-WebSocket-Version', '13']
-  return { fields, observe: (device) => device, onTunnel, idleTimeout: 1000 }
+  return { fields, onTunnel, idleTimeout: 1000 }
 }
 
 const DEADLINES = { connect: 1000, response: 1000, idle: 1000 }
@@ -76,7 +76,6 @@ it.each([true, false])(
     const exchange = refusedExchange({
       answered: false,
       connection: client.from,
-      watch: () => {},
       tunnelled: vi.fn(() => Buffer.alloc(0)),
     })
     const device = await startRawDevice(async (peer) => {
@@ -122,7 +121,6 @@ it('C24 a pending upgrade does not change the idle timer of its client', async (
   const exchange = refusedExchange({
     answered: false,
     connection: client.from,
-    watch: () => {},
   })
   const device = await startRawDevice(() => {})
   sendUpgrade(serviceWith(connectionsTo(device.url)), exchange, upgradeRules(), () => {})

@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { expectError } from '../support/errors.ts'
+import { rawConnection } from '../support/raw.ts'
+import { headOf } from '../support/raw-responses.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
@@ -213,14 +215,15 @@ it('a request that cannot be repeated gets the new nonce for the next one', asyn
   expect((await sidecar.request(upload)).status).toBe(200)
 })
 
-it('a WebSocket that is refused for a stale nonce gets the new nonce for the next request', async () => {
+it('a WebSocket whose nonce is stale is asked for again with the new nonce', async () => {
   const device = await startDigestDevice()
   const sidecar = await startWithAuth(device, { digest: {} })
   const token = await sidecar.token()
   expect((await sidecar.request({ token })).status).toBe(200)
   device.nonce = 'another'
-  await refusedWebSocket(sidecar.url, { token })
-  expect((await sidecar.request({ token, method: 'POST', body: Buffer.alloc(200_000) })).status).toBe(200)
+  const before = device.device.requests.length
+  expect((await refusedWebSocket(sidecar.url, { token })).status).toBe(200)
+  expect(device.device.requests.length - before).toBe(2)
 })
 
 it('C5 a device that calls every nonce stale causes no invalid_grant and revokes no token', async () => {
@@ -356,21 +359,52 @@ describe('A request to a device with a login', () => {
     expect(upgrades[0]?.headers.cookie).toBe(`SID=${id}`)
   })
 
-  it('may be a WebSocket that is refused for an ended session, and the next one opens', async () => {
+  it('may be a WebSocket after the session has ended, and a message that the client sent early arrives once', async () => {
     const device = await startFormDevice()
+    const messages: string[] = []
+    device.device.server.on('upgrade', (request, socket) => {
+      const known = [...device.sessions].some((id) => request.headers.cookie === `SID=${id}`)
+      socket.on('data', (bytes: Buffer) => messages.push(bytes.toString()))
+      if (known)
+        socket.write(
+          'HTTP/1.1 101 S\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSet-Cookie: SID=x\r\n\r\n',
+        )
+      else socket.end('HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n')
+    })
     const sidecar = await startWithAuth(device, { form: {} })
     const token = await sidecar.token()
     await sidecar.request({ token })
     device.sessions.clear()
     sidecar.clock.advance(10_000)
-    const refused = await refusedWebSocket(sidecar.url, { path: '/ws', token })
-    expect(refused.status).toBe(302)
-    expect(refused.fields.join()).not.toMatch(/set-cookie/i)
-    await device.device.waitForRequests(4)
-    const { upgrades } = acceptWebSockets(device.device)
-    const { socket } = await openWebSocket(sidecar.url, { path: '/ws', token })
-    socket.close()
-    expect(upgrades[0]?.headers.cookie).toBe(`SID=${[...device.sessions][0]}`)
+    const client = await rawConnection(sidecar.url)
+    const head = headOf(
+      'GET /ws HTTP/1.1',
+      'Host: device',
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      'Sec-WebSocket-Version: 13',
+      'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+      `Authorization: Bearer ${token}`,
+    )
+    client.write(`${head}early`)
+    const answer = await client.waitFor('\r\n\r\n')
+    expect(answer).toMatch(/^HTTP\/1\.1 101 /)
+    expect(answer).not.toMatch(/set-cookie/i)
+    await expect.poll(() => messages).toEqual(['early'])
+    expect(device.attempts).toBe(2)
+  })
+
+  it('is one upgrade more, not a login each, if the device refuses its WebSockets', async () => {
+    const device = await startFormDevice()
+    device.device.server.on('upgrade', (_request, socket) =>
+      socket.end('HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n'),
+    )
+    const sidecar = await startWithAuth(device, { form: {} })
+    const token = await sidecar.token()
+    await sidecar.request({ token })
+    sidecar.clock.advance(10_000)
+    for (let i = 0; i < 3; i += 1)
+      expect((await refusedWebSocket(sidecar.url, { path: '/ws', token })).status).toBe(302)
     expect(device.attempts).toBe(2)
   })
 
