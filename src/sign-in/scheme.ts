@@ -108,9 +108,13 @@ function asksForBasic({ status, fields }: OwnResponse): boolean {
 function basicSession(user: string, password: string): Session & { readonly fields: readonly string[] } {
   const pair = Buffer.from(`${user}:${password}`, 'utf8').toString('base64')
   const fields = ['Authorization', `Basic ${pair}`]
+  return { ...fixedSession(fields), fields }
+}
+
+/** A session whose credentials are the same for all requests. */
+export function fixedSession(fields: Fields): Session {
   const credentials = { fields, nonce: '' }
   return {
-    fields,
     proven: true,
     reusable: true,
     expired: false,

@@ -3,7 +3,7 @@ import { DeviceFault } from '../device/failure.ts'
 import type { OwnResponse } from '../device/own-request.ts'
 import { fieldValues, keepFields } from '../http/fields.ts'
 import { type Clock, waitAtMost } from '../system/clock.ts'
-import type { Ask, Scheme, Session } from './scheme.ts'
+import { type Ask, fixedSession, type Scheme, type Session } from './scheme.ts'
 import { cookiesSetBy, isExpired } from './session-cookies.ts'
 
 export interface SessionDevice {
@@ -83,7 +83,6 @@ function tokenIn(response: OwnResponse, settings: SessionConfig, clock: Clock): 
 function createSession({ token, send }: SessionConfig, value: string): Session {
   const { header = 'Cookie', prefix = '', cookie } = send
   const text = cookie === undefined ? prefix + value : `${cookie}=${value}`
-  const credentials = { fields: [header, text], nonce: '' }
   const names = (wanted: 'header' | 'cookie'): readonly string[] =>
     [...Object.entries<string>(token), ...Object.entries(send)].flatMap(([kind, name]) =>
       kind === wanted ? name : [],
@@ -91,14 +90,9 @@ function createSession({ token, send }: SessionConfig, value: string): Session {
   const headers = names('header').map((name) => name.toLowerCase())
   const cookies = names('cookie')
   return {
+    ...fixedSession([header, text]),
     // Many devices set a cookie for every client. Only a request shows whether it is a session.
     proven: !('cookie' in token),
-    reusable: true,
-    expired: false,
-    credentialsFor: () => credentials,
-    renew: () => undefined,
-    adopt() {},
-    accepted() {},
     /** The session belongs to the sidecar: a client that has its token could reach the device without a token of Postern. */
     conceal: (fields) =>
       keepFields(
