@@ -1,27 +1,12 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
-import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { checkCommand } from '../../src/commands/check.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
 import { nextRequest, startScripted } from '../support/scripted.ts'
+import { runCheck } from './run-check.ts'
 
 /** What `check` prints of a device, and the settings that it says to write, read as a configuration. */
 async function check(url: string, ...set: readonly string[]) {
-  const directory = temporaryDirectory()
-  const password = join(directory, 'password')
-  writeFileSync(password, 'hunter2\n', { mode: 0o600 })
-  const stdout = new PassThrough()
-  const out = text(stdout)
-  const addresses = ['listen', 'admin'].map((listener) => `${listener}.address=127.0.0.1:0`)
-  const sets = [`upstream.url=${url}`, `password.file=${password}`, 'listen.tls=off', ...addresses]
-  const io = { stdout, stderr: new PassThrough(), env: {} }
-  const code = await checkCommand({ set: [...sets, `state_dir=${directory}`, ...set] }, io)
-  stdout.end()
-  const printed = await out
+  const { code, printed } = await runCheck(url, set)
   const [, lines] = /; write (upstream: .*)\n/.exec(printed) ?? []
   const file = { path: 'postern.yaml', text: `password: {file: x}\n${lines}\n` }
   const written = lines && loadConfig({ file, env: {}, sets: [`upstream.url=${url}`] }).upstream

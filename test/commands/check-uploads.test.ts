@@ -1,9 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
-import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { checkCommand } from '../../src/commands/check.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { launch } from '../devices/launch.ts'
 import { startDigestDevice } from '../sign-in/devices.ts'
@@ -12,24 +9,12 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import { readBody, startDevice } from '../support/device.ts'
 import { nextRequest, startScripted } from '../support/scripted.ts'
 import { needs } from '../support/tools.ts'
+import { runCheck } from './run-check.ts'
 
 /** What `check --uploads` prints of a device: its lines on uploads. */
 async function check(url: string, uploads: string | undefined, ...set: readonly string[]) {
-  const directory = temporaryDirectory()
-  const password = join(directory, 'password')
-  writeFileSync(password, 'hunter2\n', { mode: 0o600 })
-  const stdout = new PassThrough()
-  const out = text(stdout)
-  const addresses = ['listen', 'admin'].map((listener) => `${listener}.address=127.0.0.1:0`)
-  const sets = [`upstream.url=${url}`, `password.file=${password}`, 'listen.tls=off', ...addresses]
-  const options = {
-    set: [...sets, `state_dir=${directory}`, ...set],
-    ...(uploads === undefined ? {} : { uploads }),
-  }
-  const code = await checkCommand(options, { stdout, stderr: new PassThrough(), env: {} }).finally(() =>
-    stdout.end(),
-  )
-  const [, line = '', remedy = ''] = /^(.*uploads to .*)\n(?: {8}(.*)\n)?/m.exec(await out) ?? []
+  const { code, printed } = await runCheck(url, set, uploads === undefined ? {} : { uploads })
+  const [, line = '', remedy = ''] = /^(.*uploads to .*)\n(?: {8}(.*)\n)?/m.exec(printed) ?? []
   return { code, line, remedy }
 }
 
