@@ -22,6 +22,14 @@ export const WAITING: readonly string[] = ['ignores-chunks', 'waits-for-a-length
 const SESSIONS = '/redfish/v1/SessionService/Sessions'
 const file = { file: 'F' }
 
+/** A model that serves pages with the keys only. */
+const reads = (name: string, fails: string, keys: YamlPart): ModelRow => ({
+  name,
+  scenario: scenarios.reads,
+  fails,
+  keys,
+})
+
 export const models: readonly ModelRow[] = [
   { name: 'serves-one-client', scenario: scenarios.crowds, keys: {} },
   {
@@ -43,18 +51,8 @@ export const models: readonly ModelRow[] = [
     keys: { forwarding: 'off', drop: ['cookie', 'sec-*'] },
   },
   { name: 'reads-lines-of-128-bytes', scenario: scenarios.reads, keys: {} },
-  {
-    name: 'refuses-forwarded-for',
-    scenario: scenarios.reads,
-    fails: 'every request gets 400',
-    keys: { forwarding: 'off' },
-  },
-  {
-    name: 'refuses-via',
-    scenario: scenarios.reads,
-    fails: 'every request gets 403',
-    keys: { forwarding: 'off' },
-  },
+  reads('refuses-forwarded-for', 'every request gets 400', { forwarding: 'off' }),
+  reads('refuses-via', 'every request gets 403', { forwarding: 'off' }),
   {
     name: 'compares-case',
     scenario: scenarios.uploads,
@@ -115,12 +113,7 @@ export const models: readonly ModelRow[] = [
     fails: 'a POST of its page over `https` gets 403',
     keys: { host: 'target' },
   },
-  {
-    name: 'knows-its-name-only',
-    scenario: scenarios.reads,
-    fails: 'every request gets 421',
-    keys: { host: 'target' },
-  },
+  reads('knows-its-name-only', 'every request gets 421', { host: 'target' }),
   {
     name: 'wants-a-session-id',
     scenario: scenarios.reads,
@@ -153,10 +146,7 @@ export const models: readonly ModelRow[] = [
       },
     },
   },
-  {
-    name: 'renews-its-nonce',
-    scenario: scenarios.reads,
-    fails: 'every request gets 401',
-    keys: { auth: { digest: { user: 'admin', password: file } } },
-  },
+  reads('renews-its-nonce', 'every request gets 401', {
+    auth: { digest: { user: 'admin', password: file } },
+  }),
 ]
