@@ -98,7 +98,8 @@ export abstract class DeviceSocket {
     if (this.#upgrade) socket.on('data', this.onData)
     socket.on('end', () => {
       if (this.state === 'switched') return
-      if (this.state !== 'closed') this.closedByDevice()
+      if (this.state === 'closed') this.#settings.turns.endedInTime()
+      else this.closedByDevice()
       this.finished(!socket.destroyed)
       socket.destroy()
     })

@@ -18,6 +18,8 @@ const TRIAL_INTERVAL = 1_000
 
 /** How long (ms) the device's end of a connection is awaited that was closed here. */
 const LONGEST_END = 1_000
+/** After a connection that ended in time, this bound grows so much. */
+const GROWTH = 1.1
 
 /** A connection whose end another one awaits. */
 interface Ending {
@@ -34,6 +36,7 @@ export class Turns {
   readonly inOrder: boolean
   /** Connections that are closing and that no other awaits. */
   readonly #ending: Ending[] = []
+  readonly #mostEnd: number
   #longestEnd: number
   /** How long the device needs after the end of a connection. */
   #pause = 0
@@ -43,7 +46,8 @@ export class Turns {
   constructor(clock: Clock, inOrder: boolean, connectTimeout: number) {
     this.#clock = clock
     this.inOrder = inOrder
-    this.#longestEnd = Math.min(LONGEST_END, connectTimeout / 2)
+    this.#mostEnd = Math.min(LONGEST_END, connectTimeout / 2)
+    this.#longestEnd = this.#mostEnd
   }
 
   /** Calls `open` when it is the turn of a new connection; at once, except after the end of others. */
@@ -60,7 +64,8 @@ export class Turns {
 
   /**
    * A connection is closing, and the device was sent FIN. Calls `give` if the device does not end it within a bounded time: the bound
-   * halves each time that it passes, so a device that never closes does not delay all requests.
+   * halves each time that it passes, so a device that never closes does not delay all requests. It grows again
+   * with each connection that ends in time.
    */
   close(ending: Ending, give: () => void): NodeJS.Timeout {
     this.#ending.push(ending)
@@ -68,6 +73,11 @@ export class Turns {
       this.#longestEnd /= 2
       give()
     }, this.#longestEnd).unref()
+  }
+
+  /** The device ended a closing connection within the bound. */
+  endedInTime(): void {
+    this.#longestEnd = Math.min(GROWTH * this.#longestEnd, this.#mostEnd)
   }
 
   /** A connection has ended. */

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import net from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice, startRawDevice } from '../support/device.ts'
@@ -102,6 +103,30 @@ describe('A device that serves one connection at a time', () => {
     const token = await sidecar.token()
     for (let i = 0; i < 20; i += 1) expect((await sidecar.request({ token })).status).toBe(200)
     expect(device.peers).toHaveLength(20)
+  })
+
+  it('H178 the bounded time grows again when the device, which hung, ends its connections in time', async () => {
+    const [hung, prompt] = [3, 33]
+    let open = 0
+    let met = 0
+    const device = await startRawDevice(async (peer, number) => {
+      met += Math.sign(open)
+      peer.socket.once('end', async () => {
+        if (number > prompt) await delay(150)
+        if (number > hung) peer.socket.end()
+      })
+      if (number > prompt) open += 1
+      peer.socket.once('close', () => {
+        if (number > prompt) open -= 1
+      })
+      await nextRequest(peer)
+      peer.write(OK)
+    })
+    const upstream = { ...ALONE, reuse: 'never', connect_timeout: '1s' }
+    const sidecar = await startSidecar({ device, config: { upstream } })
+    const token = await sidecar.token()
+    for (let i = 0; i < prompt + 3; i += 1) expect((await sidecar.request({ token })).status).toBe(200)
+    expect([device.peers.length, met]).toEqual([prompt + 3, 0])
   })
 
   it('H178 a WebSocket does not meet an idle connection', async () => {
