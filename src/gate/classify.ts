@@ -201,7 +201,7 @@ const OVERRIDE = /^x[-_](?:.*[-_])?(?:method|path|prefix|redirect|ur[il])(?:[-_]
  * the body of a GET, which some programs read as a form.
  */
 export function readsSignedIn({ head, classified }: Exchange, findPublic: FindPublic): boolean {
-  const reads = (head.method === 'GET' || head.method === 'HEAD') && !head.upgrade && head.framing === null
+  const reads = (head.method === 'GET' || head.method === 'HEAD') && !head.upgrade && !head.framing
   if (!reads || findPublic(classified.target) !== 'signed-in') return false
   return !head.fields.some((text, at) => at % 2 === 0 && OVERRIDE.test(text))
 }

@@ -146,6 +146,11 @@ describeProtocols('H169 a public path that is signed in', (transport) => {
     expect(device.device.requests.at(-1)?.header('authorization')).toBeUndefined()
   })
 
+  it('is read with the login if the request says that its body is empty', async () => {
+    const { sidecar } = await start()
+    expect((await sidecar.request({ path, fields: ['Content-Length', '0'] })).status).toBe(200)
+  })
+
   it('opens no other path', async () => {
     const { device, sidecar } = await start()
     for (const other of ['/index.html/', '/index.html/x', '/x/../index.html', '//index.html', '/']) {
