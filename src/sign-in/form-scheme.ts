@@ -105,7 +105,8 @@ function isRedirect(status: number): boolean {
 
 function leadsTo(location: string | undefined, from: string, page: string): boolean {
   const url = location === undefined ? null : URL.parse(location, `http://device${from}`)
-  return url?.pathname === page
+  // Servlets append `;jsessionid=` for a client whose cookies they do not know.
+  return url?.pathname === page || url?.pathname.split(';', 1)[0] === page
 }
 
 function pathAndQuery(location: string): string {

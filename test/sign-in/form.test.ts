@@ -51,6 +51,8 @@ describe('Signing in by a form', () => {
       const redirect = (Location: string) => ({ status: 302, fields: ['Location', Location] })
       expect(signIn.isChallenge(home, redirect('http://device/login#x'))).toBe(true)
       expect(signIn.isChallenge({ ...home, target: '/a/b' }, redirect('../login?next=/a/b'))).toBe(true)
+      // As servlets name their session to a client without cookies.
+      expect(signIn.isChallenge(home, redirect('/login;jsessionid=1A2B?next=/home'))).toBe(true)
       expect(signIn.isChallenge(home, redirect('/login/help'))).toBe(false)
       expect(signIn.isChallenge(home, { status: 403, fields: [] })).toBe(false)
       // A user who signs in by hand with a wrong password.
