@@ -59,9 +59,8 @@ function placeIn(file: FilePlaces | undefined, path: readonly string[]): string 
 /** Whether the key is not set, so that its default is in conflict. */
 function isDefault(path: readonly string[], tree: YamlValue): boolean {
   const fields = fieldsAlong(path)
-  return (
-    fields.length === path.length && fields.at(-1)?.default !== undefined && valueAt(tree, path) === undefined
-  )
+  const last = fields.length === path.length ? fields.at(-1) : undefined
+  return last?.default !== undefined && last.kind !== 'section' && valueAt(tree, path) === undefined
 }
 
 /** The key that is meant, or advice. */

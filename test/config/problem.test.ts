@@ -294,6 +294,10 @@ describe('a value', () => {
       'upstream.headers.x-token: must not be set together with upstream.auth, which writes that field',
     ],
     [
+      'auth: {session: {login: {path: /l}, token: {json: /t}}}',
+      'upstream.auth.session.send: is missing; it must have exactly one of header, cookie',
+    ],
+    [
       'auth: {session: {}}',
       'upstream.auth.session.login.path: is missing; it must be a path that begins with /',
       'upstream.auth.session.token: is missing; it must have exactly one of header, cookie, json',
