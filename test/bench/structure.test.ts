@@ -17,7 +17,7 @@ const LAYERS = [
   /^bench\/lab\.ts$/,
   /^bench\/(?:peers|load|floor)\/|^bench\/device\.ts$/,
   /^bench\/(?:sidecar|program|metrics|machine)\.ts$/,
-  /^bench\/(?:request|child|run-program|process-usage|node-device|unit-environment)\.ts$/,
+  /^bench\/(?:request|child|run-program|process-usage|node-device|unit-environment)\.ts$|^bench\/models\//,
   /^bench\/(?:figure|measure|format)\.ts$/,
 ]
 
