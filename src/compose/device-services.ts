@@ -17,6 +17,7 @@ import {
   uploadBuffering,
   upstreamDeadlines,
 } from '../forward/settings.ts'
+import { createSharing, type Sharing } from '../forward/sharing.ts'
 import { createStreams } from '../forward/streams.ts'
 import { createUpstream, type Upstream } from '../forward/upstream.ts'
 import type { ServiceCondition } from '../overview/model.ts'
@@ -88,7 +89,9 @@ export async function openDeviceServices(
   deps: DeviceServicesDependencies,
 ): Promise<DeviceServices> {
   const targets = createTargets()
-  const main = await openDeviceService(undefined, config.upstream, config, targets, deps)
+  const configs = [config.upstream, ...Object.values(config.upstream.routes)]
+  const sharing = createSharing(configs)
+  const main = await openDeviceService(undefined, config.upstream, config, targets, { ...deps, sharing })
   const routes = new Map<string, DeviceService>()
   const closeAll = async (): Promise<void> => {
     await Promise.all([main, ...routes.values()].map((service) => service.close()))
@@ -96,20 +99,19 @@ export async function openDeviceServices(
   try {
     for (const [path, route] of Object.entries(config.upstream.routes)) {
       const settings = { ...deps.settings, request: await readRequestFields(route, routeKey(path)) }
-      routes.set(path, await openDeviceService(path, route, config, targets, { ...deps, settings }))
+      routes.set(path, await openDeviceService(path, route, config, targets, { ...deps, settings, sharing }))
     }
   } catch (error) {
     await closeAll()
     throw error
   }
   const all = [main, ...routes.values()]
-  const configs = [config.upstream, ...Object.values(config.upstream.routes)]
   const sum = (of: (service: ServiceConfig) => number): number =>
     configs.reduce((total, service) => total + of(service), 0)
   const upstreams = new Map([...routes].map(([path, { upstream }]) => [path, upstream]))
   return {
     main,
-    upstream: createRoutedUpstream(main.upstream, upstreams),
+    upstream: sharing.watch(createRoutedUpstream(main.upstream, upstreams)),
     load: () => ({
       inFlight: all.reduce((sum, { queue }) => sum + queue.inside, 0),
       queued: all.reduce((sum, each) => sum + each.queue.waiting + (each.buffering?.queue.waiting ?? 0), 0),
@@ -146,7 +148,14 @@ async function openDeviceService(
   service: ServiceConfig,
   { listen }: Config,
   targets: Targets,
-  { clock, settings, uploadTimeout, onBug, ...deps }: DeviceServicesDependencies,
+  {
+    clock,
+    settings,
+    uploadTimeout,
+    onBug,
+    sharing,
+    ...deps
+  }: DeviceServicesDependencies & { readonly sharing: Sharing },
 ): Promise<DeviceService> {
   const log = route === undefined ? deps.log : deps.log.child({ route })
   const metrics = deps.metrics.upstream(route)
@@ -220,8 +229,9 @@ async function openDeviceService(
     streams: service.maxInFlight > 1 ? createStreams(service, queue, connections) : undefined,
     events,
   })
+  const shared = { clock, fields, route: route ?? '', onShared: metrics.shared }
   return {
-    upstream,
+    upstream: sharing.of(upstream, service, shared),
     signIn,
     queue,
     buffering,

@@ -1,20 +1,10 @@
-import { isAmbiguousPath } from '../http/request-path.ts'
 import { formatUpstreamUrl, isAuthority, parseUpstreamUrl } from './address.ts'
 import { authField } from './auth-fields.ts'
 import { ALWAYS, named, section, type ValueOf } from './field.ts'
 import { dropProblem, headers } from './header-field.ts'
+import { plainPathProblem, shareField } from './share-field.ts'
 import { deviceTlsField } from './tls-field.ts'
-import {
-  duration,
-  integer,
-  list,
-  oneOf,
-  plainText,
-  requestPathProblem,
-  sizeOr,
-  text,
-  textOrNull,
-} from './value-fields.ts'
+import { duration, integer, list, oneOf, plainText, sizeOr, text, textOrNull } from './value-fields.ts'
 
 const queue = section('The queue for requests while the device is busy.', {
   size: integer(0, 1_000_000, {
@@ -174,6 +164,7 @@ const service = {
       'The maximum number of streams at the device beside `upstream.max_in_flight`; one client has at most a quarter of them. Further ones are refused as `overloaded` if their type says that they are streams; others keep their place. Each takes a separate connection to the device.',
   }),
   queue,
+  share: shareField,
   health,
 }
 
@@ -192,12 +183,7 @@ export const upstreamField = section('The device behind the sidecar.', {
 /** Refuses `/`, which `upstream.url` already serves, and paths that no request can match. */
 function routeProblem(path: string): string | undefined {
   if (path === '/') return 'must be longer than /, which upstream.url already serves'
-  return (
-    requestPathProblem(path) ??
-    (isAmbiguousPath(path)
-      ? 'must be a plain path, without dot segments, empty segments or escapes'
-      : undefined)
-  )
+  return plainPathProblem(path)
 }
 
 /** One service of the device: its address and its settings. */

@@ -52,8 +52,7 @@ export function bufferBody(
 
   return {
     async *open() {
-      // Sends copies, because `writeSpent` frees the memory of the bytes that it sends.
-      for (const block of buffer?.filled() ?? []) yield Buffer.from(block)
+      for (const block of buffer?.filled() ?? []) yield block
       for (let block = begun.shift(); block !== undefined; block = begun.shift()) yield block
       if (!whole && buffer === undefined) onEmptied?.()
       for (let piece = await next(); piece !== undefined; piece = await next()) yield piece
@@ -82,13 +81,17 @@ export function bufferBody(
 const LARGEST_BLOCK = 64 * 1024
 
 /**
- * Copies the pieces into blocks. A piece may be one byte of a large read buffer, and would keep all of that buffer in memory. A
- * new block is at most as large as all before it (or as one piece), so at most half of the memory is unused.
+ * The bytes of a body, to be read several times. Copies the pieces into blocks: a piece may be one byte of a large read buffer, and
+ * would keep all of that buffer in memory. A new block is at most as large as all before it (or as one piece), so at most half of the
+ * memory is unused.
  */
-class Blocks {
+export class Blocks {
   readonly #blocks: Buffer[] = []
   /** Free bytes in the last block. */
   #room = 0
+  /** The bytes before the first block, which were dropped. */
+  #dropped = 0
+  /** The bytes that were added. */
   size = 0
 
   add(piece: Buffer): void {
@@ -107,9 +110,30 @@ class Blocks {
     return this.#blocks.map((block, i) => (i < end ? block : block.subarray(0, block.length - this.#room)))
   }
 
+  /** The bytes behind `position`, as far as one block holds them; undefined at the end. */
+  from(position: number): Buffer | undefined {
+    let start = this.#dropped
+    for (const block of this.filled()) {
+      if (position < start + block.length) return block.subarray(position - start)
+      start += block.length
+    }
+    return undefined
+  }
+
+  /** Drops the blocks that end before `position`. */
+  dropBefore(position: number): void {
+    for (let first = this.#blocks[0]; first !== undefined; first = this.#blocks[0]) {
+      const isLast = this.#blocks.length === 1
+      if (this.#dropped + first.length > position || (isLast && this.#room > 0)) return
+      this.#dropped += first.length
+      this.#blocks.shift()
+    }
+  }
+
+  /** The block does not fill its memory, so `writeSpent` does not free it. */
   #extend(needed: number): void {
     this.#room = Math.max(needed, Math.min(this.size, LARGEST_BLOCK))
-    this.#blocks.push(Buffer.allocUnsafeSlow(this.#room))
+    this.#blocks.push(Buffer.allocUnsafeSlow(this.#room + 1).subarray(0, this.#room))
   }
 }
 

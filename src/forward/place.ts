@@ -1,4 +1,4 @@
-import type { Exchange } from '../http/exchange.ts'
+import type { ClientSide, Exchange } from '../http/exchange.ts'
 import { BROKEN_BODY, bodyFault, type Refusal } from '../http/refusal.ts'
 import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
@@ -33,17 +33,20 @@ export async function firstBytes(exchange: Exchange, stallTimeout: number): Prom
  * Waits for a place in the queue. The wait ends early if the client leaves or its upload breaks off. An upload that was too slow
  * while it waited passes its place on: a request behind many slow uploads would otherwise wait for each of them. All addresses of
  * an IPv6 /64 are one client, as for the windows (C17): otherwise one client could fill the queue under many addresses.
+ *
+ * @param client waits for the response; not the exchange itself if several clients do
  */
 export async function waitForPlace(
   { queue, pace }: Places,
   exchange: Exchange,
   clock: Clock,
+  client: Pick<ClientSide, 'onEnd'> = exchange,
 ): Promise<Leave | Refusal> {
   const since = clock.monotonic()
   const entry = await queue.enter(exchange.client.key, (withdraw) => {
     // This request is one of those that wait.
     exchange.contestedWhile(() => queue.waiting > 1)
-    exchange.onEnd(withdraw)
+    client.onEnd(withdraw)
     exchange.onBroken(withdraw)
   })
   const waited = clock.monotonic() - since

@@ -32,7 +32,7 @@ export function forwardToDevice(
   detour: Detour = STRAIGHT,
 ): void {
   // `answered` is also true if the grant was revoked while the request waited: its refusal may still be in flight.
-  if (request.answered) onEnd({ kind: 'abandoned' })
+  if ((detour.client ?? request).answered) onEnd({ kind: 'abandoned' })
   else new RoundTrip(service, request, onEnd, detour).attempt()
 }
 

@@ -67,7 +67,7 @@ export function isEndless({ framing }: DeviceHead): boolean {
 }
 
 /** Whether such a response is a stream by its type. */
-export function isStream({ fields }: DeviceHead): boolean {
+export function isStream({ fields }: Pick<DeviceHead, 'fields'>): boolean {
   const [type = ''] = fieldValues(fields, 'content-type')
   return /^(?:text\/event-stream|multipart\/x-mixed-replace)(?:[\s;]|$)/i.test(type)
 }

@@ -45,7 +45,8 @@ export interface ForwardListener {
 }
 
 export interface Upstream {
-  forward(request: Forward, listener: ForwardListener): void
+  /** @param detour of a request without a body */
+  forward(request: Forward, listener: ForwardListener, detour?: Detour): void
   upgrade(request: Forward<UpgradeExchange>, listener: ForwardListener): void
 }
 
@@ -82,13 +83,13 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   /** What the sidecar's own login adds its credentials to. */
   function described(
     request: Forward,
-    { body, framing = request.classified.framing }: Detour,
+    { body, framing = request.classified.framing, client: exchange = request, fields: known }: Detour,
   ): SignedInRequest {
     return {
       method: request.head.method,
       target: request.classified.target,
-      exchange: request,
-      fields: requestFields(request, framing, deps.fields.request),
+      exchange,
+      fields: known ?? requestFields(request, framing, deps.fields.request),
       hasBody: framing !== null && framing !== 0,
       body,
     }
@@ -127,7 +128,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
 
   function waitThenSend(request: Forward, listener: ForwardListener, detour: Detour | undefined): void {
     deps.streams?.onWait()
-    waitForPlace(deps, request, clock)
+    waitForPlace(deps, request, clock, detour?.client)
       .then((entry) => {
         if (typeof entry === 'function') sendThenLeave(request, listener, detour, entry)
         else listener.ended(request, entry)
@@ -222,7 +223,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 
   return {
-    forward(request, listener) {
+    forward(request, listener, detour) {
       request.route = route
       const { framing } = request.classified
       const hasBody = framing !== null
@@ -233,7 +234,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       const refusal = request.broken ? BROKEN_BODY : down(request)
       if (refusal !== undefined) listener.ended(request, refusal)
       else if (hasBody) start(request, listener)
-      else enqueue(request, listener)
+      else enqueue(request, listener, detour)
     },
     upgrade(request, listener) {
       request.route = route

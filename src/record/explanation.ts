@@ -177,6 +177,7 @@ function deviceText(facts: RequestFacts): string {
   const { route, attempts, failure, deviceStatus } = facts
   if (has(facts, 'noService')) return 'No service was chosen, and the request was not sent.'
   const service = route === '' ? 'The main service.' : `The service of upstream.routes ${route}.`
+  if (isShared(facts)) return `${service} Shared: ${sharedText(facts)}`
   if (attempts === 0) return `${service} The request was not sent${whyUnsent(facts)}.`
   const connection = has(facts, 'reused') ? 'a connection that was already open' : 'a new connection'
   const sent =
@@ -186,6 +187,17 @@ function deviceText(facts: RequestFacts): string {
   const rules = has(facts, 'tolerant') ? ', read by the tolerant rules' : ''
   const answer = deviceStatus === 0 ? 'It sent no response head' : `It answered ${deviceStatus}${rules}`
   return `${service} ${sent} ${answer}${failure === '' ? '.' : `, and failed: ${failure}.`}`
+}
+
+/** Of a response without an attempt: it is the one to another request. */
+function isShared({ attempts, deviceStatus }: RequestFacts): boolean {
+  return attempts === 0 && deviceStatus !== 0
+}
+
+function sharedText({ deviceStatus, sentAfter, headAfter }: RequestFacts): string {
+  const age = ms(headAfter - sentAfter)
+  const asked = sentAfter < 0 ? `${ms(-sentAfter)} before this request came` : 'after this request came'
+  return `it answered ${deviceStatus} to another request that it saw as the same, and that was sent to it ${asked}. The response was ${age} old when it began here: see upstream.share.`
 }
 
 function whyUnsent({ sentAfter, failure }: RequestFacts): string {
@@ -207,12 +219,16 @@ function responseText({ status, end, requestBytes, responseBytes }: RequestFacts
   }
 }
 
-function timeText({ duration, lookup, waited, sentAfter, headAfter, attempts }: RequestFacts): string {
+function timeText(facts: RequestFacts): string {
+  const { duration, lookup, waited, headAfter, attempts } = facts
+  const sentAfter = isShared(facts) ? 0 : facts.sentAfter
   const parts = [
     lookup > 0 ? `${ms(lookup)} waiting for the shared store` : '',
     waited > 0 ? `${ms(waited)} waiting for a place at the device` : '',
     sentAfter > 0 ? `${ms(sentAfter - lookup - waited)} for other work before it was sent` : '',
-    headAfter > 0 ? `${ms(headAfter - sentAfter)} until the device's response began` : '',
+    headAfter > 0
+      ? `${ms(headAfter - sentAfter)} until the ${isShared(facts) ? 'shared' : "device's"} response began`
+      : '',
     headAfter > 0 ? `${ms(duration - headAfter)} for the rest of the response` : '',
     sentAfter > 0 && headAfter === 0
       ? `${ms(duration - sentAfter)} ${attempts === 0 ? 'for opening a connection' : 'at the device'}`

@@ -19,6 +19,8 @@ export interface UpstreamMetrics {
   /** The result of a health check. @param failure why a health check says that it is not up; no request failed, so `upstream_errors_total` stays */
   up(up: boolean, failure?: string): void
   tunnel(change: 1 | -1): void
+  /** A request got the response to another one, which was kept or still at the device. */
+  shared(isKept: boolean): void
   /** Passes on what `upstream_up` and `upstream_errors_total` see from now on, and failed health checks. A later watcher replaces an earlier one. */
   watch(watcher: UpstreamWatcher): void
 }
@@ -62,6 +64,12 @@ export function createUpstreamMetrics(
   const errors = counter('upstream_errors_total', 'Requests that failed at the device, by reason.', [
     'reason',
   ])
+  const shared = counter(
+    'upstream_shared_total',
+    'Requests that got the response to another one (`upstream.share`), by where it was: at the device, or kept. Each is a request that the device did not get.',
+    ['source'],
+  )
+  for (const source of ['device', 'kept']) shared.inc({ source }, 0)
   const mainUp = gauge(
     'upstream_up',
     'Whether the device answers: 0 when it cannot be reached, and after five failed answers in a row.',
@@ -129,6 +137,7 @@ export function createUpstreamMetrics(
         tunnels += change
         if (change === 1) this.relayed()
       },
+      shared: (isKept) => shared.inc({ source: isKept ? 'kept' : 'device' }),
       watch(next) {
         watcher = next
       },

@@ -59,6 +59,9 @@ upstream:
   queue:
     size: 128
     timeout: 5s
+  share:
+    paths: []
+    for: 0s
   health:
     path: null
     interval: 10s

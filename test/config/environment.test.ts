@@ -101,6 +101,8 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'upstream.max_streams': ['1', 1],
   'upstream.queue.size': ['0', 0],
   'upstream.queue.timeout': ['1s', '1s'],
+  'upstream.share.paths': ['/a, /b/', ['/a', '/b/']],
+  'upstream.share.for': ['1s', '1s'],
   'upstream.health.path': ['/a?b={1}', '/a?b={1}'],
   'upstream.health.interval': ['1s', '1s'],
   'upstream.routes': ['{/a/: {url: http://b}}', { '/a/': expect.objectContaining({ url: 'http://b' }) }],

@@ -22,6 +22,7 @@ upstream:
   idle_timeout: 60s
   max_in_flight: 64
   queue: {size: 128, timeout: 5s}
+  share: {paths: [], for: 0s}
   health: {path: null, interval: 10s}
 password:
   file: /etc/postern/password    # one line, plain or hashed; or htpasswd: {file, user}; or shadow: {file, user}
@@ -91,6 +92,7 @@ const DEFAULTS = {
     streamAfter: 2000,
     maxStreams: 64,
     queue: { size: 128, timeout: 5000 },
+    share: { paths: [], for: 0 },
     health: { path: null, interval: 10_000 },
     routes: {},
   },

@@ -214,6 +214,14 @@ describe('a value', () => {
       'queue: {size: 1e20}',
       'upstream.queue.size: must be a whole number from 0 to 1000000 (given: 100000000000000000000)',
     ],
+    [
+      'share: {paths: [/status?x]}',
+      'upstream.share.paths.0: must be a path such as /login, or /static/ for everything below it (given: "/status?x")',
+    ],
+    [
+      'share: {paths: [/a/../b]}',
+      'upstream.share.paths.0: must be a plain path, without dot segments, empty segments or escapes (given: "/a/../b")',
+    ],
     ['queue: {size: -1}', 'upstream.queue.size: must be a whole number from 0 to 1000000 (given: -1)'],
     [
       'headers: {X: 1}',

@@ -1,0 +1,35 @@
+import { isAmbiguousPath } from '../http/request-path.ts'
+import { section } from './field.ts'
+import { duration, list, requestPathProblem } from './value-fields.ts'
+
+export const shareField = section(
+  'Identical questions become one: while a GET or HEAD for one of these paths is at the device, requests that the device would see as the same wait for its response. See docs/sharing.md.',
+  {
+    paths: list({
+      type: 'paths',
+      must: 'must be text',
+      parse(given) {
+        const problem = plainPathProblem(given)
+        return problem === undefined ? { value: given } : { problem }
+      },
+      default: [],
+      description:
+        'The paths: exactly this one or, if it ends with a slash, everything below it. Only paths that read: with one that acts, such as `/reboot`, the device acts once for several clients.',
+    }),
+    for: duration(
+      { least: '0s', most: '1h' },
+      {
+        default: '0s',
+        description:
+          'How long a whole response of up to 128 KiB is kept after it came, unless it is 500 or above or says `no-store`: the time between two polls, or a part of it. Any change through Postern ends it.',
+      },
+    ),
+  },
+)
+
+/** Says why no request with one meaning has this path; undefined if some can. */
+export function plainPathProblem(path: string): string | undefined {
+  const problem = requestPathProblem(path)
+  if (problem !== undefined || !isAmbiguousPath(path)) return problem
+  return 'must be a plain path, without dot segments, empty segments or escapes'
+}

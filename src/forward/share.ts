@@ -1,0 +1,88 @@
+import type { Forward, ResponseHead } from '../http/exchange.ts'
+import { type Fields, fieldLines, fieldValues, lengthIn, listMembers } from '../http/fields.ts'
+import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
+import { publicOrigin } from './origins.ts'
+import { isStream } from './streams.ts'
+import type { ForwardListener } from './upstream.ts'
+
+/** The longest body (bytes) of which each reader gets all at its own speed. A longer one has no readers but those that keep up. */
+export const LONGEST_SHARED: number = 128 * 1024
+
+/** A client that waits for a shared response, or reads it. */
+export interface Reader {
+  readonly exchange: Forward
+  readonly listener: ForwardListener
+  /** What the device would see of its request. */
+  readonly key: string
+  readonly fields: Fields
+  /** When it came. */
+  readonly since: number
+  /** The response for which it waited failed, and the device was asked again. */
+  again: boolean
+  /** The bytes of the body that it was sent. */
+  sent: number
+  /** It reads more slowly than Postern writes. */
+  full: boolean
+}
+
+/** Whether a request is a GET or HEAD for one of the paths. */
+export function shareable(paths: readonly string[]): (request: Forward) => boolean {
+  const find = createPathTable(paths.map((path) => [path, true] as const))
+  return (request) => {
+    if (!isRead(request)) return false
+    const path = pathOf(request.classified.target)
+    return find(path) === true && !isAmbiguousPath(path)
+  }
+}
+
+export function isRead({ head: { method } }: Forward): boolean {
+  return method === 'GET' || method === 'HEAD'
+}
+
+/** Fields that say from which address a request comes and over which proxies, and its id. They differ for each client. */
+const ADDRESSES: ReadonlySet<string> = new Set(['x-request-id', 'x-forwarded-for', 'x-real-ip', 'via'])
+
+/**
+ * What a request is to the device, and what adapts the response to the client: its name for Postern.
+ * @param set the names of `upstream.headers` in lower case: their values count, whatever their names
+ */
+export function keyOf(request: Forward, fields: Fields, set: ReadonlySet<string>): string {
+  const { head, classified, signedIn } = request
+  const seen: string[] = []
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const [name = '', value = ''] = fields.slice(i, i + 2)
+    const lower = name.toLowerCase()
+    if (set.has(lower)) seen.push(name, value)
+    else if (lower === 'forwarded') seen.push(name, value.replace(/\b(?:for|by)=(?:"[^"]*"|[^;,\s]*)/gi, ''))
+    else if (!ADDRESSES.has(lower)) seen.push(name, value)
+  }
+  const used = publicOrigin(request) ?? ''
+  return `${head.method} ${classified.target} ${signedIn} ${used}\r\n${fieldLines(seen)}`
+}
+
+/** The length of a response's body (bytes); undefined if the head does not say it. */
+export function bodyLength({ status, fields }: ResponseHead, method: string): number | undefined {
+  if (method === 'HEAD' || status === 204 || status === 304) return 0
+  return lengthIn(fieldValues(fields, 'content-length')[0] ?? '')
+}
+
+/** A stream, a response for one client, and one that depends on what the key leaves out go to the client that asked alone. */
+export function mayShare(head: ResponseHead): boolean {
+  const { status, fields } = head
+  const isOwn = status === 401 || status === 403 || fieldValues(fields, 'set-cookie').length > 0
+  const varies = listMembers(fieldValues(fields, 'vary'))
+  return (
+    !isOwn &&
+    !isStream(head) &&
+    !cacheControl(fields).some((directive) => directive.startsWith('private')) &&
+    !varies.some((name) => name === '*' || name === 'forwarded' || ADDRESSES.has(name))
+  )
+}
+
+export function mayKeep({ status, fields }: ResponseHead): boolean {
+  return status < 500 && !cacheControl(fields).includes('no-store')
+}
+
+function cacheControl(fields: Fields): readonly string[] {
+  return listMembers(fieldValues(fields, 'cache-control'))
+}

@@ -1,0 +1,245 @@
+import type { ServiceConfig } from '../config/upstream-fields.ts'
+import type { Exchange, Forward } from '../http/exchange.ts'
+import type { Clock } from '../system/clock.ts'
+import { FanOut } from './fan-out.ts'
+import { type RequestFieldSettings, requestFields } from './request-fields.ts'
+import { isRead, keyOf, mayKeep, type Reader, shareable } from './share.ts'
+import type { ForwardListener, Upstream } from './upstream.ts'
+
+interface SharingDependencies {
+  readonly fields: { readonly request: RequestFieldSettings }
+  readonly clock: Clock
+  /** The path of a service of `upstream.routes`; empty for the main service. */
+  readonly route: string
+  /** A request got the response to another one, which was kept or still at the device. */
+  readonly onShared: (isKept: boolean) => void
+}
+
+/** At most this many responses are shared at once, those that are kept included. Each holds up to `LONGEST_SHARED` of a body. */
+const MOST = 128
+
+/** How long (ms) a client does not share a response of which it was cut off. */
+const ALONE_FOR = 600_000
+
+/**
+ * Has requests that the device would see as the same share one response. The others wait for the response to the first one, also if the
+ * client of that leaves. Requests for other paths are forwarded as they are.
+ */
+function share(
+  inner: Upstream,
+  { share: { paths, for: keptFor }, queue: { timeout }, streamAfter, headers }: ServiceConfig,
+  changes: Changes,
+  { clock, fields: settings, route, onShared }: SharingDependencies,
+): Upstream {
+  const mayAsk = shareable(paths)
+  const set = new Set(Object.keys(headers).map((name) => name.toLowerCase()))
+  /** The responses that another request may join, by what the device would see of it. */
+  const joinable = new Map<string, FanOut>()
+  /** Those, and the ones that still have readers. */
+  const live = new Set<FanOut>()
+  const kept = new Map<FanOut, NodeJS.Timeout>()
+  /** Clients that were cut off a response because it was too long for them, with its target, and the time when that is forgotten. */
+  const long = new Map<string, number>()
+  let epoch = changes.now
+
+  function forget(response: FanOut): void {
+    response.close()
+    if (joinable.get(response.asker.key) === response) joinable.delete(response.asker.key)
+    clearTimeout(kept.get(response))
+    kept.delete(response)
+    if (response.ended) live.delete(response)
+  }
+
+  function ask(reader: Reader): void {
+    if (reader.exchange.answered) {
+      reader.listener.ended(reader.exchange, undefined)
+      return
+    }
+    if (changes.now !== epoch) for (const response of joinable.values()) forget(response)
+    epoch = changes.now
+    const known = joinable.get(reader.key)
+    if (known?.joinable === true) known.join(reader)
+    else {
+      const [oldest] = kept.keys()
+      if (live.size >= MOST && oldest !== undefined) forget(oldest)
+      if (live.size >= MOST) askAlone(reader)
+      else askFor(reader)
+    }
+  }
+
+  /** A client that was cut off asks again, and then gets the whole response by itself. */
+  function wasCut(request: Forward): boolean {
+    if (long.size === 0) return false
+    const until = long.get(readerOf(request))
+    return until !== undefined && clock.monotonic() < until
+  }
+
+  function noteCut(request: Forward): void {
+    const [oldest] = long.keys()
+    if (long.size >= MOST && oldest !== undefined) long.delete(oldest)
+    long.set(readerOf(request), clock.monotonic() + ALONE_FOR)
+  }
+
+  function askAlone({ exchange, listener }: Reader): void {
+    try {
+      inner.forward(exchange, listener)
+    } catch (bug) {
+      listener.onBug(exchange, bug)
+    }
+  }
+
+  function askFor(asker: Reader): void {
+    const response: FanOut = new FanOut(asker, {
+      clock,
+      joinedFor: streamAfter,
+      onAlone: askAlone,
+      onShared,
+      onCut: noteCut,
+      onWhole(head) {
+        const isCurrent = joinable.get(asker.key) === response && response.joinable
+        if (isCurrent && keptFor > 0 && mayKeep(head)) {
+          kept.set(response, setTimeout(forget, keptFor, response).unref())
+        } else forget(response)
+      },
+      onEmpty() {
+        if (!kept.has(response)) forget(response)
+      },
+    })
+    joinable.set(asker.key, response)
+    live.add(response)
+    const listener = listenerOf(response)
+    try {
+      inner.forward(asker.exchange, listener, { client: response, fields: asker.fields })
+    } catch (bug) {
+      listener.onBug(asker.exchange, bug)
+    }
+  }
+
+  /**
+   * Without a response, the asker is refused, and the others ask again: each once, but if only the asker had no place, for as long as a
+   * request may wait for one.
+   */
+  function listenerOf(response: FanOut): ForwardListener {
+    const { asker } = response
+    return {
+      ended(request, refusal) {
+        if (refusal === undefined) return
+        const waiting = response.dismiss()
+        const isLate = (reader: Reader): boolean =>
+          refusal.kind === 'overloaded' ? clock.monotonic() - reader.since >= timeout : reader.again
+        for (const reader of waiting) {
+          if (reader === asker) reader.listener.ended(request, refusal)
+          else if (isLate(reader)) {
+            const { failure, cause } = asker.exchange
+            reader.listener.ended(Object.assign(reader.exchange, { failure, cause }), refusal)
+          } else {
+            reader.again ||= refusal.kind !== 'overloaded'
+            ask(reader)
+          }
+        }
+      },
+      onBug(request, bug) {
+        const waiting = response.dismiss()
+        response.cut()
+        asker.listener.onBug(request, bug)
+        for (const reader of waiting) if (reader !== asker) askAlone(reader)
+      },
+    }
+  }
+
+  return {
+    forward(request, listener) {
+      if (!mayAsk(request) || request.classified.framing !== null || wasCut(request)) {
+        inner.forward(request, listener)
+        return
+      }
+      request.route = route
+      const fields = requestFields(request, null, settings.request)
+      const key = keyOf(request, fields, set)
+      const since = clock.monotonic()
+      ask({ exchange: request, listener, key, fields, since, again: false, sent: 0, full: false })
+    },
+    upgrade: inner.upgrade,
+  }
+}
+
+function readerOf({ grant, client, classified }: Forward): string {
+  return `${grant ?? client.key} ${classified.target}`
+}
+
+/** The requests that may change what the device answers. No request joins a response that began before one of them was answered. */
+export class Changes {
+  #epoch = 0
+  readonly #unanswered = new Set<Exchange>()
+
+  /** Changes when a change is admitted, when its response begins, and when it has ended. */
+  get now(): number {
+    for (const request of this.#unanswered) {
+      if (!request.answered) continue
+      this.#unanswered.delete(request)
+      this.#epoch += 1
+    }
+    return this.#epoch
+  }
+
+  begin(request: Exchange): void {
+    this.#epoch += 1
+    this.#unanswered.add(request)
+  }
+
+  end(request: Exchange): void {
+    this.#epoch += 1
+    this.#unanswered.delete(request)
+  }
+}
+
+/** The sharing of responses of all services of a device (`upstream.share`). */
+export interface Sharing {
+  /** One service, with the sharing that its configuration asks for. */
+  of(inner: Upstream, service: ServiceConfig, deps: SharingDependencies): Upstream
+  /**
+   * The whole device. Each request with another method than GET and HEAD, each upgrade, and each GET with a query for a path that is not
+   * shared, with which much firmware acts, counts as a change.
+   */
+  watch(inner: Upstream): Upstream
+}
+
+export function createSharing(services: readonly ServiceConfig[]): Sharing {
+  const paths = services.flatMap(({ share: { paths } }) => paths)
+  const isShared = shareable(paths)
+  const changes = new Changes()
+
+  function isChange(request: Forward): boolean {
+    return !isRead(request) || (request.classified.target.includes('?') && !isShared(request))
+  }
+
+  function watched(request: Forward, listener: ForwardListener): ForwardListener {
+    changes.begin(request)
+    return {
+      ended(exchange, refusal) {
+        changes.end(request)
+        listener.ended(exchange, refusal)
+      },
+      onBug(exchange, bug) {
+        changes.end(request)
+        listener.onBug(exchange, bug)
+      },
+    }
+  }
+
+  return {
+    of: (inner, service, deps) =>
+      service.share.paths.length === 0 ? inner : share(inner, service, changes, deps),
+    watch(inner) {
+      if (paths.length === 0) return inner
+      return {
+        forward(request, listener) {
+          inner.forward(request, isChange(request) ? watched(request, listener) : listener)
+        },
+        upgrade(request, listener) {
+          inner.upgrade(request, watched(request, listener))
+        },
+      }
+    },
+  }
+}
