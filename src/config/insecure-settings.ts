@@ -2,9 +2,10 @@ import { isLoopback, normalizeAddress } from '../http/ip.ts'
 import { formatAddress } from '../system/listen-address.ts'
 import type { Config } from './schema.ts'
 import type { ConfigWarning } from './secrets.ts'
+import { type NamedService, servicesOf } from './upstream-fields.ts'
 
 /** Settings that a start accepts, and that give up protection. */
-export function insecureSettings({ listen, admin, enforce }: Config): readonly ConfigWarning[] {
+export function insecureSettings({ listen, admin, upstream, enforce }: Config): readonly ConfigWarning[] {
   const warnings: ConfigWarning[] = []
   const { address, tls, insecure } = listen
   const isLocal = address.kind === 'unix' || (address.kind === 'tcp' && isLoopback(address.host))
@@ -43,7 +44,27 @@ export function insecureSettings({ listen, admin, enforce }: Config): readonly C
       remedy: 'remove it when the log shows no more would_refuse',
     })
   }
+  warnings.push(...servicesOf(upstream).flatMap(sharedActions))
   return warnings
+}
+
+/** A word that names an action in `/reboot`, `/api/setParam` or `/relay-toggle`. */
+const ACTION =
+  /^(?:add|apply|clear|cmd|command|create|delete|disable|enable|erase|exec|execute|factory|flash|install|kill|login|logout|put|reboot|remove|rename|reset|restart|restore|run|save|send|set|shutdown|start|stop|submit|toggle|trigger|unlock|update|upgrade|upload|write)$/
+
+function sharedActions({ path, service }: NamedService): ConfigWarning[] {
+  return service.share.paths.filter(mayAct).map((shared) => ({
+    key: [...path, 'share', 'paths'].join('.'),
+    reason: shared === '/' ? '/ is every path, also those that act' : `${shared} looks like an action`,
+    meaning: 'the device acts once for several clients that ask at the same time',
+    remedy: 'list only paths that read; keep this one if it does',
+    message: 'a path of upstream.share looks like an action',
+  }))
+}
+
+function mayAct(path: string): boolean {
+  const words = path.replace(/([a-z])([A-Z])/g, '$1 $2').split(/[^A-Za-z]+/)
+  return path === '/' || words.some((word) => ACTION.test(word.toLowerCase()))
 }
 
 /** The unspecified addresses, in canonical form. */

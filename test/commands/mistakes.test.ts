@@ -190,6 +190,25 @@ describe('H107 an insecure setting', () => {
     },
   )
 
+  it.each([
+    ['/', '/ is every path, also those that act'],
+    ['/api/reboot', '/api/reboot looks like an action'],
+    ['/cgi/setParam', '/cgi/setParam looks like an action'],
+    ['/relay-toggle/', '/relay-toggle/ looks like an action'],
+    ['/settings', undefined],
+    ['/api/status', undefined],
+  ])('that is %s in upstream.share is found, if it looks like an action', (path, reason) => {
+    const upstream = { url: 'http://127.0.0.1', share: { paths: ['/fine', path] } }
+    const routes = { '/x/': upstream }
+    const yaml = { upstream: { ...upstream, routes }, password: { file: '/x' } }
+    const file = { path: 'postern.yaml', text: JSON.stringify(yaml) }
+    const found = insecureSettings(loadConfig({ file, env: {}, sets: [] }))
+    const keys = ['upstream.share.paths', 'upstream.routes./x/.share.paths']
+    expect(found.map((each) => [each.key, each.reason])).toEqual(
+      reason === undefined ? [] : keys.map((key) => [key, reason]),
+    )
+  })
+
   it('that is listen.tls: off is silenced by listen.insecure; a hash and a safe address need nothing', async () => {
     const listen = { ...INSECURE.listen, insecure: true }
     const site = await prepareSite({ config: { listen }, password: HASHED_PASSWORD })
