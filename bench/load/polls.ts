@@ -1,0 +1,61 @@
+import http from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
+import { runIfMain, runModule } from '../child.ts'
+import { type LatencySummary, summarizeLatencies } from '../measure.ts'
+
+/** Clients that each poll one page, on a connection of their own. A client whose poll takes longer leaves polls out. */
+export interface Polls {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly clients: number
+  /** The time (ms) between two polls of a client. */
+  readonly period: number
+  /** The first polls of all clients come within this time (ms). */
+  readonly spread: number
+  readonly periods: number
+}
+
+/** Milliseconds, of the responses with status 200. */
+export interface PollReport extends LatencySummary {
+  /** Other responses, and errors. */
+  readonly failed: number
+}
+
+/** Runs them in a process of its own. */
+export function runPolls(polls: Polls, core: number | undefined): Promise<PollReport> {
+  return runModule(import.meta.url, polls, { core, timeout: (polls.periods + 2) * polls.period + 30_000 })
+}
+
+async function program({ url, headers, clients, period, spread, periods }: Polls): Promise<PollReport> {
+  const latencies: number[] = []
+  let failed = 0
+  const begin = performance.now()
+
+  async function client(number: number): Promise<void> {
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
+    const first = begin + (spread * number) / clients
+    for (let next = 0; next < periods; ) {
+      await pause(Math.max(0, first + next * period - performance.now()))
+      const start = performance.now()
+      if (await succeeds(agent)) latencies.push(performance.now() - start)
+      else failed += 1
+      next = Math.max(next + 1, Math.ceil((performance.now() - first) / period))
+    }
+    agent.destroy()
+  }
+
+  function succeeds(agent: http.Agent): Promise<boolean> {
+    return new Promise((done) => {
+      const sent = http.get(url, { agent, headers }, (response) => {
+        response.resume().on('error', () => done(false))
+        response.on('end', () => done(response.statusCode === 200))
+      })
+      sent.on('error', () => done(false))
+    })
+  }
+
+  await Promise.all(Array.from({ length: clients }, (_, number) => client(number)))
+  return { ...summarizeLatencies(latencies), failed }
+}
+
+await runIfMain(import.meta, program)
