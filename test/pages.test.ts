@@ -20,6 +20,7 @@ const FOR_PEOPLE = [
   'SECURITY.md',
   'docs/installing.md',
   'docs/operating.md',
+  'docs/sharing.md',
   'docs/sizing.md',
   'docs/watching.md',
   'docs/alerts.md',

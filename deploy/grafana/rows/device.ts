@@ -54,12 +54,14 @@ export const DEVICE: Row = {
     }),
     chart({
       title: 'Requests at the device',
+      span: 12,
       description: 'Requests in flight. At upstream.max_in_flight (default 8) others have to wait.',
       unit: 'short',
       queries: [{ expr: total('postern_upstream_in_flight', 'instance'), legend: '{{instance}}' }],
     }),
     chart({
       title: 'Requests waiting for the device',
+      span: 12,
       description:
         'Requests in the queue. When it is full, or a request has waited too long, clients get 500 "overloaded". See docs/alerts.md#posternqueueing.',
       unit: 'short',
@@ -67,7 +69,17 @@ export const DEVICE: Row = {
       steps: [[1, 'orange']],
     }),
     chart({
+      title: 'Requests answered by sharing',
+      span: 12,
+      description:
+        'Requests per second that got the response to another one, still at the device or kept. The device was spared each. See docs/sharing.md.',
+      unit: 'reqps',
+      stacked: true,
+      queries: [{ expr: rate('postern_upstream_shared_total', 'source'), legend: '{{source}}' }],
+    }),
+    chart({
       title: 'WebSockets',
+      span: 12,
       description: 'Open tunnels. At upstream.max_tunnels handshakes are refused as "overloaded".',
       unit: 'short',
       queries: [{ expr: total('postern_tunnels', 'instance'), legend: '{{instance}}' }],
