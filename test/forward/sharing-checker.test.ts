@@ -64,7 +64,7 @@ async function startVersions(random: (below: number) => number) {
   return { device, now, reads }
 }
 
-it(`H306 H308 no read of ${OPERATIONS} random requests gets a state older than a write, a part, or the body of another`, async () => {
+it(`H184 H186 no read of ${OPERATIONS} random requests gets a state older than a write, a part, or the body of another`, async () => {
   const seed = Number(process.env.POSTERN_SHARING_SEED ?? Date.now() % 1_000_000)
   const random = randomOf(seed)
   const { device, now, reads } = await startVersions(random)

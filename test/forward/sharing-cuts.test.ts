@@ -6,7 +6,7 @@ import { describeProtocols } from '../support/transports.ts'
 import { startSharingSite } from './sharing-site.ts'
 
 describeProtocols('Shared responses that end early', (transport) => {
-  it('H307 a response that breaks off breaks for all who have a part of it', async () => {
+  it('H185 a response that breaks off breaks for all who have a part of it', async () => {
     const site = await startSharingSite(transport)
     const asked = [await site.ask(), await site.ask()]
     const { response } = await site.waitForHeld(1)
@@ -17,7 +17,7 @@ describeProtocols('Shared responses that end early', (transport) => {
     expect(site.held).toHaveLength(1)
   })
 
-  it('H307 without a response, the one that asked is refused, and the device is asked once more for the others', async () => {
+  it('H185 without a response, the one that asked is refused, and the device is asked once more for the others', async () => {
     const site = await startSharingSite(transport)
     const asked = [await site.ask(), await site.ask(), await site.ask()]
     ;(await site.waitForHeld(1)).response.destroy()
@@ -33,7 +33,7 @@ describeProtocols('Shared responses that end early', (transport) => {
   })
 
   it.each(['waits for a place', 'waits for the response', 'reads the response'])(
-    'H307 if the first client leaves while it %s, the others go on; the device is left when all have left',
+    'H185 if the first client leaves while it %s, the others go on; the device is left when all have left',
     async (when) => {
       const upstream = { max_in_flight: 1, queue: { timeout: '1m' } }
       const site = await startSharingSite(transport, {}, upstream)
@@ -63,7 +63,7 @@ describeProtocols('Shared responses that end early', (transport) => {
   )
 
   it.each([false, true])(
-    'H307 revocation cuts only its own (response begun: %s), also for the client that asked',
+    'H185 revocation cuts only its own (response begun: %s), also for the client that asked',
     async (begun) => {
       const site = await startSharingSite(transport)
       const other = await site.sidecar.grant()
@@ -83,7 +83,7 @@ describeProtocols('Shared responses that end early', (transport) => {
     },
   )
 
-  it('H307 the device is left when the grants of all are revoked', async () => {
+  it('H185 the device is left when the grants of all are revoked', async () => {
     const site = await startSharingSite(transport)
     const { access_token: token, refresh_token } = await site.sidecar.grant()
     const asked = [await site.ask({ token }), await site.ask({ token })]
@@ -94,7 +94,7 @@ describeProtocols('Shared responses that end early', (transport) => {
     await closed
   })
 
-  it('H307 a slow reader holds up nobody, and gets the whole response at its own speed', async () => {
+  it('H185 a slow reader holds up nobody, and gets the whole response at its own speed', async () => {
     const site = await startSharingSite(transport, {}, { max_in_flight: 1 })
     const body = randomBytes(128 * 1024)
     const [slow, quick] = [await site.ask(), await site.ask()]
@@ -111,7 +111,7 @@ describeProtocols('Shared responses that end early', (transport) => {
     expect((await slow.response).body.equals(body)).toBe(true)
   })
 
-  it('H307 of a long body without a length, a reader that is far behind the others is cut off, and then asks by itself', async () => {
+  it('H185 of a long body without a length, a reader that is far behind the others is cut off, and then asks by itself', async () => {
     const site = await startSharingSite(transport)
     const token = await site.sidecar.token()
     const [slow, quick, late] = [

@@ -11,7 +11,7 @@ import { describeProtocols } from '../support/transports.ts'
 import { startSharingSite } from './sharing-site.ts'
 
 describeProtocols('Sharing with odd clients and devices', (transport) => {
-  it('H305 HEAD shares with HEAD, without a body, and is kept', async () => {
+  it('H183 HEAD shares with HEAD, without a body, and is kept', async () => {
     const site = await startSharingSite(transport, { for: '1h' })
     const asked = [await site.ask({ method: 'HEAD' }), await site.ask({ method: 'HEAD' })]
     const { response } = await site.waitForHeld(1)
@@ -27,7 +27,7 @@ describeProtocols('Sharing with odd clients and devices', (transport) => {
     expect(site.held).toHaveLength(1)
   })
 
-  it('H305 an interim response goes to the client that asked, and the final one, without its trailers, to all', async () => {
+  it('H183 an interim response goes to the client that asked, and the final one, without its trailers, to all', async () => {
     const site = await startSharingSite(transport)
     const asked = [await site.ask(), await site.ask()]
     const { response } = await site.waitForHeld(1)
@@ -45,7 +45,7 @@ describeProtocols('Sharing with odd clients and devices', (transport) => {
     expect(new Set(all.map(({ trailers }) => trailers.join())).size).toBe(1)
   })
 
-  it('H307 an interim response after the first client was refused goes to none', async () => {
+  it('H185 an interim response after the first client was refused goes to none', async () => {
     const site = await startSharingSite(transport)
     const { access_token: token, refresh_token } = await site.sidecar.grant()
     const asked = [await site.ask({ token }), await site.ask()]
@@ -59,7 +59,7 @@ describeProtocols('Sharing with odd clients and devices', (transport) => {
     expect((await asked[0]?.connection.send({ path: '/x' }))?.status).toBe(401)
   })
 
-  it('H305 a 206, a 304 and a redirect are shared as they are', async () => {
+  it('H183 a 206, a 304 and a redirect are shared as they are', async () => {
     const site = await startSharingSite(transport)
     for (const [i, status] of [206, 304, 302].entries()) {
       const fields = ['Range', 'bytes=0-0', 'If-None-Match', '"a"']
@@ -76,7 +76,7 @@ describeProtocols('Sharing with odd clients and devices', (transport) => {
     expect(site.held).toHaveLength(3)
   })
 
-  it('H307 clients that share a wait for a place are refused when they have waited as long as one may', async () => {
+  it('H185 clients that share a wait for a place are refused when they have waited as long as one may', async () => {
     const upstream = { max_in_flight: 1, queue: { timeout: '100ms' } }
     const site = await startSharingSite(transport, {}, upstream)
     await site.ask({ path: '/hold' })
@@ -92,7 +92,7 @@ describeProtocols('Sharing with odd clients and devices', (transport) => {
     expect([rows.length, waited.length <= 2]).toEqual([6, true])
   })
 
-  it('H305 a client that Postern does not sign in gets nothing of a response to one that it does', async () => {
+  it('H183 a client that Postern does not sign in gets nothing of a response to one that it does', async () => {
     const { device, password } = await startBasicDevice()
     const file = join(temporaryDirectory(), 'device-password')
     writeFileSync(file, password)
@@ -107,7 +107,7 @@ describeProtocols('Sharing with odd clients and devices', (transport) => {
     expect((await sidecar.request({ token, path })).header('age')).toBeDefined()
   })
 
-  it('H305 a response of the tolerant rules, and one that ends with the connection, is shared', async () => {
+  it('H183 a response of the tolerant rules, and one that ends with the connection, is shared', async () => {
     let asked = 0
     const device = await startRawDevice(async (peer) => {
       await peer.waitFor('\r\n\r\n')
@@ -127,7 +127,7 @@ it.each([
   ['1.0', '1.1'],
   ['1.1', '1.0'],
 ])(
-  'H305 an HTTP/%s client gets the response that an HTTP/%s client asked for, as its version allows',
+  'H183 an HTTP/%s client gets the response that an HTTP/%s client asked for, as its version allows',
   async (later, first) => {
     const site = await startSharingSite('http1', { for: '1h' })
     const read = async (version: string): Promise<string> => {

@@ -11,7 +11,7 @@ describeProtocols('Sharing beside changes', (transport) => {
     ['DELETE', { method: 'DELETE', path: '/status' }],
     ['a GET with a query, which much firmware takes for a change', { path: '/hold?on' }],
   ])(
-    'H306 a response that began before %s was admitted, or answered, is joined no more',
+    'H184 a response that began before %s was admitted, or answered, is joined no more',
     async (_name, change) => {
       const site = await startSharingSite(transport)
       const before = await site.ask()
@@ -33,7 +33,7 @@ describeProtocols('Sharing beside changes', (transport) => {
     },
   )
 
-  it('H306 a change that fails ends sharing, too, and one that the gate refuses does not', async () => {
+  it('H184 a change that fails ends sharing, too, and one that the gate refuses does not', async () => {
     const site = await startSharingSite(transport)
     const writer = await site.ask({ method: 'POST', path: '/hold' })
     await site.waitForHeld(1)
@@ -56,7 +56,7 @@ describeProtocols('Sharing beside changes', (transport) => {
 describeTransports(
   'Sharing beside upgrades',
   (transport) => {
-    it('H306 a response that began before an upgrade was admitted, or answered, is joined no more', async () => {
+    it('H184 a response that began before an upgrade was admitted, or answered, is joined no more', async () => {
       const site = await startSharingSite(transport)
       const { server } = acceptWebSockets(site.device)
       const answer = Promise.withResolvers<void>()
@@ -87,7 +87,7 @@ describeTransports(
   ['http1'],
 )
 
-it('H306 a change at another service of the device counts', async () => {
+it('H184 a change at another service of the device counts', async () => {
   let state = 'old'
   const device = await startRawDevice(async (peer) => {
     const head = await peer.waitFor('\r\n\r\n')
@@ -104,7 +104,7 @@ it('H306 a change at another service of the device counts', async () => {
   expect(await read()).toBe('new')
 })
 
-it('H305 a service of `upstream.routes` shares by itself', async () => {
+it('H183 a service of `upstream.routes` shares by itself', async () => {
   let count = 0
   const device = await startRawDevice(async (peer) => {
     await peer.waitFor('\r\n\r\n')

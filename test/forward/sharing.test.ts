@@ -7,7 +7,7 @@ import { describeProtocols } from '../support/transports.ts'
 import { startSharingSite } from './sharing-site.ts'
 
 describeProtocols('Sharing', (transport) => {
-  it('H305 requests that the device would see as the same get one response, each with its own fields and log line', async () => {
+  it('H183 requests that the device would see as the same get one response, each with its own fields and log line', async () => {
     const site = await startSharingSite(transport)
     const asked = [await site.ask(), await site.ask(), await site.ask()]
     const { request, response } = await site.waitForHeld(1)
@@ -28,7 +28,7 @@ describeProtocols('Sharing', (transport) => {
     expect(await site.sidecar.metric('postern_upstream_shared_total', { source: 'device' })).toBe(2)
   })
 
-  it('H305 each reader gets the response as it comes, also what came before it asked', async () => {
+  it('H183 each reader gets the response as it comes, also what came before it asked', async () => {
     const site = await startSharingSite(transport)
     const first = await site.ask()
     const { response } = await site.waitForHeld(1)
@@ -51,7 +51,7 @@ describeProtocols('Sharing', (transport) => {
     ['another name of Postern', { authority: 'other.example' }],
     ['a body', { method: 'GET', body: 'x' }],
     ['a path that another path could mean', { path: '/api/../status' }],
-  ])('H305 a request with %s asks by itself', async (_name, other) => {
+  ])('H183 a request with %s asks by itself', async (_name, other) => {
     const site = await startSharingSite(transport)
     const asked = [await site.ask({ fields: ['Cookie', 'user=a'] }), await site.ask(other)]
     await site.waitForHeld(2)
@@ -59,7 +59,7 @@ describeProtocols('Sharing', (transport) => {
     await Promise.all(asked.map((exchange) => exchange.response))
   })
 
-  it('H305 clients at other addresses and behind other proxies share, also where forwarding is off', async () => {
+  it('H183 clients at other addresses and behind other proxies share, also where forwarding is off', async () => {
     const off = { forwarding: 'off' }
     for (const upstream of [{}, off]) {
       const site = await startSharingSite(transport, {}, upstream)
@@ -75,7 +75,7 @@ describeProtocols('Sharing', (transport) => {
     }
   })
 
-  it('H305 a redirect names Postern as each client sees it', async () => {
+  it('H183 a redirect names Postern as each client sees it', async () => {
     const site = await startSharingSite(transport, {}, { host: 'target', forwarding: 'off' })
     const asked = [await site.ask({ authority: 'one.example' }), await site.ask({ authority: 'two.example' })]
     await site.waitForHeld(2)
@@ -85,7 +85,7 @@ describeProtocols('Sharing', (transport) => {
     expect(places).toEqual([`${scheme}://one.example/x`, `${scheme}://two.example/x`])
   })
 
-  it('H305 nothing is shared by default, nor for a path that is not listed', async () => {
+  it('H183 nothing is shared by default, nor for a path that is not listed', async () => {
     for (const share of [{ paths: [] }, { paths: ['/status/'] }]) {
       const site = await startSharingSite(transport, share)
       const asked = [await site.ask(), await site.ask()]
@@ -104,7 +104,7 @@ describeProtocols('Sharing', (transport) => {
     ['a length above the bound', { 'Content-Length': String(128 * 1024 + 1) }, 200],
     ['a stream', { 'Content-Type': 'text/event-stream' }, 200],
   ])(
-    'H305 a response with %s goes to the client that asked; the others ask themselves',
+    'H183 a response with %s goes to the client that asked; the others ask themselves',
     async (_name, fields, status) => {
       const site = await startSharingSite(transport)
       const asked = [await site.ask(), await site.ask(), await site.ask()]
@@ -122,7 +122,7 @@ describeProtocols('Sharing', (transport) => {
     },
   )
 
-  it('H305 `for` keeps a whole response, with its age, until a change', async () => {
+  it('H183 `for` keeps a whole response, with its age, until a change', async () => {
     const site = await startSharingSite(transport, { for: '1h' })
     const first = await site.ask()
     const { response } = await site.waitForHeld(1)
@@ -148,7 +148,7 @@ describeProtocols('Sharing', (transport) => {
     ['a failure', {}, 500, 'x'],
     ['a body above the bound', {}, 200, 'x'.repeat(128 * 1024 + 1)],
   ])(
-    'H305 `for` keeps no response with %s, and no other longer than it says',
+    'H183 `for` keeps no response with %s, and no other longer than it says',
     async (_name, fields, status, body) => {
       const site = await startSharingSite(transport, { for: '1h' })
       for (const count of [1, 2]) {
@@ -161,7 +161,7 @@ describeProtocols('Sharing', (transport) => {
     },
   )
 
-  it('H305 a response is kept for as long as `for` says', async () => {
+  it('H183 a response is kept for as long as `for` says', async () => {
     const site = await startSharingSite(transport, { for: '1ms' })
     const first = await site.ask()
     ;(await site.waitForHeld(1)).response.end('x')
@@ -172,7 +172,7 @@ describeProtocols('Sharing', (transport) => {
     await site.waitForHeld(2)
   })
 
-  it('H305 429 and 401 are each client’s own', async () => {
+  it('H183 429 and 401 are each client’s own', async () => {
     const device = await startDevice((_request, response) => setTimeout(() => response.end('x'), 20))
     const config = { upstream: { share: { paths: ['/'], for: '1h' } }, limits: { api: { requests: 3 } } }
     const sidecar = await startSidecar({ transport, device, config })

@@ -143,22 +143,22 @@ export const DEVICE = {
       'An early response reaches a client that still sends, also where device or client lose it when bytes follow the head.',
     reason: 'webfsd drops a response that it corked; curl 7.88 waits without limit over HTTP/2',
   },
-  H305: {
+  H183: {
     sentence:
       'With `upstream.share`, a GET or HEAD that the device would see as the same as one at it gets a copy of its response, at its own speed, with rate-limit fields, id and log line of its own; `for` keeps a whole one. Responses for one client are not shared.',
     reason: 'fifty screens that poll one page are one question for a device with one connection',
   },
-  H306: {
+  H184: {
     sentence:
       'No client gets a state older than its own write: another method, an upgrade or a GET with a query for a path that is not shared ends sharing when it is admitted, and when it is answered or fails.',
     reason: 'a page that shows the old value after a change makes its user change it again',
   },
-  H307: {
+  H185: {
     sentence:
       'A client that leaves, is revoked or reads slowly changes nothing for the others that share its response. One that breaks off is broken for all who have a part of it, and is asked for again for the others.',
     reason: 'a shared response is only as good as one of its own; RFC 9112 §8',
   },
-  H308: {
+  H186: {
     sentence:
       'Fifty clients that poll one shared page every second ask the device once in a period, and none is refused. No client gets the body of another question.',
     reason: 'measured by `npm run bench -- --only D2`; a checker reads and writes at random',
