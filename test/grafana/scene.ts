@@ -42,7 +42,11 @@ export async function startScene(): Promise<Scene> {
       listen: { max_connections: MOST_CONNECTIONS },
       limits: { api: { requests: 30 } },
       tokens: { capacity: 8 },
-      upstream: { max_in_flight: 2, routes: { '/second': { url: second.url } } },
+      upstream: {
+        max_in_flight: 2,
+        routes: { '/second': { url: second.url } },
+        share: { paths: ['/slow/page'] },
+      },
     },
   })
   const members = await Promise.all(
@@ -52,7 +56,7 @@ export async function startScene(): Promise<Scene> {
         config: {
           admin: { address },
           tokens: { store: `valkey://${store.at}` },
-          limits: { store: 'shared' },
+          limits: { store: 'shared', wrong_passwords: 'slow' },
           store: { timeout: '200ms' },
         },
       }),
@@ -74,6 +78,7 @@ export async function startScene(): Promise<Scene> {
         fleet.push((await members[1]?.serve()) as Served) // there are two members
       }
       const token = await loginAt(fleet[0] as Served) // the first member is never stopped
+      await guess(fleet[0] as Served)
       await Promise.all([clients(alone, rounds), ...fleet.map((sidecar) => member(sidecar, token))])
       await operator(site, alone, rounds)
       if (broken) {
@@ -100,7 +105,7 @@ function flawedDevice(): Promise<Device> {
     const path = request.url ?? ''
     if (path === '/cut') return request.socket.destroy()
     if (path === '/odd') return request.socket.end(MALFORMED)
-    if (path === '/slow') await pause(400)
+    if (path.startsWith('/slow')) await pause(400)
     response.statusCode = path === '/missing' ? 404 : 200
     response.end('x'.repeat(1_000))
   })
@@ -113,6 +118,7 @@ async function clients(alone: Served, round: number): Promise<void> {
   const { access_token: token, refresh_token: refresh } = await alone.grant()
   await alone.refresh(refresh)
   await Promise.all(Array.from({ length: 11 }, () => alone.login('guessed')))
+  await Promise.all([0, 1].map(() => alone.request({ token, path: '/slow/page', from })))
   const { socket } = await openWebSocket(alone.url, { token })
   await Promise.all([
     ...['/', '/missing', '/cut', '/odd', '/second'].map((path) => alone.request({ token, path, from })),
@@ -150,6 +156,11 @@ async function loginAt(sidecar: Served): Promise<string> {
     return response.status === 200
   })
   return tokensOf(response).access_token
+}
+
+/** Wrong passwords until one has to wait. */
+async function guess(sidecar: Served): Promise<void> {
+  await Promise.all(Array.from({ length: 5 }, () => sidecar.login('guessed')))
 }
 
 /** A client of a member of the fleet. What it gets while the store or the device is down is no matter. */
