@@ -1,8 +1,4 @@
-import type { Exchange } from '../http/exchange.ts'
-import { fieldValues } from '../http/fields.ts'
-
-/** The parts of a request that say by which name the client reached Postern. */
-export type Addressed = Pick<Exchange, 'head' | 'client' | 'classified'>
+import { type Addressed, publicOrigin } from '../http/same-origin.ts'
 
 /** By which names the device knows itself. */
 export interface DeviceNames {
@@ -14,17 +10,6 @@ export interface DeviceNames {
 
 /** An http URL in three parts: scheme, authority and the rest. In `Refresh` a quotation mark may end the authority. */
 const ABSOLUTE = /^(https?):\/\/([^/?#"']*)(.*)$/i
-
-/** The origin that the client used. A trusted proxy in front names it; otherwise it is this request's. */
-export function publicOrigin({ head, client, classified }: Addressed): string | undefined {
-  const reported = (name: string): string | undefined =>
-    client.peerTrusted ? fieldValues(head.fields, name)[0] : undefined
-  const host = reported('x-forwarded-host') ?? classified.host
-  if (host === '') return undefined
-  const proto = reported('x-forwarded-proto')?.toLowerCase()
-  const scheme = proto === 'http' || proto === 'https' ? proto : head.secure ? 'https' : 'http'
-  return `${scheme}://${host}`
-}
 
 /**
  * An `Origin` or `Referer` for the device: Postern's own origin, as the client sees it, becomes that of the device. Any other value

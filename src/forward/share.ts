@@ -1,7 +1,7 @@
 import type { Forward, ResponseHead } from '../http/exchange.ts'
 import { type Fields, fieldLines, fieldValues, lengthIn, listMembers } from '../http/fields.ts'
 import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
-import { publicOrigin } from './origins.ts'
+import { publicOrigin } from '../http/same-origin.ts'
 import { isStream } from './streams.ts'
 import type { ForwardListener } from './upstream.ts'
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { WebSocketServer } from 'ws'
-import { type Addressed, publicLinks, publicRefresh, type publicUrl } from '../../src/forward/origins.ts'
+import { publicLinks, publicRefresh, type publicUrl } from '../../src/forward/origins.ts'
+import type { Addressed } from '../../src/http/same-origin.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { growth, LINEAR } from '../support/lived-time.ts'
 import type { ApiRequest, YamlPart } from '../support/sidecar.ts'
