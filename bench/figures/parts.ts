@@ -4,6 +4,7 @@ import { createClientAddress } from '../../src/gate/client-address.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import type { Fields } from '../../src/http/fields.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
+import { createSessions } from '../../src/oauth/sessions.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { createMemoryJournal } from '../../src/tokens/token-journal.ts'
 import { createTokenStore, type TokenStore } from '../../src/tokens/token-store.ts'
@@ -60,8 +61,9 @@ export function openGate(requests: number): BenchGate {
   return {
     admit: createGate({
       clock: systemClock,
-      tables: { api: table(), oauth: table() },
+      tables: { api: table(), oauth: table(), browser: table() },
       identify: tokens.identify,
+      sessions: createSessions(tokens, randomBytes),
       newRequestId: createRequestIds(randomBytes),
       settings: { gate: gateRules(limit), clientOf: createClientAddress([]) },
     }),

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Readiness } from '../admin/admin-listener.ts'
+import { limitsOf } from '../config/browser-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
 import { createHistory, sumsSinceStart } from '../overview/history.ts'
@@ -35,7 +36,7 @@ export function openOverview(sources: OverviewSources): Overview & { readonly cl
 
   function condition(): Condition {
     const readiness = sources.readiness()
-    const { enforce, limits, tokens, password } = config()
+    const { enforce, limits, browser, tokens, password } = config()
     const { inFlight, queued } = services.load()
     const source = state.password.state()
     const up = state.storeUp()
@@ -50,6 +51,11 @@ export function openOverview(sources: OverviewSources): Overview & { readonly cl
       limits: {
         api: limitCondition(limits.api, tables.api.usedUp(), ahead),
         oauth: limitCondition(limits.oauth, tables.oauth.usedUp(), ahead),
+        ...(browser.login === 'off'
+          ? {}
+          : {
+              browser: limitCondition(limitsOf({ limits, browser }).browser, tables.browser.usedUp(), ahead),
+            }),
       },
       tokens: {
         ...state.tokens.counts(),

@@ -1,9 +1,11 @@
+import { limitsOf } from '../config/browser-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import { readRequestFields } from '../forward/settings.ts'
 import type { GateRules } from '../gate/admit.ts'
 import { createPublicPaths } from '../gate/classify.ts'
 import { type ClientOf, createClientAddress } from '../gate/client-address.ts'
+import { CORS_FIELD_NAMES } from '../gate/cors.ts'
 import { admitsAddress, cidrsOf } from '../http/ip.ts'
 import { IETF_FIELD_NAMES, LIMIT_FIELD_NAMES } from '../http/limit-fields.ts'
 
@@ -19,16 +21,19 @@ export interface Settings {
 
 /** Derives the settings and reads the files that they name. Rejects with `SetupError` if a file cannot be used. */
 export async function deriveSettings(config: Config): Promise<Settings> {
-  const { listen, limits, upstream } = config
+  const { listen, limits, upstream, browser, cors } = config
   const { trustedProxies, allow, deny } = listen
+  const owns = cors.origins.length > 0
   return {
     config,
     gate: {
-      limits,
+      limits: limitsOf(config),
       ietfHeaders: limits.ietfHeaders,
       headerCaps: listen,
       findPublic: createPublicPaths(config.publicPaths),
       enforce: config.enforce,
+      browser: browser.login === 'on',
+      cors: owns ? new Set(cors.origins) : undefined,
       revocationPath: config.oauth.revocationPath === 'off' ? undefined : config.oauth.revocationPath,
     },
     clientOf: createClientAddress(
@@ -37,6 +42,10 @@ export async function deriveSettings(config: Config): Promise<Settings> {
       admitsAddress(allow, deny),
     ),
     request: await readRequestFields(upstream, 'upstream'),
-    replaced: limits.ietfHeaders ? [...LIMIT_FIELD_NAMES, ...IETF_FIELD_NAMES] : LIMIT_FIELD_NAMES,
+    replaced: [
+      ...LIMIT_FIELD_NAMES,
+      ...(limits.ietfHeaders ? IETF_FIELD_NAMES : []),
+      ...(owns ? CORS_FIELD_NAMES : []),
+    ],
   }
 }

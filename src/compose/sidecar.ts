@@ -7,6 +7,7 @@ import type { Config } from '../config/schema.ts'
 import { createGate, createRequestIds } from '../gate/admit.ts'
 import { createLiveExchanges } from '../gate/live-exchanges.ts'
 import { createPassage } from '../gate/passage.ts'
+import { WINDOW_TYPES } from '../http/admission.ts'
 import { openCertificate } from '../listen/certificate.ts'
 import { type Addresses, createListeners } from '../listen/listeners.ts'
 import { createPublicListener } from '../listen/public-listener.ts'
@@ -117,19 +118,20 @@ async function openParts(
   metrics.setScrapeSources({
     tokens: () => state.tokens.counts(),
     unsaved: state.unsaved,
-    windows: () => ({ api: tables.api.size, oauth: tables.oauth.size }),
+    windows: (type) => tables[type].size,
     upstream: services.load,
   })
 
+  const { credentials, ...own } = tokenServices(state, { metrics, clock }, settings)
   const passage = createPassage({
     admit: createGate({
       clock,
       tables,
-      identify: state.tokens.identify,
+      ...credentials,
       newRequestId: createRequestIds(randomBytes),
       settings,
     }),
-    ownEndpoints: tokenServices(state, { metrics, clock }, settings),
+    ...own,
     upstream: services.upstream,
     live,
     clock,
@@ -204,8 +206,7 @@ async function openParts(
     Object.assign(settings, nextSettings)
     services.applySettings(settings)
     applyTls()
-    tables.api.applyPolicy(next.limits.api)
-    tables.oauth.applyPolicy(next.limits.oauth)
+    for (const type of WINDOW_TYPES) tables[type].applyPolicy(settings.gate.limits[type])
     state.tokens.applyPolicy(next.tokens)
     log.level = next.log.level
     await warnOf(next)

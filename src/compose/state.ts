@@ -1,6 +1,12 @@
+import { randomBytes } from 'node:crypto'
+import { limitsOf } from '../config/browser-fields.ts'
 import type { Config } from '../config/schema.ts'
-import type { Endpoint, OwnEndpoint } from '../http/admission.ts'
+import type { GateDependencies } from '../gate/admit.ts'
+import { createPreflight } from '../gate/cors.ts'
+import type { OwnEndpoint, WindowType } from '../http/admission.ts'
 import { createWindowTable, type WindowTable } from '../limits/window-table.ts'
+import { type BrowserLogin, createBrowserLogin } from '../oauth/browser-login.ts'
+import { createSessions } from '../oauth/sessions.ts'
 import { slowLogins } from '../oauth/slow-logins.ts'
 import {
   createPasswordGrant,
@@ -12,8 +18,8 @@ import {
 import { openLocalState } from '../tokens/local-state.ts'
 import type { State, StateDependencies } from '../tokens/state.ts'
 
-/** The windows of both endpoint types. */
-export type LimitTables = Readonly<Record<Endpoint, WindowTable>>
+/** The windows of all endpoint types. */
+export type LimitTables = Readonly<Record<WindowType, WindowTable>>
 
 /**
  * Opens the password source, the tokens and the windows: in the shared store that `tokens.store` names, or in this process without
@@ -30,27 +36,42 @@ export async function openState(
       : // Loaded only here: a sidecar alone must not pay for the fleet at its start.
         await (await import('../fleet/open.ts')).openFleet(config, tokens.store, deps)
   const options = { clock: deps.clock, maxKeys: limits.maxKeys }
-  const alone = (endpoint: Endpoint): WindowTable => createWindowTable(limits[endpoint], options)
-  return { state, tables: windows ?? { api: alone('api'), oauth: alone('oauth') } }
+  const policies = limitsOf(config)
+  const alone = (endpoint: WindowType): WindowTable => createWindowTable(policies[endpoint], options)
+  return { state, tables: windows ?? { api: alone('api'), oauth: alone('oauth'), browser: alone('browser') } }
 }
 
-/** The sidecar's own endpoints: `/oauth/token` with its grant types, and revocation. */
+/** What the gate needs of the tokens. */
+interface TokenServices {
+  readonly ownEndpoints: Readonly<Record<OwnEndpoint, OwnEndpointHandler>>
+  readonly credentials: Pick<GateDependencies, 'identify' | 'sessions'>
+  readonly withPage: BrowserLogin['withPage']
+}
+
+/** The sidecar's own endpoints, such as `/oauth/token` with its grant types, and the sessions of browsers. */
 export function tokenServices(
   { logIn, tokens }: State,
   { metrics, clock }: Pick<StateDependencies, 'metrics' | 'clock'>,
   settings: { readonly config: Config },
-): Readonly<Record<OwnEndpoint, OwnEndpointHandler>> {
-  const grants = [
-    createPasswordGrant({
-      logIn: slowLogins(logIn, { clock, settings, grants: tokens.grants, onSlowed: metrics.loginSlowed }),
-      onWrongPassword: metrics.passwordFailed,
-      onUnavailable: metrics.upstream(undefined).failed,
-    }),
-    createRefreshGrant(tokens.refresh),
-  ]
+): TokenServices {
+  const password = createPasswordGrant({
+    logIn: slowLogins(logIn, { clock, settings, grants: tokens.grants, onSlowed: metrics.loginSlowed }),
+    onWrongPassword: metrics.passwordFailed,
+    onUnavailable: metrics.upstream(undefined).failed,
+  })
+  const grants = [password, createRefreshGrant(tokens.refresh)]
   for (const { name } of grants) metrics.tokensIssued(name, 0)
+  const sessions = createSessions(tokens, randomBytes)
+  const { login, logout, withPage } = createBrowserLogin(password, sessions, settings)
   return {
-    token: createTokenEndpoint(grants, settings),
-    revocation: createRevocationEndpoint(tokens.revoke, settings),
+    credentials: { identify: tokens.identify, sessions },
+    withPage,
+    ownEndpoints: {
+      token: createTokenEndpoint(grants, settings),
+      revocation: createRevocationEndpoint(tokens.revoke, settings),
+      login,
+      logout,
+      preflight: createPreflight(settings),
+    },
   }
 }

@@ -89,6 +89,9 @@ limits:
   # After four wrong passwords of a client, each further attempt waits: 0.25 s, then twice as long each time, up to 30 s.
   wrong_passwords: slow
 
+# A login page for browsers that open the device's own pages.
+# browser: {login: on}
+
 # For tokens and the self-signed certificate. "postern status" and "postern revoke" find the service by it.
 state_dir: ${scalar(stateDir)}
 

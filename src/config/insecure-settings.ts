@@ -5,7 +5,13 @@ import type { ConfigWarning } from './secrets.ts'
 import { type NamedService, servicesOf } from './upstream-fields.ts'
 
 /** Settings that a start accepts, and that give up protection. */
-export function insecureSettings({ listen, admin, upstream, enforce }: Config): readonly ConfigWarning[] {
+export function insecureSettings({
+  listen,
+  admin,
+  upstream,
+  enforce,
+  browser,
+}: Config): readonly ConfigWarning[] {
   const warnings: ConfigWarning[] = []
   const { address, tls, insecure } = listen
   const isLocal = address.kind === 'unix' || (address.kind === 'tcp' && isLoopback(address.host))
@@ -18,6 +24,15 @@ export function insecureSettings({ listen, admin, upstream, enforce }: Config): 
           : `off, and ${formatAddress(address)} is not on loopback`,
       meaning: 'passwords and tokens cross the network in cleartext',
       remedy: 'remove listen.tls, or set listen.insecure: true if something else encrypts them on the way',
+    })
+  }
+  if (browser.login === 'on' && tls === 'off' && !isLocal && listen.trustedProxies.length === 0) {
+    warnings.push({
+      key: 'browser.login',
+      reason: `on without TLS, and ${formatAddress(address)} is not on loopback`,
+      message: 'browsers on other machines cannot log in',
+      meaning: 'their login page has no form, because the password would cross the network in cleartext',
+      remedy: 'remove listen.tls, or name the proxy that encrypts in listen.trusted_proxies',
     })
   }
   if (

@@ -1,3 +1,4 @@
+import { browserField, corsField } from './browser-fields.ts'
 import { ALWAYS, section, type ValueOf } from './field.ts'
 import { adminField, listenField } from './listen-fields.ts'
 import { limitsField, oauthField, passwordField, publicPathsField, tokensField } from './policy-fields.ts'
@@ -30,6 +31,8 @@ export const schema = section('The configuration of Postern.', {
   limits: limitsField,
   oauth: oauthField,
   publicPaths: publicPathsField,
+  browser: browserField,
+  cors: corsField,
   enforce: flag({
     default: true,
     live: ALWAYS,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/schema.ts'
 import type { StoreAddress } from '../config/store-url.ts'
-import type { Endpoint } from '../http/admission.ts'
+import type { WindowType } from '../http/admission.ts'
 import type { WindowTable } from '../limits/window-table.ts'
 import { openPasswordSource } from '../password/source.ts'
 import { everySecond } from '../system/second.ts'
@@ -28,7 +28,7 @@ const DIFFERS =
 interface Fleet {
   readonly state: State
   /** The windows of `limits.store: shared`; undefined if each sidecar counts alone. */
-  readonly windows: Readonly<Record<Endpoint, WindowTable>> | undefined
+  readonly windows: Readonly<Record<WindowType, WindowTable>> | undefined
 }
 
 /**
@@ -46,7 +46,7 @@ export async function openFleet(
     await store.close()
     throw error
   })
-  const windows = config.limits.store === 'local' ? undefined : createSharedTables(config.limits, store, deps)
+  const windows = config.limits.store === 'local' ? undefined : createSharedTables(config, store, deps)
   return { state, windows }
 }
 

@@ -1,5 +1,6 @@
+import { limitsOf } from '../config/browser-fields.ts'
 import type { Config } from '../config/schema.ts'
-import type { Endpoint, LimitDecision } from '../http/admission.ts'
+import type { LimitDecision, WindowType } from '../http/admission.ts'
 import type { UsedUpWindow } from '../limits/used-up-windows.ts'
 import {
   createWindowTable,
@@ -17,7 +18,7 @@ import { type CountAnswer, createCountBatches } from './count.ts'
 import { closesIn, createKnownWindows, type KnownWindow } from './known-windows.ts'
 import { type SharedStore, StoreUnavailable } from './shared-store.ts'
 
-export type LimitsConfig = Pick<Config['limits'], Endpoint | 'maxKeys' | 'store'>
+export type LimitsConfig = Pick<Config, 'limits' | 'browser'>
 
 export interface LimitTablesDependencies {
   readonly clock: Clock
@@ -27,15 +28,16 @@ export interface LimitTablesDependencies {
 
 /** Creates shared windows. The log says when they fall back to local ones, and when they are back. */
 export function createSharedTables(
-  limits: LimitsConfig,
+  config: LimitsConfig,
   store: SharedStore,
   { clock, log, metrics }: LimitTablesDependencies,
-): Readonly<Record<Endpoint, WindowTable>> {
-  const { maxKeys } = limits
+): Readonly<Record<WindowType, WindowTable>> {
+  const { maxKeys } = config.limits
+  const limits = limitsOf(config)
   /** When a request was last counted alone; undefined while the windows are shared. */
   let fellBackAt: number | undefined
 
-  function onFallback(endpoint: Endpoint, error?: unknown): void {
+  function onFallback(endpoint: WindowType, error?: unknown): void {
     metrics.rateFallback(endpoint)
     if (fellBackAt === undefined) log.warn(causeOf(error), 'rate limits: each sidecar counts alone')
     fellBackAt = clock.monotonic()
@@ -47,9 +49,9 @@ export function createSharedTables(
     log.info('rate limits: the sidecars share their windows again')
   }
 
-  const table = (endpoint: Endpoint): WindowTable =>
+  const table = (endpoint: WindowType): WindowTable =>
     createSharedWindows(limits[endpoint], { store, endpoint, clock, maxKeys, onFallback, onAnswer })
-  return { api: table('api'), oauth: table('oauth') }
+  return { api: table('api'), oauth: table('oauth'), browser: table('browser') }
 }
 
 /** What the log says of the reason. Only an error that is not the store's has a stack worth reading. */
@@ -61,11 +63,11 @@ function causeOf(error: unknown): object {
 
 export interface SharedWindowsOptions {
   readonly store: Pick<SharedStore, 'prefix' | 'run' | 'up'>
-  readonly endpoint: Endpoint
+  readonly endpoint: WindowType
   readonly clock: Clock
   readonly maxKeys: number
   /** The store did not answer, so a request was counted by this sidecar alone. No error: the store was known to be down. */
-  readonly onFallback: (endpoint: Endpoint, error?: unknown) => void
+  readonly onFallback: (endpoint: WindowType, error?: unknown) => void
   /** @param askedAt when the question was sent (ms on the monotonic clock) */
   readonly onAnswer: (askedAt: number) => void
 }

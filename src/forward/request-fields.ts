@@ -10,9 +10,10 @@ import {
   withoutBlanks,
 } from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
+import type { Addressed } from '../http/same-origin.ts'
 import { writeRequestLines } from '../http1/request-writer.ts'
 import { canonicalName } from './canonical-names.ts'
-import { type Addressed, deviceReferrer } from './origins.ts'
+import { deviceReferrer } from './origins.ts'
 
 /** How header fields change on the way to a service and back, as the configuration says. */
 export interface RequestFieldSettings {
@@ -80,7 +81,7 @@ export function requestFields(
     if (isSplit && seen.includes(lower)) continue
     if (claim || isSplit) seen = [...seen, lower]
     let value: string | undefined = isSplit ? joinedCookies(head.fields) : (head.fields[i + 1] ?? '')
-    if (lower === 'cookie') value = withoutPageCookies(value)
+    if (lower === 'cookie') value = withoutOwnCookies(value)
     else if (origin !== undefined && (lower === 'origin' || lower === 'referer')) {
       value = deviceReferrer(value, request, origin)
     }
@@ -144,17 +145,17 @@ function joinedCookies(fields: Fields): string {
   return fieldValues(fields, 'cookie').join('; ')
 }
 
-/** The name of a session of the live page, as `admin/sessions.ts` makes it. */
-const PAGE_COOKIE = /^postern-[0-9a-f]{12}$/
+/** The names of Postern's own cookies, as `oauth/sessions.ts` and, for the live page, `admin/sessions.ts` make them. */
+const OWN_COOKIE = /^(?:__Host-postern|postern-[0-9a-f]{12})$/
 
 /**
- * The cookies without sessions of the live page: cookies ignore ports, so a browser sends the page's to the device, too, which could
- * then sign in as its viewer. Undefined if none is left.
+ * The cookies without sessions of Postern, with which the device could act as their owner: cookies ignore ports, so a browser sends
+ * those of the live page, too. Undefined if none is left.
  */
-function withoutPageCookies(cookies: string): string | undefined {
-  if (!cookies.includes('postern-')) return cookies
+function withoutOwnCookies(cookies: string): string | undefined {
+  if (!cookies.includes('postern')) return cookies
   const pairs = cookies.split(';')
-  const kept = pairs.filter((pair) => !PAGE_COOKIE.test(cookieName(pair)))
+  const kept = pairs.filter((pair) => !OWN_COOKIE.test(cookieName(pair)))
   if (kept.length === pairs.length) return cookies
   const rest = withoutBlanks(kept.join(';'))
   return rest === '' ? undefined : rest

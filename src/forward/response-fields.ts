@@ -40,6 +40,7 @@ export function responseHead(
     // Such a response has no body and must not have a length (RFC 9110 §8.6).
     if (lower === 'content-length' && (status < 200 || status === 204)) continue
     const value = device[i + 1] ?? ''
+    if (lower === 'set-cookie' && OWN_COOKIE.test(value)) continue
     const adapt = adapterOf(lower, rewrite)
     if (adapt !== undefined) sameForAll = false
     fields.push(name, adapt === undefined ? value : adapt(value, request, settings))
@@ -49,6 +50,12 @@ export function responseHead(
   if (projection.reusable) projections.set(device, projection)
   return projection
 }
+
+/**
+ * A cookie of the device that would come back as the session of a browser: the device may not choose it. Some browsers take `=name=x`
+ * for a cookie without a name, and send its value as it is.
+ */
+const OWN_COOKIE = /^[\s=]*__Host-postern\s*(?:=|;|$)/i
 
 /** How the value of a field is adapted to the client; undefined if it stays as it is. */
 function adapterOf(lowerName: string, rewrite: boolean): typeof publicUrl | undefined {

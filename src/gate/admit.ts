@@ -1,13 +1,5 @@
-import type {
-  Client,
-  Endpoint,
-  GateFacts,
-  Identity,
-  LimitDecision,
-  Per,
-  Presented,
-} from '../http/admission.ts'
-import type { Admission, Exchange, Forward, RequestHead } from '../http/exchange.ts'
+import type { GateFacts, Identity, LimitDecision, OwnEndpoint, Per, WindowType } from '../http/admission.ts'
+import type { Admission, Exchange, Forward } from '../http/exchange.ts'
 import { ietfLimitFields, resetTime, secondsToReset } from '../http/limit-fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { WindowPolicy, Windows } from '../limits/window-table.ts'
@@ -16,13 +8,15 @@ import type { RandomBytes } from '../tokens/mint.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
 import { type ClassifyRules, classify, type FindPublic, readsSignedIn } from './classify.ts'
 import { type ClientOf, windowKey } from './client-address.ts'
+import { corsFields } from './cors.ts'
+import { identifyCredential, isOfSession, isOfThisOrigin, isRead, type SessionsOfGate } from './credential.ts'
 
 interface EndpointLimit extends WindowPolicy {
   readonly per: Per
 }
 
 export interface GateRules extends ClassifyRules {
-  readonly limits: Readonly<Record<Endpoint, EndpointLimit>>
+  readonly limits: Readonly<Record<WindowType, EndpointLimit>>
   readonly ietfHeaders: boolean
   readonly findPublic: FindPublic
   /** False: the gate only observes. It forwards requests that exceed the limit or lack a valid token, and records them. */
@@ -37,8 +31,10 @@ export interface GateSettings {
 
 export interface GateDependencies {
   readonly clock: Clock
-  readonly tables: Readonly<Record<Endpoint, Windows>>
+  readonly tables: Readonly<Record<WindowType, Windows>>
   readonly identify: Tokens['identify']
+  /** Those of browsers, if `browser.login` is on. */
+  readonly sessions: SessionsOfGate
   readonly newRequestId: () => string
   readonly settings: GateSettings
 }
@@ -59,16 +55,29 @@ type Decided = Later<Admission>
  * - Identify comes after the limit, so that a flood costs no token hashes. If the limit counts by grant, identify comes before
  *   the limit. It refuses nothing.
  */
-export function createGate({ clock, tables, identify, newRequestId, settings }: GateDependencies): Admit {
+export function createGate({
+  clock,
+  tables,
+  identify,
+  sessions,
+  newRequestId,
+  settings,
+}: GateDependencies): Admit {
+  function identified(exchange: Exchange, { browser }: GateRules): Later<Identity> {
+    return identifyCredential(exchange, identify, browser ? sessions : undefined)
+  }
+
   function admit(exchange: Exchange): Decided {
     const { gate: rules, clientOf } = settings
     const { head } = exchange
     const facts: GateFacts = exchange
     facts.classified = classify(head, rules)
     facts.client = clientOf(head.peer, head.survey.forwardedFor)
-    facts.per = rules.limits[exchange.classified.endpoint].per
+    facts.endpoint =
+      rules.browser && isOfSession(exchange, sessions) ? 'browser' : exchange.classified.endpoint
+    facts.per = rules.limits[exchange.endpoint].per
     if (exchange.per !== 'grant') return limit(exchange, rules, undefined)
-    const known = identifyBearer(head, exchange.client, identify)
+    const known = identified(exchange, rules)
     return known instanceof Promise ? later(exchange, rules, known, limit) : limit(exchange, rules, known)
   }
 
@@ -76,20 +85,20 @@ export function createGate({ clock, tables, identify, newRequestId, settings }: 
     const facts: GateFacts = exchange
     facts.identity = identity
     const key = windowKey(exchange.per, exchange.client, identity)
-    const decision = tables[exchange.classified.endpoint].count(key)
+    const decision = tables[exchange.endpoint].count(key)
     return decision instanceof Promise
       ? later(exchange, rules, decision, judge)
       : judge(exchange, rules, decision)
   }
 
   function judge(exchange: Exchange, rules: GateRules, decision: LimitDecision): Decided {
-    const { head, classified, client, identity } = exchange
+    const { head, classified, client, endpoint, identity } = exchange
     const facts: GateFacts = exchange
     facts.requestId = requestIdOf(head.survey.requestId, client.peerTrusted, newRequestId)
     facts.decision = decision
     facts.resetAt = resetTime(decision, clock.wall())
-    const { endpoint } = classified
-    if (rules.ietfHeaders) facts.ietfFields = ietfLimitFields(endpoint, decision, rules.limits[endpoint])
+    if (rules.ietfHeaders) facts.ownFields = ietfLimitFields(endpoint, decision, rules.limits[endpoint])
+    if (rules.cors !== undefined) facts.ownFields = [...exchange.ownFields, ...corsFields(head, rules.cors)]
     if (!decision.admitted) {
       const limited: Refusal = { kind: 'rate-limited', retryAfter: secondsToReset(decision) }
       if (isFinal(limited, exchange, rules)) return refused(exchange, limited)
@@ -97,9 +106,7 @@ export function createGate({ clock, tables, identify, newRequestId, settings }: 
     }
     if (!client.admitted) return refused(exchange, { kind: 'address-denied' })
     // The endpoints of the sidecar ignore `Authorization`.
-    const known =
-      identity ??
-      (classified.ownEndpoint === undefined ? identifyBearer(head, exchange.client, identify) : undefined)
+    const known = identity ?? (classified.ownEndpoint === undefined ? identified(exchange, rules) : undefined)
     return known instanceof Promise
       ? later(exchange, rules, known, authorize)
       : authorize(exchange, rules, known)
@@ -142,13 +149,26 @@ function authorize(exchange: Exchange, rules: GateRules, identity: Identity | un
   return exchange as Forward
 }
 
-/** The sidecar's own endpoints take POST and find the credential in the body. Every other path needs a valid token. */
-function credentialFault({ head, classified, identity }: Exchange, rules: GateRules): Refusal | undefined {
-  if (classified.ownEndpoint !== undefined)
-    return head.method === 'POST' ? undefined : { kind: 'method-not-allowed', allow: 'POST' }
+/** Every path but the sidecar's own endpoints needs a valid token, or the session of a browser. */
+function credentialFault(exchange: Exchange, rules: GateRules): Refusal | undefined {
+  const { classified, identity } = exchange
+  if (classified.ownEndpoint !== undefined) return ownEndpointFault(exchange, classified.ownEndpoint)
   if (identity?.kind === 'valid' || rules.findPublic(classified.target) !== undefined) return undefined
   if (identity?.kind === 'unavailable') return { kind: 'store-unavailable' }
+  if (identity?.foreign) return { kind: 'cross-origin' }
   return { kind: 'unauthorized', cause: identity?.cause ?? 'missing' }
+}
+
+/** They find the credential in the body. Without a body, a login page leads on; with one, it has to come from that page (login CSRF). */
+function ownEndpointFault(exchange: Exchange, endpoint: OwnEndpoint): Refusal | undefined {
+  const { method } = exchange.head
+  if (endpoint === 'preflight') return undefined
+  const hasPage = endpoint === 'login' || endpoint === 'logout'
+  if (method !== 'POST') {
+    if (hasPage && isRead(method)) return undefined
+    return { kind: 'method-not-allowed', allow: hasPage ? 'GET, HEAD, POST' : 'POST' }
+  }
+  return !hasPage || isOfThisOrigin(exchange, false, false) ? undefined : { kind: 'cross-origin' }
 }
 
 /**
@@ -157,8 +177,15 @@ function credentialFault({ head, classified, identity }: Exchange, rules: GateRu
  */
 function isFinal({ kind }: Refusal, { classified }: Exchange, { enforce }: GateRules): boolean {
   if (enforce || classified.ownEndpoint !== undefined || classified.fault !== undefined) return true
-  return kind !== 'unauthorized' && kind !== 'rate-limited' && kind !== 'store-unavailable'
+  return !OBSERVED.has(kind)
 }
+
+const OBSERVED: ReadonlySet<Refusal['kind']> = new Set([
+  'unauthorized',
+  'rate-limited',
+  'store-unavailable',
+  'cross-origin',
+])
 
 function refused(exchange: Exchange, refusal: Refusal): Admission {
   const facts: GateFacts = exchange
@@ -166,47 +193,6 @@ function refused(exchange: Exchange, refusal: Refusal): Admission {
   facts.refusal = refusal
   // Proof of the cast: the lines above.
   return exchange as Admission
-}
-
-/** Upper bound on a presented token (bytes): longer than any minted one, and it caps the cost of hashing garbage. */
-const LONGEST_TOKEN = 512
-
-/**
- * RFC 6750 §2.1, with the scheme in any letter case and one or more spaces (RFC 9110 §11.4). There are no blanks around the
- * value: the HTTP/1 reader strips them, and HTTP/2 forbids them (RFC 9113 §8.2.1).
- */
-const BEARER = /^bearer +[A-Za-z0-9\-._~+/]+=*$/i
-
-const BEARER_SCHEME_ONLY = /^bearer *$/i
-const BEARER_SCHEME = /^bearer[\t ,]/i
-
-/**
- * Reads the token from the `Authorization` fields. `missing`: the request shows no bearer token, because it has no field, another
- * scheme, or the scheme alone. The challenge then carries no error code (RFC 6750 §3.1).
- */
-export function readBearer(fields: readonly string[]): Presented {
-  const value = fields[0]
-  if (value === undefined) return { kind: 'none', cause: 'missing' }
-  if (fields.length > 1) return { kind: 'none', cause: 'malformed' }
-  if (BEARER.test(value)) {
-    const token = value.slice(value.lastIndexOf(' ') + 1)
-    return token.length > LONGEST_TOKEN ? { kind: 'none', cause: 'malformed' } : { kind: 'token', token }
-  }
-  const shown = BEARER_SCHEME.test(value) && !BEARER_SCHEME_ONLY.test(value)
-  return { kind: 'none', cause: shown ? 'malformed' : 'missing' }
-}
-
-/** The grant of the token in the `Authorization` fields; a promise if the token store returns one. */
-function identifyBearer(
-  head: RequestHead,
-  client: Pick<Client, 'key'>,
-  identify: Tokens['identify'],
-): Identity | Promise<Identity> {
-  head.presented ??= readBearer(head.survey.authorization)
-  const { presented } = head
-  return presented.kind === 'token'
-    ? identify(presented.token, client.key)
-    : { kind: 'refused', cause: presented.cause }
 }
 
 /** How many ids are generated at once. */

@@ -5,6 +5,7 @@ import { type Fields, isBlank } from '../http/fields.ts'
 import { isIPv6, splitAuthority } from '../http/ip.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
+import { isPreflight, type Origins } from './cors.ts'
 
 /** The path of the token endpoint. Any other spelling of it is an ordinary API path (C1). */
 const TOKEN_PATH = '/oauth/token'
@@ -31,6 +32,10 @@ export interface ClassifyRules {
   readonly headerCaps: HeaderCaps
   /** The path of the revocation endpoint (RFC 7009); undefined if it is switched off. */
   readonly revocationPath: string | undefined
+  /** The login of browsers is on. */
+  readonly browser: boolean
+  /** Undefined: preflights are requests like all others. */
+  readonly cors: Origins | undefined
 }
 
 /**
@@ -43,7 +48,8 @@ export function classify(head: RequestHead, rules: ClassifyRules): Classified {
   const { framing, survey } = head
   const { target, authority } = originForm(head)
   const path = pathOf(target)
-  const ownEndpoint = path === TOKEN_PATH ? 'token' : path === rules.revocationPath ? 'revocation' : undefined
+  const atPath = ownEndpointAt(path, rules)
+  const ownEndpoint = rules.cors !== undefined && isPreflight(head, rules.cors) ? 'preflight' : atPath
   const fault =
     capFault(head, rules.headerCaps) ??
     methodFault(head, ownEndpoint) ??
@@ -53,7 +59,7 @@ export function classify(head: RequestHead, rules: ClassifyRules): Classified {
     fieldFault(head) ??
     upgradeFault(head)
   const classified: Classified = {
-    endpoint: ownEndpoint === undefined ? 'api' : 'oauth',
+    endpoint: atPath === undefined ? 'api' : 'oauth',
     ownEndpoint,
     target,
     host: head.authority ?? survey.host[0] ?? authority ?? '',
@@ -64,6 +70,13 @@ export function classify(head: RequestHead, rules: ClassifyRules): Classified {
   }
   head.classified = classified
   return classified
+}
+
+function ownEndpointAt(path: string, { revocationPath, browser }: ClassifyRules): OwnEndpoint | undefined {
+  if (path === TOKEN_PATH) return 'token'
+  if (path === revocationPath) return 'revocation'
+  if (!browser) return undefined
+  return path === '/oauth/login' ? 'login' : path === '/oauth/logout' ? 'logout' : undefined
 }
 
 function malformed(description: string): Refusal {

@@ -4,6 +4,7 @@ import type { GateFacts, OwnEndpoint } from '../http/admission.ts'
 import type { Admission, Exchange, Forward, UpgradeExchange } from '../http/exchange.ts'
 import { fieldLines } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
+import type { BrowserLogin } from '../oauth/browser-login.ts'
 import type { OwnEndpointHandler } from '../oauth/token-endpoint.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Admit } from './admit.ts'
@@ -18,7 +19,9 @@ export interface PassageDependencies {
   readonly live: LiveExchanges
   readonly clock: Clock
   /** A reload replaces what it holds. */
-  readonly settings: { readonly config: RefusalSettings }
+  readonly settings: { readonly config: RefusalSettings; readonly gate: { readonly browser: boolean } }
+  /** The reply to a refused request, for a browser the login page. Called if `browser.login` is on. */
+  readonly withPage: BrowserLogin['withPage']
   /** Called once for each exchange, when it has ended. */
   readonly record: (exchange: Exchange) => void
   /** Called with a refusal that has no record: the bytes were no valid request, or the gate failed. */
@@ -136,7 +139,9 @@ export function createPassage(deps: PassageDependencies): Passage {
     if (exchange.answered) return
     const facts: GateFacts = exchange
     facts.refusal = refusal
-    exchange.reply(refusalReply(refusal, settings.config), close || leavesBody(exchange))
+    const reply = refusalReply(refusal, settings.config)
+    const shown = settings.gate.browser ? deps.withPage(exchange, refusal, reply) : reply
+    exchange.reply(shown, close || leavesBody(exchange))
   }
 
   /** Refuses a request whose response has not begun, as if it arrived now. Cuts a response that has begun. */

@@ -105,6 +105,8 @@ function responseFor(refusal: Exclude<Refusal, { kind: 'unauthorized' }>): Refus
       return invalidRequest(417, 'The only supported expectation is 100-continue.')
     case 'header-too-large':
       return invalidRequest(431, 'The header of the request is too large.')
+    case 'cross-origin':
+      return invalidRequest(403, 'The request does not come from a page of this address.')
     case 'rate-limited':
     case 'wrong-passwords':
       return {

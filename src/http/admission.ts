@@ -3,8 +3,13 @@ import type { AuthFailure, Refusal } from './refusal.ts'
 /** The two endpoint types, which the documented API limits separately. */
 export type Endpoint = 'api' | 'oauth'
 
-/** The endpoints that the sidecar serves itself: tokens, and their revocation (RFC 7009) if it is switched on. */
-export type OwnEndpoint = 'token' | 'revocation'
+export const WINDOW_TYPES = ['api', 'oauth', 'browser'] as const
+
+/** Whose requests share a limit: those of an endpoint type, or all that carry the session of a browser. */
+export type WindowType = (typeof WINDOW_TYPES)[number]
+
+/** The requests that the sidecar answers itself. All but those for tokens have to be switched on. `revocation`: RFC 7009. `preflight`: CORS. */
+export type OwnEndpoint = 'token' | 'revocation' | 'login' | 'logout' | 'preflight'
 
 /** Which requests share a rate-limit window: those of one client, those of one grant, or all (C17). */
 export type Per = 'client' | 'grant' | 'device'
@@ -53,15 +58,21 @@ export interface LimitDecision {
   readonly overflow?: boolean
 }
 
-/** The bearer token of a request, or why there is none. */
+/** The credential of a request, or why there is none. `session`: the id in the cookie of a browser. */
 export type Presented =
   | { readonly kind: 'token'; readonly token: string }
+  | { readonly kind: 'session'; readonly id: string }
   | { readonly kind: 'none'; readonly cause: Extract<AuthFailure, 'missing' | 'malformed'> }
 
 /** The grant of a request's token, or the reason why the token is not accepted; `unavailable` if the shared store did not say. */
 export type Identity =
   | { readonly kind: 'valid'; readonly grant: string }
-  | { readonly kind: 'refused'; readonly cause: AuthFailure }
+  | {
+      readonly kind: 'refused'
+      readonly cause: AuthFailure
+      /** The request carries a session, and a page of another origin may have caused it. */
+      readonly foreign?: true
+    }
   | { readonly kind: 'unavailable' }
 
 /** What the gate finds out and decides about a request. Only `gate/` writes it: everywhere else it is read-only. */
@@ -70,13 +81,14 @@ export interface GateFacts {
   client: Client
   /** The request's id: the same towards the device, on the sidecar's own responses and in the access log (C22). */
   requestId: string
-  /** Whose window the request counts in. */
+  /** The type of the window that the request counts in, and whose it is. */
+  endpoint: WindowType
   per: Per
   decision: LimitDecision
   /** When the window closes: Unix time in whole seconds, rounded up. 0: the request was not counted. */
   resetAt: number
-  /** The rate-limit fields of the draft, if they are switched on. */
-  ietfFields: readonly string[]
+  /** Further fields of every response: the rate-limit fields of the draft and those of CORS, if they are switched on. */
+  ownFields: readonly string[]
   /** Undefined if no token was looked up. */
   identity: Identity | undefined
   /** What becomes of the request. */
@@ -108,13 +120,14 @@ export interface Derived {
   outgoing: OutgoingText | undefined
   /** The path to be logged or shown: see `shownPath`. */
   shown: string | undefined
-  /** A part of the access line, and for which client and grant it is. */
+  /** A part of the access line, and for which client, grant and endpoint type it is. */
   logged: LoggedText | undefined
 }
 
 interface LoggedText {
   readonly client: Client
   readonly grant: string | undefined
+  readonly endpoint: WindowType
   readonly text: string
 }
 

@@ -1,5 +1,14 @@
 import type { Duplex } from 'node:stream'
-import type { Classified, Client, Derived, GateFacts, Identity, LimitDecision, Per } from './admission.ts'
+import type {
+  Classified,
+  Client,
+  Derived,
+  GateFacts,
+  Identity,
+  LimitDecision,
+  Per,
+  WindowType,
+} from './admission.ts'
 import type { Fields } from './fields.ts'
 import type { HeadSurvey, RequestFraming } from './head-survey.ts'
 import type { Refusal, UpstreamFailure } from './refusal.ts'
@@ -73,10 +82,11 @@ export abstract class Exchange implements Readonly<GateFacts> {
   readonly classified: Classified = UNCLASSIFIED
   readonly client: Client = NO_CLIENT
   readonly requestId: string = ''
+  readonly endpoint: WindowType = 'api'
   readonly per: Per = 'client'
   readonly decision: LimitDecision = UNCOUNTED
   readonly resetAt: number = 0
-  readonly ietfFields: Fields = NONE
+  readonly ownFields: Fields = NONE
   readonly identity: Identity | undefined = undefined
   readonly kind: GateFacts['kind'] = 'refused'
   readonly grant: string | undefined = undefined

@@ -1,4 +1,4 @@
-import type { Endpoint, LimitDecision } from './admission.ts'
+import type { LimitDecision, WindowType } from './admission.ts'
 import { type Fields, fieldLines } from './fields.ts'
 
 /** Fields that the sidecar sets. They replace those of the device (C16). */
@@ -16,7 +16,7 @@ interface Counted {
   readonly decision: LimitDecision
   /** Unix time (s); 0 for a request that no window counted. */
   readonly resetAt: number
-  readonly ietfFields: Fields
+  readonly ownFields: Fields
 }
 
 /**
@@ -29,9 +29,9 @@ export function resetTime({ closesIn }: LimitDecision, now: number): number {
   return Math.ceil((now + closesIn) / 1000)
 }
 
-/** The rate-limit fields of every response; none for a request that was not counted. */
-export function limitFields({ decision: { limit, remaining }, resetAt, ietfFields }: Counted): Fields {
-  if (resetAt === 0) return ietfFields
+/** The sidecar's own fields of every response; no rate-limit fields for a request that was not counted. */
+export function limitFields({ decision: { limit, remaining }, resetAt, ownFields }: Counted): Fields {
+  if (resetAt === 0) return ownFields
   return [
     'X-RateLimit-Limit',
     String(limit),
@@ -39,7 +39,7 @@ export function limitFields({ decision: { limit, remaining }, resetAt, ietfField
     String(remaining),
     'X-RateLimit-Reset',
     String(resetAt),
-    ...ietfFields,
+    ...ownFields,
   ]
 }
 
@@ -47,19 +47,19 @@ export function limitFields({ decision: { limit, remaining }, resetAt, ietfField
 let latest = { limit: -1, resetAt: -1, before: '', after: '' }
 
 /** The same as lines of an HTTP/1 head. */
-export function limitLines({ decision: { limit, remaining }, resetAt, ietfFields }: Counted): string {
+export function limitLines({ decision: { limit, remaining }, resetAt, ownFields }: Counted): string {
   if (resetAt === 0) return ''
   if (latest.limit !== limit || latest.resetAt !== resetAt) {
     const before = `X-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: `
     latest = { limit, resetAt, before, after: `\r\nX-RateLimit-Reset: ${resetAt}\r\n` }
   }
   const lines = latest.before + remaining + latest.after
-  return ietfFields.length === 0 ? lines : lines + fieldLines(ietfFields)
+  return ownFields.length === 0 ? lines : lines + fieldLines(ownFields)
 }
 
 /** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers), named after the endpoint type. @param window ms */
 export function ietfLimitFields(
-  endpoint: Endpoint,
+  endpoint: WindowType,
   decision: LimitDecision,
   { requests, window }: { readonly requests: number; readonly window: number },
 ): Fields {

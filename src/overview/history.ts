@@ -105,9 +105,9 @@ interface Sums {
   readonly serverErrors: number
 }
 
-function sumsOf({ requests: { api, oauth }, device, refusals, serverErrors }: Totals): Sums {
+function sumsOf({ requests: [first = [], ...others], device, refusals, serverErrors }: Totals): Sums {
   return {
-    requests: api.map((count, i) => count + (oauth[i] ?? 0)),
+    requests: first.map((count, i) => sumOf([count, ...others.map((counts) => counts[i] ?? 0)])),
     device: [...device],
     refusals: REFUSAL_REASONS.map((reason) => refusals[reason]),
     serverErrors,

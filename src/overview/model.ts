@@ -68,7 +68,7 @@ export interface Condition {
     readonly tunnels: number
     readonly maxTunnels: number
   }
-  readonly limits: Readonly<Record<Endpoint, LimitCondition>>
+  readonly limits: Readonly<Record<Endpoint, LimitCondition> & { browser?: LimitCondition }>
   readonly tokens: {
     readonly access: number
     readonly refresh: number

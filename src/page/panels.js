@@ -86,7 +86,7 @@ export function showLimits({ limits, enforce }) {
       const text = `${count(refused)} ${refusals}, free in ${countdown(until - now())}`
       return el('li', {}, el('code', {}, key === '*' ? 'all clients' : key), el('span', {}, text))
     })
-    const title = el('h3', {}, endpoint === 'oauth' ? '/oauth/token' : 'API')
+    const title = el('h3', {}, { api: 'API', oauth: '/oauth/token' }[endpoint] ?? 'Browsers')
     return el(
       'div',
       { 'data-key': endpoint, class: 'limit' },

@@ -102,14 +102,14 @@ function lineOf(exchange: Exchange, time: string): string {
 }
 
 /** Grant, client and head of the request. Many requests have the same, so the text is kept with the head. */
-function knownText({ head, client, classified, grant }: Exchange): string {
+function knownText({ head, client, endpoint, grant }: Exchange): string {
   const known = head.logged
-  if (known?.client === client && known.grant === grant) return known.text
+  if (known?.client === client && known.grant === grant && known.endpoint === endpoint) return known.text
   const granted = grant === undefined ? '' : `,"grant":${quoted(grant, LONGEST_GRANT)}`
   const text =
     `${granted},"client":${quoted(client.address, LONGEST_CLIENT)},"method":${quoted(head.method, LONGEST_METHOD)}` +
-    `,"path":${quoted(head.shown ?? shownPath(head), LONGEST_PATH)},"version":"${head.version}","endpoint":"${classified.endpoint}"`
-  head.logged = { client, grant, text }
+    `,"path":${quoted(head.shown ?? shownPath(head), LONGEST_PATH)},"version":"${head.version}","endpoint":"${endpoint}"`
+  head.logged = { client, grant, endpoint, text }
   return text
 }
 

@@ -66,7 +66,7 @@ function has({ flags }: RequestFacts, flag: keyof typeof FLAGS): boolean {
 
 function requestText(facts: RequestFacts): string {
   const what =
-    facts.endpoint === 'oauth'
+    facts.ownEndpoint !== ''
       ? `the ${facts.ownEndpoint} endpoint of Postern itself; the device never sees it`
       : `a ${has(facts, 'upgrade') ? 'WebSocket' : 'request'} for the device`
   return `${facts.method} ${facts.path} over HTTP/${facts.version}: ${what}.`
@@ -99,7 +99,7 @@ function windowText(facts: RequestFacts): string {
 }
 
 const TOKEN_FAULTS: Readonly<Record<AuthFailure | 'unavailable', string>> = {
-  missing: 'None: the request has no field "Authorization: Bearer".',
+  missing: 'None: the request has neither a field "Authorization: Bearer" nor the session of a browser.',
   malformed: 'Malformed: the Authorization field does not hold exactly one bearer token.',
   unknown:
     'Unknown: no access token of this sidecar. It may be a refresh token, be invented, or have expired long ago.',
@@ -109,8 +109,8 @@ const TOKEN_FAULTS: Readonly<Record<AuthFailure | 'unavailable', string>> = {
 }
 
 function tokenText(facts: RequestFacts): string {
-  const { endpoint, token, grant } = facts
-  if (endpoint === 'oauth') {
+  const { ownEndpoint, token, grant } = facts
+  if (ownEndpoint !== '') {
     const issued = grant === '' ? '' : ` Its tokens belong to grant ${grant}.`
     return `Not asked for: this endpoint takes its credential from the form.${issued}`
   }
@@ -141,6 +141,8 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
   'address-denied': 'listen.allow and listen.deny do not let this address in.',
   overloaded:
     'Too many requests wait, this one waited for too long, or too many tunnels or streams are open. The client may try again after a second.',
+  'cross-origin':
+    'It carries the session of a browser, or logs in, and a page of another origin may have caused it: see docs/browsers.md.',
   'store-unavailable': 'The shared store did not answer: see postern check and the log.',
   upstream: 'The device sent no usable response: see Device, and postern check.',
   'server-error': 'A bug in Postern: the log has the error.',

@@ -1,4 +1,4 @@
-import type { Endpoint } from '../http/admission.ts'
+import { WINDOW_TYPES, type WindowType } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Sample } from './histogram.ts'
@@ -14,7 +14,7 @@ interface ScrapeSources {
   readonly tokens: () => { readonly access: number; readonly refresh: number }
   /** Live tokens that are not in the token file and that a restart would lose; undefined for `tokens.store: memory`. */
   readonly unsaved: () => number | undefined
-  readonly windows: () => Readonly<Record<Endpoint, number>>
+  readonly windows: (endpoint: WindowType) => number
   readonly upstream: () => DeviceLoad
 }
 
@@ -25,7 +25,7 @@ export interface Metrics {
   /** Counts a refusal that belongs to no exchange record. */
   refused(refusal: Refusal): void
   /** The shared store did not answer, so this sidecar alone counted a request. */
-  rateFallback(endpoint: Endpoint): void
+  rateFallback(endpoint: WindowType): void
   passwordFailed(): void
   loginSlowed(): void
   /** @param responses 0 creates the series of a grant type before its first use */
@@ -92,6 +92,7 @@ export function createMetrics({
   const durations = {
     api: requestDuration.series({ endpoint: 'api' }),
     oauth: requestDuration.series({ endpoint: 'oauth' }),
+    browser: requestDuration.series({ endpoint: 'browser' }),
   }
   const upstream = createUpstreamMetrics(registry, () => sources?.upstream())
   const refusals = createRefusalCounts()
@@ -104,12 +105,12 @@ export function createMetrics({
       for (const reason of REFUSAL_REASONS) counted.inc({ reason }, refusals.counts[reason])
     },
   )
-  const rateLimited = { api: 0, oauth: 0 }
+  const rateLimited = { api: 0, oauth: 0, browser: 0 }
   counter('rate_limited_total', 'Requests refused with 429.', ['endpoint'], (counted) =>
     drain(rateLimited, (endpoint, amount) => counted.inc({ endpoint }, amount)),
   )
   gauge('rate_windows', 'Rate limit windows held.', ['endpoint'], (g) => {
-    for (const endpoint of ['api', 'oauth'] as const) g.set({ endpoint }, sources?.windows()[endpoint] ?? 0)
+    for (const endpoint of WINDOW_TYPES) g.set({ endpoint }, sources?.windows(endpoint) ?? 0)
   })
   const fallbacks = counter(
     'rate_fallback_total',
@@ -172,7 +173,7 @@ export function createMetrics({
   ])
   gauge('build_info', 'Version of Postern and of Node.', ['version', 'node']).set({ version, node }, 1)
 
-  for (const endpoint of ['api', 'oauth']) fallbacks.inc({ endpoint }, 0)
+  for (const endpoint of WINDOW_TYPES) fallbacks.inc({ endpoint }, 0)
   for (const result of ['success', 'failure']) reloads.inc({ result }, 0)
   for (const kind of ['access', 'refresh']) evicted.inc({ kind }, 0)
   for (const reason of ['max_connections', 'max_connections_per_client', 'not_allowed'])
@@ -187,7 +188,7 @@ export function createMetrics({
 
   return {
     totals: {
-      requests: { api: durations.api.counts, oauth: durations.oauth.counts },
+      requests: [durations.api.counts, durations.oauth.counts, durations.browser.counts],
       device: upstream.durations,
       refusals: refusals.counts,
       get serverErrors() {
@@ -200,8 +201,7 @@ export function createMetrics({
         return upstream.tunnels
       },
     },
-    exchange({ head, classified, refusal, wouldRefuse, status, duration, requestBytes, responseBytes }) {
-      const { endpoint } = classified
+    exchange({ head, endpoint, refusal, wouldRefuse, status, duration, requestBytes, responseBytes }) {
       const gateRefusal = refusal ?? wouldRefuse
       requests.add(endpoint, head.method, status)
       durations[endpoint].observe(duration / 1000)

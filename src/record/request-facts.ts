@@ -1,4 +1,4 @@
-import type { Endpoint, OwnEndpoint, Per } from '../http/admission.ts'
+import { type OwnEndpoint, type Per, WINDOW_TYPES, type WindowType } from '../http/admission.ts'
 import type { Exchange, Outcome } from '../http/exchange.ts'
 import type { AuthFailure, Refusal } from '../http/refusal.ts'
 import { shownPath } from '../http/request-path.ts'
@@ -70,7 +70,7 @@ export type RequestFacts = Readonly<Record<Exclude<NumberName, 'code'>, number> 
 /** Words that are kept as one number, because how often each occurs is bounded: most requests then have few other words. */
 interface Coded {
   readonly kind: (typeof KINDS)[number]
-  readonly endpoint: Endpoint
+  readonly endpoint: WindowType
   readonly per: Per
   readonly end: Outcome
   readonly version: (typeof VERSIONS)[number]
@@ -115,23 +115,22 @@ export function writeNumbers(exchange: Exchange, wall: number, to: Float64Array,
 }
 
 const KINDS = ['refused', 'own-endpoint', 'forward'] as const
-const ENDPOINTS = ['api', 'oauth'] as const
 const OWNERS = ['client', 'grant', 'device'] as const
 const ENDS = ['complete', 'aborted', 'cut'] as const
 const VERSIONS = ['1.0', '1.1', '2'] as const
 const TOKENS = ['', 'valid', 'unavailable', 'missing', 'malformed', 'unknown', 'expired', 'revoked'] as const
-const OWN_ENDPOINTS = ['', 'token', 'revocation'] as const
+const OWN_ENDPOINTS = ['', 'token', 'revocation', 'login', 'logout', 'preflight'] as const
 
-function codeOf({ kind, classified, per, outcome, identity, head }: Exchange): number {
+function codeOf({ kind, classified, endpoint, per, outcome, identity, head }: Exchange): number {
   const token = identity === undefined ? '' : identity.kind === 'refused' ? identity.cause : identity.kind
   return (
     KINDS.indexOf(kind) |
-    (ENDPOINTS.indexOf(classified.endpoint) << 2) |
-    (OWNERS.indexOf(per) << 3) |
-    (ENDS.indexOf(outcome ?? 'complete') << 5) |
-    (VERSIONS.indexOf(head.version) << 7) |
-    (TOKENS.indexOf(token) << 9) |
-    (OWN_ENDPOINTS.indexOf(classified.ownEndpoint ?? '') << 12)
+    (WINDOW_TYPES.indexOf(endpoint) << 2) |
+    (OWNERS.indexOf(per) << 4) |
+    (ENDS.indexOf(outcome ?? 'complete') << 6) |
+    (VERSIONS.indexOf(head.version) << 8) |
+    (TOKENS.indexOf(token) << 10) |
+    (OWN_ENDPOINTS.indexOf(classified.ownEndpoint ?? '') << 13)
   )
 }
 
@@ -169,12 +168,12 @@ export function readFacts(numbers: Float64Array, words: string): RequestFacts {
     method: printable(method),
     path: printable(path),
     kind: KINDS[code & 3] ?? 'refused',
-    endpoint: ENDPOINTS[(code >> 2) & 1] ?? 'api',
-    per: OWNERS[(code >> 3) & 3] ?? 'client',
-    end: ENDS[(code >> 5) & 3] ?? 'complete',
-    version: VERSIONS[(code >> 7) & 3] ?? '1.1',
-    token: TOKENS[(code >> 9) & 7] ?? '',
-    ownEndpoint: OWN_ENDPOINTS[(code >> 12) & 3] ?? '',
+    endpoint: WINDOW_TYPES[(code >> 2) & 3] ?? 'api',
+    per: OWNERS[(code >> 4) & 3] ?? 'client',
+    end: ENDS[(code >> 6) & 3] ?? 'complete',
+    version: VERSIONS[(code >> 8) & 3] ?? '1.1',
+    token: TOKENS[(code >> 10) & 7] ?? '',
+    ownEndpoint: OWN_ENDPOINTS[(code >> 13) & 7] ?? '',
   }
 }
 

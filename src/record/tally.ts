@@ -1,12 +1,11 @@
 import { STATUS_CODES } from 'node:http'
-import type { Endpoint } from '../http/admission.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Series } from './histogram.ts'
 
 /** Sums since the start, to be read at any time at no cost. The arrays and the record are live: they go on counting. */
 export interface Totals {
-  /** Ended requests by duration. The buckets are those of `BOUNDS`. */
-  readonly requests: Readonly<Record<Endpoint, Series['counts']>>
+  /** Ended requests by duration, of each endpoint type. The buckets are those of `BOUNDS`. */
+  readonly requests: readonly Series['counts'][]
   /** The device's response heads by duration. */
   readonly device: Series['counts']
   readonly refusals: Readonly<Record<RefusalReason, number>>
@@ -97,6 +96,7 @@ const REASONS: { readonly [Kind in Refusal['kind']]: Underscored<Kind> } = {
   'expectation-failed': 'expectation_failed',
   'header-too-large': 'header_too_large',
   unauthorized: 'unauthorized',
+  'cross-origin': 'cross_origin',
   'rate-limited': 'rate_limited',
   'wrong-passwords': 'wrong_passwords',
   'address-denied': 'address_denied',

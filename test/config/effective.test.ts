@@ -97,6 +97,13 @@ limits:
 oauth:
   revocation_path: off
 public_paths: []
+browser:
+  login: off
+  limit:
+    requests: 600
+    window: 1m
+cors:
+  origins: []
 enforce: true
 state_dir: ./state
 realm: device

@@ -117,6 +117,8 @@ const DEFAULTS = {
   },
   oauth: { revocationPath: 'off' },
   publicPaths: [],
+  browser: { login: 'off', limit: { requests: 600, window: 60_000 } },
+  cors: { origins: [] },
   enforce: true,
   stateDir: './state',
   realm: 'device',

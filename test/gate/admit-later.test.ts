@@ -12,7 +12,7 @@ import { createWindowTable } from '../../src/limits/window-table.ts'
 import type { TokenLookup } from '../../src/tokens/token-contract.ts'
 import { stillClock } from '../support/clock.ts'
 import { BareExchange } from '../support/exchange.ts'
-import { gateRules } from '../support/gate-settings.ts'
+import { gateRules, NO_SESSIONS } from '../support/gate-settings.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
 import { requestHead } from '../support/request-head.ts'
@@ -51,7 +51,8 @@ function gate({ identify, per = 'client', sharedWindows = false }: Gate): Return
   const windows = sharedWindows ? { count: async (key: string) => table.count(key) } : table
   return createGate({
     clock,
-    tables: { api: windows, oauth: windows },
+    tables: { api: windows, oauth: windows, browser: windows },
+    sessions: NO_SESSIONS,
     identify,
     newRequestId: () => 'the-id',
     settings: { gate: gateRules(limit), clientOf: createClientAddress([]) },
@@ -161,7 +162,14 @@ function createWaitingPassage(): {
   const unexpected = (): never => expect.fail('unexpected call')
   const passage = createPassage({
     admit: gate({ identify: () => lookup.promise }),
-    ownEndpoints: { token: unexpected, revocation: unexpected },
+    ownEndpoints: {
+      token: unexpected,
+      revocation: unexpected,
+      login: unexpected,
+      logout: unexpected,
+      preflight: unexpected,
+    },
+    withPage: unexpected,
     upstream: {
       async forward(request) {
         forwarded.push(request)
@@ -173,7 +181,7 @@ function createWaitingPassage(): {
     },
     live,
     clock: stillClock(),
-    settings: { config: { statusCodes: 'contract', realm: 'device' } },
+    settings: { config: { statusCodes: 'contract', realm: 'device' }, gate: { browser: false } },
     record(record) {
       records.push(record)
       recorded.resolve()

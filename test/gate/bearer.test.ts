@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { readBearer } from '../../src/gate/admit.ts'
+import { readBearer } from '../../src/gate/credential.ts'
 import { anyCodePoint } from '../support/any-code-point.ts'
 import { growth, LINEAR } from '../support/lived-time.ts'
 

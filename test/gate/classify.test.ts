@@ -11,6 +11,8 @@ import { type HeadPart, requestHead } from '../support/request-head.ts'
 const rules: ClassifyRules = {
   headerCaps: { maxHeaderSize: 16 * 1024, maxHeaderCount: 100 },
   revocationPath: undefined,
+  browser: false,
+  cors: undefined,
 }
 
 const classified = (over: HeadPart): Classified => classify(requestHead(over), rules)

@@ -6,7 +6,7 @@ import type { Admission } from '../../src/http/exchange.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { stillClock } from '../support/clock.ts'
 import { BareExchange } from '../support/exchange.ts'
-import { gateRules } from '../support/gate-settings.ts'
+import { gateRules, NO_SESSIONS } from '../support/gate-settings.ts'
 import { requestHead } from '../support/request-head.ts'
 
 const LIMIT = 2
@@ -23,7 +23,8 @@ function flood({ per, enforce }: { readonly per: Per; readonly enforce: boolean 
   let lookups = 0
   const admit = createGate({
     clock,
-    tables: { api: table, oauth: table },
+    tables: { api: table, oauth: table, browser: table },
+    sessions: NO_SESSIONS,
     identify() {
       lookups += 1
       return { kind: 'valid', grant: 'c0ffee' }
@@ -64,7 +65,8 @@ it('C8 C13 of a head that repeats nothing is kept but what follows from it: toke
   const settings = { gate: gateRules(limit), clientOf: createClientAddress([]) }
   const admit = createGate({
     clock,
-    tables: { api: table, oauth: table },
+    tables: { api: table, oauth: table, browser: table },
+    sessions: NO_SESSIONS,
     identify: () => (revoked ? { kind: 'refused', cause: 'revoked' } : { kind: 'valid', grant: 'c0ffee' }),
     newRequestId: () => 'the-id',
     settings,

@@ -7,7 +7,7 @@ import { type Cidr, parseCidr } from '../../src/http/ip.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { stillClock } from './clock.ts'
 import { BareExchange } from './exchange.ts'
-import { gateRules } from './gate-settings.ts'
+import { gateRules, NO_SESSIONS } from './gate-settings.ts'
 import { requestHead } from './request-head.ts'
 
 /** The request fields by default. */
@@ -29,7 +29,8 @@ export function admitted(head: RequestHead, trustedProxies: readonly string[] = 
   const table = createWindowTable(limit, { clock, maxKeys: 10 })
   const admit = createGate({
     clock,
-    tables: { api: table, oauth: table },
+    tables: { api: table, oauth: table, browser: table },
+    sessions: NO_SESSIONS,
     identify: () => ({ kind: 'valid', grant: 'grant' }),
     newRequestId: () => 'the-id',
     settings: {

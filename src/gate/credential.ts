@@ -1,0 +1,104 @@
+import type { Identity, Presented } from '../http/admission.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { fieldValues } from '../http/fields.ts'
+import { isFromHere, publicOrigin } from '../http/same-origin.ts'
+import { type Sessions, sessionIdIn } from '../oauth/sessions.ts'
+import type { Tokens } from '../tokens/token-contract.ts'
+
+export type SessionsOfGate = Pick<Sessions, 'has' | 'identify'>
+
+/** Upper bound on a presented token (bytes): longer than any minted one, and it caps the cost of hashing garbage. */
+const LONGEST_TOKEN = 512
+
+/**
+ * RFC 6750 §2.1, with the scheme in any letter case and one or more spaces (RFC 9110 §11.4). There are no blanks around the
+ * value: the HTTP/1 reader strips them, and HTTP/2 forbids them (RFC 9113 §8.2.1).
+ */
+const BEARER = /^bearer +[A-Za-z0-9\-._~+/]+=*$/i
+
+const BEARER_SCHEME_ONLY = /^bearer *$/i
+const BEARER_SCHEME = /^bearer[\t ,]/i
+
+/**
+ * Reads the token from the `Authorization` fields. `missing`: the request shows no bearer token, because it has no field, another
+ * scheme, or the scheme alone. The challenge then carries no error code (RFC 6750 §3.1).
+ */
+export function readBearer(fields: readonly string[]): Exclude<Presented, { kind: 'session' }> {
+  const value = fields[0]
+  if (value === undefined) return { kind: 'none', cause: 'missing' }
+  if (fields.length > 1) return { kind: 'none', cause: 'malformed' }
+  if (BEARER.test(value)) {
+    const token = value.slice(value.lastIndexOf(' ') + 1)
+    return token.length > LONGEST_TOKEN ? { kind: 'none', cause: 'malformed' } : { kind: 'token', token }
+  }
+  const shown = BEARER_SCHEME.test(value) && !BEARER_SCHEME_ONLY.test(value)
+  return { kind: 'none', cause: shown ? 'malformed' : 'missing' }
+}
+
+/**
+ * Whether a request is one of a browser with a session. One that a page of another origin may have caused is not, whatever its method:
+ * firmware changes its state by GET, too, and another port of the same host is the same site to the cookie.
+ */
+export function isOfSession(exchange: Exchange, sessions: SessionsOfGate): boolean {
+  const { head, classified } = exchange
+  if (classified.ownEndpoint !== undefined) return false
+  head.presented ??= presentedIn(head)
+  const { presented } = head
+  if (presented.kind !== 'session' || !sessions.has(presented.id)) return false
+  return isOfThisOrigin(exchange, true, isRead(head.method) && !head.upgrade)
+}
+
+/** A bearer token beats a session, even a malformed one. Another scheme is that of a login of the device. */
+function presentedIn({ survey, fields }: Exchange['head']): Presented {
+  const bearer = readBearer(survey.authorization)
+  const isShown = bearer.kind === 'token' || bearer.cause === 'malformed'
+  const session = isShown ? undefined : sessionIdIn(fields)
+  return session === undefined ? bearer : { kind: 'session', id: session }
+}
+
+/** See `isFromHere`. A trusted proxy in front may have replaced `Host`. */
+export function isOfThisOrigin(exchange: Exchange, typed: boolean, silent: boolean): boolean {
+  const { fields } = exchange.head
+  const site = single(fieldValues(fields, 'sec-fetch-site'))
+  // Most requests have it, so the address is rarely needed.
+  if (site !== undefined) return isFromHere(site, undefined, '', typed, silent)
+  const origin = single(fieldValues(fields, 'origin'))
+  return isFromHere(site, origin, publicOrigin(exchange) ?? '', typed, silent)
+}
+
+/** The value of a field; the empty text if it is repeated, which equals nothing that is looked for. */
+function single(values: readonly string[]): string | undefined {
+  return values.length > 1 ? '' : values[0]
+}
+
+export function isRead(method: string): boolean {
+  return method === 'GET' || method === 'HEAD'
+}
+
+const MISSING: Identity = { kind: 'refused', cause: 'missing' }
+const FOREIGN: Identity = { kind: 'refused', cause: 'missing', foreign: true }
+
+/**
+ * The grant of the credential that a request shows; a promise if the token store returns one.
+ *
+ * @param sessions undefined: `browser.login` is off
+ */
+export function identifyCredential(
+  exchange: Exchange,
+  identify: Tokens['identify'],
+  sessions: SessionsOfGate | undefined,
+): Identity | Promise<Identity> {
+  const { head, client } = exchange
+  head.presented ??= presentedIn(head)
+  const { presented } = head
+  switch (presented.kind) {
+    case 'token':
+      return identify(presented.token, client.key)
+    case 'session':
+      if (sessions === undefined) return MISSING
+      if (exchange.endpoint === 'browser') return sessions.identify(presented.id, client.key)
+      return sessions.has(presented.id) ? FOREIGN : MISSING
+    case 'none':
+      return { kind: 'refused', cause: presented.cause }
+  }
+}

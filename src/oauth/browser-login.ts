@@ -1,0 +1,160 @@
+import type { Exchange } from '../http/exchange.ts'
+import { fieldValues } from '../http/fields.ts'
+import { isLoopback } from '../http/ip.ts'
+import type { Refusal } from '../http/refusal.ts'
+import type { Reply } from '../http/reply.ts'
+import { publicOrigin } from '../http/same-origin.ts'
+import { readFormRequest, required } from './form-request.ts'
+import { escaped, type LoginPage, pageReply } from './login-page.ts'
+import type { Message } from './login-words.ts'
+import { CLEARED_COOKIE, type Sessions } from './sessions.ts'
+import { type GrantType, type OwnEndpointHandler, refuse } from './token-endpoint.ts'
+
+/** A reload replaces `config`. */
+interface LoginSettings {
+  readonly config: {
+    readonly realm: string
+    readonly statusCodes: 'contract' | 'http'
+    readonly listen: { readonly bodyTimeout: number }
+  }
+}
+
+/** The login of browsers: its two endpoints, and its page as the body of a refusal. */
+export interface BrowserLogin {
+  readonly login: OwnEndpointHandler
+  readonly logout: OwnEndpointHandler
+  /** The reply to a refused request: to a browser that opens a page the login page, with the status and the fields of `reply`. */
+  readonly withPage: (exchange: Exchange, refusal: Refusal, reply: Reply) => Reply
+}
+
+/**
+ * The password grant by one more way in: the tokens stay here, and the browser gets a session. Its path and that of the logout take POST
+ * of their own page, which the gate checks, and show that page otherwise.
+ */
+export function createBrowserLogin(
+  grant: GrantType<'password'>,
+  sessions: Sessions,
+  settings: LoginSettings,
+): BrowserLogin {
+  function page(exchange: Exchange, to: string, message?: Message): LoginPage {
+    const { realm } = settings.config
+    const confidential = isConfidential(exchange)
+    return {
+      realm,
+      languages: fieldValues(exchange.head.fields, 'accept-language')[0],
+      message: confidential ? message : 'cleartext',
+      form: confidential ? { kind: 'login', action: `/oauth/login?to=${encodeURIComponent(to)}` } : undefined,
+    }
+  }
+
+  /** Leads to a path of the device. The documented API has no status for that, so there a page does it. */
+  function leadTo(to: string, cookie: string): Reply {
+    const fields = ['Set-Cookie', cookie]
+    if (settings.config.statusCodes === 'http') {
+      return { status: 303, fields: ['Location', to, 'Cache-Control', 'no-store', ...fields], body: '' }
+    }
+    const { realm } = settings.config
+    const blank: LoginPage = { realm, languages: undefined, message: undefined, form: undefined }
+    return pageReply(200, blank, fields, `\n<meta http-equiv="refresh" content="0; url=${escaped(to)}">`)
+  }
+
+  return {
+    async login(exchange) {
+      if (exchange.head.method !== 'POST') {
+        return { kind: 'refused', refusal: { kind: 'unauthorized', cause: 'missing' }, close: false }
+      }
+      if (!isConfidential(exchange)) {
+        const description = 'The login needs TLS.'
+        return { ...refuse({ kind: 'invalid-request', description }), close: true }
+      }
+      const form = await readFormRequest(exchange, settings.config.listen.bodyTimeout)
+      if (form.kind === 'refused') return form
+      const given = required(form.parameters, ['password'])
+      if (given.kind === 'refused') return { ...given, close: false }
+      const result = await grant.exchange(given.values, exchange.client)
+      if (result.kind === 'refused') return { ...result, close: false }
+      // The session that the browser had would live on without its cookie.
+      await sessions.end(exchange.head.fields)
+      const cookie = sessions.begin(result.tokens)
+      return {
+        kind: 'reply',
+        reply: leadTo(askedFor(exchange), cookie),
+        grant: result.tokens.grant,
+      }
+    },
+
+    async logout(exchange) {
+      if (exchange.head.method === 'POST') {
+        if ((await sessions.end(exchange.head.fields)) === 'unavailable') {
+          return { ...refuse({ kind: 'store-unavailable' }), close: false }
+        }
+        return { kind: 'reply', reply: leadTo('/', CLEARED_COOKIE) }
+      }
+      const form = { kind: 'logout', action: '/oauth/logout' } as const
+      return { kind: 'reply', reply: pageReply(200, { ...page(exchange, '/'), form }) }
+    },
+
+    withPage(exchange, refusal, reply) {
+      const { ownEndpoint } = exchange.classified
+      const { kind } = refusal
+      const helps = ownEndpoint === 'login' || kind === 'unauthorized' || kind === 'cross-origin'
+      if (
+        !helps ||
+        kind === 'address-denied' ||
+        exchange.head.survey.authorization.some((value) => /^bearer\b/i.test(value)) ||
+        !opensPage(exchange)
+      )
+        return reply
+      const { fields, status } = reply
+      const others = fields.filter((_, i) => !ABOUT_BODY.test(fields[i - (i % 2)] ?? ''))
+      return pageReply(status, page(exchange, askedFor(exchange), messageOf(refusal)), others)
+    },
+  }
+}
+
+/** Fields that the page has itself. */
+const ABOUT_BODY = /^(?:content-(?:type|length)|cache-control|pragma)$/i
+
+function messageOf({ kind }: Refusal): Message | undefined {
+  switch (kind) {
+    case 'unauthorized':
+      return undefined
+    case 'invalid-grant':
+      return 'wrong'
+    case 'rate-limited':
+    case 'wrong-passwords':
+      return 'wait'
+    case 'cross-origin':
+      return 'foreign'
+    default:
+      return 'busy'
+  }
+}
+
+/** Whether a browser shows the response as a page. Browsers say so over TLS and to loopback. */
+function opensPage({ head: { fields, upgrade } }: Exchange): boolean {
+  const [mode] = fieldValues(fields, 'sec-fetch-mode')
+  if (mode !== undefined) return mode === 'navigate'
+  return !upgrade && fieldValues(fields, 'accept').some((types) => /\btext\/html\b/i.test(types))
+}
+
+/** A path with exactly one slash before its first name: browsers read `//` and `/\` as the beginning of a host. */
+const PATH = /^\/(?![/\\])[!-~]*$/
+
+/**
+ * The path that the browser wants to see after the login. The pages of the login have it in the query. A link of another origin leads to
+ * the first page instead: firmware changes its state by GET, and behind the login the request would be one of this origin.
+ */
+function askedFor({ head, classified: { ownEndpoint, target } }: Exchange): string {
+  if (fieldValues(head.fields, 'sec-fetch-site').some((site) => /^(?!same-origin$|none$)/.test(site)))
+    return '/'
+  const query = target.slice(target.indexOf('?') + 1)
+  const to = ownEndpoint === undefined ? target : (new URLSearchParams(query).get('to') ?? '/')
+  return PATH.test(to) && !/^\/oauth\/log(?:in|out)(?:\?|$)/.test(to) ? to : '/'
+}
+
+/** Whether the password cannot be read on its way: over TLS, here or at a trusted proxy, or from this machine. */
+function isConfidential(exchange: Exchange): boolean {
+  const { address } = exchange.client
+  return publicOrigin(exchange)?.startsWith('https:') === true || address === 'unix' || isLoopback(address)
+}
