@@ -209,6 +209,24 @@ describe('H107 an insecure setting', () => {
     )
   })
 
+  it('H324 that is a login for browsers without TLS is found, unless a proxy may encrypt', () => {
+    const found = (listen: object): readonly string[] => {
+      const site = {
+        upstream: { url: 'http://192.0.2.7' },
+        password: { file: '/x' },
+        browser: { login: 'on' },
+      }
+      const text = JSON.stringify({ ...site, listen })
+      const config = loadConfig({ file: { path: 'postern.yaml', text }, env: {}, sets: [] })
+      return insecureSettings(config).map(({ key }) => key)
+    }
+    const off = { tls: 'off', insecure: true }
+    expect(found({ ...off, address: '0.0.0.0:80' })).toEqual(['browser.login'])
+    expect(found({ ...off, address: '127.0.0.1:80' })).toEqual([])
+    expect(found({ ...off, address: '0.0.0.0:80', trusted_proxies: ['192.0.2.1'] })).toEqual([])
+    expect(found({ address: '0.0.0.0:443' })).toEqual([])
+  })
+
   it('that is listen.tls: off is silenced by listen.insecure; a hash and a safe address need nothing', async () => {
     const listen = { ...INSECURE.listen, insecure: true }
     const site = await prepareSite({ config: { listen }, password: HASHED_PASSWORD })

@@ -1,0 +1,67 @@
+import { randomBytes } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { createSessions } from '../../src/oauth/sessions.ts'
+import type { IssuedTokens, TokenLookup } from '../../src/tokens/token-contract.ts'
+
+type Refreshed = IssuedTokens | 'unavailable' | undefined
+
+function tokensOf(n: number): IssuedTokens {
+  return { accessToken: `access ${n}`, refreshToken: `refresh ${n}`, grant: 'g', expiresIn: 3600 }
+}
+
+/** A shared store that answers when it is told to. Valid is only the access token that is named. */
+function store() {
+  const asked: string[] = []
+  const answers: ((refreshed: Refreshed) => void)[] = []
+  const revoked: unknown[] = []
+  const state = { valid: 'access 0' }
+  const tokens: Parameters<typeof createSessions>[0] = {
+    identify: async (token): Promise<TokenLookup> =>
+      token === state.valid ? { kind: 'valid', grant: 'g' } : { kind: 'refused', cause: 'expired' },
+    refresh: (token) => {
+      asked.push(token)
+      return new Promise((resolve) => answers.push(resolve))
+    },
+    revoke: (what) => {
+      revoked.push(what)
+      return 1
+    },
+  }
+  const sessions = createSessions(tokens, randomBytes)
+  const begin = (n: number): string => /=([^;]+)/.exec(sessions.begin(tokensOf(n)))?.[1] ?? ''
+  return { sessions, begin, asked, answers, revoked, state }
+}
+
+it('H322 requests at the same time share one renewal at a shared store, and a store that is down ends no session', async () => {
+  const { sessions, begin, asked, answers, state } = store()
+  const id = begin(0)
+  const identify = () => sessions.identify(id, '192.0.2.7')
+  expect(await identify()).toEqual({ kind: 'valid', grant: 'g' })
+  state.valid = 'access 1'
+  const down = [identify(), identify(), identify()]
+  await expect.poll(() => answers.length).toBe(1)
+  answers[0]?.('unavailable')
+  expect(await Promise.all(down)).toEqual(down.map(() => ({ kind: 'unavailable' })))
+  const renewed = [identify(), identify()]
+  await expect.poll(() => answers.length).toBe(2)
+  answers[1]?.(tokensOf(1))
+  expect(await Promise.all(renewed)).toEqual(renewed.map(() => ({ kind: 'valid', grant: 'g' })))
+  expect(asked).toEqual(['refresh 0', 'refresh 0'])
+  state.valid = 'none'
+  const ended = identify()
+  await expect.poll(() => answers.length).toBe(3)
+  answers[2]?.(undefined)
+  expect(await ended).toEqual({ kind: 'refused', cause: 'expired' })
+  expect(sessions.has(id)).toBe(false)
+  expect(asked.at(-1)).toBe('refresh 1')
+})
+
+it('H322 at 10,000 sessions the first one ends when another begins, with its grant', () => {
+  const { sessions, begin, revoked } = store()
+  const [first, second] = [begin(0), begin(1)]
+  for (let n = 2; n < 10_000; n++) begin(n)
+  expect(sessions.has(first)).toBe(true)
+  begin(10_000)
+  expect([first, second].map((id) => sessions.has(id))).toEqual([false, true])
+  expect(revoked).toEqual([{ token: 'refresh 0' }])
+})
