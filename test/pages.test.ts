@@ -27,6 +27,8 @@ const FOR_PEOPLE = [
   'docs/devices.md',
   'docs/fleet.md',
   'docs/api.md',
+  'docs/browsers.md',
+  'docs/hardening.md',
   'docs/clients.md',
   'docs/verifying.md',
   'deploy/old-firmware.md',

@@ -1,3 +1,4 @@
+import { BROWSERS } from './entries/browsers.ts'
 import { CONTRACT } from './entries/contract.ts'
 import { FIRST_USE } from './entries/first-use.ts'
 import { FLEET } from './entries/fleet.ts'
@@ -30,5 +31,6 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: 'First use', promises: FIRST_USE },
   { title: 'Sidecars that share a store', promises: FLEET },
   { title: 'Seen at a glance', promises: OVERVIEW },
+  { title: 'Browsers', promises: BROWSERS },
   { title: 'Verifying a server', promises: VERIFYING },
 ]

@@ -15,7 +15,7 @@ export const TRAFFIC: Row = {
     chart({
       title: 'Requests by sidecar',
       description:
-        'How the load spreads over the sidecars, and over the token endpoint ("oauth") and everything else ("api").',
+        'How the load spreads over the sidecars, and over logins and tokens ("oauth"), sessions of browsers ("browser") and everything else ("api").',
       unit: 'reqps',
       queries: [
         { expr: rate('postern_requests_total', 'instance, endpoint'), legend: '{{instance}} {{endpoint}}' },
