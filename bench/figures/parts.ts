@@ -36,10 +36,10 @@ export function openTokenStore(capacity: number): TokenStore {
 export interface BenchGate {
   readonly admit: Admit
   /**
-   * One request for each of `count` tokens. Requests in turn with different tokens defeat caches of the last lookup.
-   * `fieldsWith` makes the header fields.
+   * One request for each of `count` logins. Requests in turn with different tokens defeat caches of the last lookup.
+   * `fieldsWith` makes the header fields, of a token or of the cookie of a browser.
    */
-  heads(count: number, fieldsWith: (token: string) => Fields): RequestHead[]
+  heads(count: number, fieldsWith: (token: string, cookie: string) => Fields): RequestHead[]
 }
 
 const CLIENT = '192.0.2.7'
@@ -49,6 +49,9 @@ export function openGate(requests: number): BenchGate {
   const limit = { requests, window: 60_000, per: 'client' } as const
   const table = () => createWindowTable(limit, { clock: systemClock, maxKeys: 100_000 })
   const tokens = openTokenStore(10_000)
+  const sessions = createSessions(tokens, randomBytes)
+  const rules = gateRules(limit, { browser: true })
+  const limits = { ...rules.limits, browser: { ...limit, per: 'grant' } } as const
   const given = {
     version: '1.1',
     secure: true,
@@ -63,13 +66,15 @@ export function openGate(requests: number): BenchGate {
       clock: systemClock,
       tables: { api: table(), oauth: table(), browser: table() },
       identify: tokens.identify,
-      sessions: createSessions(tokens, randomBytes),
+      sessions,
       newRequestId: createRequestIds(randomBytes),
-      settings: { gate: gateRules(limit), clientOf: createClientAddress([]) },
+      settings: { gate: { ...rules, limits }, clientOf: createClientAddress([]) },
     }),
     heads: (count, fieldsWith) =>
-      Array.from({ length: count }, () =>
-        headOf(given, fieldsWith(tokens.issue(CLIENT, 'password').accessToken)),
-      ),
+      Array.from({ length: count }, () => {
+        const issued = tokens.issue(CLIENT, 'password')
+        const [cookie = ''] = sessions.begin(issued).split(';')
+        return headOf(given, fieldsWith(issued.accessToken, cookie))
+      }),
   }
 }
