@@ -20,7 +20,7 @@ const preflight = (origin: string, path = '/api') => ({
 })
 
 for (const transport of transports) {
-  it(`H325 preflights of a listed origin are answered here, without a token, and count, over ${transport}`, async () => {
+  it(`H191 preflights of a listed origin are answered here, without a token, and count, over ${transport}`, async () => {
     const sidecar = await startSidecar({ transport, config, documentedLimits: true })
     const response = await sidecar.request(preflight(DASH))
     expect(response.status).toBe(200)
@@ -58,7 +58,7 @@ for (const transport of transports) {
     expect(limited.header('access-control-allow-origin')).toBe(DASH)
   })
 
-  it(`H325 responses and refusals get the fields, in place of those of the device, over ${transport}`, async () => {
+  it(`H191 responses and refusals get the fields, in place of those of the device, over ${transport}`, async () => {
     const device = await startDevice((_, response) => {
       response.setHeader('Access-Control-Allow-Origin', '*')
       response.setHeader('Access-Control-Allow-Credentials', 'true')
@@ -88,12 +88,12 @@ for (const transport of transports) {
   })
 }
 
-it('H325 with the precise statuses a preflight gets 204', async () => {
+it('H191 with the precise statuses a preflight gets 204', async () => {
   const sidecar = await startSidecar({ config: { ...config, status_codes: 'http' } })
   expect((await sidecar.request(preflight(DASH))).status).toBe(204)
 })
 
-it('H325 without the key nothing changes', async () => {
+it('H191 without the key nothing changes', async () => {
   const device = await startDevice((_, response) => {
     response.setHeader('Access-Control-Allow-Origin', '*')
     response.end()
@@ -108,7 +108,7 @@ it('H325 without the key nothing changes', async () => {
   expect(passed.header('vary')).toBeUndefined()
 })
 
-it('H325 an origin is scheme, host and port as browsers write them', async () => {
+it('H191 an origin is scheme, host and port as browsers write them', async () => {
   for (const origin of [
     'https://dash.example/',
     'dash.example',

@@ -22,7 +22,7 @@ const at = (fields: readonly string[], url: string): string[] =>
   fields.map((text) => text.replace('HOST', new URL(url).host))
 
 for (const transport of transports) {
-  it(`H323 a request that carries the session and may come from another origin is refused, over ${transport}`, async () => {
+  it(`H189 a request that carries the session and may come from another origin is refused, over ${transport}`, async () => {
     const sidecar = await startWithLogin({ transport })
     const cookie = await logIn(sidecar)
     for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS']) {
@@ -58,7 +58,7 @@ for (const transport of transports) {
   })
 }
 
-it('H323 over TLS a page of the same host and port that came over cleartext is a foreign one', async () => {
+it('H189 over TLS a page of the same host and port that came over cleartext is a foreign one', async () => {
   const config = { listen: { trusted_proxies: ['127.0.0.1'] } }
   const sidecar = await startWithLogin({ config })
   const cookie = await logIn(sidecar)
@@ -71,7 +71,7 @@ it('H323 over TLS a page of the same host and port that came over cleartext is a
   expect(await status('https')).toBe(200)
 })
 
-it('H323 with the precise statuses it is 403; a public path gets it without the session', async () => {
+it('H189 with the precise statuses it is 403; a public path gets it without the session', async () => {
   const config = { browser: { login: 'on' }, status_codes: 'http', public_paths: ['/open'] }
   const sidecar = await startWithLogin({ config })
   const cookie = await logIn(sidecar)
@@ -82,7 +82,7 @@ it('H323 with the precise statuses it is 403; a public path gets it without the 
   expect(sidecar.device.requests[0]?.values('cookie')).toEqual([])
 })
 
-it('H323 a request of another origin takes nothing of the window of the session', async () => {
+it('H189 a request of another origin takes nothing of the window of the session', async () => {
   const sidecar = await startWithLogin({ config: { browser: { login: 'on', limit: { requests: 3 } } } })
   const cookie = await logIn(sidecar)
   for (let i = 0; i < 10; i++)
@@ -91,7 +91,7 @@ it('H323 a request of another origin takes nothing of the window of the session'
   expect(passed.header('x-ratelimit-remaining')).toBe('2')
 })
 
-it('H323 a browser that followed a link of another port gets the page, and the device nothing', async () => {
+it('H189 a browser that followed a link of another port gets the page, and the device nothing', async () => {
   const sidecar = await startWithLogin()
   const cookie = await logIn(sidecar)
   const fields = ['Sec-Fetch-Mode', 'navigate', 'Sec-Fetch-Site', 'same-site', 'Cookie', cookie]
@@ -101,7 +101,7 @@ it('H323 a browser that followed a link of another port gets the page, and the d
   expect(sidecar.device.requests).toEqual([])
 })
 
-it('H323 a link of another origin leads to the first page after the login, not to its path', async () => {
+it('H189 a link of another origin leads to the first page after the login, not to its path', async () => {
   const sidecar = await startWithLogin()
   for (const [site, to] of [
     ['cross-site', '%2F'],
@@ -121,7 +121,7 @@ it('H323 a link of another origin leads to the first page after the login, not t
   }
 })
 
-it('H323 a WebSocket needs an Origin of its own address', async () => {
+it('H189 a WebSocket needs an Origin of its own address', async () => {
   const device = await startDevice()
   const { upgrades } = acceptWebSockets(device)
   const sidecar = await startWithLogin({ device })
@@ -149,7 +149,7 @@ it('H323 a WebSocket needs an Origin of its own address', async () => {
   expect(upgrades).toEqual([])
 })
 
-it('H323 a page of another origin can log nobody in or out (login CSRF)', async () => {
+it('H189 a page of another origin can log nobody in or out (login CSRF)', async () => {
   const sidecar = await startWithLogin()
   const cookie = await logIn(sidecar)
   for (const fields of [...FOREIGN, [], ['Sec-Fetch-Site', 'none']]) {
@@ -168,7 +168,7 @@ it('H323 a page of another origin can log nobody in or out (login CSRF)', async 
   expect(page.text).toContain('The request came from another page.')
 })
 
-it('H322 a session that an attacker chose or tossed in is none (fixation, cookie tossing)', async () => {
+it('H188 a session that an attacker chose or tossed in is none (fixation, cookie tossing)', async () => {
   const sidecar = await startWithLogin()
   const fixed = `__Host-postern=${'x'.repeat(43)}`
   const [set = ''] = (await submitLogin(sidecar, { fields: [...FROM_PAGE, 'Cookie', fixed] })).values(
@@ -193,7 +193,7 @@ it('H322 a session that an attacker chose or tossed in is none (fixation, cookie
   expect(await status(`a=1; ${cookie} ; b=2`)).toBe(200)
 })
 
-it('H322 a session is no token, and a bearer token beats it', async () => {
+it('H188 a session is no token, and a bearer token beats it', async () => {
   const sidecar = await startWithLogin()
   const cookie = await logIn(sidecar)
   const id = cookie.slice('__Host-postern='.length)
@@ -209,7 +209,7 @@ it('H322 a session is no token, and a bearer token beats it', async () => {
   expect(sidecar.device.requests[0]?.values('cookie')).toEqual([])
 })
 
-it('H322 another scheme in Authorization, which a device with a login of its own makes browsers send, changes nothing', async () => {
+it('H188 another scheme in Authorization, which a device with a login of its own makes browsers send, changes nothing', async () => {
   const sidecar = await startWithLogin()
   const basic = ['Authorization', 'Basic YTpi']
   const cookie = await logIn(sidecar)
@@ -228,7 +228,7 @@ it('H322 another scheme in Authorization, which a device with a login of its own
 })
 
 for (const transport of transports) {
-  it(`H322 the device cannot set a cookie of that name, over ${transport}`, async () => {
+  it(`H188 the device cannot set a cookie of that name, over ${transport}`, async () => {
     const own = [
       '__Host-postern=x; Path=/; Secure',
       ' __host-POSTERN = x',
@@ -246,7 +246,7 @@ for (const transport of transports) {
   })
 }
 
-it('H321 the page of a device that frames itself may show the login in its frame; no other page may', async () => {
+it('H187 the page of a device that frames itself may show the login in its frame; no other page may', async () => {
   const sidecar = await startWithLogin()
   const page = await sidecar.request({ fields: [...NAVIGATION, 'Sec-Fetch-Dest', 'iframe'] })
   expect(page.header('content-security-policy')).toContain("frame-ancestors 'self'")

@@ -45,7 +45,7 @@ async function logOut(sidecar: TestSidecar, page: Page): Promise<void> {
   )
 }
 
-it('H326 Syncthing: a page of a hundred files, a setting that is changed, events, a new password, a log-out', async () => {
+it('H192 Syncthing: a page of a hundred files, a setting that is changed, events, a new password, a log-out', async () => {
   const sidecar = await startInFrontOf(await startSyncthing())
   const page = await open(sidecar, '/')
   await page.getByText('Actions').first().click()
@@ -63,7 +63,7 @@ it('H326 Syncthing: a page of a hundred files, a setting that is changed, events
   await logOut(sidecar, page)
 })
 
-it('H326 noVNC: a live view over a WebSocket, which ends with the password', async () => {
+it('H192 noVNC: a live view over a WebSocket, which ends with the password', async () => {
   const vnc = await startConsole()
   const sidecar = await startInFrontOf(vnc)
   const page = await open(sidecar, '/vnc_lite.html?path=websockify')
@@ -87,7 +87,7 @@ const TORRENT = Buffer.from(
   `d4:infod6:lengthi5e4:name12:firmware.bin12:piece lengthi16384e6:pieces20:${'a'.repeat(20)}ee`,
 )
 
-it('H326 transmission: an upload, with a token of the device that each request carries', async () => {
+it('H192 transmission: an upload, with a token of the device that each request carries', async () => {
   const sidecar = await startInFrontOf(await startTransmission())
   const page = await open(sidecar, '/transmission/web/')
   await page.getByTitle('Open Torrent').click()

@@ -27,7 +27,7 @@ function targetOf(response: Response): string | null {
 }
 
 for (const transport of transports) {
-  it(`H321 H322 a browser logs in at the path that it asked for, and out, over ${transport}`, async () => {
+  it(`H187 H188 a browser logs in at the path that it asked for, and out, over ${transport}`, async () => {
     const sidecar = await startWithLogin({ transport, config: { realm: 'Boiler <2>' } })
     const path = '/settings/net?tab="1"&x=%22'
     const page = await sidecar.request({ path, fields: NAVIGATION })
@@ -79,7 +79,7 @@ for (const transport of transports) {
   })
 }
 
-it('H321 only a browser that opens a page gets the login page; every other 401 is that of C11', async () => {
+it('H187 only a browser that opens a page gets the login page; every other 401 is that of C11', async () => {
   const sidecar = await startWithLogin()
   const json = '{"error":"invalid_token","error_description":"A bearer token is required."}'
   const html = ['Accept', 'text/html,application/xhtml+xml,*/*;q=0.8']
@@ -100,7 +100,7 @@ it('H321 only a browser that opens a page gets the login page; every other 401 i
   expect(head.body.length).toBe(0)
 })
 
-it('H321 without browser.login there is no page and no endpoint', async () => {
+it('H187 without browser.login there is no page and no endpoint', async () => {
   const sidecar = await startSidecar()
   const refused = await sidecar.request({ fields: NAVIGATION })
   expect(refused.json().error).toBe('invalid_token')
@@ -109,7 +109,7 @@ it('H321 without browser.login there is no page and no endpoint', async () => {
   expect((await sidecar.request({ path: '/oauth/login', token })).text).toBe('from the device')
 })
 
-it('H321 the page speaks the language of the browser', async () => {
+it('H187 the page speaks the language of the browser', async () => {
   const sidecar = await startWithLogin()
   const language = async (accepted: string): Promise<string | undefined> => {
     const page = await sidecar.request({ fields: [...NAVIGATION, 'Accept-Language', accepted] })
@@ -126,7 +126,7 @@ it('H321 the page speaks the language of the browser', async () => {
   }
 })
 
-it('H324 after the login a browser is led to a path with exactly one slash at its begin', async () => {
+it('H190 after the login a browser is led to a path with exactly one slash at its begin', async () => {
   const sidecar = await startWithLogin({ config: { status_codes: 'http' } })
   const elsewhere = ['//evil.example', '/\\evil.example', 'https://evil.example', 'x', '', '/\t/evil.example']
   for (const to of [
@@ -149,7 +149,7 @@ it('H324 after the login a browser is led to a path with exactly one slash at it
   expect(targetOf(await sidecar.request({ path: '/oauth/login', fields }))).toBe('/')
 })
 
-it('H324 the login is the password grant: its window, its counters and its rules', async () => {
+it('H190 the login is the password grant: its window, its counters and its rules', async () => {
   const sidecar = await startWithLogin({ documentedLimits: true })
   for (let i = 0; i < 14; i++) await submitLogin(sidecar, { password: 'wrong' })
   for (let i = 0; i < 15; i++) await sidecar.postToken({ grant_type: 'password', password: 'wrong' })
@@ -166,7 +166,7 @@ it('H324 the login is the password grant: its window, its counters and its rules
   expect(figure('postern_requests_total', { endpoint: 'oauth' })).toBe(31)
 })
 
-it('H324 wrong passwords slow the login page, too', async () => {
+it('H190 wrong passwords slow the login page, too', async () => {
   const config = { limits: { wrong_passwords: 'slow' }, listen: { body_timeout: '100ms' } }
   const sidecar = await startWithLogin({ config: { ...config, browser: { login: 'on' } } })
   for (let i = 0; i < 2; i++) await submitLogin(sidecar, { password: 'wrong' })
@@ -179,7 +179,7 @@ it('H324 wrong passwords slow the login page, too', async () => {
   expect((await submitLogin(sidecar)).status).toBe(200)
 })
 
-it('H324 the form is read as that of the token endpoint', async () => {
+it('H190 the form is read as that of the token endpoint', async () => {
   const sidecar = await startWithLogin()
   const from = ['Sec-Fetch-Site', 'same-origin']
   const post = (body: string, type = FORM_TYPE) =>
@@ -202,7 +202,7 @@ it('H324 the form is read as that of the token endpoint', async () => {
   expect(put.header('allow')).toBe('GET, HEAD, POST')
 })
 
-it('H324 over cleartext from another machine there is no login, and the page says so', async () => {
+it('H190 over cleartext from another machine there is no login, and the page says so', async () => {
   const config = { listen: { trusted_proxies: ['127.0.0.1'] } }
   const sidecar = await startWithLogin({ config })
   const through = ['X-Forwarded-For', '192.0.2.7', 'X-Forwarded-Proto']
@@ -218,7 +218,7 @@ it('H324 over cleartext from another machine there is no login, and the page say
   expect((await submitLogin(sidecar, { fields: [...same, ...through, 'https'] })).status).toBe(200)
 })
 
-it('H322 the session ends with its grant: a new password, a second login', async () => {
+it('H188 the session ends with its grant: a new password, a second login', async () => {
   const sidecar = await startWithLogin()
   const first = await logIn(sidecar)
   const load = (cookie: string) => sidecar.request({ fields: [...FROM_PAGE, 'Cookie', cookie] })
@@ -237,7 +237,7 @@ it('H322 the session ends with its grant: a new password, a second login', async
 })
 
 for (const rotate_refresh of [false, true]) {
-  it(`H322 a session is renewed while it is used, as long as its refresh token lives (rotate_refresh: ${rotate_refresh})`, async () => {
+  it(`H188 a session is renewed while it is used, as long as its refresh token lives (rotate_refresh: ${rotate_refresh})`, async () => {
     const sidecar = await startWithLogin({ config: { tokens: { rotate_refresh } } })
     const cookie = await logIn(sidecar)
     const load = async () => (await sidecar.request({ fields: [...FROM_PAGE, 'Cookie', cookie] })).status
@@ -253,7 +253,7 @@ for (const rotate_refresh of [false, true]) {
   })
 }
 
-it('H322 requests with a session count in a window of the session, all others as ever', async () => {
+it('H188 requests with a session count in a window of the session, all others as ever', async () => {
   const config = { browser: { login: 'on', limit: { requests: 5 } }, limits: { ietf_headers: true } }
   const sidecar = await startWithLogin({ config, documentedLimits: true })
   const [one, other] = [await logIn(sidecar), await logIn(sidecar)]

@@ -20,7 +20,7 @@ async function logIn(page: Page): Promise<void> {
   await page.waitForURL((url) => !url.pathname.startsWith('/oauth/'))
 }
 
-it('H321 axe finds nothing on the login page: in each language, on a phone and a desktop, light and dark', async () => {
+it('H187 axe finds nothing on the login page: in each language, on a phone and a desktop, light and dark', async () => {
   const sidecar = await startWithLogin({ transport: 'h2', config: { realm: 'Boiler house, east wing' } })
   for (const locale of Object.keys(WORDS)) {
     const page = await openPage(`${sidecar.url}/settings`, { ignoreHTTPSErrors, bypassCSP: true, locale })
@@ -63,7 +63,7 @@ function startDeviceWithPage(): Promise<Device> {
   })
 }
 
-it('H321 H322 without scripts, too, a browser logs in and gets the page that it asked for, with its forms', async () => {
+it('H187 H188 without scripts, too, a browser logs in and gets the page that it asked for, with its forms', async () => {
   const device = await startDeviceWithPage()
   const sidecar = await startWithLogin({ transport: 'h2', device })
   const page = await openPage(`${sidecar.url}/state?of=boiler`, {
@@ -81,7 +81,7 @@ it('H321 H322 without scripts, too, a browser logs in and gets the page that it 
   expect(device.requests.flatMap(({ fields }) => fields).join()).not.toContain('__Host-postern')
 })
 
-it('H322 events of the device reach its page', async () => {
+it('H188 events of the device reach its page', async () => {
   const sidecar = await startWithLogin({ transport: 'h2', device: await startDeviceWithPage() })
   const page = await openPage(`${sidecar.url}/`, { ignoreHTTPSErrors })
   await logIn(page)
@@ -123,7 +123,7 @@ async function startAttacker(sidecar: TestSidecar): Promise<Device> {
   )
 }
 
-it('H323 a page at another port of the same host reaches the device by nothing that Chromium offers', async () => {
+it('H189 a page at another port of the same host reaches the device by nothing that Chromium offers', async () => {
   const device = await startDeviceWithPage()
   const { upgrades } = acceptWebSockets(device)
   const sidecar = await startWithLogin({ transport: 'tls', device })

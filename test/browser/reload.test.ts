@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { prepareSite } from '../process/serve.ts'
 import { FROM_PAGE, logIn, NAVIGATION } from './browsing.ts'
 
-it('H321 H322 a reload switches the login on and off; an operator ends a session, and a restart all', async () => {
+it('H187 H188 a reload switches the login on and off; an operator ends a session, and a restart all', async () => {
   const site = await prepareSite()
   const served = await site.serve()
   const page = async (): Promise<boolean> =>

@@ -32,7 +32,7 @@ function store() {
   return { sessions, begin, asked, answers, revoked, state }
 }
 
-it('H322 requests at the same time share one renewal at a shared store, and a store that is down ends no session', async () => {
+it('H188 requests at the same time share one renewal at a shared store, and a store that is down ends no session', async () => {
   const { sessions, begin, asked, answers, state } = store()
   const id = begin(0)
   const identify = () => sessions.identify(id, '192.0.2.7')
@@ -56,7 +56,7 @@ it('H322 requests at the same time share one renewal at a shared store, and a st
   expect(asked.at(-1)).toBe('refresh 1')
 })
 
-it('H322 at 10,000 sessions the first one ends when another begins, with its grant', () => {
+it('H188 at 10,000 sessions the first one ends when another begins, with its grant', () => {
   const { sessions, begin, revoked } = store()
   const [first, second] = [begin(0), begin(1)]
   for (let n = 2; n < 10_000; n++) begin(n)

@@ -209,7 +209,7 @@ describe('H107 an insecure setting', () => {
     )
   })
 
-  it('H324 that is a login for browsers without TLS is found, unless a proxy may encrypt', () => {
+  it('H190 that is a login for browsers without TLS is found, unless a proxy may encrypt', () => {
     const found = (listen: object): readonly string[] => {
       const site = {
         upstream: { url: 'http://192.0.2.7' },

@@ -2,34 +2,34 @@ import type { Promised } from '../promised.ts'
 
 /** The device's own pages in a browser. */
 export const BROWSERS = {
-  H321: {
+  H187: {
     sentence:
       'With `browser.login`, a navigation without a session gets a login page with 401 at the path that it asked for, in the language of the browser. Every other request gets its JSON. The page needs no script, loads nothing, and no other origin can frame it.',
     reason: 'a browser sends no bearer token; WCAG 2.2 AA, which axe-core checks; clickjacking',
   },
-  H322: {
+  H188: {
     sentence:
       'The session of a browser is a random id of its own in the cookie `__Host-postern`. It ends with its grant, is renewed while it is used, and counts in a window of its own. The device neither sees nor sets the cookie, and a bearer token beats it.',
     reason: 'session fixation, cookie tossing; a page of a device loads up to a hundred files',
   },
-  H323: {
+  H189: {
     sentence:
       'A request with that cookie reaches the device only if a page of the same origin or the user caused it, whatever its method. Only the login page itself logs in or out, and a link of another origin leads to the first page of the device after the login, never to its own path.',
     reason:
       'CSRF, login CSRF: firmware changes its state by GET, and another port of the same host is the same site',
   },
-  H324: {
+  H190: {
     sentence:
       'The login of a browser is the password grant: the same window, counters and rules. It leads to a path with exactly one slash at its begin. Over cleartext from another machine there is no login, and the page says so.',
     reason: 'password guessing by another way in; open redirect; a password in cleartext',
   },
-  H325: {
+  H191: {
     sentence:
       'Preflights of `cors.origins` are answered without a token, and count. All responses to these origins can be read there, never with a cookie. The fields of the device are replaced, and without the key nothing changes.',
     reason:
       'Fetch §3.3.3 and §3.3.5: a preflight carries no token, and a wildcard of the device would open it to every page',
   },
-  H326: {
+  H192: {
     sentence:
       'Web interfaces with long polls, a live view over a WebSocket, tokens of their own and uploads work in a browser behind Postern. A new password ends the live view, and the next page is that of the login.',
     reason: 'decision: proved by real programs in Chromium, not by a model of them',

@@ -62,7 +62,7 @@ export const CONTRACT = {
   },
   C10: {
     sentence:
-      'Every path but the token endpoint needs one well-formed `Authorization: Bearer` field with a live access token. Anything else is 401. With `browser.login`, the session of a browser stands for a token (H322).',
+      'Every path but the token endpoint needs one well-formed `Authorization: Bearer` field with a live access token. Anything else is 401. With `browser.login`, the session of a browser stands for a token (H188).',
     reason: 'device API; RFC 6750 §2.1; RFC 9110 §11.4',
     check:
       'asks without a token by GET, HEAD and OPTIONS, with eleven wrong credentials, and with a valid token in the query and in a cookie; in return, two other spellings of the right credential have to be admitted',
@@ -113,7 +113,7 @@ export const CONTRACT = {
   },
   C18: {
     sentence:
-      'Every response of Postern itself is a JSON object with an `error` code of a fixed list and an `error_description`. It tells nothing of the inside. The exceptions are the pages of the login for browsers (H321) and preflights (H325).',
+      'Every response of Postern itself is a JSON object with an `error` code of a fixed list and an `error_description`. It tells nothing of the inside. The exceptions are the pages of the login for browsers (H187) and preflights (H191).',
     reason: 'RFC 6749 §5.2 for the form; device API leaves the body open',
   },
   C19: {
