@@ -1,7 +1,7 @@
 import { HeadMemory } from '../http1/head-memory.ts'
 import type { HttpVersion } from '../http1/request-writer.ts'
 import type { Clock } from '../system/clock.ts'
-import { watchDelayedAcks } from './delayed-acks.ts'
+import { SHORTEST_DELAYED, watchDelayedAcks } from './delayed-acks.ts'
 import { type ConnectionSettings, DeviceConnection } from './device-connection.ts'
 import { createIdleMemory, type IdleMemory } from './idle-memory.ts'
 import { createSocketOpener } from './open-socket.ts'
@@ -166,9 +166,9 @@ class PooledConnection extends DeviceConnection implements Connection {
     this.#idleFor = this.#lentAt - this.#since
     this.#lent = true
     this.#openWhenLent = this.state !== 'connecting'
-    const tolerant = settings.rules.current === 'tolerant'
-    const trusted = !this.#openWhenLent || (!tolerant && memory.trusts(this.#idleFor, repeatable))
-    if (this.usable && trusted) return true
+    if (!this.#openWhenLent) return true
+    const isTrusted = this.#idleFor < memory.safe || memory.trusts(this.#idleFor, repeatable)
+    if (isTrusted && this.state === 'open' && settings.rules.current !== 'tolerant') return true
     this.close()
     return false
   }
@@ -183,17 +183,19 @@ class PooledConnection extends DeviceConnection implements Connection {
     this.#since = clock.monotonic()
     let delayed = false
     if (responded) {
-      delayed = settings.acks.carried(this.#since - this.#lentAt, this.#hasResponded)
-      settings.turns.worked(this.#since)
-      if (this.#hasResponded) memory.carried(this.#idleFor)
-      else this.accepted(all.size === 1)
+      const took = this.#since - this.#lentAt
+      const { acks, turns } = settings
+      delayed = (acks.suspected || took >= SHORTEST_DELAYED) && acks.carried(took, this.#hasResponded)
+      turns.worked = this.#since
+      if (!this.#hasResponded) this.accepted(all.size === 1)
+      else if (this.#idleFor > memory.safe) memory.carried(this.#idleFor)
       this.#hasResponded = true
     }
     if (this.state === 'connecting') {
       // At the front, because `pop` takes from the end, and open connections are better.
       this.#pool.idle.unshift(this)
       this.#limitIdleness(KEPT_FOR)
-    } else if (responded && this.usable && !delayed) {
+    } else if (responded && this.state === 'open' && !delayed) {
       const announced = this.reading.head?.keptFor
       const time = announced === undefined ? KEPT_FOR : Math.min(announced - MARGIN, LONGEST_KEPT)
       if (time > 0) {

@@ -6,6 +6,8 @@
 export interface DelayedAcks {
   /** The device is quicker with a connection for each request. */
   readonly found: boolean
+  /** False: a request that took less than `SHORTEST_DELAYED` would change nothing. */
+  readonly suspected: boolean
   /**
    * A connection carried a complete response.
    *
@@ -16,7 +18,8 @@ export interface DelayedAcks {
 }
 
 /** A request with a delayed acknowledgement takes between these times (ms); a quick one at most `QUICK`. */
-const [SHORTEST, LONGEST, QUICK] = [36, 90, 30]
+export const SHORTEST_DELAYED = 36
+const [LONGEST, QUICK] = [90, 30]
 /** So many requests in a row raise the suspicion; so many on new connections confirm it if each is quick. */
 const [SUSPICIOUS, CONFIRMING] = [8, 4]
 
@@ -25,7 +28,7 @@ export const SHOWN_WITHIN: number = 1 + SUSPICIOUS + CONFIRMING
 
 /** @param took ms */
 export function looksDelayed(took: number): boolean {
-  return took >= SHORTEST && took <= LONGEST
+  return took >= SHORTEST_DELAYED && took <= LONGEST
 }
 
 /** Tries new connections once, when kept ones look delayed. @param onFound called once, if the new ones are quick */
@@ -34,6 +37,7 @@ export function watchDelayedAcks(onFound: () => void): DelayedAcks {
   let inARow = 0
   const acks = {
     found: false,
+    suspected: false,
     carried(took: number, reused: boolean): boolean {
       if (acks.found || state === 'over') return acks.found
       if (state === 'watching' && reused) {
@@ -47,6 +51,7 @@ export function watchDelayedAcks(onFound: () => void): DelayedAcks {
           onFound()
         }
       }
+      acks.suspected = state !== 'over' && inARow > 0
       return state === 'trying'
     },
   }

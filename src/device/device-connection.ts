@@ -77,11 +77,6 @@ export abstract class DeviceConnection extends DeviceSocket implements Transfer 
     this.reading = new ResponseReader(events, settings.known)
   }
 
-  /** Whether it can carry a request. */
-  get usable(): boolean {
-    return (this.state === 'open' || this.state === 'connecting') && this.#handler === undefined
-  }
-
   get uploaded(): number | undefined {
     const busy = this.#uploading === undefined || this.socket === undefined || this.socket.writableLength > 0
     return busy ? undefined : this.#uploaded

@@ -5,6 +5,8 @@ import type { Clock } from '../system/clock.ts'
  * rare). A request that is sent while the device closes the connection is lost. All times in ms.
  */
 export interface IdleMemory {
+  /** Up to this idle time each request trusts a connection, and there is nothing to learn from it. */
+  readonly safe: number
   /**
    * Whether a connection that has been idle for this time may carry another request. A `repeatable` request is sent again
    * if the connection fails, so from time to time it may use an untrusted connection, to learn whether the device keeps
@@ -38,33 +40,32 @@ export function createIdleMemory(clock: Clock): IdleMemory {
   let proven = 0
   let nextTrial = 0
 
-  function safe(repeatable: boolean): number {
-    if (closes.length > 0) return shortest < SHORTEST_KEPT ? 0 : shortest * SAFE_PART
-    return repeatable ? Number.POSITIVE_INFINITY : Math.max(UNPROVEN, proven * SAFE_PART)
-  }
-
-  function forgetOldest(): void {
-    closes.shift()
+  function learn(): void {
+    if (closes.length > MOST_REMEMBERED) closes.shift()
     shortest = Math.min(...closes)
+    if (closes.length === 0) memory.safe = Math.max(UNPROVEN, proven * SAFE_PART)
+    else memory.safe = shortest < SHORTEST_KEPT ? 0 : shortest * SAFE_PART
   }
 
-  return {
-    trusts(idle, repeatable) {
-      if (idle < safe(repeatable)) return true
+  const memory = {
+    safe: UNPROVEN,
+    trusts(idle: number, repeatable: boolean): boolean {
+      if (idle < memory.safe || (repeatable && closes.length === 0)) return true
       const now = clock.monotonic()
       if (!repeatable || now < nextTrial) return false
       nextTrial = now + TRIAL_INTERVAL
       return true
     },
-    closed(idle) {
+    closed(idle: number): void {
       closes.push(idle)
-      shortest = Math.min(shortest, idle)
-      if (closes.length > MOST_REMEMBERED) forgetOldest()
+      learn()
       nextTrial = clock.monotonic() + TRIAL_INTERVAL
     },
-    carried(idle) {
+    carried(idle: number): void {
       if (idle > proven) proven = idle
-      if (idle > shortest) forgetOldest()
+      if (idle > shortest) closes.shift()
+      learn()
     },
   }
+  return memory
 }

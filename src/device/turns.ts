@@ -40,7 +40,8 @@ export class Turns {
   #longestEnd: number
   /** How long the device needs after the end of a connection. */
   #pause = 0
-  #worked = Number.NEGATIVE_INFINITY
+  /** When the device last completed a response. */
+  worked: number = Number.NEGATIVE_INFINITY
   #nextTrial = 0
 
   constructor(clock: Clock, inOrder: boolean, connectTimeout: number) {
@@ -54,7 +55,7 @@ export class Turns {
   take(pause: number, open: () => void): void {
     const before = this.#ending.pop()
     const wait = (): void => {
-      const left = pause === 0 ? 0 : this.#worked + pause - this.#clock.monotonic()
+      const left = pause === 0 ? 0 : this.worked + pause - this.#clock.monotonic()
       if (left > 0) setTimeout(open, left).unref()
       else open()
     }
@@ -82,15 +83,10 @@ export class Turns {
 
   /** A connection has ended. */
   ended(ending: Ending, responded: boolean): void {
-    if (responded) this.worked(this.#clock.monotonic())
+    if (responded) this.worked = this.#clock.monotonic()
     const at = this.#ending.indexOf(ending)
     if (at >= 0) this.#ending.splice(at, 1)
     ending.onEnded?.()
-  }
-
-  /** The device completed a response. */
-  worked(now: number): void {
-    this.#worked = now
   }
 
   /** The pause for a new connection. `repeatable`: its request would be repeated, so it may try a shorter one. */
@@ -131,7 +127,7 @@ export class Turns {
    * @param most the bound of that sum
    */
   again(refused: number, most: number): number | undefined {
-    if (refused === 0 && this.#clock.monotonic() - this.#worked > RECENT) return undefined
+    if (refused === 0 && this.#clock.monotonic() - this.worked > RECENT) return undefined
     const next = Math.min(refused + FIRST_PAUSE, LONGEST_PAUSE)
     return refused + next > most ? undefined : next
   }
