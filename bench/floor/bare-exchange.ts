@@ -41,7 +41,6 @@ export class BareExchange extends Exchange {
 
   cut(): void {}
 
-  contestedWhile(): void {}
 
   onDrain(): void {}
 

@@ -30,11 +30,9 @@ export function createBreaker(clock: Clock): Breaker {
 
   const breaker = {
     successes: 0,
-    get open(): boolean {
-      return inARow >= THRESHOLD
-    },
+    open: false,
     refuse(): UpstreamFailure | undefined {
-      if (inARow < THRESHOLD) return undefined
+      if (!breaker.open) return undefined
       const now = clock.monotonic()
       if (now < probeAt) return last
       probeAt = now + PROBE_INTERVAL
@@ -42,14 +40,12 @@ export function createBreaker(clock: Clock): Breaker {
     },
     succeeded(): void {
       breaker.successes += 1
+      breaker.open = false
       inARow = 0
     },
     failed(failure: UpstreamFailure): void {
-      if (!isUnreachable(failure)) {
-        inARow = 0
-        return
-      }
-      inARow += 1
+      inARow = isUnreachable(failure) ? inARow + 1 : 0
+      breaker.open = inARow >= THRESHOLD
       last = failure
       if (inARow === THRESHOLD) probeAt = clock.monotonic() + PROBE_INTERVAL
     },

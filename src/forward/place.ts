@@ -45,7 +45,7 @@ export async function waitForPlace(
   const since = clock.monotonic()
   const entry = await queue.enter(exchange.client.key, (withdraw) => {
     // This request is one of those that wait.
-    exchange.contestedWhile(() => queue.waiting > 1)
+    exchange.othersWait = () => queue.waiting > 1
     client.onEnd(withdraw)
     exchange.onBroken(withdraw)
   })

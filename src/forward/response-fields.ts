@@ -35,13 +35,13 @@ export function responseHead(
   let sameForAll = true
   for (let i = 0; i + 1 < device.length; i += 2) {
     const name = device[i] ?? ''
-    const lower = lowerName(name)
-    if (isHopByHop(lower) || replaced.includes(lower) || options.includes(lower)) continue
+    const { lower, hops, adapt: adaptOf, always } = rules.get(name) ?? ruleOf(name)
+    if (hops || replaced.includes(lower) || options.includes(lower)) continue
     // Such a response has no body and must not have a length (RFC 9110 §8.6).
     if (lower === 'content-length' && (status < 200 || status === 204)) continue
     const value = device[i + 1] ?? ''
     if (lower === 'set-cookie' && OWN_COOKIE.test(value)) continue
-    const adapt = adapterOf(lower, rewrite)
+    const adapt = always || rewrite ? adaptOf : undefined
     if (adapt !== undefined) sameForAll = false
     fields.push(name, adapt === undefined ? value : adapt(value, request, settings))
   }
@@ -57,21 +57,34 @@ export function responseHead(
  */
 const OWN_COOKIE = /^[\s=]*__Host-postern\s*(?:=|;|$)/i
 
-/** How the value of a field is adapted to the client; undefined if it stays as it is. */
-function adapterOf(lowerName: string, rewrite: boolean): typeof publicUrl | undefined {
-  switch (lowerName) {
-    case 'location':
-    case 'content-location':
-      return publicUrl
-    case 'link':
-      return rewrite ? publicLinks : undefined
-    case 'refresh':
-      return rewrite ? publicRefresh : undefined
-    case 'set-cookie':
-      return rewrite ? publicCookie : undefined
-    default:
-      return undefined
-  }
+interface FieldRule {
+  readonly lower: string
+  /** It belongs to one connection. */
+  readonly hops: boolean
+  /** How its value is adapted to the client: `always`, or only with `rewrite`. */
+  readonly adapt: typeof publicUrl | undefined
+  readonly always: boolean
+}
+
+/** By names as devices write them: few, and a look-up costs less than `toLowerCase`, because `NameMemory` returns the same strings. */
+const rules = new Map<string, FieldRule>()
+const MOST_NAMES = 500
+const LONGEST_NAME = 64
+
+const ADAPTED: ReadonlyMap<string, typeof publicUrl> = new Map([
+  ['location', publicUrl],
+  ['content-location', publicUrl],
+  ['link', publicLinks],
+  ['refresh', publicRefresh],
+  ['set-cookie', publicCookie],
+])
+
+function ruleOf(name: string): FieldRule {
+  const lower = name.toLowerCase()
+  const adapt = ADAPTED.get(lower)
+  const rule = { lower, hops: isHopByHop(lower), adapt, always: adapt === publicUrl }
+  if (name.length <= LONGEST_NAME && rules.size < MOST_NAMES) rules.set(name, rule)
+  return rule
 }
 
 const NONE: readonly string[] = []
@@ -82,17 +95,4 @@ export function connectionOptions(fields: Fields): readonly string[] {
   // `Keep-Alive` is removed in any case.
   const usual = connection.length === 0 || (connection.length === 1 && connection[0] === 'keep-alive')
   return usual ? NONE : listMembers(connection)
-}
-
-/** Names that devices use often. A look-up costs less than `toLowerCase`, because `NameMemory` returns the same strings. */
-const lowerNames = new Map<string, string>()
-const MOST_NAMES = 500
-const LONGEST_NAME = 64
-
-function lowerName(name: string): string {
-  const known = lowerNames.get(name)
-  if (known !== undefined) return known
-  const lower = name.toLowerCase()
-  if (name.length <= LONGEST_NAME && lowerNames.size < MOST_NAMES) lowerNames.set(name, lower)
-  return lower
 }

@@ -13,7 +13,7 @@ import { idleIn, watchPace } from './pace.ts'
 import { requestFields, requestLines } from './request-fields.ts'
 import { responseHead } from './response-fields.ts'
 import type { Detour, RoundTripEnd, RoundTripService } from './round-trip-service.ts'
-import { isEndless, isStream, TOO_MANY_STREAMS } from './streams.ts'
+import { isStream, TOO_MANY_STREAMS } from './streams.ts'
 
 const RELAYED: RoundTripEnd = { kind: 'relayed' }
 
@@ -122,7 +122,7 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
     const { connections, fields, breaker, clock, events } = service
     request.deviceStatus = head.status
     request.tolerant = connections.tolerant
-    this.#endless = isEndless(head)
+    this.#endless = head.framing === 'chunked' || head.framing === 'end'
     if (this.#endless && service.streams !== undefined && isStream(head) && !this.#becomeStream()) {
       breaker.succeeded()
       this.connection?.abort(TOO_MANY_STREAMS)

@@ -66,7 +66,7 @@ export function isEndless({ framing }: DeviceHead): boolean {
   return framing === 'chunked' || framing === 'end'
 }
 
-/** Whether such a response is a stream by its type. */
+/** Whether a response without a length is a stream by its type. */
 export function isStream({ fields }: Pick<DeviceHead, 'fields'>): boolean {
   const [type = ''] = fieldValues(fields, 'content-type')
   return /^(?:text\/event-stream|multipart\/x-mixed-replace)(?:[\s;]|$)/i.test(type)

@@ -104,8 +104,9 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     return { kind: 'upstream', failure }
   }
 
-  /** Reports a failure of the device, and returns the refusal for the client. Throws if a bug ended the request. */
+  /** Reports the end of a request at the device, and returns the refusal for the client. Throws if a bug ended it. */
   function report(end: RoundTripEnd, request: Forward): Refusal | undefined {
+    if (end.kind === 'relayed') events.relayed()
     if (end.kind === 'relayed' || end.kind === 'abandoned') return undefined
     if (end.kind === 'failed' && end.error === TOO_MANY_STREAMS) return OVERLOADED
     if (end.kind === 'bug' || isBug(end.error)) throw end.error
@@ -171,13 +172,12 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     detour: Detour | undefined,
     leave: Leave,
   ): void {
-    request.contestedWhile(othersWait)
+    request.othersWait = othersWait
     request.leavePlace = leave
     // The gate decides which requests get the login: one without a valid token gets it on a public path that is signed in only.
     const account = request.signedIn ? signIn : undefined
     const onEnd = (end: RoundTripEnd): void => {
       leave()
-      if (end.kind === 'relayed') events.relayed()
       // A socket event calls this, and no caller would catch a bug.
       try {
         listener.ended(request, report(end, request))
@@ -218,8 +218,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       ? sendSignedIn(described(request, {}), signIn, (client, fields) => send({ client, fields }))
       : send({}))
     if (tunnels) events.tunnel(-1)
-    else if (end.kind === 'relayed') events.relayed()
-    return report(end, request)
+    return tunnels && end.kind === 'relayed' ? undefined : report(end, request)
   }
 
   return {
@@ -230,8 +229,9 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       if (isOld && buffering === undefined && framing === 'chunked') {
         return listener.ended(request, LENGTH_REQUIRED)
       }
-      if (hasBody && request.arrived === 0 && !request.broken) return startLater(request, listener)
-      const refusal = request.broken ? BROKEN_BODY : down(request)
+      const broken = hasBody && request.broken
+      if (hasBody && request.arrived === 0 && !broken) return startLater(request, listener)
+      const refusal = broken ? BROKEN_BODY : breaker.open ? down(request) : undefined
       if (refusal !== undefined) listener.ended(request, refusal)
       else if (hasBody) start(request, listener)
       else enqueue(request, listener, detour)

@@ -105,6 +105,11 @@ export abstract class Exchange implements Readonly<GateFacts> {
   route: string | undefined = undefined
   /** How long the request waited in queues (ms): for buffering its upload, and for its place at the device. */
   waited = 0
+  /**
+   * Whether other requests wait for this one's place at the device. A half-closed HTTP/1 client may have left; it is probed only while
+   * they do. (An HTTP/2 client that leaves resets its stream or closes its session.)
+   */
+  othersWait: (() => boolean) | undefined = undefined
   /** Gives its place at the device back, which happens at its end otherwise. */
   leavePlace: (() => void) | undefined = undefined
   /** How often the head of the request was sent. */
@@ -168,11 +173,6 @@ export abstract class Exchange implements Readonly<GateFacts> {
   abstract end(lastChunk?: Buffer): void
   /** Breaks the response off so that the client sees it broken. A truncated response never looks complete. */
   abstract cut(): void
-  /**
-   * `othersWait` returns whether other requests wait for this one's place at the device. A half-closed client may have left; it
-   * is probed only while others wait. A later call replaces the function.
-   */
-  abstract contestedWhile(othersWait: () => boolean): void
   /** Called each time the client has read the backlog. A later listener replaces the earlier one. */
   abstract onDrain(listener: () => void): void
   /**

@@ -72,6 +72,11 @@ export function connectionMembers(value: string): readonly string[] {
   return value === 'close' ? CLOSE : listMembers([value])
 }
 
+/** Whether the sender of a message keeps the connection open (RFC 9112 §9.3). `connection`: its options in lower case. */
+export function persists(version: '1.0' | '1.1', connection: readonly string[]): boolean {
+  return !connection.includes('close') && (version === '1.1' || connection.includes('keep-alive'))
+}
+
 /** A token (RFC 9110 §5.6.2) as the source of a regular expression. */
 export const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+"
 

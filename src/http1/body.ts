@@ -1,48 +1,15 @@
 import { LARGE_PIECE } from '../system/write-soon.ts'
+import { COLON, CR, LF, TEXT, TOKEN } from './bytes.ts'
 import { type ChunkRules, Chunks } from './chunks.ts'
-import { Trailers } from './trailers.ts'
-
-/** Finds the data of one body and its end in the bytes of a connection (RFC 9112 §6). */
-export interface BodyReader {
-  /** The body is read to its end. */
-  readonly done: boolean
-  /** Only the tolerant rules accept this body. The start of the next message is therefore uncertain. */
-  readonly sloppy: boolean
-  /** The trailer section exceeds its limit. */
-  readonly tooLong: boolean
-  /**
-   * Reads the next bytes and calls `onData` for each run of data. Returns the position after the last byte of the body, or
-   * -1 if the bytes are not a valid body.
-   */
-  read(bytes: Buffer, start: number, end: number, onData: OnData): number
-}
 
 /** Called with the start and the end of each run of data in the bytes that are being read. */
 export type OnData = (start: number, end: number) => void
 
-/** A body of a known length (bytes). An infinite length is a body that ends with the connection. */
-export class CountedBody implements BodyReader {
-  #left: number
-  readonly sloppy = false
-  readonly tooLong = false
-  done: boolean
-
-  constructor(length: number) {
-    this.#left = length
-    this.done = length === 0
-  }
-
-  read(_bytes: Buffer, start: number, end: number, onData: OnData): number {
-    const taken = Math.min(this.#left, end - start)
-    this.#left -= taken
-    this.done = this.#left === 0
-    if (taken > 0) onData(start, start + taken)
-    return start + taken
-  }
-}
-
-/** A chunked body. Its trailers are dropped (RFC 9110 §6.5.1): merged into the header, some would change the message. */
-export class ChunkedBody implements BodyReader {
+/**
+ * Finds the data of a chunked body and its end in the bytes of a connection (RFC 9112 §7.1). Its trailers are dropped (RFC 9110 §6.5.1):
+ * merged into the header, some would change the message.
+ */
+export class ChunkedBody {
   readonly #chunks: Chunks
   readonly #trailers: Trailers | undefined
   readonly #tolerant: boolean
@@ -57,14 +24,20 @@ export class ChunkedBody implements BodyReader {
     return this.#chunks.done && (this.#trailers === undefined || this.#trailers.done || this.#chunks.sloppy)
   }
 
+  /** Only the tolerant rules accept this body. The start of the next message is therefore uncertain. */
   get sloppy(): boolean {
     return this.#chunks.sloppy
   }
 
+  /** The trailer section exceeds its limit. */
   get tooLong(): boolean {
     return this.#trailers?.tooLong === true
   }
 
+  /**
+   * Reads the next bytes and calls `onData` for each run of data. Returns the position after the last byte of the body, or
+   * -1 if the bytes are not a valid body.
+   */
   read(bytes: Buffer, start: number, end: number, onData: OnData): number {
     const at = this.#chunks.done ? start : this.#chunks.read(bytes, start, end, onData)
     if (at < 0 || !this.#chunks.done || this.done) return at
@@ -76,7 +49,56 @@ export class ChunkedBody implements BodyReader {
   }
 }
 
-/** The positions of a body's pieces in the bytes that are being read. */
+/** Reads a trailer section (RFC 9112 §7.1.2): fields, each ended by CRLF, then an empty line. */
+class Trailers {
+  readonly #longest: number
+  #part: 'start' | 'name' | 'value' | 'line-end' | 'end' | 'done' = 'start'
+  #count = 0
+
+  /** @param longest the largest section (bytes) */
+  constructor(longest: number) {
+    this.#longest = longest
+  }
+
+  /** The section is larger than `longest`. */
+  get tooLong(): boolean {
+    return this.#count > this.#longest
+  }
+
+  get done(): boolean {
+    return this.#part === 'done'
+  }
+
+  /** Reads the next bytes. Returns the position after the last byte of the section, or -1 if it is malformed. */
+  read(bytes: Buffer, start: number, end: number): number {
+    let at = start
+    while (at < end && this.#part !== 'done') if (!this.#accepts(bytes[at++] ?? 0)) return -1
+    return at
+  }
+
+  #accepts(byte: number): boolean {
+    this.#count += 1
+    switch (this.#part) {
+      case 'start':
+        this.#part = byte === CR ? 'end' : 'name'
+        return byte === CR || TOKEN[byte] === 1
+      case 'name':
+        if (byte === COLON) this.#part = 'value'
+        return (byte === COLON || TOKEN[byte] === 1) && !this.tooLong
+      case 'value':
+        if (byte === CR) this.#part = 'line-end'
+        return byte === CR || (TEXT[byte] === 1 && !this.tooLong)
+      case 'line-end':
+        this.#part = 'start'
+        return byte === LF
+      default:
+        this.#part = 'done'
+        return byte === LF
+    }
+  }
+}
+
+/** The runs of data in the bytes that are being read. */
 export class BodyPieces {
   readonly #ends: number[] = []
   #count = 0

@@ -1,6 +1,6 @@
 import { METHODS } from 'node:http'
 import type { RequestHead } from '../http/exchange.ts'
-import { type Fields, lengthIn, listMembers } from '../http/fields.ts'
+import { type Fields, lengthIn, listMembers, persists } from '../http/fields.ts'
 import { type HeadSurvey, requestFraming, surveyFields } from '../http/head-survey.ts'
 
 /** The end of a request body: after this many bytes (0 for no body), or with its last chunk (RFC 9112 §6). */
@@ -98,9 +98,4 @@ function brokenEnd({ contentLength, transferEncoding }: HeadSurvey): RequestBody
   const [coding] = transferEncoding
   if (coding !== undefined) return CHUNKED_LAST.test(coding) ? 'chunked' : undefined
   return lengthIn(contentLength[0] ?? '')
-}
-
-/** Whether the sender of a message keeps the connection open (RFC 9112 §9.3). `connection`: its options in lower case. */
-export function persists(version: '1.0' | '1.1', connection: readonly string[]): boolean {
-  return !connection.includes('close') && (version === '1.1' || connection.includes('keep-alive'))
 }

@@ -1,5 +1,4 @@
-import { connectionMembers, type Fields, lengthIn } from '../http/fields.ts'
-import { persists } from './request-head.ts'
+import { connectionMembers, type Fields, lengthIn, persists } from '../http/fields.ts'
 
 /** The end of a response body (RFC 9112 §6.3): after this many bytes, with its last chunk, or with the connection. */
 type ResponseBodyFraming = number | 'chunked' | 'end'

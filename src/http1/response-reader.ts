@@ -1,4 +1,5 @@
-import { BodyPieces, type BodyReader, ChunkedBody, CountedBody } from './body.ts'
+import { LARGE_PIECE } from '../system/write-soon.ts'
+import { BodyPieces, ChunkedBody } from './body.ts'
 import { onlyLineEnds } from './bytes.ts'
 import type { ChunkRules } from './chunks.ts'
 import type { HeadMemory } from './head-memory.ts'
@@ -59,7 +60,11 @@ export class ResponseReader {
   #upgrade = false
   /** The part of a head that arrived in earlier packets. */
   #pending: Buffer | undefined
-  #body: BodyReader | undefined
+  /** The bytes of a body of known length that are left; infinite for one that ends with the connection. */
+  #left = 0
+  #chunked: ChunkedBody | undefined
+  /** A large piece of a body has filled the bytes read last. */
+  #large = false
   #wanted = false
   #interim = 0
   /** At least one byte has arrived since the last `expect`. */
@@ -81,7 +86,7 @@ export class ResponseReader {
     if (this.#reader.length > 0) this.#reader.reset()
     this.#tolerantEnd = undefined
     this.#pending = undefined
-    this.#body = undefined
+    this.#chunked = undefined
     this.#wanted = true
     this.#interim = 0
     this.heard = false
@@ -90,7 +95,7 @@ export class ResponseReader {
 
   /** The device accepts another request on this connection, and the end of its response is certain. */
   get persists(): boolean {
-    return this.head?.persists === true && this.#body?.sloppy !== true
+    return this.head?.persists === true && this.#chunked?.sloppy !== true
   }
 
   /**
@@ -99,13 +104,14 @@ export class ResponseReader {
    */
   receive(bytes: Buffer, length: number, own: boolean): boolean {
     this.heard = true
-    this.#pieces.large = false
+    this.#large = false
     let at = 0
     do
-      at =
-        this.head === undefined ? this.#readHead(bytes, at, length) : this.#readBody(bytes, at, length, own)
+      if (this.head === undefined) at = this.#readHead(bytes, at, length)
+      else if (this.#chunked === undefined) at = this.#readCounted(bytes, at, length, own)
+      else at = this.#readChunked(this.#chunked, bytes, at, length, own)
     while (at < length && this.#wanted)
-    return this.#pieces.large
+    return this.#large
   }
 
   /** The device closed the connection: by a FIN if `inOrder`, otherwise by a reset. Only a FIN ends a body without a length. */
@@ -195,15 +201,10 @@ export class ResponseReader {
     else if (head.status < 200) this.#takeInterim(head)
     else {
       this.head = head
-      this.#body = this.#bodyOf(head)
+      if (head.framing === 'chunked') this.#chunked = new ChunkedBody(CHUNKS[this.#rules])
+      else this.#left = head.framing === 'end' ? Number.POSITIVE_INFINITY : head.framing
       this.#events.onHead(head)
     }
-  }
-
-  #bodyOf({ framing }: Http1ResponseHead): BodyReader | undefined {
-    if (framing === 0) return undefined
-    if (framing === 'chunked') return new ChunkedBody(CHUNKS[this.#rules])
-    return new CountedBody(framing === 'end' ? Number.POSITIVE_INFINITY : framing)
   }
 
   #takeInterim(head: Http1ResponseHead): void {
@@ -213,11 +214,25 @@ export class ResponseReader {
     else if (head.status !== 100) this.#events.onInterim(head)
   }
 
-  #readBody(bytes: Buffer, at: number, end: number, own: boolean): number {
-    const body = this.#body
-    if (body === undefined) return end
+  #readCounted(bytes: Buffer, at: number, end: number, own: boolean): number {
+    const size = Math.min(this.#left, end - at)
+    const after = at + size
+    this.#left -= size
+    this.#large = size >= LARGE_PIECE
+    let data = bytes
+    if (!own || !this.#large || size < bytes.length) {
+      data = this.#large ? Buffer.allocUnsafeSlow(size) : Buffer.allocUnsafe(size)
+      bytes.copy(data, 0, at, after)
+    }
+    if (this.#left > 0) this.#events.onBody(data)
+    else this.#end(data, after === end || onlyLineEnds(bytes, after, end))
+    return after
+  }
+
+  #readChunked(body: ChunkedBody, bytes: Buffer, at: number, end: number, own: boolean): number {
     const after = body.read(bytes, at, end, this.#pieces.add)
     const data = this.#pieces.take(bytes, own)
+    this.#large = this.#pieces.large
     if (body.sloppy && this.#rules === 'auto') {
       this.#rules = 'tolerant'
       this.#events.onSloppy()

@@ -53,7 +53,6 @@ export class BareExchange extends Exchange {
     this.finish('cut')
   }
 
-  contestedWhile(): void {}
   onDrain(): void {}
   onBroken(): void {}
 

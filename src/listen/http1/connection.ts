@@ -110,7 +110,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
   }
 
   begin(head: Http1RequestHead, body: Http1Body | undefined): void {
-    this.#stopDeadline()
+    if (this.#deadline !== undefined) this.#stopDeadline()
     const { onExchange, onUpgrade } = this.rules.handlers
     if (head.leavesHttp) onUpgrade(this.#serve(this.#upgradeOf(head)))
     else onExchange(this.#serve(new Http1Exchange(this, head, body)))
@@ -138,7 +138,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
   readonly #onData = (chunk: Buffer): void => {
     try {
       this.#intake.receive(chunk)
-      this.#finishIfDone()
+      if (this.#ended) this.#finishIfDone()
     } catch (bug) {
       this.#fail(bug)
     }
@@ -207,7 +207,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
       if (this.rules.draining) this.rules.closeIdleSoon([this])
       if (this.#intake.withinBody) this.#deadline = setTimeout(this.linger, DRAIN_TIMEOUT)
       this.#intake.proceed()
-      this.#finishIfDone()
+      if (this.#ended) this.#finishIfDone()
     } else this.linger()
   }
 
@@ -216,9 +216,9 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
     this.rules.lingering.end(this.socket)
   }
 
-  /** Closes the sidecar's sending side when the client has closed its own and every request is served. */
+  /** The client has closed its sending side: closes the sidecar's when every request is served. */
   #finishIfDone(): void {
-    if (!this.#ended || !this.mayBegin) return
+    if (!this.mayBegin) return
     if (this.#intake.withinHead) this.refuse(MALFORMED)
     else {
       this.#close()
@@ -233,7 +233,6 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
   }
 
   #stopDeadline(): void {
-    if (this.#deadline === undefined) return
     clearTimeout(this.#deadline)
     this.#deadline = undefined
   }

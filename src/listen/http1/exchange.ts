@@ -26,8 +26,6 @@ export interface Http1Transport {
   readonly onFlushed: (error?: Error | null) => void
 }
 
-const never = (): boolean => false
-
 /** One request on an HTTP/1 connection. The connection reports what the client does. */
 export class Http1Exchange extends Exchange {
   protected readonly transport: Http1Transport
@@ -44,7 +42,6 @@ export class Http1Exchange extends Exchange {
   /** No other request follows on the connection. It lingers, so that bytes in flight do not reset it under the response. */
   closing = false
   #cut = false
-  #othersWait = never
   #onDrain: (() => void) | undefined
 
   /** The connection pushes the request's bytes into `body`; undefined if the request has no body. */
@@ -143,10 +140,6 @@ export class Http1Exchange extends Exchange {
     this.settle('cut')
   }
 
-  contestedWhile(othersWait: () => boolean): void {
-    this.#othersWait = othersWait
-  }
-
   onDrain(listener: () => void): void {
     this.#onDrain = listener
   }
@@ -170,7 +163,7 @@ export class Http1Exchange extends Exchange {
   /** The client has closed its sending side. */
   halfClosed(): void {
     if (this.unread) this.breakBody()
-    else probeWhileContested(this, () => this.#othersWait())
+    else probeWhileContested(this, () => this.othersWait?.() === true)
   }
 
   /** The rest of the request body will never arrive, or its end is uncertain. */

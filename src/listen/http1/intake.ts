@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Refusal } from '../../http/refusal.ts'
-import { type BodyReader, ChunkedBody, CountedBody } from '../../http1/body.ts'
+import { ChunkedBody } from '../../http1/body.ts'
 import type { ChunkRules } from '../../http1/chunks.ts'
 import { HeadMemory } from '../../http1/head-memory.ts'
 import { HeadReader } from '../../http1/head-reader.ts'
@@ -63,7 +63,9 @@ export class Http1Intake {
   readonly #known = new HeadMemory<Http1RequestHead>(HEADS_KNOWN)
   /** Received bytes that are not read yet. */
   #pending: Buffer = NOTHING
-  #reader: BodyReader | undefined
+  /** The bytes of a body of known length that are left; 0 without one. */
+  #left = 0
+  #chunked: ChunkedBody | undefined
   #body: Http1Body | undefined
   #stopped = false
   #held = false
@@ -82,7 +84,7 @@ export class Http1Intake {
 
   /** A part of a body has yet to arrive. */
   get withinBody(): boolean {
-    return this.#reader !== undefined
+    return this.#body !== undefined
   }
 
   receive(chunk: Buffer): void {
@@ -94,8 +96,8 @@ export class Http1Intake {
   /** Continues with the pending bytes. */
   proceed(): void {
     while (this.#pending.length > 0 && !this.#socket.destroyed) {
-      if (this.#reader !== undefined) {
-        if (!this.#readBody(this.#reader)) this.#breakOff()
+      if (this.#body !== undefined) {
+        if (!this.#readBody(this.#body)) this.#breakOff()
       } else if (!this.#events.mayBegin || !this.#readHead()) break
     }
     this.#regulate()
@@ -107,7 +109,6 @@ export class Http1Intake {
     this.#stopped = true
     this.#held = false
     this.#pending = NOTHING
-    this.#reader = undefined
     this.#body = undefined
     return rest
   }
@@ -154,8 +155,9 @@ export class Http1Intake {
   #beginBody(head: Http1RequestHead, end: RequestBodyFraming): void {
     const body = new Http1Body(this.#regulate)
     this.#body = body
-    this.#reader = end === 'chunked' ? new ChunkedBody(CHUNKS) : new CountedBody(end)
-    const sound = this.#pending.length === 0 || this.#readBody(this.#reader)
+    this.#chunked = end === 'chunked' ? new ChunkedBody(CHUNKS) : undefined
+    this.#left = end === 'chunked' ? 0 : end
+    const sound = this.#pending.length === 0 || this.#readBody(body)
     if (!sound) body.break()
     this.#events.begin(head, body)
     if (!sound) this.#breakOff()
@@ -167,14 +169,21 @@ export class Http1Intake {
   }
 
   /** False if the bytes are not a valid body. */
-  #readBody(reader: BodyReader): boolean {
+  #readBody(body: Http1Body): boolean {
     const bytes = this.#pending
-    const at = reader.read(bytes, 0, bytes.length, this.#pushData)
-    if (at < 0) return false
-    this.#drop(at)
-    if (!reader.done) return true
-    this.#body?.finish()
-    this.#reader = undefined
+    const chunked = this.#chunked
+    if (chunked === undefined) {
+      const size = Math.min(this.#left, bytes.length)
+      this.#left -= size
+      this.#pushData(0, size)
+      this.#drop(size)
+    } else {
+      const at = chunked.read(bytes, 0, bytes.length, this.#pushData)
+      if (at < 0) return false
+      this.#drop(at)
+    }
+    if (chunked === undefined ? this.#left > 0 : !chunked.done) return true
+    body.finish()
     this.#body = undefined
     this.#events.bodyRead()
     return true

@@ -191,9 +191,6 @@ export class Http2Exchange extends Exchange {
     this.#ended()
   }
 
-  /** Needs no probes: an HTTP/2 client that leaves resets its stream or closes its session. */
-  contestedWhile(): void {}
-
   onDrain(listener: () => void): void {
     this.#onDrain = listener
   }
