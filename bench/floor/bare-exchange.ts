@@ -41,7 +41,6 @@ export class BareExchange extends Exchange {
 
   cut(): void {}
 
-
   onDrain(): void {}
 
   onBroken(): void {}

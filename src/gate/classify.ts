@@ -57,7 +57,7 @@ export function classify(head: RequestHead, rules: ClassifyRules): Classified {
     hostFault(head, authority) ??
     (framing === 'broken' ? malformed('The length of the request body is ambiguous.') : undefined) ??
     fieldFault(head) ??
-    upgradeFault(head)
+    (head.upgrade ? upgradeFault(head) : undefined)
   const classified: Classified = {
     endpoint: atPath === undefined ? 'api' : 'oauth',
     ownEndpoint,
@@ -180,8 +180,7 @@ function fieldFault({ version, survey, fields }: RequestHead): Refusal | undefin
  * A WebSocket handshake is a GET (RFC 6455 §4.1) without a body: one parser takes the bytes after the head for a body, another
  * for the first frames. `Content-Length: 0` announces no body.
  */
-function upgradeFault({ upgrade, method, framing }: RequestHead): Refusal | undefined {
-  if (!upgrade) return undefined
+function upgradeFault({ method, framing }: RequestHead): Refusal | undefined {
   if (framing !== null && framing !== 0) return malformed('An upgrade to websocket must not have a body.')
   return method === 'GET' ? undefined : malformed('An upgrade to websocket must use GET.')
 }

@@ -16,46 +16,38 @@ export interface Totals {
   readonly tunnels: number
 }
 
-type Labels = readonly [endpoint: string, method: string, code: string]
+type Labels = readonly [endpoint: Endpoint, method: string, code: string]
 
 /** Counts requests without building a key from their labels. The registry gets the sums on each scrape. */
 export interface Tally {
-  add(endpoint: string, method: string, status: number): void
+  add(endpoint: Endpoint, method: string, status: number): void
   /** Passes on the counts since the last call. */
   drain(take: (labels: Labels, amount: number) => void): void
 }
 
+/** The methods that are counted by name; all others are `other`, so that clients cannot create series. */
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+
+type Counts = Map<number, number>
+
 export function createTally(): Tally {
-  const byEndpoint = new Map<string, Map<string, Map<number, number>>>()
+  const other = { api: new Map(), oauth: new Map() }
+  const named = (): ReadonlyMap<string, Counts> => new Map(METHODS.map((method) => [method, new Map()]))
+  const byMethod = { api: named(), oauth: named() }
 
   return {
     add(endpoint, method, status) {
-      const byMethod = under(byEndpoint, endpoint)
-      const byStatus = under(byMethod, methodLabel(method))
-      byStatus.set(status, (byStatus.get(status) ?? 0) + 1)
+      const counts: Counts = byMethod[endpoint].get(method) ?? other[endpoint]
+      counts.set(status, (counts.get(status) ?? 0) + 1)
     },
     drain(take) {
-      for (const [endpoint, byMethod] of byEndpoint)
-        for (const [method, byStatus] of byMethod)
-          for (const [status, amount] of byStatus) take([endpoint, method, codeLabel(status)], amount)
-      byEndpoint.clear()
+      for (const endpoint of ['api', 'oauth'] as const)
+        for (const [method, counts] of [...byMethod[endpoint], ['other', other[endpoint]] as const]) {
+          for (const [status, amount] of counts) take([endpoint, method, codeLabel(status)], amount)
+          counts.clear()
+        }
     },
   }
-}
-
-function under<K, V>(map: Map<string, Map<K, V>>, key: string): Map<K, V> {
-  const known = map.get(key)
-  if (known !== undefined) return known
-  const made = new Map<K, V>()
-  map.set(key, made)
-  return made
-}
-
-const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
-
-/** The name of a known method, `other` for any other, so that clients cannot create series. */
-function methodLabel(method: string): string {
-  return METHODS.has(method) ? method : 'other'
 }
 
 /** A registered status by number, `other` for an unregistered one, `none` for no response (the client left). */

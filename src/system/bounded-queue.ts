@@ -55,7 +55,7 @@ export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
 
   // The place passes directly to the next waiter and is never free in between, so `tryEnter` cannot overtake a waiter.
   const vacate = (): void => {
-    const next = waiters.next()
+    const next = waiters.size === 0 ? undefined : waiters.next()
     if (next === undefined) inside -= 1
     else next({ kind: 'entered', leave: occupied() })
   }

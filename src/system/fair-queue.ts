@@ -17,23 +17,19 @@ export interface FairQueue<T> {
 export function createFairQueue<T>(): FairQueue<T> {
   /** The owners in the order in which they are served. A `Set` keeps the order of arrival. */
   const queues = new Map<string, Set<T>>()
-  let size = 0
-
   function leave(owner: string, waiter: T): void {
     const queue = queues.get(owner)
     if (queue?.delete(waiter) !== true) return
-    size -= 1
+    fair.size -= 1
     if (queue.size === 0) queues.delete(owner)
   }
 
-  return {
-    get size() {
-      return size
-    },
+  const fair: { size: number } & FairQueue<T> = {
+    size: 0,
     join(owner, waiter) {
       const queue = queues.get(owner) ?? new Set()
       queues.set(owner, queue.add(waiter))
-      size += 1
+      fair.size += 1
     },
     leave,
     next() {
@@ -57,4 +53,5 @@ export function createFairQueue<T>(): FairQueue<T> {
       return last
     },
   }
+  return fair
 }
