@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 
-/** The version of package.json. */
 export const VERSION: string = readVersion()
 
 function readVersion(): string {

@@ -17,7 +17,6 @@ export interface AdminDependencies {
   readonly metricsType: string
   readonly readiness: () => Readiness
   readonly hosts: HostCheckDependencies
-  /** `admin.allow` and `admin.deny`. */
   readonly admits: AdmitsAddress
   /** The live page, loaded when the first viewer comes. */
   readonly page: (reach: Reach) => Promise<PageRoutes>

@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { UNIX_PEER } from '../gate/client-address.ts'
 import { normalizeAddress } from '../http/ip.ts'
 
-/** A complete response of the admin listener. */
 export interface Answer {
   readonly status: number
   /** The media type; undefined if there is no body. */
@@ -27,7 +26,6 @@ export const PAGE_FIELDS: Readonly<Record<string, string>> = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 }
 
-/** A JSON document on one line. */
 export function json(status: number, value: object, fields: Readonly<Record<string, string>> = {}): Answer {
   return { status, type: 'application/json', body: `${JSON.stringify(value)}\n`, fields }
 }
@@ -42,7 +40,6 @@ export function errorAnswer(
   return json(status, { error, error_description: description }, fields)
 }
 
-/** 405 with the methods that the path has. */
 export function methodNotAllowed(allowed: string): Answer {
   return json(405, { error: 'method_not_allowed' }, { Allow: allowed })
 }

@@ -21,12 +21,10 @@ export interface ControlDependencies {
   readonly onFailure: (error: unknown, what: string) => void
 }
 
-/** The response to `GET /requests`. */
 export interface ListedRequests {
   readonly requests: ReturnType<RecentRequests['recent']>
 }
 
-/** The response to `GET /explain?id=ID`. */
 export interface Explained {
   /** More than one if a trusted proxy sent the id more than once; the latest first. */
   readonly explanations: ReturnType<RecentRequests['explain']>
@@ -34,7 +32,6 @@ export interface Explained {
 }
 
 interface Command {
-  /** As in `postern status`. */
   readonly name: string
   readonly execute: (req: IncomingMessage, query: URLSearchParams) => Answer | Promise<Answer>
 }

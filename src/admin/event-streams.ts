@@ -4,7 +4,6 @@ import type { GrantRows, Overview } from '../overview/overview.ts'
 import type { Clock } from '../system/clock.ts'
 import { PAGE_FIELDS } from './answer.ts'
 
-/** The viewer who gets a stream. */
 export interface Viewer {
   /** Streams end with it; undefined if no login is needed. */
   readonly session: object | undefined
@@ -15,14 +14,12 @@ export interface Viewer {
   readonly mayView: () => boolean
 }
 
-/** The streams of `page/events`. */
 export interface EventStreams {
   /**
    * Answers with a stream; false if there are `MOST_STREAMS` already. A new stream of a view replaces the one before, which may be on a
    * connection that broke without a sign: a phone that has changed its network.
    */
   open(req: IncomingMessage, res: ServerResponse, viewer: Viewer): boolean
-  /** Ends the streams of a session; undefined ends all. */
   end(session?: object): void
 }
 

@@ -53,12 +53,10 @@ export function accessOf(
   return { kind: 'viewer', session: undefined, mayRevoke: reach === 'unix' }
 }
 
-/** Refuses a request that only a viewer may send. */
 export function refuseAccess(access: Exclude<Access, { kind: 'viewer' }>): Answer {
   return access.kind === 'login' ? loginRequired() : errorAnswer(403, 'page_off', access.reason.trim())
 }
 
-/** Refuses to revoke for a viewer who may only look. */
 export function refuseRevocation(): Answer {
   return errorAnswer(403, 'password_required', READ_ONLY.trim())
 }

@@ -2,14 +2,12 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 
-/** A file that a browser gets, as it is. */
 export interface PageFile {
   readonly type: string
   readonly body: Buffer
   readonly etag: string
 }
 
-/** The files of the page, by name. */
 export type PageFiles = () => Promise<ReadonlyMap<string, PageFile>>
 
 const TYPES: Readonly<Record<string, string>> = {

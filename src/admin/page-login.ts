@@ -9,7 +9,6 @@ import { CHALLENGE } from './page-access.ts'
 import type { PageFile, PageFiles } from './page-files.ts'
 import type { Sessions } from './sessions.ts'
 
-/** The password of `admin.password_file`. */
 export type PagePassword = Pick<PasswordSource, 'verify' | 'generation'>
 
 export interface LoginDependencies {
@@ -106,7 +105,6 @@ export function goToPage(fields: Readonly<Record<string, string>> = {}): Answer 
   return { status: 303, fields: { Location: '../', ...fields } }
 }
 
-/** One attempt to sign in. */
 type Attempt =
   | { readonly kind: 'refused'; readonly retryAfter: number }
   | {

@@ -28,7 +28,6 @@ export interface PageDependencies {
   readonly onBug: (error: unknown) => void
 }
 
-/** The live page: `/` and everything below `/page/`. */
 export interface PageRoutes {
   /**
    * Resolves with the response, or with undefined if a stream of events is the response. Rejects with `ClientGone` if the client left,

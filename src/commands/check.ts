@@ -14,9 +14,7 @@ import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, loadedFrom } from './configuration.ts'
 
 export interface CheckOptions extends ConfigOptions {
-  /** Print one JSON document instead of text. */
   readonly json?: boolean
-  /** Print only warnings and failures. */
   readonly quiet?: boolean
   /** Test only what a reload of the running sidecar reads. */
   readonly reload?: boolean

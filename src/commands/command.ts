@@ -16,7 +16,6 @@ export interface CommandIo {
 
 /** The further parts for a command that runs until it is stopped. */
 export interface DaemonIo extends CommandIo {
-  /** Where the log goes. */
   readonly logSink: LogSink
   /** Calls back on each signal to stop (SIGTERM, SIGINT). */
   readonly onStop: (listener: () => void) => void
@@ -28,7 +27,6 @@ export interface DaemonIo extends CommandIo {
   readonly permissions: PermissionedProcess
 }
 
-/** The process, for the commands. */
 export interface ProgramIo extends CommandIo, Outputs, Pick<DaemonIo, 'permissions'> {
   readonly stdout: Outputs['stdout']
   readonly stderr: Outputs['stderr']

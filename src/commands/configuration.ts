@@ -4,9 +4,7 @@ import type { Config } from '../config/schema.ts'
 import { codeOf, isWithheld, SetupError } from '../system/setup-error.ts'
 import type { CommandIo } from './command.ts'
 
-/** The flags of a command that reads the configuration. */
 export interface ConfigOptions {
-  /** Path of the configuration file. */
   readonly config?: string
   /** `key=value` each. They override the environment and the file. */
   readonly set: readonly string[]

@@ -43,7 +43,6 @@ interface ControlRequest {
   readonly command?: object
 }
 
-/** The sidecar has not responded in time. */
 export class NoResponse extends Error {}
 
 /** Sends one request. Rejects with `NoResponse` after `limit` ms, and with the error of the connection. */

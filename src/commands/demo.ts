@@ -70,7 +70,6 @@ export async function demoCommand(options: DemoOptions, io: DemoIo): Promise<Exi
 
 interface Alone {
   readonly device: SampleDevice
-  /** `host:port`. */
   readonly address: string
   readonly stopped: Promise<void>
 }

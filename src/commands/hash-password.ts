@@ -57,7 +57,6 @@ async function ask(streams: HashPasswordStreams): Promise<Input> {
   }
 }
 
-/** Asks for a password twice, hidden. */
 export async function askTwice(prompt: Prompt): Promise<Input> {
   const password = await prompt.askHidden('Password: ')
   const again = password === undefined ? undefined : await prompt.askHidden('Password again: ')

@@ -140,11 +140,9 @@ async function requirePassword({ source }: PasswordChoice): Promise<void> {
   if (result === 'failed') throw new SetupError(message, { remedy: remedy ?? undefined })
 }
 
-/** What `init` has made. */
 export interface Made {
   readonly config: string
   readonly stateDir: string
-  /** Every file that it wrote. */
   readonly files: readonly string[]
 }
 

@@ -2,7 +2,6 @@ import { writeSync } from 'node:fs'
 import { isatty, WriteStream } from 'node:tty'
 import { codeOf, reasonOf } from '../system/setup-error.ts'
 
-/** Standard output or standard error. */
 export interface Output {
   /** Returns when the text is written whole. Never throws: a failure is kept for the end of the command. */
   readonly write: (text: string) => void
@@ -90,7 +89,6 @@ export function lostReason(error: unknown): string {
   return `cannot write the output: ${reasonOf(error)}`
 }
 
-/** The columns of `--help`. */
 const WIDTH = 80
 
 /** How commander writes help and errors. Without all of these it asks Node's streams, which make a pipe non-blocking. */

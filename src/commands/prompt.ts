@@ -2,7 +2,6 @@ import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { SetupError } from '../system/setup-error.ts'
 
-/** The terminal that questions are asked on. */
 export interface Terminal {
   readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean }
   readonly stderr: { readonly write: (text: string) => unknown }
@@ -61,13 +60,11 @@ export function openPrompt({ stdin, stderr }: Terminal): Prompt {
 /** The questions of `init`, on a terminal. */
 export interface Questions {
   readonly prompt: Prompt
-  /** Writes a text for the operator. */
   say(text: string): void
   /** Asks until there is an answer; an empty one means `initial`, unless that is empty too. Rejects if the operator cancels. */
   ask(question: string, initial?: string): Promise<string>
   /** Waits for work that the operator may cancel. */
   during<T>(work: Promise<T>): Promise<T>
-  /** The error for a cancelled `init`. */
   cancelled(): SetupError
   close(): void
 }

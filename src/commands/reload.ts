@@ -22,7 +22,6 @@ export interface ReloaderDependencies {
 export interface Reloader {
   /** Reloads the configuration. Calls during a reload cause one more. */
   reload(): void
-  /** Reloads the configuration when one of its files changes. */
   watch(config: Config): void
   close(): void
 }

@@ -51,7 +51,6 @@ function readOrRestart(path: string, { env, permissions }: ServeIo): ConfigFile 
 
 interface ConfigurationSource {
   readonly configFile: string | undefined
-  /** The content of the file before the configuration was read. */
   readonly seen: Map<string, string>
   readonly load: () => Config
 }

@@ -13,7 +13,6 @@ import { exposureWarning, type VerifyFlags, verifyOptionsOf } from './verify/ver
 export interface VerifyCommandFlags extends VerifyFlags {
   /** Print one JSON document on standard output, and the text on standard error. */
   readonly json?: boolean
-  /** The file for JUnit's XML. */
   readonly junit?: string
   /** Only say what a run would do. */
   readonly dryRun?: boolean

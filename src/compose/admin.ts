@@ -10,7 +10,6 @@ import type { RecentRequests } from '../record/recent-requests.ts'
 import type { MachineNames } from '../system/machine-names.ts'
 import type { State } from '../tokens/state.ts'
 
-/** The listener for operators, with the live page. */
 export interface Admin {
   readonly server: Server
   /** Ends the streams of the live page. The rest works until `close`. */

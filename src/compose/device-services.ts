@@ -35,9 +35,7 @@ import { connectionsLog } from './device-log.ts'
 export interface DeviceServices {
   readonly main: DeviceService
   readonly upstream: Upstream
-  /** The sum over all services. */
   load(): DeviceLoad
-  /** The bounds of the load, the sum over all services. */
   readonly bounds: { readonly maxInFlight: number; readonly queueSize: number; readonly maxTunnels: number }
   /** The main service first. */
   conditions(): readonly ServiceCondition[]
@@ -46,7 +44,6 @@ export interface DeviceServices {
   applySettings(settings: ServiceSettings): void
   /** Ends the sessions of `upstream.auth` at the device. */
   signOut(): Promise<void>
-  /** See `Targets`. */
   readonly renewTls: Targets['renew']
   close(): Promise<void>
 }
@@ -65,9 +62,7 @@ interface DeviceService {
   close(): Promise<void>
 }
 
-/** What a reload may change. */
 interface ServiceSettings {
-  /** The request fields of the main service. */
   readonly request: RequestFieldSettings
   /** Names of the device's response fields that the rate-limit fields replace, in lower case. */
   readonly replaced: readonly string[]

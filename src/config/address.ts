@@ -35,7 +35,6 @@ export function isAuthority(text: string): boolean {
   return valid && portProblem(digits, 0) === undefined
 }
 
-/** A name or an IPv4 address. */
 function isName(host: string): boolean {
   // Digits and dots alone are meant as an IPv4 address, so they have to be a valid one.
   if (/^[\d.]+$/.test(host)) return isIPv4(host)

@@ -90,5 +90,4 @@ function fieldName(options: FieldOptions): Field<string> {
   return plainText('the name of a form field', options)
 }
 
-/** How the sidecar signs in to the device. */
 export type UpstreamAuthConfig = ValueOf<typeof authField>

@@ -95,7 +95,6 @@ export function optional<T>(inner: Field<T>): OptionalField<T> {
   return { ...inner, optional: true, schema: inner.bare }
 }
 
-/** The type of a field's value. */
 export type ValueOf<F> = F extends Field<infer T> ? T : never
 
 type Fields = Readonly<Record<string, Field<unknown>>>
@@ -104,7 +103,6 @@ type OptionalKeys<F extends Fields> = {
   [K in keyof F]: F[K] extends OptionalField<unknown> ? K : never
 }[keyof F]
 
-/** The type of a section's value. */
 type SectionOf<F extends Fields> = Flat<
   { readonly [K in Exclude<keyof F, OptionalKeys<F>>]: ValueOf<F[K]> } & {
     readonly [K in OptionalKeys<F>]?: ValueOf<F[K]>

@@ -2,12 +2,10 @@ import { dirname } from 'node:path'
 
 /** What a first configuration sets; all other keys stay at their defaults. */
 export interface FirstSettings {
-  /** The path of the file, for its comments. */
   readonly file: string
   /** The first lines: comments. */
   readonly title: string
   readonly url: string
-  /** The value of `upstream.tls`, as YAML. */
   readonly tls?: string | undefined
   readonly password: FirstPassword
   readonly stateDir: string

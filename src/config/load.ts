@@ -29,7 +29,6 @@ export interface Sources {
   /** In place of the file: what its YAML would say, as an object. */
   readonly object?: unknown
   readonly env?: Environment
-  /** The values of `--set`, each `key=value`. */
   readonly sets?: readonly string[]
 }
 

@@ -50,7 +50,6 @@ function maskedHeader(value: HeaderValue): HeaderValue {
 
 /** A setting that works and is not safe. */
 export interface ConfigWarning {
-  /** The configuration key. */
   readonly key: string
   /** The file that it names, if that is at fault. */
   readonly file?: string

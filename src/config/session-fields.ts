@@ -91,7 +91,6 @@ export const sessionSection = section(
   },
 )
 
-/** A session with a token of the device's own. */
 export type SessionConfig = ValueOf<typeof sessionSection>
 
 /** The rules between the keys of a session, each as in `config/conflicts.ts`. The keys are relative to the session. */

@@ -65,5 +65,4 @@ export const storeField = section(
   },
 )
 
-/** How to reach the shared store. */
 export type StoreConfig = ValueOf<typeof storeField>

@@ -13,7 +13,6 @@ export interface StoreAddress {
   /** `nodes` are the server, the sentinels, or some nodes of the cluster; empty for a Unix socket. */
   readonly kind: 'single' | 'unix' | 'sentinel' | 'cluster'
   readonly nodes: readonly StoreNode[]
-  /** The Unix socket. */
   readonly path: string | undefined
   /** The name of the primary at the sentinels. */
   readonly primary: string | undefined

@@ -42,7 +42,6 @@ const keys = section(
   { minProperties: 1, dependencies: { cert: ['key'], key: ['cert'] } },
 )
 
-/** The paths of the operator's own certificate and key. */
 export interface OwnPair {
   readonly cert: string
   readonly key: string

@@ -84,7 +84,6 @@ interface Bounds {
   readonly wholeSeconds?: boolean
 }
 
-/** A duration in milliseconds. */
 export function duration(bounds: Bounds, options: FieldOptions): Field<number> {
   const must = `must be a duration from ${bounds.least} to ${bounds.most}, such as 500ms, 10s, 5m, 1h or 7d`
   const [least, most] = [bound(parseDuration(bounds.least)), bound(parseDuration(bounds.most))]
@@ -104,7 +103,6 @@ export function duration(bounds: Bounds, options: FieldOptions): Field<number> {
   })
 }
 
-/** A size in bytes. */
 export function size(least: string, most: string, options: FieldOptions): Field<number> {
   const must = `must be a size from ${least} to ${most}, in bytes or such as 8KiB or 1MiB`
   return measured({
@@ -188,7 +186,6 @@ export function peers(options: FieldOptions): Field<readonly string[]> {
   return ranges('CIDRs, addresses or `unix`', ', a single address, or unix', ['unix'], options)
 }
 
-/** Addresses and ranges of addresses. */
 export function addresses(options: FieldOptions): Field<readonly string[]> {
   return ranges('CIDRs or addresses', ', or a single address', [], options)
 }

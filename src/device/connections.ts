@@ -42,9 +42,7 @@ export interface Connections {
 }
 
 export interface ConnectionsOptions {
-  /** How many requests are at the device at most. */
   readonly places?: number
-  /** See `ConnectionSettings`. */
   readonly onStray?: () => void
   /** Called once, when `auto` finds that the device needs the tolerant rules. */
   readonly onTolerant?: () => void
@@ -133,7 +131,6 @@ export function createConnections(
   }
 }
 
-/** A connection of the pool, with its idle times. */
 class PooledConnection extends DeviceConnection implements Connection {
   readonly #pool: Pool
   #lent = true

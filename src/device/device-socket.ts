@@ -46,7 +46,6 @@ export abstract class DeviceSocket {
     turns.take(this.#pause, () => this.#open())
   }
 
-  /** The connection is open. */
   protected abstract opened(): void
   protected abstract received(bytes: Buffer, length: number, own: boolean): boolean
   /** The device ended the connection, with FIN if `inOrder`. */

@@ -132,11 +132,9 @@ const FAILURES_IN_A_ROW = 3
 const LIMIT = 20_000
 
 export interface DeviceTroubleDependencies {
-  /** The configuration key of the service. */
   readonly key: string
   readonly clock: Clock
   readonly breaker: Pick<Breaker, 'successes'>
-  /** A cause was found. */
   readonly onFound: (cause: Diagnosis) => void
   readonly onBug: (error: unknown) => void
 }

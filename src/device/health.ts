@@ -15,7 +15,6 @@ export interface HealthCheck {
 export type HealthFailure = UpstreamFailure | `status ${number}`
 
 export interface HealthEvents {
-  /** `failure`: why it is not up. */
   readonly onResult: (up: boolean, failure?: HealthFailure) => void
   /** The device did not respond. */
   readonly onFault: (failure: UpstreamFailure) => void

@@ -3,7 +3,6 @@ import type { Fields } from '../http/fields.ts'
 import type { OutgoingRequest } from '../http1/request-writer.ts'
 import type { Http1ResponseHead } from '../http1/response-head.ts'
 
-/** A request as it is sent to the device. */
 export interface DeviceRequest extends OutgoingRequest {
   /** Defined if the framing announces a body. */
   readonly body: AsyncIterable<Buffer> | undefined
@@ -23,7 +22,6 @@ export interface DeviceHead {
 export interface ResponseHandler {
   /** The connection is open, and the head of the request is sent. */
   sent?(): void
-  /** An interim response (RFC 9110 §15.2). */
   inform(status: number, fields: Fields): void
   head(head: DeviceHead): void
   data(chunk: Buffer): void
@@ -41,7 +39,6 @@ export interface ResponseHandler {
 export interface Transfer {
   /** The bytes of the upload that the device has taken; undefined unless it has taken all that the client sent, and waits for more. */
   readonly uploaded: number | undefined
-  /** Stops reading until `resume`. */
   pause(): void
   resume(): void
   /** Ends the attempt. Closes the connection, unless it is still connecting. Calls `failed` with `error` before it returns. */

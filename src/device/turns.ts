@@ -81,7 +81,6 @@ export class Turns {
     this.#longestEnd = Math.min(GROWTH * this.#longestEnd, this.#mostEnd)
   }
 
-  /** A connection has ended. */
   ended(ending: Ending, responded: boolean): void {
     if (responded) this.worked = this.#clock.monotonic()
     const at = this.#ending.indexOf(ending)

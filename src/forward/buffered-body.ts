@@ -13,11 +13,9 @@ export interface BufferedBody {
    * yields all of it, once.
    */
   readAll(): Promise<number | undefined>
-  /** The bytes in the buffer. */
   readonly size: number
   /** The whole body was read and is still in the buffer. */
   readonly repeatable: boolean
-  /** Stops reading the source. */
   close(): void
 }
 
@@ -139,7 +137,6 @@ export class Blocks {
 
 /** Its `queue` bounds how many uploads are buffered at the same time, and so the memory: `most` for each. */
 export interface UploadBuffering extends Places {
-  /** The size (bytes) of the longest body that is buffered. */
   readonly most: number
   /** Called for a longer one, which then streams in chunks; undefined: it is refused. */
   readonly onLonger: (() => void) | undefined

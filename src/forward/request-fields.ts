@@ -27,7 +27,6 @@ export interface RequestFieldSettings {
   readonly keeps: ((name: string) => boolean) | undefined
   /** The device's origin, which replaces Postern's own in `Origin` and `Referer`; undefined: both stay. */
   readonly origin: string | undefined
-  /** See `ResponseFieldSettings`. */
   readonly rewrite: boolean
 }
 

@@ -11,7 +11,6 @@ export interface ResponseFieldSettings extends DeviceNames {
 }
 
 interface Projection extends ResponseHead {
-  /** The settings by which the fields were chosen. */
   readonly settings: ResponseFieldSettings
 }
 

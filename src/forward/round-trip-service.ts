@@ -12,7 +12,6 @@ import type { RequestFieldSettings } from './request-fields.ts'
 import type { ResponseFieldSettings } from './response-fields.ts'
 import type { Streams } from './streams.ts'
 
-/** What all requests to one device share. */
 export interface RoundTripService {
   readonly connections: Connections
   /** How long a client may pause within its request body (ms). */
@@ -40,7 +39,6 @@ export interface Detour {
   readonly body?: BufferedBody | undefined
 }
 
-/** How a request to the device ended. */
 export type RoundTripEnd =
   | { readonly kind: 'relayed' }
   /** The client has no response yet, so the caller may refuse it. `silent`: the device sent no byte. */

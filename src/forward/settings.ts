@@ -38,7 +38,6 @@ export async function upstreamTarget(
 
 /** The targets of all services, whose certificates and keys a reload renews. */
 export interface Targets {
-  /** See `upstreamTarget`. */
   open(service: ServiceConfig, key: string): Promise<UpstreamTarget>
   /**
    * Reads the files of `tls` again, where the section is the same: other changes of it take effect together, after a restart. Rejects

@@ -120,7 +120,6 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     return end.kind === 'failed' ? { kind: 'upstream', failure } : undefined
   }
 
-  /** Sends the request as soon as it has a place at the device. */
   function enqueue(request: Forward, listener: ForwardListener, detour?: Detour): void {
     const leave = queue.tryEnter()
     if (leave !== undefined) sendThenLeave(request, listener, detour, leave)

@@ -14,7 +14,6 @@ export interface LiveExchanges<E extends LiveExchange = Exchange> {
   delete(exchange: E): void
   /** Calls the listener with each exchange whose grant is revoked (C8). A later listener replaces an earlier one. */
   onRevoked(listener: (exchange: E) => void): void
-  /** Revokes these grants. */
   cut(grants: readonly string[]): void
   /** The grants of these exchanges. */
   grants(): ReadonlySet<string>

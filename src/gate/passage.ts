@@ -13,7 +13,6 @@ import { type RefusalSettings, refusalReply } from './refusal-reply.ts'
 
 export interface PassageDependencies {
   readonly admit: Admit
-  /** The sidecar's own endpoints. */
   readonly ownEndpoints: Readonly<Record<OwnEndpoint, OwnEndpointHandler>>
   readonly upstream: Upstream
   readonly live: LiveExchanges

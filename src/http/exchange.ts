@@ -132,7 +132,6 @@ export abstract class Exchange implements Readonly<GateFacts> {
   /** The status that was sent; 0 if the client left before. */
   status = 0
   outcome: Outcome | undefined = undefined
-  /** Bytes of the bodies. */
   requestBytes = 0
   responseBytes = 0
   /** Called once, with this exchange, before the other listeners of its end. */

@@ -44,7 +44,6 @@ export function matchesAny(address: string, cidrs: readonly Cidr[]): boolean {
   return cidrs.some(({ base, bits }) => base.kind() === parsed.kind() && parsed.match(base, bits))
 }
 
-/** Whether an address may connect. */
 export type AdmitsAddress = (address: string) => boolean
 
 /** The rule of two lists of ranges: an address of `deny` is never admitted, and only those of `allow`, if that is not empty. */

@@ -7,7 +7,6 @@ export type HttpVersion = '1.0' | '1.1'
 /** The head of a request to the device, and the framing of its body. */
 export interface OutgoingRequest {
   readonly method: string
-  /** In origin form, byte for byte. */
   readonly target: string
   /** They include `Content-Length` if it frames the body, and no other field about framing or the connection. */
   readonly fields: Fields

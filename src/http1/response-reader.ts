@@ -13,7 +13,6 @@ import { mayBeTolerantHead, readTolerantly, TolerantHeadEnd } from './tolerant-h
  */
 export type ResponseRules = 'strict' | 'tolerant' | 'auto'
 
-/** Why a response could not be read to its end. */
 export type ResponseFault = 'malformed' | 'too-large' | 'incomplete'
 
 export interface ResponseEvents {

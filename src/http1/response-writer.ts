@@ -71,7 +71,6 @@ function renderedOnce(head: ResponseHead): RenderedFields {
   return rendered
 }
 
-/** The status line and the fields. */
 function renderFirst({
   status,
   reason = STATUS_CODES[status] ?? 'unknown',
@@ -98,7 +97,6 @@ function statusLine(status: number, reason: string): string {
 
 interface RenderedFields {
   text: string
-  /** The value of `Content-Length`. */
   readonly length: number | undefined
   readonly dated: boolean
 }

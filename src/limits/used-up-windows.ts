@@ -4,7 +4,6 @@ export interface UsedUpWindow {
   readonly key: string
   /** On the monotonic clock (ms). */
   readonly closesAt: number
-  /** The requests that it refused. */
   readonly refused: number
 }
 

@@ -69,7 +69,6 @@ export function findWindow<W extends Closing>(
 interface Window {
   closesAt: number
   count: number
-  /** Requests past the limit. */
   refused: number
 }
 

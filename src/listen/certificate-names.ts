@@ -42,7 +42,6 @@ export interface NameChange {
   readonly removed: readonly string[]
 }
 
-/** How the names of a certificate have to change. */
 export function nameChange(held: readonly string[], wanted: readonly string[]): NameChange {
   return {
     added: wanted.filter((name) => !held.includes(name)),

@@ -4,7 +4,6 @@ import type { ListenAddress } from '../system/listen-address.ts'
 import { SetupError } from '../system/setup-error.ts'
 
 export interface Addresses {
-  /** The URL of the public listener. */
   readonly public: string
   readonly admin: string | null
 }

@@ -70,7 +70,6 @@ export function remakeSelfSigned(
   return signer.server(renewed, names) + signer.authority(renewed)
 }
 
-/** The CA. */
 interface Authority {
   /** In DER. */
   readonly name: Buffer

@@ -26,7 +26,6 @@ export function isSelfSigned(setting: TlsSetting): setting is 'auto' | { readonl
   return setting === 'auto' || (setting !== 'off' && 'names' in setting)
 }
 
-/** The files of the self-signed pair. */
 export function selfSignedPaths(stateDir: string): PairPaths {
   return { cert: join(stateDir, 'tls', 'cert.pem'), key: join(stateDir, 'tls', 'key.pem') }
 }

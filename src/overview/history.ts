@@ -8,7 +8,6 @@ import type { Condition, Latency, Point } from './model.ts'
 export interface History {
   /** The points later than `after`, oldest first. */
   points(after: number): readonly Point[]
-  /** Calls the listener with each new point. */
   onPoint(listener: (point: Point) => void): { close(): void }
   close(): void
 }
@@ -97,7 +96,6 @@ function latencyOf(counts: readonly number[]): Latency | null {
 }
 
 interface Sums {
-  /** In each bucket of the durations. */
   readonly requests: readonly number[]
   readonly device: readonly number[]
   /** In the order of `REFUSAL_REASONS`. */

@@ -32,7 +32,6 @@ export interface Point {
   readonly tunnels: number
 }
 
-/** Quantiles, interpolated within the buckets of the histogram. */
 export interface Latency {
   readonly p50: number
   readonly p99: number
@@ -51,7 +50,6 @@ export interface About {
 /** The present condition of all parts. */
 export interface Condition {
   readonly ready: boolean
-  /** Why it is not ready. */
   readonly reasons: readonly string[]
   /** False: the gate only observes. */
   readonly enforce: boolean
@@ -80,7 +78,6 @@ export interface Condition {
   readonly certificate: { readonly from: number; readonly until: number; readonly selfSigned: boolean } | null
   readonly password: {
     readonly source: 'file' | 'device'
-    /** When the file was last changed; null if unknown. */
     readonly changedAt: number | null
     /** Why the source cannot be used; null if it can. */
     readonly problem: string | null
@@ -115,7 +112,6 @@ export interface ServiceCondition {
   readonly queue: { readonly queued: number; readonly size: number; readonly maxInFlight: number }
 }
 
-/** The limit of an endpoint type, and who has used up a window. */
 export interface LimitCondition {
   readonly requests: number
   readonly window: number
@@ -126,17 +122,13 @@ export interface LimitCondition {
   readonly usedUpCount: number
 }
 
-/** A window that admits no more requests. */
 export interface UsedUpRow {
   /** A client's address, `grant ID`, `*` for all clients together, or `overflow` for all beyond `limits.max_keys`. */
   readonly key: string
-  /** When the window closes. */
   readonly until: number
-  /** Requests refused in this window. */
   readonly refused: number
 }
 
-/** One login. */
 export interface GrantRow {
   readonly id: string
   readonly client: string
@@ -152,7 +144,6 @@ export interface TimelineEntry {
   readonly id: number
   readonly time: number
   readonly level: 'info' | 'warn' | 'error'
-  /** The message of the log line. */
   readonly text: string
   /** The other fields of the line, as text: `reason: connection refused`. Empty if there are none. */
   readonly details: string
@@ -169,7 +160,6 @@ export interface PageEvents {
     readonly about: About
     /** The sidecar's clock, for pages on machines whose clock differs. */
     readonly now: number
-    /** Whether the viewer may revoke grants. */
     readonly mayRevoke: boolean
     /** Whether the viewer signed in, and so can sign out. */
     readonly signedIn: boolean

@@ -26,7 +26,6 @@ export interface Overview {
 }
 
 export interface GrantRows {
-  /** All live grants. */
   readonly total: number
   /** The `MOST_ROWS` that were used last, the most recently used first. */
   readonly rows: readonly GrantRow[]

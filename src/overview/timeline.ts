@@ -9,7 +9,6 @@ export interface Timeline {
   close(): void
 }
 
-/** How many entries are kept. */
 const KEPT = 100
 
 /** The longest texts of an entry, in characters. */

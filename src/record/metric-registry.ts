@@ -21,7 +21,6 @@ type Definition<L extends string, M> = readonly [
 export interface MetricRegistry {
   readonly counter: <L extends string>(...metric: Definition<L, Counter<L>>) => Counter<L>
   readonly gauge: <L extends string>(...metric: Definition<L, Gauge<L>>) => Gauge<L>
-  /** A histogram of durations in seconds. */
   histogram(name: string, help: string): Histogram
   readonly contentType: string
   /** The exposition text. */

@@ -5,7 +5,6 @@ import { NUMBERS, type RequestFacts, readFacts, wordsOf, writeNumbers } from './
 
 /** The last requests, to explain a decision afterwards. */
 export interface RecentRequests {
-  /** Remembers a request that has ended. */
   add(exchange: Exchange): void
   /** The latest first: at most 50 that were refused, and 50 others. */
   recent(): readonly RequestRow[]
@@ -105,7 +104,6 @@ class Ring {
     if (this.#size < this.#capacity) this.#size += 1
   }
 
-  /** The latest first. */
   last(count: number): RequestFacts[] {
     return Array.from({ length: Math.min(count, this.#size) }, (_, age) => this.#read(this.#slotOf(age)))
   }

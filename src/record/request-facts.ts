@@ -4,7 +4,6 @@ import type { AuthFailure, Refusal } from '../http/refusal.ts'
 import { shownPath } from '../http/request-path.ts'
 import { nameOf } from './access-log.ts'
 
-/** The bits of `RequestFacts.flags`. */
 export const FLAGS = {
   withinLimit: 1,
   sharedWindow: 2,

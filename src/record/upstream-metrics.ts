@@ -9,7 +9,6 @@ export interface DeviceLoad {
   readonly tolerant: boolean
 }
 
-/** The events of one service of the device. */
 export interface UpstreamMetrics {
   /** @param duration time to the head of the response (ms) */
   responded(duration: number): void

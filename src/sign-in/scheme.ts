@@ -2,7 +2,6 @@ import type { OwnRequest, OwnResponse } from '../device/own-request.ts'
 import { type Fields, fieldValues } from '../http/fields.ts'
 import { parseChallenges } from './challenge.ts'
 
-/** The request that needs credentials. */
 export interface RequestLine {
   readonly method: string
   /** In origin form, byte for byte as it is sent. */

@@ -47,7 +47,6 @@ export interface SignIn {
   check(password: string): Promise<PasswordCheck>
   /** Calls back when the device refuses the configured password, or the one that it accepted before. */
   onRefused(listener: () => void): void
-  /** Ends the session at the device, and begins no other one. */
   signOut(): Promise<void>
 }
 

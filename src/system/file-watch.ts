@@ -9,8 +9,8 @@ export interface FileWatch {
 
 /** The polling interval (ms) of a file whose changes may cause no notification, or that has just changed. */
 const POLL_INTERVAL = 500
-/** The same for any other file: each look wakes two threads. */
-const CALM_INTERVAL = 3_000
+/** The same for any other file, in case a notification was lost: each look wakes two threads. */
+const CALM_INTERVAL = 10_000
 /** One write causes several notifications. One check, this long (ms) after the first, covers them all. */
 const DEBOUNCE = 20
 /**

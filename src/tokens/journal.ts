@@ -16,6 +16,8 @@ export type OpenedJournal =
 /** Times in ms. Only the start waits for a lock: later a wait would block requests. */
 const PATIENCE_AT_START = 1000
 const RETRY_EVERY = 5000
+/** How often an idle store looks whether its files are still there. Each write does so, too. */
+const LOOK_EVERY = 5000
 /** Expired tokens are deleted from disk in batches, because flash wears by the page and a late deletion does no harm. */
 const EXPIRE_EVERY = 60_000
 const EXPIRE_BATCH = 500
@@ -35,6 +37,7 @@ const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : 
 export function openJournal({ dir, clock, listener }: JournalDependencies): OpenedJournal {
   let file: JournalFile | undefined
   let retryAt = 0
+  let lookAt = 0
   let recoveredAt = Number.NEGATIVE_INFINITY
   let restored: readonly TokenRecord[] = []
   let snapshot: () => Iterable<TokenRecord> = () => restored
@@ -178,8 +181,11 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
 
   function maintain(): void {
     const now = clock.monotonic()
-    if (file !== undefined && !file.inPlace()) write('open', true, () => {})
-    else if (file === undefined && now >= retryAt) recover()
+    if (file === undefined && now >= retryAt) recover()
+    else if (file !== undefined && now >= lookAt) {
+      lookAt = now + LOOK_EVERY
+      if (!file.inPlace()) write('open', true, () => {})
+    }
     if (forgotten.length >= EXPIRE_BATCH || (forgotten.length > 0 && now >= expireAt)) {
       expireAt = now + EXPIRE_EVERY
       write('expire', false, expire)

@@ -7,7 +7,6 @@ export interface LedgerFault {
   readonly text: string
 }
 
-/** Totals of the responses of one endpoint type. */
 export interface Account {
   /** Whether every response stated its window. Without that, the windows of a long flood cannot be told apart. */
   readonly told: boolean

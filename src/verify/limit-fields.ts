@@ -7,7 +7,6 @@ export interface Limit {
   readonly window: number
 }
 
-/** The three rate-limit fields of a response. */
 export interface LimitFields {
   readonly limit: number
   readonly remaining: number

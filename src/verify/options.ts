@@ -13,7 +13,6 @@ export interface VerifyOptions {
   readonly tls: {
     /** PEM: only these authorities are trusted. Undefined: those of Node and of the system. */
     readonly ca: string | undefined
-    /** Any certificate is accepted. */
     readonly insecure: boolean
   }
   /** What the server is set to. */

@@ -2,7 +2,6 @@ import type { Endpoint } from '../http/admission.ts'
 import { type Fields, fieldValues } from '../http/fields.ts'
 import type { Received } from './received.ts'
 
-/** One request of a run. */
 export interface Question {
   readonly endpoint: Endpoint
   readonly method: 'GET' | 'HEAD' | 'OPTIONS' | 'POST'
@@ -24,7 +23,6 @@ export interface Question {
   readonly what: string
 }
 
-/** A request and its response. */
 export interface Asked {
   readonly question: Question
   readonly received: Received
@@ -78,7 +76,6 @@ export const GET_TOKEN: Question = {
   what: `GET ${TOKEN_PATH}`,
 }
 
-/** GET with an access token. */
 export function apiRequest(path: string, accessToken: string, what = 'with a valid token'): Question {
   const fields = ['Authorization', `Bearer ${accessToken}`]
   return { endpoint: 'api', method: 'GET', path, fields, what: `GET ${path} ${what}` }

@@ -6,7 +6,6 @@ export interface Received {
   readonly body: string
   /** Time of arrival (Unix time in ms). */
   readonly at: number
-  /** When the request was sent (Unix time in ms). */
   readonly sentAt: number
   /** From the request to the head of the response (ms). */
   readonly ms: number

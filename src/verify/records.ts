@@ -43,7 +43,6 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
   const found = new Map<string, Broken>()
   let requests = 0
 
-  /** Keeps the first departure of each kind. */
   function depart(kind: string, departure: Broken): void {
     const { promise } = departure
     const known = found.values().filter((each) => each.promise === promise)

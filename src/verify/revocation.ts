@@ -4,7 +4,6 @@ import { type Question, tokenRequest } from './question.ts'
 import { described, type Received } from './received.ts'
 import type { Records } from './records.ts'
 
-/** Revokes the logins of a run (RFC 7009). */
 export interface Revocation {
   /** Resolves to whether the server answered with 200. Once it has said that it takes no revocations, later calls do nothing. */
   revoke(token: string): Promise<boolean>

@@ -13,7 +13,6 @@ import { createRevocation, type Revocation, type Sender } from './revocation.ts'
 
 /** The server under test: the ways to it, its clock, and the records of what it has said. */
 export interface Server extends Sender {
-  /** The clock of the server. */
   readonly clock: Clock
   readonly revocation: Revocation
   /** Sends a request over HTTP/1.1. In a used-up window it waits for the next one and sends again, once. */
@@ -134,7 +133,6 @@ export function createServer(
   }
 }
 
-/** The time of the server, by its own clock. */
 export interface ServerClock extends Clock {
   /**
    * Reads the `Date` of a response. The first one decides whether the clock is wrong. Returns how far that clock is from ours (ms),

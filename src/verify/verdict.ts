@@ -10,7 +10,6 @@ export interface Departure {
   readonly sent: string
   /** Such as `200 without X-RateLimit-Reset`. */
   readonly came: string
-  /** What should have come. */
   readonly wanted: string
   /** Such as `RFC 6749 §5.1` or `device API §8`. */
   readonly clause: string
@@ -23,7 +22,6 @@ export type Judgement = { readonly promise: OutsideId } & (
   | { readonly kind: 'untested'; readonly reason: string }
 )
 
-/** A promise that a response or a window breaks. */
 export type Broken = Extract<Judgement, { readonly kind: 'broken' }>
 
 /** @param clause default: those of the promise */
@@ -37,7 +35,6 @@ export function broken(
   return { promise, kind: 'broken', sent, came, wanted, clause }
 }
 
-/** A promise that a response breaks. */
 export function wrongResponse(
   promise: OutsideId,
   { what }: Pick<Question, 'what'>,
@@ -125,11 +122,9 @@ export interface Cost {
   readonly seconds: number
 }
 
-/** What a run is going to do to the server. */
 export interface Plan extends Required<Cost>, Pick<VerifyOptions, 'path' | 'revocationPath'> {
   /** Origin of the server. */
   readonly url: string
-  /** Those that the run checks. */
   readonly promises: readonly OutsideId[]
   /** Those that it was asked for and cannot check, because of its options or because no run can. */
   readonly notTestable: readonly OutsideId[]
@@ -142,10 +137,8 @@ export interface Plan extends Required<Cost>, Pick<VerifyOptions, 'path' | 'revo
   readonly tokenInQuery: boolean
 }
 
-/** The result of a run. */
 export interface Report {
   readonly url: string
-  /** Version of Postern. */
   readonly version: string
   /** ISO 8601. */
   readonly startedAt: string
@@ -160,7 +153,6 @@ export interface Report {
   readonly tokens: string
 }
 
-/** Receives the events of a run. */
 export interface Reporter {
   /** Before the first request. */
   announce(plan: Plan): void

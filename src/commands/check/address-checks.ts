@@ -8,7 +8,6 @@ import { codeOf, SetupError } from '../../system/setup-error.ts'
 import { control, type Status } from '../control.ts'
 import type { Check, Finding } from './finding.ts'
 
-/** Tries the addresses of both listeners. */
 export function addressChecks({ listen, admin, stateDir }: Config): readonly Check[] {
   const addresses = { 'listen.address': listen.address, 'admin.address': admin.address }
   const shared = listen.reusePort ? 'listen.address' : undefined

@@ -26,7 +26,6 @@ export function deviceChecks({ upstream, password }: Config): readonly Check[] {
   })
 }
 
-/** Reads the files of the headers alone. */
 export function headerChecks({ upstream }: Config): readonly Check[] {
   return servicesOf(upstream).map(({ path, service }) => headerCheck(path.join('.'), '', service))
 }
@@ -219,7 +218,6 @@ function delayedHint(key: string): Hint {
   }
 }
 
-/** What the operator can do about a failure of the device. */
 function failureHint(failure: UpstreamFailure, key: string): string {
   switch (failure) {
     case 'dns_error':

@@ -2,7 +2,6 @@ import type { Loaded } from '../../config/load.ts'
 import { isBug, reasonOf, SetupError } from '../../system/setup-error.ts'
 import { type ExitCode, exitCodeOf } from '../command.ts'
 
-/** One thing that `check` tries. */
 export interface Check {
   readonly name: string
   /** The configuration key that it is about. An error of the check can name another. */
@@ -29,7 +28,6 @@ interface FailureDetails extends Hints {
   readonly exitCode?: 1 | 2
 }
 
-/** A check that failed, with hints of its own. */
 export class CheckFailure extends SetupError {
   readonly meaning: string | undefined
   readonly tls: string | undefined
@@ -60,7 +58,6 @@ export function describeResult({ name, result, message, meaning, remedy }: Check
 interface Outcome {
   readonly result: CheckResult
   readonly exitCode: ExitCode
-  /** Of the `CheckFailure`. */
   readonly tls?: string | undefined
 }
 

@@ -101,7 +101,6 @@ function grantAll(commands: readonly string[], { address, prefix }: StoreSetting
   return `ACL SETUSER ${address.user ?? 'default'} ~{${prefix}}:* ${names.join(' ')}`
 }
 
-/** What works, but not for long, or not safely. */
 function warningsOf({ settings, replicas }: ServerReport, wanted: number): Warning[] {
   const warnings: Warning[] = []
   if (settings?.evicts === true) {

@@ -7,7 +7,6 @@ export interface DemoSettings {
   readonly upstream: string
   readonly port: number
   readonly adminPort: number
-  /** The content of the password file. */
   readonly passwordHash: string
 }
 

@@ -7,7 +7,6 @@ import type { Clock } from '../../system/clock.ts'
 export interface DeviceApiDeps {
   readonly clock: Clock
   readonly ports: Ports
-  /** Milliseconds between two server-sent events. */
   readonly eventInterval: number
   /** The device's own address. Its firmware writes it into redirects and ignores the Host field. */
   readonly ownAddress: () => string
@@ -180,7 +179,6 @@ export function streamEvents(req: IncomingMessage, res: ServerResponse, stream: 
   sendEvent()
 }
 
-/** An outlet of the sample device, as its API shows it. */
 interface Port {
   readonly id: number
   readonly label: string

@@ -15,7 +15,6 @@ export interface SampleDeviceDeps {
 export interface SampleDeviceAddress {
   /** A name, or an address without brackets. */
   readonly host: string
-  /** With 0 the kernel chooses a free one. */
   readonly port: number
 }
 
@@ -25,7 +24,6 @@ export interface SampleDevice {
    * error if the address cannot be listened on.
    */
   readonly start: (where?: SampleDeviceAddress) => Promise<string>
-  /** Closes the listener and every connection, at once. */
   readonly stop: () => Promise<void>
 }
 

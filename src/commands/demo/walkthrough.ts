@@ -3,7 +3,6 @@ import { shellWord } from '../../system/named-file.ts'
 export interface WalkthroughSettings {
   /** The URL of the sidecar for clients: `https://localhost:8443`. */
   readonly publicUrl: string
-  /** `http://127.0.0.1:9464` */
   readonly adminUrl: string
   readonly password: string
   readonly certificate: string
@@ -23,7 +22,6 @@ const RAW_WEBSOCKET = String.raw`{ printf 'GET /api/console HTTP/1.1\r\nHost: lo
   sleep 1; printf '\201\205\0\0\0\0ports'; sleep 1; printf '\210\200\0\0\0\0'; sleep 1
 } | openssl s_client -quiet -verify_quiet -servername localhost -CAfile "$CA" -connect "${'$'}{POSTERN#https://}"; echo`
 
-/** A shell command and what it shows. */
 export interface Step {
   readonly title: string
   readonly command: string
@@ -105,7 +103,6 @@ export function walkthrough(around: WalkthroughSettings): readonly Step[] {
   ]
 }
 
-/** The steps as shell text with comments. */
 export function renderWalkthrough(steps: readonly Step[]): string {
   return steps.map((step) => `# ${step.title}\n${step.command}\n`).join('\n')
 }

@@ -9,7 +9,6 @@ import { type CheckResult, runCheck } from '../check/finding.ts'
 import { askTwice } from '../hash-password.ts'
 import type { Questions } from '../prompt.ts'
 
-/** The flags of `init` about the password. */
 export interface PasswordFlags {
   readonly passwordFile?: string
   readonly htpasswd?: string

@@ -3,7 +3,6 @@ import { dirname } from 'node:path'
 import { writeFlushed } from '../../system/own-files.ts'
 import { codeOf, reasonOf, SetupError } from '../../system/setup-error.ts'
 
-/** A file to write. */
 export interface NewFile {
   readonly path: string
   readonly text: string

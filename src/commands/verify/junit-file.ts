@@ -3,7 +3,6 @@ import { type FileHandle, open, stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, reasonOf, SetupError } from '../../system/setup-error.ts'
 
-/** The file of `--junit`. */
 export interface JunitFile {
   /** Writes the document, once, and closes the file. Rejects with a `SetupError` with exit code 1 if that fails. */
   write(xml: string): Promise<void>

@@ -9,7 +9,6 @@ import { BOUNDS, DEFAULTS, DOCUMENTED_LIMITS, type VerifyOptions } from '../../v
 import { OUTSIDE, type OutsideId } from '../../verify/promises.ts'
 import { isSamePath, parseServerUrl, parseTarget } from './server-address.ts'
 
-/** The flags of `postern verify`, as they are typed. */
 export interface VerifyFlags {
   readonly passwordFile?: string
   readonly path?: string
@@ -125,7 +124,6 @@ export async function exposureWarning(file: string): Promise<string | undefined>
 
 type Bounds = readonly [least: number, most: number]
 
-/** A whole number within its bounds. Throws `SetupError`. */
 function parseNumber(flag: string, text: string | undefined, absent: number, bounds: Bounds): number {
   if (text === undefined) return absent
   const number = wholeNumber(text, bounds)

@@ -12,7 +12,6 @@ const END: IteratorResult<Buffer, undefined> = { done: true, value: undefined }
 
 /** The body of one request: the connection pushes bytes in, the exchange reads them. */
 export class Http1Body implements AsyncIterable<Buffer, undefined> {
-  /** Bytes read so far. */
   bytes = 0
   readonly #onRoom: () => void
   #pieces: Buffer[] = []
@@ -76,7 +75,6 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
     }
   }
 
-  /** All bytes of the body have arrived. */
   finish(): void {
     this.#unread = false
     if (this.#state === 'receiving') this.#end('whole')

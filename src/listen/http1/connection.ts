@@ -25,7 +25,6 @@ export interface ConnectionRules {
   readonly maxHeaderSize: number
   readonly handlers: Http1Handlers
   readonly lingering: Pick<Lingering, 'end'>
-  /** See `Http1Transport`. */
   readonly keepAliveFields: string
   readonly dateLine: () => string
   /** The server is stopping: it serves only requests that are already being sent. */
@@ -48,7 +47,6 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
   readonly wire: Socket
   readonly rules: ConnectionRules
   readonly #intake: Http1Intake
-  /** The exchange that is being served. */
   #current: Http1Exchange | undefined
   /** Later bytes on the connection are not read as a request. */
   #closing = false

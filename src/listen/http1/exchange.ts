@@ -9,7 +9,6 @@ import { endBroken } from '../linger.ts'
 import { Http1Body } from './body.ts'
 import { Http1Response } from './response.ts'
 
-/** What an exchange needs of its connection. */
 export interface Http1Transport {
   readonly socket: Socket
   /** The TCP socket below `socket`: the same one in cleartext. */
@@ -171,7 +170,6 @@ export class Http1Exchange extends Exchange {
     this.#body?.break()
   }
 
-  /** The sidecar stops. */
   serverStopping(): void {
     if (!this.answered) this.closing = true
   }

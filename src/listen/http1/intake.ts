@@ -12,7 +12,6 @@ import {
 } from '../../http1/request-head.ts'
 import { Http1Body } from './body.ts'
 
-/** The intake's view of its connection. */
 export interface IntakeEvents {
   /** Whether the next request may be read: the previous one is served, and the connection stays open. */
   readonly mayBegin: boolean
@@ -20,7 +19,6 @@ export interface IntakeEvents {
   awaitHead(): void
   /** A head is complete. The intake pushes the bytes of the body into `body`; undefined if the request has none. */
   begin(head: Http1RequestHead, body: Http1Body | undefined): void
-  /** The current body is complete. */
   bodyRead(): void
   /** The current body is malformed. The intake reads nothing more. */
   bodyBroken(): void

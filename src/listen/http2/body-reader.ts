@@ -2,7 +2,6 @@ import { constants, type ServerHttp2Stream } from 'node:http2'
 import { BrokenBodyError, StalledBodyError } from '../../http/refusal.ts'
 
 export interface BodyReader {
-  /** Bytes read so far. */
   readonly bytes: number
   /** Reads on demand. Never destroys the stream, so a response can still be sent on it. `stallTimeout` in ms. */
   read(stallTimeout: number): AsyncGenerator<Buffer, void, void>

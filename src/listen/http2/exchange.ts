@@ -23,7 +23,6 @@ const NONE: Fields = []
 
 const ignore = (): void => {}
 
-/** One HTTP/2 stream. */
 export class Http2Exchange extends Exchange {
   readonly #stream: ServerHttp2Stream
   readonly #facts: StreamFacts<Http2Exchange>

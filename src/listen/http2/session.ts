@@ -20,7 +20,6 @@ export interface Http2Handlers {
   readonly onMisused: (peer: string, part: number) => void
 }
 
-/** One HTTP/2 connection. */
 export interface Http2Session {
   /** Enforces the deadlines. `now` is in ms of any clock. */
   checkDeadlines(now: number): void

@@ -22,7 +22,6 @@ function document(value: unknown): string {
 /** Seconds between the decision on a promise and the decision before it, by id. Promises that a round decides together follow at once. */
 export type Times = ReadonlyMap<string, number>
 
-/** A reporter that also measures the times of the decisions. */
 export function timed(
   reporter: Reporter,
   { monotonic }: Pick<Clock, 'monotonic'>,

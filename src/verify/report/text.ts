@@ -1,7 +1,6 @@
 import { styleText } from 'node:util'
 import type { Departure, FloodFigures, Latencies, Plan, Report, Reporter, Verdict } from '../verdict.ts'
 
-/** Where text is shown. */
 export interface Display {
   /** Whether text may be coloured. */
   readonly colour: boolean
@@ -9,7 +8,6 @@ export interface Display {
   readonly columns: number | undefined
 }
 
-/** What `displayOf` looks at. */
 export interface Output {
   readonly isTTY?: boolean
   readonly columns?: number
@@ -109,7 +107,6 @@ function labels({ result, id }: Pick<Verdict, 'result' | 'id'>, { colour }: Pick
   return `${colour ? styleText(COLOURS[result], text, { validateStream: false }) : text}  ${id.padEnd(4)}  `
 }
 
-/** The number of promises with each result. */
 export function countsOf({ promises }: Report): Readonly<Record<Verdict['result'], number>> {
   const of = (wanted: Verdict['result']) => promises.filter(({ result }) => result === wanted).length
   return { kept: of('kept'), broken: of('broken'), 'not testable': of('not testable') }

@@ -96,13 +96,11 @@ export function useOfFirstToken({ options, clock }: Server, { accessToken, at }:
   return apiRequest(options.path, accessToken, `with the token of the first login, ${age} s old`)
 }
 
-/** One request, and what has to come of it. */
 export interface Check {
   readonly promise: OutsideId
   readonly question: Question
   readonly holds: (received: Received) => boolean
   readonly wanted: string
-  /** Default: those of the promise. */
   readonly clause?: string
 }
 

@@ -24,7 +24,6 @@ export const WINDOWS_TRIED = 3
 export interface Burst {
   readonly endpoint: Endpoint
   readonly steps: readonly Step[]
-  /** Sends the first few requests. */
   open(): Promise<void>
   /** Sends the others, until some were refused. */
   useUp(): Promise<void>
