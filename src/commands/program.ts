@@ -5,10 +5,9 @@ import { VERSION } from '../version.ts'
 import type { CheckOptions } from './check.ts'
 import { type ExitCode, type ProgramIo, reportFailure } from './command.ts'
 import type { ConfigOptions } from './configuration.ts'
-import type { RevokeOptions, StatusOptions } from './control.ts'
+import type { HealthyOptions, RevokeOptions, StatusOptions } from './control.ts'
 import type { DemoOptions } from './demo.ts'
 import type { ExplainOptions } from './explain.ts'
-import type { HealthyOptions } from './healthy.ts'
 import {
   CHECK_HELP,
   DEFAULT_CONFIG,
@@ -21,11 +20,11 @@ import {
   REVOKE_HELP,
   SERVE_HELP,
   STATUS_HELP,
+  VERIFY_FLAGS,
   VERIFY_HELP,
 } from './help.ts'
 import type { InitOptions } from './init.ts'
 import { exitCodeWith, helpOutput } from './output.ts'
-import { VERIFY_FLAGS } from './verify/flags.ts'
 import type { VerifyCommandFlags } from './verify.ts'
 
 const BAD_USAGE: ExitCode = 2
@@ -110,7 +109,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
       'healthy',
       'Ask the running sidecar whether it is healthy: exit code 0 if it is, 1 if not.',
       'everything',
-      async (options: HealthyOptions) => (await import('./healthy.ts')).healthyCommand(options, io),
+      async (options: HealthyOptions) => (await import('./control.ts')).healthyCommand(options, io),
     ),
   )
     .option('--ready', 'ask whether it is ready for traffic, too: /readyz in place of /healthz', false)

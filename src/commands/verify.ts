@@ -7,8 +7,7 @@ import { planOf, verify } from '../verify/verify.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
 import { lostReason, type Outputs } from './output.ts'
 import { type JunitFile, openJunitFile } from './verify/junit-file.ts'
-import { isLoopback } from './verify/server-address.ts'
-import { exposureWarning, type VerifyFlags, verifyOptionsOf } from './verify/verify-options.ts'
+import { exposureWarning, isLoopback, type VerifyFlags, verifyOptionsOf } from './verify/verify-options.ts'
 
 export interface VerifyCommandFlags extends VerifyFlags {
   /** Print one JSON document on standard output, and the text on standard error. */

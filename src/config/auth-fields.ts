@@ -1,6 +1,5 @@
-import { accountName, cookieName, passwordSection, target } from './auth-values.ts'
 import { choice, either, type Field, type FieldOptions, optional, section, type ValueOf } from './field.ts'
-import { sessionSection } from './session-fields.ts'
+import { accountName, cookieName, passwordSection, sessionSection, target } from './session-fields.ts'
 import { integer, list, oneOf, plainText } from './value-fields.ts'
 
 const form = section('A login form that sets session cookies.', {

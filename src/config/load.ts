@@ -3,10 +3,9 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { explainPathError, LARGEST_FILE } from '../system/named-file.ts'
 import { codeOf, SetupError } from '../system/setup-error.ts'
 import { conflictsIn } from './conflicts.ts'
-import { decode } from './decode.ts'
 import { layer } from './layers.ts'
 import { type Environment, readEnvironment, readFlags, stateDirectory } from './overrides.ts'
-import { placeOf, problemsOf } from './problem.ts'
+import { decode, placeOf, problemsOf } from './problem.ts'
 import { type Config, schema } from './schema.ts'
 import {
   isMapping,

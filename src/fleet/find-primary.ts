@@ -1,4 +1,4 @@
-import type { StoreNode } from '../config/store-url.ts'
+import type { StoreNode } from '../config/store-fields.ts'
 import { formatHostPort } from '../system/listen-address.ts'
 import { type Connection, connect, type Login, readAccount, type StoreSettings } from './connection.ts'
 import { noReply, ServerReplyError } from './failures.ts'

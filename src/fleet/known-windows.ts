@@ -1,5 +1,10 @@
-import { createUsedUpWindows, OVERFLOW, type UsedUpWindow } from '../limits/used-up-windows.ts'
-import { findWindow, type WindowPolicy } from '../limits/window-table.ts'
+import {
+  createUsedUpWindows,
+  findWindow,
+  OVERFLOW,
+  type UsedUpWindow,
+  type WindowPolicy,
+} from '../limits/window-table.ts'
 import type { CountAnswer } from './count.ts'
 
 /** What a sidecar knows of a window on the server, in ms on its own monotonic clock. */

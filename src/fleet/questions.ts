@@ -1,5 +1,5 @@
+import { createFairQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
-import { createFairQueue } from '../system/fair-queue.ts'
 import type { Digest } from '../tokens/mint.ts'
 import type { Epoch } from './epoch.ts'
 import { LOOK_UP } from './scripts.ts'

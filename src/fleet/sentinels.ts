@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { StoreNode } from '../config/store-url.ts'
+import type { StoreNode } from '../config/store-fields.ts'
 import { formatHostPort } from '../system/listen-address.ts'
 import { type Connection, connect, readAccount, type StoreSettings } from './connection.ts'
 import { noReply, ServerReplyError } from './failures.ts'

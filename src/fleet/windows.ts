@@ -1,7 +1,7 @@
 import { limitsOf } from '../config/browser-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { LimitDecision, WindowType } from '../http/admission.ts'
-import type { UsedUpWindow } from '../limits/used-up-windows.ts'
+import type { UsedUpWindow } from '../limits/window-table.ts'
 import {
   createWindowTable,
   decide,

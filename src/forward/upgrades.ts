@@ -6,10 +6,10 @@ import type { DeviceHead } from '../device/response-handler.ts'
 import type { Forward, UpgradeExchange } from '../http/exchange.ts'
 import { type Fields, fieldValues, groupFields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'
-import type { HoldingClient } from './held-response.ts'
 import { responseHead } from './response-fields.ts'
 import { RoundTrip } from './round-trip.ts'
 import type { Detour, RoundTripEnd, RoundTripService } from './round-trip-service.ts'
+import type { HoldingClient } from './signed-in-request.ts'
 
 /** What an upgrade does in its own way. */
 interface UpgradeRules extends Detour {

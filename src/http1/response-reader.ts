@@ -43,7 +43,6 @@ const CHUNKS: Readonly<Record<ResponseRules, ChunkRules>> = {
   tolerant: { ...EXTENSIONS, longestTrailers: undefined, tolerant: true },
 }
 
-/** The remembered response heads of one device. */
 export type KnownHeads = HeadMemory<Http1ResponseHead>
 
 /** Reads the responses on one connection to the device: one response after each `expect`, until `close`. */
@@ -120,7 +119,6 @@ export class ResponseReader {
     else this.#fail('incomplete')
   }
 
-  /** Stops reading. Later bytes cause no events. */
   close(): void {
     this.#wanted = false
   }
@@ -168,32 +166,23 @@ export class ResponseReader {
       this.#take(head, length)
       return start + length
     }
-    if (this.#rules === 'auto') return this.#parseTolerantly(text, start, stop)
-    this.#fail('malformed')
-    return undefined
+    return this.#rules === 'auto' ? this.#parseTolerantly(text, start, stop) : this.#fail('malformed')
   }
 
   #parseTolerantly(text: Buffer, start: number, stop: number): number | undefined {
     this.#tolerantEnd ??= new TolerantHeadEnd()
     const end = this.#tolerantEnd.find(text, start, stop)
     const from = start + this.#tolerantEnd.from
-    if (end === undefined) {
-      if (!mayBeTolerantHead(text, from, stop)) this.#fail('malformed')
-      return undefined
-    }
+    if (end === undefined) return mayBeTolerantHead(text, from, stop) ? undefined : this.#fail('malformed')
     this.#tolerantEnd = undefined
     const head = readTolerantly(text.toString('latin1', from, end.head), this.#method)
-    if (head === undefined) {
-      this.#fail('malformed')
-      return undefined
-    }
+    if (head === undefined) return this.#fail('malformed')
     if (this.#rules === 'auto') this.#events.onSloppy()
     this.#rules = 'tolerant'
     this.#take(head, end.head - from)
     return end.body
   }
 
-  /** @param size bytes */
   #take(head: Http1ResponseHead, size: number): void {
     if (size > LARGEST_RESPONSE_HEAD) this.#fail('too-large')
     else if (head.status === 101 && this.#upgrade) this.head = head
@@ -247,7 +236,7 @@ export class ResponseReader {
     return end
   }
 
-  #fail(fault: ResponseFault): void {
+  #fail(fault: ResponseFault): undefined {
     if (!this.#wanted) return
     this.#wanted = false
     this.#events.onFault(fault)

@@ -1,6 +1,6 @@
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
-import { everySecond } from '../system/second.ts'
+import { everySecond } from '../system/clock.ts'
 
 /** The time in which a certificate chain is valid, with the certificate that sets each bound. */
 export interface ValidPeriod {

@@ -1,7 +1,7 @@
 import { BOUNDS } from '../record/histogram.ts'
 import { REFUSAL_REASONS, type Totals } from '../record/tally.ts'
 import type { Clock } from '../system/clock.ts'
-import { everySecond } from '../system/second.ts'
+import { everySecond } from '../system/clock.ts'
 import type { Condition, Latency, Point } from './model.ts'
 
 /** The last quarter of an hour, second by second. */

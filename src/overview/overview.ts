@@ -1,4 +1,4 @@
-import type { UsedUpWindow } from '../limits/used-up-windows.ts'
+import type { UsedUpWindow } from '../limits/window-table.ts'
 import type { UpstreamMetrics } from '../record/upstream-metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import type { RecentGrants, Tokens } from '../tokens/token-contract.ts'

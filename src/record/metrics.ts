@@ -3,9 +3,14 @@ import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Sample } from './histogram.ts'
 import { createMetricRegistry } from './metric-registry.ts'
-import { createStoreMetrics, type StoreMetrics } from './store-metrics.ts'
 import { createRefusalCounts, createTally, drain, REFUSAL_REASONS, type Totals } from './tally.ts'
-import { createUpstreamMetrics, type DeviceLoad, type UpstreamMetrics } from './upstream-metrics.ts'
+import {
+  createStoreMetrics,
+  createUpstreamMetrics,
+  type DeviceLoad,
+  type StoreMetrics,
+  type UpstreamMetrics,
+} from './upstream-metrics.ts'
 
 export type { Sample } from './histogram.ts'
 
@@ -57,13 +62,7 @@ export interface Metrics {
   snapshot(): Promise<readonly Sample[]>
 }
 
-export function createMetrics({
-  version,
-  node,
-}: {
-  readonly version: string
-  readonly node: string
-}): Metrics {
+export function createMetrics(built: { readonly version: string; readonly node: string }): Metrics {
   const registry = createMetricRegistry()
   const { counter, gauge, histogram } = registry
   const requests = createTally()
@@ -171,7 +170,7 @@ export function createMetrics({
   const handshakes = counter('handshakes_failed_total', 'Failed TLS handshakes of clients, by cause.', [
     'reason',
   ])
-  gauge('build_info', 'Version of Postern and of Node.', ['version', 'node']).set({ version, node }, 1)
+  gauge('build_info', 'Version of Postern and of Node.', ['version', 'node']).set(built, 1)
 
   for (const endpoint of WINDOW_TYPES) fallbacks.inc({ endpoint }, 0)
   for (const result of ['success', 'failure']) reloads.inc({ result }, 0)

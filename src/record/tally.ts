@@ -16,11 +16,11 @@ export interface Totals {
   readonly tunnels: number
 }
 
-type Labels = readonly [endpoint: Endpoint, method: string, code: string]
+type Labels = readonly [endpoint: string, method: string, code: string]
 
 /** Counts requests without building a key from their labels. The registry gets the sums on each scrape. */
 export interface Tally {
-  add(endpoint: Endpoint, method: string, status: number): void
+  add(endpoint: string, method: string, status: number): void
   /** Passes on the counts since the last call. */
   drain(take: (labels: Labels, amount: number) => void): void
 }
@@ -31,18 +31,26 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 type Counts = Map<number, number>
 
 export function createTally(): Tally {
-  const other = { api: new Map(), oauth: new Map() }
-  const named = (): ReadonlyMap<string, Counts> => new Map(METHODS.map((method) => [method, new Map()]))
-  const byMethod = { api: named(), oauth: named() }
+  const byEndpoint = new Map<
+    string,
+    { readonly named: ReadonlyMap<string, Counts>; readonly other: Counts }
+  >()
+
+  function open(endpoint: string) {
+    const opened = { named: new Map(METHODS.map((method) => [method, new Map()])), other: new Map() }
+    byEndpoint.set(endpoint, opened)
+    return opened
+  }
 
   return {
     add(endpoint, method, status) {
-      const counts: Counts = byMethod[endpoint].get(method) ?? other[endpoint]
+      const { named, other } = byEndpoint.get(endpoint) ?? open(endpoint)
+      const counts: Counts = named.get(method) ?? other
       counts.set(status, (counts.get(status) ?? 0) + 1)
     },
     drain(take) {
-      for (const endpoint of ['api', 'oauth'] as const)
-        for (const [method, counts] of [...byMethod[endpoint], ['other', other[endpoint]] as const]) {
+      for (const [endpoint, { named, other }] of byEndpoint)
+        for (const [method, counts] of [...named, ['other', other] as const]) {
           for (const [status, amount] of counts) take([endpoint, method, codeLabel(status)], amount)
           counts.clear()
         }

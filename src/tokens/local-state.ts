@@ -7,7 +7,7 @@ import {
   type StoredFingerprint,
 } from '../password/device-source.ts'
 import { openPasswordSource, type PasswordSourceEvents } from '../password/source.ts'
-import { everySecond } from '../system/second.ts'
+import { everySecond } from '../system/clock.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import { openJournal } from './journal.ts'
 import { type State, type StateDependencies, sourceEvents, tokenEvents } from './state.ts'

@@ -380,7 +380,7 @@ describe('postern init on a terminal', () => {
 })
 
 it('H104 a password file is removed again if the configuration cannot be written', async () => {
-  const { writeNewFiles } = await import('../../src/commands/init/write-files.ts')
+  const { writeNewFiles } = await import('../../src/commands/init.ts')
   mkdirSync(config)
   const files = [
     { path: join(folder, 'password'), text: 'x' },

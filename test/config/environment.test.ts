@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { encode } from '../../src/config/decode.ts'
 import { environmentName, knownKeys } from '../../src/config/known-keys.ts'
 import type { loadConfig } from '../../src/config/load.ts'
+import { encode } from '../../src/config/problem.ts'
 import { schema } from '../../src/config/schema.ts'
 import { valueAt, type YamlValue } from '../../src/config/yaml.ts'
 import { load, problemsIn } from './sources.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { changesBetween } from '../../src/config/changes.ts'
+import { changesBetween } from '../../src/config/schema.ts'
 import { effectiveYaml } from '../../src/config/secrets.ts'
 import { load, problemsIn } from './sources.ts'
 

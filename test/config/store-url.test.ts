@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { effectiveYaml, neededPermissions, secretFiles } from '../../src/config/secrets.ts'
-import { formatStoreUrl, parseStoreUrl, STORE_PROBLEM } from '../../src/config/store-url.ts'
+import { formatStoreUrl, parseStoreUrl, STORE_PROBLEM } from '../../src/config/store-fields.ts'
 import { load } from './sources.ts'
 
 const PLAIN = {

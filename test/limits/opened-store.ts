@@ -1,4 +1,4 @@
-import { parseStoreUrl } from '../../src/config/store-url.ts'
+import { parseStoreUrl } from '../../src/config/store-fields.ts'
 import { openSharedStore } from '../../src/fleet/open-store.ts'
 import type { SharedStore } from '../../src/fleet/shared-store.ts'
 

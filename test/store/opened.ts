@@ -1,4 +1,4 @@
-import { parseStoreUrl } from '../../src/config/store-url.ts'
+import { parseStoreUrl } from '../../src/config/store-fields.ts'
 import type { StoreSettings } from '../../src/fleet/connection.ts'
 import { openSharedStore } from '../../src/fleet/open-store.ts'
 import type { Script, SharedStore, StoreUnavailable } from '../../src/fleet/shared-store.ts'

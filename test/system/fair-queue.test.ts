@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { createFairQueue } from '../../src/system/fair-queue.ts'
+import { createFairQueue } from '../../src/system/bounded-queue.ts'
 
 it('the fair queue serves owners in turn, and the waiters of each in order of arrival', () => {
   const queue = createFairQueue<string>()

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { judgeInOrder, type Step } from '../../src/verify/burst.ts'
 import { unauthorized } from '../../src/verify/question.ts'
+import { judgeInOrder, type Step } from '../../src/verify/rounds/use-up.ts'
 
 const NOW = 1_700_000_000_000
 

@@ -1,12 +1,19 @@
 import type { Endpoint } from '../../http/admission.ts'
-import { judgeInOrder, type Step } from '../burst.ts'
 import { type Limit, limitFieldsOf, retryAfter, retryAfterFaults, statedReset } from '../limit-fields.ts'
 import type { OutsideId } from '../promises.ts'
 import { type Asked, apiRequest, ENDPOINTS, UNSUPPORTED_GRANT } from '../question.ts'
 import type { Server } from '../server.ts'
 import { type Broken, broken, conclude, type Judgement, untested } from '../verdict.ts'
 import { type Found, type Known, type Round, withToken } from './round.ts'
-import { type Burst, EXTRA, useUpNewWindows, useUpTheRest, WINDOWS_TRIED } from './use-up.ts'
+import {
+  type Burst,
+  EXTRA,
+  judgeInOrder,
+  type Step,
+  useUpNewWindows,
+  useUpTheRest,
+  WINDOWS_TRIED,
+} from './use-up.ts'
 import { recovery, secondWindows } from './used-up-window.ts'
 
 /** Those of `separateWindows`, `secondWindows` and `recovery`. */
