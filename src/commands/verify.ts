@@ -1,12 +1,12 @@
+import { open, stat } from 'node:fs/promises'
 import { systemClock } from '../system/clock.ts'
 import { reasonOf, SetupError } from '../system/setup-error.ts'
 import type { VerifyOptions } from '../verify/options.ts'
-import { junitError, junitXml, planJson, reportJson, timed } from '../verify/report/documents.ts'
+import { junitError, junitXml, planJson, reportJson } from '../verify/report/documents.ts'
 import { displayOf, type Output, textReporter, visible } from '../verify/report/text.ts'
 import { planOf, verify } from '../verify/verify.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
 import { lostReason, type Outputs } from './output.ts'
-import { type JunitFile, openJunitFile } from './verify/junit-file.ts'
 import { exposureWarning, isLoopback, type VerifyFlags, verifyOptionsOf } from './verify/verify-options.ts'
 
 export interface VerifyCommandFlags extends VerifyFlags {
@@ -56,13 +56,56 @@ export async function verifyCommand(
   }
   const inputs = { '--password-file': flags.passwordFile, '--ca': flags.ca }
   const file = flags.junit === undefined ? undefined : await openJunitFile(flags.junit, inputs)
-  const { reporter, times } = timed(shown, systemClock)
   const stop = stopOnSignal(io)
-  const run = checks.verify(options, reporter, systemClock, stop.signal)
+  const run = checks.verify(options, shown, systemClock, stop.signal)
   const report = await Promise.race([run, stop.atOnce]).catch((error: unknown) => failed(error, file, io))
   if (flags.json === true) io.stdout.write(reportJson(report))
-  await file?.write(junitXml(report, times))
+  await file?.write(junitXml(report))
   return report.result === 'broken' ? 1 : 0
+}
+
+/** The file of `--junit`. */
+interface JunitFile {
+  /** Writes the document and closes the file. Rejects with a `SetupError` with exit code 1 if that fails. */
+  write(xml: string): Promise<void>
+}
+
+/**
+ * Opens and empties the file before the run, so that a wrong path costs none. Rejects with a `SetupError` with exit code 2, also for a
+ * file that the run reads, under whatever path: it would be overwritten.
+ *
+ * @param inputs the files that the run reads, by flag
+ */
+async function openJunitFile(
+  path: string,
+  inputs: Readonly<Record<string, string | undefined>>,
+): Promise<JunitFile> {
+  if (path === '') throw new SetupError('--junit: the name of the file is empty')
+  const cannotWrite = (reason: string): string => `--junit: cannot write ${path}: ${reason}`
+  const found = await stat(path).catch(() => undefined)
+  // To open it would take as long as its reader wants.
+  if (found?.isFIFO()) throw new SetupError(cannotWrite('it is a pipe'), { remedy: 'name a file' })
+  for (const [flag, input] of Object.entries(inputs)) {
+    const read = input === undefined ? undefined : await stat(input)
+    if (read !== undefined && read.dev === found?.dev && read.ino === found.ino) {
+      throw new SetupError(
+        `--junit: ${path} is the file of ${flag}, which the result would overwrite; name another`,
+      )
+    }
+  }
+  const file = await open(path, 'w').catch((error: unknown) => {
+    const remedy = 'name a file in a folder that exists and is yours'
+    throw new SetupError(cannotWrite(reasonOf(error)), { remedy, cause: error })
+  })
+  return {
+    async write(xml) {
+      const written = file.writeFile(xml).finally(() => file.close())
+      await written.catch((error: unknown) => {
+        const remedy = 'the file has no result, but the lines above are right'
+        throw new SetupError(cannotWrite(reasonOf(error)), { exitCode: 1, remedy, cause: error })
+      })
+    },
+  }
 }
 
 /** Writes why there is no report, and throws it: also if that cannot be written. */

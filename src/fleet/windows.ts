@@ -5,7 +5,6 @@ import type { UsedUpWindow } from '../limits/window-table.ts'
 import {
   createWindowTable,
   decide,
-  isOpen,
   isSamePolicy,
   type LocalWindows,
   type WindowPolicy,
@@ -149,7 +148,7 @@ function windowsOf(policy: WindowPolicy, options: SharedWindowsOptions): Windows
       const found = known.find(key, now)
       const overflow = found === 'overflow'
       const window = overflow ? known.overflow : found === 'new' ? undefined : found
-      if (window?.usedUp && isOpen(window, now)) {
+      if (window?.usedUp && now < window.closesAt) {
         window.refused += 1
         return { ...decide(policy, policy.requests, window.closesBy - now), shared: true, overflow }
       }

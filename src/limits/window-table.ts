@@ -16,11 +16,6 @@ export function isSamePolicy(one: WindowPolicy, other: WindowPolicy): boolean {
   return one.requests === other.requests && one.window === other.window
 }
 
-/** A request at the very instant of the close belongs to the next window. */
-export function isOpen(window: Closing, now: number): boolean {
-  return now < window.closesAt
-}
-
 /**
  * The decision on one request (C14).
  *
@@ -52,12 +47,13 @@ export function findWindow<W extends Closing>(
 ): W | 'new' | 'overflow' {
   const known = windows.get(key)
   if (known !== undefined) {
-    if (isOpen(known, now)) return known
+    // A request at the very instant of the close belongs to the next window.
+    if (now < known.closesAt) return known
     windows.delete(key)
   }
   let steps = 2
   for (const [oldest, window] of windows) {
-    if (isOpen(window, now) || steps === 0) break
+    if (now < window.closesAt || steps === 0) break
     windows.delete(oldest)
     steps -= 1
   }
@@ -123,7 +119,7 @@ export function createWindowTable(
         window = openWindow(now)
         windows.set(key, window)
       } else if (found === 'overflow') {
-        if (overflow === undefined || !isOpen(overflow, now)) overflow = openWindow(now)
+        if (overflow === undefined || now >= overflow.closesAt) overflow = openWindow(now)
         window = overflow
       } else window = found
       const decision = decide(current, window.count, window.closesAt - now)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { OUTSIDE, type OutsideId } from '../../src/verify/promises.ts'
-import { junitError, junitXml, planJson, reportJson, timed } from '../../src/verify/report/documents.ts'
+import { junitError, junitXml, planJson, reportJson } from '../../src/verify/report/documents.ts'
 import {
   announcement,
   displayOf,
@@ -273,22 +273,6 @@ describe('the reporter', () => {
       `\r\x1b[K\n${table(REPORT, PLAIN)}`,
     ])
   })
-
-  it('measures the time between two decisions', () => {
-    let now = 1000
-    const decided: string[] = []
-    const below = { ...textReporter(() => {}, PLAIN), decided: ({ id }: Verdict) => decided.push(id) }
-    const { reporter, times } = timed(below, { monotonic: () => now })
-    now = 1500
-    reporter.decided(KEPT)
-    now = 63_500
-    reporter.decided(BROKEN)
-    expect([...times]).toEqual([
-      ['C4', 0.5],
-      ['C16', 62],
-    ])
-    expect(decided).toEqual(['C4', 'C16'])
-  })
 })
 
 describe('the JSON document', () => {
@@ -312,11 +296,9 @@ describe('the JSON document', () => {
   })
 })
 
-const TIMES = new Map([['C16', 62.0004]])
-
 describe('the JUnit document', () => {
   it('has a test case for each promise', () => {
-    expect(junitXml(REPORT, TIMES).replaceAll('><', '>\n<')).toBe(
+    expect(junitXml(REPORT).replaceAll('><', '>\n<')).toBe(
       `<?xml version="1.0" encoding="UTF-8"?>
 <testsuites tests="3" failures="1" errors="0" skipped="1" time="312.400">
 <testsuite name="postern verify" tests="3" failures="1" errors="0" skipped="1" time="312.400" timestamp="2026-11-22T12:00:00.000Z">
@@ -325,13 +307,13 @@ describe('the JUnit document', () => {
 <property name="version" value="1.2.3"/>
 <property name="tokens" value="The 4 grants of this run are revoked."/>
 </properties>
-<testcase classname="postern.verify" name="${nameOf('C4')}" time="0.000">
+<testcase classname="postern.verify" name="${nameOf('C4')}">
 <system-out>the access token has 43 characters</system-out>
 </testcase>
-<testcase classname="postern.verify" name="${nameOf('C8')}" time="0.000">
+<testcase classname="postern.verify" name="${nameOf('C8')}">
 <skipped message="it would have to change the password"/>
 </testcase>
-<testcase classname="postern.verify" name="${nameOf('C16')}" time="62.000">
+<testcase classname="postern.verify" name="${nameOf('C16')}">
 <failure message="200 without X-RateLimit-Reset; wanted: X-RateLimit-Reset on every response" type="broken">${BROKEN.sentence}
 (device API §8)
 
@@ -366,7 +348,7 @@ clause  device API §8</failure>
 
   it('is well-formed XML that has every text, whatever a server sends', async () => {
     const reports = fc.sample(anyReport, { numRuns: 300, seed: 1 })
-    const documents = await parsed(reports.map((report) => junitXml(report, new Map())))
+    const documents = await parsed(reports.map((report) => junitXml(report)))
     for (const [i, { promises }] of reports.entries()) {
       const whole = documents[i]?.texts.join('\n') ?? ''
       expect(documents[i]?.names.length).toBe(promises.length)

@@ -1,5 +1,4 @@
-import type { Clock } from '../../system/clock.ts'
-import type { Plan, Report, Reporter, Verdict } from '../verdict.ts'
+import type { Plan, Report, Verdict } from '../verdict.ts'
 import { countsOf, departureLines, firstSentence, visible } from './text.ts'
 
 /** The document of `postern verify --json`. docs/verifying.md describes its keys: one may be added, none is renamed or removed. */
@@ -19,46 +18,25 @@ function document(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`
 }
 
-/** Seconds between the decision on a promise and the decision before it, by id. Promises that a round decides together follow at once. */
-export type Times = ReadonlyMap<string, number>
-
-export function timed(
-  reporter: Reporter,
-  { monotonic }: Pick<Clock, 'monotonic'>,
-): { readonly reporter: Reporter; readonly times: Times } {
-  const times = new Map<string, number>()
-  let before = monotonic()
-  function decided(verdict: Verdict): void {
-    const now = monotonic()
-    times.set(verdict.id, (now - before) / 1000)
-    before = now
-    reporter.decided(verdict)
-  }
-  return { times, reporter: { ...reporter, decided } }
-}
-
 /**
  * A report in JUnit's XML, as Jenkins, GitLab and the actions of GitHub read it: one `testsuite`, and a `testcase` for each promise. A
- * broken promise is a `failure`, one that cannot be tested is `skipped`. The `time` of a promise is that since the decision before.
+ * broken promise is a `failure`, one that cannot be tested is `skipped`.
  */
-export function junitXml(report: Report, times: Times): string {
+export function junitXml(report: Report): string {
   const { promises, seconds, startedAt: timestamp } = report
   const { broken: failures, 'not testable': skipped } = countsOf(report)
   const totals = { tests: promises.length, failures, errors: 0, skipped, time: seconds.toFixed(3) }
   const properties = (['url', 'version', 'tokens'] as const).map((name) =>
     element('property', { name, value: report[name] }),
   )
-  return suite(totals, { timestamp }, [
-    element('properties', {}, properties),
-    ...promises.map((verdict) => testcase(verdict, times.get(verdict.id) ?? 0)),
-  ])
+  return suite(totals, { timestamp }, [element('properties', {}, properties), ...promises.map(testcase)])
 }
 
 /** The same for a run that could not take place: one `testcase` with an `error`. `problems` are lines for a person. */
 export function junitError(problems: readonly string[]): string {
   const [message = ''] = problems
   const error = element('error', { message }, [escaped(lines(problems))])
-  const attributes = { classname: CLASS, name: 'the run', time: '0.000' }
+  const attributes = { classname: CLASS, name: 'the run' }
   return suite({ tests: 1, failures: 0, errors: 1, skipped: 0, time: '0.000' }, {}, [
     element('testcase', attributes, [error]),
   ])
@@ -73,9 +51,9 @@ function suite(totals: Attributes, more: Attributes, children: readonly string[]
   return `<?xml version="1.0" encoding="UTF-8"?>\n${element('testsuites', totals, [inner])}\n`
 }
 
-function testcase(verdict: Verdict, seconds: number): string {
+function testcase(verdict: Verdict): string {
   const { id, result, notes } = verdict
-  const attributes = { classname: CLASS, name: `${id} ${firstSentence(verdict)}`, time: seconds.toFixed(3) }
+  const attributes = { classname: CLASS, name: `${id} ${firstSentence(verdict)}` }
   const skipped = element('skipped', { message: notes.join('; ') })
   if (result === 'not testable') return element('testcase', attributes, [skipped])
   const output = notes.length === 0 ? [] : [element('system-out', {}, [escaped(lines(notes))])]
