@@ -7,7 +7,6 @@ import { createHostCheck, type HostCheckDependencies } from './host-check.ts'
 import type { Reach } from './page-access.ts'
 import type { PageRoutes } from './page-routes.ts'
 
-/** Whether the sidecar is ready for traffic, and the reasons if it is not. */
 export type Readiness =
   | { readonly ready: true }
   | { readonly ready: false; readonly reasons: readonly string[] }

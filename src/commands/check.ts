@@ -82,7 +82,6 @@ function reloadChecks(config: Config): readonly Check[] {
   return [certificateCheck(config), ...headerChecks(config)]
 }
 
-/** All checks of a configuration, in the order in which they run. */
 function checksOf(config: Config): readonly Check[] {
   return [
     passwordCheck(config),

@@ -19,9 +19,7 @@ export interface DaemonIo extends CommandIo {
   readonly logSink: LogSink
   /** Calls back on each signal to stop (SIGTERM, SIGINT). */
   readonly onStop: (listener: () => void) => void
-  /** Calls back with each uncaught error, which then does not end the process. */
   readonly onCrash: (listener: (error: unknown) => void) => void
-  /** Calls back on each signal to reload the configuration (SIGHUP). */
   readonly onReload: (listener: () => void) => void
   readonly collectGarbage?: CollectGarbage | undefined
   readonly permissions: PermissionedProcess

@@ -77,7 +77,6 @@ interface Alone {
   readonly stopped: Promise<void>
 }
 
-/** Runs the sample device alone, as in a container of its own, until the demo is stopped. */
 async function runAlone({ device, address, stopped }: Alone, { stdout }: DemoIo): Promise<ExitCode> {
   const parsed = parseAddress(address)
   if ('problem' in parsed || parsed.value.kind !== 'tcp') {
@@ -192,7 +191,6 @@ interface DemoSettings {
   readonly passwordHash: string
 }
 
-/** The folder with all files of the demo. Only its owner can read it. */
 interface DemoFolder {
   readonly path: string
   readonly configFile: string

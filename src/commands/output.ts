@@ -10,7 +10,6 @@ export interface Output {
   readonly columns?: number
 }
 
-/** The outputs of a process, and the first failure of one of them. */
 export interface Outputs {
   readonly stdout: Output
   readonly stderr: Output

@@ -10,7 +10,6 @@ import { lostReason, type Outputs } from './output.ts'
 import { exposureWarning, isLoopback, type VerifyFlags, verifyOptionsOf } from './verify/verify-options.ts'
 
 export interface VerifyCommandFlags extends VerifyFlags {
-  /** Print one JSON document on standard output, and the text on standard error. */
   readonly json?: boolean
   readonly junit?: string
   /** Only say what a run would do. */

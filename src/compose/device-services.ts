@@ -31,7 +31,6 @@ import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.t
 import type { Clock } from '../system/clock.ts'
 import { connectionsLog } from './device-log.ts'
 
-/** The device: its main service, and the services of `upstream.routes`. */
 export interface DeviceServices {
   readonly main: DeviceService
   readonly upstream: Upstream
@@ -48,7 +47,6 @@ export interface DeviceServices {
   close(): Promise<void>
 }
 
-/** One service of the device, with its connections, queue and health check. */
 interface DeviceService {
   readonly upstream: Upstream
   readonly signIn: SignIn | undefined

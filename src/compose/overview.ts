@@ -57,11 +57,7 @@ export function openOverview(sources: OverviewSources): Overview & { readonly cl
               browser: limitCondition(limitsOf({ limits, browser }).browser, tables.browser.usedUp(), ahead),
             }),
       },
-      tokens: {
-        ...state.tokens.counts(),
-        capacity: tokens.capacity,
-        unsaved: state.unsaved() ?? null,
-      },
+      tokens: { ...state.tokens.counts(), capacity: tokens.capacity, unsaved: state.unsaved() ?? null },
       certificate: certificate.present() ?? null,
       password: {
         source: 'device' in password ? 'device' : 'file',

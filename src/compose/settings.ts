@@ -15,7 +15,6 @@ export interface Settings {
   readonly gate: GateRules
   readonly clientOf: ClientOf
   readonly request: RequestFieldSettings
-  /** Names of the device's response fields that the rate-limit fields replace, in lower case. */
   readonly replaced: readonly string[]
 }
 

@@ -16,7 +16,6 @@ import {
   type YamlMapping,
 } from './yaml.ts'
 
-/** The text of a configuration file, and the path that error messages show. */
 export interface ConfigFile {
   readonly path: string
   readonly text: string
@@ -95,12 +94,9 @@ function topLevel({ tree, lineOf }: YamlDocument, source: string): Parsed<TopLev
   // A file that holds only comments.
   if (tree === null) return { value: { tree: {}, lineOf } }
   if (isMapping(tree)) return { value: { tree, lineOf } }
-  return {
-    problem: `${source}: must be a mapping of keys, such as "upstream: {url: http://127.0.0.1:8080}"`,
-  }
+  return { problem: `${source}: must be a mapping of keys, such as "upstream: {url: http://127.0.0.1:8080}"` }
 }
 
-/** Reads a configuration file. Throws a `SetupError` with the reason if that fails. */
 export function readConfigFile(path: string): ConfigFile {
   const bytes = readBytes(path)
   if (bytes.length > LARGEST_FILE)

@@ -7,12 +7,10 @@ import { type Parsed, parseYaml, type YamlValue } from './yaml.ts'
 export interface Override {
   readonly path: readonly string[]
   readonly value: YamlValue
-  /** The source as error messages name it: an environment variable, or `--set`. */
   readonly source: string
   readonly rank: number
 }
 
-/** What one source sets, and a message for each entry of it that is wrong. */
 export interface Overrides {
   readonly overrides: readonly Override[]
   readonly problems: readonly string[]

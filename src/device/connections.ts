@@ -32,11 +32,9 @@ export interface Connections {
    * new, and may become a tunnel.
    */
   borrow(repeatable: boolean, upgrade?: boolean): Connection
-  /** The device's responses are read tolerantly, and each request has a connection of its own. */
   readonly tolerant: boolean
   /** The HTTP version of requests. 1.0 has neither chunks nor upgrades. */
   readonly version: HttpVersion
-  /** Tells all responses in progress that other requests wait for a place at the device. */
   othersWait(): void
   close(): Promise<void>
 }
@@ -44,7 +42,6 @@ export interface Connections {
 export interface ConnectionsOptions {
   readonly places?: number
   readonly onStray?: () => void
-  /** Called once, when `auto` finds that the device needs the tolerant rules. */
   readonly onTolerant?: () => void
   /** Called once, when requests turn out to be quicker with a connection each: see `DelayedAcks`. */
   readonly onDelayed?: () => void

@@ -91,7 +91,6 @@ export abstract class DeviceConnection extends DeviceSocket implements Transfer 
     if (this.state === 'open') this.#write(request)
   }
 
-  /** Tells the response in progress that other requests wait for a place at the device. */
   othersWait(): void {
     this.#handler?.othersWait?.()
   }

@@ -18,7 +18,6 @@ const BY_RESPONSE_FAULT: Readonly<Record<ResponseFault, UpstreamFailure>> = {
   incomplete: 'http_response_incomplete',
 }
 
-/** The fault of a device whose response cannot be read to its end. */
 export function faultyResponse(fault: ResponseFault): DeviceFault {
   return new DeviceFault(BY_RESPONSE_FAULT[fault])
 }

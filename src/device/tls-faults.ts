@@ -25,10 +25,7 @@ const FAULTS: readonly (Fault & { /** Matches its code and message. */ readonly 
     cause: 'the device answers without TLS, and the URL says https',
     remedy: (key, at) => `set ${key}.url to http://${at}, or to the port where the device speaks TLS`,
   },
-  {
-    error: /unsupported.protocol|protocol.version/i,
-    cause: 'the device speaks only older versions of TLS',
-  },
+  { error: /unsupported.protocol|protocol.version/i, cause: 'the device speaks only older versions of TLS' },
   { error: /dh.key.too.small|DH_PARAM_SIZE/i, cause: 'the Diffie-Hellman group of the device is too small' },
   { error: /key too weak/i, cause: 'the key in the certificate of the device is too short' },
   { error: /md too weak|signature.(?:type|alg)|sigalg/i, cause: 'the device signs with MD5 or SHA-1' },
@@ -165,7 +162,6 @@ export function linesFor({ minVersion = 'TLSv1.2', weak = false, pin }: TlsSetti
   return `{${lines.join(', ')}}`
 }
 
-/** Host and port of an origin, also if the port is the default one. */
 export function hostAndPort(origin: string): string {
   const { protocol, hostname, port } = new URL(origin)
   return `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`

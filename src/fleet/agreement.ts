@@ -14,9 +14,7 @@ type Agreement =
 export interface PasswordAgreementDependencies {
   readonly store: SharedStore
   readonly epoch: Epoch
-  /** Counts the changes of this sidecar's password. */
   readonly generation: () => number
-  /** The fingerprint of the present password. */
   readonly fingerprint: (salt: Uint8Array) => Promise<string>
   /** This sidecar has published a new password, which revoked these grants. */
   readonly onPublished: (revoked: number) => void
@@ -34,7 +32,6 @@ export interface PasswordAgreementDependencies {
  * password: it refuses every login until its own source changes.
  */
 export interface PasswordAgreement {
-  /** The password of this sidecar has changed. */
   changed(): void
   /** Reads the state and settles the agreement. Rejects with `StoreUnavailable`. */
   settle(last?: string): Promise<DeviceState>

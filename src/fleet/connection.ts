@@ -26,7 +26,6 @@ export async function readAccount({ address, passwordFile, tls }: StoreSettings)
   return { user: address.user, password, tls: { ca, insecure: tls.insecure } }
 }
 
-/** A server, and how to log in to it. */
 export interface Login {
   readonly at: { readonly host: string; readonly port: number } | { readonly path: string }
   readonly user: string | undefined
@@ -42,7 +41,6 @@ export interface Connection {
    * reason why the connection ended. A map in the reply is a list of names and values.
    */
   send(question: readonly string[]): Promise<StoreReply>
-  /** Resolves with the reason when the connection has ended. */
   readonly ended: Promise<Error>
   /** Ends the connection at once: every pending question rejects with the reason, and a late reply is lost. */
   end(reason: Error): void

@@ -17,11 +17,9 @@ type TokenCopy = Omit<FoundToken, 'kind' | 'isFounded'> & { readonly digest: Dig
 export interface TokenCopies {
   /** Looks up an access token: synchronously if a copy or the memory of revoked ones decides, else with one question to the server. */
   identify(accessToken: string, client: string): TokenLookup | Promise<TokenLookup>
-  /** The grant of a copied access token. */
   grantOf(digest: Digest): string | undefined
   /** When this sidecar last saw a use of a grant (wall clock, ms); null if it saw none, or has no copy of its tokens any more. */
   usedAt(grant: string): number | null
-  /** A grant was used for a refresh. */
   use(grant: string): void
   /** Does nothing for a token of another epoch. The feed will announce a later one; until then the server is asked for the token. */
   add(copy: TokenCopy): void
@@ -38,7 +36,6 @@ export interface TokenCopies {
   readonly hears: boolean
   /** Another server may answer from now on: it may know what the one before it did not. */
   forgetUnknown(): void
-  /** The grants with a copy or a request in flight. */
   grants(): readonly string[]
   /** At most `most` grants with a copy, the most recently used first. */
   recent(most: number): readonly string[]
@@ -66,7 +63,6 @@ export interface TokenCopiesDependencies {
 /** What a sidecar that hears may be late with a message (ms), beside the wait for one and the timeout of the store. */
 const RESERVE = 2_000
 
-/** How many revoked grants are remembered. */
 const MOST_REVOKED = 10_000
 
 const UNKNOWN: TokenLookup = { kind: 'refused', cause: 'unknown' }

@@ -15,7 +15,6 @@ export type FleetEvent =
 
 /** The epoch of the device, as far as this sidecar has heard. */
 export interface Epoch {
-  /** A number; empty before this sidecar has heard of one. */
   readonly present: string
   /** Whether a server that names this epoch has lost the present one, perhaps with its primary. Empty: it has no epoch. */
   isBehind(epoch: string): boolean
@@ -41,7 +40,6 @@ export function createEpoch(react: (event: FleetEvent) => void): Epoch {
   }
 }
 
-/** The state that all sidecars of one device share. */
 export interface DeviceState {
   /** The id of the data on the server. Another one means that the server was emptied. */
   readonly dataset: string
@@ -49,9 +47,7 @@ export interface DeviceState {
   /** The epoch with which a sidecar began the dataset, on an empty server; empty if another sidecar restored its epoch. */
   readonly founded: string
   readonly salt: string
-  /** The fingerprint of the password. */
   readonly fingerprint: string
-  /** The id of the last event. */
   readonly last: string
   /** Whether the server still has the event from which this sidecar reads on. */
   readonly kept: boolean

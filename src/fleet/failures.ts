@@ -47,7 +47,6 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
  */
 const MOVING: ReadonlySet<string> = new Set(['READONLY', 'UNBLOCKED', 'MASTERDOWN', 'MOVED', 'NOAUTH'])
 
-/** Whether the error means that the connection leads to the wrong server. */
 export function isAtWrongServer(error: unknown): boolean {
   return error instanceof ServerReplyError && MOVING.has(error.code)
 }
@@ -55,7 +54,6 @@ export function isAtWrongServer(error: unknown): boolean {
 /** Errors of a server that answers, but will refuse the same to everyone who asks: it needs its operator. */
 const REFUSING: ReadonlySet<string> = new Set(['OOM', 'MISCONF', 'NOREPLICAS', 'NOPERM'])
 
-/** Whether the right server refuses the command. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof ServerReplyError && REFUSING.has(error.code)
 }
@@ -74,7 +72,6 @@ export function unavailable(operation: StoreOperation, error: unknown): StoreUna
   return new StoreUnavailable(operation, failure, message)
 }
 
-/** Why a connection ends whose server does not reply within `timeout` (ms). */
 export function noReply(timeout: number): StoreUnavailable {
   return new StoreUnavailable(
     'connect',

@@ -12,7 +12,6 @@ export interface RevocationFeedDependencies {
    * @param last the id of the last event that this sidecar has read
    */
   readonly settle: (last: string) => Promise<DeviceState>
-  /** The server has lost its data. */
   readonly onLost: () => void
   readonly onBug: (error: unknown) => void
 }

@@ -5,7 +5,6 @@ import { noReply, ServerReplyError } from './failures.ts'
 import { ANOTHER_PRIMARY, firstOf, openSentinels, shuffled } from './sentinels.ts'
 import { listOf, type StoreReply } from './shared-store.ts'
 
-/** What a server says of itself. */
 export interface ServerFacts {
   /** `redis` or `valkey`. */
   readonly server: string

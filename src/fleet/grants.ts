@@ -28,7 +28,6 @@ export function createSharedGrants(
     return { total: Number(total), ids: listOf(ids).map(String) }
   }
 
-  /** Leaves out the grants that are gone. */
   async function describe(ids: readonly string[]): Promise<readonly GrantSummary[]> {
     const found: GrantSummary[] = []
     for (let at = 0; at < ids.length; at += GRANTS_PER_CALL) {

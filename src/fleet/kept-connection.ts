@@ -29,7 +29,6 @@ export interface KeptConnection {
 
 interface KeptConnectionEvents {
   readonly opened?: () => void
-  /** The connection has ended, or an attempt to open it has failed. */
   readonly failed?: (error: StoreUnavailable) => void
   /** The server on this connection is not the primary. The connection has been closed. */
   readonly wrongServer?: (error: StoreUnavailable) => void
@@ -140,9 +139,7 @@ interface ReplicatedRuns {
 }
 
 interface ReplicatedRunsSettings {
-  /** How many replicas have to confirm. */
   readonly replicas: number
-  /** `store.timeout` (ms). */
   readonly timeout: number
   readonly clock: Clock
   /** Whether the server is still the primary, as far as is known. Asked if too few replicas have confirmed. */

@@ -18,9 +18,7 @@ export interface KnownWindow {
   refused: number
 }
 
-/** The windows that one sidecar uses on the server. */
 export interface KnownWindows {
-  /** The number of windows, including closed ones that are not reclaimed yet. */
   readonly size: number
   /** The window that keys without one share while the table is full (C17). */
   readonly overflow: KnownWindow

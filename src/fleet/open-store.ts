@@ -174,7 +174,6 @@ export async function openSharedStore(
 
 const digests = new WeakMap<Script, string>()
 
-/** The name of a script at the server. */
 function digestOf(script: Script): string {
   let digest = digests.get(script)
   if (digest === undefined) {

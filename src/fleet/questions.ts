@@ -97,7 +97,6 @@ export function createTokenQuestions({
     isAsking = false
   }
 
-  /** The questions of the next look-up. Those that have waited too long have no answer. */
   function nextQuestions(): readonly Question[] {
     const next: Question[] = []
     while (next.length < MOST_ASKED) {

@@ -5,9 +5,7 @@ import { listOf, type StoreReply, StoreUnavailable } from './shared-store.ts'
 const PROBE_INTERVAL = 1_000
 
 interface RefusalWatchSettings {
-  /** `store.prefix`. */
   readonly prefix: string
-  /** `store.timeout` (ms). */
   readonly timeout: number
   readonly ask: KeptConnection['ask']
   /** The server answers, but refuses commands. Called once until `accepting`, or until the connection ends. */
@@ -20,9 +18,7 @@ interface RefusalWatch {
   readonly present: StoreUnavailable | undefined
   /** A connection is open: asks at once, so that a sidecar without logins knows it, too. */
   opened(): void
-  /** The server has refused a command. */
   refused(error: StoreUnavailable): void
-  /** The connection has ended. */
   closed(): void
 }
 

@@ -7,22 +7,18 @@ import { listOf, type StoreReply } from './shared-store.ts'
 
 /** What `check` wants to know of the server that has the keys. */
 export interface ServerReport extends ServerFacts {
-  /** The commands that the user may not run. */
   readonly forbidden: readonly string[]
   /** Undefined if the user may not read the settings. */
   readonly settings: ServerSettings | undefined
   /** How many replicas are connected; undefined if the user may not ask for that. */
   readonly replicas: number | undefined
-  /** The fingerprint of the device's password; undefined if no sidecar has stored one. */
   readonly password: { readonly salt: string; readonly fingerprint: string } | undefined
 }
 
 interface ServerSettings {
   /** Whether the server removes keys when its memory is full. */
   readonly evicts: boolean
-  /** `maxmemory-policy`. */
   readonly policy: string
-  /** Whether the data survives a restart. */
   readonly persistent: boolean
 }
 

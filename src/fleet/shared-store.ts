@@ -50,7 +50,6 @@ export function listOf(reply: StoreReply | undefined): readonly StoreReply[] {
   return Array.isArray(reply) ? reply : []
 }
 
-/** An entry of a stream: its id, and its fields in pairs. */
 export interface StreamEntry {
   readonly id: string
   readonly fields: readonly string[]
@@ -92,7 +91,6 @@ export interface SharedStore {
 export const FOLLOW_WAIT = 2_000
 
 export interface SharedStoreListener {
-  /** An operation had no answer. Called for each. */
   failed(error: StoreUnavailable): void
   /** The store answers again (or for the first time); or it does not any more, and why. */
   up(): void
@@ -100,6 +98,5 @@ export interface SharedStoreListener {
   /** The server answers, but refuses commands, and why; or it accepts them again. The end of the connection (`down`) ends this, too. */
   refusing(error: StoreUnavailable): void
   accepting(): void
-  /** The duration of a script until its reply (ms). */
   answered(duration: number): void
 }

@@ -18,7 +18,6 @@ import { deviceReferrer } from './origins.ts'
 export interface RequestFieldSettings {
   /** The `Host` to send; undefined for the client's own. */
   readonly host: string | undefined
-  /** Set on each forwarded request. They replace the client's fields of the same names. */
   readonly added: Fields
   /** Which of the sidecar's own fields are sent. `minimal`: `X-Forwarded-For` and `X-Request-Id`. */
   readonly forwarding: 'full' | 'minimal' | 'off'

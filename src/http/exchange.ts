@@ -21,7 +21,6 @@ export interface RequestHead extends Derived {
   readonly method: string
   /** The request target, byte for byte (`:path` in HTTP/2). */
   readonly target: string
-  /** `:authority`, only in HTTP/2. In HTTP/1 the host is in `fields`. */
   readonly authority: string | undefined
   /** All header fields, without pseudo-header fields. */
   readonly fields: Fields

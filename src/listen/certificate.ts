@@ -22,7 +22,6 @@ export interface CertificateDependencies {
   readonly log: Logger
   readonly metrics: Pick<Metrics, 'certificateServed'>
   readonly machine: () => MachineNames
-  /** How often the names of the machine are compared with those of the certificate (ms). */
   readonly compareEvery: number
 }
 

@@ -10,7 +10,6 @@ export interface TlsMaterial {
   readonly cert: string
   readonly key: string
   readonly valid: ValidPeriod
-  /** The names and addresses of the server's certificate, in canonical form. */
   readonly names: readonly string[]
   /** The CA certificate (PEM) at the end of the chain, if it belongs to the same key, as in a pair that Postern made. */
   readonly authority: string | undefined

@@ -27,7 +27,6 @@ export interface Overview {
 
 export interface GrantRows {
   readonly total: number
-  /** The `MOST_ROWS` that were used last, the most recently used first. */
   readonly rows: readonly GrantRow[]
 }
 

@@ -36,10 +36,7 @@ export function createTimeline(log: Logger, clock: Clock): Timeline {
     entries.push({ id: lastId, time, level, text, details, times: 1 })
   })
 
-  return {
-    entries: (after) => entries.filter(({ id }) => id > after),
-    close: lines.close,
-  }
+  return { entries: (after) => entries.filter(({ id }) => id > after), close: lines.close }
 }
 
 function detailsOf(fields: LogLine['fields']): string {

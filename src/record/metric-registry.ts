@@ -17,7 +17,6 @@ type Definition<L extends string, M> = readonly [
   collect?: (metric: M) => void,
 ]
 
-/** The metrics of one sidecar; each name gets the prefix `postern_`. */
 export interface MetricRegistry {
   readonly counter: <L extends string>(...metric: Definition<L, Counter<L>>) => Counter<L>
   readonly gauge: <L extends string>(...metric: Definition<L, Gauge<L>>) => Gauge<L>

@@ -14,7 +14,6 @@ import {
 
 export type { Sample } from './histogram.ts'
 
-/** Functions that return the values of gauges, called on every scrape. */
 interface ScrapeSources {
   readonly tokens: () => { readonly access: number; readonly refresh: number }
   /** Live tokens that are not in the token file and that a restart would lose; undefined for `tokens.store: memory`. */

@@ -10,7 +10,6 @@ export interface RecentRequests {
   recent(): readonly RequestRow[]
   /** What was decided about the requests with this id, the latest first. (A trusted proxy may send an id twice.) */
   explain(id: string): readonly Explanation[]
-  /** How many requests are remembered, by what the gate said to them. */
   remembered(): readonly Remembered[]
 }
 

@@ -170,8 +170,5 @@ export function createStoreMetrics({ gauge, histogram }: MetricRegistry): StoreM
     'store_duration_seconds',
     'Time from a question to the shared store to its answer.',
   ).series()
-  return {
-    up: (up) => storeUp.set(up ? 1 : 0),
-    answered: (ms) => duration.observe(ms / 1000),
-  }
+  return { up: (up) => storeUp.set(up ? 1 : 0), answered: (ms) => duration.observe(ms / 1000) }
 }

@@ -68,10 +68,7 @@ export function createHttp1Client(
     return mayRepeat && closedByServer && received.status === 0 ? send(question, false) : received
   }
 
-  return {
-    send: (question) => send(question, question.method !== 'POST'),
-    close: () => agent.destroy(),
-  }
+  return { send: (question) => send(question, question.method !== 'POST'), close: () => agent.destroy() }
 }
 
 /** The fields as Node takes them to send them in this order and with every repeat. */

@@ -21,10 +21,7 @@ export interface VerifyOptions {
   readonly quick: boolean
   /** Empty: all promises. */
   readonly only: readonly OutsideId[]
-  readonly flood: {
-    readonly seconds: number
-    readonly connections: number
-  }
+  readonly flood: { readonly seconds: number; readonly connections: number }
   /** The path at which the run revokes its tokens at the end; undefined: it does not try. */
   readonly revocationPath: string | undefined
 }

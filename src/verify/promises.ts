@@ -48,10 +48,7 @@ export const PROMISES = {
     clause: 'device API §5.7',
     untestable: true,
   },
-  C9: {
-    sentence: 'No refusal shows the password or the token that its request carried.',
-    clause: 'CWE-209',
-  },
+  C9: { sentence: 'No refusal shows the password or the token that its request carried.', clause: 'CWE-209' },
   C10: {
     sentence: 'A request to the API without one valid access token as `Authorization: Bearer` gets 401.',
     clause: 'device API §4.3, §5.3 and §5.4; RFC 6750 §2.1; RFC 9110 §11.1 and §11.4',
@@ -80,14 +77,8 @@ export const PROMISES = {
       'Every response carries `X-RateLimit-Limit`, `-Remaining` and `-Reset`, once each, with the values of its window.',
     clause: 'device API §8',
   },
-  C19: {
-    sentence: 'A refusal has one of the statuses 400, 401, 429 and 500.',
-    clause: 'device API §7',
-  },
-  H20: {
-    sentence: 'A request without Host, or with two of them, is refused.',
-    clause: 'RFC 9112 §3.2',
-  },
+  C19: { sentence: 'A refusal has one of the statuses 400, 401, 429 and 500.', clause: 'device API §7' },
+  H20: { sentence: 'A request without Host, or with two of them, is refused.', clause: 'RFC 9112 §3.2' },
   H24: {
     sentence: 'No other spelling of a path gets past the check of the token.',
     clause: 'device API §4.3 and §5.4',

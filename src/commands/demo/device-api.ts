@@ -25,9 +25,7 @@ export function createDeviceApi(
   const uptime = (): number => Math.floor((clock.monotonic() - startedAt) / 1000)
 
   const routes: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
-    '/api/system': {
-      GET: (_req, res) => sendJson(res, 200, { ...identity, uptime_seconds: uptime() }),
-    },
+    '/api/system': { GET: (_req, res) => sendJson(res, 200, { ...identity, uptime_seconds: uptime() }) },
     '/api/ports': { GET: (_req, res) => sendJson(res, 200, { ports: ports.all() }) },
     '/api/firmware': { POST: receiveFirmware },
     '/api/backup': { GET: sendBackup },
@@ -154,7 +152,6 @@ function* backup(): Generator<Buffer> {
 export interface EventStream {
   /** Time between events (ms); the first one is sent at once. */
   readonly interval: number
-  /** The number of events; `Infinity` or `NaN` for a stream without end. */
   readonly count: number
   readonly makeEvent: () => unknown
 }
@@ -195,7 +192,6 @@ export interface Ports {
   readonly change: (id: number, change: PortChange) => Port | undefined
 }
 
-/** The outlets of a small power distribution unit. Changes last until the device stops. */
 export function createPorts(count: number): Ports {
   const ports = new Map<number, Port>()
   for (let id = 1; id <= count; id++) {

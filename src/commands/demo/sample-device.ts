@@ -79,7 +79,6 @@ function refuseUpgrade(socket: Duplex, status: number): void {
 }
 
 export interface DeviceConsole {
-  /** Completes the WebSocket handshake and serves the console on it. */
   readonly open: (req: IncomingMessage, socket: Duplex, head: Buffer) => void
   readonly closeAll: () => void
 }

@@ -72,10 +72,7 @@ export function walkthrough(around: WalkthroughSettings): readonly Step[] {
       command: 'api -i "$POSTERN/login"',
     },
     around.node === undefined
-      ? {
-          title: 'Send a command over a WebSocket, as raw frames',
-          command: RAW_WEBSOCKET,
-        }
+      ? { title: 'Send a command over a WebSocket, as raw frames', command: RAW_WEBSOCKET }
       : {
           title: 'Send a command over a WebSocket',
           command: `NODE_EXTRA_CA_CERTS="$CA" ${shellWord(around.node)} -e '${script}' "$POSTERN/api/console" "$ACCESS"`,

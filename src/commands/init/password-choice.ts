@@ -41,7 +41,6 @@ export function passwordFromFlags(flags: PasswordFlags): PasswordChoice | undefi
   return { source: { login: deviceLogin ?? 'digest', user } }
 }
 
-/** Tries whether the source holds a password that can be verified. */
 export async function tryPassword(source: FirstPassword): Promise<CheckResult> {
   if ('login' in source) {
     const message = 'the device checks each password'
@@ -64,7 +63,6 @@ Where does the device password come from? Clients get tokens for it.
 `
 }
 
-/** Asks where the password comes from until there is a usable one. */
 export async function askForPassword(questions: Questions, folder: string): Promise<PasswordChoice> {
   const file = join(folder, 'password')
   questions.say(menu(file))
