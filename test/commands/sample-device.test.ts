@@ -24,25 +24,27 @@ test('the system page shows the uptime, and old firmware in `Server`', async () 
 })
 
 test('a change to a port is stored and appears in the list', async () => {
-  const body = JSON.stringify({ enabled: false, label: 'router' })
+  const body = JSON.stringify({ enabled: false })
   const changed = await fetch(`${url}/api/ports/1`, { method: 'PUT', body })
-  expect(await changed.json()).toEqual({ id: 1, label: 'router', enabled: false, watts: 0 })
+  expect(await changed.json()).toEqual({ id: 1, label: 'outlet 1', enabled: false, watts: 0 })
   const again = await fetch(`${url}/api/ports/1`)
-  expect(await again.json()).toMatchObject({ label: 'router', enabled: false })
+  expect(await again.json()).toMatchObject({ enabled: false })
   const list = await fetch(`${url}/api/ports`)
-  expect(await list.json()).toMatchObject({ ports: { 0: { label: 'router' }, 1: { label: 'outlet 2' } } })
+  expect(await list.json()).toMatchObject({ ports: { 0: { enabled: false }, 1: { enabled: true } } })
 })
 
 test.each([
-  ['{', 'not JSON'],
-  ['[]', 'not an object'],
-  ['{"watts":1}', 'bad field \\"watts\\"'],
-  [JSON.stringify({ label: 'x'.repeat(5000) }), 'too large'],
-])('a bad change to a port is refused and changes nothing (%#)', async (body, reason) => {
+  '{',
+  '[]',
+  'null',
+  '{"enabled":1}',
+  '{"enabled":false,"watts":1}',
+  `{"enabled":false${' '.repeat(5000)}}`,
+])('a bad change to a port is refused and changes nothing (%#)', async (body) => {
   const before = await (await fetch(`${url}/api/ports/1`)).text()
   const response = await fetch(`${url}/api/ports/1`, { method: 'PUT', body })
   expect(response.status).toBe(400)
-  expect(await response.text()).toContain(reason)
+  expect(await response.text()).toContain('the body must be')
   expect(await (await fetch(`${url}/api/ports/1`)).text()).toBe(before)
 })
 
@@ -65,15 +67,6 @@ test('an uploaded firmware is answered with its size and digest', async () => {
   const response = await fetch(`${url}/api/firmware`, { method: 'POST', body: image })
   const sha256 = createHash('sha256').update(image).digest('hex')
   expect(await response.json()).toMatchObject({ size: image.length, sha256 })
-})
-
-test('the backup has the length of its Content-Length, and HEAD has the same field', async () => {
-  const response = await fetch(`${url}/api/backup`)
-  const bytes = await response.arrayBuffer()
-  expect(bytes.byteLength).toBe(4 * 1024 * 1024)
-  expect(response.headers.get('content-length')).toBe(String(bytes.byteLength))
-  const head = await fetch(`${url}/api/backup`, { method: 'HEAD' })
-  expect(head.headers.get('content-length')).toBe(String(bytes.byteLength))
 })
 
 test('events continue until the client leaves', async () => {

@@ -1,7 +1,5 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import type { Clock } from '../../system/clock.ts'
 
 export interface DeviceApiDeps {
@@ -28,7 +26,6 @@ export function createDeviceApi(
     '/api/system': { GET: (_req, res) => sendJson(res, 200, { ...identity, uptime_seconds: uptime() }) },
     '/api/ports': { GET: (_req, res) => sendJson(res, 200, { ports: ports.all() }) },
     '/api/firmware': { POST: receiveFirmware },
-    '/api/backup': { GET: sendBackup },
     '/api/events': {
       GET: (req, res, url) =>
         streamEvents(req, res, {
@@ -56,8 +53,8 @@ export function createDeviceApi(
     },
     PUT: async (req, res) => {
       const text = await readText(req, maxJsonBody)
-      const change = text === undefined ? 'the body is too large' : parsePortChange(text)
-      if (typeof change === 'string') return sendJson(res, 400, { error: change })
+      const change = text === undefined ? undefined : parsePortChange(text)
+      if (change === undefined) return sendJson(res, 400, { error: 'the body must be {"enabled": BOOLEAN}' })
       const port = ports.change(id, change)
       sendJson(res, port ? 200 : 404, port ?? { error: 'no such port' })
     },
@@ -125,30 +122,6 @@ async function receiveFirmware(req: IncomingMessage, res: ServerResponse): Promi
   sendJson(res, 200, { size, sha256: hash.digest('hex'), status: 'stored, reboot to apply' })
 }
 
-/** Sends the backup of the device's configuration, 4 MiB made on demand: large enough to show streaming. */
-async function sendBackup(req: IncomingMessage, res: ServerResponse): Promise<void> {
-  res.writeHead(200, {
-    'Content-Type': 'application/octet-stream',
-    'Content-Disposition': 'attachment; filename="powerdist.cfg"',
-    'Content-Length': backupBlocks * linesPerBlock * lineBytes,
-  })
-  if (req.method === 'HEAD') res.end()
-  else await pipeline(Readable.from(backup()), res)
-}
-
-const [backupBlocks, linesPerBlock, lineBytes] = [64, 1024, 64]
-
-function* backup(): Generator<Buffer> {
-  for (let block = 0; block < backupBlocks; block++) {
-    const lines = Array.from({ length: linesPerBlock }, (_, at) => {
-      const line = block * linesPerBlock + at
-      const setting = `${String(line).padStart(7, '0')} set outlet ${(line % 8) + 1} delay ${(line * 7919) % 3600}`
-      return `${setting.padEnd(lineBytes - 1)}\n`
-    })
-    yield Buffer.from(lines.join(''), 'latin1')
-  }
-}
-
 export interface EventStream {
   /** Time between events (ms); the first one is sent at once. */
   readonly interval: number
@@ -183,7 +156,7 @@ interface Port {
   readonly watts: number
 }
 
-type PortChange = { readonly label?: string; readonly enabled?: boolean }
+type PortChange = Pick<Port, 'enabled'>
 
 export interface Ports {
   readonly all: () => readonly Port[]
@@ -217,22 +190,16 @@ function metered(port: Port): Port {
   return port.enabled ? port : { ...port, watts: 0 }
 }
 
-/** Parses the JSON body of `PUT /api/ports/1`. Returns a string with the reason if it is invalid. */
-function parsePortChange(text: string): PortChange | string {
-  let parsed: unknown
+/** Parses the JSON body of `PUT /api/ports/1`. Undefined if it is anything but `enabled`. */
+function parsePortChange(text: string): PortChange | undefined {
+  const { enabled, ...others } = objectIn(text)
+  return typeof enabled === 'boolean' && Object.keys(others).length === 0 ? { enabled } : undefined
+}
+
+function objectIn(text: string): Readonly<Record<string, unknown>> {
   try {
-    parsed = JSON.parse(text)
+    return { ...JSON.parse(text) }
   } catch {
-    return 'the body is not JSON'
+    return {}
   }
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
-    return 'the body is not an object'
-  const change: { label?: string; enabled?: boolean } = {}
-  for (const [key, value] of Object.entries(parsed)) {
-    if (key === 'label' && typeof value === 'string' && value.length <= 32) change.label = value
-    else if (key === 'enabled' && typeof value === 'boolean') change.enabled = value
-    else
-      return `bad field ${JSON.stringify(key.slice(0, 32))}: want enabled (boolean) or label (up to 32 characters)`
-  }
-  return change
 }

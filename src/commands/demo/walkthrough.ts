@@ -62,10 +62,6 @@ export function walkthrough(around: WalkthroughSettings): readonly Step[] {
       title: 'Upload a firmware, 8 MB, streamed',
       command: 'head -c 8000000 /dev/urandom | api -X POST -T - "$POSTERN/api/firmware"',
     },
-    {
-      title: 'Download the backup, 4 MiB',
-      command: `api -o /dev/null -w '%{size_download} bytes, status %{http_code}\\n' "$POSTERN/api/backup"`,
-    },
     { title: 'Three server-sent events', command: 'api -N "$POSTERN/api/events?count=3"' },
     {
       title: 'A redirect to the device itself: the sidecar replaces the address with its own',
