@@ -61,11 +61,6 @@ export function createStreams(
   }
 }
 
-/** Whether the end of a body is not known from its head. */
-export function isEndless({ framing }: DeviceHead): boolean {
-  return framing === 'chunked' || framing === 'end'
-}
-
 /** Whether a response without a length is a stream by its type. */
 export function isStream({ fields }: Pick<DeviceHead, 'fields'>): boolean {
   const [type = ''] = fieldValues(fields, 'content-type')
