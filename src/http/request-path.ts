@@ -1,9 +1,10 @@
 /**
- * Parts of a path that two parsers may read differently: dot segments, also with parameters (`/..;/`), empty segments,
- * backslashes, and the encoded forms of these and of other delimiters, also in overlong UTF-8 and as `%u`, which old decoders
- * accept.
+ * Parts of a path that two parsers may read differently: dot segments, also of more dots, with parameters (`/..;/`) or with encoded
+ * blanks behind the dots (`/..%20/`); empty segments; backslashes; the encoded forms of these and of other delimiters, also in overlong
+ * UTF-8; and a `%` without two digits, which old decoders read (`%u002e`) or leave to the next one (`%%32e`).
  */
-const AMBIGUOUS = /\/\.{1,2}(?:[/;]|$)|\/\/|\\|%(?:2e|2f|5c|25|00|3b|23|3f|u|c[01]%[89ab]|e0%[89]|f0%8)/i
+const AMBIGUOUS =
+  /\/\.+(?:[/;%]|$)|\/\/|\\|%(?:2e|2f|5c|25|00|3b|23|3f|c[01]%[89ab]|e0%[89]|f0%8|(?![\da-f]{2}))/i
 
 /** Whether a path, without its query, may mean another path to a parser that decodes or resolves it. */
 export function isAmbiguousPath(path: string): boolean {

@@ -48,6 +48,10 @@ describe('a public path', () => {
     '/static/%c0%ae%c0%ae/api',
     '/static/%e0%80%ae./api',
     '/static/%u002e%u002e/api',
+    '/static/..%20/api',
+    '/static/.../api',
+    '/static/%%32e%%32e/api',
+    '/static/%2%65%2%65/api',
   ])('does not match %s', (target) => expect(isPublic(target)).toBe(false))
 
   it('matches only targets that decode and resolve to a public path', () => {
