@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Readiness } from '../admin/admin-listener.ts'
 import { limitsOf } from '../config/browser-fields.ts'
+import { checkedByDevice } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
 import { createHistory, sumsSinceStart } from '../overview/history.ts'
@@ -36,7 +37,8 @@ export function openOverview(sources: OverviewSources): Overview & { readonly cl
 
   function condition(): Condition {
     const readiness = sources.readiness()
-    const { enforce, limits, browser, tokens, password } = config()
+    const present = config()
+    const { enforce, limits, browser, tokens } = present
     const { inFlight, queued } = services.load()
     const source = state.password.state()
     const up = state.storeUp()
@@ -60,7 +62,7 @@ export function openOverview(sources: OverviewSources): Overview & { readonly cl
       tokens: { ...state.tokens.counts(), capacity: tokens.capacity, unsaved: state.unsaved() ?? null },
       certificate: certificate.present() ?? null,
       password: {
-        source: 'device' in password ? 'device' : 'file',
+        source: checkedByDevice(present) ? 'device' : 'file',
         changedAt: source.changedAt ?? null,
         problem: source.readable ? null : (source.reason ?? 'it cannot be used'),
       },

@@ -1,6 +1,7 @@
 import { isIPv4 } from 'node:net'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import type { UpstreamUrl } from './address.ts'
+import { checkedByDevice, MOST_NAMES, type PasswordConfig } from './password-fields.ts'
 import type { Issue } from './problem.ts'
 import type { Config } from './schema.ts'
 import type { PasswordFile } from './session-fields.ts'
@@ -8,14 +9,16 @@ import { sessionRules } from './session-fields.ts'
 import { ownPair } from './tls-field.ts'
 import { formatDuration } from './units.ts'
 import { type ServiceConfig, servicesOf } from './upstream-fields.ts'
+import { valueAt, type YamlValue } from './yaml.ts'
 
 /** Finds values that are valid on their own but contradict each other. */
 export function conflictsIn(config: Config): readonly Issue[] {
-  const { listen, upstream, password } = config
+  const { listen, upstream } = config
   const services = servicesOf(upstream)
-  const byGrant = 'device' in password
+  const byGrant = checkedByDevice(config)
   const unsigned = services.every(({ service }) => service.auth === 'off')
   return [
+    ...passwordConflicts(config),
     ...issuesOf(globalRules(config)),
     ...config.publicPaths.flatMap((entry, index) =>
       typeof entry !== 'string' && unsigned
@@ -49,8 +52,34 @@ function issue(path: readonly string[], message: string): Issue {
   return { path, message, unknown: [] }
 }
 
+/** The problem unless exactly one of `password` and `passwords` is set. */
+export function passwordChoice(tree: YamlValue): readonly Issue[] {
+  const [one, several] = [valueAt(tree, ['password']), valueAt(tree, ['passwords'])]
+  if (one === undefined && several === undefined)
+    return [issue(['password'], 'must have exactly one of file, htpasswd, shadow, device')]
+  if (one === undefined || several === undefined) return []
+  return [issue(['passwords'], 'must not be set together with password; keep one of the two')]
+}
+
+/** The problems between the entries of `passwords`, and within each. */
+function passwordConflicts({ passwords }: PasswordConfig): readonly Issue[] {
+  if (passwords === undefined) return []
+  if (passwords.length === 0 || passwords.length > MOST_NAMES)
+    return [issue(['passwords'], `must have 1 to ${MOST_NAMES} entries`)]
+  return passwords.flatMap(({ name, file, htpasswd, shadow }, index, all) => {
+    const at = ['passwords', String(index)]
+    const sources = [file, htpasswd, shadow].filter((each) => each !== undefined).length
+    const isTwin = all.findIndex((other) => other.name === name) < index
+    return [
+      ...(sources === 1 ? [] : [issue(at, 'must have exactly one of file, htpasswd, shadow')]),
+      ...(isTwin ? [issue([...at, 'name'], 'must not be the name of an earlier entry')] : []),
+    ]
+  })
+}
+
 /** The rules between keys outside of the services, most of them about a shared store. */
-function globalRules({ listen, admin, tokens, limits, store, password }: Config): readonly Rule[] {
+function globalRules(config: Config): readonly Rule[] {
+  const { listen, admin, tokens, limits, store } = config
   const shared = typeof tokens.store === 'string' ? undefined : tokens.store
   return [
     [
@@ -64,10 +93,17 @@ function globalRules({ listen, admin, tokens, limits, store, password }: Config)
       'must differ from listen.address, or be off',
     ],
     [
-      shared !== undefined && 'device' in password,
+      shared !== undefined && checkedByDevice(config),
       'tokens.store',
       'must be file or memory with password.device: a sidecar knows the password only after a login of its own, so it could not sign in for the tokens of the others',
     ],
+    ...(['api', 'oauth'] as const).map(
+      (endpoint): Rule => [
+        limits[endpoint].per === 'name' && config.passwords === undefined,
+        `limits.${endpoint}.per`,
+        'must not be name without passwords, which have the names',
+      ],
+    ),
     [
       limits.store === 'shared' && shared === undefined,
       'limits.store',

@@ -1,15 +1,24 @@
 import { isHopByHop, isToken } from '../http/fields.ts'
 import { type Field, type FieldOptions, field, z } from './field.ts'
 
-/** A header value as text, or the file that holds it. */
-export type HeaderValue = string | { readonly file: string }
+/** A header value: text, the file that holds it, or the name of the login. */
+export type HeaderValue = string | { readonly file: string } | ClientName
 
-/** Fields set on every forwarded request, by name; each value is text, or the file that holds it. */
+interface ClientName {
+  readonly client_name: true
+}
+
+export function isClientName(value: HeaderValue | undefined): value is ClientName {
+  return typeof value === 'object' && 'client_name' in value
+}
+
+/** Fields set on every forwarded request, by name. */
 export function headers(options: FieldOptions): Field<Readonly<Record<string, HeaderValue>>> {
   const path = z.string({ error: 'must be a path' }).check(z.minLength(1, { error: 'must be a path' }))
-  const value = z.union([z.string(), z.strictObject({ file: path })], {
-    error: 'must be text (in quotes if it looks like a number) or {file: path}',
-  })
+  const value = z.union(
+    [z.string(), z.strictObject({ file: path }), z.strictObject({ client_name: z.literal(true) })],
+    { error: 'must be text (in quotes if it looks like a number), {file: path} or {client_name: true}' },
+  )
   const schema = z.record(z.string(), value, { error: 'must be a mapping of names to values' }).check(
     z.superRefine((given, context) => {
       const names = Object.keys(given)
@@ -19,7 +28,7 @@ export function headers(options: FieldOptions): Field<Readonly<Record<string, He
       }
     }),
   )
-  const type = 'mapping of names to text or `{file: path}`'
+  const type = 'mapping of names to text, `{file: path}` or `{client_name: true}`'
   return field(schema, { ...options, type, kind: 'headers', textForm: 'yaml', secret: true })
 }
 

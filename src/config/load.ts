@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { closeSync, openSync, readSync } from 'node:fs'
 import { explainPathError, LARGEST_FILE } from '../system/named-file.ts'
 import { codeOf, SetupError } from '../system/setup-error.ts'
-import { conflictsIn } from './conflicts.ts'
+import { conflictsIn, passwordChoice } from './conflicts.ts'
 import { layer } from './layers.ts'
 import { type Environment, readEnvironment, readFlags, stateDirectory } from './overrides.ts'
 import { decode, placeOf, problemsOf } from './problem.ts'
@@ -61,7 +61,10 @@ export function loadWithPlaces({ file, object, env = {}, sets = [] }: Sources): 
     ...flags.overrides,
   ])
   const decoded = decode(schema, layered.tree)
-  const issues = 'issues' in decoded ? decoded.issues : conflictsIn(decoded.value)
+  const issues = [
+    ...('issues' in decoded ? decoded.issues : conflictsIn(decoded.value)),
+    ...passwordChoice(layered.tree),
+  ]
   const places = file && { path: file.path, lineOf }
   problems.unshift(...problemsOf(issues, layered, places))
   if (problems.length > 0 || 'issues' in decoded) throw new SetupError(problems)

@@ -1,22 +1,6 @@
-import { ALWAYS, choice, either, field, section, type ValueOf, z } from './field.ts'
+import { ALWAYS, either, field, section, type ValueOf, z } from './field.ts'
 import { tokenStoreField } from './store-fields.ts'
-import { duration, flag, integer, oneOf, path, plainText, requestPathProblem } from './value-fields.ts'
-
-export const passwordField = choice(
-  'The source of the device password: exactly one of these. A file is watched: when the password changes, all tokens are revoked.',
-  {
-    file: path({ description: 'A file with one line, the password or a hash of it.' }),
-    htpasswd: entry('an htpasswd file'),
-    shadow: entry('a shadow file, as in `/etc/shadow`'),
-    device: field(z.literal(true, { error: 'must be true' }), {
-      type: '`true`',
-      textForm: 'yaml',
-      description:
-        'For a device without a readable password file: the sidecar checks the password of each grant by signing in to the device, as `upstream.auth` defines. The sidecar keeps the last right password in memory only, and uses it to sign in for forwarded requests. If the device refuses it later, it counts as changed. After a restart the sidecar knows no password. Until the next grant, requests with restored tokens reach the device without credentials. If that grant has a different password, the restored tokens are revoked first. A wrong password in a grant is a failed login at the device, which may lock the account: see `limits.oauth`.',
-    }),
-  },
-  'such as {file: /etc/postern/password}, a file with one line, the password or its hash',
-)
+import { duration, flag, integer, oneOf, plainText, requestPathProblem } from './value-fields.ts'
 
 export const tokensField = section('Access and refresh tokens.', {
   store: tokenStoreField,
@@ -135,15 +119,6 @@ export const publicPathsField = field<readonly ValueOf<typeof publicPath>[]>(
   },
 )
 
-function entry(file: string) {
-  return section(`The entry of one user in ${file}.`, {
-    file: path({ description: `The path of ${file}.` }),
-    user: plainText('a user name', { description: 'The user whose entry is used.' }, (given) =>
-      given.includes(':') ? 'must not contain a colon, which ends the user name in such a file' : undefined,
-    ),
-  })
-}
-
 function limit(requests: number, what: string) {
   return section(`The limit for ${what}.`, {
     requests: integer(1, 1_000_000_000, {
@@ -160,11 +135,11 @@ function limit(requests: number, what: string) {
         description: 'The length of a window, which begins with its first request.',
       },
     ),
-    per: oneOf(['client', 'grant', 'device'], {
+    per: oneOf(['client', 'grant', 'name', 'device'], {
       default: 'client',
       live: ALWAYS,
       description:
-        'Which requests share a window: those of one client address (`client`; for IPv6, of one /64), those of one login (`grant`), or all requests (`device`).',
+        'Which requests share a window: those of one client address (`client`; for IPv6, of one /64), those of one login (`grant`), those of all logins of one name of `passwords` (`name`), or all requests (`device`).',
     }),
   })
 }

@@ -28,9 +28,8 @@ export function problemsOf(
     return issue.unknown.map((key) => {
       const path = [...issue.path, key]
       const found = nearestTo(path)
-      if (typeof found !== 'string' && found.close) meant.push(found.key)
-      const advice = typeof found === 'string' ? found : adviceOn(found)
-      return { issue, text: line(path, `unknown key; ${advice}`) }
+      if (found.close) meant.push(found.key)
+      return { issue, text: line(path, `unknown key; ${adviceOn(found)}`) }
     })
   })
   const follows = ({ path, unknown }: Issue): boolean =>
@@ -62,9 +61,8 @@ function isDefault(path: readonly string[], tree: YamlValue): boolean {
   return last?.default !== undefined && last.kind !== 'section' && valueAt(tree, path) === undefined
 }
 
-/** The key that is meant, or advice. */
-function nearestTo(path: readonly string[]): Nearest | string {
-  if (fieldsAlong(path).some(({ kind }) => kind === 'headers')) return 'a header takes text or {file: path}'
+/** The key that is meant. */
+function nearestTo(path: readonly string[]): Nearest {
   const fields = fieldsAlong(path)
   const names = fields.findIndex(({ kind }) => kind === 'named')
   const member = fields[names + 1]

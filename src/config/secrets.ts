@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import type { NeededPath } from '../system/permissions.ts'
-import type { HeaderValue } from './header-field.ts'
+import { type HeaderValue, isClientName } from './header-field.ts'
+import { passwordSources } from './password-fields.ts'
 import { encode } from './problem.ts'
 import { type Config, schema } from './schema.ts'
 import type { PasswordFile } from './session-fields.ts'
@@ -94,11 +95,9 @@ export function exposureOf(mode: number): string {
 }
 
 /** Every file that holds a secret, with the key that names it. */
-export function secretFiles({ password, admin, listen, upstream, store }: Config): readonly SecretFile[] {
-  const files: SecretFile[] = []
-  if ('file' in password) files.push({ key: 'password.file', file: password.file })
-  if ('htpasswd' in password) files.push({ key: 'password.htpasswd.file', file: password.htpasswd.file })
-  if ('shadow' in password) files.push({ key: 'password.shadow.file', file: password.shadow.file })
+export function secretFiles(config: Config): readonly SecretFile[] {
+  const { admin, listen, upstream, store } = config
+  const files: SecretFile[] = passwordSources(config).map(({ key, file }) => ({ key, file }))
   if (admin.passwordFile !== undefined) files.push({ key: 'admin.password_file', file: admin.passwordFile })
   const own = ownPair(listen.tls)
   if (own !== undefined) files.push({ key: 'listen.tls.key', file: own.key })
@@ -112,7 +111,8 @@ function secretFilesOf(above: string, { headers, auth, tls }: ServiceConfig): Se
   const files: SecretFile[] = []
   if (tls.key !== undefined) files.push({ key: `${above}.tls.key`, file: tls.key })
   for (const [name, value] of Object.entries(headers)) {
-    if (typeof value !== 'string') files.push({ key: `${above}.headers.${name}.file`, file: value.file })
+    if (typeof value !== 'string' && !isClientName(value))
+      files.push({ key: `${above}.headers.${name}.file`, file: value.file })
   }
   if (auth === 'off') return files
   for (const [kind, { password }] of Object.entries<{ readonly password?: PasswordFile }>(auth)) {
@@ -136,7 +136,7 @@ export function neededPermissions(config: Config): readonly (NeededPath | 'threa
     ...sockets.map((path) => ({ path, kind: 'file', write: true }) as const),
     { path: stateDir, kind: 'folder', write: true },
     // Of their hashes, JavaScript computes nearly all.
-    ...('htpasswd' in config.password || 'shadow' in config.password ? (['thread'] as const) : []),
+    ...(passwordSources(config).some(({ source }) => !('file' in source)) ? (['thread'] as const) : []),
   ]
 }
 

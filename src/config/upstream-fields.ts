@@ -60,7 +60,7 @@ const service = {
     default: {},
     live: ALWAYS,
     description:
-      "Header fields set on every forwarded request. They replace the client's fields of the same name. A secret belongs in a file: `{file: /run/secrets/x}`. From the command line: `--set upstream.headers.X-Name=value`, or `--set upstream.headers.X-Name.file=path`.",
+      "Header fields set on every forwarded request. They replace the client's fields of the same name. A secret belongs in a file: `{file: /run/secrets/x}`. `{client_name: true}` sends the name of `passwords` that the client logged in with; a field of that name never comes from the client. From the command line: `--set upstream.headers.X-Name=value`, or `--set upstream.headers.X-Name.file=path`.",
   }),
   tls: deviceTlsField,
   auth: authField,

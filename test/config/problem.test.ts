@@ -33,10 +33,10 @@ describe('a problem', () => {
       }),
     ).toEqual([
       `postern.yaml:1: upstream.url: must be the device's address, such as http://127.0.0.1:8080, https://device or http+unix:/run/device.sock (given: "device")`,
-      'postern.yaml: password: is missing; it must have exactly one of file, htpasswd, shadow, device; such as {file: /etc/postern/password}, a file with one line, the password or its hash',
       'POSTERN_REALM: realm: must be ASCII text without ", \\ or control characters (given: "a\\"b")',
       'postern.yaml:2: log.level: must be one of fatal, error, warn, info, debug, trace, silent (given: "loud")',
       expect.stringMatching(/^postern\.yaml:3: zone: unknown key; the most similar known name is /),
+      'postern.yaml: password: is missing; it must have exactly one of file, htpasswd, shadow, device; such as {file: /etc/postern/password}, a file with one line, the password or its hash',
       'POSTERN_LOGS: unknown variable; did you mean POSTERN_LOG?',
       '--set: must be key=value, such as --set limits.api.requests=120',
     ])
@@ -225,13 +225,12 @@ describe('a value', () => {
     ['queue: {size: -1}', 'upstream.queue.size: must be a whole number from 0 to 1000000 (given: -1)'],
     [
       'headers: {X: 1}',
-      'upstream.headers.X: must be text (in quotes if it looks like a number) or {file: path}',
+      'upstream.headers.X: must be text (in quotes if it looks like a number), {file: path} or {client_name: true}',
     ],
     ['headers: {X: {file: ""}}', 'upstream.headers.X.file: must be a path'],
     [
       'headers: {X: {fill: a}}',
-      'upstream.headers.X.file: is missing; it must be a path',
-      'upstream.headers.X.fill: unknown key; a header takes text or {file: path}',
+      'upstream.headers.X: must be text (in quotes if it looks like a number), {file: path} or {client_name: true}',
     ],
     ['headers: [X]', 'upstream.headers: must be a mapping of names to values'],
     ['headers: {Host: a}', 'upstream.headers.Host: must not be set here; set upstream.host instead'],
@@ -572,3 +571,80 @@ function catchError(run: () => unknown): unknown {
   }
   return expect.fail('nothing was thrown')
 }
+
+describe('passwords', () => {
+  const problemsOf = (passwords: unknown, more: object = {}): readonly string[] =>
+    problemsIn({ file: JSON.stringify({ upstream: { url: 'http://device' }, ...more, passwords }) }).map(
+      (line) => line.replace(/^postern\.yaml(?::\d+)?: /, ''),
+    )
+  const a = { name: 'a', file: 'f' }
+
+  it('no list, such as the password itself, is not repeated', () => {
+    expect(problemsOf('correct horse battery staple')).toEqual([
+      'passwords: must be a list such as [{name: admin, file: /etc/postern/password}]',
+    ])
+  })
+
+  it.each([
+    ['beside password', [a], 'passwords: must not be set together with password; keep one of the two'],
+    ['none', [], 'passwords: must have 1 to 16 entries'],
+    [
+      '17',
+      Array.from({ length: 17 }, (_, at) => ({ name: `n${at}`, file: 'f' })),
+      'passwords: must have 1 to 16 entries',
+    ],
+    [
+      'a name twice',
+      [a, { name: 'a', file: 'g' }],
+      'passwords.1.name: must not be the name of an earlier entry',
+    ],
+    ['no source', [{ name: 'a' }], 'passwords.0: must have exactly one of file, htpasswd, shadow'],
+    [
+      'two sources',
+      [{ ...a, htpasswd: { file: 'f', user: 'u' } }],
+      'passwords.0: must have exactly one of file, htpasswd, shadow',
+    ],
+    [
+      'a name with a dot',
+      [{ ...a, name: 'a.b' }],
+      'passwords.0.name: must be at most 32 letters, digits, - and _, beginning with a letter or digit',
+    ],
+    [
+      'an unknown word',
+      [{ ...a, allow: 'write' }],
+      'passwords.0.allow: must be read, or a list such as [{methods: [GET], paths: [/status]}]',
+    ],
+    [
+      'a method in lower case',
+      [{ ...a, allow: [{ methods: ['get'] }] }],
+      'passwords.0.allow.0.methods.0: must be a method such as GET, in upper case, or UPGRADE for WebSockets',
+    ],
+    [
+      'a path without a slash',
+      [{ ...a, allow: [{ paths: ['status'] }] }],
+      'passwords.0.allow.0.paths.0: must be a path such as /login',
+    ],
+    [
+      'an ambiguous path',
+      [{ ...a, allow: [{ paths: ['/a/../b'] }] }],
+      'passwords.0.allow.0.paths.0: must be a plain path',
+    ],
+    ['a mistyped key', [{ ...a, alow: 'read' }], 'passwords.0.alow: unknown key'],
+  ])('%s', (what, passwords, problem) => {
+    const more = what === 'beside password' ? { password: { file: 'f' } } : {}
+    const problems = problemsOf(passwords, more)
+    expect(problems).toHaveLength(1)
+    expect(problems[0]).toContain(problem)
+  })
+
+  it('are needed to count by name', () => {
+    expect(problemsWith('limits: {api: {per: name}}')).toEqual([
+      'postern.yaml:3: limits.api.per: must not be name without passwords, which have the names (given: "name")',
+    ])
+    expect(problemsOf([a], { limits: { oauth: { per: 'name' } } })).toEqual([])
+  })
+
+  it('sixteen names are accepted', () => {
+    expect(problemsOf(Array.from({ length: 16 }, (_, at) => ({ name: `n${at}`, file: 'f' })))).toEqual([])
+  })
+})

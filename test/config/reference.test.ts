@@ -44,7 +44,7 @@ describe('the reference', () => {
     expect(schema).toMatchObject({
       $schema: 'http://json-schema.org/draft-07/schema#',
       additionalProperties: false,
-      required: ['password'],
+      oneOf: [{ required: ['password'] }, { required: ['passwords'] }],
       properties: {
         limits: {
           properties: { api: { properties: { requests: { type: 'integer', minimum: 1, default: 60 } } } },

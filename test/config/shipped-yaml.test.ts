@@ -57,7 +57,9 @@ function completed(example: YamlMapping): string {
   const { password } = example
   const auth: YamlMapping = { upstream: { auth: { digest: { user: 'admin' } } } }
   const beside = isMapping(password) && 'device' in password ? auth : {}
-  return JSON.stringify(overlay(overlay(mapping(treeOf(MINIMAL)), beside), example))
+  const { password: one, ...others } = mapping(treeOf(MINIMAL))
+  const base = 'passwords' in example ? others : { ...others, password: one ?? '' }
+  return JSON.stringify(overlay(overlay(base, beside), example))
 }
 
 function below(path: readonly string[], value: YamlValue): YamlMapping {
@@ -136,6 +138,21 @@ describe('the loader and the JSON Schema accept every configuration that is ship
         },
         password: { shadow: { file: '/etc/shadow', user: 'admin' } },
         public_paths: ['/login'],
+      }),
+    ],
+    [
+      'with several passwords',
+      completed({
+        upstream: { headers: { 'X-A': { client_name: true } } },
+        passwords: [
+          { name: 'a', htpasswd: { file: 'f', user: 'u' }, allow: 'read' },
+          {
+            name: 'b',
+            shadow: { file: 'f', user: 'u' },
+            allow: [{ methods: ['UPGRADE'] }, { paths: ['/x/'] }],
+          },
+          { name: 'c', file: 'f', allow: [] },
+        ],
       }),
     ],
   ])('the effective configuration that `check` prints, %s', (_of, file) => {

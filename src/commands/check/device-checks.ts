@@ -1,3 +1,4 @@
+import { checkedByDevice } from '../../config/password-fields.ts'
 import type { Config } from '../../config/schema.ts'
 import { type ServiceConfig, servicesOf } from '../../config/upstream-fields.ts'
 import { createConnections } from '../../device/connections.ts'
@@ -17,11 +18,12 @@ import { type Check, CheckFailure, type Finding } from './finding.ts'
 import { tryHeads } from './head-trials.ts'
 
 /** Tries each service of the device: the files of its headers, its address, and how the sidecar signs in. */
-export function deviceChecks({ upstream, password }: Config): readonly Check[] {
+export function deviceChecks(config: Config): readonly Check[] {
+  const { upstream } = config
   return servicesOf(upstream).flatMap(({ path, service }) => {
     const [, , route] = path
     const of = route === undefined ? '' : ` of ${route}`
-    const byGrant = service === upstream && 'device' in password
+    const byGrant = service === upstream && checkedByDevice(config)
     return serviceChecks(path.join('.'), of, service, byGrant)
   })
 }

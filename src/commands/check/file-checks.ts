@@ -2,6 +2,7 @@ import { constants } from 'node:fs'
 import { access, statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { controlSocketPath } from '../../admin/control-socket.ts'
+import { checkedByDevice, passwordSources } from '../../config/password-fields.ts'
 import type { Config } from '../../config/schema.ts'
 import { isLoopback } from '../../http/ip.ts'
 import { remakeSelfSigned } from '../../listen/self-signed.ts'
@@ -14,8 +15,7 @@ import {
 } from '../../listen/tls-material.ts'
 import type { TlsMaterial } from '../../listen/tls-pair.ts'
 import { describeValidity, validityOf } from '../../listen/validity.ts'
-import { openPasswordSource } from '../../password/source.ts'
-import type { PasswordSourceConfig } from '../../password/source-file.ts'
+import { openPasswords } from '../../password/sources.ts'
 import { systemClock } from '../../system/clock.ts'
 import { socketLengthProblem } from '../../system/listen-address.ts'
 import { explainPathError, presentPart } from '../../system/named-file.ts'
@@ -32,20 +32,22 @@ export function passwordCheck(config: Config): Check {
   }
 }
 
-async function checkPassword({ password }: Config): Promise<string> {
-  if ('device' in password) return 'the device, which checks the password of every grant'
-  return readPassword(password)
+async function checkPassword(config: Config): Promise<string> {
+  if (checkedByDevice(config)) return 'the device, which checks the password of every grant'
+  return readPasswords(passwordSources(config))
 }
 
-/** Rejects if `serve` could not use the file. `key` names it; default: that of the source. */
-export async function readPassword(password: PasswordSourceConfig, key?: string): Promise<string> {
-  const source = await openPasswordSource(password, {
-    clock: systemClock,
-    ...(key === undefined ? {} : { key }),
-    events: { changed() {}, unreadable() {}, restored() {} },
+/** Rejects if `serve` could not use a file, or if two names have the same password. */
+async function readPasswords(sources: Parameters<typeof openPasswords>[0]): Promise<string> {
+  const events = { changed() {}, unreadable() {}, restored() {}, ambiguous() {} }
+  const passwords = await openPasswords(sources, { clock: systemClock, events })
+  const twins = await passwords.twins()
+  passwords.close()
+  if (twins.length === 0) return 'readable'
+  throw new CheckFailure(`${twins.join(' and ')} have the same password`, {
+    meaning: 'it logs nobody in, because it does not tell which name is meant',
+    remedy: 'change one of them',
   })
-  source.close()
-  return 'readable'
 }
 
 export function stateCheck(config: Config): Check {
@@ -127,7 +129,7 @@ export function pageChecks({ admin }: Config): readonly Check[] {
         key: 'admin.password_file',
         meaning: 'serve does not start: it cannot guard the live page',
         remedy: 'correct admin.password_file',
-        run: () => readPassword({ file: passwordFile }, 'admin.password_file'),
+        run: () => readPasswords([{ name: '', source: { file: passwordFile }, key: 'admin.password_file' }]),
       },
     ]
   }

@@ -1,9 +1,10 @@
+import { checkedByDevice, passwordSources } from '../../config/password-fields.ts'
 import type { Config } from '../../config/schema.ts'
 import { type StoreSettings, wantedReplicas } from '../../fleet/connection.ts'
 import { COMMANDS } from '../../fleet/refusal-watch.ts'
 import type { ServerReport } from '../../fleet/server-report.ts'
 import { type StoreFailure, StoreUnavailable } from '../../fleet/shared-store.ts'
-import { openPasswordSource } from '../../password/source.ts'
+import { openPasswords } from '../../password/sources.ts'
 import { systemClock } from '../../system/clock.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
 
@@ -12,7 +13,7 @@ const OLDEST_VERSION = 7
 
 /** Connects to the shared store and examines its server; nothing to check without one. */
 export function storeChecks(config: Config): readonly Check[] {
-  const { tokens, store, password } = config
+  const { tokens, store } = config
   if (typeof tokens.store === 'string') return []
   const settings = { ...store, address: tokens.store }
   return [
@@ -21,7 +22,7 @@ export function storeChecks(config: Config): readonly Check[] {
       key: 'tokens.store',
       meaning: 'no client can log in, and a token that this sidecar does not know yet gets 500',
       remedy: 'correct tokens.store and the section store',
-      run: () => checkStore(settings, password),
+      run: () => checkStore(settings, config),
     },
   ]
 }
@@ -39,7 +40,7 @@ const REMEDIES: Readonly<Record<StoreFailure, string | undefined>> = {
   error: 'see whether tokens.store names a Valkey or Redis server',
 }
 
-async function checkStore(settings: StoreSettings, password: Config['password']): Promise<Finding> {
+async function checkStore(settings: StoreSettings, config: Config): Promise<Finding> {
   const { inspectServer } = await import('../../fleet/server-report.ts')
   const report = await inspectServer(settings).catch((error: unknown) => {
     if (!(error instanceof StoreUnavailable)) throw error
@@ -62,7 +63,7 @@ async function checkStore(settings: StoreSettings, password: Config['password'])
     })
   }
   const warnings = warningsOf(report, wantedReplicas(settings))
-  if (await differs(password, report.password)) warnings.push(OTHER_PASSWORD)
+  if (await differs(config, report.password)) warnings.push(OTHER_PASSWORD)
   if (warnings.length === 0) {
     return report.settings === undefined ? `${named}; the user may not read its settings` : named
   }
@@ -84,10 +85,12 @@ const OTHER_PASSWORD: Warning = {
 }
 
 /** Whether the line of the password source is another one than that of the store. A source that cannot be used has a check of its own. */
-async function differs(source: Config['password'], stored: ServerReport['password']): Promise<boolean> {
-  if (stored === undefined || 'device' in source) return false
-  const events = { changed() {}, unreadable() {}, restored() {} }
-  const opened = await openPasswordSource(source, { clock: systemClock, events }).catch(() => undefined)
+async function differs(config: Config, stored: ServerReport['password']): Promise<boolean> {
+  if (stored === undefined || checkedByDevice(config)) return false
+  const events = { changed() {}, unreadable() {}, restored() {}, ambiguous() {} }
+  const opened = await openPasswords(passwordSources(config), { clock: systemClock, events }).catch(
+    () => undefined,
+  )
   if (opened === undefined) return false
   const own = await opened.fingerprint(Buffer.from(stored.salt, 'base64url'))
   opened.close()
