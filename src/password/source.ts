@@ -5,7 +5,8 @@ import { watchFile } from '../system/file-watch.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { fingerprintOf } from './key-derivation.ts'
 import { type PasswordSourceConfig, readSource, type SourceContent, sourceFile } from './source-file.ts'
-import { createVerifier, type Verified } from './verifier.ts'
+import type { Credential } from './stored-line.ts'
+import { createVerifier, type Verified, type Verifier } from './verifier.ts'
 
 /** Called when the source changes while the sidecar runs. */
 export interface PasswordSourceEvents {
@@ -17,7 +18,7 @@ export interface PasswordSourceEvents {
   restored(): void
 }
 
-interface PasswordSourceState {
+export interface PasswordSourceState {
   readonly readable: boolean
   readonly reason?: string
   /** When the file was last changed (wall clock, ms); undefined if that is unknown. */
@@ -33,6 +34,8 @@ export interface PasswordSource {
   verify(password: string, client: string): Promise<Verified>
   /** Counts the changes of the password. A change counts before `changed` is called. */
   readonly generation: number
+  /** The password that is valid now: its line in the file, and what the line says. */
+  readonly current: { readonly line: string; readonly credential: Credential }
   /** The fingerprint of the line in the file: see `fingerprintOf`. */
   fingerprint(salt: Uint8Array): Promise<string>
   state(): PasswordSourceState
@@ -47,17 +50,18 @@ export interface PasswordSourceDependencies {
   readonly events: PasswordSourceEvents
   /** The configuration key of the file; default: that of the source below `password`. */
   readonly key?: string
+  /** Shared with other sources, and then not closed with this one. */
+  readonly verifier?: Verifier
 }
 
 /** Opens the source and watches it. Rejects with `SetupError` if it cannot be used now; later failures are events. */
 export async function openPasswordSource(
   config: PasswordSourceConfig,
-  { clock, events, key }: PasswordSourceDependencies,
+  { clock, events, key, verifier = createVerifier() }: PasswordSourceDependencies,
 ): Promise<PasswordSource> {
   const source = sourceFile(config)
   const { file } = source
   const named = (reason: string): string => `password file ${file}: ${reason}`
-  const verifier = createVerifier()
 
   const read = async (): Promise<SourceContent> => {
     const content = await readSource(config)
@@ -125,6 +129,9 @@ export async function openPasswordSource(
     },
     get generation() {
       return generation
+    },
+    get current() {
+      return current
     },
     fingerprint: (salt) => fingerprintOf(current.line, salt),
     state: () =>

@@ -11,6 +11,8 @@ export type Verification = 'right' | 'wrong' | 'overloaded'
 export interface Verified {
   readonly result: Verification
   readonly generation: number
+  /** The name of the password that is right; empty or undefined for that of `password`. */
+  readonly name?: string
 }
 
 export interface Verifier {
@@ -19,6 +21,15 @@ export interface Verifier {
    * sent it; if passwords wait, the clients take turns.
    */
   verify(credential: Credential, password: string, client: string): Promise<Verification>
+  /**
+   * Compares `password` with all credentials, in one entry of the queue, and returns the positions of those that match. It never stops
+   * early, so the time does not tell which one matched, or whether one did.
+   */
+  matching(
+    credentials: readonly Credential[],
+    password: string,
+    client: string,
+  ): Promise<readonly number[] | 'overloaded'>
   /** Why this process cannot verify any password against this credential; `undefined` if it can. */
   obstacle(credential: Credential): string | undefined
   close(): void
@@ -43,32 +54,37 @@ export function createVerifier(): Verifier {
   const queue = createBoundedQueue(BOUNDS)
   const workers = createCryptWorkers()
 
-  const matches = async (
-    credential: DerivedCredential | CryptCredential,
-    password: string,
-  ): Promise<boolean> => {
+  const matches = async (credential: Credential, password: string): Promise<boolean> => {
+    if (credential.kind === 'plain') return sameDigest('sha256', password, credential.digest)
+    if (credential.kind === 'sha1') return sameDigest('sha1', password, credential.digest)
+    if (neverMatches(credential, password)) return false
     if (credential.kind === 'argon2id' || credential.kind === 'scrypt') {
       return timingSafeEqual(await derive(credential, password), credential.tag)
     }
     return workers.matches({ credential, password })
   }
 
+  const matching: Verifier['matching'] = async (credentials, password, client) => {
+    const isSlow = credentials.some((each) => isHashed(each) && !neverMatches(each, password))
+    const entry = isSlow ? await queue.enter(client) : undefined
+    if (entry !== undefined && entry.kind !== 'entered') return 'overloaded'
+    try {
+      const found: number[] = []
+      for (const [at, credential] of credentials.entries()) {
+        if (await matches(credential, password)) found.push(at)
+      }
+      return found
+    } finally {
+      entry?.leave()
+    }
+  }
+
   return {
+    matching,
     async verify(credential, password, client) {
-      switch (credential.kind) {
-        case 'plain':
-          return verification(sameDigest('sha256', password, credential.digest))
-        case 'sha1':
-          return verification(sameDigest('sha1', password, credential.digest))
-      }
-      if (neverMatches(credential, password)) return 'wrong'
-      const entry = await queue.enter(client)
-      if (entry.kind !== 'entered') return 'overloaded'
-      try {
-        return verification(await matches(credential, password))
-      } finally {
-        entry.leave()
-      }
+      const found = await matching([credential], password, client)
+      if (found === 'overloaded') return found
+      return found.length === 1 ? 'right' : 'wrong'
     },
     obstacle({ kind }) {
       if (!THREADED.has(kind)) return undefined
@@ -79,6 +95,11 @@ export function createVerifier(): Verifier {
     },
     close: () => workers.close(),
   }
+}
+
+/** Whether a verification takes long enough to wait for its turn. */
+function isHashed(credential: Credential): credential is DerivedCredential | CryptCredential {
+  return credential.kind !== 'plain' && credential.kind !== 'sha1'
 }
 
 function neverMatches(credential: DerivedCredential | CryptCredential, password: string): boolean {
@@ -92,5 +113,3 @@ function neverMatches(credential: DerivedCredential | CryptCredential, password:
 function sameDigest(algorithm: 'sha1' | 'sha256', password: string, digest: Uint8Array): boolean {
   return timingSafeEqual(createHash(algorithm).update(password).digest(), digest)
 }
-
-const verification = (right: boolean): Verification => (right ? 'right' : 'wrong')

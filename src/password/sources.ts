@@ -1,0 +1,153 @@
+import type { Clock } from '../system/clock.ts'
+import {
+  openPasswordSource,
+  type PasswordSource,
+  type PasswordSourceEvents,
+  type PasswordSourceState,
+} from './source.ts'
+import type { PasswordSourceConfig } from './source-file.ts'
+import { createVerifier, type Verified } from './verifier.ts'
+
+/** The source of one password. */
+interface NamedSource {
+  /** Empty for the only password of a configuration without names. */
+  readonly name: string
+  readonly source: PasswordSourceConfig
+  /** The configuration key of its file. */
+  readonly key: string
+}
+
+export interface PasswordsEvents extends Pick<PasswordSourceEvents, 'unreadable' | 'restored'> {
+  /** This name has a different password from now on: revoke every token issued for its earlier one (C8). */
+  changed(name: string): void
+  /** These names have the same password, which logs nobody in. Called once until a password changes. */
+  ambiguous(names: readonly string[]): void
+}
+
+/** The passwords of the device, each in a file that is watched. */
+export interface Passwords extends Omit<PasswordSource, 'current'> {
+  /** As `PasswordSource.verify`, with the name. All names are verified for each call. The password of two names is `wrong`. */
+  verify(password: string, client: string): Promise<Verified>
+  /** Counts the changes of all passwords. */
+  readonly generation: number
+  /** The fingerprints of all names as one text: see `printsIn`. */
+  fingerprint(salt: Uint8Array): Promise<string>
+  /** Names that have the same password, as far as the files show it: two hashes of one password look different. */
+  twins(): Promise<readonly string[]>
+}
+
+/** Opens all sources. Rejects with `SetupError` if one cannot be used. */
+export async function openPasswords(
+  sources: readonly NamedSource[],
+  {
+    clock,
+    events,
+    hasName = () => true,
+  }: {
+    readonly clock: Clock
+    readonly events: PasswordsEvents
+    /** Whether a reload has left the name. */
+    readonly hasName?: (name: string) => boolean
+  },
+): Promise<Passwords> {
+  const verifier = createVerifier()
+  let generation = 0
+  const opened = new Map<string, PasswordSource>()
+  const close = (): void => {
+    for (const each of opened.values()) each.close()
+    verifier.close()
+  }
+  try {
+    for (const { name, source, key } of sources) {
+      const changed = (): void => {
+        generation += 1
+        events.changed(name)
+      }
+      const named = { ...events, changed }
+      opened.set(name, await openPasswordSource(source, { clock, events: named, key, verifier }))
+    }
+  } catch (error) {
+    close()
+    throw error
+  }
+  const names = [...opened.keys()]
+  const all = [...opened.values()]
+
+  /** The names that the password is right for. All are verified, so that the time does not tell which one it is. */
+  async function namesOf(password: string, client: string): Promise<readonly string[] | 'overloaded'> {
+    const credentials = all.map(({ current }) => current.credential)
+    const found = await verifier.matching(credentials, password, client)
+    return found === 'overloaded' ? found : names.filter((name, at) => found.includes(at) && hasName(name))
+  }
+  /** The generation in which the same password of two names was reported. */
+  let reported = -1
+
+  function report(names: readonly string[]): void {
+    if (reported === generation) return
+    reported = generation
+    events.ambiguous(names)
+  }
+
+  return {
+    async verify(password, client) {
+      const before = generation
+      const found = await namesOf(password, client)
+      if (found === 'overloaded') return { result: found, generation: before }
+      const [name] = found
+      if (name === undefined) return { result: 'wrong', generation: before }
+      if (found.length === 1) return { result: 'right', generation: before, name }
+      report(found)
+      return { result: 'wrong', generation: before }
+    },
+    get generation() {
+      return generation
+    },
+    async fingerprint(salt) {
+      const prints = await Promise.all(
+        [...opened].map(async ([name, each]) => [name, await each.fingerprint(salt)] as const),
+      )
+      return textOfPrints(prints)
+    },
+    async twins() {
+      for (const { current } of all) {
+        const found =
+          current.credential.kind === 'plain'
+            ? await namesOf(current.line, '')
+            : names.filter((_, at) => all[at]?.current.line === current.line)
+        if (found !== 'overloaded' && found.length > 1) return found
+      }
+      return []
+    },
+    state: () => stateOf(all.map((each) => each.state())),
+    close,
+  }
+}
+
+/** The first problem of all, and the latest change. */
+function stateOf(states: readonly PasswordSourceState[]): PasswordSourceState {
+  const changes = states.flatMap(({ changedAt }) => changedAt ?? [])
+  const changedAt = changes.length === 0 ? undefined : Math.max(...changes)
+  return { ...(states.find(({ readable }) => !readable) ?? { readable: true }), changedAt }
+}
+
+/** `monitor=PRINT admin=PRINT`; the print alone where there are no names. */
+function textOfPrints(prints: readonly (readonly [name: string, print: string])[]): string {
+  return prints
+    .map(([name, print]) => (name === '' ? print : `${name}=${print}`))
+    .sort()
+    .join(' ')
+}
+
+/**
+ * The fingerprints in a text of `Passwords.fingerprint`, by name.
+ *
+ * @param heir the name of a fingerprint without a name
+ */
+export function printsIn(text: string, heir = ''): ReadonlyMap<string, string> {
+  return new Map(
+    text.split(' ').map((each) => {
+      const [name = '', print] = each.split('=')
+      return print === undefined ? [heir, name] : [name, print]
+    }),
+  )
+}
