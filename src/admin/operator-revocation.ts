@@ -8,7 +8,7 @@ import { loginRequired, refuseRevocation, type Viewer } from './page-access.ts'
 import type { Sessions } from './sessions.ts'
 
 /** What an operator can revoke: everything, the grants of one client, or one grant. */
-export type OperatorRevocation = Exclude<Revocation, { readonly token: string }>
+export type OperatorRevocation = Exclude<Revocation, { readonly token: string } | { readonly name: string }>
 
 /** Parses the body of a `revoke` command. Undefined unless it names exactly one of the three, with a valid address. */
 export function readRevocation(text: string): OperatorRevocation | undefined {
@@ -41,7 +41,7 @@ function parse(text: string): unknown {
 }
 
 /** As `mintGrantId` makes it. */
-const GRANT_ID = /^[\da-f]{16}$/
+const GRANT_ID = /^(?:[\w-]{1,32}\.)?[\da-f]{16}$/
 
 /** Answers `POST page/revoke` of a viewer: `{"all": true}` or `{"grant": ID}`, with the number of revoked grants. */
 export function createPageRevocation({

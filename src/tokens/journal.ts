@@ -156,7 +156,8 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
     else for (const digest of digests) unwritten.delete(digest)
     const done = attempt('revoke', true, (writer) => {
       if (digests === 'all') writer.clear()
-      else for (const digest of digests) writer.drop(digest)
+      // With the forgotten ones: some may be of the same password.
+      else for (const digest of [...digests, ...forgotten]) writer.drop(digest)
     })
     if (done) return
     // A revocation does not wait for the next retry: revoked tokens on the disk would be valid after a restart.

@@ -1,18 +1,20 @@
 import { randomBytes } from 'node:crypto'
+import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
+import { nameOfGrant } from '../http/scope.ts'
 import {
   createDevicePassword,
   type DevicePassword,
   type DevicePasswordEvents,
   type StoredFingerprint,
 } from '../password/device-source.ts'
-import { openPasswordSource, type PasswordSourceEvents } from '../password/source.ts'
+import { openPasswords, type PasswordsEvents, printsIn } from '../password/sources.ts'
 import { everySecond } from '../system/clock.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import { openJournal } from './journal.ts'
 import { type State, type StateDependencies, sourceEvents, tokenEvents } from './state.ts'
 import { createMemoryJournal, JOURNAL_OPERATIONS, type TokenJournal } from './token-journal.ts'
-import { createTokenStore, type TokenStore } from './token-store.ts'
+import { createTokenStore } from './token-store.ts'
 
 /** The keys of the journal for the fingerprint of the password and for its salt. */
 const FINGERPRINT = 'password_fingerprint'
@@ -32,11 +34,13 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   const journal = openTokenJournal(config, deps)
   // Tokens in memory do not survive a restart, so they need no fingerprint of their password.
   const durable = config.tokens.store === 'file'
+  const heir = heirOf(config)
   const tokens = createTokenStore({
     policy: config.tokens,
     clock,
     random: randomBytes,
     journal,
+    heir,
     listener: {
       ...events,
       revoked(grants, reason) {
@@ -45,6 +49,11 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
       },
     },
   })
+
+  /** @param name of a password that has changed; empty for `password` */
+  const revokeOf = (name: string): void => {
+    tokens.revoke(name === '' ? { all: true } : { name }, 'password_changed')
+  }
 
   /** Whether the journal may lack the fingerprint of the valid password. */
   let isDue = durable
@@ -66,9 +75,9 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   }
   const password = await openPassword(config, deps, readFingerprint(journal), {
     ...sourceEvents(deps),
-    changed() {
-      tokens.revoke({ all: true }, 'password_changed')
-      log.warn('the password has changed')
+    changed(name?: string) {
+      revokeOf(name ?? '')
+      log.warn(name ? { name } : {}, 'the password has changed')
       deps.onPasswordRead()
       learned()
     },
@@ -77,9 +86,11 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     journal.close()
     throw error
   })
-  if (durable && holdsTokens(tokens)) {
-    isDue = !(await isForPassword(journal, password))
-    if (isDue) tokens.revoke({ all: true }, 'password_changed')
+  const restored = new Set(tokens.grants().map(({ id }) => nameOfGrant(id)))
+  if (restored.size > 0) {
+    const { unchanged, isSaved } = await comparePrints(journal, password, heir)
+    isDue = !isSaved
+    for (const name of restored) if (!unchanged.has(name)) revokeOf(name)
   }
 
   const sweeping = everySecond(() => tokens.sweep())
@@ -94,10 +105,11 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
       for (;;) {
         const verified = await password.verify(candidate, client.key)
         if ('unavailable' in verified) return verified
-        const { result, generation } = verified
+        const { result, generation, name = '' } = verified
         if (result === 'right') await saved()
         if (generation !== password.generation) continue
-        return result === 'right' ? tokens.issue(client.address, grantType) : result
+        if (result !== 'right') return result
+        return deps.hasName(name) ? tokens.issue(client.address, grantType, name) : 'wrong'
       }
     },
     unsaved: () => (durable ? tokens.unsaved() : undefined),
@@ -111,9 +123,12 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   }
 }
 
-function holdsTokens(tokens: TokenStore): boolean {
-  const { access, refresh } = tokens.counts()
-  return access + refresh > 0
+/** The name of the tokens that were issued for `password`: `admin`, or the only one. Empty if no name has them. */
+function heirOf({ passwords = [] }: Config): string {
+  const [first, ...others] = passwords
+  return (
+    (passwords.find(({ name }) => name === 'admin') ?? (others.length === 0 ? first : undefined))?.name ?? ''
+  )
 }
 
 function openTokenJournal(config: Config, { clock, log, metrics }: StateDependencies): TokenJournal {
@@ -139,14 +154,21 @@ function openTokenJournal(config: Config, { clock, log, metrics }: StateDependen
 }
 
 /**
- * Whether the stored tokens were issued for the password that is valid now. With `password.device` it is unknown at the
- * start, so this is true; the first grant compares the fingerprints.
+ * The names whose stored tokens were issued for the password that is valid now, and whether the journal has all fingerprints. With
+ * `password.device` the password is unknown at the start: the first grant compares the fingerprints.
  */
-async function isForPassword(journal: TokenJournal, password: DevicePassword): Promise<boolean> {
-  const known = readFingerprint(journal)
-  if (known === undefined) return false
-  const fingerprint = await password.fingerprint(known.salt)
-  return fingerprint === undefined || fingerprint === known.fingerprint
+async function comparePrints(
+  journal: TokenJournal,
+  password: DevicePassword,
+  heir: string,
+): Promise<{ readonly unchanged: ReadonlySet<string>; readonly isSaved: boolean }> {
+  const stored = readFingerprint(journal)
+  if (stored === undefined) return { unchanged: new Set(), isSaved: false }
+  const text = await password.fingerprint(stored.salt)
+  if (text === undefined) return { unchanged: new Set(['']), isSaved: true }
+  const before = printsIn(stored.fingerprint, heir)
+  const unchanged = [...printsIn(text)].filter(([name, print]) => before.get(name) === print)
+  return { unchanged: new Set(unchanged.map(([name]) => name)), isSaved: text === stored.fingerprint }
 }
 
 function readFingerprint(journal: TokenJournal): StoredFingerprint | undefined {
@@ -166,12 +188,12 @@ async function saveFingerprint(journal: TokenJournal, password: DevicePassword):
 
 /** Opens the password source. Rejects with `SetupError` if it cannot be used. */
 async function openPassword(
-  { password }: Config,
-  { clock, signIn }: StateDependencies,
+  config: Config,
+  { clock, signIn, hasName }: StateDependencies,
   stored: StoredFingerprint | undefined,
-  events: PasswordSourceEvents & DevicePasswordEvents,
+  events: PasswordsEvents & DevicePasswordEvents,
 ): Promise<DevicePassword> {
-  if (!('device' in password)) return openPasswordSource(password, { clock, events })
+  if (!checkedByDevice(config)) return openPasswords(passwordSources(config), { clock, events, hasName })
   if (signIn === undefined)
     throw new SetupError('needs upstream.auth, which defines how to sign in', { key: 'password.device' })
   return createDevicePassword({ signIn, events, stored })

@@ -14,9 +14,14 @@ export function mintToken(random: RandomBytes): string {
   return random(32).toString('base64url')
 }
 
-/** An id for a grant. It is no secret. It is hex because operators type it after `--grant`: hex never starts with a dash. */
-export function mintGrantId(random: RandomBytes): string {
-  return random(8).toString('hex')
+/**
+ * An id for a grant. It is no secret. It is hex because operators type it after `--grant`: hex never starts with a dash.
+ *
+ * @param name of the password; it becomes the beginning of the id (see `nameOfGrant`)
+ */
+export function mintGrantId(random: RandomBytes, name: string): string {
+  const id = random(8).toString('hex')
+  return name === '' ? id : `${name}.${id}`
 }
 
 /** Whether a string has the length of a token. Any other string is unknown and is not hashed. */

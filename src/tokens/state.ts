@@ -1,7 +1,7 @@
 import type { Client } from '../http/admission.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { DevicePassword, DevicePasswordDependencies } from '../password/device-source.ts'
-import type { PasswordSourceEvents } from '../password/source.ts'
+import type { PasswordsEvents } from '../password/sources.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
@@ -48,6 +48,8 @@ export interface StateDependencies {
     cut(grants: readonly string[]): void
     grants(): Iterable<string>
   }
+  /** Whether the configuration has this name; the empty one is that of `password`. */
+  readonly hasName: (name: string) => boolean
   readonly onBug: (error: unknown) => void
   /** The password has changed, or its file can be read again. */
   readonly onPasswordRead: () => void
@@ -78,7 +80,7 @@ export function sourceEvents({
   log,
   metrics,
   onPasswordRead,
-}: StateDependencies): Pick<PasswordSourceEvents, 'unreadable' | 'restored'> {
+}: StateDependencies): Pick<PasswordsEvents, 'unreadable' | 'restored' | 'ambiguous'> {
   metrics.storeOpened('password', ['read'])
   return {
     unreadable(reason) {
@@ -89,5 +91,7 @@ export function sourceEvents({
       log.info('the password source can be used again')
       onPasswordRead()
     },
+    ambiguous: (names) =>
+      log.error({ names }, 'several names have the same password, which logs nobody in; change one of them'),
   }
 }

@@ -1,3 +1,4 @@
+import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Grant, type GrantTable, spentMeans, type Token, UNUSED } from './grant-table.ts'
 import type { GrantSummary, TokenPolicy } from './token-contract.ts'
@@ -48,12 +49,15 @@ export function lastUse({ usedAt }: Grant, ahead: number): number | null {
  * the wall clock ran while the process was down, and it may have been set back. So no token gets more time than its own
  * lifetime or the configured one, whichever is shorter. And the grace of a token that was spent "in the future" is over: how long
  * ago that was is unknown. The journal does not record use: the grants are in the order in which they last got a token.
+ *
+ * @param heir the name for grants without a name, in the journal too; empty: they keep none
  */
 export function restoreGrants(
   table: GrantTable,
   journal: TokenJournal,
   clock: Clock,
   policy: Pick<TokenPolicy, 'accessLifetime' | 'refreshLifetime' | 'refreshGrace'>,
+  heir: string,
 ): void {
   const wall = clock.wall()
   const now = Math.floor(clock.monotonic())
@@ -79,7 +83,15 @@ export function restoreGrants(
     grant.refresh = live
   }
 
-  const records = [...journal.restore()].sort((a, b) => a.issued - b.issued)
+  const stored = journal.restore()
+  const inherited = stored.map((record) =>
+    heir === '' || nameOfGrant(record.grant) !== ''
+      ? record
+      : { ...record, grant: `${heir}.${record.grant}` },
+  )
+  const renamed = inherited.filter((record, at) => record !== stored[at])
+  if (renamed.length > 0) journal.record(renamed)
+  const records = inherited.sort((a, b) => a.issued - b.issued)
   const lastIssued = new Map(records.map((record) => [record.grant, record.issued]))
   const grants = [...Map.groupBy(records, (record) => record.grant)]
   grants.sort(([a], [b]) => (lastIssued.get(a) ?? 0) - (lastIssued.get(b) ?? 0))

@@ -37,13 +37,14 @@ export type LocalLookup = Exclude<TokenLookup, { kind: 'unavailable' }>
 export type Unavailable = 'unavailable'
 
 /**
- * Which grants to revoke. `client`: an IPv4 address or the /64 of an IPv6 one, as for the rate limits. `token`: the grant of a
- * token of either kind (RFC 7009 §2.1 allows to revoke the whole grant).
+ * Which grants to revoke. `client`: an IPv4 address or the /64 of an IPv6 one, as for the rate limits. `name`: those of one entry of
+ * `passwords`. `token`: the grant of a token of either kind (RFC 7009 §2.1 allows to revoke the whole grant).
  */
 export type Revocation =
   | { readonly all: true }
   | { readonly grant: string }
   | { readonly client: string }
+  | { readonly name: string }
   | { readonly token: string }
 
 /** A grant as `postern status` shows it. Times are on the wall clock (ms). */
@@ -108,8 +109,11 @@ type Later<T> = T | Promise<T>
 
 /** The token store of this process, which returns values without promises. */
 export interface TokenStore extends Tokens {
-  /** Issues the tokens of a new grant. `grantType`: the name of the grant type, the `grant` label of the metric. */
-  issue(client: string, grantType: string): IssuedTokens
+  /**
+   * Issues the tokens of a new grant. `grantType`: the name of the grant type, the `grant` label of the metric. `name`: that of the
+   * password; empty for `password`.
+   */
+  issue(client: string, grantType: string, name?: string): IssuedTokens
   refresh(refreshToken: string): IssuedTokens | undefined
   identify(accessToken: string): LocalLookup
   revoke(which: Revocation, reason: string): number

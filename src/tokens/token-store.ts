@@ -1,4 +1,5 @@
 import { prefix64 } from '../http/ip.ts'
+import { nameOfGrant } from '../http/scope.ts'
 import { type Clock, createWallOffset } from '../system/clock.ts'
 import { createGrantTable, type Grant, spentMeans, type Token, type TokenKind } from './grant-table.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
@@ -21,6 +22,8 @@ interface Dependencies {
   readonly random: RandomBytes
   readonly journal: TokenJournal
   readonly listener: TokenListener
+  /** The name that restored grants without a name get; empty: none. */
+  readonly heir?: string
 }
 
 const UNKNOWN: LocalLookup = { kind: 'refused', cause: 'unknown' }
@@ -32,7 +35,14 @@ const REMOVED = { expired: EXPIRED, revoked: REVOKED }
  * Holds the tokens in memory, which is authoritative; the journal follows. Starts with the tokens that the journal restores.
  * `identify` runs on every request and takes 0.9 µs, more than half of it for the hash.
  */
-export function createTokenStore({ policy, clock, random, journal, listener }: Dependencies): TokenStore {
+export function createTokenStore({
+  policy,
+  clock,
+  random,
+  journal,
+  listener,
+  heir = '',
+}: Dependencies): TokenStore {
   let { accessLifetime, refreshLifetime, rotateRefresh, refreshGrace } = policy
   const table = createGrantTable(policy.capacity)
   const wallOffset = createWallOffset(clock)
@@ -42,7 +52,7 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
    */
   const replays = new Map<Token, IssuedTokens>()
 
-  restoreGrants(table, journal, clock, policy)
+  restoreGrants(table, journal, clock, policy, heir)
   journal.attach(snapshot)
 
   function* snapshot(): Iterable<TokenRecord> {
@@ -82,9 +92,9 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
     journal.record(tokens.filter((token) => !token.removed).map((token) => toRecord(token, clock)))
   }
 
-  function issue(client: string, grantType: string): IssuedTokens {
+  function issue(client: string, grantType: string, name = ''): IssuedTokens {
     const now = dropExpired()
-    const grant = table.open(mintGrantId(random), client, now)
+    const grant = table.open(mintGrantId(random, name), client, now)
     const [accessToken, refreshToken] = [mintToken(random), mintToken(random)]
     persist(grant, [add(grant, 'access', accessToken, now), add(grant, 'refresh', refreshToken, now)])
     listener.issued(grantType)
@@ -155,6 +165,7 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
     if ('all' in which) return [...table.grants()]
     if ('client' in which)
       return [...table.grants()].filter(({ client }) => prefix64(client) === which.client)
+    if ('name' in which) return [...table.grants()].filter(({ id }) => nameOfGrant(id) === which.name)
     const grant = 'grant' in which ? table.grant(which.grant) : table.find(digestToken(which.token))?.grant
     return grant === undefined ? [] : [grant]
   }

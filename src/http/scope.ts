@@ -1,0 +1,62 @@
+import { createPathTable, isAmbiguousPath, pathOf } from './request-path.ts'
+
+/** What the logins of one entry of `passwords` may do. */
+export interface Scope {
+  /** The name of the entry. */
+  readonly name: string
+  /** Undefined: everything. */
+  readonly allows: Allows | undefined
+}
+
+/** The scopes by name. */
+export type Scopes = ReadonlyMap<string, Scope>
+
+/** Whether a request with this method and target is allowed. The method of a WebSocket handshake is `UPGRADE`. */
+export type Allows = (method: string, target: string) => boolean
+
+export const UPGRADE = 'UPGRADE'
+
+/** One entry of `allow`. Without methods: every method, but no upgrade. Without paths: everywhere. */
+export interface AllowRule {
+  readonly methods?: readonly string[]
+  readonly paths?: readonly string[]
+}
+
+const READ: readonly AllowRule[] = [{ methods: ['GET', 'HEAD', 'OPTIONS'] }]
+
+/**
+ * Compiles `allow`. Paths are compared as `public_paths` are: byte for byte as forwarded, without the query. A path that two programs
+ * could read differently is in no list of paths.
+ */
+export function compileAllow(allow: 'read' | readonly AllowRule[]): Allows {
+  const rules = (allow === 'read' ? READ : allow).map(({ methods, paths }) => ({
+    takes: methods && new Set(methods),
+    find: paths && createPathTable(paths.map((path) => [path, true] as const)),
+  }))
+  return (method, target) => {
+    const path = pathOf(target)
+    return rules.some(
+      ({ takes, find }) =>
+        (takes === undefined ? method !== UPGRADE : takes.has(method)) &&
+        (find === undefined || (!isAmbiguousPath(path) && find(path) === true)),
+    )
+  }
+}
+
+/** A device's programs may read `_` as `-`. */
+const OVERRIDE =
+  /^x[-_](?:.*[-_])?(?:method|path|prefix|redirect|ur[il])(?:[-_]|$)|^(?:http[-_])?method(?:[-_]override)?$/i
+
+/** Whether a framework may take a field of this name for the path or the method, such as `X-Original-URL`. */
+export function isOverride(name: string): boolean {
+  return OVERRIDE.test(name)
+}
+
+/**
+ * The name in the id of a grant: `monitor` in `monitor.0123456789abcdef`. Empty for a grant of `password`, whose id is the
+ * hexadecimal part alone.
+ */
+export function nameOfGrant(grant: string): string {
+  const end = grant.indexOf('.')
+  return end < 0 ? '' : grant.slice(0, end)
+}
