@@ -63,6 +63,7 @@ export function createMember(store: SharedStore): Member {
       clock: systemClock,
       policy: POLICY,
       inFlight: () => [],
+      hasName: () => true,
       cut() {},
       timeout: TIMEOUT,
     })

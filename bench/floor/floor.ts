@@ -31,6 +31,7 @@ const ORIGIN = 'http://127.0.0.1'
 const REQUEST_SETTINGS: RequestFieldSettings = {
   host: undefined,
   added: [],
+  named: [],
   forwarding: 'full',
   keeps: undefined,
   origin: undefined,

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { type DeviceState, type Epoch, PUBLISH, readState } from './epoch.ts'
+import { printsIn } from '../password/sources.ts'
+import { type DeviceState, type Epoch, epochsIn, PUBLISH, readState } from './epoch.ts'
 import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
 
 /**
@@ -15,6 +16,7 @@ export interface PasswordAgreementDependencies {
   readonly store: SharedStore
   readonly epoch: Epoch
   readonly generation: () => number
+  /** The fingerprints of the present passwords: see `printsIn`. */
   readonly fingerprint: (salt: Uint8Array) => Promise<string>
   /** This sidecar has published a new password, which revoked these grants. */
   readonly onPublished: (revoked: number) => void
@@ -24,15 +26,16 @@ export interface PasswordAgreementDependencies {
 }
 
 /**
- * Keeps the password of this sidecar and the fingerprint in the shared store in agreement (C8). The epoch in the store belongs to one
- * password. The sidecar that sees the password change stores the new fingerprint and begins an epoch, in one script. That voids every
- * token of the old password. A login that was verified under the earlier epoch gets no token.
+ * Keeps the passwords of this sidecar and their fingerprints in the shared store in agreement (C8). The epoch in the store belongs to one
+ * set of passwords. The sidecar that sees the password change stores the new fingerprint and begins an epoch, in one script. That voids every
+ * token of the names whose password is another one, or gone. A login that was verified under the earlier epoch gets no token.
  *
  * Only a sidecar that has seen a change, or has just started, publishes. Any other one that finds a different fingerprint holds an old
  * password: it refuses every login until its own source changes.
  */
 export interface PasswordAgreement {
-  changed(): void
+  /** @param name of the password that has changed */
+  changed(name: string): void
   /** Reads the state and settles the agreement. Rejects with `StoreUnavailable`. */
   settle(last?: string): Promise<DeviceState>
   /** The agreement, after every change that is under way. */
@@ -73,7 +76,7 @@ export function createPasswordAgreement({
       if (state !== undefined && !known.isBehind(state.epoch)) {
         const own = await printOf(state.salt)
         if (before !== generation()) continue
-        known.apply({ kind: isFoundedAnew(state, own) ? 'founded' : 'begun', epoch: state.epoch })
+        known.apply({ ...state, kind: isFoundedAnew(state, own) ? 'founded' : 'begun' })
         if (own === state.fingerprint) {
           agreeOn(state)
           return state
@@ -114,6 +117,7 @@ export function createPasswordAgreement({
     const before = generation()
     const salt = randomBytes(16).toString('base64url')
     const own = await printOf(salt)
+    const since = state === undefined ? '' : await sinceFor(state)
     if (before !== generation()) return
     const expected = state?.epoch ?? ''
     const args = [
@@ -123,6 +127,7 @@ export function createPasswordAgreement({
       own,
       randomBytes(8).toString('hex'),
       ownDataset() === undefined ? 0 : 1,
+      since,
     ]
     const reply = listOf(await store.runDurably(PUBLISH, keys, [store.prefix, ...args])).map(String)
     const [revoked, epoch, dataset] = reply
@@ -132,6 +137,16 @@ export function createPasswordAgreement({
     if (state !== undefined) onPublished(Number(revoked))
   }
 
+  /** The names whose password is the one of the state, each with its first epoch. None of a server that has lost the latest epoch. */
+  async function sinceFor({ salt, fingerprint, epoch, since }: DeviceState): Promise<string> {
+    if (known.isBehind(epoch)) return ''
+    const [own, before] = [printsIn(await printOf(salt)), epochsIn(since)]
+    return [...printsIn(fingerprint)]
+      .filter(([name, print]) => name !== '' && own.get(name) === print)
+      .map(([name]) => `${name}=${before.get(name) ?? epoch}`)
+      .join(' ')
+  }
+
   function agreeOn({ epoch, dataset }: Pick<DeviceState, 'epoch' | 'dataset'>): void {
     mayPublish = false
     if (agreement.kind === 'differs') onDiffers(false)
@@ -139,13 +154,13 @@ export function createPasswordAgreement({
   }
 
   return {
-    changed() {
+    changed(name) {
       mayPublish = true
       if (agreement.kind === 'agreed') agreement = { kind: 'unknown' }
       settle().catch((error: unknown) => {
         if (!(error instanceof StoreUnavailable)) onBug(error)
         // The store may have the new password already. Once it answers, the feed settles again.
-        known.apply({ kind: 'unsettled' })
+        known.apply({ kind: 'unsettled', name })
       })
     },
     settle,

@@ -1,3 +1,4 @@
+import { nameOfGrant } from '../http/scope.ts'
 import { type Clock, createWallOffset } from '../system/clock.ts'
 import { createGrantTable } from '../tokens/grant-table.ts'
 import { type Digest, digestToken, looksMinted } from '../tokens/mint.ts'
@@ -24,9 +25,10 @@ export interface TokenCopies {
   /** Does nothing for a token of another epoch. The feed will announce a later one; until then the server is asked for the token. */
   add(copy: TokenCopy): void
   /**
-   * The epoch, and what becomes of the copies by its events. `begun`: those of earlier epochs are dropped, and their requests cut.
-   * `revoked`: the same for these grants; a question under way cannot bring them back. `evicted`: they are dropped. `unsettled`: all
-   * are dropped, and all requests cut; the server is asked for the tokens again. `lost`: the copies, which are all that is left of
+   * The epoch, and what becomes of the copies by its events. `begun`: those of earlier epochs are dropped, and their requests cut, except
+   * of names whose password is the same.
+   * `revoked`: the same for these grants; a question under way cannot bring them back. `evicted`: they are dropped. `unsettled`: those
+   * of the name are dropped, and their requests cut; the server is asked for the tokens again. `lost`: the copies, which are all that is left of
    * their tokens, work for the offline grace; then the server is asked for them. `founded`: the copies stay.
    */
   readonly epoch: Epoch
@@ -56,6 +58,8 @@ export interface TokenCopiesDependencies {
   readonly inFlight: () => Iterable<string>
   /** Ends the requests in flight of these grants (C8). */
   readonly cut: (grants: readonly string[]) => void
+  /** Whether this sidecar has the name of a grant. */
+  readonly hasName: (name: string) => boolean
   /** The longest wait for a question's turn, and then for its answer (ms). */
   readonly timeout: number
 }
@@ -75,6 +79,7 @@ export function createTokenCopies({
   policy,
   inFlight,
   cut,
+  hasName,
   timeout,
 }: TokenCopiesDependencies): TokenCopies {
   let { offlineGrace } = policy
@@ -114,7 +119,9 @@ export function createTokenCopies({
     const answer = await questions.ask(digest, client)
     if (answer.kind === 'unavailable') return answer
     if (answer.kind === 'unknown') return UNKNOWN
-    // Whether the copies stay in a founded epoch depends on the password, so it is left to the agreement on that.
+    // A fleet whose sidecars have different names: this one does not know what the name may do.
+    if (!hasName(nameOfGrant(answer.grant))) return UNKNOWN
+    // Which copies stay in a founded epoch depends on the passwords, so it is left to the agreement on them.
     if (!answer.isFounded) epoch.apply({ kind: 'begun', epoch: answer.epoch })
     if (revoked.has(answer.grant) || epoch.isBehind(answer.epoch)) return REVOKED
     add({ ...answer, digest })
@@ -124,6 +131,7 @@ export function createTokenCopies({
 
   function add({ digest, grant: id, client, epoch: of, granted, until }: TokenCopy): void {
     if (revoked.has(id) || of !== epoch.present || table.find(digest) !== undefined) return
+    if (!hasName(nameOfGrant(id))) return
     const at = now()
     const issuedAt = Math.floor(at - Math.max(0, clock.wall() - granted))
     const grant = table.grant(id) ?? table.open(id, client, issuedAt)
@@ -142,8 +150,8 @@ export function createTokenCopies({
 
   const known = (): string[] => [...new Set([...[...table.grants()].map(({ id }) => id), ...inFlight()])]
 
-  function dropAll(reason: 'revoked' | 'evicted'): void {
-    const grants = known()
+  function dropOf(concerns: (name: string) => boolean, reason: 'revoked' | 'evicted'): void {
+    const grants = known().filter((id) => concerns(nameOfGrant(id)))
     for (const id of grants) drop(id, reason)
     cut(grants)
   }
@@ -159,9 +167,9 @@ export function createTokenCopies({
     cut(grants)
   }
 
-  function react(event: FleetEvent): void {
-    if (event.kind === 'begun') dropAll('revoked')
-    else if (event.kind === 'unsettled') dropAll('evicted')
+  function react(event: FleetEvent, kept: ReadonlySet<string>): void {
+    if (event.kind === 'begun') dropOf((name) => !kept.has(name), 'revoked')
+    else if (event.kind === 'unsettled') dropOf((name) => name === event.name, 'evicted')
     else if (event.kind === 'revoked') revoke(event.grants)
     else if (event.kind === 'evicted') for (const id of event.grants) drop(id, 'evicted')
     else if (event.kind === 'lost') {

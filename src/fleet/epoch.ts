@@ -3,14 +3,17 @@ import { listOf, type SharedStore } from './shared-store.ts'
 
 /** What voids tokens of the shared store, or may have done so. */
 export type FleetEvent =
-  /** Every token of an earlier epoch is void. */
-  | { readonly kind: 'begun'; readonly epoch: string }
+  /** Every token of an earlier epoch is void, but for names whose password has not changed: see `DeviceState.since`. */
+  | { readonly kind: 'begun'; readonly epoch: string; readonly since?: string }
   /** A sidecar with the same password has begun anew at an emptied server: what this sidecar knows stays valid. */
   | { readonly kind: 'founded'; readonly epoch: string }
   /** The server has lost its data. */
   | { readonly kind: 'lost' }
-  /** The password has changed, and the server cannot be asked for the new epoch: it may know the tokens as tokens of that one. */
-  | { readonly kind: 'unsettled' }
+  /**
+   * The password of this name has changed, and the server cannot be asked for the new epoch: it may know the tokens as tokens of that
+   * one.
+   */
+  | { readonly kind: 'unsettled'; readonly name: string }
   | { readonly kind: 'revoked' | 'evicted'; readonly grants: readonly string[] }
 
 /** The epoch of the device, as far as this sidecar has heard. */
@@ -22,8 +25,8 @@ export interface Epoch {
   apply(event: FleetEvent): void
 }
 
-/** @param react removes what an event voids; the present epoch is already the new one */
-export function createEpoch(react: (event: FleetEvent) => void): Epoch {
+/** @param react removes what an event voids, but nothing of the `kept` names; the present epoch is already the new one */
+export function createEpoch(react: (event: FleetEvent, kept: ReadonlySet<string>) => void): Epoch {
   let present = ''
   return {
     get present() {
@@ -31,22 +34,37 @@ export function createEpoch(react: (event: FleetEvent) => void): Epoch {
     },
     isBehind: (epoch) => epoch === '' || !(Number(epoch) >= Number(present)),
     apply(event) {
+      let kept: ReadonlySet<string> = new Set()
       if ('epoch' in event) {
         if (!(Number(event.epoch) > Number(present))) return
+        const since = 'since' in event ? [...epochsIn(event.since)] : []
+        kept = new Set(since.filter(([, from]) => Number(from) <= Number(present)).map(([name]) => name))
         present = event.epoch
       }
-      react(event)
+      react(event, kept)
     },
   }
+}
+
+/** The first epoch of the password of each name, by a text such as `admin=12 monitor=17`. */
+export function epochsIn(since = ''): ReadonlyMap<string, string> {
+  const pairs = since.split(' ').map((pair) => pair.split('='))
+  return new Map(pairs.flatMap(([name = '', epoch]) => (epoch === undefined ? [] : [[name, epoch] as const])))
 }
 
 export interface DeviceState {
   /** The id of the data on the server. Another one means that the server was emptied. */
   readonly dataset: string
   readonly epoch: string
-  /** The epoch with which a sidecar began the dataset, on an empty server; empty if another sidecar restored its epoch. */
+  /**
+   * The last epoch that did not void all tokens of the one before: a sidecar began the dataset with it, on an empty server, or the
+   * passwords of some names did not change. Empty if there was none.
+   */
   readonly founded: string
+  /** The first epoch of the password of each name that has tokens of several epochs: see `epochsIn`. */
+  readonly since: string
   readonly salt: string
+  /** The fingerprints of the passwords: see `printsIn`. */
   readonly fingerprint: string
   readonly last: string
   /** Whether the server still has the event from which this sidecar reads on. */
@@ -59,13 +77,22 @@ local state = redis.call('HMGET', KEYS[1], 'dataset', 'salt', 'fingerprint')
 local present = state[1] and state[2] and state[3] and tonumber(epoch or '') and epoch or ''
 `
 
-/** Enters an epoch: every token of an earlier one is void. `kind` of the message: `epoch` or `founded`. */
+/**
+ * Enters an epoch: every token of an earlier one is void, except those of the names in `since`. `kind` of the message: `epoch` or
+ * `founded`.
+ */
 const ENTER_EPOCH = `
-local function enter(number, kind)
+local function enter(number, kind, since)
   epoch = string.format('%.0f', number)
-  redis.call('HSET', KEYS[1], 'epoch', epoch)
-  redis.call('UNLINK', p .. 'grants')
-  announce(kind, epoch)
+  redis.call('HSET', KEYS[1], 'epoch', epoch, 'since', since)
+  if since == '' then
+    redis.call('UNLINK', p .. 'grants')
+    return announce(kind, epoch)
+  end
+  for _, grant in ipairs(redis.call('ZRANGE', p .. 'grants', 0, -1)) do
+    if not first(since, grant) then redis.call('ZREM', p .. 'grants', grant) end
+  end
+  announce(kind, epoch, 'since', since)
 end
 
 local function after(known)
@@ -83,7 +110,7 @@ export const REVOKE_ALL = tokenScript(
 if not epoch then return {0} end
 expire()
 local count = redis.call('ZCARD', p .. 'grants')
-enter(after(tonumber(ARGV[2])), 'epoch')
+enter(after(tonumber(ARGV[2])), 'epoch', '')
 return {count, epoch}
 `,
 )
@@ -93,8 +120,8 @@ return {count, epoch}
  * text: none), because then another sidecar was first.
  *
  * `ARGV`: prefix, expected epoch, latest epoch that the sidecar knows, salt, fingerprint, id of a new dataset, whether to restore the
- * latest epoch (1) instead of beginning a later one (0). The first epoch of an emptied server is marked as founded, unless a sidecar
- * restores the one that it knows. Returns `{number of grants revoked, epoch, dataset}` or `{}`.
+ * latest epoch (1) instead of beginning a later one (0), names whose tokens stay (`since`). The first epoch of an emptied server is marked
+ * as founded, unless a sidecar restores the one that it knows; so is one in which tokens stay. Returns `{number of grants revoked, epoch, dataset}` or `{}`.
  */
 export const PUBLISH = tokenScript(
   'state',
@@ -105,17 +132,19 @@ expire()
 local count = redis.call('ZCARD', p .. 'grants')
 if present == '' then redis.call('HSET', KEYS[1], 'dataset', ARGV[6]) end
 redis.call('HSET', KEYS[1], 'salt', ARGV[4], 'fingerprint', ARGV[5])
-local known, restores, isNew = tonumber(ARGV[3]), ARGV[7] == '1', present == ''
-enter(restores and known or after(known), isNew and not restores and 'founded' or 'epoch')
-if isNew and not restores then redis.call('HSET', KEYS[1], 'founded', epoch) end
+local known, restores = tonumber(ARGV[3]), ARGV[7] == '1'
+local isFounded = ARGV[8] ~= '' or present == '' and not restores
+enter(restores and known or after(known), isFounded and 'founded' or 'epoch', ARGV[8])
+if isFounded then redis.call('HSET', KEYS[1], 'founded', epoch) end
+if ARGV[8] ~= '' then count = count - redis.call('ZCARD', p .. 'grants') end
 return {count, epoch, redis.call('HGET', KEYS[1], 'dataset')}
 `,
 )
 
 /**
  * Reads the state of the device. `ARGV`: prefix, id of the last event that was read.
- * Returns `{dataset, epoch, salt, fingerprint, id of the last event, whether that event is still kept, founded epoch}`, or `{}` if there
- * is no state.
+ * Returns `{dataset, epoch, salt, fingerprint, id of the last event, whether that event is still kept, founded epoch, since}`, or `{}` if
+ * there is no state.
  */
 const READ_STATE = tokenScript(
   'state',
@@ -125,7 +154,8 @@ if present == '' then return {} end
 local last = redis.call('XREVRANGE', p .. 'events', '+', '-', 'COUNT', 1)
 local id = last[1] and last[1][1] or '0-0'
 local kept = ARGV[2] ~= '' and #redis.call('XRANGE', p .. 'events', ARGV[2], ARGV[2]) or 0
-return {state[1], epoch, state[2], state[3], id, kept, redis.call('HGET', KEYS[1], 'founded') or ''}
+local more = redis.call('HMGET', KEYS[1], 'founded', 'since')
+return {state[1], epoch, state[2], state[3], id, kept, more[1] or '', more[2] or ''}
 `,
 )
 
@@ -139,9 +169,9 @@ export async function readState(
   last: string,
 ): Promise<DeviceState | undefined> {
   const reply = listOf(await run(READ_STATE, [`${prefix}state`], [prefix, last]))
-  const [dataset = '', epoch = '', salt = '', fingerprint = '', id = '', kept, founded = ''] =
+  const [dataset = '', epoch = '', salt = '', fingerprint = '', id = '', kept, founded = '', since = ''] =
     reply.map(String)
   return reply.length === 0
     ? undefined
-    : { dataset, epoch, founded, salt, fingerprint, last: id, kept: kept === '1' }
+    : { dataset, epoch, founded, since, salt, fingerprint, last: id, kept: kept === '1' }
 }

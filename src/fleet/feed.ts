@@ -99,9 +99,9 @@ export function followRevocations({
   /** Returns whether an epoch began, so that the state is to be read again. */
   function apply({ id, fields }: StreamEntry): boolean {
     last = id
-    const [kind, value = ''] = fields
+    const [kind, value = '', , since = ''] = fields
     if (kind === 'revoked' || kind === 'evicted') epoch.apply({ kind, grants: value.split(' ') })
-    else if (kind === 'epoch') epoch.apply({ kind: 'begun', epoch: value })
+    else if (kind === 'epoch' || since !== '') epoch.apply({ kind: 'begun', epoch: value, since })
     return kind === 'epoch' || kind === 'founded'
   }
 

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
+import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { StoreAddress } from '../config/store-fields.ts'
 import type { WindowType } from '../http/admission.ts'
 import type { WindowTable } from '../limits/window-table.ts'
-import { openPasswordSource } from '../password/source.ts'
+import { openPasswords } from '../password/sources.ts'
 import { everySecond } from '../system/clock.ts'
 import { type State, type StateDependencies, sourceEvents, tokenEvents } from '../tokens/state.ts'
 import { createPasswordAgreement } from './agreement.ts'
@@ -79,13 +80,14 @@ function openStore(settings: StoreSettings, { log, metrics }: StateDependencies)
 async function openState(config: Config, store: SharedStore, deps: StateDependencies): Promise<State> {
   const { clock, log, live } = deps
   const events = tokenEvents(deps)
-  if ('device' in config.password) throw new TypeError('password.device has no shared store')
+  if (checkedByDevice(config)) throw new TypeError('password.device has no shared store')
   const copies = createTokenCopies({
     store,
     clock,
     policy: config.tokens,
     inFlight: live.grants,
     cut: live.cut,
+    hasName: deps.hasName,
     timeout: config.store.timeout,
   })
   const tokens = createSharedTokens({
@@ -110,14 +112,15 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
     },
     onBug: deps.onBug,
   })
-  const password = await openPasswordSource(config.password, {
+  const password = await openPasswords(passwordSources(config), {
     clock,
+    hasName: deps.hasName,
     events: {
       ...sourceEvents(deps),
-      changed() {
-        log.warn('the password has changed')
+      changed(name) {
+        log.warn(name === '' ? {} : { name }, 'the password has changed')
         deps.onPasswordRead()
-        agreement.changed()
+        agreement.changed(name)
       },
     },
   })
@@ -145,10 +148,11 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
         const present = await agreement.present()
         if (present.kind !== 'agreed') return 'unavailable'
-        const { result, generation } = await password.verify(candidate, client.key)
+        const { result, generation, name = '' } = await password.verify(candidate, client.key)
         if (generation !== password.generation || generation !== present.generation) continue
         if (result !== 'right') return result
-        const issued = await tokens.issue(client.address, grantType, present.epoch)
+        if (!deps.hasName(name)) return 'wrong'
+        const issued = await tokens.issue(client.address, grantType, present.epoch, name)
         if (issued !== 'stale') return issued
         await agreement.settle().catch(() => {})
       }

@@ -4,8 +4,9 @@ import type { Script, StoreOperation } from './shared-store.ts'
  * What every script begins with. `KEYS[1]` is the hash of the device's state, `ARGV[1]` the prefix of all its keys. All times are
  * the server's (ms).
  *
- * A token is a text under its digest: kind (`a` access, `r` refresh, `s` spent refresh), epoch, grant, client, time of the login.
- * A token of an earlier epoch is void. The set of a grant holds kind and digest of its tokens, scored by their expiry.
+ * A token is a text under its digest: kind (`a` access, `r` refresh, `s` spent refresh), epoch, grant, client, time of the login. That
+ * of a grant with a name ends with ` named`, so an earlier version, which would let it do everything, finds no token in it. A token of an
+ * earlier epoch is void, unless `since` has its name: the first epoch of the password of each name that has several. The set of a grant holds kind and digest of its tokens, scored by their expiry.
  *
  * The server does not undo a script that fails half-way. So each announces a revocation before it deletes the tokens: after a failure the
  * revocation can be repeated. A full server accepts what takes memory only from a script that has already deleted something, if only in
@@ -26,17 +27,35 @@ local function announce(...)
   redis.call('XADD', p .. 'events', 'MAXLEN', '~', 10000, '*', ...)
 end
 
+local function first(since, grant)
+  local name = string.match(grant, '^(.+)%.')
+  local text = ' ' .. since
+  local _, last = string.find(text, ' ' .. (name or '') .. '=', 1, true)
+  return name and last and tonumber(string.match(text, '^%d+', last + 1))
+end
+
+local function holds(of, grant)
+  if of == epoch then return true end
+  local from = first(redis.call('HGET', KEYS[1], 'since') or '', grant)
+  local number = tonumber(of)
+  return from and epoch and number and number >= from and number <= tonumber(epoch)
+end
+
 local function token(digest)
   local text = redis.call('GET', p .. 't:' .. digest)
   if not text then return nil end
-  local kind, of, grant, client, granted = string.match(text, '^(%a) (%S+) (%S+) (%S+) (%S+)$')
-  if of ~= epoch then return nil end
+  local kind, of, grant, client, granted = string.match(text, '^(%a) (%S+) (%S+) (%S+) (%S+)')
+  if not grant or not holds(of, grant) then return nil end
   return kind, grant, client, granted
 end
 
+local function text(kind, grant, client, granted)
+  local named = string.find(grant, '.', 1, true) and ' named' or ''
+  return table.concat({kind, epoch, grant, client, granted}, ' ') .. named
+end
+
 local function add(kind, digest, grant, client, granted, lifetime)
-  local text = table.concat({kind, epoch, grant, client, granted}, ' ')
-  redis.call('SET', p .. 't:' .. digest, text, 'PX', lifetime)
+  redis.call('SET', p .. 't:' .. digest, text(kind, grant, client, granted), 'PX', lifetime)
   redis.call('ZADD', p .. 'g:' .. grant, now + lifetime, kind .. digest)
 end
 
@@ -125,8 +144,7 @@ if kind == 's' then
   return {'reused', grant}
 end
 if ARGV[6] then
-  local text = table.concat({'s', epoch, grant, client, granted}, ' ')
-  redis.call('SET', p .. 't:' .. presented, text, 'KEEPTTL')
+  redis.call('SET', p .. 't:' .. presented, text('s', grant, client, granted), 'KEEPTTL')
   redis.call('ZADD', set, redis.call('ZSCORE', set, 'r' .. presented), 's' .. presented)
   redis.call('ZREM', set, 'r' .. presented)
   local replay = string.format('%.0f %s', now, ARGV[9])

@@ -1,4 +1,5 @@
 import { prefix64 } from '../http/ip.ts'
+import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { shareOf } from '../tokens/grant-table.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from '../tokens/mint.ts'
@@ -23,8 +24,14 @@ export interface SharedTokens extends Tokens {
    * Issues the tokens of a new grant. `stale`: `epoch` does not hold any more, so the password has to be verified again.
    *
    * @param epoch the epoch under which the password was verified
+   * @param name of the password; empty for `password`
    */
-  issue(client: string, grantType: string, epoch: string): Promise<IssuedTokens | 'stale' | Unavailable>
+  issue(
+    client: string,
+    grantType: string,
+    epoch: string,
+    name?: string,
+  ): Promise<IssuedTokens | 'stale' | Unavailable>
 }
 
 export interface SharedTokensDependencies {
@@ -61,9 +68,14 @@ export function createSharedTokens({
     return { accessToken, refreshToken, expiresIn: Math.floor(policy.accessLifetime / 1000) }
   }
 
-  async function issue(client: string, grantType: string, epoch: string): Promise<IssuedTokens | 'stale'> {
+  async function issue(
+    client: string,
+    grantType: string,
+    epoch: string,
+    name: string,
+  ): Promise<IssuedTokens | 'stale'> {
     const { accessLifetime, refreshLifetime, capacity } = policy
-    const grant = mintGrantId(random)
+    const grant = mintGrantId(random, name)
     const [accessToken, refreshToken] = [mintToken(random), mintToken(random)]
     const [access, refreshed] = [digestToken(accessToken), digestToken(refreshToken)]
     const asked = clock.monotonic()
@@ -172,8 +184,10 @@ export function createSharedTokens({
       requirePresent('revoke', epoch)
       return 0
     }
-    if ('client' in which) {
-      const theirs = (await grants.all()).filter(({ client }) => prefix64(client) === which.client)
+    if ('client' in which || 'name' in which) {
+      const theirs = (await grants.all()).filter(({ id, client }) =>
+        'client' in which ? prefix64(client) === which.client : nameOfGrant(id) === which.name,
+      )
       return revokeGrants(
         theirs.map(({ id }) => id),
         reason,
@@ -187,7 +201,7 @@ export function createSharedTokens({
   }
 
   return {
-    issue: (client, grantType, epoch) => orUnavailable(issue(client, grantType, epoch)),
+    issue: (client, grantType, epoch, name = '') => orUnavailable(issue(client, grantType, epoch, name)),
     refresh: (presented) => orUnavailable(refresh(presented)),
     identify: copies.identify,
     revoke: (which, reason) => orUnavailable(revoke(which, reason)),

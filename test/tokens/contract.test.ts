@@ -59,7 +59,15 @@ async function openShared(changed: Partial<TokenPolicy>): Promise<Opened> {
   const { store } = await open(`valkey://${redis.at}`, { prefix: `contract-${stores++}` })
   const policy = { ...POLICY, offlineGrace: 60_000, ...changed }
   const [clock, timeout] = [systemClock, 5_000]
-  const copies = createTokenCopies({ store, clock, policy, timeout, inFlight: () => [], cut() {} })
+  const copies = createTokenCopies({
+    store,
+    clock,
+    policy,
+    timeout,
+    inFlight: () => [],
+    hasName: () => true,
+    cut() {},
+  })
   const [listener, events] = listening()
   const tokens = createSharedTokens({
     store,

@@ -16,6 +16,7 @@ function agreementWith(read: () => StoreReply, published: () => StoreReply = () 
     clock: stillClock(),
     policy: { capacity: 10, offlineGrace: 0 },
     inFlight: () => [],
+    hasName: () => true,
     cut: () => {},
     timeout: 1_000,
   })

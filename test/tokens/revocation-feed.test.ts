@@ -16,6 +16,7 @@ const STATE: DeviceState = {
   dataset: 'd1',
   epoch: '100',
   founded: '',
+  since: '',
   salt: '',
   fingerprint: '',
   last: '5-0',
@@ -56,6 +57,7 @@ async function feed(missing: readonly string[] = []) {
     clock: stillClock(),
     policy: { capacity: 100, offlineGrace: 60_000 },
     inFlight: () => [],
+    hasName: () => true,
     cut: () => {},
     timeout: 1_000,
   })

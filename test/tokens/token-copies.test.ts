@@ -30,6 +30,7 @@ function setting(
     clock,
     policy: { capacity: 100, offlineGrace },
     inFlight: () => inFlight,
+    hasName: () => true,
     cut: (grants) => cut.push(...grants),
     timeout: 1_000,
   })
@@ -208,7 +209,7 @@ it('H129 without the new epoch, all copies are asked for again', async () => {
   const { copies, store, cut } = setting(() => found())
   const token = mintToken(randomBytes)
   await copies.identify(token, CLIENT)
-  copies.epoch.apply({ kind: 'unsettled' })
+  copies.epoch.apply({ kind: 'unsettled', name: '' })
   expect(cut).toEqual(['g1'])
   expect(await copies.identify(token, CLIENT)).toEqual(VALID)
   expect(store.asked).toHaveLength(2)

@@ -1,0 +1,128 @@
+import { beforeAll, beforeEach, expect, it } from 'vitest'
+import { prepareSite } from '../process/serve.ts'
+import { logInAs, makeNames, type Names, OF_MONITOR, passwordOf } from '../support/names.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
+import { isInstalled, needs } from '../support/tools.ts'
+import { SOON } from './fleet.ts'
+
+let redis: RedisServer
+let prefix = ''
+let prefixes = 0
+
+beforeAll(async () => {
+  if (isInstalled('redis-server')) redis = await startRedis()
+})
+beforeEach(() => {
+  needs('redis-server')
+  prefixes += 1
+  prefix = `names-${prefixes}`
+})
+
+const ALLOWS = { admin: undefined, monitor: OF_MONITOR }
+
+const shared = (): YamlPart => ({ tokens: { store: `valkey://${redis.at}` }, store: { prefix } })
+
+/** A sidecar with files of its own. */
+async function start(
+  allows: Readonly<Record<string, unknown>> = ALLOWS,
+): Promise<{ readonly sidecar: TestSidecar; readonly names: Names }> {
+  const names = makeNames(allows)
+  return { names, sidecar: await startSidecar({ config: { ...names.config, ...shared() } }) }
+}
+
+const statusOf = async ({ sidecar }: { sidecar: TestSidecar }, token: string): Promise<number> =>
+  (await sidecar.request({ path: '/status', token })).status
+
+const refreshAt = async ({ sidecar }: { sidecar: TestSidecar }, token: string): Promise<number> =>
+  (await sidecar.postToken({ grant_type: 'refresh_token', refresh_token: token })).status
+
+it('H311 H312 in a fleet each sidecar knows the name of a token, and judges it by its own allow', async () => {
+  const [one, two] = await Promise.all([start(), start()])
+  const { access_token: token } = await logInAs(one.sidecar, 'monitor')
+  for (const at of [one, two, two]) {
+    expect(await statusOf(at, token)).toBe(200)
+    const refused = await at.sidecar.request({ method: 'POST', path: '/status', token })
+    expect([refused.status, refused.json().error]).toEqual([400, 'insufficient_scope'])
+  }
+  expect(two.sidecar.device.requests.map(({ method }) => method)).toEqual(['GET', 'GET'])
+})
+
+it('C8 H312 in a fleet a password that one sidecar sees change ends the tokens of its name everywhere, and no others', async () => {
+  const [one, two] = await Promise.all([start(), start()])
+  const [admin, monitor] = [await logInAs(one.sidecar, 'admin'), await logInAs(two.sidecar, 'monitor')]
+  for (const at of [one, two])
+    for (const { access_token } of [admin, monitor]) expect(await statusOf(at, access_token)).toBe(200)
+  one.names.set('monitor', 'another')
+  for (const at of [one, two])
+    await expect.poll(() => statusOf(at, monitor.access_token), { timeout: SOON }).toBe(401)
+  expect(await refreshAt(one, monitor.refresh_token)).toBe(400)
+  expect(await refreshAt(two, monitor.refresh_token)).toBe(400)
+  for (const at of [one, two]) expect(await statusOf(at, admin.access_token)).toBe(200)
+  // The other sidecar has the old file, so it issues nothing.
+  expect(
+    (await two.sidecar.postToken({ grant_type: 'password', password: passwordOf('monitor') })).status,
+  ).toBe(500)
+  two.names.set('monitor', 'another')
+  await expect
+    .poll(async () => (await two.sidecar.postToken({ grant_type: 'password', password: 'another' })).status)
+    .toBe(200)
+  for (const at of [one, two]) {
+    expect(await statusOf(at, admin.access_token)).toBe(200)
+    expect(await refreshAt(at, admin.refresh_token)).toBe(200)
+    expect(await statusOf(at, monitor.access_token)).toBe(401)
+  }
+  // Then the other one: the tokens that the first change left end, too.
+  const fresh = await logInAs(two.sidecar, 'monitor', 'another')
+  one.names.set('admin', 'another of admin')
+  for (const at of [one, two])
+    await expect.poll(() => statusOf(at, admin.access_token), { timeout: SOON }).toBe(401)
+  for (const at of [one, two]) expect(await statusOf(at, fresh.access_token)).toBe(200)
+  expect(await refreshAt(one, monitor.refresh_token)).toBe(400)
+})
+
+it('C8 H312 a fleet that was stopped ends the tokens of the name whose password changed meanwhile', async () => {
+  const one = await start()
+  const [admin, monitor] = [await logInAs(one.sidecar, 'admin'), await logInAs(one.sidecar, 'monitor')]
+  await one.sidecar.stop()
+  one.names.set('monitor', 'another')
+  const again = await startSidecar({ config: { ...one.names.config, ...shared() } })
+  const at = { sidecar: again }
+  await expect.poll(() => statusOf(at, admin.access_token), { timeout: SOON }).toBe(200)
+  expect(await statusOf(at, monitor.access_token)).toBe(401)
+  expect(await refreshAt(at, monitor.refresh_token)).toBe(400)
+})
+
+it('H312 the tokens of a name that a sidecar does not have do not work there', async () => {
+  const one = await start()
+  const { access_token, refresh_token } = await logInAs(one.sidecar, 'monitor')
+  const other = makeNames({ admin: undefined })
+  const two = await startSidecar({ config: { ...other.config, ...shared() } })
+  await expect.poll(() => statusOf({ sidecar: two }, access_token), { timeout: SOON }).toBe(401)
+  await expect.poll(() => statusOf(one, access_token), { timeout: SOON }).toBe(401)
+  expect(await refreshAt(one, refresh_token)).toBe(400)
+})
+
+it('H312 a sidecar with one password does not take the tokens of a name for its own', async () => {
+  const two = await startSidecar({ config: shared() })
+  await two.token()
+  const one = await start()
+  const { access_token } = await logInAs(one.sidecar, 'monitor')
+  expect(await statusOf(one, access_token)).toBe(200)
+  for (const method of ['GET', 'POST'])
+    expect((await two.request({ method, path: '/status', token: access_token })).status).toBe(401)
+  expect(two.device.requests).toHaveLength(0)
+})
+
+it('H312 H314 in a fleet a reload that removes a name ends its tokens everywhere', async () => {
+  const names = makeNames(ALLOWS)
+  const sites = await Promise.all([1, 2].map(() => prepareSite({ config: { ...names.config, ...shared() } })))
+  const sidecars = await Promise.all(sites.map((site) => site.serve()))
+  const [one = expect.unreachable(), two = expect.unreachable()] = sidecars
+  const { access_token: token, refresh_token: refresh } = await logInAs(one, 'monitor')
+  const use = async (at: typeof one): Promise<number> => (await at.request({ path: '/status', token })).status
+  for (const at of sidecars) expect(await use(at)).toBe(200)
+  sites[0]?.configure({ passwords: names.config.passwords.filter(({ name }) => name === 'admin') })
+  for (const at of sidecars) await expect.poll(() => use(at), { timeout: SOON }).toBe(401)
+  expect((await two.refresh(refresh)).status).toBe(400)
+})
