@@ -8,6 +8,7 @@ import { type ClientOf, createClientAddress } from '../gate/client-address.ts'
 import { CORS_FIELD_NAMES } from '../gate/cors.ts'
 import { admitsAddress, cidrsOf } from '../http/ip.ts'
 import { IETF_FIELD_NAMES, LIMIT_FIELD_NAMES } from '../http/limit-fields.ts'
+import { compileAllow, type Scopes } from '../http/scope.ts'
 
 /** What a reload can change. It is built completely and then put into effect in one step, so no request sees a mixture. */
 export interface Settings {
@@ -18,8 +19,24 @@ export interface Settings {
   readonly replaced: readonly string[]
 }
 
+/**
+ * What each name may do. A reload applies it to the names that the sidecar has had since its start, because it opens no password source.
+ *
+ * @param start the configuration at the start
+ */
+function scopesIn({ passwords }: Config, start: Config): Scopes | undefined {
+  if (start.passwords === undefined) return undefined
+  const entries = passwords ?? start.passwords
+  return new Map(
+    entries.map(({ name, allow }) => [
+      name,
+      { name, allows: allow === undefined ? undefined : compileAllow(allow) },
+    ]),
+  )
+}
+
 /** Derives the settings and reads the files that they name. Rejects with `SetupError` if a file cannot be used. */
-export async function deriveSettings(config: Config): Promise<Settings> {
+export async function deriveSettings(config: Config, start: Config = config): Promise<Settings> {
   const { listen, limits, upstream, browser, cors } = config
   const { trustedProxies, allow, deny } = listen
   const owns = cors.origins.length > 0
@@ -30,6 +47,7 @@ export async function deriveSettings(config: Config): Promise<Settings> {
       ietfHeaders: limits.ietfHeaders,
       headerCaps: listen,
       findPublic: createPublicPaths(config.publicPaths),
+      scopes: scopesIn(config, start),
       enforce: config.enforce,
       browser: browser.login === 'on',
       cors: owns ? new Set(cors.origins) : undefined,

@@ -7,7 +7,6 @@ import { type Changes, changesBetween } from '../config/schema.ts'
 import { createGate, createRequestIds } from '../gate/admit.ts'
 import { createLiveExchanges } from '../gate/live-exchanges.ts'
 import { createPassage } from '../gate/passage.ts'
-import { WINDOW_TYPES } from '../http/admission.ts'
 import { openCertificate } from '../listen/certificate.ts'
 import { type Addresses, createListeners, createPublicListener } from '../listen/public-listener.ts'
 import type { Overview } from '../overview/overview.ts'
@@ -26,7 +25,7 @@ import { createConfigWarnings } from './config-warnings.ts'
 import { openDeviceServices } from './device-services.ts'
 import { openOverview } from './overview.ts'
 import { deriveSettings } from './settings.ts'
-import { openState, tokenServices } from './state.ts'
+import { applyToState, openState, tokenServices } from './state.ts'
 
 export interface Sidecar {
   /** Starts both listeners, once. Rejects with the reason if one cannot listen, or if the sidecar is stopped. */
@@ -97,6 +96,7 @@ async function openParts(
     signIn: services.main.signIn,
     live,
     onPasswordRead: () => void warnOf(settings.config),
+    hasName: (name) => settings.gate.scopes?.has(name) ?? name === '',
     onBug,
   })
   opened.defer(state.close)
@@ -192,7 +192,7 @@ async function openParts(
   }
   /** First everything that can fail, then the change itself in one step, so a failed reload changes nothing. */
   async function apply(next: Config): Promise<Changes> {
-    const nextSettings = await deriveSettings(next)
+    const nextSettings = await deriveSettings(next, config)
     refuseIfStopping()
     const applyTls = await services.renewTls(next.upstream)
     await certificate.reload(next.listen.tls)
@@ -205,9 +205,8 @@ async function openParts(
     Object.assign(settings, nextSettings)
     services.applySettings(settings)
     applyTls()
-    for (const type of WINDOW_TYPES) tables[type].applyPolicy(settings.gate.limits[type])
-    state.tokens.applyPolicy(next.tokens)
     log.level = next.log.level
+    await applyToState(settings, config, { state, tables, live, log })
     await warnOf(next)
     return changes
   }

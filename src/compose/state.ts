@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { limitsOf } from '../config/browser-fields.ts'
 import type { Config } from '../config/schema.ts'
-import type { GateDependencies } from '../gate/admit.ts'
+import type { GateDependencies, GateSettings } from '../gate/admit.ts'
 import { createPreflight } from '../gate/cors.ts'
-import type { OwnEndpoint, WindowType } from '../http/admission.ts'
+import { credentialFault } from '../gate/credential.ts'
+import type { LiveExchanges } from '../gate/live-exchanges.ts'
+import { type OwnEndpoint, WINDOW_TYPES, type WindowType } from '../http/admission.ts'
 import { createWindowTable, type WindowTable } from '../limits/window-table.ts'
 import { type BrowserLogin, createBrowserLogin } from '../oauth/browser-login.ts'
 import { createSessions } from '../oauth/sessions.ts'
@@ -15,6 +17,7 @@ import {
   createTokenEndpoint,
   type OwnEndpointHandler,
 } from '../oauth/token-endpoint.ts'
+import type { Logger } from '../record/log.ts'
 import { openLocalState } from '../tokens/local-state.ts'
 import type { State, StateDependencies } from '../tokens/state.ts'
 
@@ -41,6 +44,33 @@ export async function openState(
   return { state, tables: windows ?? { api: alone('api'), oauth: alone('oauth'), browser: alone('browser') } }
 }
 
+/**
+ * Applies a reload to limits and tokens. Ends what it no longer allows: the grants of names that are gone, and requests in flight that
+ * their name may not make any more.
+ *
+ * @param start the configuration at the start
+ */
+export async function applyToState(
+  { gate, config }: Pick<GateSettings, 'gate'> & { readonly config: Config },
+  { passwords = [] }: Config,
+  { state, tables, live, log }: LiveState,
+): Promise<void> {
+  for (const type of WINDOW_TYPES) tables[type].applyPolicy(gate.limits[type])
+  state.tokens.applyPolicy(config.tokens)
+  const gone = passwords.map(({ name }) => name).filter((name) => gate.scopes?.has(name) === false)
+  const revoked = gone.map((name) => state.tokens.revoke({ name }, 'name_removed'))
+  if (gate.scopes !== undefined) live.judgeAnew((exchange) => credentialFault(exchange, gate))
+  if ((await Promise.all(revoked)).includes('unavailable'))
+    log.error({ names: gone }, 'the shared store did not revoke the tokens of removed names')
+}
+
+interface LiveState {
+  readonly state: State
+  readonly tables: LimitTables
+  readonly live: LiveExchanges
+  readonly log: Logger
+}
+
 /** What the gate needs of the tokens. */
 interface TokenServices {
   readonly ownEndpoints: Readonly<Record<OwnEndpoint, OwnEndpointHandler>>
@@ -52,7 +82,7 @@ interface TokenServices {
 export function tokenServices(
   { logIn, tokens }: State,
   { metrics, clock }: Pick<StateDependencies, 'metrics' | 'clock'>,
-  settings: { readonly config: Config },
+  settings: Pick<GateSettings, 'gate'> & { readonly config: Config },
 ): TokenServices {
   const password = createPasswordGrant({
     logIn: slowLogins(logIn, { clock, settings, grants: tokens.grants, onSlowed: metrics.loginSlowed }),

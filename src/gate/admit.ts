@@ -1,4 +1,4 @@
-import type { GateFacts, Identity, LimitDecision, OwnEndpoint, Per, WindowType } from '../http/admission.ts'
+import type { GateFacts, Identity, LimitDecision, Per, WindowType } from '../http/admission.ts'
 import type { Admission, Exchange, Forward } from '../http/exchange.ts'
 import { ietfLimitFields, resetTime, secondsToReset } from '../http/limit-fields.ts'
 import type { Refusal } from '../http/refusal.ts'
@@ -6,19 +6,24 @@ import type { WindowPolicy, Windows } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
 import type { RandomBytes } from '../tokens/mint.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
-import { type ClassifyRules, classify, type FindPublic, readsSignedIn } from './classify.ts'
+import { type ClassifyRules, classify, readsSignedIn } from './classify.ts'
 import { type ClientOf, windowKey } from './client-address.ts'
 import { corsFields } from './cors.ts'
-import { identifyCredential, isOfSession, isOfThisOrigin, isRead, type SessionsOfGate } from './credential.ts'
+import {
+  type CredentialRules,
+  credentialFault,
+  identifyCredential,
+  isOfSession,
+  type SessionsOfGate,
+} from './credential.ts'
 
 interface EndpointLimit extends WindowPolicy {
   readonly per: Per
 }
 
-export interface GateRules extends ClassifyRules {
+export interface GateRules extends ClassifyRules, CredentialRules {
   readonly limits: Readonly<Record<WindowType, EndpointLimit>>
   readonly ietfHeaders: boolean
-  readonly findPublic: FindPublic
   /** False: the gate only observes. It forwards requests that exceed the limit or lack a valid token, and records them. */
   readonly enforce: boolean
 }
@@ -52,8 +57,8 @@ type Decided = Later<Admission>
  *
  * - The limit comes before every refusal of the gate, so each request that reaches the gate counts (C13), and before any body
  *   is read (C15). The HTTP/1 intake refuses a head that is too large or whose end is uncertain: it counts in no window.
- * - Identify comes after the limit, so that a flood costs no token hashes. If the limit counts by grant, identify comes before
- *   the limit. It refuses nothing.
+ * - Identify comes after the limit, so that a flood costs no token hashes. If the limit counts by grant or
+ *   name, identify comes before the limit. It refuses nothing.
  */
 export function createGate({
   clock,
@@ -76,7 +81,7 @@ export function createGate({
     facts.endpoint =
       rules.browser && isOfSession(exchange, sessions) ? 'browser' : exchange.classified.endpoint
     facts.per = rules.limits[exchange.endpoint].per
-    if (exchange.per !== 'grant') return limit(exchange, rules, undefined)
+    if (exchange.per !== 'grant' && exchange.per !== 'name') return limit(exchange, rules, undefined)
     const known = identified(exchange, rules)
     return known instanceof Promise ? later(exchange, rules, known, limit) : limit(exchange, rules, known)
   }
@@ -129,12 +134,17 @@ function later<T>(
   return pending.then((value) => step(exchange, rules, value))
 }
 
-/** The last step. Refuses a request that exceeds the limit, is faulty or has no valid token, and admits every other one. */
+/**
+ * The last step. Refuses a request that exceeds the limit, is faulty, has no valid token or is not allowed to its name, and admits every
+ * other one.
+ */
 function authorize(exchange: Exchange, rules: GateRules, identity: Identity | undefined): Admission {
   const { classified, wouldRefuse: limited } = exchange
   const facts: GateFacts = exchange
   facts.identity = identity
-  const refusal = limited ?? classified.fault ?? credentialFault(exchange, rules)
+  const fault = classified.fault ?? credentialFault(exchange, rules)
+  // Only a gate that observes gets here past the limit. It refuses what a name may not do all the same.
+  const refusal = fault?.kind === 'insufficient-scope' ? fault : (limited ?? fault)
   if (refusal !== undefined && isFinal(refusal, exchange, rules)) return refused(exchange, refusal)
   if (classified.ownEndpoint !== undefined) {
     facts.kind = 'own-endpoint'
@@ -143,37 +153,14 @@ function authorize(exchange: Exchange, rules: GateRules, identity: Identity | un
   }
   facts.wouldRefuse = refusal
   facts.kind = 'forward'
-  if (identity?.kind === 'valid') facts.grant = identity.grant
   facts.signedIn = exchange.grant !== undefined || readsSignedIn(exchange, rules.findPublic)
   // The mark of `Forward` exists only for the compiler. Only this line sets it, after the limit and the token check.
   return exchange as Forward
 }
 
-/** Every path but the sidecar's own endpoints needs a valid token, or the session of a browser. */
-function credentialFault(exchange: Exchange, rules: GateRules): Refusal | undefined {
-  const { classified, identity } = exchange
-  if (classified.ownEndpoint !== undefined) return ownEndpointFault(exchange, classified.ownEndpoint)
-  if (identity?.kind === 'valid' || rules.findPublic(classified.target) !== undefined) return undefined
-  if (identity?.kind === 'unavailable') return { kind: 'store-unavailable' }
-  if (identity?.foreign) return { kind: 'cross-origin' }
-  return { kind: 'unauthorized', cause: identity?.cause ?? 'missing' }
-}
-
-/** They find the credential in the body. Without a body, a login page leads on; with one, it has to come from that page (login CSRF). */
-function ownEndpointFault(exchange: Exchange, endpoint: OwnEndpoint): Refusal | undefined {
-  const { method } = exchange.head
-  if (endpoint === 'preflight') return undefined
-  const hasPage = endpoint === 'login' || endpoint === 'logout'
-  if (method !== 'POST') {
-    if (hasPage && isRead(method)) return undefined
-    return { kind: 'method-not-allowed', allow: hasPage ? 'GET, HEAD, POST' : 'POST' }
-  }
-  return !hasPage || isOfThisOrigin(exchange, false, false) ? undefined : { kind: 'cross-origin' }
-}
-
 /**
  * Whether a refusal is sent. A gate that only observes also forwards requests that exceed the limit or have no valid token. It
- * never forwards a faulty request, nor one to the sidecar's own endpoints.
+ * never forwards a faulty request, nor one that its name may not make, nor one to the sidecar's own endpoints.
  */
 function isFinal({ kind }: Refusal, { classified }: Exchange, { enforce }: GateRules): boolean {
   if (enforce || classified.ownEndpoint !== undefined || classified.fault !== undefined) return true

@@ -5,6 +5,7 @@ import { type Fields, isBlank } from '../http/fields.ts'
 import { isIPv6, splitAuthority } from '../http/ip.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
+import { isOverride } from '../http/scope.ts'
 import { isPreflight, type Origins } from './cors.ts'
 
 /** The path of the token endpoint. Any other spelling of it is an ordinary API path (C1). */
@@ -205,9 +206,6 @@ export function createPublicPaths(entries: readonly (string | { readonly path: s
   }
 }
 
-/** Fields that a framework may take for the path or the method, such as `X-Original-URL`. A device's programs may read `_` as `-`. */
-const OVERRIDE = /^x[-_](?:.*[-_])?(?:method|path|prefix|redirect|ur[il])(?:[-_]|$)/i
-
 /**
  * Whether a request without a token is signed in. Any method but these could change the device under the sidecar's account, and so could
  * the body of a GET, which some programs read as a form.
@@ -215,5 +213,5 @@ const OVERRIDE = /^x[-_](?:.*[-_])?(?:method|path|prefix|redirect|ur[il])(?:[-_]
 export function readsSignedIn({ head, classified }: Exchange, findPublic: FindPublic): boolean {
   const reads = (head.method === 'GET' || head.method === 'HEAD') && !head.upgrade && !head.framing
   if (!reads || findPublic(classified.target) !== 'signed-in') return false
-  return !head.fields.some((text, at) => at % 2 === 0 && OVERRIDE.test(text))
+  return !head.fields.some((text, at) => at % 2 === 0 && isOverride(text))
 }

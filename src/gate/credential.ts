@@ -1,11 +1,22 @@
-import type { Identity, Presented } from '../http/admission.ts'
+import type { GateFacts, Identity, OwnEndpoint, Presented } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { fieldValues } from '../http/fields.ts'
+import type { Refusal } from '../http/refusal.ts'
 import { isFromHere, publicOrigin } from '../http/same-origin.ts'
+import { nameOfGrant, type Scopes, UPGRADE } from '../http/scope.ts'
 import { type Sessions, sessionIdIn } from '../oauth/sessions.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
+import type { FindPublic } from './classify.ts'
+import { REVOKED } from './live-exchanges.ts'
 
 export type SessionsOfGate = Pick<Sessions, 'has' | 'identify'>
+
+/** The rules by which a token admits a request. */
+export interface CredentialRules {
+  readonly findPublic: FindPublic
+  /** What each name of `passwords` may do; undefined with `password`, which has no names. */
+  readonly scopes: Scopes | undefined
+}
 
 /** Upper bound on a presented token (bytes): longer than any minted one, and it caps the cost of hashing garbage. */
 const LONGEST_TOKEN = 512
@@ -101,4 +112,53 @@ export function identifyCredential(
     case 'none':
       return { kind: 'refused', cause: presented.cause }
   }
+}
+
+/**
+ * Every path but the sidecar's own endpoints needs a valid token, or the session of a browser, whose name may make the request. A public path needs none: there, a token that does not admit the request counts as no token.
+ */
+export function credentialFault(exchange: Exchange, rules: CredentialRules): Refusal | undefined {
+  const { classified, identity } = exchange
+  const facts: GateFacts = exchange
+  if (classified.ownEndpoint !== undefined) return ownEndpointFault(exchange, classified.ownEndpoint)
+  if (identity?.kind !== 'valid') {
+    if (rules.findPublic(classified.target) !== undefined) return undefined
+    if (identity?.kind === 'unavailable') return { kind: 'store-unavailable' }
+    if (identity?.foreign) return { kind: 'cross-origin' }
+    return { kind: 'unauthorized', cause: identity?.cause ?? 'missing' }
+  }
+  const { grant } = identity
+  const fault = rules.scopes === undefined ? undefined : scopeFault(exchange, grant, rules.scopes)
+  if (fault !== undefined && rules.findPublic(classified.target) !== undefined) return undefined
+  // Also for the record of a refused request, which is not live.
+  facts.grant = grant
+  return fault
+}
+
+/** Whether the name of a grant may make the request. Writes the scope into the exchange if it may. */
+function scopeFault(exchange: Exchange, grant: string, scopes: Scopes): Refusal | undefined {
+  const { head, classified } = exchange
+  const facts: GateFacts = exchange
+  const scope = scopes.get(nameOfGrant(grant))
+  // A reload has removed the name.
+  if (scope === undefined) return REVOKED
+  const { allows } = scope
+  if (allows !== undefined && !allows(head.upgrade ? UPGRADE : head.method, classified.target))
+    return OUT_OF_SCOPE
+  facts.scope = scope
+  return undefined
+}
+
+const OUT_OF_SCOPE: Refusal = { kind: 'insufficient-scope' }
+
+/** They find the credential in the body. Without a body, a login page leads on; with one, it has to come from that page (login CSRF). */
+function ownEndpointFault(exchange: Exchange, endpoint: OwnEndpoint): Refusal | undefined {
+  const { method } = exchange.head
+  if (endpoint === 'preflight') return undefined
+  const hasPage = endpoint === 'login' || endpoint === 'logout'
+  if (method !== 'POST') {
+    if (hasPage && isRead(method)) return undefined
+    return { kind: 'method-not-allowed', allow: hasPage ? 'GET, HEAD, POST' : 'POST' }
+  }
+  return !hasPage || isOfThisOrigin(exchange, false, false) ? undefined : { kind: 'cross-origin' }
 }

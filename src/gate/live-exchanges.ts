@@ -1,4 +1,8 @@
 import type { Exchange } from '../http/exchange.ts'
+import type { Refusal } from '../http/refusal.ts'
+
+/** For a request whose grant is revoked. */
+export const REVOKED: Refusal = { kind: 'unauthorized', cause: 'revoked' }
 
 /** An exchange in flight, with the grant that admitted it. It is a node of a linked list and holds the links. */
 export interface LiveExchange {
@@ -12,9 +16,12 @@ export interface LiveExchanges<E extends LiveExchange = Exchange> {
   add(exchange: E): void
   /** Must be called exactly once for each added exchange. */
   delete(exchange: E): void
-  /** Calls the listener with each exchange whose grant is revoked (C8). A later listener replaces an earlier one. */
-  onRevoked(listener: (exchange: E) => void): void
+  /** Calls the listener with each exchange that is to end, and why. A later listener replaces an earlier one. */
+  onEnd(listener: (exchange: E, refusal: Refusal) => void): void
+  /** Revokes these grants (C8). */
   cut(grants: readonly string[]): void
+  /** Ends the exchanges that are refused now. */
+  judgeAnew(refusalOf: (exchange: E) => Refusal | undefined): void
   /** The grants of these exchanges. */
   grants(): ReadonlySet<string>
   /** Collects the grants that are revoked from now on, for a request whose token lookup is pending. */
@@ -32,8 +39,18 @@ export interface RevocationWatch {
  */
 export function createLiveExchanges<E extends LiveExchange = Exchange>(): LiveExchanges<E> {
   let newest: E | undefined
-  let revoke: (exchange: E) => void = () => {}
+  let end: (exchange: E, refusal: Refusal) => void = () => {}
   const watches = new Set<Set<string>>()
+
+  function judgeAnew(refusalOf: (exchange: E) => Refusal | undefined): void {
+    const refused: (readonly [E, Refusal])[] = []
+    for (let at = newest; at !== undefined; at = at.older) {
+      const refusal = refusalOf(at)
+      if (refusal !== undefined) refused.push([at, refusal])
+    }
+    for (const each of refused) end(...each)
+  }
+
   return {
     add(exchange) {
       exchange.older = newest
@@ -48,17 +65,14 @@ export function createLiveExchanges<E extends LiveExchange = Exchange>(): LiveEx
       exchange.newer = undefined
       exchange.older = undefined
     },
-    onRevoked(listener) {
-      revoke = listener
+    onEnd(listener) {
+      end = listener
     },
+    judgeAnew,
     cut(grants) {
       const revoked = new Set(grants)
-      const affected: E[] = []
-      for (let at = newest; at !== undefined; at = at.older) {
-        if (at.grant !== undefined && revoked.has(at.grant)) affected.push(at)
-      }
       for (const watched of watches) for (const grant of grants) watched.add(grant)
-      for (const exchange of affected) revoke(exchange)
+      judgeAnew(({ grant }) => (grant !== undefined && revoked.has(grant) ? REVOKED : undefined))
     },
     grants() {
       const found = new Set<string>()

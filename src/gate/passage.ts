@@ -8,7 +8,7 @@ import type { BrowserLogin } from '../oauth/browser-login.ts'
 import type { OwnEndpointHandler } from '../oauth/token-endpoint.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Admit } from './admit.ts'
-import type { LiveExchanges } from './live-exchanges.ts'
+import { type LiveExchanges, REVOKED } from './live-exchanges.ts'
 import { type RefusalSettings, refusalReply } from './refusal-reply.ts'
 
 export interface PassageDependencies {
@@ -87,7 +87,7 @@ export function createPassage(deps: PassageDependencies): Passage {
     const facts: GateFacts = exchange
     facts.lookup = clock.monotonic() - exchange.start
     begin(admission)
-    if (exchange.grant !== undefined && revoked.has(exchange.grant)) revoke(exchange)
+    if (exchange.grant !== undefined && revoked.has(exchange.grant)) end(exchange, REVOKED)
     if (!exchange.answered) follow(admission, forward)
   }
 
@@ -144,12 +144,12 @@ export function createPassage(deps: PassageDependencies): Passage {
   }
 
   /** Refuses a request whose response has not begun, as if it arrived now. Cuts a response that has begun. */
-  function revoke(exchange: Exchange): void {
+  function end(exchange: Exchange, refusal: Refusal): void {
     if (exchange.answered) exchange.cut()
-    else refuse(exchange, { kind: 'unauthorized', cause: 'revoked' }, false)
+    else refuse(exchange, refusal, false)
   }
 
-  live.onRevoked(revoke)
+  live.onEnd(end)
   return {
     request: (exchange) => pass(exchange, upstream.forward),
     upgrade: (exchange) => pass(exchange, upstream.upgrade),

@@ -11,6 +11,7 @@ type ErrorCode =
   | 'invalid_grant'
   | 'unsupported_grant_type'
   | 'invalid_token'
+  | 'insufficient_scope'
   | 'rate_limited'
   | 'server_error'
   | 'upstream_unavailable'
@@ -32,6 +33,7 @@ function errorContent(code: ErrorCode, description: string): JsonContent {
 const RATE_LIMITED = errorContent('rate_limited', 'The rate limit is exceeded.')
 const TOO_MANY_GUESSES = errorContent('rate_limited', 'Too many wrong passwords: try again later.')
 const TOKEN_MISSING = errorContent('invalid_token', 'A bearer token is required.')
+const OUT_OF_SCOPE = errorContent('insufficient_scope', 'This login may not make the request.')
 const SERVER_ERROR = errorContent('server_error', 'The server failed to process the request.')
 const TOKEN_INVALID = errorContent('invalid_token', 'The access token is not valid.')
 
@@ -51,6 +53,7 @@ const unauthorizedReplies = new WeakMap<
  * machine can leak through them.
  */
 export function refusalReply(refusal: Refusal, settings: RefusalSettings): Reply {
+  if (refusal.kind === 'insufficient-scope') return replyOf(outOfScope(settings), settings, false)
   if (refusal.kind !== 'unauthorized') return replyOf(responseFor(refusal), settings, false)
   let replies = unauthorizedReplies.get(settings)
   if (replies === undefined) {
@@ -75,7 +78,9 @@ function replyOf(
   return { status, fields: [...content.fields, ...fields], body: content.body, reusable }
 }
 
-function responseFor(refusal: Exclude<Refusal, { kind: 'unauthorized' }>): RefusalResponse {
+function responseFor(
+  refusal: Exclude<Refusal, { kind: 'unauthorized' | 'insufficient-scope' }>,
+): RefusalResponse {
   switch (refusal.kind) {
     case 'malformed':
     case 'invalid-request':
@@ -156,6 +161,13 @@ function unauthorized(content: JsonContent, realm: string, error: string): Refus
     content,
     fields: ['WWW-Authenticate', `Bearer realm="${realm}"${error}`],
   }
+}
+
+/** RFC 6750 §3.1. A client that may only read must not take it for a reason to log in again, so it is never 401. */
+function outOfScope({ statusCodes, realm }: RefusalSettings): RefusalResponse {
+  const challenge = `Bearer realm="${realm}", error="insufficient_scope"`
+  const fields = statusCodes === 'http' ? ['WWW-Authenticate', challenge] : []
+  return { contract: 400, http: 403, content: OUT_OF_SCOPE, fields }
 }
 
 /** 504 for a timeout; 502 for a device that is unreachable or sends an invalid response (RFC 9110 §15.6, RFC 9209 §2.3). */

@@ -1,4 +1,5 @@
 import type { AuthFailure, Refusal } from './refusal.ts'
+import type { Scope } from './scope.ts'
 
 /** The two endpoint types, which the documented API limits separately. */
 export type Endpoint = 'api' | 'oauth'
@@ -11,8 +12,8 @@ export type WindowType = (typeof WINDOW_TYPES)[number]
 /** The requests that the sidecar answers itself. All but those for tokens have to be switched on. `revocation`: RFC 7009. `preflight`: CORS. */
 export type OwnEndpoint = 'token' | 'revocation' | 'login' | 'logout' | 'preflight'
 
-/** Which requests share a rate-limit window: those of one client, those of one grant, or all (C17). */
-export type Per = 'client' | 'grant' | 'device'
+/** Which requests share a rate-limit window: those of one client, one grant, one name, or all (C17). */
+export type Per = 'client' | 'grant' | 'name' | 'device'
 
 /** The facts about a request that its head alone determines. */
 export interface Classified {
@@ -95,6 +96,8 @@ export interface GateFacts {
   kind: 'refused' | 'own-endpoint' | 'forward'
   /** The grant of the token that admitted the request, or of the tokens in the response. */
   grant: string | undefined
+  /** What the name of that grant may do; undefined without `passwords`. */
+  scope: Scope | undefined
   /** The request gets the sidecar's own login at the device, if it has one. */
   signedIn: boolean
   /** Why the sidecar refuses the request. Stations behind the gate refuse, too. */
@@ -134,6 +137,7 @@ interface LoggedText {
 interface OutgoingText {
   readonly settings: object
   readonly client: Client
+  readonly scope: Scope | undefined
   readonly before: string
   readonly after: string
 }

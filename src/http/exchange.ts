@@ -13,6 +13,7 @@ import type { Fields } from './fields.ts'
 import type { HeadSurvey, RequestFraming } from './head-survey.ts'
 import type { Refusal, UpstreamFailure } from './refusal.ts'
 import type { Reply } from './reply.ts'
+import type { Scope } from './scope.ts'
 
 /** The head of a request as the client sent it, in any HTTP version. Nothing in it is trusted yet. */
 export interface RequestHead extends Derived {
@@ -89,6 +90,7 @@ export abstract class Exchange implements Readonly<GateFacts> {
   readonly identity: Identity | undefined = undefined
   readonly kind: GateFacts['kind'] = 'refused'
   readonly grant: string | undefined = undefined
+  readonly scope: Scope | undefined = undefined
   readonly signedIn: boolean = false
   readonly refusal: Refusal | undefined = undefined
   readonly wouldRefuse: Refusal | undefined = undefined

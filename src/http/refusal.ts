@@ -16,6 +16,7 @@ export type Refusal =
   | { readonly kind: 'header-too-large' }
   | { readonly kind: 'unauthorized'; readonly cause: AuthFailure }
   | { readonly kind: 'cross-origin' }
+  | { readonly kind: 'insufficient-scope' }
   | { readonly kind: 'rate-limited'; readonly retryAfter: number }
   | { readonly kind: 'wrong-passwords'; readonly retryAfter: number }
   | { readonly kind: 'address-denied' }

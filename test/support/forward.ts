@@ -14,6 +14,7 @@ import { requestHead } from './request-head.ts'
 export const PLAIN: RequestFieldSettings = {
   host: undefined,
   added: [],
+  named: [],
   forwarding: 'full',
   keeps: undefined,
   origin: undefined,

@@ -13,6 +13,7 @@ export function gateRules(limit: GateRules['limits']['api'], over: Partial<GateR
     limits: { api: limit, oauth: limit, browser: limit },
     ietfHeaders: false,
     findPublic: () => undefined,
+    scopes: undefined,
     enforce: true,
     revocationPath: undefined,
     browser: false,

@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest'
+import { makeNames, OF_MONITOR, passwordOf } from '../support/names.ts'
+import { FROM_PAGE, startWithLogin, submitLogin } from './browsing.ts'
+
+it('H311 H312 the session of a browser may do what the name of its password may do, and ends with it', async () => {
+  const names = makeNames({ admin: undefined, monitor: OF_MONITOR })
+  const sidecar = await startWithLogin({ config: names.config })
+  const cookieOf = async (name: string): Promise<string> =>
+    ((await submitLogin(sidecar, { password: passwordOf(name) })).values('set-cookie')[0] ?? '').split(
+      ';',
+      1,
+    )[0] ?? ''
+  const [admin, monitor] = [await cookieOf('admin'), await cookieOf('monitor')]
+  const statusOf = async (cookie: string, path: string, method = 'GET'): Promise<number> =>
+    (await sidecar.request({ method, path, fields: ['Cookie', cookie, ...FROM_PAGE] })).status
+  expect(await statusOf(monitor, '/status')).toBe(200)
+  for (const [path, method] of [
+    ['/firmware', 'GET'],
+    ['/status', 'POST'],
+    ['/api/sensors/../firmware', 'GET'],
+  ] as const) {
+    expect(await statusOf(monitor, path, method), path).toBe(400)
+    expect(await statusOf(admin, path, method), path).toBe(200)
+  }
+  names.set('monitor', 'another password')
+  await expect.poll(() => statusOf(monitor, '/status')).toBe(401)
+  expect(await statusOf(admin, '/status')).toBe(200)
+})
