@@ -11,6 +11,7 @@ import {
 } from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
 import type { Addressed } from '../http/same-origin.ts'
+import { isOverride } from '../http/scope.ts'
 import { writeRequestLines } from '../http1/request-writer.ts'
 import { deviceReferrer } from './origins.ts'
 
@@ -19,6 +20,8 @@ export interface RequestFieldSettings {
   /** The `Host` to send; undefined for the client's own. */
   readonly host: string | undefined
   readonly added: Fields
+  /** The names of fields that tell the device the name of the login. They replace the client's, also where there is no such name. */
+  readonly named: readonly string[]
   /** Which of the sidecar's own fields are sent. `minimal`: `X-Forwarded-For` and `X-Request-Id`. */
   readonly forwarding: 'full' | 'minimal' | 'off'
   /** Whether a field is sent, by its name in lower case; undefined if all are. `added` is always sent. */
@@ -29,7 +32,7 @@ export interface RequestFieldSettings {
 }
 
 /** A request as its header for the device needs it. */
-type Described = Addressed & Pick<Forward, 'requestId'>
+type Described = Addressed & Pick<Forward, 'requestId' | 'scope'>
 
 /** Whether the sidecar writes the field itself. `Authorization` is the gate's: the device must not see the client's token. */
 function isReplaced(lowerName: string): boolean {
@@ -58,12 +61,13 @@ function isForwardingField(name: string): boolean {
 export function requestFields(
   request: Described,
   framing: Classified['framing'],
-  { host, added, forwarding, keeps, origin }: RequestFieldSettings,
+  settings: RequestFieldSettings,
 ): string[] {
-  const { head, client } = request
+  const { host, added, named, forwarding, keeps, origin } = settings
+  const { head, client, scope } = request
   const passesClaims = client.peerTrusted && forwarding === 'full'
   const options = head.survey.connection
-  const set = added.length === 0 ? undefined : namesOf(added)
+  const set = added.length + named.length === 0 ? undefined : namesOf(settings)
   const target = host ?? request.classified.host
   const fields: string[] = target === '' ? [] : ['Host', target]
   /** The names that a later step must not write again: of forwarding fields, and `cookie` when it is joined. */
@@ -72,12 +76,16 @@ export function requestFields(
     const name = head.fields[i] ?? ''
     const lower = name.toLowerCase()
     if (isReplaced(lower) || isHopByHop(lower) || options.includes(lower) || set?.has(asCgi(lower))) continue
+    if (scope?.allows !== undefined && isOverride(lower)) continue
     const claim = isForwardingField(lower)
     if (claim && !passesClaims) continue
+    // An HTTP/2 client may split its cookies over several fields. HTTP/1 needs one field (RFC 9113 §8.2.3).
     const isSplit = lower === 'cookie' && head.version === '2'
     if (isSplit && seen.includes(lower)) continue
     if (claim || isSplit) seen = [...seen, lower]
-    let value: string | undefined = isSplit ? joinedCookies(head.fields) : (head.fields[i + 1] ?? '')
+    let value: string | undefined = isSplit
+      ? fieldValues(head.fields, lower).join('; ')
+      : (head.fields[i + 1] ?? '')
     if (lower === 'cookie') value = withoutOwnCookies(value)
     else if (origin !== undefined && (lower === 'origin' || lower === 'referer')) {
       value = deviceReferrer(value, request, origin)
@@ -88,6 +96,7 @@ export function requestFields(
   if (forwarding !== 'off') pushForwarding(fields, seen, request, forwarding === 'full')
   const kept = keeps === undefined ? fields : keepFields(fields, keeps)
   kept.push(...added)
+  if (scope !== undefined) for (const name of named) kept.push(name, scope.name)
   return kept
 }
 
@@ -98,9 +107,9 @@ const ID_FIELD = 'X-Request-Id'
  * same text but for the request id, so it is kept with the head. Undefined: the caller sends the fields, which may be unsendable.
  */
 export function requestLines(request: Forward, settings: RequestFieldSettings): string | undefined {
-  const { head, client, requestId, classified } = request
+  const { head, client, requestId, classified, scope } = request
   const known = head.outgoing
-  if (known?.settings === settings && known.client === client) {
+  if (known?.settings === settings && known.client === client && known.scope === scope) {
     return known.after === '' ? known.before : known.before + requestId + known.after
   }
   if (classified.framing !== null || (settings.host ?? classified.host) === '') return undefined
@@ -113,18 +122,18 @@ export function requestLines(request: Forward, settings: RequestFieldSettings): 
   const id = at + `\r\n${ID_FIELD}: `.length
   // Without the id, which `forwarding` or `drop` leaves out, the text is always the same.
   const [before, after] = at < 0 ? [lines, ''] : [lines.slice(0, id), lines.slice(id + requestId.length)]
-  head.outgoing = { settings, client, before, after }
+  head.outgoing = { settings, client, scope, before, after }
   return lines
 }
 
 /** The names are the same for all requests until a reload, so they are computed once. */
-const namesBySettings = new WeakMap<Fields, ReadonlySet<string>>()
+const namesBySettings = new WeakMap<RequestFieldSettings, ReadonlySet<string>>()
 
-function namesOf(added: Fields): ReadonlySet<string> {
-  const known = namesBySettings.get(added)
+function namesOf(settings: RequestFieldSettings): ReadonlySet<string> {
+  const known = namesBySettings.get(settings)
   if (known !== undefined) return known
-  const names = cgiNamesIn(added)
-  namesBySettings.set(added, names)
+  const names = cgiNamesIn([...settings.added, ...settings.named.flatMap((name) => [name, ''])])
+  namesBySettings.set(settings, names)
   return names
 }
 
@@ -133,14 +142,7 @@ function cgiNamesIn(fields: Fields): ReadonlySet<string> {
 }
 
 /** The name as a CGI program reads it: a client's `X_Device_Key` must not count as the `X-Device-Key` that is set here. */
-function asCgi(lowerName: string): string {
-  return lowerName.replaceAll('_', '-')
-}
-
-/** An HTTP/2 client may split its cookies over several fields. HTTP/1 needs one field (RFC 9113 §8.2.3). */
-function joinedCookies(fields: Fields): string {
-  return fieldValues(fields, 'cookie').join('; ')
-}
+const asCgi = (lowerName: string): string => lowerName.replaceAll('_', '-')
 
 /** The names of Postern's own cookies, as `oauth/sessions.ts` and, for the live page, `admin/sessions.ts` make them. */
 const OWN_COOKIE = /^(?:__Host-postern|postern-[0-9a-f]{12})$/

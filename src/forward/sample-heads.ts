@@ -64,7 +64,11 @@ export function sampleFields({ fields }: Sample, settings: RequestFieldSettings)
     rules: undefined,
   } as const
   const client = { address: head.peer, key: head.peer, peerTrusted: false, admitted: true }
-  return requestFields({ head, classified, client, requestId: '0'.repeat(32) }, null, settings)
+  return requestFields(
+    { head, classified, client, requestId: '0'.repeat(32), scope: undefined },
+    null,
+    settings,
+  )
 }
 
 /** The bytes of the head that the device gets from such a request for `/`. */

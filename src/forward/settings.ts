@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { keepsBut } from '../config/header-field.ts'
+import { isClientName, keepsBut } from '../config/header-field.ts'
 import { type ServiceConfig, servicesOf, type UpstreamConfig } from '../config/upstream-fields.ts'
 import { type DeviceTls, deviceTls, type TlsSettings } from '../device/device-tls.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../device/target.ts'
@@ -165,6 +165,7 @@ export async function readRequestFields(service: ServiceConfig, key: string): Pr
   return {
     host: hostFor(service),
     added: await readAddedFields(service.headers, `${key}.headers`),
+    named: Object.keys(service.headers).filter((name) => isClientName(service.headers[name])),
     forwarding,
     keeps: drop.length === 0 ? undefined : keepsBut(drop),
     origin: service.host === 'target' ? url.origin : undefined,
@@ -187,6 +188,7 @@ function hostFor({ host, url }: ServiceConfig): string | undefined {
 async function readAddedFields(headers: ServiceConfig['headers'], key: string): Promise<Fields> {
   const fields: string[] = []
   for (const [name, value] of Object.entries(headers)) {
+    if (isClientName(value)) continue
     fields.push(name, typeof value === 'string' ? value : await readValue(`${key}.${name}`, value.file))
   }
   return fields
