@@ -124,7 +124,7 @@ function rowOf({ id, client, issuedAt, usedAt, expiresAt }, mayRevoke) {
   return el(
     'tr',
     { 'data-key': id },
-    el('th', { scope: 'row', title: id }, client),
+    el('th', { scope: 'row', title: id }, nameOf(id) === '' ? client : `${client} ${nameOf(id)}`),
     el('td', { title: moment(issuedAt, present) }, span(present - issuedAt)),
     usedAt === null
       ? el('td', { title: 'not since this sidecar started' }, '–')
@@ -132,6 +132,11 @@ function rowOf({ id, client, issuedAt, usedAt, expiresAt }, mayRevoke) {
     el('td', { title: moment(expiresAt, present) }, span(expiresAt - present)),
     el('td', { class: 'act' }, ...(mayRevoke ? [button] : [])),
   )
+}
+
+/** The name of the password: `monitor` in `monitor.0123456789abcdef`. @param {string} id @returns {string} */
+function nameOf(id) {
+  return id.slice(0, Math.max(0, id.indexOf('.')))
 }
 
 /**

@@ -100,7 +100,7 @@ export function showLimits({ limits, enforce }) {
 
 /** @param {LimitCondition} limit */
 function limitNote({ requests, window, per, usedUp, usedUpCount }) {
-  const who = { client: 'client', grant: 'login', device: 'device' }[per]
+  const who = { client: 'client', grant: 'login', name: 'name', device: 'device' }[per]
   const rule = `${count(requests)} in ${span(window)} per ${who}`
   if (usedUpCount === 0) return `${rule}: none is at the limit`
   const more = usedUpCount > usedUp.length ? `, the ${count(usedUp.length)} most refused here` : ''

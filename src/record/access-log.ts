@@ -1,6 +1,7 @@
 import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { shownPath } from '../http/request-path.ts'
+import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Logger, lineWriter } from './log.ts'
 
@@ -105,12 +106,18 @@ function lineOf(exchange: Exchange, time: string): string {
 function knownText({ head, client, endpoint, grant }: Exchange): string {
   const known = head.logged
   if (known?.client === client && known.grant === grant && known.endpoint === endpoint) return known.text
-  const granted = grant === undefined ? '' : `,"grant":${quoted(grant, LONGEST_GRANT)}`
+  const granted = grant === undefined ? '' : `,"grant":${quoted(grant, LONGEST_GRANT)}${namedText(grant)}`
   const text =
     `${granted},"client":${quoted(client.address, LONGEST_CLIENT)},"method":${quoted(head.method, LONGEST_METHOD)}` +
     `,"path":${quoted(head.shown ?? shownPath(head), LONGEST_PATH)},"version":"${head.version}","endpoint":"${endpoint}"`
   head.logged = { client, grant, endpoint, text }
   return text
+}
+
+/** A name needs no quoting: see `NAME` in `config/password-fields.ts`. */
+function namedText(grant: string): string {
+  const name = nameOfGrant(grant)
+  return name === '' ? '' : `,"name":"${name}"`
 }
 
 /** The name of a refusal in the access log. */

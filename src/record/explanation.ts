@@ -1,5 +1,6 @@
 import { prefix64 } from '../http/ip.ts'
 import type { AuthFailure, Refusal } from '../http/refusal.ts'
+import { nameOfGrant } from '../http/scope.ts'
 import { FLAGS, type RequestFacts } from './request-facts.ts'
 
 /** One of the last requests. Times are in ms since the Unix epoch, durations in ms. Nothing in it is a secret. */
@@ -85,8 +86,8 @@ function windowText(facts: RequestFacts): string {
     ? 'all clients beyond limits.max_keys together'
     : per === 'device'
       ? 'all clients together'
-      : per === 'grant' && facts.token === 'valid'
-        ? `grant ${facts.grant}`
+      : per !== 'client' && facts.token === 'valid'
+        ? `${per} ${per === 'name' ? nameOfGrant(facts.grant) : facts.grant}`
         : `client ${prefix64(client)}`
   const until = new Date(facts.time + facts.lookup + facts.closesIn).toISOString()
   const used = has(facts, 'withinLimit')
@@ -111,12 +112,15 @@ const TOKEN_FAULTS: Readonly<Record<AuthFailure | 'unavailable', string>> = {
 function tokenText(facts: RequestFacts): string {
   const { ownEndpoint, token, grant } = facts
   if (ownEndpoint !== '') {
-    const issued = grant === '' ? '' : ` Its tokens belong to grant ${grant}.`
+    const issued = grant === '' ? '' : ` Its tokens belong to grant ${grant}${namedText(grant)}.`
     return `Not asked for: this endpoint takes its credential from the form.${issued}`
   }
   if (token === '') return 'Not looked up: the limit comes first.'
-  return token === 'valid' ? `Valid, of grant ${grant}.` : TOKEN_FAULTS[token]
+  return token === 'valid' ? `Valid, of grant ${grant}${namedText(grant)}.` : TOKEN_FAULTS[token]
 }
+
+const namedText = (grant: string): string =>
+  nameOfGrant(grant) === '' ? '' : `, of the password ${nameOfGrant(grant)}`
 
 /** The names, in the access log, of refusals that have no sentence of their own for the client. All of the device have one meaning. */
 type WithoutSentence =
@@ -135,6 +139,7 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
   'request-timeout': 'The body paused for too long: see listen.body_timeout and the network of the client.',
   'expectation-failed': 'The field Expect asks for something else than 100-continue.',
   'header-too-large': 'The header is over listen.max_header_size or listen.max_header_count.',
+  'insufficient-scope': 'The name of the login may not make this request: see its allow in passwords.',
   'rate-limited': 'The window is used up. The client may send again when it closes, as Retry-After says.',
   'wrong-passwords':
     'Too many wrong passwords came from this client, or from all: see limits.wrong_passwords. The next attempt may begin when Retry-After says.',

@@ -3,6 +3,7 @@ import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Sample } from './histogram.ts'
 import { createMetricRegistry } from './metric-registry.ts'
+import { createNameCounts } from './name-counts.ts'
 import { createRefusalCounts, createTally, drain, REFUSAL_REASONS, type Totals } from './tally.ts'
 import {
   createStoreMetrics,
@@ -92,6 +93,7 @@ export function createMetrics(built: { readonly version: string; readonly node: 
     oauth: requestDuration.series({ endpoint: 'oauth' }),
     browser: requestDuration.series({ endpoint: 'browser' }),
   }
+  const countName = createNameCounts(registry)
   const upstream = createUpstreamMetrics(registry, () => sources?.upstream())
   const refusals = createRefusalCounts()
   counter(
@@ -138,9 +140,7 @@ export function createMetrics(built: { readonly version: string; readonly node: 
     },
   )
   const issued = counter('tokens_issued_total', 'Token responses, by grant type.', ['grant'])
-  const revoked = counter('tokens_revoked_total', 'Grants revoked with all their tokens, by reason.', [
-    'reason',
-  ])
+  const revoked = counter('tokens_revoked_total', 'Grants revoked with all tokens, by reason.', ['reason'])
   const evicted = counter('tokens_evicted_total', 'Tokens dropped because the store was full.', ['kind'])
   const storeErrors = counter('store_errors_total', 'Failures of a store.', ['store', 'operation'])
   const reloads = counter('config_reloads_total', 'Configuration reloads, by result.', ['result'])
@@ -166,22 +166,18 @@ export function createMetrics(built: { readonly version: string; readonly node: 
     'HTTP/2 sessions and responses aborted because the client exceeded a cap, by cap.',
     ['reason'],
   )
-  const handshakes = counter('handshakes_failed_total', 'Failed TLS handshakes of clients, by cause.', [
-    'reason',
-  ])
+  const handshakes = counter('handshakes_failed_total', 'Failed TLS handshakes, by cause.', ['reason'])
   gauge('build_info', 'Version of Postern and of Node.', ['version', 'node']).set(built, 1)
 
   for (const endpoint of WINDOW_TYPES) fallbacks.inc({ endpoint }, 0)
   for (const result of ['success', 'failure']) reloads.inc({ result }, 0)
   for (const kind of ['access', 'refresh']) evicted.inc({ kind }, 0)
-  for (const reason of ['max_connections', 'max_connections_per_client', 'not_allowed'])
-    refused.inc({ reason }, 0)
-  for (const reason of ['max_resets', 'max_control_frames', 'max_queued_bytes', 'protocol_error']) {
-    overused.inc({ reason }, 0)
-  }
-  for (const reason of ['handshake_timeout', 'client_left', 'plain_http', 'tls_error']) {
-    handshakes.inc({ reason }, 0)
-  }
+  const reasonsOf = [
+    [refused, 'max_connections', 'max_connections_per_client', 'not_allowed'],
+    [overused, 'max_resets', 'max_control_frames', 'max_queued_bytes', 'protocol_error'],
+    [handshakes, 'handshake_timeout', 'client_left', 'plain_http', 'tls_error'],
+  ] as const
+  for (const [counted, ...reasons] of reasonsOf) for (const reason of reasons) counted.inc({ reason }, 0)
   for (const protocol of ['http/1.1', 'h2']) connections.set({ protocol }, 0)
 
   return {
@@ -199,17 +195,20 @@ export function createMetrics(built: { readonly version: string; readonly node: 
         return upstream.tunnels
       },
     },
-    exchange({ head, endpoint, refusal, wouldRefuse, status, duration, requestBytes, responseBytes }) {
+    exchange(exchange) {
+      const { head, endpoint, refusal, wouldRefuse, status, duration } = exchange
       const gateRefusal = refusal ?? wouldRefuse
       requests.add(endpoint, head.method, status)
       durations[endpoint].observe(duration / 1000)
       if (status >= 500) serverErrors += 1
-      bytes.request += requestBytes
-      bytes.response += responseBytes
-      if (gateRefusal !== undefined) refusals.add(gateRefusal)
-      if (gateRefusal?.kind === 'rate-limited' || gateRefusal?.kind === 'wrong-passwords')
-        rateLimited[endpoint] += 1
-      if (gateRefusal?.kind === 'unauthorized') authFailures[gateRefusal.cause] += 1
+      bytes.request += exchange.requestBytes
+      bytes.response += exchange.responseBytes
+      if (exchange.scope !== undefined || refusal?.kind === 'insufficient-scope') countName(exchange)
+      if (gateRefusal === undefined) return
+      refusals.add(gateRefusal)
+      const { kind } = gateRefusal
+      if (kind === 'rate-limited' || kind === 'wrong-passwords') rateLimited[endpoint] += 1
+      if (gateRefusal.kind === 'unauthorized') authFailures[gateRefusal.cause] += 1
     },
     refused: refusals.add,
     rateFallback: (endpoint) => fallbacks.inc({ endpoint }),

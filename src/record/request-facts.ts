@@ -114,7 +114,7 @@ export function writeNumbers(exchange: Exchange, wall: number, to: Float64Array,
 }
 
 const KINDS = ['refused', 'own-endpoint', 'forward'] as const
-const OWNERS = ['client', 'grant', 'device'] as const
+const OWNERS = ['client', 'grant', 'device', 'name'] as const
 const ENDS = ['complete', 'aborted', 'cut'] as const
 const VERSIONS = ['1.0', '1.1', '2'] as const
 const TOKENS = ['', 'valid', 'unavailable', 'missing', 'malformed', 'unknown', 'expired', 'revoked'] as const

@@ -97,6 +97,7 @@ const REASONS: { readonly [Kind in Refusal['kind']]: Underscored<Kind> } = {
   'header-too-large': 'header_too_large',
   unauthorized: 'unauthorized',
   'cross-origin': 'cross_origin',
+  'insufficient-scope': 'insufficient_scope',
   'rate-limited': 'rate_limited',
   'wrong-passwords': 'wrong_passwords',
   'address-denied': 'address_denied',

@@ -49,6 +49,7 @@ export async function startScene(): Promise<Scene> {
       },
     },
   })
+  site.configure({ password: undefined, passwords: [{ name: 'admin', file: site.passwordFile }] })
   const members = await Promise.all(
     admins.slice(1).map((address) =>
       prepareSite({

@@ -7,6 +7,7 @@ import { expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
+import { logInAs, makeNames } from '../support/names.ts'
 import { PAGE_PASSWORD, pagePasswordFile } from '../support/page-login.ts'
 import { PASSWORD, type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { DESKTOP, faultsOf, PHONE, useBrowser } from './browser.ts'
@@ -198,6 +199,26 @@ it('H152 H157 the page asks for its password, and for the new one when that has 
   await password.waitFor()
   await page.goto(`${adminUrl}/`)
   await password.waitFor()
+})
+
+it('H159 H315 each login shows the name of its password, by which it is found and revoked', async () => {
+  const names = makeNames({ admin: undefined, monitor: 'read' })
+  const config = { ...names.config, admin: { password_file: pagePasswordFile() } }
+  const sidecar = await startSidecar({ config })
+  const page = await openPage(`${sidecar.adminUrl}/`)
+  await page.getByLabel('Password of this page').fill(PAGE_PASSWORD)
+  await page.keyboard.press('Enter')
+  await ready(page)
+  const [admin, monitor] = [await logInAs(sidecar, 'admin'), await logInAs(sidecar, 'monitor')]
+  await rowsOf(page).toBe(2)
+  await page.getByLabel('Filter the logins').fill('monitor')
+  await rowsOf(page).toBe(1)
+  expect(await page.locator('#grant-rows th').textContent()).toBe('127.0.0.1 monitor')
+  await page.locator('#grant-rows button').click()
+  await page.getByRole('button', { name: 'Revoke', exact: true }).click()
+  await page.getByRole('status').getByText('1 login revoked').waitFor()
+  expect((await sidecar.request({ token: monitor.access_token })).status).toBe(401)
+  expect((await sidecar.request({ token: admin.access_token })).status).toBe(200)
 })
 
 it('H153 a page without a password lists the logins, revokes none, and says what it takes', async () => {

@@ -1,5 +1,5 @@
 import { chart, figure, type Row } from '../panels.ts'
-import { at, events, total } from '../queries.ts'
+import { at, events, rate, total } from '../queries.ts'
 
 export const TOKENS: Row = {
   title: 'Tokens',
@@ -55,6 +55,17 @@ export const TOKENS: Row = {
           legend: '{{instance}} {{store}}: {{operation}}',
         },
       ],
+    }),
+    chart({
+      title: 'Requests by name',
+      description:
+        'Requests with a token of a name of passwords, and those that the name may not make. Only with passwords: docs/hardening.md#one-password-for-each-purpose.',
+      unit: 'reqps',
+      span: 24,
+      queries: [
+        { expr: rate('postern_named_requests_total', 'name, result'), legend: '{{name}}: {{result}}' },
+      ],
+      empty: 'no names',
     }),
     figure({
       title: 'Tokens that a restart would lose',
