@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Client } from '../http/admission.ts'
 import { prefix64 } from '../http/ip.ts'
+import { nameOfGrant, type Scopes } from '../http/scope.ts'
 import { findWindow } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
 import type { LogIn, LogInResult } from '../tokens/state.ts'
@@ -53,6 +54,7 @@ const waitAfter = (wrong: number, { free, step }: Ladder): number =>
 
 /** A reload replaces `config`. */
 interface SlowLoginSettings {
+  readonly gate: { readonly scopes: Scopes | undefined }
   readonly config: {
     readonly limits: { readonly wrongPasswords: 'off' | 'slow'; readonly maxKeys: number }
     readonly listen: { readonly bodyTimeout: number }
@@ -74,6 +76,7 @@ export interface SlowLoginDependencies {
  *
  * - An attempt counts from its beginning, so attempts at the same time wait for each other: one of a client is verified at a time.
  * - A waiting attempt holds no place for hashing.
+ * - A name with `allow` counts for nothing here: neither its right password forgives, nor do its grants spare their client.
  * - Clients are kept as windows are (C17): at most `limits.max_keys`, and all further ones count together.
  */
 export function slowLogins(
@@ -94,7 +97,12 @@ export function slowLogins(
     if (now - readAt >= 1_000) {
       readAt = now
       known = Promise.resolve(grants()).then(
-        (all) => new Set(all === 'unavailable' ? [] : all.map(({ client }) => prefix64(client))),
+        (all) =>
+          new Set(
+            (all === 'unavailable' ? [] : all)
+              .filter(({ id }) => isUnlimited(id, settings.gate.scopes))
+              .map(({ client }) => prefix64(client)),
+          ),
       )
     }
     return (await known).has(key)
@@ -155,9 +163,17 @@ export function slowLogins(
     const result = await attempt
     if (result === 'wrong') return result
     all.wrong = Math.max(0, all.wrong - 1)
-    guesses.wrong = isRight(result) ? 0 : Math.max(0, guesses.wrong - 1)
+    guesses.wrong = forgives(result, settings.gate.scopes) ? 0 : Math.max(0, guesses.wrong - 1)
     return result
   }
 }
 
-const isRight = (result: LogInResult): boolean => typeof result === 'object' && 'accessToken' in result
+function forgives(result: LogInResult, scopes: Scopes | undefined): boolean {
+  return typeof result === 'object' && 'accessToken' in result && isUnlimited(result.grant, scopes)
+}
+
+/** Whether the name of a grant has no `allow`. One with an `allow` spares nothing: its holder could guess the other passwords faster. */
+function isUnlimited(grant = '', scopes: Scopes | undefined): boolean {
+  const scope = scopes?.get(nameOfGrant(grant))
+  return scopes === undefined || (scope !== undefined && scope.allows === undefined)
+}

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Response } from '../support/message.ts'
+import { makeNames, passwordOf } from '../support/names.ts'
 import { PASSWORD, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 
 const start = (listen: YamlPart = {}, limits: YamlPart = {}): Promise<TestSidecar> =>
@@ -94,4 +95,30 @@ it('H181 past limits.max_keys all further clients count together', async () => {
 it('H181 nothing waits by default, as the API documents', async () => {
   const sidecar = await startSidecar({ config: { listen: { body_timeout: '1ms' } } })
   await guess(sidecar, 20)
+})
+
+it('H181 a right password of a name with an allow forgives no wrong one, that of another name does', async () => {
+  const names = makeNames({ admin: undefined, monitor: 'read' })
+  const sidecar = await startSidecar({
+    config: { ...names.config, listen: { body_timeout: '1ms' }, limits: { wrong_passwords: 'slow' } },
+  })
+  await guess(sidecar, 3)
+  expect((await logIn(sidecar, passwordOf('monitor'))).status).toBe(200)
+  await guess(sidecar, 1)
+  expect((await logIn(sidecar, 'wrong')).status).toBe(429)
+  sidecar.clock.advance(1_000)
+  expect((await logIn(sidecar, passwordOf('admin'))).status).toBe(200)
+  await guess(sidecar, 4)
+})
+
+it('H181 a live grant of a name with an allow does not spare its client when all are slowed', async () => {
+  const names = makeNames({ admin: undefined, monitor: 'read' })
+  const sidecar = await startSidecar({
+    config: { ...names.config, listen: { body_timeout: '1ms' }, limits: { wrong_passwords: 'slow' } },
+  })
+  expect((await logIn(sidecar, passwordOf('monitor'), '127.0.0.98')).status).toBe(200)
+  expect((await logIn(sidecar, passwordOf('admin'), '127.0.0.99')).status).toBe(200)
+  for (let i = 1; i <= 17; i += 1) await guess(sidecar, 3, `127.0.1.${i}`)
+  expect((await logIn(sidecar, passwordOf('monitor'), '127.0.0.98')).status).toBe(429)
+  expect((await logIn(sidecar, passwordOf('admin'), '127.0.0.99')).status).toBe(200)
 })
