@@ -2,6 +2,7 @@ import { beforeAll, expect, it } from 'vitest'
 import { DOCUMENTED_LIMITS, type VerifyOptions } from '../../src/verify/options.ts'
 import { OUTSIDE, type OutsideId } from '../../src/verify/promises.ts'
 import { prepareSite, type SiteOptions } from '../process/serve.ts'
+import { makeNames, passwordOf } from '../support/names.ts'
 import { PASSWORD, type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { brokenIn, idsOf, inTurn, type Run, runOptions, runVerify, WITHOUT_FLOODS } from './a-run.ts'
 
@@ -92,6 +93,18 @@ it('checks only the promises that were asked for', async () => {
     ['C11', 'kept'],
   ])
   expect(report.requests).toBeLessThan(60)
+})
+
+it('a password whose name may not read the path ends the run, which says so and revokes its tokens', async () => {
+  const names = makeNames({ admin: undefined, monitor: [{ methods: ['GET'], paths: ['/api/status'] }] })
+  const sidecar = await start({ config: { ...SETTINGS, ...names.config } })
+  const options = (path: string) =>
+    runOptions(sidecar.url, passwordOf('monitor'), { limits: LIMITS, path, only: ['C4', 'C10', 'C11'] })
+  await expect(runVerify({ ...options('/api/other'), revocationPath: '/oauth/revoke' })).rejects.toThrow(
+    /the name of this password may not GET \/api\/other: 400 insufficient_scope.*--path/,
+  )
+  expect((await sidecar.overview.grants()) as object).toMatchObject({ total: 0 })
+  expect(brokenIn((await runVerify(options('/api/status'))).report)).toEqual({})
 })
 
 it('fails without a verdict when the password is wrong, and quotes neither it nor the right one', async () => {

@@ -41,6 +41,11 @@ export const login: Round = {
     const use = apiRequest(path, accessToken, 'with the token of the first login')
     const used = await server.ask(use)
     const { status } = used
+    if (member(used, 'error') === 'insufficient_scope')
+      throw new SetupError(`the name of this password may not GET ${path}: ${described(used)}`, {
+        exitCode: 1,
+        remedy: 'name a path that it may read with --path, or verify with a password that may do everything',
+      })
     if (status === 401 || status === 0)
       found.push(wrongResponse('C4', use, used, 'the response of the API, not 401', 'device API §5.3'))
     found.push(...(await ignoredParameters(server, first.status)))
