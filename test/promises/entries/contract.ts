@@ -49,7 +49,7 @@ export const CONTRACT = {
   },
   C8: {
     sentence:
-      'When the device password changes, all tokens are invalid at once and the tunnels and streams opened with them are closed, also when the change came while Postern was stopped.',
+      'When the device password changes, all tokens are invalid at once and the tunnels and streams opened with them are closed, also when the change came while Postern was stopped. With `passwords`, those of its name (H312).',
     reason: 'device API',
     check: 'cannot check this: it would have to change the password of the device',
   },
@@ -108,7 +108,7 @@ export const CONTRACT = {
   },
   C17: {
     sentence:
-      'A window belongs to a client address (IPv6 by /64), a grant or the device, as `per` says. Forwarded addresses count only from trusted proxies, and a full table evicts no live window.',
+      'A window belongs to a client address (IPv6 by /64), a grant, a name of `passwords` or the device, as `per` says. Forwarded addresses count only from trusted proxies, and a full table evicts no live window.',
     reason: 'attack: address spraying and spoofed `X-Forwarded-For`',
   },
   C18: {
