@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { makeNames, OF_MONITOR, passwordOf } from '../support/names.ts'
 import { FROM_PAGE, startWithLogin, submitLogin } from './browsing.ts'
 
-it('H311 H312 the session of a browser may do what the name of its password may do, and ends with it', async () => {
+it('H193 H194 the session of a browser may do what the name of its password may do, and ends with it', async () => {
   const names = makeNames({ admin: undefined, monitor: OF_MONITOR })
   const sidecar = await startWithLogin({ config: names.config })
   const cookieOf = async (name: string): Promise<string> =>

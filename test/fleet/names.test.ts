@@ -37,7 +37,7 @@ const statusOf = async ({ sidecar }: { sidecar: TestSidecar }, token: string): P
 const refreshAt = async ({ sidecar }: { sidecar: TestSidecar }, token: string): Promise<number> =>
   (await sidecar.postToken({ grant_type: 'refresh_token', refresh_token: token })).status
 
-it('H311 H312 in a fleet each sidecar knows the name of a token, and judges it by its own allow', async () => {
+it('H193 H194 in a fleet each sidecar knows the name of a token, and judges it by its own allow', async () => {
   const [one, two] = await Promise.all([start(), start()])
   const { access_token: token } = await logInAs(one.sidecar, 'monitor')
   for (const at of [one, two, two]) {
@@ -48,7 +48,7 @@ it('H311 H312 in a fleet each sidecar knows the name of a token, and judges it b
   expect(two.sidecar.device.requests.map(({ method }) => method)).toEqual(['GET', 'GET'])
 })
 
-it('C8 H312 in a fleet a password that one sidecar sees change ends the tokens of its name everywhere, and no others', async () => {
+it('C8 H194 in a fleet a password that one sidecar sees change ends the tokens of its name everywhere, and no others', async () => {
   const [one, two] = await Promise.all([start(), start()])
   const [admin, monitor] = [await logInAs(one.sidecar, 'admin'), await logInAs(two.sidecar, 'monitor')]
   for (const at of [one, two])
@@ -81,7 +81,7 @@ it('C8 H312 in a fleet a password that one sidecar sees change ends the tokens o
   expect(await refreshAt(one, monitor.refresh_token)).toBe(400)
 })
 
-it('C8 H312 a fleet that was stopped ends the tokens of the name whose password changed meanwhile', async () => {
+it('C8 H194 a fleet that was stopped ends the tokens of the name whose password changed meanwhile', async () => {
   const one = await start()
   const [admin, monitor] = [await logInAs(one.sidecar, 'admin'), await logInAs(one.sidecar, 'monitor')]
   await one.sidecar.stop()
@@ -93,7 +93,7 @@ it('C8 H312 a fleet that was stopped ends the tokens of the name whose password 
   expect(await refreshAt(at, monitor.refresh_token)).toBe(400)
 })
 
-it('H312 the tokens of a name that a sidecar does not have do not work there', async () => {
+it('H194 the tokens of a name that a sidecar does not have do not work there', async () => {
   const one = await start()
   const { access_token, refresh_token } = await logInAs(one.sidecar, 'monitor')
   const other = makeNames({ admin: undefined })
@@ -103,7 +103,7 @@ it('H312 the tokens of a name that a sidecar does not have do not work there', a
   expect(await refreshAt(one, refresh_token)).toBe(400)
 })
 
-it('H312 a sidecar with one password does not take the tokens of a name for its own', async () => {
+it('H194 a sidecar with one password does not take the tokens of a name for its own', async () => {
   const two = await startSidecar({ config: shared() })
   await two.token()
   const one = await start()
@@ -114,7 +114,7 @@ it('H312 a sidecar with one password does not take the tokens of a name for its 
   expect(two.device.requests).toHaveLength(0)
 })
 
-it('H312 H314 in a fleet a reload that removes a name ends its tokens everywhere', async () => {
+it('H194 H196 in a fleet a reload that removes a name ends its tokens everywhere', async () => {
   const names = makeNames(ALLOWS)
   const sites = await Promise.all([1, 2].map(() => prepareSite({ config: { ...names.config, ...shared() } })))
   const sidecars = await Promise.all(sites.map((site) => site.serve()))

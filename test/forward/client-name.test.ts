@@ -19,8 +19,8 @@ async function start(
 
 const SPELLINGS = ['X-Client-Name', 'x-client-name', 'X_Client_Name', 'X-CLIENT_NAME']
 
-describeProtocols('H315 {client_name: true}', (transport) => {
-  it('H315 tells the device the name of the login, and a client cannot name itself', async () => {
+describeProtocols('H197 {client_name: true}', (transport) => {
+  it('H197 tells the device the name of the login, and a client cannot name itself', async () => {
     const { sidecar, admin, monitor } = await start({ ...HEADERS, public_paths: ['/public'] }, transport)
     const told = (): readonly string[] =>
       (sidecar.device.requests.at(-1)?.fields ?? []).flatMap((text, at, all) =>
@@ -46,14 +46,14 @@ describeProtocols('H315 {client_name: true}', (transport) => {
   })
 })
 
-it('H315 with one password there is no name, and the field of a client is removed all the same', async () => {
+it('H197 with one password there is no name, and the field of a client is removed all the same', async () => {
   const sidecar = await startSidecar({ config: HEADERS })
   const token = await sidecar.token()
   await sidecar.request({ token, fields: ['X-Client-Name', 'root'] })
   expect(sidecar.device.requests.at(-1)?.header('x-client-name')).toBeUndefined()
 })
 
-it('H315 a repeated request that its token does not admit any more, to a public path, has no name', async () => {
+it('H197 a repeated request that its token does not admit any more, to a public path, has no name', async () => {
   const { sidecar, names, admin } = await start({ ...HEADERS, public_paths: ['/public'] })
   const connection = await sidecar.connect()
   const name = async (): Promise<string | undefined> => {
@@ -69,7 +69,7 @@ it('H315 a repeated request that its token does not admit any more, to a public 
 it.each([
   ['that the device is told do not share', HEADERS.upstream, 2],
   ['that the device is not told share', {}, 1],
-])('H311 H315 names %s a response; each is judged by its own allow', async (_what, upstream, asked) => {
+])('H193 H197 names %s a response; each is judged by its own allow', async (_what, upstream, asked) => {
   const share = { paths: ['/status', '/other'], for: '1m' }
   const { sidecar, admin, monitor } = await start({ upstream: { share, ...upstream } })
   for (const token of [admin, monitor, admin, monitor])
@@ -79,14 +79,14 @@ it.each([
   expect((await sidecar.request({ path: '/other', token: monitor })).status).toBe(400)
 })
 
-it('H315 a WebSocket has the name, too', async () => {
+it('H197 a WebSocket has the name, too', async () => {
   const { sidecar, admin } = await start(HEADERS)
   const { upgrades } = acceptWebSockets(sidecar.device)
   await openWebSocket(sidecar.url, { token: admin, headers: { 'X-Client-Name': 'root' } })
   expect(upgrades.at(-1)?.headers['x-client-name']).toBe('admin')
 })
 
-it('H315 the name is in the log, in explain, in the list of logins and in the metrics', async () => {
+it('H197 the name is in the log, in explain, in the list of logins and in the metrics', async () => {
   const { sidecar, admin, monitor } = await start()
   await sidecar.request({ path: '/status', token: monitor })
   await sidecar.request({ path: '/firmware', token: monitor })
@@ -116,7 +116,7 @@ it('H315 the name is in the log, in explain, in the list of logins and in the me
   expect(grants.rows.map(({ id }) => id.replace(/\..*/, '')).sort()).toEqual(['admin', 'monitor'])
 })
 
-it('H315 per: name is one window for all logins of a name', async () => {
+it('H197 per: name is one window for all logins of a name', async () => {
   const { sidecar, admin, monitor } = await start({ limits: { api: { requests: 3, per: 'name' } } })
   const other = (await logInAs(sidecar, 'monitor')).access_token
   const statusWith = async (token?: string): Promise<number> =>

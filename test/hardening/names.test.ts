@@ -22,8 +22,8 @@ async function start(
   return { sidecar, names, token: (await logInAs(sidecar, 'monitor')).access_token }
 }
 
-describeProtocols('H311 a name with an allow', (transport) => {
-  it('H311 makes the requests of its methods and paths, and no others; not a byte of those reaches the device, and they count', async () => {
+describeProtocols('H193 a name with an allow', (transport) => {
+  it('H193 makes the requests of its methods and paths, and no others; not a byte of those reaches the device, and they count', async () => {
     const { sidecar, token } = await start(OF_MONITOR, {}, transport)
     const admin = (await logInAs(sidecar, 'admin')).access_token
     const allowed = [
@@ -64,7 +64,7 @@ describeProtocols('H311 a name with an allow', (transport) => {
     )
   })
 
-  it('H311 status_codes http: 403 with the challenge of RFC 6750', async () => {
+  it('H193 status_codes http: 403 with the challenge of RFC 6750', async () => {
     const { sidecar, token } = await start(OF_MONITOR, { status_codes: 'http' }, transport)
     const { status, header } = await sidecar.request({ path: '/', token }).then((response) => ({
       status: response.status,
@@ -107,14 +107,14 @@ describeProtocols('H311 a name with an allow', (transport) => {
     '/firmware;/status',
     '/firmware?/status',
     '/firmware%3f/status',
-  ])('H311 is not within an allow with paths: %s', async (path) => {
+  ])('H193 is not within an allow with paths: %s', async (path) => {
     const { sidecar, token } = await start(OF_MONITOR, {}, transport)
     const response = await sidecar.request({ path, token })
     expect([response.status, response.json().error]).toEqual([400, 'insufficient_scope'])
     expect(sidecar.device.requests).toHaveLength(0)
   })
 
-  it('H311 cannot change the method or the path by a field: the device does not get it', async () => {
+  it('H193 cannot change the method or the path by a field: the device does not get it', async () => {
     const { sidecar, token } = await start(OF_MONITOR, {}, transport)
     const names = [
       'X-HTTP-Method-Override',
@@ -142,7 +142,7 @@ describeProtocols('H311 a name with an allow', (transport) => {
     expect(sidecar.device.requests.at(-1)?.header('x-http-method-override')).toBe('DELETE')
   })
 
-  it('H311 allow: read is GET, HEAD and OPTIONS everywhere', async () => {
+  it('H193 allow: read is GET, HEAD and OPTIONS everywhere', async () => {
     const { sidecar, token } = await start('read', {}, transport)
     for (const method of ['GET', 'HEAD', 'OPTIONS'])
       for (const path of ['/', '/any/path', '/odd/../path'])
@@ -151,7 +151,7 @@ describeProtocols('H311 a name with an allow', (transport) => {
       expect((await sidecar.request({ method, path: '/', token })).status, method).toBe(400)
   })
 
-  it('H311 public paths stay public', async () => {
+  it('H193 public paths stay public', async () => {
     const { sidecar, token } = await start(OF_MONITOR, { public_paths: ['/login'] }, transport)
     for (const request of [{ token }, {}])
       expect((await sidecar.request({ method: 'POST', path: '/login', ...request })).status).toBe(200)
@@ -159,7 +159,7 @@ describeProtocols('H311 a name with an allow', (transport) => {
     expect((await sidecar.request({ method: 'POST', path: '/login/x', token })).status).toBe(400)
   })
 
-  it('H311 is refused with enforce: false, too, and past its limit; a request without a token is forwarded', async () => {
+  it('H193 is refused with enforce: false, too, and past its limit; a request without a token is forwarded', async () => {
     const limits = { api: { requests: 3 } }
     const { sidecar, token } = await start(OF_MONITOR, { enforce: false, limits }, transport)
     for (let i = 0; i < 6; i += 1)
@@ -169,7 +169,7 @@ describeProtocols('H311 a name with an allow', (transport) => {
     expect((await sidecar.request({ path: '/firmware' })).status).toBe(200)
   })
 
-  it('H311 a rule without methods is for every method, one without paths for every path', async () => {
+  it('H193 a rule without methods is for every method, one without paths for every path', async () => {
     const allow = [{ paths: ['/api/'] }, { methods: ['POST'] }]
     const { sidecar, token } = await start(allow, {}, transport)
     const statusOf = async (method: string, path: string): Promise<number> =>
@@ -183,7 +183,7 @@ describeProtocols('H311 a name with an allow', (transport) => {
   })
 })
 
-it('H311 an upgrade needs the method UPGRADE', async () => {
+it('H193 an upgrade needs the method UPGRADE', async () => {
   const rules = [{ methods: ['GET'] }, { methods: ['UPGRADE'], paths: ['/live'] }, { paths: ['/every/'] }]
   const { sidecar, token } = await start(rules)
   const { upgrades } = acceptWebSockets(sidecar.device)
@@ -198,7 +198,7 @@ it('H311 an upgrade needs the method UPGRADE', async () => {
   expect(upgrades.at(-1)?.headers['x-http-method-override']).toBeUndefined()
 })
 
-it.each(['read', [{}]])('H311 nothing but the method UPGRADE allows an upgrade: %j', async (allow) => {
+it.each(['read', [{}]])('H193 nothing but the method UPGRADE allows an upgrade: %j', async (allow) => {
   const { sidecar, token } = await start(allow)
   acceptWebSockets(sidecar.device)
   expect((await refusedWebSocket(sidecar.url, { token })).status).toBe(400)
@@ -214,7 +214,7 @@ it.each([
   ['a method in lower case', 'get /status HTTP/1.1', 'invalid_request'],
   ['UPGRADE as a method', 'UPGRADE /status HTTP/1.1', 'invalid_request'],
   ['HTTP/1.0', 'GET /firmware HTTP/1.0', 'insufficient_scope'],
-])('H311 %s is judged as it is forwarded', async (_what, line, error) => {
+])('H193 %s is judged as it is forwarded', async (_what, line, error) => {
   const allow = [{ methods: ['GET', 'HEAD', 'UPGRADE'], paths: ['/status'] }]
   const { sidecar, token } = await start(allow)
   const connection = await rawConnection(sidecar.url)
@@ -223,7 +223,7 @@ it.each([
   expect(sidecar.device.requests).toHaveLength(0)
 })
 
-it('H311 the same head is judged anew for another token, also on one connection', async () => {
+it('H193 the same head is judged anew for another token, also on one connection', async () => {
   const { sidecar, token } = await start()
   const admin = (await logInAs(sidecar, 'admin')).access_token
   const connection = await sidecar.connect()

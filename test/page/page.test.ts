@@ -201,7 +201,7 @@ it('H152 H157 the page asks for its password, and for the new one when that has 
   await password.waitFor()
 })
 
-it('H159 H315 each login shows the name of its password, by which it is found and revoked', async () => {
+it('H159 H197 each login shows the name of its password, by which it is found and revoked', async () => {
   const names = makeNames({ admin: undefined, monitor: 'read' })
   const config = { ...names.config, admin: { password_file: pagePasswordFile() } }
   const sidecar = await startSidecar({ config })

@@ -63,7 +63,7 @@ async function open({ config }: Names): Promise<Passwords> {
 const SIXTEEN = Array.from({ length: 16 }, (_, at) => `name-${at}`)
 const everything = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, undefined]))
 
-it('H313 each login verifies the password of every name, in one entry of the queue, whichever is right', async () => {
+it('H195 each login verifies the password of every name, in one entry of the queue, whichever is right', async () => {
   const names = makeNames(everything(SIXTEEN))
   for (const name of SIXTEEN) names.set(name, argon2id(passwordOf(name)))
   const passwords = await open(names)
@@ -84,7 +84,7 @@ it('H313 each login verifies the password of every name, in one entry of the que
   expect(derivations.most).toBe(2)
 })
 
-it('H313 a password of two names, however they are stored, logs nobody in, and is reported once until one changes', async () => {
+it('H195 a password of two names, however they are stored, logs nobody in, and is reported once until one changes', async () => {
   const names = makeNames(everything(['admin', 'monitor', 'other']))
   names.set('admin', argon2id('the same'))
   names.set('monitor', argon2id('the same'))
@@ -102,7 +102,7 @@ it('H313 a password of two names, however they are stored, logs nobody in, and i
   expect(ambiguous).toHaveLength(2)
 })
 
-it('H313 a fingerprint of each name tells whose password has changed', async () => {
+it('H195 a fingerprint of each name tells whose password has changed', async () => {
   const names = makeNames(everything(['admin', 'monitor']))
   const passwords = await open(names)
   const salt = randomBytes(16)
@@ -115,7 +115,7 @@ it('H313 a fingerprint of each name tells whose password has changed', async () 
   expect(after.get('monitor')).not.toBe(before.get('monitor'))
 })
 
-it('H313 the log and `postern check` name the two, as far as check can see it', async () => {
+it('H195 the log and `postern check` name the two, as far as check can see it', async () => {
   const names = makeNames({ admin: undefined, monitor: 'read', other: undefined })
   names.set('monitor', argon2id(passwordOf('admin')))
   const sidecar = await startSidecar({ config: names.config })
@@ -137,7 +137,7 @@ it('H313 the log and `postern check` name the two, as far as check can see it', 
   expect((await site.postern('check', '--json')).stdout).not.toContain('have the same password')
 })
 
-it('H313 two names with the same hash are found by check, too', async () => {
+it('H195 two names with the same hash are found by check, too', async () => {
   const names = makeNames({ admin: undefined, monitor: 'read' })
   const line = argon2id('unknown to check')
   for (const name of ['admin', 'monitor']) names.set(name, line)

@@ -37,8 +37,8 @@ async function reload(
   await expect.poll(() => sidecar.logged('configuration reloaded').length).toBe(known + 1)
 }
 
-describe('C8 H312 several passwords', () => {
-  it('C8 H312 one that changes ends the tokens, streams and logins of its name, and of no other', async () => {
+describe('C8 H194 several passwords', () => {
+  it('C8 H194 one that changes ends the tokens, streams and logins of its name, and of no other', async () => {
     const { names, sidecar } = await start(EVERYTHING)
     const [admin, monitor] = [await logInAs(sidecar, 'admin'), await logInAs(sidecar, 'monitor')]
     const kept = await openStreams(sidecar, admin.access_token)
@@ -56,7 +56,7 @@ describe('C8 H312 several passwords', () => {
     expect(await sidecar.metric('postern_tokens_revoked_total', 'reason="password_changed"')).toBe(1)
   })
 
-  it('C8 H312 one that changed while Postern was stopped ends those of its name, one that is gone too', async () => {
+  it('C8 H194 one that changed while Postern was stopped ends those of its name, one that is gone too', async () => {
     const { names, site, sidecar } = await start(EVERYTHING)
     const tokens = Object.fromEntries(
       await Promise.all(
@@ -78,7 +78,7 @@ describe('C8 H312 several passwords', () => {
     expect((await again.login(passwordOf('backup'))).status).toBe(200)
   })
 
-  it('H312 the entries of two names with exchanged passwords end both', async () => {
+  it('H194 the entries of two names with exchanged passwords end both', async () => {
     const { names, site, sidecar } = await start({ admin: undefined, monitor: OF_MONITOR })
     const monitor = await logInAs(sidecar, 'monitor')
     await sidecar.stop()
@@ -92,7 +92,7 @@ describe('C8 H312 several passwords', () => {
     ['admin', { monitor: 'read', admin: undefined }, 200],
     ['the only name', { someone: undefined }, 200],
     ['neither', { someone: undefined, other: undefined }, 401],
-  ])('H312 a token file of one password is read as that of %s', async (_who, allows, status) => {
+  ])('H194 a token file of one password is read as that of %s', async (_who, allows, status) => {
     const site = await prepareSite()
     const first = await site.serve()
     const tokens = await first.grant()
@@ -117,7 +117,7 @@ describe('C8 H312 several passwords', () => {
     expect(await (await site.serve()).use(tokens.access_token)).toBe(401)
   })
 
-  it('H312 back to one password, no token of a name works', async () => {
+  it('H194 back to one password, no token of a name works', async () => {
     const names = makeNames({ admin: undefined })
     const site = await prepareSite({ config: names.config })
     const sidecar = await site.serve()
@@ -130,8 +130,8 @@ describe('C8 H312 several passwords', () => {
   })
 })
 
-describe('H314 a reload', () => {
-  it('H314 applies a changed allow to live grants, also to requests and tunnels in flight', async () => {
+describe('H196 a reload', () => {
+  it('H196 applies a changed allow to live grants, also to requests and tunnels in flight', async () => {
     const started = await start({
       admin: undefined,
       monitor: [{ methods: ['GET', 'UPGRADE'], paths: ['/'] }],
@@ -156,7 +156,7 @@ describe('H314 a reload', () => {
     expect(await statusOfRefresh(sidecar, monitor.refresh_token)).toBe(200)
   })
 
-  it('H312 H314 ends the tokens, streams and logins of a name that is gone', async () => {
+  it('H194 H196 ends the tokens, streams and logins of a name that is gone', async () => {
     const started = await start(EVERYTHING)
     const { sidecar } = started
     const [admin, monitor] = [await logInAs(sidecar, 'admin'), await logInAs(sidecar, 'monitor')]
@@ -170,7 +170,7 @@ describe('H314 a reload', () => {
     expect((await sidecar.status()).grants).toHaveLength(1)
   })
 
-  it('H312 H314 with a renamed name ends its tokens at once, and names the key that needs a restart', async () => {
+  it('H194 H196 with a renamed name ends its tokens at once, and names the key that needs a restart', async () => {
     const started = await start({ admin: undefined, monitor: undefined })
     const { sidecar, names, site } = started
     const monitor = await logInAs(sidecar, 'monitor')

@@ -49,7 +49,7 @@ export const CONTRACT = {
   },
   C8: {
     sentence:
-      'When the device password changes, all tokens are invalid at once and the tunnels and streams opened with them are closed, also when the change came while Postern was stopped. With `passwords`, those of its name (H312).',
+      'When the device password changes, all tokens are invalid at once and the tunnels and streams opened with them are closed, also when the change came while Postern was stopped. With `passwords`, those of its name (H194).',
     reason: 'device API',
     check: 'cannot check this: it would have to change the password of the device',
   },

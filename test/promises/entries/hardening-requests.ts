@@ -106,27 +106,27 @@ export const REQUESTS = {
     sentence: 'A percent-encoded line break in a path reaches the device encoded.',
     reason: 'header injection by a proxy that decodes paths',
   },
-  H311: {
+  H193: {
     sentence:
       'With `passwords`, a request that the `allow` of its name does not have gets 400 `insufficient_scope` (`http`: 403 with the challenge). It counts, and not a byte of it reaches the device, also with `enforce: false`. An ambiguous path is in no list of paths, an upgrade needs `UPGRADE`, fields that override method or path are removed, and public paths stay public.',
     reason: 'a monitor that only reads holds the key to the firmware upload; RFC 6750 §3.1',
   },
-  H312: {
+  H194: {
     sentence:
       'Each name of `passwords` is bound to its own password: a change, the removal or the renaming of a name ends its tokens, tunnels and streams and no others, also across a restart and in a fleet. The token file of one password is read as that of `admin`, or of the only name.',
     reason: 'rotating the password of one purpose must not stop the others; C8 for each name',
   },
-  H313: {
+  H195: {
     sentence:
       'Each login verifies the password of every name, in one entry of the hashing queue, so its time does not tell which name it is. A password of two names logs nobody in; `check` and the log say so.',
     reason: 'timing; a login must mean one name',
   },
-  H314: {
+  H196: {
     sentence:
       'A reload applies a changed `allow` to live tokens, and ends tunnels and streams that it does not have any more.',
     reason: 'an operator who takes a right away means now',
   },
-  H315: {
+  H197: {
     sentence:
       'The name of a login reaches the device only by `{client_name: true}`, and no client can name itself in that field. It stands in the log, `status`, `explain`, the page and the metrics, and `per: name` gives it one window.',
     reason: 'identity spoofing by header; who did it has to be found',
