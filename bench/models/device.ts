@@ -19,9 +19,10 @@ export interface Counts {
   readonly most: number
 }
 
+const usual = time === undefined ? MODELS[name].time : Number(time)
 const model = MODELS[name].build(
   { now: () => performance.now(), after: (wait, run) => void setTimeout(run, wait) },
-  time === undefined ? MODELS[name].time : Number(time),
+  () => usual,
 )
 const counts = { requests: 0, answered: 0, connections: 0, most: 0 }
 let busy = 0

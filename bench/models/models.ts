@@ -29,8 +29,10 @@ export interface Model {
   readonly crashes: number
 }
 
-/** @param time what one request takes a device that is not loaded (ms) */
-type Build = (world: World, time: number) => Model
+/** What the next request takes a device that is not loaded (ms). */
+export type Time = () => number
+
+type Build = (world: World, time: Time) => Model
 
 /** The page that takes long, and its time (ms). */
 export const SLOW_PAGE = '/slow'
@@ -39,33 +41,50 @@ const SLOW = 5_000
 /** How long a crashed device is away (ms). */
 const REBOOT = 10_000
 
-/** How a model serves: the time of a request (ms) that begins as one of `busy`, the others included. */
-type Time = (busy: number, path: string) => number
+/** How fast each request goes on while `busy` are served: 1 if the device is not loaded. */
+type Speed = (busy: number) => number
 
-/** Serves all requests at once. What one of them takes is known when it begins. */
-function serving(world: World, timeOf: Time, more: Partial<Model> = {}): Model {
-  const busy = new Set<Link>()
+/** Serves all requests at once, and each at the speed that their number leaves it. */
+function sharing(world: World, timeOf: (path: string) => number, speedOf: Speed): Model {
+  const left = new Map<Link, number>()
+  let since = world.now()
+  let speed = 1
+  let changes = 0
+  /** Brings all requests up to now, then waits for the one that ends first. */
+  function goOn(): void {
+    const now = world.now()
+    for (const [link, rest] of left) left.set(link, rest - (now - since) * speed)
+    since = now
+    const done = [...left].filter(([, rest]) => rest < 0.01).map(([link]) => link)
+    for (const link of done) left.delete(link)
+    speed = speedOf(left.size)
+    changes += 1
+    const change = changes
+    const next = Math.min(...left.values()) / speed
+    // The speed may change meanwhile for reasons of the device's own.
+    if (left.size > 0) world.after(Math.min(next, 250), () => change === changes && goOn())
+    for (const link of done) link.answer()
+  }
   return {
     refuses: false,
     crashes: 0,
     connect() {},
     request(link, path) {
-      busy.add(link)
-      world.after(timeOf(busy.size, path), () => {
-        if (busy.delete(link)) link.answer()
-      })
+      left.set(link, timeOf(path) + (world.now() - since) * speed)
+      goOn()
     },
-    closed: (link) => void busy.delete(link),
-    ...more,
+    closed(link) {
+      if (left.delete(link)) goOn()
+    },
   }
 }
 
 /** One connection; `refuses` a second one, or lets it hang until the first is closed. */
-function oneConnection(world: World, time: number, refuses: boolean): Model {
+function oneConnection(world: World, time: Time, refuses: boolean): Model {
   const open: Link[] = []
   const hanging = new Set<Link>()
   const serve = (link: Link): void =>
-    world.after(time, () => {
+    world.after(time(), () => {
       if (open[0] === link) link.answer()
     })
   return {
@@ -92,7 +111,7 @@ function oneConnection(world: World, time: number, refuses: boolean): Model {
 }
 
 /** The fifth connection crashes it. */
-function crashing(world: World, time: number): Model {
+function crashing(world: World, time: Time): Model {
   const open = new Set<Link>()
   let crashes = 0
   let downUntil = Number.NEGATIVE_INFINITY
@@ -117,7 +136,7 @@ function crashing(world: World, time: number): Model {
       for (const each of all) each.reset()
     },
     request(link) {
-      world.after(time, () => {
+      world.after(time(), () => {
         if (open.has(link)) link.answer()
       })
     },
@@ -125,16 +144,15 @@ function crashing(world: World, time: number): Model {
   }
 }
 
-const doubling = (time: number, busy: number, knee: number): number =>
-  time * 2 ** Math.min(Math.max(0, busy - knee), 10)
+const thrashing = (busy: number, knee: number): number => 2 ** -Math.min(Math.max(0, busy - knee), 10)
 
 /** 20 workers, and a queue of 20 behind them. A request that finds it full is reset. */
-function workers(world: World, time: number): Model {
+function workers(world: World, time: Time): Model {
   const busy = new Set<Link>()
   const queue = new Set<Link>()
   function begin(link: Link): void {
     busy.add(link)
-    world.after(time, () => {
+    world.after(time(), () => {
       if (busy.has(link)) link.answer()
       end(link)
     })
@@ -165,15 +183,14 @@ const LEAK = 0.03
 const REST = 1_000
 
 /** Slows down with its work, also when nobody overloads it, until it has a rest. Past 8 requests each one makes the others slower. */
-function leaking(world: World, time: number): Model {
+function leaking(world: World, time: Time): Model {
   let since = world.now()
   let last = since
-  return serving(world, (busy) => {
+  return sharing(world, time, (busy) => {
     const now = world.now()
     if (now - last > REST) since = now
     last = now
-    const slower = Math.min(1 + (LEAK * (now - since)) / 1_000, 10)
-    return slower * time * Math.max(1, busy / 8)
+    return Math.min(1, 8 / busy) / Math.min(1 + (LEAK * (now - since)) / 1_000, 10)
   })
 }
 
@@ -181,38 +198,71 @@ function leaking(world: World, time: number): Model {
 const CAPACITY_TIME = 15_000
 
 /** As `thrash`, past 8 requests; from time to time past 2. */
-function changing(world: World, time: number): Model {
+function changing(world: World, time: Time): Model {
   const start = world.now()
-  return serving(world, (busy) => {
-    const phase = Math.floor((world.now() - start) / CAPACITY_TIME) % 2
-    return doubling(time, busy, phase === 0 ? 8 : 2)
-  })
+  const knee = (): number => (Math.floor((world.now() - start) / CAPACITY_TIME) % 2 === 0 ? 8 : 2)
+  return sharing(world, time, (busy) => thrashing(busy, knee()))
 }
 
-/** All models, by name: how they behave past what they can take, and the time of one request where none is given (ms). */
+/** Serves any number of requests at once. */
+function unlimited(world: World, timeOf: (path: string) => number): Model {
+  const busy = new Set<Link>()
+  return {
+    refuses: false,
+    crashes: 0,
+    connect() {},
+    request(link, path) {
+      busy.add(link)
+      world.after(timeOf(path), () => {
+        if (busy.delete(link)) link.answer()
+      })
+    },
+    closed: (link) => void busy.delete(link),
+  }
+}
+
+interface ModelKind {
+  /** How it behaves past what it can take. */
+  readonly about: string
+  /** The fixed bound with the highest throughput, found by trying all in the simulation of `test/measure`. */
+  readonly best: number
+  /** The time of one request where none is given (ms). */
+  readonly time: number
+  readonly build: Build
+}
+
+/** All models, by name. */
 export const MODELS = {
-  one: { about: 'one connection; refuses the second', time: 20, build: (w, t) => oneConnection(w, t, true) },
+  one: {
+    about: 'one connection; refuses the second',
+    best: 1,
+    time: 20,
+    build: (w, t) => oneConnection(w, t, true),
+  },
   hangs: {
     about: 'one connection; the second hangs until the first is closed',
+    best: 1,
     time: 20,
     build: (w, t) => oneConnection(w, t, false),
   },
-  crashes: { about: 'crashes for 10 s at the fifth connection', time: 20, build: crashing },
+  crashes: { about: 'crashes for 10 s at the fifth connection', best: 4, time: 20, build: crashing },
   thrash: {
     about: 'latency doubles with each request past 4',
+    best: 4,
     time: 20,
-    build: (w, t) => serving(w, (busy) => doubling(t, busy, 4)),
+    build: (w, t) => sharing(w, t, (busy) => thrashing(busy, 4)),
   },
-  workers: { about: '20 workers, then a queue of 20, then resets', time: 50, build: workers },
-  fast: { about: 'fast and unlimited', time: 1, build: (w, t) => serving(w, () => t) },
-  leaks: { about: 'slows down with time until rested; 8 workers', time: 20, build: leaking },
+  workers: { about: '20 workers, then a queue of 20, then resets', best: 22, time: 50, build: workers },
+  fast: { about: 'fast and unlimited', best: 64, time: 1, build: (w, t) => unlimited(w, t) },
+  leaks: { about: 'slows down with time until rested; 8 workers', best: 9, time: 20, build: leaking },
   page: {
     about: 'fast pages, and one that takes 5 s',
+    best: 64,
     time: 10,
-    build: (w, t) => serving(w, (_busy, path) => (path === SLOW_PAGE ? SLOW : t)),
+    build: (w, t) => unlimited(w, (path) => (path === SLOW_PAGE ? SLOW : t())),
   },
-  changes: { about: 'capacity 8, then 2, then 8 again', time: 20, build: changing },
-} satisfies Readonly<Record<string, { readonly about: string; readonly time: number; readonly build: Build }>>
+  changes: { about: 'capacity 8, then 2, then 8 again', best: 8, time: 20, build: changing },
+} satisfies Readonly<Record<string, ModelKind>>
 
 export type ModelName = keyof typeof MODELS
 

@@ -1,0 +1,286 @@
+import { type Link, MODELS, type ModelName, SLOW_PAGE, type World } from '../../bench/models/models.ts'
+
+/** The law that decides how many requests are at the device: the events that it gets, and its bound. */
+export interface Law<P = unknown> {
+  readonly limit: number
+  sent?(path: string, level: number, now: number): P
+  left?(place: P): void
+  answered?(place: P, now: number): void
+  refused?(inside: number, now: number): void
+  reset?(inside: number, now: number): void
+  look?(inside: number, waitsSince: number, now: number): void
+}
+
+export interface Run {
+  readonly clients?: number
+  /** How long the clients ask (ms of the simulation), and from when it is measured. */
+  readonly time?: number
+  /** So many responses are not measured. */
+  readonly warmUp?: number
+  /** Multiplies each time of the device, by chance. 0: none. */
+  readonly noise?: number
+  readonly seed?: number
+}
+
+export interface Outcome {
+  /** Per second. */
+  readonly throughput: number
+  /** Milliseconds, with the wait for a place. */
+  readonly p99: number
+  readonly failed: number
+  readonly crashes: number
+  readonly crashedAt: readonly number[]
+  /** The bound over time: [ms, bound]. */
+  readonly course: readonly (readonly [number, number])[]
+}
+
+/** Events in the order of their time. */
+class Agenda implements World {
+  readonly #heap: { readonly at: number; readonly order: number; readonly run: () => void }[] = []
+  #now = 0
+  #order = 0
+  now(): number {
+    return this.#now
+  }
+  after(time: number, run: () => void): void {
+    const heap = this.#heap
+    this.#order += 1
+    const entry = { at: this.#now + time, order: this.#order, run }
+    let at = heap.push(entry) - 1
+    for (let above = (at - 1) >> 1; at > 0 && later(heap[above], entry); above = (at - 1) >> 1) {
+      heap[at] = heap[above] ?? entry
+      heap[above] = entry
+      at = above
+    }
+  }
+  /** Runs all events before `end`. */
+  runUntil(end: number): void {
+    const heap = this.#heap
+    for (let first = heap[0]; first !== undefined && first.at < end; first = heap[0]) {
+      const last = heap.pop()
+      if (last !== undefined && heap.length > 0) {
+        heap[0] = last
+        for (let at = 0; ; ) {
+          let least = at
+          for (const below of [2 * at + 1, 2 * at + 2])
+            if (below < heap.length && later(heap[least], heap[below])) least = below
+          if (least === at) break
+          const moved = heap[least]
+          heap[least] = heap[at] ?? last
+          heap[at] = moved ?? last
+          at = least
+        }
+      }
+      this.#now = first.at
+      first.run()
+    }
+    this.#now = end
+  }
+}
+
+type Entry = { readonly at: number; readonly order: number }
+function later(a: Entry | undefined, b: Entry | undefined): boolean {
+  if (a === undefined || b === undefined) return false
+  return a.at > b.at || (a.at === b.at && a.order > b.order)
+}
+
+/** mulberry32. */
+export function randomNumbers(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+const TRIP = 0.2
+const CONNECT_TIMEOUT = 5_000
+const RECENT = 1_000
+
+/** One connection of the simulated proxy. */
+class Wire<P> implements Link {
+  open = false
+  current: { readonly path: string; place: P | undefined } | undefined
+  /** It has carried a response. */
+  worked = false
+  refusedFor = 0
+  done: (ok: boolean) => void = () => {}
+  onAnswer = (): void => {}
+  onReset = (): void => {}
+  answer(): void {
+    this.onAnswer()
+  }
+  reset(): void {
+    this.onReset()
+  }
+}
+
+/** Clients in a closed loop ask a model through a proxy with this law, under a clock of its own. The proxy does what Postern does. */
+export function simulate<P = unknown>(
+  name: ModelName,
+  law: Law<P>,
+  { clients = 64, time = 60_000, warmUp = 200, noise = 0, seed = 1 }: Run = {},
+): Outcome {
+  const agenda = new Agenda()
+  const random = randomNumbers(seed)
+  const usual = MODELS[name].time
+  const model = MODELS[name].build(agenda, () => usual * (1 - noise - noise * Math.log(1 - random())))
+  const idle: Wire<P>[] = []
+  const queue: (() => void)[] = []
+  let inside = 0
+  let workedAt = Number.NEGATIVE_INFINITY
+  const times: number[] = []
+  let answered = 0
+  let measuredFrom = 0
+  let failed = 0
+  const crashedAt: number[] = []
+  const course: [number, number][] = []
+
+  function close(wire: Wire<P>): void {
+    if (wire.open) {
+      wire.open = false
+      model.closed(wire)
+    }
+  }
+
+  function open(wire: Wire<P>): void {
+    agenda.after(TRIP, () => {
+      const before = model.crashes
+      if (model.refuses) {
+        law.refused?.(inside, agenda.now())
+        retry(wire)
+        return
+      }
+      wire.open = true
+      wire.worked = false
+      model.connect(wire)
+      if (model.crashes > before) crashedAt.push(agenda.now())
+      if (wire.open) send(wire)
+    })
+  }
+
+  function retry(wire: Wire<P>): void {
+    const pause = Math.min(wire.refusedFor + 2, 250)
+    const given = wire.refusedFor === 0 && agenda.now() - workedAt > RECENT
+    if (given || wire.refusedFor + pause > CONNECT_TIMEOUT) {
+      close(wire)
+      finish(wire, false)
+      return
+    }
+    wire.refusedFor += pause
+    agenda.after(pause, () => open(wire))
+  }
+
+  function send(wire: Wire<P>): void {
+    const { current } = wire
+    if (current === undefined) return
+    current.place ??= law.sent?.(current.path, inside, agenda.now())
+    agenda.after(TRIP, () => {
+      if (wire.open && wire.current === current) model.request(wire, current.path)
+    })
+  }
+
+  function finish(wire: Wire<P>, ok: boolean): void {
+    if (wire.current?.place !== undefined) law.left?.(wire.current.place)
+    wire.current = undefined
+    wire.done(ok)
+    inside -= 1
+    pump()
+  }
+
+  function pump(): void {
+    while (inside < law.limit) {
+      const next = queue.shift()
+      if (next === undefined) return
+      inside += 1
+      next()
+    }
+  }
+
+  function ask(path: string, done: (ok: boolean) => void): void {
+    const wire = idle.pop() ?? new Wire<P>()
+    const isNew = !wire.open
+    wire.current = { path, place: undefined }
+    wire.done = done
+    wire.refusedFor = 0
+    wire.onReset = () => {
+      if (!wire.open) return
+      wire.open = false
+      model.closed(wire)
+      const at = idle.indexOf(wire)
+      if (at >= 0) {
+        idle.splice(at, 1)
+      } else {
+        // It is sent again.
+        if (!wire.worked) law.reset?.(inside, agenda.now())
+        retry(wire)
+      }
+    }
+    wire.onAnswer = () =>
+      agenda.after(TRIP, () => {
+        const { current } = wire
+        if (!wire.open || current === undefined) return
+        workedAt = agenda.now()
+        wire.worked = true
+        if (current.place !== undefined) law.answered?.(current.place, agenda.now())
+        if (inside > law.limit) close(wire)
+        else idle.push(wire)
+        finish(wire, true)
+      })
+    if (isNew) {
+      open(wire)
+    } else send(wire)
+  }
+
+  function client(index: number): void {
+    const path = name === 'page' && index % 8 === 0 ? SLOW_PAGE : '/'
+    const since = agenda.now()
+    queue.push(() =>
+      ask(path, (ok) => {
+        if (ok) answered += 1
+        if (answered === warmUp) measuredFrom = agenda.now()
+        if (answered > warmUp) {
+          if (ok) times.push(agenda.now() - since)
+          else failed += 1
+        }
+        agenda.after(ok ? 0.1 : 50, () => client(index))
+      }),
+    )
+    pump()
+  }
+
+  const look = (): void => {
+    if (queue.length > 0) law.look?.(inside, 0, agenda.now())
+    pump()
+    if (course.at(-1)?.[1] !== law.limit) course.push([Math.round(agenda.now()), law.limit])
+    agenda.after(50, look)
+  }
+  for (let index = 0; index < clients; index++) agenda.after(index / 10, () => client(index))
+  look()
+  agenda.runUntil(time)
+  times.sort((a, b) => a - b)
+  return {
+    throughput: (1000 * times.length) / Math.max(1, time - measuredFrom),
+    p99: times[Math.floor(times.length * 0.99)] ?? Number.POSITIVE_INFINITY,
+    failed,
+    crashes: model.crashes,
+    crashedAt,
+    course,
+  }
+}
+
+/** The fixed bounds that are tried. */
+const BOUNDS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 18, 20, 22, 24, 28, 32, 40, 48, 64]
+
+/** The best of all fixed bounds. */
+export function bestFixed(name: ModelName, run: Run = {}): Outcome & { readonly limit: number } {
+  let best: (Outcome & { readonly limit: number }) | undefined
+  for (const limit of BOUNDS) {
+    const outcome = { ...simulate(name, { limit }, run), limit }
+    if (best === undefined || outcome.throughput > 1.001 * best.throughput) best = outcome
+  }
+  if (best === undefined) throw new Error('no bound was tried')
+  return best
+}
