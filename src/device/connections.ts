@@ -7,7 +7,7 @@ import { createIdleMemory, type IdleMemory } from './idle-memory.ts'
 import { createSocketOpener } from './open-socket.ts'
 import type { DeviceRequest, ResponseHandler, Transfer } from './response-handler.ts'
 import { createDeviceRules, type UpstreamDeadlines, type UpstreamTarget } from './target.ts'
-import { Turns } from './turns.ts'
+import { ENOUGH_ROOM, type Room, Turns } from './turns.ts'
 
 /** A connection to the device. One request at a time borrows it. */
 export interface Connection extends Transfer {
@@ -40,7 +40,8 @@ export interface Connections {
 }
 
 export interface ConnectionsOptions {
-  readonly places?: number
+  /** Default: the device takes any number of connections. */
+  readonly room?: Room
   readonly onStray?: () => void
   readonly onTolerant?: () => void
   /** Called once, when requests turn out to be quicker with a connection each: see `DelayedAcks`. */
@@ -70,21 +71,16 @@ const ignore = (): void => {}
 /**
  * A pool of keep-alive connections to the device. It lends the most recently used connection first, so connections that only a
  * burst needed become idle and are closed. The queue of `forward/` bounds how many are in use. With `reuse: never` a connection carries one request.
- * With that, or with one place, a connection takes the turn of one that is closing, and is opened when that has ended on both sides.
+ * With that, or if the device is full, a connection takes the turn of one that is closing, and is opened when that has ended on both sides.
  */
 export function createConnections(
   target: UpstreamTarget,
   deadlines: UpstreamDeadlines,
   clock: Clock,
-  {
-    places = Number.POSITIVE_INFINITY,
-    onStray = ignore,
-    onTolerant = ignore,
-    onDelayed = ignore,
-  }: ConnectionsOptions = {},
+  { room = ENOUGH_ROOM, onStray = ignore, onTolerant = ignore, onDelayed = ignore }: ConnectionsOptions = {},
 ): Connections {
   const { version = '1.1' } = target
-  const inOrder = places === 1 || target.reuse === 'never'
+  const inOrder = (): boolean => target.reuse === 'never' || room.isFull()
   const pool: Pool = {
     settings: {
       turns: new Turns(clock, inOrder, deadlines.connect),
@@ -97,6 +93,7 @@ export function createConnections(
       acks: watchDelayedAcks(onDelayed),
       known: new HeadMemory(HEADS_KNOWN),
       onStray,
+      room,
     },
     idle: [],
     all: new Set(),
@@ -110,7 +107,7 @@ export function createConnections(
     },
     version,
     borrow(repeatable, upgrade = false) {
-      const idle = upgrade && !inOrder ? undefined : pool.idle.pop()
+      const idle = upgrade && !inOrder() ? undefined : pool.idle.pop()
       if (upgrade) idle?.close()
       else if (idle?.lend(repeatable)) return idle
       return new PooledConnection(pool, repeatable, upgrade)
@@ -172,14 +169,16 @@ class PooledConnection extends DeviceConnection implements Connection {
   }
 
   release(responded: boolean): void {
-    const { memory, settings, all, clock } = this.#pool
+    const { memory, settings, all, idle, clock } = this.#pool
     this.#lent = false
     this.#since = clock.monotonic()
     let delayed = false
     if (responded) {
       const took = this.#since - this.#lentAt
       const { acks, turns } = settings
-      delayed = (acks.suspected || took >= SHORTEST_DELAYED) && acks.carried(took, this.#hasResponded)
+      delayed =
+        (acks.suspected || took >= SHORTEST_DELAYED) &&
+        acks.carried(took, this.#hasResponded, all.size - idle.length)
       turns.worked = this.#since
       if (!this.#hasResponded) this.accepted(all.size === 1)
       else if (this.#idleFor > memory.safe) memory.carried(this.#idleFor)
@@ -189,7 +188,7 @@ class PooledConnection extends DeviceConnection implements Connection {
       // At the front, because `pop` takes from the end, and open connections are better.
       this.#pool.idle.unshift(this)
       this.#limitIdleness(KEPT_FOR)
-    } else if (responded && this.state === 'open' && !delayed) {
+    } else if (responded && this.state === 'open' && !delayed && !settings.room.isCrowded()) {
       const announced = this.reading.head?.keptFor
       const time = announced === undefined ? KEPT_FOR : Math.min(announced - MARGIN, LONGEST_KEPT)
       if (time > 0) {
@@ -224,9 +223,10 @@ class PooledConnection extends DeviceConnection implements Connection {
    * connection had carried a complete response.
    */
   protected override closedByDevice(): void {
-    const { memory, clock } = this.#pool
-    if (!this.#hasResponded) return
-    if (!this.#lent) memory.closed(clock.monotonic() - this.#since)
+    const { memory, clock, settings } = this.#pool
+    if (!this.#hasResponded) {
+      if (this.#lent && this.state === 'open' && !this.reading.heard) settings.room.reset()
+    } else if (!this.#lent) memory.closed(clock.monotonic() - this.#since)
     else if (this.reused) memory.closed(this.#idleFor)
   }
 

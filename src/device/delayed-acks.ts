@@ -12,9 +12,10 @@ export interface DelayedAcks {
    * A connection carried a complete response.
    *
    * @param took from lending the connection to its return (ms), with opening it if it is new
+   * @param level how many connections were busy
    * @returns whether it must not be used again
    */
-  carried(took: number, reused: boolean): boolean
+  carried(took: number, reused: boolean, level: number): boolean
 }
 
 /** A request with a delayed acknowledgement takes between these times (ms); a quick one at most `QUICK`. */
@@ -35,15 +36,19 @@ export function looksDelayed(took: number): boolean {
 export function watchDelayedAcks(onFound: () => void): DelayedAcks {
   let state: 'watching' | 'trying' | 'over' = 'watching'
   let inARow = 0
+  /** The fewest busy connections among those requests. With fewer, a loaded device is quick for another reason. */
+  let least = 0
   const acks = {
     found: false,
     suspected: false,
-    carried(took: number, reused: boolean): boolean {
+    carried(took: number, reused: boolean, level: number): boolean {
       if (acks.found || state === 'over') return acks.found
       if (state === 'watching' && reused) {
         inARow = looksDelayed(took) ? inARow + 1 : 0
+        if (inARow === 1 || level < least) least = level
         if (inARow === SUSPICIOUS) state = 'trying'
-      } else if (state === 'trying' && !reused) {
+      } else if (state === 'trying' && level < least) return false
+      else if (state === 'trying' && !reused) {
         if (took > QUICK) state = 'over'
         inARow += 1
         if (state === 'trying' && inARow === SUSPICIOUS + CONFIRMING) {

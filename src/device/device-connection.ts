@@ -175,7 +175,9 @@ export abstract class DeviceConnection extends DeviceSocket implements Transfer 
       if (this.#uploading !== body) return
       this.#uploaded += size
       this.#responseLimit.restart()
-      if (whole) this.#uploading = undefined
+      if (!whole) return
+      this.#uploading = undefined
+      this.#handler?.uploaded?.()
     }
     sendUpload(socket, head, body, framing, onSent).catch((error: unknown) => {
       if (this.#uploading === body) this.destroy(error)

@@ -2,12 +2,13 @@ import type { Socket } from 'node:net'
 import { DeviceFault, failureOf } from './failure.ts'
 import type { SocketOpener } from './open-socket.ts'
 import { createDeadline, type Deadline, type UpstreamDeadlines } from './target.ts'
-import type { Turns } from './turns.ts'
+import type { Room, Turns } from './turns.ts'
 
 export interface SocketSettings {
   readonly opener: SocketOpener
   readonly deadlines: UpstreamDeadlines
   readonly turns: Turns
+  readonly room: Room
 }
 
 /**
@@ -115,6 +116,7 @@ export abstract class DeviceSocket {
   #start(socket: Socket): void {
     if (this.state !== 'connecting' || this.socket !== socket) return
     this.state = 'open'
+    this.#settings.turns.opened()
     this.#connectLimit.close()
     this.opened()
   }
@@ -140,11 +142,12 @@ export abstract class DeviceSocket {
   }
 
   #nextPause(sent: boolean, error: unknown): number | undefined {
-    const { turns, deadlines } = this.#settings
+    const { turns, deadlines, room } = this.#settings
     const failure = failureOf(error)
     const turnedAway = failure === 'connection_refused' || failure === 'connection_terminated'
+    if (turnedAway && !sent) room.refused()
     const again = this.mayOpenAgain(sent) && !(sent && this.#trial > 0)
-    return turnedAway && again ? turns.again(this.#refused, deadlines.connect) : undefined
+    return turnedAway && again ? turns.again(sent, this.#refused, deadlines.connect) : undefined
   }
 
   /** Closes the socket. `idle`: no request is in flight. Otherwise the connection is cut, to end the request at the device. */
@@ -154,7 +157,7 @@ export abstract class DeviceSocket {
     this.state = 'closed'
     this.#connectLimit.close()
     if (socket === undefined) this.closed()
-    else if (!turns.inOrder || !idle || socket.destroyed) socket.destroy()
+    else if (!turns.inOrder() || !idle || socket.destroyed) socket.destroy()
     else {
       socket.resume().end()
       this.#endLimit = turns.close(this, () => socket.destroy())

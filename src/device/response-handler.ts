@@ -22,6 +22,8 @@ export interface DeviceHead {
 export interface ResponseHandler {
   /** The connection is open, and the head of the request is sent. */
   sent?(): void
+  /** The whole body of the request is sent. */
+  uploaded?(): void
   inform(status: number, fields: Fields): void
   head(head: DeviceHead): void
   data(chunk: Buffer): void

@@ -21,6 +21,22 @@ const LONGEST_END = 1_000
 /** After a connection that ended in time, this bound grows so much. */
 const GROWTH = 1.1
 
+/** How much room the device has for connections, and what it does when it has none. */
+export interface Room {
+  /** Whether it has none for one more: a new connection then takes the turn of one that is closing. */
+  readonly isFull: () => boolean
+  /** More requests are at the device than it can take: connections that become idle close. */
+  readonly isCrowded: () => boolean
+  /** It refused a connection. */
+  readonly refused: () => void
+  /** It dropped a new connection before a byte of a response. */
+  readonly reset: () => void
+}
+
+const no = (): boolean => false
+const ignore = (): void => {}
+export const ENOUGH_ROOM: Room = { isFull: no, isCrowded: no, refused: ignore, reset: ignore }
+
 /** A connection whose end another one awaits. */
 interface Ending {
   onEnded: (() => void) | undefined
@@ -33,7 +49,7 @@ interface Ending {
 export class Turns {
   readonly #clock: Clock
   /** A connection is opened only when one that is closing has ended on both sides. */
-  readonly inOrder: boolean
+  readonly inOrder: () => boolean
   /** Connections that are closing and that no other awaits. */
   readonly #ending: Ending[] = []
   readonly #mostEnd: number
@@ -42,9 +58,11 @@ export class Turns {
   #pause = 0
   /** When the device last completed a response. */
   worked: number = Number.NEGATIVE_INFINITY
+  /** When it last accepted a connection. */
+  #opened = Number.NEGATIVE_INFINITY
   #nextTrial = 0
 
-  constructor(clock: Clock, inOrder: boolean, connectTimeout: number) {
+  constructor(clock: Clock, inOrder: () => boolean, connectTimeout: number) {
     this.#clock = clock
     this.inOrder = inOrder
     this.#mostEnd = Math.min(LONGEST_END, connectTimeout / 2)
@@ -88,6 +106,11 @@ export class Turns {
     ending.onEnded?.()
   }
 
+  /** The device accepted a connection. */
+  opened(): void {
+    this.#opened = this.#clock.monotonic()
+  }
+
   /** The pause for a new connection. `repeatable`: its request would be repeated, so it may try a shorter one. */
   pause(repeatable: boolean): number {
     if (this.#pause === 0 || !repeatable) return this.#pause
@@ -122,11 +145,13 @@ export class Turns {
   /**
    * The pause before a refused connection is opened again; undefined if it is not.
    *
+   * @param dropped the device accepted it and dropped it
    * @param refused the sum of these pauses so far
    * @param most the bound of that sum
    */
-  again(refused: number, most: number): number | undefined {
-    if (refused === 0 && this.#clock.monotonic() - this.worked > RECENT) return undefined
+  again(dropped: boolean, refused: number, most: number): number | undefined {
+    const present = dropped ? this.worked : Math.max(this.worked, this.#opened)
+    if (refused === 0 && this.#clock.monotonic() - present > RECENT) return undefined
     const next = Math.min(refused + FIRST_PAUSE, LONGEST_PAUSE)
     return refused + next > most ? undefined : next
   }

@@ -19,7 +19,7 @@ const startWaiting = (nagle: boolean) =>
   })
 
 function watch(): {
-  readonly carried: (took: number, reused: boolean) => boolean
+  readonly carried: (took: number, reused: boolean, level: number) => boolean
   readonly found: () => number
 } {
   let found = 0
@@ -63,15 +63,15 @@ describe('Delayed acknowledgements', () => {
 
   it('H180 new connections that are as slow change nothing', () => {
     const { carried, found } = watch()
-    for (let i = 0; i < 8; i += 1) expect(carried(44, true)).toBe(i === 7)
-    expect(carried(44, false)).toBe(false)
-    for (let i = 0; i < 20; i += 1) expect(carried(44, true)).toBe(false)
+    for (let i = 0; i < 8; i += 1) expect(carried(44, true, 1)).toBe(i === 7)
+    expect(carried(44, false, 1)).toBe(false)
+    for (let i = 0; i < 20; i += 1) expect(carried(44, true, 1)).toBe(false)
     expect(found()).toBe(0)
   })
 
   it('H180 one quick request on a kept connection ends the suspicion', () => {
     const { carried, found } = watch()
-    for (let i = 0; i < 100; i += 1) expect(carried(i % 8 === 7 ? 5 : 44, true)).toBe(false)
+    for (let i = 0; i < 100; i += 1) expect(carried(i % 8 === 7 ? 5 : 44, true, 1)).toBe(false)
     expect(found()).toBe(0)
   })
 })
