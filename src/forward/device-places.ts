@@ -1,0 +1,55 @@
+/** A place at the device. It is new until a request in it was answered. */
+export interface DevicePlace {
+  busy: boolean
+  worked: boolean
+  /** When the last byte of its request was sent, its path, and how many responses had come by then. */
+  sentAt: number
+  path: string
+  answers: number
+  /** How many requests had a place then, this one included. */
+  level: number
+}
+
+/** A request in a new place seems to hang. If it is answered until then (ms) beside fewer, the places were too many. */
+export interface Suspicion {
+  readonly place: DevicePlace
+  readonly until: number
+  /** The bound before. */
+  readonly limit: number
+}
+
+/** The places that requests have had at the device. */
+export class DevicePlaces {
+  readonly #all: DevicePlace[] = []
+  /** How many have worked. */
+  carried = 0
+
+  /** The lowest free place, so that few requests have places for which the device has no room. */
+  take(): DevicePlace {
+    for (const place of this.#all) {
+      if (place.busy) continue
+      place.busy = true
+      return place
+    }
+    const place = { busy: true, worked: false, sentAt: 0, path: '', answers: 0, level: 0 }
+    this.#all.push(place)
+    return place
+  }
+
+  /** The lowest new place whose request waits for its response. */
+  get waitingNew(): DevicePlace | undefined {
+    return this.#all.find(({ busy, worked }) => busy && !worked)
+  }
+
+  /** A request in a new place was answered. */
+  works(place: DevicePlace): void {
+    place.worked = true
+    this.carried += 1
+  }
+
+  /** So many places, from the first, have worked; the others are new. */
+  regard(carried: number): void {
+    this.carried = Math.min(carried, this.#all.length)
+    for (const [index, place] of this.#all.entries()) place.worked = index < carried
+  }
+}

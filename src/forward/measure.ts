@@ -1,0 +1,250 @@
+import { attemptAt, type Ceiling, nextCeiling } from './ceiling.ts'
+import { type DevicePlace, DevicePlaces, type Suspicion } from './device-places.ts'
+import { Trials } from './trials.ts'
+import { UsualTimes } from './usual-times.ts'
+
+/** Why the bound changed: the label of `postern_upstream_limit_changes_total`. */
+export type LimitReason = 'keeps_up' | 'silent' | 'latency' | 'refused' | 'hangs' | 'tried_again'
+
+/** It begins with this many places. */
+const FIRST = 2
+/** Requests wait, and no answer and no sign of overload has come: the bound doubles after the first time (ms), then after the others. */
+const SILENCE = 500
+const MORE_SILENCE = 200
+/** For a path that has been answered, the first silence is so many times its usual time, at most so long (ms): a device that thrashes is silent, too. */
+const TIMES_OF_SILENCE = 250
+const LONGEST_SILENCE = 5_000
+/** A bound that was raised goes back after a silence of so many times the usual time, and at least so long (ms). */
+const TIMES_OF_BURIAL = 8
+const SHORTEST_BURIAL = 200
+/** So many responses came since a request was sent to a new place, and its own did not: does it hang? */
+const PASSED_BY = 8
+/** Responses that take so many times their usual time show that the device is overloaded. */
+const SLOW = 4
+/** So many signs in a row that there is no room for a new place make a ceiling. */
+const STRIKES = 3
+/** A refusal, an answer and a refusal within this time (ms): the device is there, and refuses. */
+const ALIVE = 1_000
+
+/**
+ * Learns how many requests a device can take at once. It knows no clock: each event carries the time (ms, monotonic).
+ *
+ * Only what happens in new places, refused connections, and the times of responses lower the bound. A page that fails or takes long also
+ * does so in a place that has worked, so no client drives the bound below what the device has answered at once.
+ */
+export class Measure {
+  readonly #min: number
+  readonly #max: number
+  readonly #onChange: (reason: LimitReason) => void
+  readonly #trials: Trials
+  readonly #times = new UsualTimes()
+  readonly #places = new DevicePlaces()
+  ceiling: Ceiling | undefined
+  /** The bound that is tried although there is a ceiling. */
+  #attempt = Number.POSITIVE_INFINITY
+  /** How many responses have come. */
+  #answers = 0
+  #path = '' // of the last request that was sent
+  /** The bound was last changed. Only requests that were sent since then count. */
+  #since = 0
+  #answeredAt = Number.NEGATIVE_INFINITY
+  #refusedAt = Number.NEGATIVE_INFINITY
+  #struckAt = Number.NEGATIVE_INFINITY
+  #strikes = 0
+  #silentSince = 0
+  /** The bound was raised because the device is silent, or lowered; until the next response it is neither again. */
+  #silence: 'raised' | 'lowered' | undefined
+  #suspicion: Suspicion | undefined
+  /** The last response took long for its path: the device is overloaded rather than hanging. */
+  #slow = false
+
+  /** @param ceiling from before a restart */
+  constructor(
+    { min, max }: { readonly min: number; readonly max: number },
+    onChange: (reason: LimitReason) => void = () => {},
+    ceiling?: Ceiling,
+  ) {
+    this.#min = min
+    this.#max = max
+    this.#onChange = onChange
+    this.ceiling = ceiling
+    this.#trials = new Trials(min, Math.min(Math.max(FIRST, min), this.#most))
+  }
+
+  get limit(): number {
+    return this.#trials.limit
+  }
+
+  /**
+   * The last byte of a request was sent. Returns its place, for the other events.
+   *
+   * @param level how many requests have a place, this one included
+   */
+  sent(path: string, level: number, now: number): DevicePlace {
+    const place = this.#places.take()
+    place.sentAt = now
+    place.answers = this.#answers
+    place.level = level
+    place.path = this.#path = path
+    return place
+  }
+
+  /** The head of the response has come. */
+  answered(place: DevicePlace, now: number): void {
+    const { path, sentAt, level } = place
+    this.#answers += 1
+    this.#answeredAt = this.#silentSince = now
+    this.#silence = undefined
+    if (!place.worked) this.#works(place, now)
+    const trials = this.#trials
+    const ratio = this.#times.ratio(path, now - sentAt, trials.learns(level))
+    this.#slow = ratio > SLOW
+    if (sentAt < this.#since || !trials.counts(level, this.#places.carried)) return
+    const { limit, found } = trials
+    const finding = trials.sample(level, ratio, this.#most)
+    if (finding?.drift !== undefined) this.#times.drift(finding.drift)
+    if (trials.limit !== limit) this.#since = now
+    if (finding !== undefined && trials.found !== found) this.#onChange(finding.reason)
+  }
+
+  /** The request has no response: it came too late, or was unusable. */
+  failed(place: DevicePlace, now: number): void {
+    if (!place.worked) this.#strike('refused', now)
+  }
+
+  /** The request has ended, in any way. */
+  left(place: DevicePlace): void {
+    place.busy = false
+    if (this.#suspicion?.place === place) this.#suspicion = undefined
+  }
+
+  /** The device dropped a new connection before a byte of a response, while `level` requests had a place. */
+  reset(level: number, now: number): void {
+    if (level > this.#places.carried) this.#strike('refused', now)
+  }
+
+  /** The device refused a connection while `level` requests had a place. A device that answers nothing meanwhile is only off. */
+  refused(level: number, now: number): void {
+    const alive = this.#refusedAt < this.#answeredAt && now - this.#refusedAt < ALIVE
+    // The device dropped a connection in a new place, and since then refuses all.
+    const crashed = this.#answeredAt < this.#refusedAt && now - this.#struckAt < ALIVE
+    this.#refusedAt = this.#silentSince = now
+    if (level <= 1) return
+    if (level > this.#places.carried) {
+      if (crashed) this.#setCeiling('refused', now)
+      else if (alive) this.#strike('refused', now)
+    } else if (alive && now - this.#since > ALIVE) {
+      this.#places.regard(0)
+      this.#set(this.#trials.found >> 1, 'refused', now)
+    }
+  }
+
+  /** Called several times a second while requests wait, without a pause since `waitsSince`. */
+  look(level: number, waitsSince: number, now: number): void {
+    const next = this.ceiling && attemptAt(this.ceiling, now)
+    if (next !== undefined) {
+      this.ceiling = next
+      this.#attempt = next.limit
+      this.#trials.tryMore()
+    }
+    if (this.#suspicion !== undefined) {
+      if (now >= this.#suspicion.until) this.#acquit(this.#suspicion, now)
+      return
+    }
+    const newest = this.#places.waitingNew
+    if (newest !== undefined && this.#hangs(newest, now)) this.#suspect(newest, now)
+    else if (newest !== undefined && this.#buries(newest, now)) {
+      this.#silence = 'lowered'
+      this.#set(this.#places.carried, 'latency', now)
+    } else if (this.#mayDouble(level) && this.#isSilent(waitsSince, now)) {
+      this.#silence = 'raised'
+      this.#set(2 * this.limit, 'silent', now, true)
+    }
+  }
+
+  /** A silence after the bound was raised is overload, not a reason to raise it again. */
+  #mayDouble(level: number): boolean {
+    return this.#silence !== 'lowered' && level === this.limit && this.limit < this.#most
+  }
+
+  /** The highest bound now. */
+  get #most(): number {
+    return Math.max(this.#min, Math.min(this.#max, this.ceiling?.limit ?? this.#max))
+  }
+
+  /** A request in a new place was answered. */
+  #works(place: DevicePlace, now: number): void {
+    if (this.#suspicion !== undefined) {
+      const { limit } = this.#suspicion
+      this.#suspicion = undefined
+      if (!this.#strike('hangs', now)) this.#set(limit, 'tried_again', now)
+      return
+    }
+    this.#strikes = 0
+    this.#places.works(place)
+    // The device has room above its ceiling.
+    if (this.#places.carried >= this.#attempt && place.level <= this.#attempt) this.ceiling = undefined
+  }
+
+  /** A sign that the device has no room for a new place. Returns whether it is the last one that was needed. */
+  #strike(reason: LimitReason, now: number): boolean {
+    if (this.#places.carried === 0) return false
+    this.#strikes += 1
+    this.#struckAt = now
+    const last = this.#strikes >= STRIKES
+    if (last) this.#setCeiling(reason, now)
+    return last
+  }
+
+  #setCeiling(reason: LimitReason, now: number): void {
+    const limit = Math.max(1, this.#places.carried)
+    this.ceiling = nextCeiling(this.ceiling, limit, now)
+    this.#attempt = Number.POSITIVE_INFINITY
+    this.#strikes = 0
+    this.#suspicion = undefined
+    this.#set(limit, reason, now)
+  }
+
+  /** Others are answered, and this one is not. */
+  #hangs({ sentAt, answers, path }: DevicePlace, now: number): boolean {
+    if (this.#answers - answers < PASSED_BY || this.#places.carried === 0 || this.#slow) return false
+    return now - sentAt >= Math.max(SILENCE, 4 * (this.#times.of(path) ?? 0))
+  }
+
+  #suspect(place: DevicePlace, now: number): void {
+    const until = now + SILENCE + PASSED_BY * (this.#times.of(this.#path) ?? 0)
+    this.#suspicion = { place, until, limit: this.#trials.found }
+    this.#set(this.#places.carried, 'hangs', now)
+  }
+
+  /** The request takes long also with fewer others beside it. */
+  #acquit({ limit }: Suspicion, now: number): void {
+    this.#suspicion = undefined
+    this.#places.regard(limit)
+    this.#set(limit, 'tried_again', now, true)
+  }
+
+  /** The bound was raised, and since then the device is silent, for much longer than usual. */
+  #buries({ sentAt, path }: DevicePlace, now: number): boolean {
+    const usual = this.#times.of(path)
+    if (this.#silence !== undefined || usual === undefined || this.limit <= this.#places.carried) return false
+    const silence = now - Math.max(this.#answeredAt, sentAt)
+    return this.#places.carried > 0 && silence >= Math.max(SHORTEST_BURIAL, TIMES_OF_BURIAL * usual)
+  }
+
+  #isSilent(waitsSince: number, now: number): boolean {
+    const usual = this.#times.of(this.#path) ?? 0
+    const longest = Math.max(SILENCE, Math.min(TIMES_OF_SILENCE * usual, LONGEST_SILENCE))
+    if (now - Math.max(this.#silentSince, waitsSince) < longest) return false
+    this.#silentSince = now - longest + MORE_SILENCE
+    return true
+  }
+
+  /** @param doubles whether the bound goes on to double while the device keeps up */
+  #set(limit: number, reason: LimitReason, now: number, doubles = false): void {
+    const before = this.#trials.found
+    this.#trials.begin(Math.max(this.#min, Math.min(limit, this.#most)), doubles)
+    this.#since = now
+    if (this.#trials.found !== before) this.#onChange(reason)
+  }
+}

@@ -1,0 +1,50 @@
+/** How many paths have a usual time. */
+const PATHS = 256
+/** How much one response moves the usual time of its path. */
+const WEIGHT = 1 / 64
+/** Shorter times (ms) all count as this one: what is left of them is the network and the sidecar itself. */
+const FAST = 10
+
+/** The usual time of each path (ms) between the last byte of a request and the head of its response, for at most 256 paths. */
+export class UsualTimes {
+  /** The path that was learned first is the first that goes. */
+  readonly #times = new Map<string, number>()
+  /** That of the first responses of all paths: a device may have a path for each of its records. */
+  #newPaths = 0
+  /** By how much the device is slower than these times, whatever its load. */
+  #drift = 1
+
+  /** Undefined if the path is new. */
+  of(path: string): number | undefined {
+    const time = this.#times.get(path)
+    return time === undefined ? undefined : time * this.#drift
+  }
+
+  /** How many times its usual time a response took; if its path is new, the usual time of new paths. `learn`: it counts for the usual time. */
+  ratio(path: string, time: number, learn: boolean): number {
+    // A fast device costs no look into the table.
+    if (time <= FAST) return 1
+    const usual = this.#times.get(path)
+    if (usual === undefined) {
+      if (this.#times.size >= PATHS) this.#forgetOne()
+      this.#times.set(path, time / this.#drift)
+      const others = this.#newPaths || time / this.#drift
+      this.#newPaths = others + WEIGHT * (time / this.#drift - others)
+      return time / Math.max(others * this.#drift, FAST)
+    }
+    if (learn) this.#times.set(path, usual + WEIGHT * (time / this.#drift - usual))
+    return time / Math.max(usual * this.#drift, FAST)
+  }
+
+  /** The device has become so many times slower, whatever its load: firmware does for reasons of its own. */
+  drift(by: number): void {
+    this.#drift *= by
+  }
+
+  #forgetOne(): void {
+    for (const path of this.#times.keys()) {
+      this.#times.delete(path)
+      return
+    }
+  }
+}

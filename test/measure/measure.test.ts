@@ -1,0 +1,167 @@
+import { describe, expect, it } from 'vitest'
+import { MODELS, type ModelName } from '../../bench/models/models.ts'
+import type { DevicePlace } from '../../src/forward/device-places.ts'
+import { Measure } from '../../src/forward/measure.ts'
+import { type Run, simulate } from './simulation.ts'
+
+const BOUNDS = { min: 1, max: 64 }
+const HOUR = 3_600_000
+
+/** Times vary by a fifth, as those of real devices do. */
+const RUN: Run = { clients: 64, noise: 0.2, seed: 3, time: 60_000 }
+
+/** How long it is simulated, where that differs: the device that crashes, and those that answer often. */
+const TIMES: Partial<Record<ModelName, number>> = { crashes: 120_000, fast: 5_000, page: 20_000 }
+
+/** A device whose every request takes `time` ms, asked by as many clients as there are places. */
+function work(
+  measure: Measure,
+  { from, rounds, time }: { from: number; rounds: number; time: number },
+): number {
+  let now = from
+  for (let round = 0; round < rounds; round += 1) {
+    const level = measure.limit
+    const places = Array.from({ length: level }, (_, index) => measure.sent('/', index + 1, now))
+    for (const place of places) place.level = level
+    now += time
+    for (const place of places) {
+      measure.answered(place, now)
+      measure.left(place)
+    }
+  }
+  return now
+}
+
+/** A measure that has learned `limit` places. */
+function learnedUpTo(limit: number): { readonly measure: Measure; readonly now: number } {
+  const measure = new Measure({ min: 1, max: limit })
+  const now = work(measure, { from: 1_000_000, rounds: 40, time: 20 })
+  expect(measure.limit).toBe(limit)
+  return { measure, now }
+}
+
+describe('The learned bound', () => {
+  it.each(Object.keys(MODELS) as ModelName[])('H301 is as good as the best fixed one: %s', (name) => {
+    const run = { ...RUN, time: TIMES[name] ?? RUN.time ?? 0 }
+    const best = simulate(name, { limit: MODELS[name].best }, run)
+    const learned = simulate(name, new Measure(BOUNDS), run)
+    expect(learned.throughput).toBeGreaterThan(0.9 * best.throughput)
+    expect(learned.p99).toBeLessThan(1.5 * best.p99)
+    expect(learned.crashedAt.length).toBeLessThanOrEqual(1)
+    expect(learned.crashedAt.every((at) => at < 60_000)).toBe(true)
+    expect(learned.failed).toBe(0)
+  })
+
+  it('H301 doubles from 2 with each round of responses while the device keeps up', () => {
+    const measure = new Measure(BOUNDS)
+    const limits = [measure.limit]
+    let now = 0
+    for (let round = 0; round < 5; round += 1) {
+      now = work(measure, { from: now, rounds: 1, time: 5 })
+      limits.push(measure.limit)
+    }
+    expect(limits).toEqual([2, 4, 8, 16, 32, 64])
+  })
+
+  it('H302 stays when a page fails in places that have worked, over and over', () => {
+    const { measure, now } = learnedUpTo(8)
+    for (let i = 0; i < 100; i += 1) {
+      const place = measure.sent('/broken', 8, now + i)
+      measure.reset(8, now + i)
+      measure.failed(place, now + i)
+      measure.left(place)
+    }
+    expect(measure.limit).toBe(8)
+    expect(measure.ceiling).toBeUndefined()
+  })
+
+  it('H302 stays when clients leave before a response', () => {
+    const { measure, now } = learnedUpTo(8)
+    for (let i = 0; i < 1000; i += 1) measure.left(measure.sent('/', 8, now + i))
+    measure.look(8, now, now + 1000)
+    expect(measure.limit).toBe(8)
+  })
+
+  it('H302 stays when one page takes long, among others that are fast', () => {
+    const { measure, now } = learnedUpTo(8)
+    const slow = measure.sent('/slow', 8, now)
+    let time = now
+    for (let i = 0; i < 400; i += 1) {
+      const place = measure.sent('/', 8, time)
+      time += 20
+      measure.look(8, now, time)
+      measure.answered(place, time)
+      measure.left(place)
+    }
+    measure.answered(slow, time)
+    expect(measure.limit).toBeGreaterThanOrEqual(4)
+    expect(work(measure, { from: time, rounds: 60, time: 20 })).toBeGreaterThan(time)
+    expect(measure.limit).toBe(8)
+  })
+
+  it('H302 stays when the device is off: a refusal counts only if it answers others', () => {
+    const { measure, now } = learnedUpTo(8)
+    for (let i = 0; i < 100; i += 1) measure.refused(8, now + i)
+    expect(measure.limit).toBe(8)
+    expect(measure.ceiling).toBeUndefined()
+  })
+
+  it('H303 three refusals in a new place are a ceiling, which is tried after 1 h, 2 h, and up to a day', () => {
+    const measure = new Measure(BOUNDS)
+    let now = 0
+    const refuse = (): void => {
+      for (let i = 0; i < 4; i += 1) {
+        now += 5
+        const place = measure.sent('/', measure.limit, now)
+        measure.answered(place, now)
+        measure.left(place)
+        now += 5
+        measure.refused(measure.limit, now)
+      }
+    }
+    refuse()
+    expect(measure.limit).toBe(1)
+    const waits: number[] = []
+    for (let i = 0; i < 7; i += 1) {
+      const { until = 0, wait = 0 } = measure.ceiling ?? {}
+      waits.push(wait / HOUR)
+      measure.look(1, now, until - 1)
+      expect(measure.ceiling?.limit).toBe(1)
+      now = until
+      measure.look(1, now, now)
+      expect(measure.ceiling?.limit).toBe(2)
+      for (let tries = 0; measure.limit === 1 && tries < 100; tries += 1)
+        now = work(measure, { from: now, rounds: 1, time: 20 })
+      expect(measure.limit).toBe(2)
+      refuse()
+    }
+    expect(waits).toEqual([1, 2, 4, 8, 16, 24, 24])
+  })
+
+  it('H303 a ceiling from before a restart holds, and goes when the device has room above it', () => {
+    const measure = new Measure(BOUNDS, () => {}, { limit: 4, until: HOUR, wait: HOUR })
+    const now = work(measure, { from: 0, rounds: 40, time: 20 })
+    expect(measure.limit).toBe(4)
+    measure.look(4, now, HOUR)
+    work(measure, { from: HOUR, rounds: 100, time: 20 })
+    expect(measure.ceiling).toBeUndefined()
+    expect(measure.limit).toBeGreaterThan(16)
+  })
+
+  it.each([0, 5, 20, 1_000, 20_000])(
+    'H304 twenty requests for a new page hang, after others of %i ms: all have places within two seconds',
+    (time) => {
+      const measure = new Measure(BOUNDS)
+      let now = time === 0 ? 0 : work(measure, { from: 0, rounds: 1, time })
+      const since = now
+      const places: DevicePlace[] = []
+      while (now - since < 2_000) {
+        while (places.length < Math.min(20, measure.limit))
+          places.push(measure.sent('/hangs', places.length + 1, now))
+        now += 50
+        if (places.length < 20) measure.look(places.length, since, now)
+      }
+      expect(places).toHaveLength(20)
+    },
+  )
+})
