@@ -21,6 +21,7 @@ const FOR_PEOPLE = [
   'docs/installing.md',
   'docs/operating.md',
   'docs/sharing.md',
+  'docs/measure.md',
   'docs/sizing.md',
   'docs/watching.md',
   'docs/alerts.md',

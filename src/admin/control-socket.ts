@@ -17,8 +17,22 @@ export interface ControlDependencies {
   readonly requests: Pick<RecentRequests, 'recent' | 'explain' | 'remembered'>
   /** The addresses of the listeners; empty until they listen. */
   readonly listening: () => readonly string[]
+  /** The places at each service of the device. */
+  readonly places: () => readonly PlacesCondition[]
   /** The socket could not be opened, or a command failed because of a bug; `what` says which commands do not work. */
   readonly onFailure: (error: unknown, what: string) => void
+}
+
+/** The places at a service of the device. Times in ms since the epoch. */
+export interface PlacesCondition {
+  /** The path of a service of `upstream.routes`; null for the main service. */
+  readonly route: string | null
+  readonly used: number
+  /** `upstream.max_in_flight`, fixed or learned. */
+  readonly limit: number
+  readonly learned: boolean
+  /** When one more place is tried; null if the device has not refused any. */
+  readonly triedAgainAt: number | null
 }
 
 export interface ListedRequests {
@@ -48,7 +62,7 @@ export function controlSocketPath(stateDir: string): string {
  */
 export async function openControlSocket(
   stateDir: string,
-  { tokens, requests, listening, onFailure }: ControlDependencies,
+  { tokens, requests, listening, places, onFailure }: ControlDependencies,
 ): Promise<ControlSocket> {
   async function status(): Promise<Answer> {
     const grants = await tokens.grants()
@@ -59,7 +73,7 @@ export async function openControlSocket(
       access: sum((grant) => grant.accessTokens),
       refresh: sum((grant) => grant.refreshTokens),
     }
-    return json(200, { listening: listening(), tokens: counts, grants })
+    return json(200, { listening: listening(), places: places(), tokens: counts, grants })
   }
 
   async function revoke(req: IncomingMessage): Promise<Answer> {

@@ -1,6 +1,6 @@
 import { type RequestOptions, request } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { controlSocketPath } from '../admin/control-socket.ts'
+import { controlSocketPath, type PlacesCondition } from '../admin/control-socket.ts'
 import { clientKeyOf, type OperatorRevocation } from '../admin/operator-revocation.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
@@ -88,6 +88,8 @@ function reasonFor(code: string, stateDir: string, socketPath: string): string |
 export interface Status {
   /** The addresses of its listeners, such as `0.0.0.0:8443`. A sidecar of version 0.1.0 does not tell. */
   readonly listening?: readonly string[]
+  /** A sidecar of an earlier version does not tell. */
+  readonly places?: readonly PlacesCondition[]
   readonly tokens: { readonly access: number; readonly refresh: number }
   readonly grants: readonly GrantSummary[]
 }
@@ -105,7 +107,7 @@ export async function statusCommand(options: StatusOptions, io: CommandIo): Prom
   return 0
 }
 
-function grantTable({ tokens, grants }: Status): string {
+function grantTable({ places = [], tokens, grants }: Status): string {
   const rows = grants.map(({ id, client, issuedAt, expiresAt, usedAt, accessTokens }) => [
     id,
     client,
@@ -116,7 +118,13 @@ function grantTable({ tokens, grants }: Status): string {
     String(accessTokens),
   ])
   const text = table([['GRANT', 'CLIENT', 'ISSUED', 'EXPIRES', 'LAST USED', 'ACCESS TOKENS'], ...rows])
-  return `${text}\n\n${counted(grants.length, 'grant')}, ${counted(tokens.access, 'access token')}, ${counted(tokens.refresh, 'refresh token')}\n`
+  return `${text}\n\n${counted(grants.length, 'grant')}, ${counted(tokens.access, 'access token')}, ${counted(tokens.refresh, 'refresh token')}\n${places.map(placesLine).join('')}`
+}
+
+function placesLine({ route, used, limit, learned, triedAgainAt }: PlacesCondition): string {
+  const how = learned ? ', learned' : ''
+  const next = triedAgainAt === null ? '' : `; one more is tried at ${new Date(triedAgainAt).toISOString()}`
+  return `${route ?? 'device'}: ${used} of ${counted(limit, 'place')} in use${how}${next}\n`
 }
 
 export function counted(number: number, what: string): string {

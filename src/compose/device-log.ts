@@ -1,4 +1,5 @@
 import type { ConnectionsOptions } from '../device/connections.ts'
+import type { Room } from '../device/turns.ts'
 import type { Logger } from '../record/log.ts'
 
 const STRAY =
@@ -10,10 +11,30 @@ const TOLERANT =
 const DELAYED =
   'a kept connection costs 40 ms a request (delayed acknowledgements): from now on one connection per request; set upstream.reuse: never'
 
+const LEARNED = 'learned how many requests the device can take at once'
+
+const UNKEPT = 'what the device can take at once is not kept: it is learned anew after a restart'
+
+/** Logs that the file of the ceilings cannot be used. */
+export function unkeptLog(log: Logger): (error: unknown) => void {
+  return (err) => log.warn({ err }, UNKEPT)
+}
+
+/** Logs the bound that is learned, where it has doubled or halved since it was logged. */
+export function limitLog(log: Logger): (reason: string, limit: number) => void {
+  let told = 2
+  return (reason, limit) => {
+    if (limit < 2 * told && limit > told / 2) return
+    told = limit
+    log.info({ limit, reason }, LEARNED)
+  }
+}
+
 /** Logs what is learned about a service of the device from its connections, each once. */
-export function connectionsLog(log: Logger): ConnectionsOptions {
+export function connectionsLog(log: Logger, room: Room): ConnectionsOptions {
   let strayed = false
   return {
+    room,
     onStray() {
       if (!strayed) log.warn(STRAY)
       strayed = true

@@ -1,3 +1,4 @@
+import type { PlacesCondition } from '../admin/control-socket.ts'
 import { formatUpstreamUrl } from '../config/address.ts'
 import type { Config } from '../config/schema.ts'
 import type { ServiceConfig } from '../config/upstream-fields.ts'
@@ -6,6 +7,7 @@ import { type Connections, createConnections } from '../device/connections.ts'
 import { watchTrouble } from '../device/diagnosis.ts'
 import { type HealthCheck, startHealthCheck } from '../device/health.ts'
 import type { UploadBuffering } from '../forward/buffered-body.ts'
+import { openCeilings } from '../forward/ceilings.ts'
 import { downloadPace } from '../forward/pace.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import { createRoutedUpstream } from '../forward/routes.ts'
@@ -17,7 +19,7 @@ import {
   uploadBuffering,
   upstreamDeadlines,
 } from '../forward/settings.ts'
-import { createSharing, type Sharing } from '../forward/sharing.ts'
+import { createSharing } from '../forward/sharing.ts'
 import { createStreams } from '../forward/streams.ts'
 import { createUpstream, type Upstream } from '../forward/upstream.ts'
 import type { ServiceCondition } from '../overview/model.ts'
@@ -27,16 +29,18 @@ import type { Metrics } from '../record/metrics.ts'
 import type { DeviceLoad } from '../record/upstream-metrics.ts'
 import { openSignIn, signInLog } from '../sign-in/settings.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
-import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
+import type { BoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
-import { connectionsLog } from './device-log.ts'
+import { connectionsLog, unkeptLog } from './device-log.ts'
+import { loadOf, openPlaces, type Shared } from './places.ts'
 
 export interface DeviceServices {
   readonly main: DeviceService
   readonly upstream: Upstream
   load(): DeviceLoad
-  readonly bounds: { readonly maxInFlight: number; readonly queueSize: number; readonly maxTunnels: number }
-  /** The main service first. */
+  readonly bounds: { readonly queueSize: number; readonly maxTunnels: number }
+  /** The main service first, here and below. */
+  places(): readonly PlacesCondition[]
   conditions(): readonly ServiceCondition[]
   /** Why the sidecar is not ready, according to the health checks; empty if it is. */
   unreadyReasons(): readonly string[]
@@ -51,6 +55,7 @@ interface DeviceService {
   readonly upstream: Upstream
   readonly signIn: SignIn | undefined
   readonly queue: BoundedQueue
+  readonly places: () => PlacesCondition
   readonly buffering: Pick<UploadBuffering, 'queue'> | undefined
   readonly connections: Connections
   readonly health: HealthCheck | undefined
@@ -84,7 +89,9 @@ export async function openDeviceServices(
   const targets = createTargets()
   const configs = [config.upstream, ...Object.values(config.upstream.routes)]
   const sharing = createSharing(configs)
-  const main = await openDeviceService(undefined, config.upstream, config, targets, { ...deps, sharing })
+  const ceilings = openCeilings(config.stateDir, deps.clock, unkeptLog(deps.log))
+  const parts = { targets, ceilings, sharing }
+  const main = await openDeviceService(undefined, config.upstream, config, parts, deps)
   const routes = new Map<string, DeviceService>()
   const closeAll = async (): Promise<void> => {
     await Promise.all([main, ...routes.values()].map((service) => service.close()))
@@ -92,7 +99,7 @@ export async function openDeviceServices(
   try {
     for (const [path, route] of Object.entries(config.upstream.routes)) {
       const settings = { ...deps.settings, request: await readRequestFields(route, routeKey(path)) }
-      routes.set(path, await openDeviceService(path, route, config, targets, { ...deps, settings, sharing }))
+      routes.set(path, await openDeviceService(path, route, config, parts, { ...deps, settings }))
     }
   } catch (error) {
     await closeAll()
@@ -106,16 +113,15 @@ export async function openDeviceServices(
     main,
     upstream: sharing.watch(createRoutedUpstream(main.upstream, upstreams)),
     load: () => ({
-      inFlight: all.reduce((sum, { queue }) => sum + queue.inside, 0),
-      queued: all.reduce((sum, each) => sum + each.queue.waiting + (each.buffering?.queue.waiting ?? 0), 0),
+      ...loadOf(all),
       tolerant: all.some(({ connections }) => connections.tolerant),
     }),
     bounds: {
-      maxInFlight: sum(({ maxInFlight }) => maxInFlight),
       // Uploads that wait to be buffered have a queue of their own.
       queueSize: sum(({ queue, bufferUploads }) => queue.size * (bufferUploads === 'off' ? 1 : 2)),
       maxTunnels: sum(({ maxTunnels }) => maxTunnels),
     },
+    places: () => all.map(({ places }) => places()),
     conditions: () => all.map((service) => service.condition()),
     unreadyReasons: () =>
       all.some(({ health }) => health?.up === false) ? ['the device does not respond'] : [],
@@ -140,15 +146,8 @@ async function openDeviceService(
   route: string | undefined,
   service: ServiceConfig,
   { listen }: Config,
-  targets: Targets,
-  {
-    clock,
-    settings,
-    uploadTimeout,
-    onBug,
-    sharing,
-    ...deps
-  }: DeviceServicesDependencies & { readonly sharing: Sharing },
+  { targets, ceilings, sharing }: Shared,
+  { clock, settings, uploadTimeout, onBug, ...deps }: DeviceServicesDependencies,
 ): Promise<DeviceService> {
   const log = route === undefined ? deps.log : deps.log.child({ route })
   const metrics = deps.metrics.upstream(route)
@@ -156,9 +155,7 @@ async function openDeviceService(
   const target = await targets.open(service, key)
   const breaker = createBreaker(clock)
   const trouble = watchTrouble(target, {
-    key,
-    clock,
-    breaker,
+    ...{ key, clock, breaker },
     onFound: ({ reason, remedy }) =>
       log.error({ reason, remedy }, 'cannot connect to the device: a fault in its TLS or in upstream.url'),
     onBug,
@@ -170,10 +167,9 @@ async function openDeviceService(
       metrics.failed(failure)
     },
   }
-  const connections = createConnections(target, upstreamDeadlines(service), clock, {
-    places: service.maxInFlight,
-    ...connectionsLog(log),
-  })
+  const places = openPlaces(service, route, { ceilings, clock, log, metrics })
+  const { queue, bounds, room } = places
+  const connections = createConnections(target, upstreamDeadlines(service), clock, connectionsLog(log, room))
   const fieldsOf = (request: RequestFieldSettings, replaced: readonly string[]) => {
     const { host, rewrite } = request
     return { request, response: { origin: target.origin, host, rewrite, replaced } }
@@ -187,9 +183,7 @@ async function openDeviceService(
     clock,
     events: signInLog(log),
   })
-  const bounds = { inside: service.maxInFlight, waiting: service.queue.size, maxWait: service.queue.timeout }
-  const queue = createBoundedQueue(bounds)
-  const places = placesOf(service, queue)
+  const paced = placesOf(service, queue)
   const buffering = uploadBuffering(service, key, bounds, clock, log)
   const queued = (): number => Math.max(queue.waiting, buffering?.queue.waiting ?? 0)
   const condition = watchService(
@@ -198,7 +192,7 @@ async function openDeviceService(
       metrics,
       breaker,
       connections,
-      queue: () => ({ queued: queued(), size: service.queue.size, maxInFlight: service.maxInFlight }),
+      queue: () => ({ queued: queued(), size: service.queue.size, maxInFlight: queue.places }),
       clock,
     },
   )
@@ -206,20 +200,24 @@ async function openDeviceService(
   const checked = { onResult: events.up, onFault: trouble.failed, onBug }
   const health =
     path === null ? undefined : startHealthCheck({ path, interval }, connections, breaker, checked)
+  const streams = createStreams(service, queue, connections)
   const upstream = createUpstream({
     route: route ?? '',
     connections,
-    paces: { upload: places.pace, download: downloadPace(listen.idleTimeout, service.queue.timeout, queue) },
+    paces: { upload: paced.pace, download: downloadPace(listen.idleTimeout, service.queue.timeout, queue) },
     fields,
     idleTimeout: service.idleTimeout,
-    ...places,
+    ...paced,
     uploadTimeout,
     buffering: buffering && { ...buffering, uploadTimeout },
     breaker,
     signIn,
     clock,
     maxTunnels: service.maxTunnels,
-    streams: service.maxInFlight > 1 ? createStreams(service, queue, connections) : undefined,
+    learner: places.learner,
+    get streams() {
+      return queue.places > 1 ? streams : undefined
+    },
     events,
   })
   const shared = { clock, fields, route: route ?? '', onShared: metrics.shared }
@@ -227,6 +225,7 @@ async function openDeviceService(
     upstream: sharing.of(upstream, service, shared),
     signIn,
     queue,
+    places: places.condition,
     buffering,
     connections,
     health,

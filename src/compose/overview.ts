@@ -39,7 +39,7 @@ export function openOverview(sources: OverviewSources): Overview & { readonly cl
     const readiness = sources.readiness()
     const present = config()
     const { enforce, limits, browser, tokens } = present
-    const { inFlight, queued } = services.load()
+    const { inFlight, limit, queued } = services.load()
     const source = state.password.state()
     const up = state.storeUp()
     const ahead = wallOffset()
@@ -49,7 +49,7 @@ export function openOverview(sources: OverviewSources): Overview & { readonly cl
       enforce,
       totals: sumsSinceStart(metrics.totals),
       services: services.conditions(),
-      load: { inFlight, queued, tunnels: metrics.totals.tunnels, ...services.bounds },
+      load: { inFlight, maxInFlight: limit, queued, tunnels: metrics.totals.tunnels, ...services.bounds },
       limits: {
         api: limitCondition(limits.api, tables.api.usedUp(), ahead),
         oauth: limitCondition(limits.oauth, tables.oauth.usedUp(), ahead),

@@ -179,8 +179,7 @@ async function openParts(
     },
   })
   const control = await openControlSocket(config.stateDir, {
-    tokens: state.tokens,
-    requests,
+    ...{ tokens: state.tokens, requests, places: services.places },
     listening: () => listeners.listening,
     onFailure: (error, what) => log.error({ err: error }, `control socket: ${what}`),
   })

@@ -2,6 +2,7 @@ import { isIPv4 } from 'node:net'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import type { UpstreamUrl } from './address.ts'
 import { checkedByDevice, MOST_NAMES, type PasswordConfig } from './password-fields.ts'
+import { placesBounds } from './places-field.ts'
 import type { Issue } from './problem.ts'
 import type { Config } from './schema.ts'
 import type { PasswordFile } from './session-fields.ts'
@@ -142,11 +143,8 @@ function globalRules(config: Config): readonly Rule[] {
   ]
 }
 
-function serviceConflicts(
-  above: readonly string[],
-  { url, tls }: ServiceConfig,
-  own: ListenAddress,
-): Issue[] {
+function serviceConflicts(above: readonly string[], service: ServiceConfig, own: ListenAddress): Issue[] {
+  const { url, tls } = service
   const issues: Issue[] = []
   if (isOwnAddress(url, own)) {
     const message = 'must be the device, not listen.address: the sidecar would forward to itself'
@@ -179,6 +177,8 @@ function serviceConflicts(
       `must be left out unless ${[...above, 'url'].join('.')} begins with https: without TLS there is no certificate`,
     ],
   ]
+  const { min, max } = placesBounds(service)
+  if (min > max) issues.push(issue([...above, 'max_in_flight', 'min'], 'must be at most max'))
   return [...issues, ...issuesOf(rules, [...above, 'tls'])]
 }
 

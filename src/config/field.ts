@@ -193,8 +193,8 @@ export function named<T extends object>(
   return field<Readonly<Record<string, T>>>(schema, { ...options, kind: 'named', textForm: 'yaml', member })
 }
 
-/** One of several words, or a mapping. */
-export function either<A extends string, B extends object>(
+/** A word or a number, or a mapping. */
+export function either<A extends string | number, B extends object>(
   words: Field<A>,
   other: Field<B>,
   must: string,

@@ -146,5 +146,6 @@ function flatten(issue: z.core.$ZodIssue, above: readonly string[]): readonly Is
 }
 
 function isWrongType(issue: z.core.$ZodIssue): boolean {
-  return issue.path.length === 0 && (issue.code === 'invalid_type' || issue.code === 'invalid_value')
+  const codes = ['invalid_type', 'invalid_value', 'invalid_union']
+  return issue.path.length === 0 && codes.includes(issue.code ?? '')
 }

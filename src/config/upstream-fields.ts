@@ -2,6 +2,7 @@ import { formatUpstreamUrl, isAuthority, parseUpstreamUrl } from './address.ts'
 import { authField } from './auth-fields.ts'
 import { ALWAYS, named, section, type ValueOf } from './field.ts'
 import { dropProblem, headers } from './header-field.ts'
+import { placesField } from './places-field.ts'
 import { plainPathProblem, shareField } from './share-field.ts'
 import { deviceTlsField } from './tls-field.ts'
 import { duration, integer, list, oneOf, plainText, sizeOr, text, textOrNull } from './value-fields.ts'
@@ -140,11 +141,7 @@ const service = {
     description:
       'The bytes per second that an upload must send to keep its place while other requests wait for one. A slower one is refused and its connection to the device closed. It is judged over 2 seconds, or less if half of `queue.timeout` is less. Time in which the device does not read does not count. `off`: only `listen.body_timeout` bounds its pauses.',
   }),
-  maxInFlight: integer(1, 100_000, {
-    default: 64,
-    description:
-      'The maximum number of concurrent requests at the device. Set it to what the firmware can handle. WebSockets and streams do not count: see `upstream.max_tunnels` and `upstream.max_streams`. With 1, responses that are streams count all the same, and a connection is opened only when the device has ended the one before.',
-  }),
+  maxInFlight: placesField,
   maxTunnels: integer(1, 100_000, {
     default: 64,
     description:

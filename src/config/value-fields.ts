@@ -42,7 +42,8 @@ export function textOrNull<T>(spec: TextOptions<T>): Field<T | null> {
   })
 }
 
-function measured<T>(spec: NumberOptions<T>): Field<T> {
+/** A value written as a number or as text. */
+export function measured<T>(spec: NumberOptions<T>): Field<T> {
   const written = z.string().register(z.globalRegistry, { pattern: spec.pattern.source })
   return field(codec(z.union([written, NUMBER], { error: spec.must }), spec), spec)
 }

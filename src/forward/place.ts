@@ -2,6 +2,7 @@ import type { ClientSide, Exchange } from '../http/exchange.ts'
 import { BROKEN_BODY, bodyFault, type Refusal } from '../http/refusal.ts'
 import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
+import type { Learner } from './learner.ts'
 import { laggedIn, type Pace } from './pace.ts'
 
 /** The device is busy: too many requests or logins wait, or too many tunnels are open. The client may try again after a second. */
@@ -11,6 +12,8 @@ export const OVERLOADED: Refusal = { kind: 'overloaded', retryAfter: 1 }
 export interface Places {
   readonly queue: BoundedQueue
   readonly pace: Pace
+  /** Undefined if the number of places is fixed. */
+  readonly learner?: Learner | undefined
 }
 
 /**
@@ -37,12 +40,13 @@ export async function firstBytes(exchange: Exchange, stallTimeout: number): Prom
  * @param client waits for the response; not the exchange itself if several clients do
  */
 export async function waitForPlace(
-  { queue, pace }: Places,
+  { queue, pace, learner }: Places,
   exchange: Exchange,
   clock: Clock,
   client: Pick<ClientSide, 'onEnd'> = exchange,
 ): Promise<Leave | Refusal> {
   const since = clock.monotonic()
+  learner?.onWait()
   const entry = await queue.enter(exchange.client.key, (withdraw) => {
     // This request is one of those that wait.
     exchange.othersWait = () => queue.waiting > 1
@@ -51,6 +55,7 @@ export async function waitForPlace(
   })
   const waited = clock.monotonic() - since
   exchange.waited += waited
+  exchange.places = queue.places
   if (entry.kind === 'entered') {
     if (!laggedIn(waited, exchange, pace)) return entry.leave
     entry.leave()

@@ -7,6 +7,7 @@ import type { Fields } from '../http/fields.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import type { BufferedBody } from './buffered-body.ts'
+import type { Learner } from './learner.ts'
 import type { Pace } from './pace.ts'
 import type { RequestFieldSettings } from './request-fields.ts'
 import type { ResponseFieldSettings } from './response-fields.ts'
@@ -21,6 +22,8 @@ export interface RoundTripService {
   readonly fields: { readonly request: RequestFieldSettings; readonly response: ResponseFieldSettings }
   /** Undefined if the device takes one request at a time: no response of it may be a stream beside another. */
   readonly streams?: Streams | undefined
+  /** Undefined if the bound of the queue at the device is fixed. */
+  readonly learner?: Learner | undefined
   readonly breaker: Breaker
   readonly clock: Clock
   readonly events: {

@@ -9,6 +9,7 @@ import { StalledBodyError } from '../http/refusal.ts'
 import { mayRepeat } from '../http1/request-writer.ts'
 import type { Leave } from '../system/bounded-queue.ts'
 import type { BufferedBody } from './buffered-body.ts'
+import type { DevicePlace } from './device-places.ts'
 import { idleIn, watchPace } from './pace.ts'
 import { requestFields, requestLines } from './request-fields.ts'
 import { responseHead } from './response-fields.ts'
@@ -55,6 +56,7 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
   readonly #onEnd: OnEnd
   readonly #start: number
   protected connection: Connection | undefined
+  #place: DevicePlace | undefined
   /** If the device closed the connection while it was idle, the request is sent again. */
   #mayRepeat: boolean
   /** The client's response is the device's, not a refusal. */
@@ -108,6 +110,14 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
   sent(): void {
     this.request.attempts += 1
     this.request.reused = this.connection?.reused === true
+    if (this.body === undefined) this.uploaded()
+  }
+
+  uploaded(): void {
+    const { learner } = this.service
+    if (learner === undefined || this.upgrade || this.#client.answered) return
+    learner.left(this.#place)
+    this.#place = learner.sent(this.target)
   }
 
   inform(status: number, fields: Fields): void {
@@ -119,7 +129,9 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
   head(head: DeviceHead): void {
     const request = this.request
     const service = this.service
-    const { connections, fields, breaker, clock, events } = service
+    const { connections, fields, breaker, clock, events, learner } = service
+    const now = clock.monotonic()
+    if (this.#place !== undefined) learner?.answered(this.#place, now)
     request.deviceStatus = head.status
     request.tolerant = connections.tolerant
     this.#endless = head.framing === 'chunked' || head.framing === 'end'
@@ -137,7 +149,7 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
       return
     }
     breaker.succeeded()
-    request.headAt = clock.monotonic()
+    request.headAt = now
     events.responded(request.headAt - this.#start)
   }
 
@@ -231,6 +243,7 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
     clearInterval(this.#upload)
     clearInterval(this.#download)
     this.#leaveStreams?.()
+    this.service.learner?.left(this.#place, end.kind === 'failed' ? end.error : undefined)
     connection?.release(end.kind === 'relayed')
     this.#onEnd(end)
   }

@@ -21,7 +21,7 @@ export const FIGURES = {
   deviceLatency:
     'From sending a request to the head of the device’s response, about 99 of 100 requests of the last second were faster: an estimate from the buckets of the metric. Metric: postern_upstream_duration_seconds.',
   inFlight:
-    'Requests at the device now, of the upstream.max_in_flight that it gets at a time. Metric: postern_upstream_in_flight.',
+    'Requests at the device now, of the upstream.max_in_flight that it gets at a time, fixed or learned. Metric: postern_upstream_in_flight.',
   queued:
     'Requests that wait for the device now, of the places in upstream.queue.size. When all are taken, requests are refused as overloaded (500). Metric: postern_upstream_queued.',
   connections: 'Connections of clients that are open now. Metric: postern_connections.',

@@ -108,7 +108,7 @@ export function slowness({ last }) {
   return raise('warning', 'slow', 'PosternDeviceSlow', {
     what: `The device is slow: ${latency(median)} at p99 in the last minute`,
     remedy:
-      'If it breaks down under load, lower upstream.max_in_flight; if it can serve more at once, raise it. Past upstream.response_timeout requests fail.',
+      'If it breaks down under load, set upstream.max_in_flight: auto; if a fixed number is below what it can serve at once, raise it. Past upstream.response_timeout requests fail.',
   })
 }
 
@@ -155,5 +155,5 @@ function queueRemedy(service) {
   if (service === undefined) return ''
   const { route, queue } = service
   const key = route === null ? 'upstream.max_in_flight' : `max_in_flight of ${route} in upstream.routes`
-  return `More requests arrive than ${key} (${count(queue.maxInFlight)}) lets through. If the device can serve more at once, raise it; if it breaks down under load, lower it.`
+  return `More requests arrive than ${key} (${count(queue.maxInFlight)}) lets through. If that number is not learned and the device can serve more at once, raise it; if the device breaks down under load, set auto.`
 }

@@ -227,11 +227,11 @@ function responseText({ status, end, requestBytes, responseBytes }: RequestFacts
 }
 
 function timeText(facts: RequestFacts): string {
-  const { duration, lookup, waited, headAfter, attempts } = facts
+  const { duration, lookup, waited, places, headAfter, attempts } = facts
   const sentAfter = isShared(facts) ? 0 : facts.sentAfter
   const parts = [
     lookup > 0 ? `${ms(lookup)} waiting for the shared store` : '',
-    waited > 0 ? `${ms(waited)} waiting for a place at the device` : '',
+    waited > 0 ? `${ms(waited)} waiting for a place at the device${ofPlaces(places)}` : '',
     sentAfter > 0 ? `${ms(sentAfter - lookup - waited)} for other work before it was sent` : '',
     headAfter > 0
       ? `${ms(headAfter - sentAfter)} until the ${isShared(facts) ? 'shared' : "device's"} response began`
@@ -242,6 +242,11 @@ function timeText(facts: RequestFacts): string {
       : '',
   ].filter((part) => part !== '')
   return `${ms(duration)} in all${parts.length === 0 ? '' : `: ${parts.join(', ')}`}.`
+}
+
+/** Why it waited: so many requests were there, as many as the device gets. */
+function ofPlaces(places: number): string {
+  return places === 0 ? '' : ` (upstream.max_in_flight was ${places})`
 }
 
 function ms(time: number): string {

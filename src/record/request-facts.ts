@@ -34,6 +34,7 @@ const NUMBER_NAMES = [
   'closesIn',
   'lookup', // how long the gate waited for the shared store
   'waited', // how long it waited in queues
+  'places', // how many requests could be at the device after that
   'sentAfter', // when the first attempt to send it to the device began: ms since `time`
   'headAfter', // when the head of the response came: ms since `time`
   'deviceStatus',
@@ -105,6 +106,7 @@ export function writeNumbers(exchange: Exchange, wall: number, to: Float64Array,
   to[at + AT.closesIn] = decision.closesIn
   to[at + AT.lookup] = exchange.lookup
   to[at + AT.waited] = exchange.waited
+  to[at + AT.places] = exchange.places
   to[at + AT.sentAfter] = exchange.sentAt === 0 ? 0 : exchange.sentAt - start
   to[at + AT.headAfter] = exchange.headAt === 0 ? 0 : exchange.headAt - start
   to[at + AT.deviceStatus] = exchange.deviceStatus

@@ -7,6 +7,8 @@ export interface DeviceLoad {
   readonly inFlight: number
   readonly queued: number
   readonly tolerant: boolean
+  /** How many requests may be at the device. */
+  readonly limit: number
 }
 
 export interface UpstreamMetrics {
@@ -20,6 +22,8 @@ export interface UpstreamMetrics {
   tunnel(change: 1 | -1): void
   /** A request got the response to another one, which was kept or still at the device. */
   shared(isKept: boolean): void
+  /** The learned bound of its places changed. */
+  limitChanged(reason: string): void
   /** Passes on what `upstream_up` and `upstream_errors_total` see from now on, and failed health checks. A later watcher replaces an earlier one. */
   watch(watcher: UpstreamWatcher): void
 }
@@ -46,7 +50,7 @@ export interface DeviceMetrics {
 /** So many failed answers in a row, without a whole one between them, and the service counts as down: it answers, but with garbage. */
 const FAILED_ANSWERS = 5
 
-const IDLE: DeviceLoad = { inFlight: 0, queued: 0, tolerant: false }
+const IDLE: DeviceLoad = { inFlight: 0, queued: 0, tolerant: false, limit: 0 }
 
 /**
  * The metrics of the device. Metrics without a label are the sum over all services, except `upstream_up`, which is the main
@@ -82,6 +86,17 @@ export function createUpstreamMetrics(
   )
   const now = (): DeviceLoad => load() ?? IDLE
   gauge('upstream_in_flight', 'Requests in flight at the device.', [], (g) => g.set(now().inFlight))
+  gauge(
+    'upstream_limit',
+    'Requests that may be at the device at once: upstream.max_in_flight, fixed or learned.',
+    [],
+    (g) => g.set(now().limit),
+  )
+  const changes = counter(
+    'upstream_limit_changes_total',
+    'Changes of the learned upstream.max_in_flight, by reason.',
+    ['reason'],
+  )
   gauge('upstream_queued', 'Requests in the queue for the device.', [], (g) => g.set(now().queued))
   gauge(
     'upstream_tolerant',
@@ -137,6 +152,9 @@ export function createUpstreamMetrics(
         if (change === 1) this.relayed()
       },
       shared: (isKept) => shared.inc({ source: isKept ? 'kept' : 'device' }),
+      limitChanged(reason) {
+        changes.inc({ reason })
+      },
       watch(next) {
         watcher = next
       },

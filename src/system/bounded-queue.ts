@@ -17,6 +17,10 @@ type OnWait = (withdraw: () => void) => void
 export interface BoundedQueue {
   readonly inside: number
   readonly waiting: number
+  /** How many may be inside now. */
+  readonly places: number
+  /** Lets waiters in where `inside` of the bounds has grown. */
+  fill(): void
   /** Enters now if a place is free. For the hot path: it creates no promise. It never overtakes a waiter. */
   tryEnter(): Leave | undefined
   /**
@@ -31,6 +35,7 @@ export interface BoundedQueue {
 }
 
 export interface QueueBounds {
+  /** Read at each entry and each end: it may change. A bound below the places in use gives none until they drain. */
   readonly inside: number
   readonly waiting: number
   /** How long one caller waits (ms). */
@@ -51,11 +56,14 @@ export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
   const waiters = createFairQueue<Waiter>()
   let inside = 0
 
-  // The place passes directly to the next waiter and is never free in between, so `tryEnter` cannot overtake a waiter.
-  const vacate = (): void => {
-    const next = waiters.size === 0 ? undefined : waiters.next()
-    if (next === undefined) inside -= 1
-    else next({ kind: 'entered', leave: occupied() })
+  // A place passes directly to the next waiter and is never free in between, so `tryEnter` cannot overtake a waiter.
+  const fill = (): void => {
+    while (inside < bounds.inside) {
+      const next = waiters.next()
+      if (next === undefined) return
+      inside += 1
+      next({ kind: 'entered', leave: occupied() })
+    }
   }
 
   const occupied = (): Leave => {
@@ -63,11 +71,13 @@ export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
     return () => {
       if (left) return
       left = true
-      vacate()
+      inside -= 1
+      if (waiters.size > 0) fill()
     }
   }
 
   const tryEnter = (): Leave | undefined => {
+    if (waiters.size > 0) fill()
     if (inside >= bounds.inside) return undefined
     inside += 1
     return occupied()
@@ -92,6 +102,10 @@ export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
     get waiting() {
       return waiters.size
     },
+    get places() {
+      return bounds.inside
+    },
+    fill,
     tryEnter,
     async enter(owner = '', onWait) {
       const leave = tryEnter()

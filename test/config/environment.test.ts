@@ -96,6 +96,8 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'upstream.buffer_uploads': ['1MiB', '1MiB'],
   'upstream.min_upload_rate': ['2KiB', '2KiB'],
   'upstream.max_in_flight': ['1', 1],
+  'upstream.max_in_flight.min': ['2', 2],
+  'upstream.max_in_flight.max': ['16', 16],
   'upstream.max_tunnels': ['1', 1],
   'upstream.stream_after': ['1s', '1s'],
   'upstream.max_streams': ['1', 1],

@@ -35,14 +35,12 @@ export const models: readonly ModelRow[] = [
   {
     name: 'takes-one-connection',
     scenario: scenarios.crowds,
-    fails: 'requests of several clients get 500 `connection_terminated`',
-    keys: { max_in_flight: 1 },
+    keys: {},
   },
   {
     name: 'needs-a-pause',
     scenario: scenarios.crowds,
-    fails: 'the requests after the first one get 500',
-    keys: { max_in_flight: 1 },
+    keys: {},
   },
   {
     name: 'reads-512-bytes',

@@ -124,6 +124,7 @@ async function clients(alone: Served, round: number): Promise<void> {
   await Promise.all([
     ...['/', '/missing', '/cut', '/odd', '/second'].map((path) => alone.request({ token, path, from })),
     ...Array.from({ length: 6 }, () => alone.request({ token, path: '/slow', from })),
+    ...Array.from({ length: 6 }, () => alone.request({ token, path: '/second', from })),
     alone.request({ from }),
     alone.request({ token: 'unknown', from }),
     alone.request({ method: 'POST', token, body: 'x'.repeat(10_000), from }),

@@ -7,7 +7,7 @@ export const DEVICE: Row = {
     chart({
       title: 'Time of the device',
       description:
-        'From sending a request to the device to the head of its response. If it rises with the load, lower upstream.max_in_flight: docs/operating.md#the-device-is-slow.',
+        'From sending a request to the device to the head of its response. If it rises with the load, set upstream.max_in_flight: auto: docs/operating.md#the-device-is-slow.',
       unit: 's',
       queries: latencies('postern_upstream_duration_seconds'),
       steps: [[5, 'orange']],
@@ -55,9 +55,14 @@ export const DEVICE: Row = {
     chart({
       title: 'Requests at the device',
       span: 12,
-      description: 'Requests in flight. At upstream.max_in_flight (default 8) others have to wait.',
+      description:
+        'Requests in flight. At upstream.max_in_flight, fixed or learned, others have to wait. Its changes, by reason: docs/measure.md.',
       unit: 'short',
-      queries: [{ expr: total('postern_upstream_in_flight', 'instance'), legend: '{{instance}}' }],
+      queries: [
+        { expr: total('postern_upstream_in_flight', 'instance'), legend: '{{instance}}' },
+        { expr: total('postern_upstream_limit', 'instance'), legend: 'bound of {{instance}}' },
+        { expr: events('postern_upstream_limit_changes_total', 'reason'), legend: '{{reason}}' },
+      ],
     }),
     chart({
       title: 'Requests waiting for the device',

@@ -1,0 +1,94 @@
+import { failureOf } from '../device/failure.ts'
+import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
+import type { Clock } from '../system/clock.ts'
+import type { Ceiling } from './ceiling.ts'
+import type { DevicePlace } from './device-places.ts'
+import { type LimitReason, Measure } from './measure.ts'
+
+/** How often (ms) the bound is looked at while requests wait. */
+const LOOK = 50
+
+/** Learns the number of places from what happens to the requests in them. */
+export interface Learner {
+  readonly ceiling: Ceiling | undefined
+  /** A request waits for a place. */
+  onWait(): void
+  /** The last byte of a request was sent. Returns its place, for `answered` and `left`. */
+  sent(target: string): DevicePlace
+  /** The head of its response has come, at `now` (ms). */
+  answered(place: DevicePlace, now: number): void
+  /** The request has ended. `error`: why it has no response. */
+  left(place: DevicePlace | undefined, error?: unknown): void
+  /** The device refused a connection. */
+  refused(): void
+  /** The device dropped a new connection before a byte of a response. */
+  reset(): void
+}
+
+export interface LearnerOptions {
+  readonly min: number
+  readonly max: number
+  readonly waiting: number
+  readonly maxWait: number
+  /** From before a restart. */
+  readonly ceiling: Ceiling | undefined
+  readonly clock: Clock
+  readonly onChange: (reason: LimitReason, limit: number, ceiling: Ceiling | undefined) => void
+}
+
+/** A queue whose bound is learned between `min` and `max`. There is no learner if those are equal. */
+export function createPlaces({ min, max, waiting, maxWait, clock, ...options }: LearnerOptions): {
+  readonly queue: BoundedQueue
+  readonly learner: Learner | undefined
+} {
+  if (min === max) {
+    return { queue: createBoundedQueue({ inside: max, waiting, maxWait }), learner: undefined }
+  }
+  const measure: Measure = new Measure(
+    { min, max },
+    (reason) => options.onChange(reason, measure.limit, measure.ceiling),
+    options.ceiling,
+  )
+  const queue = createBoundedQueue({
+    get inside() {
+      return measure.limit
+    },
+    waiting,
+    maxWait,
+  })
+  let timer: NodeJS.Timeout | undefined
+  let waitsSince = 0
+
+  function look(): void {
+    measure.look(queue.inside, waitsSince, clock.monotonic())
+    queue.fill()
+    if (queue.waiting > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
+
+  const learner: Learner = {
+    get ceiling() {
+      return measure.ceiling
+    },
+    onWait() {
+      if (timer !== undefined) return
+      waitsSince = clock.monotonic()
+      timer = setInterval(look, LOOK).unref()
+    },
+    sent(target) {
+      const end = target.indexOf('?')
+      return measure.sent(end < 0 ? target : target.slice(0, end), queue.inside, clock.monotonic())
+    },
+    answered: (place, now) => measure.answered(place, now),
+    left(place, error) {
+      if (place === undefined) return
+      if (error !== undefined && failureOf(error) === 'http_response_timeout')
+        measure.failed(place, clock.monotonic())
+      measure.left(place)
+    },
+    refused: () => measure.refused(queue.inside, clock.monotonic()),
+    reset: () => measure.reset(queue.inside, clock.monotonic()),
+  }
+  return { queue, learner }
+}
