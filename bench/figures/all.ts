@@ -2,6 +2,7 @@ import { requestCost } from '../fleet/f1-request-cost.ts'
 import { severalSidecars } from '../fleet/f2-several-sidecars.ts'
 import { storeCosts } from '../fleet/f3-store-costs.ts'
 import type { Figure } from '../lab.ts'
+import { places } from './d1-places.ts'
 import { sharing } from './d2-sharing.ts'
 import { GROWTH } from './g-growth.ts'
 import { forwarding } from './p1-forwarding.ts'
@@ -21,7 +22,7 @@ import { slowAndMany } from './s1-attacks.ts'
 /** In the order in which they are measured and reported. */
 export const FIGURES: readonly Figure[] = [
   ...[forwarding, floor, watched, refusals, shield, latency, tls, memory, start, growthOfTables, bulk],
-  ...[admission, slowAndMany, sharing, requestCost, severalSidecars, storeCosts],
+  ...[admission, slowAndMany, places, sharing, requestCost, severalSidecars, storeCosts],
 ]
 
 /** The figures that `--growth` adds. */
