@@ -145,7 +145,7 @@ export const DEVICE = {
   },
   H304: {
     sentence:
-      'Twenty requests that hang, for a page that the device has not answered yet, all reach it within two seconds: the learned bound doubles while requests wait and no response comes.',
+      'With `max_in_flight: auto`, twenty requests that hang, for a page that the device has not answered yet, all reach it within two seconds: the learned bound doubles while requests wait and no response comes.',
     reason: 'a device that is merely slow does not make others wait',
   },
   H180: {
