@@ -11,7 +11,7 @@ import { describeTransports } from '../support/transports.ts'
 const HOUR = 3_600_000
 
 describeTransports('The learned bound', (transport) => {
-  it('H304 twenty requests that hang all reach the device, and a metric tells why', async () => {
+  it('H201 twenty requests that hang all reach the device, and a metric tells why', async () => {
     const { device, held } = await startHoldingDevice()
     const sidecar = await startSidecar({ transport, device, config: { upstream: { max_in_flight: 'auto' } } })
     expect(await sidecar.metric('postern_upstream_limit')).toBe(2)
@@ -27,7 +27,7 @@ describeTransports('The learned bound', (transport) => {
 })
 
 describe('The ceilings', () => {
-  it('H303 survive a restart, with the time of the next attempt', () => {
+  it('H200 survive a restart, with the time of the next attempt', () => {
     const folder = temporaryDirectory()
     const clock = movableClock()
     const fail = (error: unknown): void => expect(error).toBeUndefined()
@@ -42,7 +42,7 @@ describe('The ceilings', () => {
     expect(openCeilings(folder, later, fail).of('')).toBeUndefined()
   })
 
-  it('H303 are gone without a state folder, and with a file that is damaged', () => {
+  it('H200 are gone without a state folder, and with a file that is damaged', () => {
     const failures: unknown[] = []
     const folder = temporaryDirectory()
     const open = (path: string) => openCeilings(path, movableClock(), (error) => failures.push(error))

@@ -41,7 +41,7 @@ function learnedUpTo(limit: number): { readonly measure: Measure; readonly now: 
 }
 
 describe('The learned bound', () => {
-  it.each(Object.keys(MODELS) as ModelName[])('H301 is as good as the best fixed one: %s', (name) => {
+  it.each(Object.keys(MODELS) as ModelName[])('H198 is as good as the best fixed one: %s', (name) => {
     const run = { ...RUN, time: TIMES[name] ?? RUN.time ?? 0 }
     const best = simulate(name, { limit: MODELS[name].best }, run)
     const learned = simulate(name, new Measure(BOUNDS), run)
@@ -52,7 +52,7 @@ describe('The learned bound', () => {
     expect(learned.failed).toBe(0)
   })
 
-  it('H301 doubles from 2 with each round of responses while the device keeps up', () => {
+  it('H198 doubles from 2 with each round of responses while the device keeps up', () => {
     const measure = new Measure(BOUNDS)
     const limits = [measure.limit]
     let now = 0
@@ -63,7 +63,7 @@ describe('The learned bound', () => {
     expect(limits).toEqual([2, 4, 8, 16, 32, 64])
   })
 
-  it('H302 stays when a page fails in places that have worked, over and over', () => {
+  it('H199 stays when a page fails in places that have worked, over and over', () => {
     const { measure, now } = learnedUpTo(8)
     for (let i = 0; i < 100; i += 1) {
       const place = measure.sent('/broken', 8, now + i)
@@ -75,14 +75,14 @@ describe('The learned bound', () => {
     expect(measure.ceiling).toBeUndefined()
   })
 
-  it('H302 stays when clients leave before a response', () => {
+  it('H199 stays when clients leave before a response', () => {
     const { measure, now } = learnedUpTo(8)
     for (let i = 0; i < 1000; i += 1) measure.left(measure.sent('/', 8, now + i))
     measure.look(8, now, now + 1000)
     expect(measure.limit).toBe(8)
   })
 
-  it('H302 stays when one page takes long, among others that are fast', () => {
+  it('H199 stays when one page takes long, among others that are fast', () => {
     const { measure, now } = learnedUpTo(8)
     const slow = measure.sent('/slow', 8, now)
     let time = now
@@ -99,14 +99,14 @@ describe('The learned bound', () => {
     expect(measure.limit).toBe(8)
   })
 
-  it('H302 stays when the device is off: a refusal counts only if it answers others', () => {
+  it('H199 stays when the device is off: a refusal counts only if it answers others', () => {
     const { measure, now } = learnedUpTo(8)
     for (let i = 0; i < 100; i += 1) measure.refused(8, now + i)
     expect(measure.limit).toBe(8)
     expect(measure.ceiling).toBeUndefined()
   })
 
-  it('H303 three refusals in a new place are a ceiling, which is tried after 1 h, 2 h, and up to a day', () => {
+  it('H200 three refusals in a new place are a ceiling, which is tried after 1 h, 2 h, and up to a day', () => {
     const measure = new Measure(BOUNDS)
     let now = 0
     const refuse = (): void => {
@@ -138,7 +138,7 @@ describe('The learned bound', () => {
     expect(waits).toEqual([1, 2, 4, 8, 16, 24, 24])
   })
 
-  it('H303 a ceiling from before a restart holds, and goes when the device has room above it', () => {
+  it('H200 a ceiling from before a restart holds, and goes when the device has room above it', () => {
     const measure = new Measure(BOUNDS, () => {}, { limit: 4, until: HOUR, wait: HOUR })
     const now = work(measure, { from: 0, rounds: 40, time: 20 })
     expect(measure.limit).toBe(4)
@@ -149,7 +149,7 @@ describe('The learned bound', () => {
   })
 
   it.each([0, 5, 20, 1_000, 20_000])(
-    'H304 twenty requests for a new page hang, after others of %i ms: all have places within two seconds',
+    'H201 twenty requests for a new page hang, after others of %i ms: all have places within two seconds',
     (time) => {
       const measure = new Measure(BOUNDS)
       let now = time === 0 ? 0 : work(measure, { from: 0, rounds: 1, time })

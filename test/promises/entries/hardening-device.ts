@@ -128,22 +128,22 @@ export const DEVICE = {
       'A response without a length that is a stream, by its type or after `upstream.stream_after`, gives its place back. At most `upstream.max_streams` do, a quarter of them of one client.',
     reason: 'two viewers of a camera would take all places of `max_in_flight: 2`',
   },
-  H301: {
+  H198: {
     sentence:
       'With `max_in_flight: auto` the bound finds what the device can take: after 200 responses, at least 90 % of the throughput of the best fixed number and at most 1.5 times its p99, on nine kinds of devices that break down under load. One that crashes does so at most once.',
     reason: 'the right number depends on the firmware, and no user knows it',
   },
-  H302: {
+  H199: {
     sentence:
       'A client that sends slowly, reads slowly or leaves, and a page that fails or takes long, do not bring the learned bound below what the device has answered at once.',
     reason: 'no client can take places from the others',
   },
-  H303: {
+  H200: {
     sentence:
       'A bound past which the device refused connections or let requests hang survives a restart; one more place is tried after an hour, then after two, up to a day.',
     reason: 'each attempt may crash the device, and an update of its firmware may change what it can take',
   },
-  H304: {
+  H201: {
     sentence:
       'With `max_in_flight: auto`, twenty requests that hang, for a page that the device has not answered yet, all reach it within two seconds: the learned bound doubles while requests wait and no response comes.',
     reason: 'a device that is merely slow does not make others wait',
