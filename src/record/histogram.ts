@@ -10,7 +10,8 @@ export interface Sample {
  * observation: each request is observed twice.
  */
 export interface Histogram {
-  series(labels?: Sample['labels']): Series
+  /** @param isShown whether the samples are in the text */
+  series(labels?: Sample['labels'], isShown?: () => boolean): Series
   /** Buckets, sum and count of each series, with the names of the text. */
   samples(): Sample[]
   text(): string
@@ -30,10 +31,11 @@ export const BOUNDS: readonly number[] = [
 export function createHistogram(name: string, help: string): Histogram {
   const all: (() => Sample[])[] = []
 
-  function series(labels: Sample['labels'] = {}): Series {
+  function series(labels: Sample['labels'] = {}, isShown = () => true): Series {
     const counts = new Array<number>(BOUNDS.length + 1).fill(0)
     let sum = 0
     all.push(() => {
+      if (!isShown()) return []
       let total = 0
       const buckets = counts.map((count, i) => {
         total += count

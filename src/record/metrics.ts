@@ -1,4 +1,4 @@
-import { WINDOW_TYPES, type WindowType } from '../http/admission.ts'
+import type { WindowType } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Sample } from './histogram.ts'
@@ -88,10 +88,12 @@ export function createMetrics(built: { readonly version: string; readonly node: 
     'request_duration_seconds',
     'Time from the request head to the end of the response.',
   )
+  /** `browser` has series from its first request on: without `browser.login` there is none. */
+  const shown: WindowType[] = ['api', 'oauth']
   const durations = {
     api: requestDuration.series({ endpoint: 'api' }),
     oauth: requestDuration.series({ endpoint: 'oauth' }),
-    browser: requestDuration.series({ endpoint: 'browser' }),
+    browser: requestDuration.series({ endpoint: 'browser' }, () => shown.includes('browser')),
   }
   const countName = createNameCounts(registry)
   const upstream = createUpstreamMetrics(registry, () => sources?.upstream())
@@ -107,10 +109,10 @@ export function createMetrics(built: { readonly version: string; readonly node: 
   )
   const rateLimited = { api: 0, oauth: 0, browser: 0 }
   counter('rate_limited_total', 'Requests refused with 429.', ['endpoint'], (counted) =>
-    drain(rateLimited, (endpoint, amount) => counted.inc({ endpoint }, amount)),
+    drain(rateLimited, (endpoint, amount) => shown.includes(endpoint) && counted.inc({ endpoint }, amount)),
   )
   gauge('rate_windows', 'Rate limit windows held.', ['endpoint'], (g) => {
-    for (const endpoint of WINDOW_TYPES) g.set({ endpoint }, sources?.windows(endpoint) ?? 0)
+    for (const endpoint of shown) g.set({ endpoint }, sources?.windows(endpoint) ?? 0)
   })
   const fallbacks = counter(
     'rate_fallback_total',
@@ -169,7 +171,7 @@ export function createMetrics(built: { readonly version: string; readonly node: 
   const handshakes = counter('handshakes_failed_total', 'Failed TLS handshakes, by cause.', ['reason'])
   gauge('build_info', 'Version of Postern and of Node.', ['version', 'node']).set(built, 1)
 
-  for (const endpoint of WINDOW_TYPES) fallbacks.inc({ endpoint }, 0)
+  for (const endpoint of shown) fallbacks.inc({ endpoint }, 0)
   for (const result of ['success', 'failure']) reloads.inc({ result }, 0)
   for (const kind of ['access', 'refresh']) evicted.inc({ kind }, 0)
   const reasonsOf = [
@@ -198,6 +200,7 @@ export function createMetrics(built: { readonly version: string; readonly node: 
     exchange(exchange) {
       const { head, endpoint, refusal, wouldRefuse, status, duration } = exchange
       const gateRefusal = refusal ?? wouldRefuse
+      if (!shown.includes(endpoint)) shown.push(endpoint)
       requests.add(endpoint, head.method, status)
       durations[endpoint].observe(duration / 1000)
       if (status >= 500) serverErrors += 1
