@@ -1,6 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import process from 'node:process'
-import { isModel, type Link, MODELS } from './models.ts'
+import type { Link } from './model.ts'
+import { isModel, MODELS } from './models.ts'
 
 /**
  * `node bench/models/device.ts MODEL PORT CONTROL_PORT [TIME]`: plays a model of `models.ts` on PORT. TIME: what a request takes that is

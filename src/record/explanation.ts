@@ -197,9 +197,7 @@ function deviceText(facts: RequestFacts): string {
 }
 
 /** Of a response without an attempt: it is the one to another request. */
-function isShared({ attempts, deviceStatus }: RequestFacts): boolean {
-  return attempts === 0 && deviceStatus !== 0
-}
+const isShared = ({ attempts, deviceStatus }: RequestFacts): boolean => attempts === 0 && deviceStatus !== 0
 
 function sharedText({ deviceStatus, sentAfter, headAfter }: RequestFacts): string {
   const age = ms(headAfter - sentAfter)
@@ -229,13 +227,12 @@ function responseText({ status, end, requestBytes, responseBytes }: RequestFacts
 function timeText(facts: RequestFacts): string {
   const { duration, lookup, waited, places, headAfter, attempts } = facts
   const sentAfter = isShared(facts) ? 0 : facts.sentAfter
+  const whose = isShared(facts) ? 'shared' : "device's"
   const parts = [
     lookup > 0 ? `${ms(lookup)} waiting for the shared store` : '',
     waited > 0 ? `${ms(waited)} waiting for a place at the device${ofPlaces(places)}` : '',
     sentAfter > 0 ? `${ms(sentAfter - lookup - waited)} for other work before it was sent` : '',
-    headAfter > 0
-      ? `${ms(headAfter - sentAfter)} until the ${isShared(facts) ? 'shared' : "device's"} response began`
-      : '',
+    headAfter > 0 ? `${ms(headAfter - sentAfter)} until the ${whose} response began` : '',
     headAfter > 0 ? `${ms(duration - headAfter)} for the rest of the response` : '',
     sentAfter > 0 && headAfter === 0
       ? `${ms(duration - sentAfter)} ${attempts === 0 ? 'for opening a connection' : 'at the device'}`
@@ -245,9 +242,7 @@ function timeText(facts: RequestFacts): string {
 }
 
 /** Why it waited: so many requests were there, as many as the device gets. */
-function ofPlaces(places: number): string {
-  return places === 0 ? '' : ` (upstream.max_in_flight was ${places})`
-}
+const ofPlaces = (places: number): string => (places === 0 ? '' : ` (upstream.max_in_flight was ${places})`)
 
 function ms(time: number): string {
   return `${Math.max(0, Math.round(time * 10) / 10)} ms`

@@ -1,4 +1,5 @@
-import { type Link, MODELS, type ModelName, SLOW_PAGE, type World } from '../../bench/models/models.ts'
+import type { Link, World } from '../../bench/models/model.ts'
+import { MODELS, type ModelName, SLOW_PAGE } from '../../bench/models/models.ts'
 
 /** The law that decides how many requests are at the device: the events that it gets, and its bound. */
 export interface Law<P = unknown> {
