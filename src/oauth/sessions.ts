@@ -106,22 +106,16 @@ export function createSessions(
 
 const UNAVAILABLE: Identity = { kind: 'unavailable' }
 
-const PAIR = `${COOKIE}=`
+const PAIR = new RegExp(`(?:^|;)[ \\t]*${COOKIE}=([^;]*)`, 'g')
 
 /**
- * The id in the cookie of a session; undefined if there is none, or if the name occurs more than once: a browser has one, and another of
- * that name is an attempt to choose the session (cookie tossing).
+ * The id in the cookie of a session; undefined if there is none, or if there are several cookies of that name: a browser has one, and
+ * another is an attempt to choose the session (cookie tossing). Other cookies may contain the name: anyone in the domain can set them.
  */
 export function sessionIdIn(fields: Fields): string | undefined {
-  let id: string | undefined
-  for (const cookies of fieldValues(fields, 'cookie')) {
-    const at = cookies.indexOf(PAIR)
-    if (at < 0) continue
-    const begin = at + PAIR.length
-    if (id !== undefined || cookies.includes(PAIR, begin)) return undefined
-    const isName = at === 0 || cookies[at - 1] === ';' || cookies.startsWith('; ', at - 2)
-    const end = cookies.indexOf(';', begin)
-    id = isName ? withoutBlanks(end < 0 ? cookies.slice(begin) : cookies.slice(begin, end)) : ''
-  }
-  return id !== undefined && looksMinted(id) ? id : undefined
+  const ids = fieldValues(fields, 'cookie').flatMap((cookies) =>
+    cookies.includes(COOKIE) ? [...cookies.matchAll(PAIR)].map(([, id = '']) => withoutBlanks(id)) : [],
+  )
+  const [id = ''] = ids
+  return ids.length === 1 && looksMinted(id) ? id : undefined
 }

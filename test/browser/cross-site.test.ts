@@ -191,6 +191,8 @@ it('H188 a session that an attacker chose or tossed in is none (fixation, cookie
   expect(await status(`${cookie}x`)).toBe(401)
   expect(await status(`"${cookie}"`)).toBe(401)
   expect(await status(`a=1; ${cookie} ; b=2`)).toBe(200)
+  // A page of another host of the domain can set these two without TLS, and would lock everyone out.
+  expect(await status(`x__Host-postern=1; ${cookie}; a=__Host-postern=2`)).toBe(200)
 })
 
 it('H188 a session is no token, and a bearer token beats it', async () => {
