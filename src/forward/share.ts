@@ -25,7 +25,7 @@ export interface Reader {
   full: boolean
 }
 
-/** Whether a request is a GET or HEAD for one of the paths. */
+/** Whether a request reads one of the paths. */
 export function shareable(paths: readonly string[]): (request: Forward) => boolean {
   const find = createPathTable(paths.map((path) => [path, true] as const))
   return (request) => {
@@ -35,8 +35,15 @@ export function shareable(paths: readonly string[]): (request: Forward) => boole
   }
 }
 
-export function isRead({ head: { method } }: Forward): boolean {
-  return method === 'GET' || method === 'HEAD'
+/** Fields that name another method to a framework, such as `X-HTTP-Method-Override`. A device's programs may read `_` as `-`. */
+const METHOD_FIELD = /^x[-_](?:.*[-_])?method(?:[-_]|$)/i
+const READ = /^(?:GET|HEAD)$/
+
+/** Whether a request only reads, as far as its method and fields say. Some programs read the body of a GET as a form. */
+export function isRead({ head: { method, fields }, classified: { framing } }: Forward): boolean {
+  const names = (value: string, at: number): boolean =>
+    at % 2 === 1 && METHOD_FIELD.test(fields[at - 1] ?? '') && !READ.test(value)
+  return READ.test(method) && !framing && !fields.some(names)
 }
 
 /** Fields that say from which address a request comes and over which proxies, and its id. They differ for each client. */

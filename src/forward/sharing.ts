@@ -198,8 +198,8 @@ export interface Sharing {
   /** One service, with the sharing that its configuration asks for. */
   of(inner: Upstream, service: ServiceConfig, deps: SharingDependencies): Upstream
   /**
-   * The whole device. Each request with another method than GET and HEAD, each upgrade, and each GET with a query for a path that is not
-   * shared, with which much firmware acts, counts as a change.
+   * The whole device. Each request that is not a plain GET or HEAD, each upgrade, and each GET with a query for a path that is not shared,
+   * with which much firmware acts, counts as a change.
    */
   watch(inner: Upstream): Upstream
 }

@@ -10,6 +10,8 @@ describeProtocols('Sharing beside changes', (transport) => {
     ['POST', { method: 'POST', path: '/hold' }],
     ['DELETE', { method: 'DELETE', path: '/status' }],
     ['a GET with a query, which much firmware takes for a change', { path: '/hold?on' }],
+    ['a GET with a body, which programs read as a form', { method: 'GET', path: '/hold', body: 'on' }],
+    ['a GET whose field names another method', { fields: ['X-HTTP-Method-Override', 'PUT'] }],
   ])(
     'H184 a response that began before %s was admitted, or answered, is joined no more',
     async (_name, change) => {

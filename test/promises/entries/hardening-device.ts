@@ -170,7 +170,7 @@ export const DEVICE = {
   },
   H184: {
     sentence:
-      'No client gets a state older than its own write: another method, an upgrade or a GET with a query for a path that is not shared ends sharing when it is admitted, and when it is answered or fails.',
+      'No client gets a state older than its own write: another method, also one that a field names, a body, an upgrade or a GET with a query for a path that is not shared ends sharing when it is admitted, and when it is answered or fails.',
     reason: 'a page that shows the old value after a change makes its user change it again',
   },
   H185: {
