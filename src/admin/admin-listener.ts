@@ -22,6 +22,12 @@ export interface AdminDependencies {
   readonly onBug: (error: unknown) => void
 }
 
+export interface AdminListener {
+  readonly server: Server
+  /** Closes the connections of addresses that may no longer connect. */
+  closeDenied(): void
+}
+
 /** Milliseconds. */
 const REQUEST_TIMEOUT = 10_000
 /** Further connections are closed at once: their descriptors are taken from those of the public listener. */
@@ -41,7 +47,7 @@ export function createAdminListener({
   admits,
   page,
   onBug,
-}: AdminDependencies): Server {
+}: AdminDependencies): AdminListener {
   const pages: Readonly<Record<string, () => Answer | Promise<Answer>>> = {
     '/metrics': async () => ({ status: 200, type: metricsType, body: await metrics() }),
     '/healthz': () => json(200, { status: 'ok' }),
@@ -52,6 +58,7 @@ export function createAdminListener({
   }
   const checkHost = createHostCheck(hosts)
   let reach: Reach = 'network'
+  let peers: ReturnType<typeof watchPeers> | undefined
   let loading: Promise<PageRoutes> | undefined
 
   async function answerTo(req: IncomingMessage, res: ServerResponse): Promise<Answer | undefined> {
@@ -87,33 +94,38 @@ export function createAdminListener({
   server.once('listening', () => {
     const host = tcpHostOf(server)
     reach = host === undefined ? 'unix' : isLoopback(host) ? 'loopback' : 'network'
-    if (reach !== 'unix') server.on('connection', capPerPeer(admits))
+    if (reach !== 'unix') peers = watchPeers(server, admits)
   })
   server.maxConnections = MOST_CONNECTIONS
   // Closes the connection of a client that stops reading.
   server.setTimeout(REQUEST_TIMEOUT)
-  return server
+  return { server, closeDenied: () => peers?.closeDenied() }
 }
 
 /**
  * Closes connections of addresses that may not connect, those past the cap, and those that the client has reset: without an address, its
  * requests would belong to no peer.
  */
-function capPerPeer(admits: AdmitsAddress): (socket: Socket) => void {
-  const open = new Map<string, number>()
-  return (socket) => {
+function watchPeers(server: Server, admits: AdmitsAddress): { closeDenied(): void } {
+  const open = new Map<string, Set<Socket>>()
+  server.on('connection', (socket) => {
     const address = socket.remoteAddress ?? ''
     const peer = prefix64(normalizeAddress(address) ?? '')
-    const count = (open.get(peer) ?? 0) + 1
-    if (address === '' || !admits(address) || count > MOST_CONNECTIONS_PER_PEER) {
+    const sockets = open.get(peer) ?? new Set()
+    if (address === '' || !admits(address) || sockets.size >= MOST_CONNECTIONS_PER_PEER) {
       socket.destroy()
       return
     }
-    open.set(peer, count)
+    open.set(peer, sockets.add(socket))
     socket.once('close', () => {
-      const left = (open.get(peer) ?? 1) - 1
-      if (left === 0) open.delete(peer)
-      else open.set(peer, left)
+      sockets.delete(socket)
+      if (sockets.size === 0) open.delete(peer)
     })
+  })
+  return {
+    closeDenied() {
+      for (const sockets of open.values())
+        for (const socket of sockets) if (!admits(socket.remoteAddress ?? '')) socket.destroy()
+    },
   }
 }

@@ -1,5 +1,4 @@
-import type { Server } from 'node:http'
-import { createAdminListener, type Readiness } from '../admin/admin-listener.ts'
+import { type AdminListener, createAdminListener, type Readiness } from '../admin/admin-listener.ts'
 import type { PageDependencies, PageRoutes } from '../admin/page-routes.ts'
 import type { Config } from '../config/schema.ts'
 import { admitsAddress } from '../http/ip.ts'
@@ -10,8 +9,7 @@ import type { RecentRequests } from '../record/recent-requests.ts'
 import type { MachineNames } from '../system/machine-names.ts'
 import type { State } from '../tokens/state.ts'
 
-export interface Admin {
-  readonly server: Server
+export interface Admin extends AdminListener {
   /** Ends the streams of the live page. The rest works until `close`. */
   endStreams(): void
   close(): void
@@ -43,7 +41,7 @@ export async function openAdmin({ admin }: Config, sources: AdminSources): Promi
   const isNeeded = admin.address !== 'off' && admin.passwordFile !== undefined
   const password = isNeeded ? await openPassword(admin.passwordFile, sources, onPasswordChange) : undefined
 
-  const server = createAdminListener({
+  const { server, closeDenied } = createAdminListener({
     metrics: metrics.text,
     metricsType: metrics.contentType,
     readiness,
@@ -84,6 +82,7 @@ export async function openAdmin({ admin }: Config, sources: AdminSources): Promi
   }
   return {
     server,
+    closeDenied,
     endStreams,
     close() {
       endStreams()

@@ -204,6 +204,7 @@ async function openParts(
     Object.assign(settings, nextSettings)
     services.applySettings(settings)
     applyTls()
+    admin.closeDenied()
     log.level = next.log.level
     await applyToState(settings, config, { state, tables, live, log })
     await warnOf(next)

@@ -136,7 +136,7 @@ export const adminField = section('The listener for operators.', {
     default: [],
     live: ALWAYS,
     description:
-      'The addresses that may connect to the admin listener; empty: all. The connection of another one is closed without an answer.',
+      'The addresses that may connect to the admin listener; empty: all. The connection of another one is closed without an answer, also an open one when a reload changes this.',
   }),
   deny: addresses({
     default: [],

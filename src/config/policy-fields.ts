@@ -65,7 +65,7 @@ export const limitsField = section('The rate limits.', {
     default: 'off',
     live: ALWAYS,
     description:
-      'What happens to a client that guesses passwords. `off`: only the limit on `/oauth/token` bounds it, and each answer comes at once, as the API documents. `slow`: from the fifth wrong password of a client on, an attempt waits before it is verified: 0.25 s, twice as long each time, up to 30 s. Ten minutes without an attempt, or a right password, end that. Wrong passwords of all clients together slow logins, too, much later and not those of clients with a live grant, because many addresses defeat a limit by address. A right password is never locked out: an attempt that would wait for longer than `listen.body_timeout` gets 429 with `Retry-After`, and may begin at that time. Each sidecar of a fleet counts for itself.',
+      'What happens to a client that guesses passwords. `off`: only the limit on `/oauth/token` bounds it, and each answer comes at once, as the API documents. `slow`: from the fifth wrong password of a client on, an attempt waits before it is verified: 0.25 s, twice as long each time, up to 30 s. Ten minutes without an attempt, or a right password, end that. Wrong passwords of all clients together slow logins, too, much later and not those of clients with a live grant, because many addresses defeat a limit by address. A right password is never locked out: an attempt that would wait for longer than `listen.body_timeout` gets 429 with `Retry-After`, and may begin at that time. Clients behind one address share its attempts, so a guesser there can take that turn. Each sidecar of a fleet counts for itself.',
   }),
   ietfHeaders: flag({
     default: false,

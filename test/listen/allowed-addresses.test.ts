@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { rawConnection } from '../support/raw.ts'
+import { prepareSite } from '../process/serve.ts'
+import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
@@ -51,4 +52,25 @@ it('H182 the admin listener has its own addresses', async () => {
   }
   expect(await answer('127.0.0.2')).toBe('')
   expect(await answer('127.0.0.1')).toBe('HTTP/1.1 200')
+})
+
+it('H182 a reload closes the open connections of operators who may no longer connect', async () => {
+  const site = await prepareSite()
+  const served = await site.serve()
+  const { host } = new URL(served.adminUrl)
+  const open = async (from: string, path: string): Promise<RawPeer> => {
+    const connection = await rawConnection(served.adminUrl, { localAddress: from })
+    connection.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+    await connection.waitFor('HTTP/1.1 200')
+    return connection
+  }
+  const [idle, viewer, other] = await Promise.all([
+    open('127.0.0.2', '/healthz'),
+    open('127.0.0.2', '/page/events'),
+    open('127.0.0.1', '/page/events'),
+  ])
+  site.configure({ admin: { deny: ['127.0.0.2'] } })
+  await Promise.all([idle.closed, viewer.closed])
+  other.forget()
+  await other.waitFor('event: point')
 })

@@ -108,7 +108,7 @@ export const CONNECTIONS = {
   },
   H182: {
     sentence:
-      'Addresses outside of `listen.allow`, or in `listen.deny`, are closed before TLS, counted and logged; a client that a trusted proxy names gets 400, or 403 in `http` mode. `admin.allow` and `admin.deny` do the same for operators.',
+      'Addresses outside of `listen.allow`, or in `listen.deny`, are closed before TLS, counted and logged; a client that a trusted proxy names gets 400, or 403 in `http` mode. `admin.allow` and `admin.deny` do the same for operators, and a reload closes their open connections.',
     reason: 'a service on a network that more can reach than should',
   },
   H115: {
