@@ -57,6 +57,7 @@ export async function deriveSettings(config: Config, start: Config = config): Pr
       cidrsOf(trustedProxies),
       trustedProxies.includes('unix'),
       admitsAddress(allow, deny),
+      cidrsOf(deny),
     ),
     request: await readRequestFields(upstream, 'upstream'),
     replaced: [

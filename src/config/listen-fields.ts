@@ -45,7 +45,7 @@ export const listenField = section('The public listener, which clients connect t
   deny: addresses({
     default: [],
     live: ALWAYS,
-    description: 'The addresses that may not connect, also those of `allow`.',
+    description: 'The addresses that may not connect, also those of `allow` and of `trusted_proxies`.',
   }),
   handshakeTimeout: duration(
     { least: '1ms', most: '1h' },

@@ -15,14 +15,17 @@ export type ClientOf = (peer: string, forwardedFor: readonly string[]) => Client
 /**
  * `X-Forwarded-For` counts only from trusted proxies and is read from the right, because each proxy appends the address of its
  * peer. The client is the first address that is not a trusted proxy. The client itself may have written all addresses left of it,
- * so they are ignored.
+ * so they are ignored. A denied address is no proxy, also in a trusted network: otherwise it could name an admitted client.
  */
 export function createClientAddress(
   trustedProxies: readonly Cidr[],
   unixTrusted = false,
   admits: AdmitsAddress = () => true,
+  denied: readonly Cidr[] = [],
 ): ClientOf {
   const remembered = new Map<string, Client>()
+  const isProxy = (address: string): boolean =>
+    matchesAny(address, trustedProxies) && !matchesAny(address, denied)
 
   function peerOf(peer: string): Client {
     const known = remembered.get(peer)
@@ -34,7 +37,7 @@ export function createClientAddress(
         : {
             address,
             key: prefix64(address),
-            peerTrusted: matchesAny(address, trustedProxies),
+            peerTrusted: isProxy(address),
             admitted: admits(address),
           }
     if (remembered.size >= REMEMBERED_PEERS) remembered.clear()
@@ -50,7 +53,7 @@ export function createClientAddress(
       const address = normalizeAddress(withoutPort(hop))
       if (address === undefined) break
       client = address
-      if (!matchesAny(address, trustedProxies)) break
+      if (!isProxy(address)) break
     }
     const admitted = client === UNIX_PEER || admits(client)
     return { address: client, key: prefix64(client), peerTrusted: true, admitted }

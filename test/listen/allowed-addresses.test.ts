@@ -42,6 +42,20 @@ it.each([
   expect(await sidecar.metric('postern_requests_total')).toBe(3)
 })
 
+it('H182 a denied address of a trusted network is no proxy, whomever it names', async () => {
+  const denied = ['127.0.0.2', '192.0.2.9']
+  const sidecar = await startSidecar({
+    config: {
+      public_paths: ['/'],
+      listen: { trusted_proxies: ['127.0.0.0/8', '192.0.2.0/24'], deny: denied },
+    },
+  })
+  const fields = ['X-Forwarded-For', '198.51.100.1']
+  await expect(sidecar.request({ from: '127.0.0.2', fields })).rejects.toThrow()
+  expect((await sidecar.request({ fields: ['X-Forwarded-For', '198.51.100.1, 192.0.2.9'] })).status).toBe(400)
+  expect((await sidecar.request({ fields: ['X-Forwarded-For', '198.51.100.1, 192.0.2.8'] })).status).toBe(200)
+})
+
 it('H182 the admin listener has its own addresses', async () => {
   const sidecar = await startSidecar({ config: { admin: { deny: ['127.0.0.2'] } } })
   const { host } = new URL(sidecar.adminUrl)
