@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { prefix64 } from '../http/ip.ts'
-import type { PasswordSource } from '../password/source.ts'
+import type { Passwords } from '../password/sources.ts'
 import type { Verification } from '../password/verifier.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
@@ -9,7 +9,7 @@ import { CHALLENGE } from './page-access.ts'
 import type { PageFile, PageFiles } from './page-files.ts'
 import type { Sessions } from './sessions.ts'
 
-export type PagePassword = Pick<PasswordSource, 'verify' | 'generation'>
+export type PagePassword = Pick<Passwords, 'verify' | 'generation'>
 
 export interface LoginDependencies {
   readonly clock: Clock

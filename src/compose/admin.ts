@@ -2,7 +2,7 @@ import { type AdminListener, createAdminListener, type Readiness } from '../admi
 import type { PageDependencies, PageRoutes } from '../admin/page-routes.ts'
 import type { Config } from '../config/schema.ts'
 import { admitsAddress } from '../http/ip.ts'
-import { openPasswordSource, type PasswordSource } from '../password/source.ts'
+import { openPasswords, type Passwords } from '../password/sources.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { RecentRequests } from '../record/recent-requests.ts'
@@ -97,14 +97,15 @@ async function openPassword(
   file: string,
   { clock, log }: AdminSources,
   changed: () => void,
-): Promise<PasswordSource> {
+): Promise<Passwords> {
   const events = {
     changed,
     unreadable: (reason: string) =>
       log.error({ reason }, 'admin.password_file cannot be used; the last good password stays valid'),
     restored: () => log.info('admin.password_file can be used again'),
+    ambiguous() {},
   }
-  return openPasswordSource({ file }, { clock, events, key: 'admin.password_file' })
+  return openPasswords([{ name: '', source: { file }, key: 'admin.password_file' }], { clock, events })
 }
 
 /** What an operator has configured as a name of this machine. */

@@ -33,7 +33,7 @@ export interface DevicePasswordDependencies {
 export interface DevicePassword {
   /**
    * Signs in to the device for each call. If a different password is right, `changed` is called before `right` is returned. `client` and
-   * `generation`: as in `PasswordSource`.
+   * `generation`: as in `Passwords`.
    */
   verify(password: string, client: string): Promise<Verified | Unavailable>
   readonly generation: number

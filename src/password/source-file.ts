@@ -29,23 +29,17 @@ interface Unusable {
 const SINGLE_LINE_LIMIT = 64 * 1024
 const TABLE_LIMIT = 1024 * 1024
 
-/** The file to read and to watch, the key that names it, and what to do if it is missing or holds no usable line. */
+/** The file to read and to watch, and what to do if it is missing or holds no usable line. */
 export function sourceFile(config: PasswordSourceConfig): {
   readonly file: string
-  readonly key: string
   readonly remedy: string
 } {
   if ('file' in config) {
     const { file } = config
-    return { file, key: 'password.file', remedy: `postern hash-password > ${file} writes a usable one` }
+    return { file, remedy: `postern hash-password > ${file} writes a usable one` }
   }
-  const [kind, { file, user }] =
-    'htpasswd' in config ? (['htpasswd', config.htpasswd] as const) : (['shadow', config.shadow] as const)
-  return {
-    file,
-    key: `password.${kind}.file`,
-    remedy: `correct the path, or the entry of ${user} in the file`,
-  }
+  const { file, user } = 'htpasswd' in config ? config.htpasswd : config.shadow
+  return { file, remedy: `correct the path, or the entry of ${user} in the file` }
 }
 
 /** Reads and parses the source. A source that cannot be used is a result, not an error, so a running sidecar continues. */

@@ -6,7 +6,6 @@ import { SetupError } from '../system/setup-error.ts'
 import { fingerprintOf } from './key-derivation.ts'
 import { type PasswordSourceConfig, readSource, type SourceContent, sourceFile } from './source-file.ts'
 import type { Credential } from './stored-line.ts'
-import { createVerifier, type Verified, type Verifier } from './verifier.ts'
 
 /** Called when the source changes while the sidecar runs. */
 export interface PasswordSourceEvents {
@@ -25,15 +24,8 @@ export interface PasswordSourceState {
   readonly changedAt?: number | undefined
 }
 
-/** The device password in a file, which is watched for changes. */
+/** A password in a file, which is watched for changes. */
 export interface PasswordSource {
-  /**
-   * Verifies against the password that is valid now. If it changes meanwhile, the result is about an earlier `generation`: verify again.
-   * `client`: as in `Verifier`.
-   */
-  verify(password: string, client: string): Promise<Verified>
-  /** Counts the changes of the password. A change counts before `changed` is called. */
-  readonly generation: number
   /** The password that is valid now: its line in the file, and what the line says. */
   readonly current: { readonly line: string; readonly credential: Credential }
   /** The fingerprint of the line in the file: see `fingerprintOf`. */
@@ -48,36 +40,33 @@ const SETTLE = 75
 export interface PasswordSourceDependencies {
   readonly clock: Clock
   readonly events: PasswordSourceEvents
-  /** The configuration key of the file; default: that of the source below `password`. */
-  readonly key?: string
-  /** Shared with other sources, and then not closed with this one. */
-  readonly verifier?: Verifier
+  /** The configuration key of the file. */
+  readonly key: string
+  /** Why a password cannot be verified by this credential; undefined if it can. */
+  readonly obstacle: (credential: Credential) => string | undefined
 }
 
 /** Opens the source and watches it. Rejects with `SetupError` if it cannot be used now; later failures are events. */
 export async function openPasswordSource(
   config: PasswordSourceConfig,
-  { clock, events, key, verifier = createVerifier() }: PasswordSourceDependencies,
+  { clock, events, key, obstacle }: PasswordSourceDependencies,
 ): Promise<PasswordSource> {
-  const source = sourceFile(config)
-  const { file } = source
+  const { file, remedy } = sourceFile(config)
   const named = (reason: string): string => `password file ${file}: ${reason}`
 
   const read = async (): Promise<SourceContent> => {
     const content = await readSource(config)
     if (content.kind === 'unusable') return content
-    const reason = verifier.obstacle(content.credential)
+    const reason = obstacle(content.credential)
     return reason === undefined ? content : { kind: 'unusable', reason }
   }
 
   const first = await read()
   if (first.kind === 'unusable') {
-    const remedy = first.remedy ?? source.remedy
-    throw new SetupError(`${file}: ${first.reason}`, { key: key ?? source.key, remedy })
+    throw new SetupError(`${file}: ${first.reason}`, { key, remedy: first.remedy ?? remedy })
   }
 
   let current = first
-  let generation = 0
   let problem: string | undefined
   let closed = false
   let changedAt = await changeOf(file)
@@ -97,10 +86,7 @@ export async function openPasswordSource(
     const isDifferent = content.line !== current.line
     problem = undefined
     // Before the events: once the tokens are revoked, the earlier password must not log anybody in.
-    if (isDifferent) {
-      current = content
-      generation += 1
-    }
+    if (isDifferent) current = content
     if (wasUnusable) events.restored()
     if (isDifferent) events.changed()
   }
@@ -123,13 +109,6 @@ export async function openPasswordSource(
   const watch = watchFile(file, clock, reread)
 
   return {
-    async verify(password, client) {
-      const before = generation
-      return { result: await verifier.verify(current.credential, password, client), generation: before }
-    },
-    get generation() {
-      return generation
-    },
     get current() {
       return current
     },
@@ -141,7 +120,6 @@ export async function openPasswordSource(
     close() {
       closed = true
       watch.close()
-      verifier.close()
     },
   }
 }

@@ -8,7 +8,6 @@ import {
 import type { PasswordSourceConfig } from './source-file.ts'
 import { createVerifier, type Verified } from './verifier.ts'
 
-/** The source of one password. */
 interface NamedSource {
   /** Empty for the only password of a configuration without names. */
   readonly name: string
@@ -24,11 +23,14 @@ export interface PasswordsEvents extends Pick<PasswordSourceEvents, 'unreadable'
   ambiguous(names: readonly string[]): void
 }
 
-/** The passwords of the device, each in a file that is watched. */
-export interface Passwords extends Omit<PasswordSource, 'current'> {
-  /** As `PasswordSource.verify`, with the name. All names are verified for each call. The password of two names is `wrong`. */
+/** Passwords, each in a file that is watched. */
+export interface Passwords extends Pick<PasswordSource, 'state' | 'close'> {
+  /**
+   * Verifies against the passwords of all names that are valid now. If one changes meanwhile, the result is about an earlier `generation`:
+   * verify again. The password of two names is `wrong`. `client`: as in `Verifier`.
+   */
   verify(password: string, client: string): Promise<Verified>
-  /** Counts the changes of all passwords. */
+  /** Counts the changes of all passwords. A change counts before `changed` is called. */
   readonly generation: number
   /** The fingerprints of all names as one text: see `printsIn`. */
   fingerprint(salt: Uint8Array): Promise<string>
@@ -53,6 +55,7 @@ export async function openPasswords(
   const verifier = createVerifier()
   let generation = 0
   const opened = new Map<string, PasswordSource>()
+  const { obstacle } = verifier
   const close = (): void => {
     for (const each of opened.values()) each.close()
     verifier.close()
@@ -64,7 +67,7 @@ export async function openPasswords(
         events.changed(name)
       }
       const named = { ...events, changed }
-      opened.set(name, await openPasswordSource(source, { clock, events: named, key, verifier }))
+      opened.set(name, await openPasswordSource(source, { clock, events: named, key, obstacle }))
     }
   } catch (error) {
     close()
@@ -76,9 +79,10 @@ export async function openPasswords(
   /** The names that the password is right for. All are verified, so that the time does not tell which one it is. */
   async function namesOf(password: string, client: string): Promise<readonly string[] | 'overloaded'> {
     const credentials = all.map(({ current }) => current.credential)
-    const found = await verifier.matching(credentials, password, client)
+    const found = await verifier.verify(credentials, password, client)
     return found === 'overloaded' ? found : names.filter((name, at) => found.includes(at) && hasName(name))
   }
+
   /** The generation in which the same password of two names was reported. */
   let reported = -1
 

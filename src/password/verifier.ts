@@ -7,7 +7,7 @@ import type { Credential, CryptCredential } from './stored-line.ts'
 /** `overloaded`: the queue was full or the wait too long, so the password was not checked. */
 export type Verification = 'right' | 'wrong' | 'overloaded'
 
-/** The result of a verification, and the generation of the password that it is about: `right` counts only while that is the present one. */
+/** The result of a verification, and the generation of the passwords that it is about: see `Passwords.verify`. */
 export interface Verified {
   readonly result: Verification
   readonly generation: number
@@ -17,15 +17,11 @@ export interface Verified {
 
 export interface Verifier {
   /**
-   * Compares `password`, as its exact UTF-8 bytes, with the stored one. Never blocks the event loop. `client`: the key of the client that
-   * sent it; if passwords wait, the clients take turns.
+   * Compares `password`, as its exact UTF-8 bytes, with all credentials, and returns the positions of those that match. All are compared
+   * in one entry of the queue, also after a match: so the time does not tell which one matched, or whether one did. Never blocks the
+   * event loop. `client`: the key of the client that sent it; if passwords wait, the clients take turns.
    */
-  verify(credential: Credential, password: string, client: string): Promise<Verification>
-  /**
-   * Compares `password` with all credentials, in one entry of the queue, and returns the positions of those that match. It never stops
-   * early, so the time does not tell which one matched, or whether one did.
-   */
-  matching(
+  verify(
     credentials: readonly Credential[],
     password: string,
     client: string,
@@ -64,27 +60,20 @@ export function createVerifier(): Verifier {
     return workers.matches({ credential, password })
   }
 
-  const matching: Verifier['matching'] = async (credentials, password, client) => {
-    const isSlow = credentials.some((each) => isHashed(each) && !neverMatches(each, password))
-    const entry = isSlow ? await queue.enter(client) : undefined
-    if (entry !== undefined && entry.kind !== 'entered') return 'overloaded'
-    try {
-      const found: number[] = []
-      for (const [at, credential] of credentials.entries()) {
-        if (await matches(credential, password)) found.push(at)
-      }
-      return found
-    } finally {
-      entry?.leave()
-    }
-  }
-
   return {
-    matching,
-    async verify(credential, password, client) {
-      const found = await matching([credential], password, client)
-      if (found === 'overloaded') return found
-      return found.length === 1 ? 'right' : 'wrong'
+    async verify(credentials, password, client) {
+      const isSlow = credentials.some((each) => isHashed(each) && !neverMatches(each, password))
+      const entry = isSlow ? await queue.enter(client) : undefined
+      if (entry !== undefined && entry.kind !== 'entered') return 'overloaded'
+      try {
+        const found: number[] = []
+        for (const [at, credential] of credentials.entries()) {
+          if (await matches(credential, password)) found.push(at)
+        }
+        return found
+      } finally {
+        entry?.leave()
+      }
     },
     obstacle({ kind }) {
       if (!THREADED.has(kind)) return undefined

@@ -4,7 +4,7 @@ import {
   type DevicePassword,
   type StoredFingerprint,
 } from '../../src/password/device-source.ts'
-import { openPasswordSource } from '../../src/password/source.ts'
+import { openPasswords } from '../../src/password/sources.ts'
 import { startBasicDevice, startFormDevice, startLighttpd } from '../sign-in/devices.ts'
 import { type SignedOptions, signedIn } from '../sign-in/signed-in.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -225,13 +225,10 @@ describe('Across a restart,', () => {
   it('the fingerprint equals that of a file with the same password', async () => {
     const { fingerprint } = await remembering('secret')
     const { passwordFile } = await signedIn({ auth: basic, url: 'http://192.0.2.1', password: 'secret' })
-    const file = await openPasswordSource(
-      { file: passwordFile },
-      {
-        clock: (await opened('http://192.0.2.1')).clock,
-        events: { changed() {}, unreadable() {}, restored() {} },
-      },
-    )
+    const file = await openPasswords([{ name: '', source: { file: passwordFile }, key: 'password.file' }], {
+      clock: (await opened('http://192.0.2.1')).clock,
+      events: { changed() {}, unreadable() {}, restored() {}, ambiguous() {} },
+    })
     closeLater(() => file.close())
     expect(await file.fingerprint(salt)).toBe(fingerprint)
   })

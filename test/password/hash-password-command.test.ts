@@ -11,6 +11,7 @@ import { createVerifier } from '../../src/password/verifier.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { needs } from '../support/tools.ts'
+import { verifyOne } from './verify-one.ts'
 
 async function piped(...chunks: readonly (string | Uint8Array)[]) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
@@ -24,7 +25,7 @@ async function piped(...chunks: readonly (string | Uint8Array)[]) {
 async function verdict(line: string, password: string) {
   const parsed = parseStoredLine(line, false)
   return parsed.kind === 'credential'
-    ? createVerifier().verify(parsed.credential, password, '192.0.2.1')
+    ? verifyOne(createVerifier(), parsed.credential, password, '192.0.2.1')
     : expect.fail(parsed.reason)
 }
 

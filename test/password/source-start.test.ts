@@ -2,8 +2,9 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { openPasswordSource, type PasswordSource } from '../../src/password/source.ts'
+import { passwordSources } from '../../src/config/password-fields.ts'
 import type { PasswordSourceConfig } from '../../src/password/source-file.ts'
+import { openPasswords, type Passwords } from '../../src/password/sources.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -11,10 +12,14 @@ import { movableClock } from '../support/clock.ts'
 import { needs, run } from '../support/tools.ts'
 import { PASSWORDS, VECTORS } from './vectors.ts'
 
-const ignored = { changed() {}, unreadable() {}, restored() {} }
+const ignored = { changed() {}, unreadable() {}, restored() {}, ambiguous() {} }
 
-async function opened(config: PasswordSourceConfig): Promise<PasswordSource> {
-  const source = await openPasswordSource(config, { clock: movableClock(), events: ignored })
+function openSource(source: PasswordSourceConfig): Promise<Passwords> {
+  return openPasswords(passwordSources({ password: source }), { clock: movableClock(), events: ignored })
+}
+
+async function opened(config: PasswordSourceConfig): Promise<Passwords> {
+  const source = await openSource(config)
   closeLater(() => source.close())
   return source
 }
@@ -33,7 +38,7 @@ const BCRYPT = line('htpasswd -nb -B')
 const SHA512 = line('openssl passwd -6')
 
 async function refusal(config: PasswordSourceConfig): Promise<string> {
-  const source = openPasswordSource(config, { clock: movableClock(), events: ignored })
+  const source = openSource(config)
   const error: unknown = await source.then(
     (open) => {
       open.close()

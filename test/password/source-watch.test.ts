@@ -13,8 +13,8 @@ import {
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { openPasswordSource, type PasswordSource } from '../../src/password/source.ts'
 import type { PasswordSourceConfig } from '../../src/password/source-file.ts'
+import { openPasswords, type Passwords } from '../../src/password/sources.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { movableClock } from '../support/clock.ts'
@@ -22,7 +22,7 @@ import { livedTime } from '../support/lived-time.ts'
 import { VECTORS } from './vectors.ts'
 
 interface Watched {
-  readonly source: PasswordSource
+  readonly source: Passwords
   /** Every event so far, in order. */
   readonly events: readonly string[]
   /** Calls `act` and waits for the event; resolves with the time in between (ms of `livedTime`). */
@@ -40,8 +40,12 @@ async function watched(config: PasswordSourceConfig): Promise<Watched> {
     changed: () => report('changed'),
     unreadable: (reason: string) => report('unreadable', reason),
     restored: () => report('restored'),
+    ambiguous() {},
   }
-  const source = await openPasswordSource(config, { clock: movableClock(), events: listener })
+  const source = await openPasswords([{ name: '', source: config, key: 'password' }], {
+    clock: movableClock(),
+    events: listener,
+  })
   closeLater(() => source.close())
   // Every source reads its file twice at the start. The change must come later, or the test would not cover the watching.
   await delay(200)
@@ -75,7 +79,7 @@ function passwordFile(content: string): string {
   return file
 }
 
-async function expectPassword(source: PasswordSource, right: string, wrong: string): Promise<void> {
+async function expectPassword(source: Passwords, right: string, wrong: string): Promise<void> {
   expect([await source.verify(right, '192.0.2.1'), await source.verify(wrong, '192.0.2.1')]).toMatchObject([
     { result: 'right' },
     { result: 'wrong' },

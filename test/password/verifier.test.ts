@@ -6,6 +6,7 @@ import { closeLater } from '../support/cleanup.ts'
 import { workOfTurns } from '../support/lived-time.ts'
 import { run } from '../support/tools.ts'
 import { PASSWORDS, VECTORS } from './vectors.ts'
+import { verifyOne } from './verify-one.ts'
 
 function opened(): Verifier {
   const verifier = createVerifier()
@@ -56,12 +57,12 @@ describe('Two hundred concurrent verifications', () => {
     async (kind, cheap, costly = cheap) => {
       const verifier = opened()
       const [stored, slow] = [cheap(), costly()]
-      await verifier.verify(stored, 'warm up', '192.0.2.1')
+      await verifyOne(verifier, stored, 'warm up', '192.0.2.1')
       const work = workOfTurns()
       const start = performance.now()
       const verdicts = await Promise.all(
         Array.from({ length: 200 }, (_, place) =>
-          verifier.verify(place < COSTLY ? slow : stored, PASSWORDS.unicode, '192.0.2.1'),
+          verifyOne(verifier, place < COSTLY ? slow : stored, PASSWORDS.unicode, '192.0.2.1'),
         ),
       )
       const took = performance.now() - start
@@ -81,7 +82,7 @@ describe('Two hundred concurrent verifications', () => {
     const stored = vector('mkpasswd -m bcrypt -R 6')
     let settled = 0
     const all = Array.from({ length: 200 }, async () => {
-      const verdict = await verifier.verify(stored, PASSWORDS.unicode, '192.0.2.1')
+      const verdict = await verifyOne(verifier, stored, PASSWORDS.unicode, '192.0.2.1')
       settled += 1
       return { verdict, place: settled }
     })
@@ -95,7 +96,7 @@ describe('Two hundred concurrent verifications', () => {
     const verifier = opened()
     const stored = credential('secret')
     const verdicts = await Promise.all(
-      Array.from({ length: 200 }, () => verifier.verify(stored, 'secret', '192.0.2.1')),
+      Array.from({ length: 200 }, () => verifyOne(verifier, stored, 'secret', '192.0.2.1')),
     )
     expect(new Set(verdicts)).toEqual(new Set(['right']))
   })
@@ -106,10 +107,10 @@ it('H32 a client that floods logins delays the login of another client by one tu
   const stored = credential(SCRYPT_10)
   let done = 0
   const flood = Array.from({ length: 200 }, async () => {
-    const verdict = await verifier.verify(stored, 'wrong', '192.0.2.66')
+    const verdict = await verifyOne(verifier, stored, 'wrong', '192.0.2.66')
     if (verdict === 'wrong') done += 1
   })
-  expect(await verifier.verify(stored, PASSWORDS.unicode, '192.0.2.1')).not.toBe('overloaded')
+  expect(await verifyOne(verifier, stored, PASSWORDS.unicode, '192.0.2.1')).not.toBe('overloaded')
   // The two that were under way, those that began with it, and a few whose threads ended first; not the 64 that waited.
   expect(done).toBeLessThan(20)
   await Promise.all(flood)
@@ -120,24 +121,24 @@ describe('A verification', () => {
     const verifier = opened()
     // With ten million rounds, the test would time out if the hash were computed.
     const stored = credential(`$6$rounds=10000000$salt$${'x'.repeat(86)}`)
-    expect(await verifier.verify(stored, 'x'.repeat(512), '192.0.2.1')).toBe('wrong')
-    expect(await verifier.verify(stored, 'ü'.repeat(256), '192.0.2.1')).toBe('wrong')
+    expect(await verifyOne(verifier, stored, 'x'.repeat(512), '192.0.2.1')).toBe('wrong')
+    expect(await verifyOne(verifier, stored, 'ü'.repeat(256), '192.0.2.1')).toBe('wrong')
   })
 
   it('of the longest password that crypt(3) accepts is computed', async () => {
     // `python3 -c 'import crypt; crypt.crypt("a" * 511, "$5$salt")'`, Python 3.11.7 with libxcrypt 4.4.33.
     const stored = credential('$5$salt$2FUznUDcll82P8L4OB2Aw8c7dBp/lwekrWP2/TAhbj0')
-    expect(await opened().verify(stored, 'a'.repeat(511), '192.0.2.1')).toBe('right')
+    expect(await verifyOne(opened(), stored, 'a'.repeat(511), '192.0.2.1')).toBe('right')
   })
 
   it('rejects if its thread fails, and the next one gets a new thread', async () => {
     const verifier = opened()
     // The parser never makes this credential, which makes bcrypt throw.
     const broken: Credential = { kind: 'bcrypt', hash: 'broken' }
-    await expect(verifier.verify(broken, 'x', '192.0.2.1')).rejects.toThrow('a password worker failed')
-    await expect(verifier.verify(broken, 'x', '192.0.2.1')).rejects.toThrow('a password worker failed')
-    await expect(verifier.verify(broken, 'x', '192.0.2.1')).rejects.toThrow('a password worker failed')
-    expect(await verifier.verify(vector('mkpasswd -m bcrypt -R 6'), PASSWORDS.unicode, '192.0.2.1')).toBe(
+    await expect(verifyOne(verifier, broken, 'x', '192.0.2.1')).rejects.toThrow('a password worker failed')
+    await expect(verifyOne(verifier, broken, 'x', '192.0.2.1')).rejects.toThrow('a password worker failed')
+    await expect(verifyOne(verifier, broken, 'x', '192.0.2.1')).rejects.toThrow('a password worker failed')
+    expect(await verifyOne(verifier, vector('mkpasswd -m bcrypt -R 6'), PASSWORDS.unicode, '192.0.2.1')).toBe(
       'right',
     )
   })
@@ -145,12 +146,12 @@ describe('A verification', () => {
   it('rejects if the verifier closes meanwhile or was closed before', async () => {
     const verifier = opened()
     const stored = credential(BCRYPT_10.replace('$10$', '$14$'))
-    const pending = verifier.verify(stored, 'x', '192.0.2.1')
+    const pending = verifyOne(verifier, stored, 'x', '192.0.2.1')
     // After this turn the thread has its job.
     await Promise.resolve()
     verifier.close()
     await expect(pending).rejects.toThrow('a password worker failed')
-    await expect(verifier.verify(stored, 'x', '192.0.2.1')).rejects.toThrow('closed')
+    await expect(verifyOne(verifier, stored, 'x', '192.0.2.1')).rejects.toThrow('closed')
   })
 
   it('keeps the process alive until its result, and no longer', async () => {
@@ -158,9 +159,9 @@ describe('A verification', () => {
       import { parseStoredLine } from ${JSON.stringify(new URL('../../src/password/stored-line.ts', import.meta.url))}
       import { createVerifier } from ${JSON.stringify(new URL('../../src/password/verifier.ts', import.meta.url))}
       const parsed = parseStoredLine(${JSON.stringify(BCRYPT_10)}, false)
-      createVerifier().verify(parsed.credential, ${JSON.stringify(PASSWORDS.unicode)}, '192.0.2.1').then(console.log)
+      createVerifier().verify([parsed.credential], ${JSON.stringify(PASSWORDS.unicode)}, '192.0.2.1').then(console.log)
     `
     const done = await run(process.execPath, ['--eval', source])
-    expect(done).toEqual({ code: 0, stdout: 'right\n', stderr: '' })
+    expect(done).toEqual({ code: 0, stdout: '[ 0 ]\n', stderr: '' })
   })
 })
