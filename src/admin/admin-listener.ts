@@ -1,8 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type AdmitsAddress, isLoopback, normalizeAddress, prefix64 } from '../http/ip.ts'
+import { isRead } from '../http/scope.ts'
 import { tcpHostOf } from '../system/listen.ts'
-import { type Answer, ClientGone, isRead, json, methodNotAllowed, send } from './answer.ts'
+import { type Answer, ClientGone, json, methodNotAllowed, send } from './answer.ts'
 import { createHostCheck, type HostCheckDependencies } from './host-check.ts'
 import type { Reach } from './page-access.ts'
 import type { PageRoutes } from './page-routes.ts'
@@ -75,7 +76,7 @@ export function createAdminListener({
     }
     const known = Object.hasOwn(pages, path) ? pages[path] : undefined
     if (known === undefined) return json(404, { error: 'not_found', pages: ['/', ...Object.keys(pages)] })
-    return isRead(req) ? known() : methodNotAllowed('GET, HEAD')
+    return isRead(req.method) ? known() : methodNotAllowed('GET, HEAD')
   }
 
   const server = createServer(

@@ -44,10 +44,6 @@ export function methodNotAllowed(allowed: string): Answer {
   return json(405, { error: 'method_not_allowed' }, { Allow: allowed })
 }
 
-export function isRead({ method }: IncomingMessage): boolean {
-  return method === 'GET' || method === 'HEAD'
-}
-
 /** The address of the client's connection; `unix` for a peer on a Unix socket. A proxy in front is the client. */
 export function clientOf({ socket }: IncomingMessage): string {
   return normalizeAddress(socket.remoteAddress ?? '') ?? UNIX_PEER

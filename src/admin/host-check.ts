@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import { isLoopback, normalizeAddress } from '../http/ip.ts'
 import { isFromHere } from '../http/same-origin.ts'
-import { type Answer, errorAnswer, isRead } from './answer.ts'
+import { isRead } from '../http/scope.ts'
+import { type Answer, errorAnswer } from './answer.ts'
 
 export interface HostCheckDependencies {
   /** The names of the configuration, in canonical form; `*` may stand for the first label. */
@@ -87,16 +88,12 @@ function covers(names: readonly string[], name: string): boolean {
  * believed. A request that only reads may have neither field. Other sites cannot read the response, but could occupy all streams.
  */
 export function refuseCrossOrigin(req: IncomingMessage): Answer | undefined {
-  const [site, origin, host] = ['sec-fetch-site', 'origin', 'host'].map((name) => single(req, name))
-  const reads = isRead(req)
-  if (isFromHere(site, origin, host ?? '', reads, reads)) return undefined
+  const valuesOf = (name: string): readonly string[] => req.headersDistinct[name] ?? []
+  const [host = '', ...further] = valuesOf('host')
+  const reads = isRead(req.method)
+  const address = (): string => (further.length === 0 ? host : '')
+  if (isFromHere(valuesOf, address, { typed: reads, silent: reads })) return undefined
   const remedy =
     'Open the page and use it there. A proxy in front has to pass Host unchanged. Clients without a page send Origin with the address in Host.'
   return errorAnswer(403, 'cross_origin', `The request does not come from a page of this address. ${remedy}`)
-}
-
-/** The value of a field; the empty text if it is repeated, which equals nothing that is looked for. */
-function single(req: IncomingMessage, name: string): string | undefined {
-  const values = req.headersDistinct[name]
-  return values === undefined || values.length === 1 ? values?.[0] : ''
 }

@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isRead } from '../http/scope.ts'
 import type { Explanation, RequestRow } from '../overview/model.ts'
 import type { Overview } from '../overview/overview.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
-import { type Answer, errorAnswer, isRead, json, methodNotAllowed, PAGE_FIELDS } from './answer.ts'
+import { type Answer, errorAnswer, json, methodNotAllowed, PAGE_FIELDS } from './answer.ts'
 import { createEventStreams } from './event-streams.ts'
 import { refuseCrossOrigin } from './host-check.ts'
 import { createPageRevocation } from './operator-revocation.ts'
@@ -108,7 +109,7 @@ export function createPageRoutes(
   async function fileAnswer(req: IncomingMessage, name: string): Promise<Answer> {
     const file = name.endsWith('.html') ? undefined : (await files()).get(name)
     if (file === undefined) return errorAnswer(404, 'not_found', 'The page has no such file.')
-    if (!isRead(req)) return methodNotAllowed('GET, HEAD')
+    if (!isRead(req.method)) return methodNotAllowed('GET, HEAD')
     const fields = { ETag: file.etag, 'Cache-Control': 'no-cache' }
     return req.headers['if-none-match'] === file.etag
       ? { status: 304, fields }
@@ -123,7 +124,7 @@ export function createPageRoutes(
     const route = routes.get(path)
     if (route === undefined) return fileAnswer(req, path.slice('/page/'.length))
     // A failed login is shown at this address, so a reload may ask for it.
-    if (path === '/page/login' && isRead(req)) return goToPage()
+    if (path === '/page/login' && isRead(req.method)) return goToPage()
     if (!route.methods.split(', ').includes(req.method ?? '')) return methodNotAllowed(route.methods)
     // Pages of other sites may link to the page.
     const refused = path === '/' ? undefined : refuseCrossOrigin(req)

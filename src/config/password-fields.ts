@@ -2,7 +2,7 @@ import { METHODS } from 'node:http'
 import { UPGRADE } from '../http/scope.ts'
 import { choice, field, optional, section, type ValueOf, z } from './field.ts'
 import { plainPathProblem } from './share-field.ts'
-import { list, path, plainText } from './value-fields.ts'
+import { list, parseBy, path, plainText } from './value-fields.ts'
 
 const ADVICE = 'such as {file: /etc/postern/password}, a file with one line, the password or its hash'
 
@@ -36,10 +36,11 @@ const allowRule = section('Requests that a name may make.', {
     list({
       type: 'methods',
       must: 'must be a method such as GET, or UPGRADE for WebSockets',
-      parse: (given) =>
+      parse: parseBy((given) =>
         METHOD_NAMES.has(given)
-          ? { value: given }
-          : { problem: 'must be a method such as GET, in upper case, or UPGRADE for WebSockets' },
+          ? undefined
+          : 'must be a method such as GET, in upper case, or UPGRADE for WebSockets',
+      ),
       description: 'These methods; left out: all but UPGRADE.',
     }),
   ),
@@ -47,10 +48,7 @@ const allowRule = section('Requests that a name may make.', {
     list({
       type: 'request paths',
       must: 'must be a path such as /status, or /api/ for everything below it',
-      parse: (given) => {
-        const problem = plainPathProblem(given)
-        return problem === undefined ? { value: given } : { problem }
-      },
+      parse: parseBy(plainPathProblem),
       description: 'These paths; left out: all.',
     }),
   ),

@@ -1,6 +1,6 @@
 import { isAmbiguousPath } from '../http/request-path.ts'
 import { section } from './field.ts'
-import { duration, list, requestPathProblem } from './value-fields.ts'
+import { duration, list, parseBy, requestPathProblem } from './value-fields.ts'
 
 export const shareField = section(
   'Identical questions become one: while a GET or HEAD for one of these paths is at the device, requests that the device would see as the same wait for its response. See docs/sharing.md.',
@@ -8,10 +8,7 @@ export const shareField = section(
     paths: list({
       type: 'paths',
       must: 'must be text',
-      parse(given) {
-        const problem = plainPathProblem(given)
-        return problem === undefined ? { value: given } : { problem }
-      },
+      parse: parseBy(plainPathProblem),
       default: [],
       description:
         'The paths: exactly this one or, if it ends with a slash, everything below it. Only paths that read: with one that acts, such as `/reboot`, the device acts once for several clients.',

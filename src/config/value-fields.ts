@@ -70,6 +70,14 @@ export function oneOf<const T extends string>(
   return field<T>(schema, { ...options, type: words.map((word) => `\`${word}\``).join(', ') })
 }
 
+/** A text that is kept as it is, unless `problemOf` returns an error message. */
+export function parseBy(problemOf: (given: string) => string | undefined): (given: string) => Parsed<string> {
+  return (given) => {
+    const problem = problemOf(given)
+    return problem === undefined ? { value: given } : { problem }
+  }
+}
+
 /** A list of texts. `parse` may return another spelling; it is written back as it is. */
 export function list(spec: Omit<TextOptions<string>, 'format'>): Field<readonly string[]> {
   const member = codec(z.string({ error: spec.must }), { ...spec, format: (value) => value })
@@ -149,10 +157,7 @@ export function plainText(
   problemOf: (given: string) => string | undefined = () => undefined,
 ): Field<string> {
   const must = `must be ${type}`
-  const parse = (given: string): Parsed<string> => {
-    const problem = given === '' ? must : problemOf(given)
-    return problem === undefined ? { value: given } : { problem }
-  }
+  const parse = parseBy((given) => (given === '' ? must : problemOf(given)))
   return text({ ...options, type, must, parse, format: (value) => value })
 }
 

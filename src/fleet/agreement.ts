@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { printsIn } from '../password/sources.ts'
-import { type DeviceState, type Epoch, epochsIn, PUBLISH, readState } from './epoch.ts'
+import { namesInText, textOfNames } from '../http/scope.ts'
+import { type DeviceState, type Epoch, PUBLISH, readState } from './epoch.ts'
 import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
 
 /**
@@ -16,7 +16,7 @@ export interface PasswordAgreementDependencies {
   readonly store: SharedStore
   readonly epoch: Epoch
   readonly generation: () => number
-  /** The fingerprints of the present passwords: see `printsIn`. */
+  /** The fingerprints of the present passwords: see `textOfNames`. */
   readonly fingerprint: (salt: Uint8Array) => Promise<string>
   /** This sidecar has published a new password, which revoked these grants. */
   readonly onPublished: (revoked: number) => void
@@ -140,11 +140,11 @@ export function createPasswordAgreement({
   /** The names whose password is the one of the state, each with its first epoch. None of a server that has lost the latest epoch. */
   async function sinceFor({ salt, fingerprint, epoch, since }: DeviceState): Promise<string> {
     if (known.isBehind(epoch)) return ''
-    const [own, before] = [printsIn(await printOf(salt)), epochsIn(since)]
-    return [...printsIn(fingerprint)]
-      .filter(([name, print]) => name !== '' && own.get(name) === print)
-      .map(([name]) => `${name}=${before.get(name) ?? epoch}`)
-      .join(' ')
+    const [own, before] = [namesInText(await printOf(salt)), namesInText(since)]
+    const same = [...namesInText(fingerprint)].filter(
+      ([name, print]) => name !== '' && own.get(name) === print,
+    )
+    return textOfNames(new Map(same.map(([name]) => [name, before.get(name) ?? epoch])))
   }
 
   function agreeOn({ epoch, dataset }: Pick<DeviceState, 'epoch' | 'dataset'>): void {

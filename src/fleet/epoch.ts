@@ -1,3 +1,4 @@
+import { namesInText } from '../http/scope.ts'
 import { tokenScript } from './scripts.ts'
 import { listOf, type SharedStore } from './shared-store.ts'
 
@@ -37,19 +38,13 @@ export function createEpoch(react: (event: FleetEvent, kept: ReadonlySet<string>
       let kept: ReadonlySet<string> = new Set()
       if ('epoch' in event) {
         if (!(Number(event.epoch) > Number(present))) return
-        const since = 'since' in event ? [...epochsIn(event.since)] : []
+        const since = 'since' in event ? [...namesInText(event.since)] : []
         kept = new Set(since.filter(([, from]) => Number(from) <= Number(present)).map(([name]) => name))
         present = event.epoch
       }
       react(event, kept)
     },
   }
-}
-
-/** The first epoch of the password of each name, by a text such as `admin=12 monitor=17`. */
-export function epochsIn(since = ''): ReadonlyMap<string, string> {
-  const pairs = since.split(' ').map((pair) => pair.split('='))
-  return new Map(pairs.flatMap(([name = '', epoch]) => (epoch === undefined ? [] : [[name, epoch] as const])))
 }
 
 export interface DeviceState {
@@ -61,10 +56,10 @@ export interface DeviceState {
    * passwords of some names did not change. Empty if there was none.
    */
   readonly founded: string
-  /** The first epoch of the password of each name that has tokens of several epochs: see `epochsIn`. */
+  /** The first epoch of the password of each name that has tokens of several epochs: see `textOfNames`. */
   readonly since: string
   readonly salt: string
-  /** The fingerprints of the passwords: see `printsIn`. */
+  /** The fingerprints of the passwords: see `textOfNames`. */
   readonly fingerprint: string
   readonly last: string
   /** Whether the server still has the event from which this sidecar reads on. */

@@ -1,14 +1,7 @@
 import type { Classified } from '../http/admission.ts'
+import { mergeCookies, withoutOwnCookies } from '../http/cookies.ts'
 import type { Forward } from '../http/exchange.ts'
-import {
-  type Fields,
-  fieldValues,
-  isHopByHop,
-  keepFields,
-  namesIn,
-  PSEUDONYM,
-  withoutBlanks,
-} from '../http/fields.ts'
+import { type Fields, fieldValues, isHopByHop, keepFields, namesIn, PSEUDONYM } from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
 import type { Addressed } from '../http/same-origin.ts'
 import { isOverride } from '../http/scope.ts'
@@ -144,22 +137,6 @@ function cgiNamesIn(fields: Fields): ReadonlySet<string> {
 /** The name as a CGI program reads it: a client's `X_Device_Key` must not count as the `X-Device-Key` that is set here. */
 const asCgi = (lowerName: string): string => lowerName.replaceAll('_', '-')
 
-/** The names of Postern's own cookies, as `oauth/sessions.ts` and, for the live page, `admin/sessions.ts` make them. */
-const OWN_COOKIE = /^(?:__Host-postern|postern-[0-9a-f]{12})$/
-
-/**
- * The cookies without sessions of Postern, with which the device could act as their owner: cookies ignore ports, so a browser sends
- * those of the live page, too. Undefined if none is left.
- */
-function withoutOwnCookies(cookies: string): string | undefined {
-  if (!cookies.includes('postern')) return cookies
-  const pairs = cookies.split(';')
-  const kept = pairs.filter((pair) => !OWN_COOKIE.test(cookieName(pair)))
-  if (kept.length === pairs.length) return cookies
-  const rest = withoutBlanks(kept.join(';'))
-  return rest === '' ? undefined : rest
-}
-
 /** In `Via`, each proxy on the way appends its name, with the HTTP version that it received (RFC 9110 §7.6.3). */
 function pushForwarding(
   fields: string[],
@@ -199,24 +176,6 @@ export function withCredentials(fields: Fields, own: Fields): string[] {
     ...keepFields(own, (name) => name !== 'cookie'),
     ...merged,
   ]
-}
-
-/**
- * The session's cookies, then the client's own, unchanged, without those of the same names. A client can neither choose the
- * session nor hide it behind a quotation mark that it does not close.
- */
-export function mergeCookies(client: readonly string[], session: string): string {
-  const names = new Set(session.split(';').map(cookieName))
-  const others = client
-    .flatMap((value) => value.split(';'))
-    .map(withoutBlanks)
-    .filter((pair) => pair !== '' && !names.has(cookieName(pair)))
-  return [session, ...others].join('; ')
-}
-
-/** `trim` also removes bytes that are no blanks, such as 0xA0: firmware that does the same would read the session's name. */
-function cookieName(pair: string): string {
-  return pair.split('=', 1)[0]?.trim() ?? ''
 }
 
 /** Names whose words are not merely capitalized, as the IANA registry of field names or their own specification writes them. */

@@ -1,4 +1,5 @@
 import type { DeviceHead } from '../device/response-handler.ts'
+import { setsSessionCookie } from '../http/cookies.ts'
 import type { Forward, ResponseHead } from '../http/exchange.ts'
 import { type Fields, fieldValues, isHopByHop, listMembers } from '../http/fields.ts'
 import { type DeviceNames, publicCookie, publicLinks, publicRefresh, publicUrl } from './origins.ts'
@@ -39,7 +40,7 @@ export function responseHead(
     // Such a response has no body and must not have a length (RFC 9110 §8.6).
     if (lower === 'content-length' && (status < 200 || status === 204)) continue
     const value = device[i + 1] ?? ''
-    if (lower === 'set-cookie' && OWN_COOKIE.test(value)) continue
+    if (lower === 'set-cookie' && setsSessionCookie(value)) continue
     const adapt = always || rewrite ? adaptOf : undefined
     if (adapt !== undefined) sameForAll = false
     fields.push(name, adapt === undefined ? value : adapt(value, request, settings))
@@ -49,12 +50,6 @@ export function responseHead(
   if (projection.reusable) projections.set(device, projection)
   return projection
 }
-
-/**
- * A cookie of the device that would come back as the session of a browser: the device may not choose it. Some browsers take `=name=x`
- * for a cookie without a name, and send its value as it is.
- */
-const OWN_COOKIE = /^[\s=]*__Host-postern\s*(?:=|;|$)/i
 
 interface FieldRule {
   readonly lower: string

@@ -2,6 +2,8 @@ import type { Forward, ResponseHead } from '../http/exchange.ts'
 import { type Fields, fieldLines, fieldValues, lengthIn, listMembers } from '../http/fields.ts'
 import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
 import { publicOrigin } from '../http/same-origin.ts'
+import { isRead } from '../http/scope.ts'
+import { endsWithHead } from '../http1/response-head.ts'
 import { isStream } from './streams.ts'
 import type { ForwardListener } from './upstream.ts'
 
@@ -29,7 +31,7 @@ export interface Reader {
 export function shareable(paths: readonly string[]): (request: Forward) => boolean {
   const find = createPathTable(paths.map((path) => [path, true] as const))
   return (request) => {
-    if (!isRead(request)) return false
+    if (!onlyReads(request)) return false
     const path = pathOf(request.classified.target)
     return find(path) === true && !isAmbiguousPath(path)
   }
@@ -37,13 +39,12 @@ export function shareable(paths: readonly string[]): (request: Forward) => boole
 
 /** Fields that name another method to a framework, such as `X-HTTP-Method-Override`. A device's programs may read `_` as `-`. */
 const METHOD_FIELD = /^x[-_](?:.*[-_])?method(?:[-_]|$)/i
-const READ = /^(?:GET|HEAD)$/
 
 /** Whether a request only reads, as far as its method and fields say. Some programs read the body of a GET as a form. */
-export function isRead({ head: { method, fields }, classified: { framing } }: Forward): boolean {
+export function onlyReads({ head: { method, fields }, classified: { framing } }: Forward): boolean {
   const names = (value: string, at: number): boolean =>
-    at % 2 === 1 && METHOD_FIELD.test(fields[at - 1] ?? '') && !READ.test(value)
-  return READ.test(method) && !framing && !fields.some(names)
+    at % 2 === 1 && METHOD_FIELD.test(fields[at - 1] ?? '') && !isRead(value)
+  return isRead(method) && !framing && !fields.some(names)
 }
 
 /** Fields that say from which address a request comes and over which proxies, and its id. They differ for each client. */
@@ -69,7 +70,7 @@ export function keyOf(request: Forward, fields: Fields, set: ReadonlySet<string>
 
 /** The length of a response's body (bytes); undefined if the head does not say it. */
 export function bodyLength({ status, fields }: ResponseHead, method: string): number | undefined {
-  if (method === 'HEAD' || status === 204 || status === 304) return 0
+  if (endsWithHead(method, status)) return 0
   return lengthIn(fieldValues(fields, 'content-length')[0] ?? '')
 }
 

@@ -3,7 +3,7 @@ import type { Exchange, Forward } from '../http/exchange.ts'
 import type { Clock } from '../system/clock.ts'
 import { FanOut } from './fan-out.ts'
 import { type RequestFieldSettings, requestFields } from './request-fields.ts'
-import { isRead, keyOf, mayKeep, type Reader, shareable } from './share.ts'
+import { keyOf, mayKeep, onlyReads, type Reader, shareable } from './share.ts'
 import type { ForwardListener, Upstream } from './upstream.ts'
 
 interface SharingDependencies {
@@ -210,7 +210,7 @@ export function createSharing(services: readonly ServiceConfig[]): Sharing {
   const changes = new Changes()
 
   function isChange(request: Forward): boolean {
-    return !isRead(request) || (request.classified.target.includes('?') && !isShared(request))
+    return !onlyReads(request) || (request.classified.target.includes('?') && !isShared(request))
   }
 
   function watched(request: Forward, listener: ForwardListener): ForwardListener {

@@ -135,15 +135,15 @@ function later<T>(
 }
 
 /**
- * The last step. Refuses a request that exceeds the limit, is faulty, has no valid token or is not allowed to its name, and admits every
- * other one.
+ * The last step. Refuses a request that exceeds the limit, is faulty, has no valid token, or is one that the name of its token may not
+ * make. Admits every other one.
  */
 function authorize(exchange: Exchange, rules: GateRules, identity: Identity | undefined): Admission {
   const { classified, wouldRefuse: limited } = exchange
   const facts: GateFacts = exchange
   facts.identity = identity
   const fault = classified.fault ?? credentialFault(exchange, rules)
-  // Only a gate that observes gets here past the limit. It refuses what a name may not do all the same.
+  // A request that exceeds the limit gets here only if the gate observes. What its name may not do is refused even then.
   const refusal = fault?.kind === 'insufficient-scope' ? fault : (limited ?? fault)
   if (refusal !== undefined && isFinal(refusal, exchange, rules)) return refused(exchange, refusal)
   if (classified.ownEndpoint !== undefined) {

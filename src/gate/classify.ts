@@ -5,7 +5,7 @@ import { type Fields, isBlank } from '../http/fields.ts'
 import { isIPv6, splitAuthority } from '../http/ip.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
-import { isOverride } from '../http/scope.ts'
+import { isOverride, isRead } from '../http/scope.ts'
 import { isPreflight, type Origins } from './cors.ts'
 
 /** The path of the token endpoint. Any other spelling of it is an ordinary API path (C1). */
@@ -211,7 +211,7 @@ export function createPublicPaths(entries: readonly (string | { readonly path: s
  * the body of a GET, which some programs read as a form.
  */
 export function readsSignedIn({ head, classified }: Exchange, findPublic: FindPublic): boolean {
-  const reads = (head.method === 'GET' || head.method === 'HEAD') && !head.upgrade && !head.framing
+  const reads = isRead(head.method) && !head.upgrade && !head.framing
   if (!reads || findPublic(classified.target) !== 'signed-in') return false
   return !head.fields.some((text, at) => at % 2 === 0 && isOverride(text))
 }

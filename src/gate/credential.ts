@@ -1,10 +1,11 @@
 import type { GateFacts, Identity, OwnEndpoint, Presented } from '../http/admission.ts'
+import { sessionCookieIn } from '../http/cookies.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { fieldValues } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { isFromHere, publicOrigin } from '../http/same-origin.ts'
-import { nameOfGrant, type Scopes, UPGRADE } from '../http/scope.ts'
-import { type Sessions, sessionIdIn } from '../oauth/sessions.ts'
+import { isRead, nameOfGrant, type Scopes, UPGRADE } from '../http/scope.ts'
+import type { Sessions } from '../oauth/sessions.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
 import type { FindPublic } from './classify.ts'
 import { REVOKED } from './live-exchanges.ts'
@@ -47,8 +48,8 @@ export function readBearer(fields: readonly string[]): Exclude<Presented, { kind
 }
 
 /**
- * Whether a request is one of a browser with a session. One that a page of another origin may have caused is not, whatever its method:
- * firmware changes its state by GET, too, and another port of the same host is the same site to the cookie.
+ * Whether a request has a live session, and no page of another origin may have caused it. The method does not matter: firmware changes its
+ * state by GET, too. `SameSite` does not suffice: another port of the same host is the same site.
  */
 export function isOfSession(exchange: Exchange, sessions: SessionsOfGate): boolean {
   const { head, classified } = exchange
@@ -56,34 +57,21 @@ export function isOfSession(exchange: Exchange, sessions: SessionsOfGate): boole
   head.presented ??= presentedIn(head)
   const { presented } = head
   if (presented.kind !== 'session' || !sessions.has(presented.id)) return false
-  return isOfThisOrigin(exchange, true, isRead(head.method) && !head.upgrade)
+  return isOfThisOrigin(exchange, { typed: true, silent: isRead(head.method) && !head.upgrade })
 }
 
-/** A bearer token beats a session, even a malformed one. Another scheme is that of a login of the device. */
+/** A bearer token beats a session, even a malformed token. Another scheme is that of the device's own login. */
 function presentedIn({ survey, fields }: Exchange['head']): Presented {
   const bearer = readBearer(survey.authorization)
   const isShown = bearer.kind === 'token' || bearer.cause === 'malformed'
-  const session = isShown ? undefined : sessionIdIn(fields)
+  const session = isShown ? undefined : sessionCookieIn(fields)
   return session === undefined ? bearer : { kind: 'session', id: session }
 }
 
-/** See `isFromHere`. A trusted proxy in front may have replaced `Host`. */
-export function isOfThisOrigin(exchange: Exchange, typed: boolean, silent: boolean): boolean {
+function isOfThisOrigin(exchange: Exchange, others: Parameters<typeof isFromHere>[2]): boolean {
   const { fields } = exchange.head
-  const site = single(fieldValues(fields, 'sec-fetch-site'))
-  // Most requests have it, so the address is rarely needed.
-  if (site !== undefined) return isFromHere(site, undefined, '', typed, silent)
-  const origin = single(fieldValues(fields, 'origin'))
-  return isFromHere(site, origin, publicOrigin(exchange) ?? '', typed, silent)
-}
-
-/** The value of a field; the empty text if it is repeated, which equals nothing that is looked for. */
-function single(values: readonly string[]): string | undefined {
-  return values.length > 1 ? '' : values[0]
-}
-
-export function isRead(method: string): boolean {
-  return method === 'GET' || method === 'HEAD'
+  const address = (): string => publicOrigin(exchange) ?? ''
+  return isFromHere((name) => fieldValues(fields, name), address, others)
 }
 
 const MISSING: Identity = { kind: 'refused', cause: 'missing' }
@@ -115,7 +103,8 @@ export function identifyCredential(
 }
 
 /**
- * Every path but the sidecar's own endpoints needs a valid token, or the session of a browser, whose name may make the request. A public path needs none: there, a token that does not admit the request counts as no token.
+ * Every path but the sidecar's own endpoints needs a valid token, or the session of a browser, and its name has to allow the request. A
+ * public path needs none: there, a token that does not admit the request counts as no token.
  */
 export function credentialFault(exchange: Exchange, rules: CredentialRules): Refusal | undefined {
   const { classified, identity } = exchange
@@ -151,7 +140,10 @@ function scopeFault(exchange: Exchange, grant: string, scopes: Scopes): Refusal 
 
 const OUT_OF_SCOPE: Refusal = { kind: 'insufficient-scope' }
 
-/** They find the credential in the body. Without a body, a login page leads on; with one, it has to come from that page (login CSRF). */
+/**
+ * The sidecar's own endpoints find the credential in the body of a POST. Login and logout also have a page, for GET, and their POST must
+ * come from that page (login CSRF).
+ */
 function ownEndpointFault(exchange: Exchange, endpoint: OwnEndpoint): Refusal | undefined {
   const { method } = exchange.head
   if (endpoint === 'preflight') return undefined
@@ -160,5 +152,7 @@ function ownEndpointFault(exchange: Exchange, endpoint: OwnEndpoint): Refusal | 
     if (hasPage && isRead(method)) return undefined
     return { kind: 'method-not-allowed', allow: hasPage ? 'GET, HEAD, POST' : 'POST' }
   }
-  return !hasPage || isOfThisOrigin(exchange, false, false) ? undefined : { kind: 'cross-origin' }
+  return !hasPage || isOfThisOrigin(exchange, { typed: false, silent: false })
+    ? undefined
+    : { kind: 'cross-origin' }
 }

@@ -15,23 +15,35 @@ export function publicOrigin({ head, client, classified }: Addressed): string | 
   return `${scheme}://${host}`
 }
 
+/** Requests that no page of this address sent, and that pass all the same. */
+interface OtherSenders {
+  /** The user caused the request: an address that was typed, a bookmark. */
+  readonly typed: boolean
+  /** The request does not say who caused it, such as one of a program. */
+  readonly silent: boolean
+}
+
 /**
- * Whether a page of this address sent the request, or the user did. Browsers send `Sec-Fetch-Site` over TLS and to loopback, and compare
- * scheme, host and port for it; `Origin` they send with every POST and WebSocket. A value is empty if its field is repeated.
+ * Whether a page of this address sent the request, or one of the `others` did. Browsers send `Sec-Fetch-Site` over TLS and to loopback, and
+ * compare scheme, host and port for it; `Origin` they send with every POST and WebSocket.
  *
- * @param address host and port of this listener, behind `https://` if the client is known to use TLS
- * @param typed whether a request counts that no page caused: an address that was typed, a bookmark
- * @param silent whether a request without either field counts, such as one of a program
+ * @param valuesOf the values of a field, by its name in lower case
+ * @param address host and port of this listener, behind `https://` if the client is known to use TLS; rarely needed
  */
 export function isFromHere(
-  site: string | undefined,
-  origin: string | undefined,
-  address: string,
-  typed: boolean,
-  silent: boolean,
+  valuesOf: (name: string) => readonly string[],
+  address: () => string,
+  others: OtherSenders,
 ): boolean {
-  if (site !== undefined) return site === 'same-origin' || (typed && site === 'none')
-  return origin === undefined ? silent : isSameHost(origin, address)
+  const site = single(valuesOf('sec-fetch-site'))
+  if (site !== undefined) return site === 'same-origin' || (others.typed && site === 'none')
+  const origin = single(valuesOf('origin'))
+  return origin === undefined ? others.silent : isSameHost(origin, address())
+}
+
+/** The value of a field; the empty text if it is repeated, which equals nothing that is looked for. */
+function single(values: readonly string[]): string | undefined {
+  return values.length > 1 ? '' : values[0]
 }
 
 /**

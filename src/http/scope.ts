@@ -16,6 +16,11 @@ export type Allows = (method: string, target: string) => boolean
 
 export const UPGRADE = 'UPGRADE'
 
+/** Whether a method only reads, as far as devices keep to it (RFC 9110 §9.2.1). */
+export function isRead(method: string | undefined): boolean {
+  return method === 'GET' || method === 'HEAD'
+}
+
 /** One entry of `allow`. Without methods: every method, but no upgrade. Without paths: everywhere. */
 export interface AllowRule {
   readonly methods?: readonly string[]
@@ -50,6 +55,25 @@ const OVERRIDE =
 /** Whether a framework may take a field of this name for the path or the method, such as `X-Original-URL`. */
 export function isOverride(name: string): boolean {
   return OVERRIDE.test(name)
+}
+
+/** A text with a value for each name: `admin=12 monitor=17`. The value alone stands for the empty name. */
+export function textOfNames(values: ReadonlyMap<string, string>): string {
+  return [...values]
+    .map(([name, value]) => (name === '' ? value : `${name}=${value}`))
+    .sort()
+    .join(' ')
+}
+
+/** The values in a text of `textOfNames`. */
+export function namesInText(text: string): Map<string, string> {
+  const entries = text.split(' ').filter((entry) => entry !== '')
+  return new Map(
+    entries.map((entry) => {
+      const equals = entry.indexOf('=')
+      return [entry.slice(0, Math.max(equals, 0)), entry.slice(equals + 1)]
+    }),
+  )
 }
 
 /**

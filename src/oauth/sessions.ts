@@ -1,21 +1,23 @@
 import type { Identity } from '../http/admission.ts'
-import { type Fields, fieldValues, withoutBlanks } from '../http/fields.ts'
-import { looksMinted, mintToken, type RandomBytes } from '../tokens/mint.ts'
+import { SESSION_COOKIE, sessionCookieIn } from '../http/cookies.ts'
+import type { Fields } from '../http/fields.ts'
+import { mintToken, type RandomBytes } from '../tokens/mint.ts'
 import type { IssuedTokens, Tokens } from '../tokens/token-contract.ts'
 
-/** `__Host-`: browsers accept it only over TLS, for this host alone, and from no other host of the domain. */
-const COOKIE = '__Host-postern'
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict'
 
-/** More would only be kept of people who never signed out. The one that began first ends. */
+/** Sessions of browsers that never log out pile up. Past this number, the one that began first ends. */
 const MOST_SESSIONS = 10_000
 
-/** The tokens of a browser, which never get them. */
+/** The tokens of a browser, which never gets them. */
 interface Session {
   tokens: IssuedTokens
   /** The exchange of the refresh token, while a shared store is asked. */
-  renewal: Promise<boolean> | undefined
+  renewal: Promise<Renewed> | undefined
 }
+
+/** `unavailable`: the shared store did not respond. */
+type Renewed = 'live' | 'over' | 'unavailable'
 
 type Later<T> = T | Promise<T>
 
@@ -31,9 +33,10 @@ export interface Sessions {
 }
 
 /** The value of `Set-Cookie` that removes the cookie. */
-export const CLEARED_COOKIE = `${COOKIE}=; ${ATTRIBUTES}; Max-Age=0`
+export const CLEARED_COOKIE = `${SESSION_COOKIE}=; ${ATTRIBUTES}; Max-Age=0`
 
 const NONE: Identity = { kind: 'refused', cause: 'missing' }
+const UNAVAILABLE: Identity = { kind: 'unavailable' }
 
 /**
  * Only the sidecar chooses ids, so a cookie that an attacker sets gains nothing (fixation). A look-up compares the hash of the whole id
@@ -57,24 +60,26 @@ export function createSessions(
   /** A session whose access token is no longer valid goes on with a new one, or has ended with its grant. */
   function settled(id: string, session: Session, client: string, found: Identity): Later<Identity> {
     if (found.kind !== 'refused') return found
+    const goOn = (renewed: Renewed): Later<Identity> => {
+      if (renewed === 'unavailable') return UNAVAILABLE
+      return renewed === 'live' ? tokens.identify(session.tokens.accessToken, client) : found
+    }
     const renewed = renew(id, session)
-    if (typeof renewed === 'boolean')
-      return renewed ? tokens.identify(session.tokens.accessToken, client) : found
-    return renewed.then(
-      (isLive): Later<Identity> =>
-        isLive ? tokens.identify(session.tokens.accessToken, client) : sessions.has(id) ? UNAVAILABLE : found,
-    )
+    return renewed instanceof Promise ? renewed.then(goOn) : goOn(renewed)
   }
 
-  function renew(id: string, session: Session): Later<boolean> {
+  function renew(id: string, session: Session): Later<Renewed> {
     if (session.renewal !== undefined) return session.renewal
     const refreshed = tokens.refresh(session.tokens.refreshToken)
-    const keep = (issued: Awaited<typeof refreshed>): boolean => {
+    const keep = (issued: Awaited<typeof refreshed>): Renewed => {
       session.renewal = undefined
-      if (issued === 'unavailable') return false
-      if (issued === undefined) sessions.delete(id)
-      else session.tokens = issued
-      return issued !== undefined
+      if (issued === 'unavailable') return issued
+      if (issued === undefined) {
+        sessions.delete(id)
+        return 'over'
+      }
+      session.tokens = issued
+      return 'live'
     }
     if (!(refreshed instanceof Promise)) return keep(refreshed)
     session.renewal = refreshed.then(keep)
@@ -95,27 +100,11 @@ export function createSessions(
       if (first !== undefined && sessions.size >= MOST_SESSIONS) void drop(first)
       const id = mintToken(random)
       sessions.set(id, { tokens: issued, renewal: undefined })
-      return `${COOKIE}=${id}; ${ATTRIBUTES}`
+      return `${SESSION_COOKIE}=${id}; ${ATTRIBUTES}`
     },
     end(fields) {
-      const id = sessionIdIn(fields)
+      const id = sessionCookieIn(fields)
       return id === undefined ? 0 : drop(id)
     },
   }
-}
-
-const UNAVAILABLE: Identity = { kind: 'unavailable' }
-
-const PAIR = new RegExp(`(?:^|;)[ \\t]*${COOKIE}=([^;]*)`, 'g')
-
-/**
- * The id in the cookie of a session; undefined if there is none, or if there are several cookies of that name: a browser has one, and
- * another is an attempt to choose the session (cookie tossing). Other cookies may contain the name: anyone in the domain can set them.
- */
-export function sessionIdIn(fields: Fields): string | undefined {
-  const ids = fieldValues(fields, 'cookie').flatMap((cookies) =>
-    cookies.includes(COOKIE) ? [...cookies.matchAll(PAIR)].map(([, id = '']) => withoutBlanks(id)) : [],
-  )
-  const [id = ''] = ids
-  return ids.length === 1 && looksMinted(id) ? id : undefined
 }

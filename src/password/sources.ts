@@ -1,3 +1,4 @@
+import { textOfNames } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import {
   openPasswordSource,
@@ -32,7 +33,7 @@ export interface Passwords extends Pick<PasswordSource, 'state' | 'close'> {
   verify(password: string, client: string): Promise<Verified>
   /** Counts the changes of all passwords. A change counts before `changed` is called. */
   readonly generation: number
-  /** The fingerprints of all names as one text: see `printsIn`. */
+  /** The fingerprints of all names as one text: see `textOfNames`. */
   fingerprint(salt: Uint8Array): Promise<string>
   /** Names that have the same password, as far as the files show it: two hashes of one password look different. */
   twins(): Promise<readonly string[]>
@@ -110,7 +111,7 @@ export async function openPasswords(
       const prints = await Promise.all(
         [...opened].map(async ([name, each]) => [name, await each.fingerprint(salt)] as const),
       )
-      return textOfPrints(prints)
+      return textOfNames(new Map(prints))
     },
     async twins() {
       for (const { current } of all) {
@@ -132,26 +133,4 @@ function stateOf(states: readonly PasswordSourceState[]): PasswordSourceState {
   const changes = states.flatMap(({ changedAt }) => changedAt ?? [])
   const changedAt = changes.length === 0 ? undefined : Math.max(...changes)
   return { ...(states.find(({ readable }) => !readable) ?? { readable: true }), changedAt }
-}
-
-/** `monitor=PRINT admin=PRINT`; the print alone where there are no names. */
-function textOfPrints(prints: readonly (readonly [name: string, print: string])[]): string {
-  return prints
-    .map(([name, print]) => (name === '' ? print : `${name}=${print}`))
-    .sort()
-    .join(' ')
-}
-
-/**
- * The fingerprints in a text of `Passwords.fingerprint`, by name.
- *
- * @param heir the name of a fingerprint without a name
- */
-export function printsIn(text: string, heir = ''): ReadonlyMap<string, string> {
-  return new Map(
-    text.split(' ').map((each) => {
-      const [name = '', print] = each.split('=')
-      return print === undefined ? [heir, name] : [name, print]
-    }),
-  )
 }

@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
-import { nameOfGrant } from '../http/scope.ts'
+import { nameOfGrant, namesInText } from '../http/scope.ts'
 import {
   createDevicePassword,
   type DevicePassword,
   type DevicePasswordEvents,
   type StoredFingerprint,
 } from '../password/device-source.ts'
-import { openPasswords, type PasswordsEvents, printsIn } from '../password/sources.ts'
+import { openPasswords, type PasswordsEvents } from '../password/sources.ts'
 import { everySecond } from '../system/clock.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import { openJournal } from './journal.ts'
@@ -125,10 +125,8 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
 
 /** The name of the tokens that were issued for `password`: `admin`, or the only one. Empty if no name has them. */
 function heirOf({ passwords = [] }: Config): string {
-  const [first, ...others] = passwords
-  return (
-    (passwords.find(({ name }) => name === 'admin') ?? (others.length === 0 ? first : undefined))?.name ?? ''
-  )
+  const only = passwords.length === 1 ? passwords[0] : undefined
+  return (passwords.find(({ name }) => name === 'admin') ?? only)?.name ?? ''
 }
 
 function openTokenJournal(config: Config, { clock, log, metrics }: StateDependencies): TokenJournal {
@@ -166,8 +164,10 @@ async function comparePrints(
   if (stored === undefined) return { unchanged: new Set(), isSaved: false }
   const text = await password.fingerprint(stored.salt)
   if (text === undefined) return { unchanged: new Set(['']), isSaved: true }
-  const before = printsIn(stored.fingerprint, heir)
-  const unchanged = [...printsIn(text)].filter(([name, print]) => before.get(name) === print)
+  const before = namesInText(stored.fingerprint)
+  const unnamed = before.get('')
+  if (unnamed !== undefined) before.set(heir, unnamed)
+  const unchanged = [...namesInText(text)].filter(([name, print]) => before.get(name) === print)
   return { unchanged: new Set(unchanged.map(([name]) => name)), isSaved: text === stored.fingerprint }
 }
 

@@ -1,7 +1,8 @@
 // The default import, as the source has it: the calls on it are counted.
 import crypto, { argon2Sync, randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { openPasswords, type Passwords, printsIn } from '../../src/password/sources.ts'
+import { namesInText } from '../../src/http/scope.ts'
+import { openPasswords, type Passwords } from '../../src/password/sources.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { prepareSite } from '../process/serve.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -106,10 +107,10 @@ it('H195 a fingerprint of each name tells whose password has changed', async () 
   const names = makeNames(everything(['admin', 'monitor']))
   const passwords = await open(names)
   const salt = randomBytes(16)
-  const before = printsIn(await passwords.fingerprint(salt))
+  const before = namesInText(await passwords.fingerprint(salt))
   names.set('monitor', 'another')
   await expect.poll(() => passwords.generation).toBe(1)
-  const after = printsIn(await passwords.fingerprint(salt))
+  const after = namesInText(await passwords.fingerprint(salt))
   expect([...before.keys()].sort()).toEqual(['admin', 'monitor'])
   expect(after.get('admin')).toBe(before.get('admin'))
   expect(after.get('monitor')).not.toBe(before.get('monitor'))
