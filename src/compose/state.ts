@@ -46,7 +46,7 @@ export async function openState(
 
 /**
  * Applies a reload to limits and tokens. Ends what it no longer allows: the grants of names that are gone, and requests in flight that
- * their name may not make any more.
+ * their name may no longer make.
  *
  * @param start the configuration at the start
  */

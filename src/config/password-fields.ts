@@ -85,7 +85,7 @@ export const passwordsField = optional(
       secret: true,
       live: sameSources,
       description:
-        'In place of `password`: several passwords, at most 16, each with a name and with what its logins may do. Each entry has a `name`, one of `file`, `htpasswd` and `shadow` as in `password`, and perhaps `allow`. Without `allow` its logins may do everything. `allow: read` is short for GET, HEAD and OPTIONS on every path. Otherwise `allow` is a list such as `[{methods: [GET, HEAD], paths: [/status, /api/sensors/]}]`: a request is allowed if one of the entries has its method and its path. Paths are compared as those of `public_paths` are; a path with dot segments, empty segments, backslashes or encoded slashes is in no list of paths. A WebSocket needs the method `UPGRADE`. Other requests are refused with 400 `insufficient_scope` (`status_codes: http`: 403), also with `enforce: false`. Fields such as `X-HTTP-Method-Override` are removed from the requests of a name with `allow`. `public_paths` stay public. A changed password ends the logins of its name, and no others; so does the removal of a name. A password that is that of two names logs nobody in. A reload applies a changed `allow`, also to logins that exist, and ends the logins of removed names. Tokens of `password` in the token file become those of the name `admin`, or of the only name.',
+        'In place of `password`: several passwords, at most 16, each with a name and with what its logins may do. Each entry has a `name`, one of `file`, `htpasswd` and `shadow` as in `password`, and perhaps `allow`. Without `allow` its logins may do everything. `allow: read` is short for GET, HEAD and OPTIONS on every path. Otherwise `allow` is a list such as `[{methods: [GET, HEAD], paths: [/status, /api/sensors/]}]`: a request is allowed if one of the entries has its method and its path. Paths are compared as those of `public_paths` are; a path with dot segments, empty segments, backslashes or encoded slashes is in no list of paths. A WebSocket needs the method `UPGRADE`. Other requests are refused with 400 `insufficient_scope` (`status_codes: http`: 403), also with `enforce: false`. Fields such as `X-HTTP-Method-Override` are removed from the requests of a name with `allow`. `public_paths` stay public. A changed password, or the removal of a name, ends the logins of that name and no others. If two names have the same password, it is wrong for both. A reload applies a changed `allow`, also to logins that exist, and ends the logins of removed names. Tokens of `password` in the token file become those of the name `admin`, or of the only name.',
     },
   ),
 )
@@ -136,7 +136,7 @@ function namedSource(name: string, source: NamedSource['source'], above: string)
   return { name, source, file, key: `${above}.${kind}.file` }
 }
 
-/** Whether no name of `after` is new or has another source: a reload opens no file, but it applies `allow` and removes names. */
+/** Whether a reload can apply the change: it changes `allow` and removes names, but opens no file for a new name or source. */
 function sameSources(before: unknown, after: unknown): boolean {
   const sources = (value: unknown): string[] =>
     // Proof of the cast: a value of this field.

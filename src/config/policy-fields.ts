@@ -1,6 +1,7 @@
 import { ALWAYS, either, field, section, type ValueOf, z } from './field.ts'
+import { requestPathProblem } from './share-field.ts'
 import { tokenStoreField } from './store-fields.ts'
-import { duration, flag, integer, oneOf, plainText, requestPathProblem } from './value-fields.ts'
+import { duration, flag, integer, oneOf, plainText } from './value-fields.ts'
 
 export const tokensField = section('Access and refresh tokens.', {
   store: tokenStoreField,

@@ -1,6 +1,6 @@
 import { isAmbiguousPath } from '../http/request-path.ts'
 import { section } from './field.ts'
-import { duration, list, parseBy, requestPathProblem } from './value-fields.ts'
+import { duration, list, parseBy } from './value-fields.ts'
 
 export const shareField = section(
   'Identical questions become one: while a GET or HEAD for one of these paths is at the device, requests that the device would see as the same wait for its response. See docs/sharing.md.',
@@ -24,7 +24,14 @@ export const shareField = section(
   },
 )
 
-/** Says why no request with one meaning has this path; undefined if some can. */
+const REQUEST_PATH = 'must be a path such as /login, or /static/ for everything below it'
+
+/** Why a text is not the path of a request; `undefined` if it is one. */
+export function requestPathProblem(given: string): string | undefined {
+  return /^\/[!$&'()*+,\-./0-9:;=@A-Z_a-z~%]*$/.test(given) ? undefined : REQUEST_PATH
+}
+
+/** Why no request has this path, or why two programs could read it differently; undefined if neither. */
 export function plainPathProblem(path: string): string | undefined {
   const problem = requestPathProblem(path)
   if (problem !== undefined || !isAmbiguousPath(path)) return problem

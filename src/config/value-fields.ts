@@ -213,13 +213,6 @@ function ranges(type: string, orElse: string, words: readonly string[], options:
   })
 }
 
-const REQUEST_PATH = 'must be a path such as /login, or /static/ for everything below it'
-
-/** Why a text is not the path of a request; `undefined` if it is one. */
-export function requestPathProblem(given: string): string | undefined {
-  return /^\/[!$&'()*+,\-./0-9:;=@A-Z_a-z~%]*$/.test(given) ? undefined : REQUEST_PATH
-}
-
 function within(value: number, least: number, most: number): boolean {
   return value >= least && value <= most
 }

@@ -8,11 +8,11 @@ export interface FanOutRules {
   readonly clock: Clock
   /** How long (ms) others may join a response without a length, from its head on. */
   readonly joinedFor: number
-  /** A reader has to ask by itself. It has nothing of this response. */
+  /** A reader that has nothing of this response has to ask by itself. */
   readonly onAlone: (reader: Reader) => void
   /** A reader that did not ask gets the response. */
   readonly onShared: (isKept: boolean) => void
-  /** The response is too long for a slow reader, and broke off for it. */
+  /** A reader was too slow for this long response, which broke off for it. */
   readonly onCut: (request: Forward) => void
   /** The whole response has come. */
   readonly onWhole: (head: ResponseHead) => void
@@ -23,8 +23,8 @@ export interface FanOutRules {
 const ignore = (): void => {}
 
 /**
- * One response of the device for several clients. It takes the place of the client that asked. The others get the same head and body, each
- * at its own speed: the fastest reader sets the pace at which the device is read, and a slow one reads what is buffered.
+ * One response of the device for several clients. To the forwarder, it is the client that asked. Each reader gets the head and the body at
+ * its own speed: the fastest one sets the pace at which the device is read, a slow one reads what is buffered.
  */
 export class FanOut implements ClientSide {
   readonly asker: Reader
@@ -33,6 +33,7 @@ export class FanOut implements ClientSide {
   readonly #body = new Blocks()
   #head: ResponseHead | undefined
   #headAt = 0
+  /** Its head does not say how long the body is. */
   #endless = false
   /** The response is complete since this time. */
   #wholeAt: number | undefined
@@ -102,8 +103,8 @@ export class FanOut implements ClientSide {
   }
 
   /**
-   * All of a response that is short by its length is read at once: it is held anyway, and the device is free sooner. Of any other, the
-   * device waits while all clients are slow.
+   * A body that is short by its length is read without a pause: it is held anyway, and the device is free sooner. Any other pauses the
+   * device while all readers are full.
    */
   write(chunk: Buffer): boolean {
     const [only] = this.#readers
@@ -126,7 +127,7 @@ export class FanOut implements ClientSide {
     if (this.#head !== undefined) this.#rules.onWhole(this.#head)
   }
 
-  /** All readers have a part of the response, or its head. */
+  /** Called after the head has come: every reader has it. */
   cut(): void {
     this.#open = false
     for (const { exchange } of this.#readers) exchange.cut()
@@ -191,7 +192,7 @@ export class FanOut implements ClientSide {
     if (!reader.full) this.#onDrain()
   }
 
-  /** The head with the client's own request id, if the device echoes the asker's, and with the age of a kept response (RFC 9111 §5.1). */
+  /** The head with the reader's own request id where the device echoes the asker's. A kept response also gets its age (RFC 9111 §5.1). */
   #headFor({ requestId }: Forward, head: ResponseHead): ResponseHead {
     const { exchange: asker } = this.asker
     const wholeAt = this.#wholeAt
@@ -205,7 +206,7 @@ export class FanOut implements ClientSide {
     return { ...head, fields, reusable: false }
   }
 
-  /** Notes when the device was asked, without an attempt of this exchange's own: it got another's response. */
+  /** For the record of a reader that did not ask: when the device was asked, and what it answered. */
   #note(exchange: Forward): void {
     const { sentAt, deviceStatus, tolerant } = this.asker.exchange
     Object.assign(exchange, { sentAt, deviceStatus, tolerant, headAt: this.#rules.clock.monotonic() })
@@ -224,7 +225,7 @@ export class FanOut implements ClientSide {
     }
   }
 
-  /** Of a long body only what some reader lacks is held, and a reader that is too far behind the first one is cut off. */
+  /** Holds of a long body only what some reader lacks. Cuts off readers that are too far behind the first one. */
   #dropBehind(): void {
     let least = this.#body.size
     const most = Math.max(...[...this.#readers].map(({ sent }) => sent))

@@ -7,7 +7,7 @@ import { endsWithHead } from '../http1/response-head.ts'
 import { isStream } from './streams.ts'
 import type { ForwardListener } from './upstream.ts'
 
-/** The longest body (bytes) of which each reader gets all at its own speed. A longer one has no readers but those that keep up. */
+/** The longest body (bytes) that each reader gets at its own speed. A reader that falls further behind a longer one is cut off. */
 export const LONGEST_SHARED: number = 128 * 1024
 
 /** A client that waits for a shared response, or reads it. */
@@ -19,7 +19,7 @@ export interface Reader {
   readonly fields: Fields
   /** When it came. */
   readonly since: number
-  /** The response for which it waited failed, and the device was asked again. */
+  /** The response that it waited for has failed, and the device is asked again. */
   again: boolean
   /** The bytes of the body that it was sent. */
   sent: number
@@ -47,11 +47,12 @@ export function onlyReads({ head: { method, fields }, classified: { framing } }:
   return isRead(method) && !framing && !fields.some(names)
 }
 
-/** Fields that say from which address a request comes and over which proxies, and its id. They differ for each client. */
+/** Fields with the address of the client, the proxies on the way and the id of the request. They differ for each client. */
 const ADDRESSES: ReadonlySet<string> = new Set(['x-request-id', 'x-forwarded-for', 'x-real-ip', 'via'])
 
 /**
- * What a request is to the device, and what adapts the response to the client: its name for Postern.
+ * Requests with the same key may share a response: the device would see them as the same, and their responses are adapted alike.
+ *
  * @param set the names of `upstream.headers` in lower case: their values count, whatever their names
  */
 export function keyOf(request: Forward, fields: Fields, set: ReadonlySet<string>): string {
@@ -74,7 +75,7 @@ export function bodyLength({ status, fields }: ResponseHead, method: string): nu
   return lengthIn(fieldValues(fields, 'content-length')[0] ?? '')
 }
 
-/** A stream, a response for one client, and one that depends on what the key leaves out go to the client that asked alone. */
+/** Whether others may get a response: it is no stream, not for one client alone, and does not vary by a field that the key leaves out. */
 export function mayShare(head: ResponseHead): boolean {
   const { status, fields } = head
   const isOwn = status === 401 || status === 403 || fieldValues(fields, 'set-cookie').length > 0

@@ -15,15 +15,15 @@ interface SharingDependencies {
   readonly onShared: (isKept: boolean) => void
 }
 
-/** At most this many responses are shared at once, those that are kept included. Each holds up to `LONGEST_SHARED` of a body. */
+/** The most responses that are shared or kept at once. Each holds up to `LONGEST_SHARED` of a body. */
 const MOST = 128
 
-/** How long (ms) a client does not share a response of which it was cut off. */
+/** How long (ms) a client that was cut off a response asks for it by itself. */
 const ALONE_FOR = 600_000
 
 /**
- * Has requests that the device would see as the same share one response. The others wait for the response to the first one, also if the
- * client of that leaves. Requests for other paths are forwarded as they are.
+ * Requests that the device would see as the same share one response: the first is forwarded, and the others wait for its response, even if
+ * the first client leaves. Requests for other paths are forwarded as they are.
  */
 function share(
   inner: Upstream,
@@ -33,12 +33,12 @@ function share(
 ): Upstream {
   const mayAsk = shareable(paths)
   const set = new Set(Object.keys(headers).map((name) => name.toLowerCase()))
-  /** The responses that another request may join, by what the device would see of it. */
+  /** The responses that another request may join, by their key. */
   const joinable = new Map<string, FanOut>()
   /** Those, and the ones that still have readers. */
   const live = new Set<FanOut>()
   const kept = new Map<FanOut, NodeJS.Timeout>()
-  /** Clients that were cut off a response because it was too long for them, with its target, and the time when that is forgotten. */
+  /** When it is forgotten that a client was too slow for a long response, by client and target. */
   const long = new Map<string, number>()
   let epoch = changes.now
 
@@ -67,7 +67,7 @@ function share(
     }
   }
 
-  /** A client that was cut off asks again, and then gets the whole response by itself. */
+  /** A client that was cut off and asks again gets the whole response by itself. */
   function wasCut(request: Forward): boolean {
     if (long.size === 0) return false
     const until = long.get(readerOf(request))
@@ -116,8 +116,8 @@ function share(
   }
 
   /**
-   * Without a response, the asker is refused, and the others ask again: each once, but if only the asker had no place, for as long as a
-   * request may wait for one.
+   * If there is no response, the asker is refused, and the others ask again: after a failure of the device each once, after a refusal for
+   * want of a place as long as a request may wait for one.
    */
   function listenerOf(response: FanOut): ForwardListener {
     const { asker } = response
@@ -167,12 +167,12 @@ function readerOf({ grant, client, classified }: Forward): string {
   return `${grant ?? client.key} ${classified.target}`
 }
 
-/** The requests that may change what the device answers. No request joins a response that began before one of them was answered. */
+/** The requests that may change what the device answers. A response that began before such a request was answered is joined no more. */
 export class Changes {
   #epoch = 0
   readonly #unanswered = new Set<Exchange>()
 
-  /** Changes when a change is admitted, when its response begins, and when it has ended. */
+  /** A number that grows when such a request is admitted, when its response begins, and when it has ended. */
   get now(): number {
     for (const request of this.#unanswered) {
       if (!request.answered) continue
@@ -198,8 +198,8 @@ export interface Sharing {
   /** One service, with the sharing that its configuration asks for. */
   of(inner: Upstream, service: ServiceConfig, deps: SharingDependencies): Upstream
   /**
-   * The whole device. Each request that is not a plain GET or HEAD, each upgrade, and each GET with a query for a path that is not shared,
-   * with which much firmware acts, counts as a change.
+   * The whole device. A change is each request that is not a plain GET or HEAD, each upgrade, and each GET or HEAD with a query for a path
+   * that is not shared: much firmware acts on such a GET.
    */
   watch(inner: Upstream): Upstream
 }

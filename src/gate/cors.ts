@@ -5,7 +5,7 @@ import type { OwnEndpointHandler } from '../oauth/token-endpoint.ts'
 /** The origins whose pages may use the API, as browsers write them. */
 export type Origins = ReadonlySet<string>
 
-/** The fields of a device that those of the gate replace, in lower case. */
+/** The device's fields that are removed, in lower case: the gate writes its own. */
 export const CORS_FIELD_NAMES: readonly string[] = [
   'allow-origin',
   'allow-credentials',
@@ -35,7 +35,7 @@ export function corsFields(head: RequestHead, origins: Origins): Fields {
 
 const ASKED_METHOD = 'access-control-request-method'
 
-/** Whether a browser asks if a page of a listed origin may send a request. */
+/** Whether a browser asks whether a page of a listed origin may send a request. */
 export function isPreflight(head: RequestHead, origins: Origins): boolean {
   if (head.method !== 'OPTIONS' || originOf(head, origins) === undefined) return false
   return fieldValues(head.fields, ASKED_METHOD).length === 1
@@ -44,7 +44,7 @@ export function isPreflight(head: RequestHead, origins: Origins): boolean {
 /** How long a browser remembers the response (s). */
 const MAX_AGE = '600'
 
-/** A preflight carries no token. What it asks for is allowed: the request itself needs one. */
+/** A preflight carries no token. Every method and field that it asks for is allowed, because the request itself needs a token. */
 export function createPreflight(settings: {
   readonly config: { readonly statusCodes: 'contract' | 'http' }
 }): OwnEndpointHandler {

@@ -52,7 +52,7 @@ export function compileAllow(allow: 'read' | readonly AllowRule[]): Allows {
 const OVERRIDE =
   /^x[-_](?:.*[-_])?(?:method|path|prefix|redirect|ur[il])(?:[-_]|$)|^(?:http[-_])?method(?:[-_]override)?$/i
 
-/** Whether a framework may take a field of this name for the path or the method, such as `X-Original-URL`. */
+/** Whether a framework may take the path or the method from a field of this name, such as `X-Original-URL`. */
 export function isOverride(name: string): boolean {
   return OVERRIDE.test(name)
 }

@@ -19,7 +19,7 @@ interface LoginSettings {
   }
 }
 
-/** The login of browsers: its two endpoints, and its page as the body of a refusal. */
+/** The login of browsers: the two endpoints, and the login page as the body of a refusal. */
 export interface BrowserLogin {
   readonly login: OwnEndpointHandler
   readonly logout: OwnEndpointHandler
@@ -28,8 +28,8 @@ export interface BrowserLogin {
 }
 
 /**
- * The password grant by one more way in: the tokens stay here, and the browser gets a session. Its path and that of the logout take POST
- * of their own page, which the gate checks, and show that page otherwise.
+ * A login is a password grant: its tokens stay here, and the browser gets a session. Login and logout show a page for GET, and take the POST
+ * of that page only, which the gate checks.
  */
 export function createBrowserLogin(
   grant: GrantType<'password'>,
@@ -47,7 +47,7 @@ export function createBrowserLogin(
     }
   }
 
-  /** Leads to a path of the device. The documented API has no status for that, so there a page does it. */
+  /** Sends the browser to a path of the device. The documented API has no redirect, so with `status_codes: contract` a page does it. */
   function leadTo(to: string, cookie: string): Reply {
     const fields = ['Set-Cookie', cookie]
     if (settings.config.statusCodes === 'http') {
@@ -73,7 +73,7 @@ export function createBrowserLogin(
       if (given.kind === 'refused') return { ...given, close: false }
       const result = await grant.exchange(given.values, exchange.client)
       if (result.kind === 'refused') return { ...result, close: false }
-      // The session that the browser had would live on without its cookie.
+      // The new cookie replaces that of an earlier session, which would otherwise live on.
       await sessions.end(exchange.head.fields)
       const cookie = sessions.begin(result.tokens)
       return {
@@ -131,7 +131,7 @@ function messageOf({ kind }: Refusal): Message | undefined {
   }
 }
 
-/** Whether a browser shows the response as a page. Browsers say so over TLS and to loopback. */
+/** Whether a browser shows the response as a page. `Sec-Fetch-Mode` says so; browsers send it over TLS and to loopback. */
 function opensPage({ head: { fields, upgrade } }: Exchange): boolean {
   const [mode] = fieldValues(fields, 'sec-fetch-mode')
   if (mode !== undefined) return mode === 'navigate'
@@ -142,8 +142,8 @@ function opensPage({ head: { fields, upgrade } }: Exchange): boolean {
 const PATH = /^\/(?![/\\])[!-~]*$/
 
 /**
- * The path that the browser wants to see after the login. The pages of the login have it in the query. A link of another origin leads to
- * the first page instead: firmware changes its state by GET, and behind the login the request would be one of this origin.
+ * The path for the browser after the login: that of the request, or for the login page the one in its query. A link of another origin leads
+ * to the first page instead: firmware changes its state by GET, and after the login the request would be one of this origin.
  */
 function askedFor({ head, classified: { ownEndpoint, target } }: Exchange): string {
   if (fieldValues(head.fields, 'sec-fetch-site').some((site) => /^(?!same-origin$|none$)/.test(site)))
@@ -153,7 +153,7 @@ function askedFor({ head, classified: { ownEndpoint, target } }: Exchange): stri
   return PATH.test(to) && !/^\/oauth\/log(?:in|out)(?:\?|$)/.test(to) ? to : '/'
 }
 
-/** Whether the password cannot be read on its way: over TLS, here or at a trusted proxy, or from this machine. */
+/** Whether the password is safe on its way: over TLS, here or at a trusted proxy, or within this machine. */
 function isConfidential(exchange: Exchange): boolean {
   const { address } = exchange.client
   return publicOrigin(exchange)?.startsWith('https:') === true || address === 'unix' || isLoopback(address)

@@ -30,8 +30,8 @@ button{border-color:transparent;font-weight:600;color:light-dark(#fff,#0e1215);b
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
 
 /**
- * Of every page of the login: no script, nothing from elsewhere, and in no frame of another origin (clickjacking). `Referrer-Policy` is
- * not `no-referrer`: with that, browsers send `Origin: null` with the form.
+ * A page of the login has no script, loads nothing from elsewhere, and is shown in no frame of another origin (clickjacking).
+ * `Referrer-Policy` is not `no-referrer`: with that, browsers send `Origin: null` with the form.
  */
 const PAGE_FIELDS: Fields = [
   'Content-Type',
@@ -48,7 +48,7 @@ const PAGE_FIELDS: Fields = [
   'same-origin',
 ]
 
-/** A page of the login, in the language of the browser. `more`: further fields, and elements of its head. */
+/** A page of the login, in the language of the browser. `more`: further fields. `head`: further elements of its head. */
 export function pageReply(status: number, page: LoginPage, more: Fields = [], head = ''): Reply {
   const [language, words] = wordsFor(page.languages)
   const body = documentOf(page, language, words, head)

@@ -7,35 +7,36 @@ import type { Clock } from '../system/clock.ts'
 import type { LogIn, LogInResult } from '../tokens/state.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
 
-/** After this time (ms) without an attempt, wrong passwords are forgotten. */
+/** After this time (ms) without an attempt, the wrong passwords of a client are forgotten. */
 const MEMORY = 600_000
+/** Milliseconds. */
 const FIRST_WAIT = 250
 const LONGEST_WAIT = 30_000
 
-/** When the next attempt waits, and after how many more the wait doubles. */
 interface Ladder {
+  /** So many wrong passwords cause no wait. */
   readonly free: number
+  /** The wait doubles each time that so many more were wrong. */
   readonly step: number
 }
-/** The fifth wrong password of a client waits. */
 const OF_CLIENT: Ladder = { free: 4, step: 1 }
-/** Many addresses defeat a bound by address. Clients that mistype share this one with them, so it rises slowly. */
+/** An attacker with many addresses passes the bound by client. Clients that only mistype share this one with it, so it rises slowly. */
 const OF_ALL: Ladder = { free: 50, step: 25 }
-/** In this time (ms) one wrong password of all clients is forgotten: otherwise a script with an old password would slow everyone. */
+/** One wrong password of all clients is forgotten in each such time (ms): a script with an old password must not slow everyone. */
 const FORGOTTEN = 12_000
 
-/** How many attempts wait at once: a waiting one holds its connection and its form, some kilobytes. */
+/** The most attempts that wait at once. Each holds its connection and its form, some kilobytes. */
 const MOST_WAITING = 1_000
 
-/** The attempts of one client, or of all. Times on the monotonic clock (ms). */
+/** The attempts of one client. Times on the monotonic clock (ms). */
 interface Guesses {
-  /** Attempts that have begun and were not right. */
+  /** Attempts that were wrong, or are not verified yet. */
   wrong: number
   /** When they are forgotten. */
   closesAt: number
-  /** When the latest attempt begins, or may begin. */
+  /** When the password of the latest attempt is verified; if that was refused, when the next one may be. */
   latest: number
-  /** An attempt was refused, and the next one may begin at `latest`. */
+  /** The latest attempt was refused. The next one does not wait beyond `latest`, because it has waited already. */
   owed: boolean
   /** The verification of the latest attempt. */
   verified: Promise<unknown>
@@ -70,13 +71,14 @@ export interface SlowLoginDependencies {
 }
 
 /**
- * Makes guessing slower with `limits.wrong_passwords: slow`: an attempt waits before its password is verified, for a time that doubles with
- * the wrong passwords of its client, and more slowly with those of all clients. A right password is never locked out: an attempt that would
- * wait for longer than `listen.body_timeout` is refused, and the client may begin it at the time that `Retry-After` says.
+ * Makes guessing slower with `limits.wrong_passwords: slow`: an attempt waits before its password is verified. The wait doubles with each
+ * wrong password of its client, and more slowly with those of all clients. An attempt that would wait for longer than
+ * `listen.body_timeout` is refused. `Retry-After` says when the client may try again, so a right password is never locked out.
  *
- * - An attempt counts from its beginning, so attempts at the same time wait for each other: one of a client is verified at a time.
+ * - An attempt counts from its beginning: a client gains nothing by attempts at the same time, which are verified one by one.
  * - A waiting attempt holds no place for hashing.
- * - A name with `allow` counts for nothing here: neither its right password forgives, nor do its grants spare their client.
+ * - A client with a live grant does not wait for the wrong passwords of others. A right password ends the wait of its client. Both hold only
+ *   for names without `allow`: a password that may do little must not help to guess another one.
  * - Clients are kept as windows are (C17): at most `limits.max_keys`, and all further ones count together.
  */
 export function slowLogins(
@@ -91,19 +93,20 @@ export function slowLogins(
   let known: Promise<ReadonlySet<string>> = Promise.resolve(new Set())
   let readAt = Number.NEGATIVE_INFINITY
 
-  /** Reads the grants at most once a second: an attacker must not make it costly. Without an answer of a shared store, no client has one. */
+  async function clientsWithGrant(): Promise<ReadonlySet<string>> {
+    const live = await grants()
+    const unlimited = (live === 'unavailable' ? [] : live).filter(({ id }) =>
+      isUnlimited(id, settings.gate.scopes),
+    )
+    return new Set(unlimited.map(({ client }) => prefix64(client)))
+  }
+
+  /** Reads the grants at most once a second: many attempts must not make it costly. If a shared store does not respond, there are none. */
   async function hasGrant({ key }: Client): Promise<boolean> {
     const now = clock.monotonic()
     if (now - readAt >= 1_000) {
       readAt = now
-      known = Promise.resolve(grants()).then(
-        (all) =>
-          new Set(
-            (all === 'unavailable' ? [] : all)
-              .filter(({ id }) => isUnlimited(id, settings.gate.scopes))
-              .map(({ client }) => prefix64(client)),
-          ),
-      )
+      known = clientsWithGrant()
     }
     return (await known).has(key)
   }
@@ -115,13 +118,13 @@ export function slowLogins(
       return others
     }
     const guesses = found === 'new' ? noGuesses() : found
-    // Last in the map, because its end is the last: see `findWindow`.
+    // At the end of the map, because it is forgotten last: see `findWindow`.
     clients.delete(key)
     clients.set(key, guesses)
     return guesses
   }
 
-  /** Begins an attempt. Returns the time that it waits, or that passes before it may begin (ms). */
+  /** Begins an attempt. Returns how long it waits, or after what time the client may try again (ms). */
   async function begin(guesses: Guesses, client: Client): Promise<{ wait: number } | { refused: number }> {
     const arrived = clock.monotonic()
     all.wrong = Math.max(0, all.wrong - (arrived - all.at) / FORGOTTEN)
@@ -172,7 +175,7 @@ function forgives(result: LogInResult, scopes: Scopes | undefined): boolean {
   return typeof result === 'object' && 'accessToken' in result && isUnlimited(result.grant, scopes)
 }
 
-/** Whether the name of a grant has no `allow`. One with an `allow` spares nothing: its holder could guess the other passwords faster. */
+/** Whether the name of a grant has no `allow`. */
 function isUnlimited(grant = '', scopes: Scopes | undefined): boolean {
   const scope = scopes?.get(nameOfGrant(grant))
   return scopes === undefined || (scope !== undefined && scope.allows === undefined)

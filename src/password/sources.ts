@@ -20,7 +20,7 @@ interface NamedSource {
 export interface PasswordsEvents extends Pick<PasswordSourceEvents, 'unreadable' | 'restored'> {
   /** This name has a different password from now on: revoke every token issued for its earlier one (C8). */
   changed(name: string): void
-  /** These names have the same password, which logs nobody in. Called once until a password changes. */
+  /** These names have the same password, which is wrong for all of them. Called once until a password changes. */
   ambiguous(names: readonly string[]): void
 }
 
