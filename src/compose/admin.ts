@@ -103,9 +103,8 @@ async function openPassword(
     unreadable: (reason: string) =>
       log.error({ reason }, 'admin.password_file cannot be used; the last good password stays valid'),
     restored: () => log.info('admin.password_file can be used again'),
-    ambiguous() {},
   }
-  return openPasswords([{ name: '', source: { file }, key: 'admin.password_file' }], { clock, events })
+  return openPasswords([{ name: '', file, key: 'admin.password_file' }], { clock, events })
 }
 
 /** What an operator has configured as a name of this machine. */

@@ -95,25 +95,21 @@ export interface PasswordConfig {
   readonly passwords?: ValueOf<typeof passwordsField>
 }
 
-/** The source of one password. */
+/** The file of one password. */
 export interface NamedSource {
   /** Empty for that of `password`. */
   readonly name: string
-  readonly source: Exclude<ValueOf<typeof passwordField>, { readonly device: true }>
   readonly file: string
+  /** Whose line it is, in an htpasswd or shadow file. */
+  readonly user?: string
   /** The configuration key of the file. */
   readonly key: string
 }
 
 /** The sources of the passwords, in the order of the configuration. None if the device checks the password. */
 export function passwordSources({ password, passwords }: PasswordConfig): readonly NamedSource[] {
-  if (password !== undefined) {
-    return 'device' in password ? [] : [namedSource('', password, 'password')]
-  }
-  return (passwords ?? []).flatMap(({ name, ...entry }, index) => {
-    const source = sourceOf(entry)
-    return source === undefined ? [] : [namedSource(name, source, `passwords.${index}`)]
-  })
+  if (password !== undefined) return 'device' in password ? [] : sourcesIn('', password, 'password')
+  return (passwords ?? []).flatMap((entry, index) => sourcesIn(entry.name, entry, `passwords.${index}`))
 }
 
 /** Whether the device checks the password of each grant. */
@@ -121,19 +117,13 @@ export function checkedByDevice({ password }: PasswordConfig): boolean {
   return password !== undefined && 'device' in password
 }
 
-type Entry = Omit<ValueOf<typeof namedPassword>, 'name'>
+type Entry = Omit<ValueOf<typeof namedPassword>, 'name' | 'allow'>
 
-function sourceOf({ file, htpasswd, shadow }: Entry): NamedSource['source'] | undefined {
-  if (file !== undefined) return { file }
-  if (htpasswd !== undefined) return { htpasswd }
-  return shadow === undefined ? undefined : { shadow }
-}
-
-function namedSource(name: string, source: NamedSource['source'], above: string): NamedSource {
-  if ('file' in source) return { name, source, file: source.file, key: `${above}.file` }
-  const [kind, { file }] =
-    'htpasswd' in source ? (['htpasswd', source.htpasswd] as const) : (['shadow', source.shadow] as const)
-  return { name, source, file, key: `${above}.${kind}.file` }
+/** The source that an entry has; none if it is invalid. */
+function sourcesIn(name: string, { file, htpasswd, shadow }: Entry, above: string): NamedSource[] {
+  if (file !== undefined) return [{ name, file, key: `${above}.file` }]
+  if (htpasswd !== undefined) return [{ name, ...htpasswd, key: `${above}.htpasswd.file` }]
+  return shadow === undefined ? [] : [{ name, ...shadow, key: `${above}.shadow.file` }]
 }
 
 /** Whether a reload can apply the change: it changes `allow` and removes names, but opens no file for a new name or source. */

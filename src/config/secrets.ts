@@ -136,7 +136,7 @@ export function neededPermissions(config: Config): readonly (NeededPath | 'threa
     ...sockets.map((path) => ({ path, kind: 'file', write: true }) as const),
     { path: stateDir, kind: 'folder', write: true },
     // Of their hashes, JavaScript computes nearly all.
-    ...(passwordSources(config).some(({ source }) => !('file' in source)) ? (['thread'] as const) : []),
+    ...(passwordSources(config).some(({ user }) => user !== undefined) ? (['thread'] as const) : []),
   ]
 }
 

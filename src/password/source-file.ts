@@ -3,15 +3,10 @@ import { explainPathError, readWholeFile } from '../system/named-file.ts'
 import { codeOf, isBug } from '../system/setup-error.ts'
 import { type Credential, parseStoredLine } from './stored-line.ts'
 
-/** The password source: a file of one line, or the line of one user in an htpasswd or shadow file. */
-export type PasswordSourceConfig =
-  | { readonly file: string }
-  | { readonly htpasswd: TableEntry }
-  | { readonly shadow: TableEntry }
-
-interface TableEntry {
+/** Where a password is: the only line of a file, or the line of one user in an htpasswd or shadow file. */
+export interface PasswordPlace {
   readonly file: string
-  readonly user: string
+  readonly user?: string
 }
 
 /** What the source holds now. The reason may be logged: it never quotes the file. */
@@ -29,27 +24,11 @@ interface Unusable {
 const SINGLE_LINE_LIMIT = 64 * 1024
 const TABLE_LIMIT = 1024 * 1024
 
-/** The file to read and to watch, and what to do if it is missing or holds no usable line. */
-export function sourceFile(config: PasswordSourceConfig): {
-  readonly file: string
-  readonly remedy: string
-} {
-  if ('file' in config) {
-    const { file } = config
-    return { file, remedy: `postern hash-password > ${file} writes a usable one` }
-  }
-  const { file, user } = 'htpasswd' in config ? config.htpasswd : config.shadow
-  return { file, remedy: `correct the path, or the entry of ${user} in the file` }
-}
-
 /** Reads and parses the source. A source that cannot be used is a result, not an error, so a running sidecar continues. */
-export async function readSource(config: PasswordSourceConfig): Promise<SourceContent> {
-  const single = 'file' in config
-  const stored = single
-    ? await readOnlyLine(config.file)
-    : await readUsersField('htpasswd' in config ? config.htpasswd : config.shadow)
+export async function readSource({ file, user }: PasswordPlace): Promise<SourceContent> {
+  const stored = user === undefined ? await readOnlyLine(file) : await readUsersField(file, user)
   if (stored.kind === 'unusable') return stored
-  const parsed = parseStoredLine(stored.text, single)
+  const parsed = parseStoredLine(stored.text, user === undefined)
   if (parsed.kind === 'unusable') return unusable(parsed.reason)
   return { kind: 'line', line: stored.text, credential: parsed.credential }
 }
@@ -68,7 +47,7 @@ export async function readOnlyLine(file: string): Promise<Text> {
 }
 
 /** The field after the user name. The first entry of that user counts, as for Apache and login. */
-async function readUsersField({ file, user }: TableEntry): Promise<Text> {
+async function readUsersField(file: string, user: string): Promise<Text> {
   const whole = await readText(file, TABLE_LIMIT)
   if (whole.kind === 'unusable') return whole
   for (const entry of whole.text.split(/\r?\n/)) {

@@ -4,7 +4,7 @@ import type { Clock } from '../system/clock.ts'
 import { watchFile } from '../system/file-watch.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { fingerprintOf } from './key-derivation.ts'
-import { type PasswordSourceConfig, readSource, type SourceContent, sourceFile } from './source-file.ts'
+import { type PasswordPlace, readSource, type SourceContent } from './source-file.ts'
 import type { Credential } from './stored-line.ts'
 
 /** Called when the source changes while the sidecar runs. */
@@ -48,14 +48,14 @@ export interface PasswordSourceDependencies {
 
 /** Opens the source and watches it. Rejects with `SetupError` if it cannot be used now; later failures are events. */
 export async function openPasswordSource(
-  config: PasswordSourceConfig,
+  place: PasswordPlace,
   { clock, events, key, obstacle }: PasswordSourceDependencies,
 ): Promise<PasswordSource> {
-  const { file, remedy } = sourceFile(config)
+  const { file, user } = place
   const named = (reason: string): string => `password file ${file}: ${reason}`
 
   const read = async (): Promise<SourceContent> => {
-    const content = await readSource(config)
+    const content = await readSource(place)
     if (content.kind === 'unusable') return content
     const reason = obstacle(content.credential)
     return reason === undefined ? content : { kind: 'unusable', reason }
@@ -63,6 +63,10 @@ export async function openPasswordSource(
 
   const first = await read()
   if (first.kind === 'unusable') {
+    const remedy =
+      user === undefined
+        ? `postern hash-password > ${file} writes a usable one`
+        : `correct the path, or the entry of ${user} in the file`
     throw new SetupError(`${file}: ${first.reason}`, { key, remedy: first.remedy ?? remedy })
   }
 

@@ -6,13 +6,12 @@ import {
   type PasswordSourceEvents,
   type PasswordSourceState,
 } from './source.ts'
-import type { PasswordSourceConfig } from './source-file.ts'
+import type { PasswordPlace } from './source-file.ts'
 import { createVerifier, type Verified } from './verifier.ts'
 
-interface NamedSource {
+interface NamedSource extends PasswordPlace {
   /** Empty for the only password of a configuration without names. */
   readonly name: string
-  readonly source: PasswordSourceConfig
   /** The configuration key of its file. */
   readonly key: string
 }
@@ -39,16 +38,18 @@ export interface Passwords extends Pick<PasswordSource, 'state' | 'close'> {
   twins(): Promise<readonly string[]>
 }
 
+const ignore = (): void => {}
+
 /** Opens all sources. Rejects with `SetupError` if one cannot be used. */
 export async function openPasswords(
   sources: readonly NamedSource[],
   {
     clock,
-    events,
+    events = {},
     hasName = () => true,
   }: {
     readonly clock: Clock
-    readonly events: PasswordsEvents
+    readonly events?: Partial<PasswordsEvents>
     /** Whether a reload has left the name. */
     readonly hasName?: (name: string) => boolean
   },
@@ -57,18 +58,19 @@ export async function openPasswords(
   let generation = 0
   const opened = new Map<string, PasswordSource>()
   const { obstacle } = verifier
+  const { unreadable = ignore, restored = ignore } = events
   const close = (): void => {
     for (const each of opened.values()) each.close()
     verifier.close()
   }
   try {
-    for (const { name, source, key } of sources) {
+    for (const { name, key, ...place } of sources) {
       const changed = (): void => {
         generation += 1
-        events.changed(name)
+        events.changed?.(name)
       }
-      const named = { ...events, changed }
-      opened.set(name, await openPasswordSource(source, { clock, events: named, key, obstacle }))
+      const named = { changed, unreadable, restored }
+      opened.set(name, await openPasswordSource(place, { clock, events: named, key, obstacle }))
     }
   } catch (error) {
     close()
@@ -90,7 +92,7 @@ export async function openPasswords(
   function report(names: readonly string[]): void {
     if (reported === generation) return
     reported = generation
-    events.ambiguous(names)
+    events.ambiguous?.(names)
   }
 
   return {

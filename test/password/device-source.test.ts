@@ -225,9 +225,8 @@ describe('Across a restart,', () => {
   it('the fingerprint equals that of a file with the same password', async () => {
     const { fingerprint } = await remembering('secret')
     const { passwordFile } = await signedIn({ auth: basic, url: 'http://192.0.2.1', password: 'secret' })
-    const file = await openPasswords([{ name: '', source: { file: passwordFile }, key: 'password.file' }], {
+    const file = await openPasswords([{ name: '', file: passwordFile, key: 'password.file' }], {
       clock: (await opened('http://192.0.2.1')).clock,
-      events: { changed() {}, unreadable() {}, restored() {}, ambiguous() {} },
     })
     closeLater(() => file.close())
     expect(await file.fingerprint(salt)).toBe(fingerprint)

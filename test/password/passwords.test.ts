@@ -45,17 +45,12 @@ async function open({ config }: Names): Promise<Passwords> {
   ambiguous.length = 0
   const sources = config.passwords.map(({ name, file }) => ({
     name: String(name),
-    source: { file: String(file) },
+    file: String(file),
     key: 'passwords',
   }))
   const passwords = await openPasswords(sources, {
     clock: systemClock,
-    events: {
-      changed() {},
-      unreadable() {},
-      restored() {},
-      ambiguous: (names) => ambiguous.push(names),
-    },
+    events: { ambiguous: (names) => ambiguous.push(names) },
   })
   closeLater(() => passwords.close())
   return passwords

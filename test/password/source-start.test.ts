@@ -3,7 +3,6 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { passwordSources } from '../../src/config/password-fields.ts'
-import type { PasswordSourceConfig } from '../../src/password/source-file.ts'
 import { openPasswords, type Passwords } from '../../src/password/sources.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
@@ -12,13 +11,13 @@ import { movableClock } from '../support/clock.ts'
 import { needs, run } from '../support/tools.ts'
 import { PASSWORDS, VECTORS } from './vectors.ts'
 
-const ignored = { changed() {}, unreadable() {}, restored() {}, ambiguous() {} }
+type Source = NonNullable<Parameters<typeof passwordSources>[0]['password']>
 
-function openSource(source: PasswordSourceConfig): Promise<Passwords> {
-  return openPasswords(passwordSources({ password: source }), { clock: movableClock(), events: ignored })
+function openSource(source: Source): Promise<Passwords> {
+  return openPasswords(passwordSources({ password: source }), { clock: movableClock() })
 }
 
-async function opened(config: PasswordSourceConfig): Promise<Passwords> {
+async function opened(config: Source): Promise<Passwords> {
   const source = await openSource(config)
   closeLater(() => source.close())
   return source
@@ -37,7 +36,7 @@ function line(tool: string): string {
 const BCRYPT = line('htpasswd -nb -B')
 const SHA512 = line('openssl passwd -6')
 
-async function refusal(config: PasswordSourceConfig): Promise<string> {
+async function refusal(config: Source): Promise<string> {
   const source = openSource(config)
   const error: unknown = await source.then(
     (open) => {

@@ -13,13 +13,15 @@ import {
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import type { PasswordSourceConfig } from '../../src/password/source-file.ts'
+import { passwordSources } from '../../src/config/password-fields.ts'
 import { openPasswords, type Passwords } from '../../src/password/sources.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { movableClock } from '../support/clock.ts'
 import { livedTime } from '../support/lived-time.ts'
 import { VECTORS } from './vectors.ts'
+
+type Source = NonNullable<Parameters<typeof passwordSources>[0]['password']>
 
 interface Watched {
   readonly source: Passwords
@@ -29,7 +31,7 @@ interface Watched {
   expectEvent(act: () => void, event: 'changed' | 'unreadable' | 'restored'): Promise<number>
 }
 
-async function watched(config: PasswordSourceConfig): Promise<Watched> {
+async function watched(config: Source): Promise<Watched> {
   const events: string[] = []
   const emitter = new EventEmitter()
   const report = (event: string, reason?: string): void => {
@@ -40,9 +42,8 @@ async function watched(config: PasswordSourceConfig): Promise<Watched> {
     changed: () => report('changed'),
     unreadable: (reason: string) => report('unreadable', reason),
     restored: () => report('restored'),
-    ambiguous() {},
   }
-  const source = await openPasswords([{ name: '', source: config, key: 'password' }], {
+  const source = await openPasswords(passwordSources({ password: config }), {
     clock: movableClock(),
     events: listener,
   })

@@ -39,8 +39,7 @@ async function checkPassword(config: Config): Promise<string> {
 
 /** Rejects if `serve` could not use a file, or if two names have the same password. */
 async function readPasswords(sources: Parameters<typeof openPasswords>[0]): Promise<string> {
-  const events = { changed() {}, unreadable() {}, restored() {}, ambiguous() {} }
-  const passwords = await openPasswords(sources, { clock: systemClock, events })
+  const passwords = await openPasswords(sources, { clock: systemClock })
   const twins = await passwords.twins()
   passwords.close()
   if (twins.length === 0) return 'readable'
@@ -129,7 +128,7 @@ export function pageChecks({ admin }: Config): readonly Check[] {
         key: 'admin.password_file',
         meaning: 'serve does not start: it cannot guard the live page',
         remedy: 'correct admin.password_file',
-        run: () => readPasswords([{ name: '', source: { file: passwordFile }, key: 'admin.password_file' }]),
+        run: () => readPasswords([{ name: '', file: passwordFile, key: 'admin.password_file' }]),
       },
     ]
   }

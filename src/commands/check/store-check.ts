@@ -87,10 +87,7 @@ const OTHER_PASSWORD: Warning = {
 /** Whether the line of the password source is another one than that of the store. A source that cannot be used has a check of its own. */
 async function differs(config: Config, stored: ServerReport['password']): Promise<boolean> {
   if (stored === undefined || checkedByDevice(config)) return false
-  const events = { changed() {}, unreadable() {}, restored() {}, ambiguous() {} }
-  const opened = await openPasswords(passwordSources(config), { clock: systemClock, events }).catch(
-    () => undefined,
-  )
+  const opened = await openPasswords(passwordSources(config), { clock: systemClock }).catch(() => undefined)
   if (opened === undefined) return false
   const own = await opened.fingerprint(Buffer.from(stored.salt, 'base64url'))
   opened.close()
