@@ -216,7 +216,7 @@ function rename(from: object, to: (key: string) => string): Record<string, unkno
   return Object.fromEntries(Object.entries(from).map(([key, value]) => [to(key), value]))
 }
 
-function snakeCase(name: string): string {
+export function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 

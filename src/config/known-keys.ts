@@ -1,4 +1,4 @@
-import type { Field } from './field.ts'
+import { type Field, snakeCase } from './field.ts'
 import { schema } from './schema.ts'
 
 /** A key of the file; a section is a key too. */
@@ -62,7 +62,8 @@ const MEANT: ReadonlyMap<string, string> = new Map([
  * `tokens.capacity`.
  */
 export function nearestKey(unknown: string, known: readonly string[]): Nearest {
-  const snake = snakeCase(unknown)
+  // `trustedProxies` and `trusted-proxies` are spellings of `trusted_proxies`.
+  const snake = snakeCase(unknown).replaceAll('-', '_')
   const meant = MEANT.get(snake)
   if (meant !== undefined) return { key: meant, close: true }
   return nearest(snake, known, (key) =>
@@ -95,9 +96,4 @@ function distance(from: string, to: string): number {
 
 function lastPart(key: string): string {
   return key.slice(key.lastIndexOf('.') + 1)
-}
-
-/** `trustedProxies` and `trusted-proxies` are spellings of `trusted_proxies`. */
-function snakeCase(key: string): string {
-  return key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`).replaceAll('-', '_')
 }

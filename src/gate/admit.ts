@@ -5,7 +5,7 @@ import type { Refusal } from '../http/refusal.ts'
 import type { WindowPolicy, Windows } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
 import type { RandomBytes } from '../tokens/mint.ts'
-import type { Tokens } from '../tokens/token-contract.ts'
+import type { Later, Tokens } from '../tokens/token-contract.ts'
 import { type ClassifyRules, classify, readsSignedIn } from './classify.ts'
 import { type ClientOf, windowKey } from './client-address.ts'
 import { corsFields } from './cors.ts'
@@ -43,9 +43,6 @@ export interface GateDependencies {
   readonly newRequestId: () => string
   readonly settings: GateSettings
 }
-
-/** A value, or a promise of it if another process provides it. */
-type Later<T> = T | Promise<T>
 
 /** Decides whether a request is admitted. Returns a promise only if the token lookup or the rate-limit table returns one. */
 export type Admit = <E extends Exchange>(exchange: E) => Later<Admission<E>>

@@ -2,7 +2,7 @@ import type { Identity } from '../http/admission.ts'
 import { SESSION_COOKIE, sessionCookieIn } from '../http/cookies.ts'
 import type { Fields } from '../http/fields.ts'
 import { mintToken, type RandomBytes } from '../tokens/mint.ts'
-import type { IssuedTokens, Tokens } from '../tokens/token-contract.ts'
+import type { IssuedTokens, Later, Tokens } from '../tokens/token-contract.ts'
 
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict'
 
@@ -18,8 +18,6 @@ interface Session {
 
 /** `unavailable`: the shared store did not respond. */
 type Renewed = 'live' | 'over' | 'unavailable'
-
-type Later<T> = T | Promise<T>
 
 /** The sessions of browsers: each stands for a grant, and is found by a random id in a cookie. */
 export interface Sessions {

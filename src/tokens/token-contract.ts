@@ -105,7 +105,8 @@ export interface Tokens {
   sweep(): void
 }
 
-type Later<T> = T | Promise<T>
+/** A value, or a promise of it if the shared store has to be asked. */
+export type Later<T> = T | Promise<T>
 
 /** The token store of this process, which returns values without promises. */
 export interface TokenStore extends Tokens {
