@@ -20,7 +20,7 @@ export function unkeptLog(log: Logger): (error: unknown) => void {
   return (err) => log.warn({ err }, UNKEPT)
 }
 
-/** Logs the bound that is learned, where it has doubled or halved since it was logged. */
+/** Logs the learned bound when it has doubled or halved since the last line. */
 export function limitLog(log: Logger): (reason: string, limit: number) => void {
   let told = 2
   return (reason, limit) => {

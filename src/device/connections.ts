@@ -71,7 +71,7 @@ const ignore = (): void => {}
 /**
  * A pool of keep-alive connections to the device. It lends the most recently used connection first, so connections that only a
  * burst needed become idle and are closed. The queue of `forward/` bounds how many are in use. With `reuse: never` a connection carries one request.
- * With that, or if the device is full, a connection takes the turn of one that is closing, and is opened when that has ended on both sides.
+ * Then, or if the device has no room, a new connection is opened only when one that is closing has ended on both sides.
  */
 export function createConnections(
   target: UpstreamTarget,

@@ -29,7 +29,7 @@ export abstract class DeviceSocket {
   readonly #pause: number
   #refused = 0
   #opening = 0
-  /** How long (ms) a connection is tried before the request is sent on it again that the device has dropped; 0: it has dropped none. */
+  /** How long (ms) the connection has to stay open before a dropped request is sent again; 0: none was dropped. See `Turns.trial`. */
   #trial = 0
   #connectLimit: Deadline
   #endLimit: NodeJS.Timeout | undefined

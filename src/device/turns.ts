@@ -7,7 +7,7 @@ const RECENT = 1_000
 const FIRST_PAUSE = 2
 const LONGEST_PAUSE = 250
 
-/** A device that drops a request soon (ms) may take a little longer to drop the next connection. */
+/** The least time (ms) of a trial: see `trial`. */
 const LEAST_TRIAL = 10
 
 /** A pause that worked is kept so many times as long: the device has timers of its own. */
@@ -16,14 +16,14 @@ const MARGIN = 1.5
 /** How often (ms) a repeatable request tries half the pause that is known. */
 const TRIAL_INTERVAL = 1_000
 
-/** How long (ms) the device's end of a connection is awaited that was closed here. */
+/** How long (ms) a connection that was closed here waits for the device to close it, too. */
 const LONGEST_END = 1_000
-/** After a connection that ended in time, this bound grows so much. */
+/** This bound grows by that factor after a connection that ended in time. */
 const GROWTH = 1.1
 
 /** How much room the device has for connections, and what it does when it has none. */
 export interface Room {
-  /** Whether it has none for one more: a new connection then takes the turn of one that is closing. */
+  /** The device has no room for a further connection: a new one takes the turn of one that is closing. */
   readonly isFull: () => boolean
   /** More requests are at the device than it can take: connections that become idle close. */
   readonly isCrowded: () => boolean
@@ -125,8 +125,8 @@ export class Turns {
   }
 
   /**
-   * The device dropped a connection with a request. How long (ms) the next one is tried before that is sent again: a busy device drops it
-   * within the same time, although nothing was sent.
+   * How long (ms) a new connection has to stay open before a request that the device has dropped is sent again. A device that is only busy
+   * drops an empty connection within the same time.
    */
   trial(opening: number): number {
     return LEAST_TRIAL + Math.min(2 * (this.now() - opening), LONGEST_PAUSE)

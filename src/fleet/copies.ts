@@ -25,11 +25,13 @@ export interface TokenCopies {
   /** Does nothing for a token of another epoch. The feed will announce a later one; until then the server is asked for the token. */
   add(copy: TokenCopy): void
   /**
-   * The epoch, and what becomes of the copies by its events. `begun`: those of earlier epochs are dropped, and their requests cut, except
-   * of names whose password is the same.
-   * `revoked`: the same for these grants; a question under way cannot bring them back. `evicted`: they are dropped. `unsettled`: those
-   * of the name are dropped, and their requests cut; the server is asked for the tokens again. `lost`: the copies, which are all that is left of
-   * their tokens, work for the offline grace; then the server is asked for them. `founded`: the copies stay.
+   * The epoch. Its events decide about the copies:
+   *
+   * - `begun`: those of earlier epochs are dropped, and their requests cut, except of names whose password is the same.
+   * - `revoked`: the same for these grants; a question under way cannot bring them back. `evicted`: they are dropped.
+   * - `unsettled`: those of the name are dropped, and their requests cut; the server is asked for the tokens again.
+   * - `lost`: only the copies are left of their tokens. They work for the offline grace; then the server is asked for them.
+   * - `founded`: the copies stay.
    */
   readonly epoch: Epoch
   /** This sidecar has heard of every revocation up to now. */

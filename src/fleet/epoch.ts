@@ -4,16 +4,13 @@ import { listOf, type SharedStore } from './shared-store.ts'
 
 /** What voids tokens of the shared store, or may have done so. */
 export type FleetEvent =
-  /** Every token of an earlier epoch is void, but for names whose password has not changed: see `DeviceState.since`. */
+  /** Every token of an earlier epoch is void, except of names whose password has not changed: see `DeviceState.since`. */
   | { readonly kind: 'begun'; readonly epoch: string; readonly since?: string }
   /** A sidecar with the same password has begun anew at an emptied server: what this sidecar knows stays valid. */
   | { readonly kind: 'founded'; readonly epoch: string }
   /** The server has lost its data. */
   | { readonly kind: 'lost' }
-  /**
-   * The password of this name has changed, and the server cannot be asked for the new epoch: it may know the tokens as tokens of that
-   * one.
-   */
+  /** The password of this name has changed, but the server does not respond: whether it has voided the tokens of the name is unknown. */
   | { readonly kind: 'unsettled'; readonly name: string }
   | { readonly kind: 'revoked' | 'evicted'; readonly grants: readonly string[] }
 
@@ -115,8 +112,8 @@ return {count, epoch}
  * text: none), because then another sidecar was first.
  *
  * `ARGV`: prefix, expected epoch, latest epoch that the sidecar knows, salt, fingerprint, id of a new dataset, whether to restore the
- * latest epoch (1) instead of beginning a later one (0), names whose tokens stay (`since`). The first epoch of an emptied server is marked
- * as founded, unless a sidecar restores the one that it knows; so is one in which tokens stay. Returns `{number of grants revoked, epoch, dataset}` or `{}`.
+ * latest epoch (1) instead of beginning a later one (0), names whose tokens stay (`since`). An epoch is marked as founded if tokens stay in
+ * it, or if it is the first of an emptied server and not restored. Returns `{number of grants revoked, epoch, dataset}` or `{}`.
  */
 export const PUBLISH = tokenScript(
   'state',

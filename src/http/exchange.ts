@@ -106,7 +106,7 @@ export abstract class Exchange implements Readonly<GateFacts> {
   route: string | undefined = undefined
   /** How long the request waited in queues (ms): for buffering its upload, and for its place at the device. */
   waited = 0
-  /** How many places there were at the device when it had waited for one. */
+  /** How many places the device had when the wait for one was over. */
   places = 0
   /**
    * Whether other requests wait for this one's place at the device. A half-closed HTTP/1 client may have left; it is probed only while

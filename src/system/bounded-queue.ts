@@ -19,7 +19,7 @@ export interface BoundedQueue {
   readonly waiting: number
   /** How many may be inside now. */
   readonly places: number
-  /** Lets waiters in where `inside` of the bounds has grown. */
+  /** Lets waiters in after `inside` of the bounds has grown. */
   fill(): void
   /** Enters now if a place is free. For the hot path: it creates no promise. It never overtakes a waiter. */
   tryEnter(): Leave | undefined
@@ -35,7 +35,7 @@ export interface BoundedQueue {
 }
 
 export interface QueueBounds {
-  /** Read at each entry and each end: it may change. A bound below the places in use gives none until they drain. */
+  /** It may change. If it falls below the places in use, nothing enters until enough have left. */
   readonly inside: number
   readonly waiting: number
   /** How long one caller waits (ms). */
