@@ -4,10 +4,9 @@ import type { Script, StoreOperation } from './shared-store.ts'
  * What every script begins with. `KEYS[1]` is the hash of the device's state, `ARGV[1]` the prefix of all its keys. All times are
  * the server's (ms).
  *
- * A token is a text under its digest: kind (`a` access, `r` refresh, `s` spent refresh), epoch, grant, client, time of the login. If
- * the grant has a name, the text ends with ` named`: an earlier version, which would let the token do everything, cannot read it. A token of
- * an earlier epoch is void, unless its epoch is at least the one that `since` has for its name (see `DeviceState.since`). The set of a grant
- * holds kind and digest of its tokens, scored by their expiry.
+ * A token is a text under its digest: kind (`a` access, `r` refresh, `s` spent refresh), epoch, grant, client, time of the login, and
+ * `named` if the grant has a name: earlier versions, which would let the token do everything, cannot read that. A token of an earlier epoch
+ * is void, unless `since` has its name (see `DeviceState.since`). The set of a grant holds kind and digest of its tokens, by their expiry.
  *
  * The server does not undo a script that fails half-way. So each announces a revocation before it deletes the tokens: after a failure the
  * revocation can be repeated. A full server accepts what takes memory only from a script that has already deleted something, if only in
