@@ -5,17 +5,7 @@ import { dropProblem, headers } from './header-field.ts'
 import { placesField } from './places-field.ts'
 import { plainPathProblem, shareField } from './share-field.ts'
 import { deviceTlsField } from './tls-field.ts'
-import {
-  duration,
-  integer,
-  list,
-  oneOf,
-  parseBy,
-  plainText,
-  sizeOr,
-  text,
-  textOrNull,
-} from './value-fields.ts'
+import { duration, integer, list, oneOf, plainText, sizeOr, text, textOrNull } from './value-fields.ts'
 
 const queue = section('The queue for requests while the device is busy.', {
   size: integer(0, 1_000_000, {
@@ -89,7 +79,10 @@ const service = {
   drop: list({
     type: 'field names',
     must: 'must be text, in quotes if it begins with a *',
-    parse: parseBy(dropProblem),
+    parse: (given) => {
+      const problem = dropProblem(given)
+      return problem === undefined ? { value: given } : { problem }
+    },
     default: [],
     live: ALWAYS,
     description:
