@@ -81,9 +81,10 @@ export function createConnections(
 ): Connections {
   const { version = '1.1' } = target
   const inOrder = (): boolean => target.reuse === 'never' || room.isFull()
+  const memory = createIdleMemory(clock)
   const pool: Pool = {
     settings: {
-      turns: new Turns(clock, inOrder, deadlines.connect),
+      turns: new Turns(clock, inOrder, deadlines.connect, memory.startAnew),
       opener: createSocketOpener(target),
       host: new URL(target.origin).host,
       deadlines,
@@ -97,7 +98,7 @@ export function createConnections(
     },
     idle: [],
     all: new Set(),
-    memory: createIdleMemory(clock),
+    memory,
     clock,
     onEmpty: ignore,
   }
@@ -178,7 +179,7 @@ class PooledConnection extends DeviceConnection implements Connection {
       const { acks, turns } = settings
       delayed =
         (acks.suspected || took >= SHORTEST_DELAYED) &&
-        acks.carried(took, this.#hasResponded, all.size - idle.length)
+        acks.carried(took, this.#hasResponded, all.size - idle.length, this.#since)
       turns.worked = this.#since
       if (!this.#hasResponded) this.accepted(all.size === 1)
       else if (this.#idleFor > memory.safe) memory.carried(this.#idleFor)
@@ -225,7 +226,7 @@ class PooledConnection extends DeviceConnection implements Connection {
   protected override closedByDevice(): void {
     const { memory, clock, settings } = this.#pool
     if (!this.#hasResponded) {
-      if (this.#lent && this.state === 'open' && !this.reading.heard) settings.room.reset()
+      if (this.#lent && !this.reading.heard) settings.room.reset()
     } else if (!this.#lent) memory.closed(clock.monotonic() - this.#since)
     else if (this.reused) memory.closed(this.#idleFor)
   }

@@ -13,9 +13,10 @@ export interface DelayedAcks {
    *
    * @param took from lending the connection to its return (ms), with opening it if it is new
    * @param level how many connections were busy
+   * @param now ms, monotonic
    * @returns whether it must not be used again
    */
-  carried(took: number, reused: boolean, level: number): boolean
+  carried(took: number, reused: boolean, level: number, now: number): boolean
 }
 
 /** A request with a delayed acknowledgement takes between these times (ms); a quick one at most `QUICK`. */
@@ -38,13 +39,18 @@ export function watchDelayedAcks(onFound: () => void): DelayedAcks {
   let inARow = 0
   /** The fewest busy connections among those requests. With fewer, a loaded device is quick for another reason. */
   let least = 0
+  /** The last of them ended. Those that overlap with it are none of their own: one stall delays all. */
+  let endedAt = Number.NEGATIVE_INFINITY
   const acks = {
     found: false,
     suspected: false,
-    carried(took: number, reused: boolean, level: number): boolean {
+    carried(took: number, reused: boolean, level: number, now: number): boolean {
       if (acks.found || state === 'over') return acks.found
       if (state === 'watching' && reused) {
-        inARow = looksDelayed(took) ? inARow + 1 : 0
+        const isDelayed = looksDelayed(took)
+        if (isDelayed && now - took < endedAt) return false
+        if (isDelayed) endedAt = now
+        inARow = isDelayed ? inARow + 1 : 0
         if (inARow === 1 || level < least) least = level
         if (inARow === SUSPICIOUS) state = 'trying'
       } else if (state === 'trying' && level < least) return false

@@ -89,7 +89,8 @@ export abstract class DeviceSocket {
     const socket = opener.open(
       () => {
         if (this.#trial === 0) this.#start(socket)
-        else setTimeout(() => this.#start(socket), this.#trial).unref()
+        // After a stall of this process the timer fires before what has arrived meanwhile is read: a drop must be seen first.
+        else setTimeout(() => setImmediate(() => this.#start(socket)), this.#trial).unref()
       },
       // A tunnel is read as a stream.
       this.#upgrade ? undefined : (bytes, length, own) => this.received(bytes, length, own),
@@ -145,7 +146,10 @@ export abstract class DeviceSocket {
     const { turns, deadlines, room } = this.#settings
     const failure = failureOf(error)
     const turnedAway = failure === 'connection_refused' || failure === 'connection_terminated'
-    if (turnedAway && !sent) room.refused()
+    if (failure === 'connection_refused') {
+      turns.refused()
+      room.refused()
+    }
     const again = this.mayOpenAgain(sent) && !(sent && this.#trial > 0)
     return turnedAway && again ? turns.again(sent, this.#refused, deadlines.connect) : undefined
   }

@@ -17,6 +17,8 @@ export interface IdleMemory {
   closed(idle: number): void
   /** A connection carried a request after this idle time. */
   carried(idle: number): void
+  /** The device was away: the connections that it closed then were not idle for too long. */
+  readonly startAnew: () => void
 }
 
 /** How many of the latest closes count, so that accidental ones, such as those of a restart, are forgotten. */
@@ -64,6 +66,10 @@ export function createIdleMemory(clock: Clock): IdleMemory {
     carried(idle: number): void {
       if (idle > proven) proven = idle
       if (idle > shortest) closes.shift()
+      learn()
+    },
+    startAnew(): void {
+      closes.length = 0
       learn()
     },
   }

@@ -52,6 +52,7 @@ export class Turns {
   readonly inOrder: () => boolean
   /** Connections that are closing and that no other awaits. */
   readonly #ending: Ending[] = []
+  readonly #onReturn: () => void
   readonly #mostEnd: number
   #longestEnd: number
   /** How long the device needs after the end of a connection. */
@@ -60,11 +61,15 @@ export class Turns {
   worked: number = Number.NEGATIVE_INFINITY
   /** When it last accepted a connection. */
   #opened = Number.NEGATIVE_INFINITY
+  /** Since when it has refused all connections. */
+  #refusedSince = Number.POSITIVE_INFINITY
   #nextTrial = 0
 
-  constructor(clock: Clock, inOrder: () => boolean, connectTimeout: number) {
+  /** @param onReturn the device accepts connections again, after it was away */
+  constructor(clock: Clock, inOrder: () => boolean, connectTimeout: number, onReturn: () => void) {
     this.#clock = clock
     this.inOrder = inOrder
+    this.#onReturn = onReturn
     this.#mostEnd = Math.min(LONGEST_END, connectTimeout / 2)
     this.#longestEnd = this.#mostEnd
   }
@@ -109,6 +114,14 @@ export class Turns {
   /** The device accepted a connection. */
   opened(): void {
     this.#opened = this.#clock.monotonic()
+    const isBack = this.#opened - Math.max(this.#refusedSince, this.worked) > RECENT
+    this.#refusedSince = Number.POSITIVE_INFINITY
+    if (isBack) this.#onReturn()
+  }
+
+  /** The device refused a connection. */
+  refused(): void {
+    this.#refusedSince = Math.min(this.#refusedSince, this.#clock.monotonic())
   }
 
   /** The pause for a new connection. `repeatable`: its request would be repeated, so it may try a shorter one. */

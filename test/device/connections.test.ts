@@ -6,11 +6,12 @@ import { deviceTls } from '../../src/device/device-tls.ts'
 import { failureOf } from '../../src/device/failure.ts'
 import type { DeviceRequest, ResponseHandler } from '../../src/device/response-handler.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../../src/device/target.ts'
+import { ENOUGH_ROOM, type Room, Turns } from '../../src/device/turns.ts'
 import type { Clock } from '../../src/system/clock.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { movableClock, stillClock } from '../support/clock.ts'
-import { startRawDevice } from '../support/device.ts'
+import { startDevice, startRawDevice } from '../support/device.ts'
 import { livedTime } from '../support/lived-time.ts'
 import type { RawPeer } from '../support/raw.ts'
 import { nextRequest, OK } from '../support/scripted.ts'
@@ -19,9 +20,13 @@ interface OpenOptions {
   readonly deadlines?: Partial<UpstreamDeadlines>
   readonly target?: Partial<UpstreamTarget>
   readonly clock?: Clock
+  readonly room?: Room
 }
 
-function open(url: string, { deadlines, target, clock = movableClock() }: OpenOptions = {}): Connections {
+function open(
+  url: string,
+  { deadlines, target, clock = movableClock(), room = ENOUGH_ROOM }: OpenOptions = {},
+): Connections {
   const connections = createConnections(
     {
       origin: url,
@@ -32,6 +37,7 @@ function open(url: string, { deadlines, target, clock = movableClock() }: OpenOp
     },
     { connect: 2000, response: 2000, idle: 2000, ...deadlines },
     clock,
+    { room },
   )
   closeLater(() => connections.close())
   return connections
@@ -92,6 +98,46 @@ const startResponding = (act: (peer: RawPeer, head: string) => unknown) =>
   })
 
 const NEVER = new Promise<void>(() => {})
+
+describe('a device that crashes', () => {
+  it('H198 that it drops a connection before it is open is a sign that it has no room for it', async () => {
+    const device = await startRawDevice((peer) => peer.reset())
+    const signs: string[] = []
+    const room = { ...ENOUGH_ROOM, refused: () => signs.push('refused'), reset: () => signs.push('reset') }
+    const connections = open(device.url.replace('http:', 'https:'), { room })
+    expect((await sendRequest(connections)).events).toEqual(['connection_terminated, without a byte'])
+    expect(new Set(signs)).toEqual(new Set(['reset']))
+  })
+
+  it('H48 it was away also if its last connection ended after its first refusal', () => {
+    const clock = stillClock()
+    const onReturn = vi.fn()
+    const turns = new Turns(clock, () => false, 1_000, onReturn)
+    turns.refused()
+    clock.advance(1)
+    turns.ended({ onEnded: undefined }, true)
+    clock.advance(1_500)
+    for (let i = 0; i < 2; i += 1) turns.opened()
+    expect(onReturn).toHaveBeenCalledTimes(1)
+  })
+
+  it('H48 its connections are reused again when it is back: it did not close them because they were idle', async () => {
+    const clock = stillClock()
+    const first = await startDevice()
+    const connections = open(first.url, { clock })
+    for (let i = 0; i < 2; i += 1) expect((await sendRequest(connections)).events).toContain('head 200')
+    first.server.once('request', () => void first.stop())
+    first.handle(() => {})
+    await sendRequest(connections)
+    for (let i = 0; i < 2; i += 1) {
+      clock.advance(1_500)
+      expect((await sendRequest(connections)).events).toEqual(['connection_refused, without a byte'])
+    }
+    const second = await startDevice(undefined, { port: Number(new URL(first.url).port) })
+    for (let i = 0; i < 10; i += 1) expect((await sendRequest(connections)).events).toContain('head 200')
+    expect(second.connections).toBe(1)
+  })
+})
 
 describe('a connection to the device', () => {
   it('carries one request after another, and delivers a response of one packet in one event', async () => {

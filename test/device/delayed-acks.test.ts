@@ -20,13 +20,26 @@ const startWaiting = (nagle: boolean) =>
 
 function watch(): {
   readonly carried: (took: number, reused: boolean, level: number) => boolean
+  /** Eight requests at once. */
+  readonly eightCarried: (took: number, reused: boolean) => boolean[]
   readonly found: () => number
 } {
   let found = 0
   const acks = watchDelayedAcks(() => {
     found += 1
   })
-  return { carried: acks.carried, found: () => found }
+  let now = 0
+  return {
+    carried(took, reused, level) {
+      now += took
+      return acks.carried(took, reused, level, now)
+    },
+    eightCarried(took, reused) {
+      now += took
+      return Array.from({ length: 8 }, () => acks.carried(took, reused, 8, now))
+    },
+    found: () => found,
+  }
 }
 
 describe('Delayed acknowledgements', () => {
@@ -67,6 +80,22 @@ describe('Delayed acknowledgements', () => {
     expect(carried(44, false, 1)).toBe(false)
     for (let i = 0; i < 20; i += 1) expect(carried(44, true, 1)).toBe(false)
     expect(found()).toBe(0)
+  })
+
+  it('H180 a stall that delays eight requests at once is not eight delayed acknowledgements', () => {
+    const { eightCarried, found } = watch()
+    for (let stall = 0; stall < 10; stall += 1) {
+      expect(eightCarried(44, true)).not.toContain(true)
+      eightCarried(5, true)
+    }
+    expect(found()).toBe(0)
+  })
+
+  it('H180 eight requests at once, over and over, are found as those of one client', () => {
+    const { eightCarried, found } = watch()
+    for (let round = 0; round < 8; round += 1) eightCarried(44, true)
+    for (let round = 0; round < 4; round += 1) eightCarried(5, false)
+    expect(found()).toBe(1)
   })
 
   it('H180 one quick request on a kept connection ends the suspicion', () => {
