@@ -36,6 +36,11 @@ export class DevicePlaces {
     return place
   }
 
+  /** Those whose requests wait for their responses. */
+  get busy(): readonly DevicePlace[] {
+    return this.#all.filter(({ busy }) => busy)
+  }
+
   /** The lowest new place whose request waits for its response. */
   get waitingNew(): DevicePlace | undefined {
     return this.#all.find(({ busy, worked }) => busy && !worked)

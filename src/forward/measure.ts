@@ -42,7 +42,6 @@ export class Measure {
   ceiling: Ceiling | undefined
   /** The bound that is tried although there is a ceiling. */
   #attempt = Number.POSITIVE_INFINITY
-  /** How many responses have come. */
   #answers = 0
   #path = '' // of the last request that was sent
   /** The bound was last changed. Only requests that were sent since then count. */
@@ -120,7 +119,7 @@ export class Measure {
 
   /** The device dropped a new connection before a byte of a response, while `level` requests had a place. */
   reset(level: number, now: number): void {
-    if (level > this.#places.carried) this.#strike('refused', now)
+    if (Math.min(level, this.limit) > this.#places.carried) this.#strike('refused', now)
   }
 
   /** The device refused a connection while `level` requests had a place. A device that answers nothing meanwhile is only off. */
@@ -129,8 +128,10 @@ export class Measure {
     // The device dropped a connection in a new place, and since then refuses all.
     const crashed = this.#answeredAt < this.#refusedAt && now - this.#struckAt < ALIVE
     this.#refusedAt = this.#silentSince = now
-    if (level <= 1) return
-    if (level > this.#places.carried) {
+    const { carried } = this.#places
+    // The bound may be lowered already, and these requests be from before.
+    if (level <= 1 || (level > carried && this.limit <= carried)) return
+    if (level > carried) {
       if (crashed) this.#setCeiling('refused', now)
       else if (alive) this.#strike('refused', now)
     } else if (alive && now - this.#since > ALIVE) {
@@ -153,26 +154,22 @@ export class Measure {
     }
     const newest = this.#places.waitingNew
     if (newest !== undefined && this.#hangs(newest, now)) this.#suspect(newest, now)
-    else if (newest !== undefined && this.#buries(newest, now)) {
+    else if (this.#buries(now)) {
       this.#silence = 'lowered'
-      this.#set(this.#places.carried, 'latency', now)
-    } else if (this.#mayDouble(level) && this.#isSilent(waitsSince, now)) {
+      if (this.limit === this.#trials.found) this.#set(this.#places.carried, 'latency', now)
+      else this.#trials.giveUp()
+      this.#since = now
+      // A silence after the bound was raised is overload, not a reason to raise it again.
+    } else if (this.#silence !== 'lowered' && level === this.limit && this.#isSilent(waitsSince, now)) {
       this.#silence = 'raised'
       this.#set(2 * this.limit, 'silent', now, true)
     }
   }
 
-  /** A silence after the bound was raised is overload, not a reason to raise it again. */
-  #mayDouble(level: number): boolean {
-    return this.#silence !== 'lowered' && level === this.limit && this.limit < this.#most
-  }
-
-  /** The highest bound now. */
   get #most(): number {
     return Math.max(this.#min, Math.min(this.#max, this.ceiling?.limit ?? this.#max))
   }
 
-  /** A request in a new place was answered. */
   #works(place: DevicePlace, now: number): void {
     if (this.#suspicion !== undefined) {
       const { limit } = this.#suspicion
@@ -205,7 +202,6 @@ export class Measure {
     this.#set(limit, reason, now)
   }
 
-  /** Others are answered, and this one is not. */
   #hangs({ sentAt, answers, path }: DevicePlace, now: number): boolean {
     if (this.#answers - answers < PASSED_BY || this.#places.carried === 0 || this.#slow) return false
     return now - sentAt >= Math.max(SILENCE, 4 * (this.#times.of(path) ?? 0))
@@ -217,7 +213,6 @@ export class Measure {
     this.#set(this.#places.carried, 'hangs', now)
   }
 
-  /** The request takes long also with fewer others beside it. */
   #acquit({ limit }: Suspicion, now: number): void {
     this.#suspicion = undefined
     this.#places.regard(limit)
@@ -225,14 +220,19 @@ export class Measure {
   }
 
   /** The bound was raised, and since then the device is silent, for much longer than usual. */
-  #buries({ sentAt, path }: DevicePlace, now: number): boolean {
-    const usual = this.#times.of(path)
-    if (this.#silence !== undefined || usual === undefined || this.limit <= this.#places.carried) return false
-    const silence = now - Math.max(this.#answeredAt, sentAt)
-    return this.#places.carried > 0 && silence >= Math.max(SHORTEST_BURIAL, TIMES_OF_BURIAL * usual)
+  #buries(now: number): boolean {
+    const { busy, carried } = this.#places
+    const before = Math.min(carried, this.#trials.found)
+    if (this.#silence !== undefined || before === 0 || Math.min(busy.length, this.limit) <= before)
+      return false
+    const silence = now - Math.max(this.#answeredAt, ...busy.map(({ sentAt }) => sentAt))
+    // A path that has no usual time may hang.
+    const usual = Math.max(...busy.map(({ path }) => this.#times.of(path) ?? Number.POSITIVE_INFINITY))
+    return silence >= Math.max(SHORTEST_BURIAL, TIMES_OF_BURIAL * usual)
   }
 
   #isSilent(waitsSince: number, now: number): boolean {
+    if (this.limit >= this.#most) return false
     const usual = this.#times.of(this.#path) ?? 0
     const longest = Math.max(SILENCE, Math.min(TIMES_OF_SILENCE * usual, LONGEST_SILENCE))
     if (now - Math.max(this.#silentSince, waitsSince) < longest) return false

@@ -48,18 +48,14 @@ export class Trials {
     this.limit = this.found = limit
   }
 
-  get first(): boolean {
-    return this.#phase === 'first'
-  }
-
   /** Whether a response tells what the device does at the usual bound, so that its time may be learned. */
   learns(level: number): boolean {
-    return this.#phase === 'steady' || (this.first && level <= this.limit / 2)
+    return this.#phase === 'steady' || (this.#phase === 'first' && level <= this.limit / 2)
   }
 
   /** Whether a request among `level` requests tells about the bound. `carried`: as many places have worked. */
   counts(level: number, carried: number): boolean {
-    const few = this.first || this.#phase === 'steady' ? this.limit / 2 : this.limit - 1
+    const few = this.#phase === 'first' || this.#phase === 'steady' ? this.limit / 2 : this.limit - 1
     return level > few && level <= this.limit && carried > 0.75 * level
   }
 
@@ -88,10 +84,22 @@ export class Trials {
     this.#levels += level
     this.#sum += Math.min(ratio, LONGEST)
     this.#samples += 1
-    const enough = this.first
-      ? Math.min(FEW, Math.max(1, this.limit >> 2))
-      : Math.min(MANY, Math.max(FEW, 2 * this.limit))
-    return this.#samples >= enough ? this.#judge(most) : undefined
+    const enough =
+      this.#phase === 'first'
+        ? Math.min(FEW, Math.max(1, this.limit >> 2))
+        : Math.min(MANY, Math.max(FEW, 2 * this.limit))
+    const hopeless = this.#phase === 'more' && this.#sum * this.#worth > enough * this.limit
+    return hopeless || this.#samples >= enough ? this.#judge(most) : undefined
+  }
+
+  /** Ends an attempt with more places: they bring nothing. */
+  giveUp(): void {
+    this.#more(0)
+  }
+
+  /** The work that more places have to bring. */
+  get #worth(): number {
+    return this.#work * (1 + (PAYS * (this.limit - this.found)) / this.found)
   }
 
   #judge(most: number): Finding | undefined {
@@ -135,7 +143,7 @@ export class Trials {
   }
 
   #more(work: number): Finding {
-    const pays = work / this.#work >= 1 + (PAYS * (this.limit - this.found)) / this.found
+    const pays = work >= this.#worth
     this.#step = pays ? 2 * this.#step : 1
     this.#upWait = pays ? 1 : Math.min(2 * this.#upWait, LONGEST_UP)
     this.#upIn = pays ? 0 : this.#upWait

@@ -106,6 +106,49 @@ describe('The learned bound', () => {
     expect(measure.ceiling).toBeUndefined()
   })
 
+  describe('The device had 16 places, has 8 now, and the bound is raised above', () => {
+    /** All places have worked; the bound is 8, and an attempt with more begins. */
+    function attempting(): { readonly measure: Measure; readonly now: number } {
+      const measure = new Measure({ min: 1, max: 16 })
+      let now = work(measure, { from: 0, rounds: 40, time: 20 })
+      expect(measure.limit).toBe(16)
+      for (let rounds = 0; measure.limit > 8 && rounds < 10; rounds += 1)
+        now = work(measure, { from: now, rounds: 1, time: measure.limit > 8 ? 5_000 : 20 })
+      for (let rounds = 0; measure.limit <= 8 && rounds < 1_000; rounds += 1)
+        now = work(measure, { from: now, rounds: 1, time: 20 })
+      expect(measure.limit).toBeGreaterThan(8)
+      return { measure, now }
+    }
+
+    it('H198 one round of slow responses ends the attempt', () => {
+      const { measure, now } = attempting()
+      work(measure, { from: now, rounds: 1, time: 5_000 })
+      expect(measure.limit).toBeLessThanOrEqual(8)
+    })
+
+    it('H198 a silence ends the attempt', () => {
+      const { measure, now } = attempting()
+      const level = measure.limit
+      for (let i = 1; i <= level; i += 1) measure.sent('/', i, now)
+      for (let at = now; at < now + 1_000; at += 50) measure.look(level, now, at)
+      expect(measure.limit).toBeLessThanOrEqual(8)
+    })
+  })
+
+  it('H200 the refusals after a crash are one sign, and are tried again after one hour', () => {
+    const { measure, now } = learnedUpTo(4)
+    const wider = new Measure(BOUNDS)
+    let at = work(wider, { from: now, rounds: 2, time: 20 })
+    expect([measure.limit, wider.limit]).toEqual([4, 8])
+    for (let i = 0; i < 50; i += 1) {
+      at += 2
+      if (i < 3) wider.reset(8, at)
+      else wider.refused(8, at)
+    }
+    expect(wider.limit).toBe(4)
+    expect(wider.ceiling?.wait).toBe(HOUR)
+  })
+
   it('H200 three refusals in a new place are a ceiling, which is tried after 1 h, 2 h, and up to a day', () => {
     const measure = new Measure(BOUNDS)
     let now = 0
