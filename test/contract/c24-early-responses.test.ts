@@ -62,3 +62,19 @@ describeTransports(
   },
   ['http1', 'tls'],
 )
+
+describeTransports('C24 A device breaks off an early response to an upload:', (transport) => {
+  it('C24 the transfer is broken for the client, and the place at the device is free', async () => {
+    const device = await startRawDevice(async (peer) => {
+      await peer.waitFor('\r\n\r\n')
+      peer.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this')
+      peer.socket.end()
+    })
+    const sidecar = await startSidecar({ transport, device, config: { upstream: { buffer_uploads: 'off' } } })
+    const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
+    const exchange = (await sidecar.connect()).start({ method: 'POST', path: '/x', fields, open: true })
+    exchange.write('x')
+    await brokenBy(exchange)
+    await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
+  })
+})

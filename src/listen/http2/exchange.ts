@@ -185,6 +185,12 @@ export class Http2Exchange extends Exchange {
     this.#cut = true
     // Node ends a stream before the reset, and would send that end with the queued bytes: the body would look complete.
     this.#stream._final = (done) => done()
+    clearTimeout(this.#hold)
+    if (!this.#stream.headersSent) {
+      // What waits behind a held head is dropped: Node would send a head of its own for it, and throws.
+      this.#stream._write = (_chunk, _encoding, done) => done()
+      this.#stream._writev = (_chunks, done) => done()
+    }
     this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
     // The stream closes only when its reset is sent, which a client that does not read delays.
     this.#ended()
