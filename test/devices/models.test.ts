@@ -5,7 +5,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import type { YamlPart } from '../support/sidecar.ts'
 import type { Model } from './models/firmware.ts'
-import { type ModelRow, models, WAITING } from './models.ts'
+import { type ModelRow, models } from './models.ts'
 import { modelsPart } from './page.ts'
 import { startInFront } from './scenarios.ts'
 
@@ -31,12 +31,7 @@ async function runBoth(row: ModelRow, keys: YamlPart): Promise<void> {
 
 describe('A model of firmware', () => {
   for (const row of models) {
-    const { name, fails, keys, today } = row
-    if (WAITING.includes(name)) {
-      it.todo(`${name} works with ${JSON.stringify(keys)}`)
-      if (today !== undefined) it(`${name} works with ${JSON.stringify(today)}`, () => runBoth(row, today))
-      continue
-    }
+    const { name, fails, keys } = row
     if (keys !== undefined) {
       const configured = Object.keys(keys).length === 0 ? 'by default' : `with ${JSON.stringify(keys)}`
       it(`${name} works ${configured}`, () => runBoth(row, keys))
@@ -57,6 +52,5 @@ describe('A model of firmware', () => {
       expect(text, file).toMatch(/\/\*\*\n \* [\s\S]*?\n \* https:\/\/\S+\n \*\/\n/)
       expect(text, file).toContain('export const device: Model =')
     }
-    expect(WAITING.filter((name) => !models.some((row) => row.name === name))).toEqual([])
   })
 })

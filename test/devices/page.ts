@@ -5,7 +5,7 @@ import { wrapped } from '../../deploy/build/reference.ts'
 import type { YamlPart } from '../support/sidecar.ts'
 import { aspects } from './aspects.ts'
 import type { Finding, Row } from './matrix.ts'
-import { type ModelRow, models, WAITING } from './models.ts'
+import { type ModelRow, models } from './models.ts'
 import { type RealServer, servers } from './servers.ts'
 
 const WIDTH = 130
@@ -150,7 +150,7 @@ export function modelsPart(): string {
     '## Models of firmware',
     '',
     'Each model is a program of its own in `test/devices/models`, after the public report to which it leads here. The last column is',
-    'what makes it work; *not yet* marks what is still to come.',
+    'what makes it work.',
     '',
     '| model | what it does | by default | key |',
     '| --- | --- | --- | --- |',
@@ -160,11 +160,9 @@ export function modelsPart(): string {
 }
 
 /** What makes the model work. Postern may not have the key yet, so a key that waits is no example to copy. */
-function cureOf({ name, keys }: ModelRow): string {
+function cureOf({ keys }: ModelRow): string {
   if (keys === undefined) return 'nothing'
-  const waits = WAITING.includes(name)
-  const cure = waits ? quoted(keys).replaceAll(/: ([^`]+)`/g, '`: $1') : quoted(keys)
-  return `${cure === '' ? 'none' : cure}${waits ? ' (not yet)' : ''}`
+  return quoted(keys) || 'none'
 }
 
 /** What the docstring of the model says. */
