@@ -76,7 +76,7 @@ export const listenField = section('The public listener, which clients connect t
     {
       default: '60s',
       description:
-        'How long an idle connection stays open, and how long a client may read nothing of a pending response. The default covers the pauses of a person in a browser.',
+        'How long an idle connection stays open, and how long a client may read nothing of a pending response (at most 5 seconds once it has ended its side over TLS). The default covers the pauses of a person in a browser.',
     },
   ),
   maxHeaderSize: size('1KiB', '1MiB', {

@@ -1,5 +1,14 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { END_HEADERS, frame, PREFACE, packedFields, TYPES, uint32 } from '../support/http2-bytes.ts'
+import {
+  END_HEADERS,
+  END_STREAM,
+  frame,
+  PREFACE,
+  packedFields,
+  TYPES,
+  uint32,
+} from '../support/http2-bytes.ts'
 import { rawConnection } from '../support/raw.ts'
 import { prepareSite, type Served } from './serve.ts'
 
@@ -35,3 +44,48 @@ it('C24 H58 a client that sends GOAWAY and resets the connection during the resp
   sidecar.signal('SIGTERM')
   expect(await sidecar.exit).toEqual({ code: 0, signal: null })
 })
+
+/** Longer than the test may take, so that an end by one of these deadlines fails it. */
+const PATIENT = {
+  listen: { idle_timeout: '10m' },
+  upstream: { response_timeout: '10m', idle_timeout: '10m' },
+}
+const SOON = { timeout: 20_000 }
+const bearer = (token: string): [string, string] => ['authorization', `Bearer ${token}`]
+
+// The sidecar is a process of its own here too: a client in the same process resets the connection before the handshake is over.
+it.each([
+  {
+    protocol: 'http/1.1',
+    bytesFor: (token: string) => `GET / HTTP/1.1\r\nHost: x\r\n${bearer(token).join(': ')}\r\n\r\n`,
+  },
+  {
+    protocol: 'h2',
+    bytesFor: (token: string) =>
+      PREFACE +
+      frame(TYPES.settings, 0, 0) +
+      frame(TYPES.headers, END_HEADERS + END_STREAM, 1, get + packedFields([bearer(token)])),
+  },
+])(
+  'C24 clients that reset a new connection ($protocol) with its first request leave nothing behind',
+  async ({ protocol, bytesFor }) => {
+    const site = await prepareSite({ transport: 'tls', config: PATIENT })
+    const large = Buffer.alloc(1_000_000, 'x')
+    site.device.handle((_request, response) => void response.end(large))
+    const sidecar = await site.serve()
+    const bytes = bytesFor((await sidecar.grant()).access_token)
+    for (let round = 0; round < 25; round++) {
+      await Promise.all(
+        Array.from({ length: 8 }, async (_, i) => {
+          const peer = await rawConnection(sidecar.url, { alpn: [protocol] })
+          peer.write(bytes)
+          if (i % 2 === 0) await nextTurn()
+          peer.reset()
+          await peer.closed
+        }),
+      )
+    }
+    await expect.poll(() => sidecar.metric('postern_upstream_in_flight'), SOON).toBe(0)
+    await expect.poll(() => open(sidecar), SOON).toBe(0)
+  },
+)

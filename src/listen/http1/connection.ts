@@ -41,6 +41,12 @@ export interface IdleConnection {
 /** How long (ms) the rest of a small unread body may take to arrive. It is drained to keep the connection. */
 const DRAIN_TIMEOUT = 5_000
 
+/**
+ * How long (ms) a client that has ended its side over TLS may read nothing. If a reset comes while Node 26.10 sends session tickets,
+ * Node reports such an end instead, and never that what is written to the connection was lost.
+ */
+const ENDED_SILENCE = 5_000
+
 /** One HTTP/1 connection. It serves one request after the other. */
 export class Http1Connection implements Http1Transport, IntakeEvents {
   readonly socket: Socket
@@ -144,6 +150,8 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
 
   readonly #onEnd = (): void => {
     this.#ended = true
+    const { socket, wire } = this
+    if (socket !== wire) socket.setTimeout(Math.min(this.rules.idleTimeout, ENDED_SILENCE))
     try {
       this.#current?.halfClosed()
       this.#finishIfDone()
