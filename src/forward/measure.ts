@@ -13,10 +13,12 @@ const SILENCE = 500
 const MORE_SILENCE = 200
 /** For a path that has been answered, the first silence is so many times its usual time, at most so long (ms): a device that thrashes is silent, too. */
 const TIMES_OF_SILENCE = 250
-const LONGEST_SILENCE = 5_000
+const LONGEST_SILENCE = 1_100
 /** A bound that was raised goes back after a silence of so many times the usual time, and at least so long (ms). */
 const TIMES_OF_BURIAL = 8
 const SHORTEST_BURIAL = 200
+/** From fewer places than this, twice as many cannot bury a device: even one that each request makes twice as slow still answers. */
+const LEAST_BURIED = 4
 /** So many responses came since a request was sent to a new place, and its own did not: does it hang? */
 const PASSED_BY = 8
 /** Responses that take so many times their usual time show that the device is overloaded. */
@@ -223,7 +225,7 @@ export class Measure {
   #buries(now: number): boolean {
     const { busy, carried } = this.#places
     const before = Math.min(carried, this.#trials.found)
-    if (this.#silence !== undefined || before === 0 || Math.min(busy.length, this.limit) <= before)
+    if (this.#silence !== undefined || before < LEAST_BURIED || Math.min(busy.length, this.limit) <= before)
       return false
     const silence = now - Math.max(this.#answeredAt, ...busy.map(({ sentAt }) => sentAt))
     // A path that has no usual time may hang.

@@ -9,7 +9,7 @@ const MANY = 64
 const LONGEST = 16
 /** The longest pauses (rounds of samples) between two attempts with more places, and with half of them. */
 const LONGEST_UP = 16
-const LONGEST_DOWN = 128
+const LONGEST_DOWN = 512
 
 /** `first`: the bound doubles. `steady`: at what was found. `more`, `half`: an attempt with more places, or with half of them. */
 type Phase = 'first' | 'steady' | 'more' | 'half'
@@ -156,7 +156,7 @@ export class Trials {
   #half(work: number): Finding {
     const enough = Math.max(this.limit, Math.min(Math.round((this.limit * this.#work) / work), this.found))
     const lower = enough < 0.7 * this.found
-    this.#downWait = lower ? 1 : Math.min(2 * this.#downWait, LONGEST_DOWN)
+    this.#downWait = lower ? 1 : Math.min(4 * this.#downWait, LONGEST_DOWN)
     this.#downIn = this.#downWait
     this.#phase = 'steady'
     const drift = this.found / this.#work

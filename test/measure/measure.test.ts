@@ -40,6 +40,18 @@ function learnedUpTo(limit: number): { readonly measure: Measure; readonly now: 
   return { measure, now }
 }
 
+/** How many of twenty requests that hang have a place after two seconds. */
+function placesOfHanging(measure: Measure, page: string, since: number): number {
+  const places: DevicePlace[] = []
+  for (let now = since; now - since < 2_000; ) {
+    while (places.length < Math.min(20, measure.limit))
+      places.push(measure.sent(page, places.length + 1, now))
+    now += 50
+    if (places.length < 20) measure.look(places.length, since, now)
+  }
+  return places.length
+}
+
 describe('The learned bound', () => {
   it.each(Object.keys(MODELS) as ModelName[])('H198 is as good as the best fixed one: %s', (name) => {
     const run = { ...RUN, time: TIMES[name] ?? RUN.time ?? 0 }
@@ -191,20 +203,25 @@ describe('The learned bound', () => {
     expect(measure.limit).toBeGreaterThan(16)
   })
 
-  it.each([0, 5, 20, 1_000, 20_000])(
-    'H201 twenty requests for a new page hang, after others of %i ms: all have places within two seconds',
-    (time) => {
+  it('H201 twenty requests hang for a page that one request got quickly: all have places within two seconds', () => {
+    const measure = new Measure(BOUNDS)
+    const first = measure.sent('/', 1, 0)
+    measure.answered(first, 15)
+    measure.left(first)
+    expect(placesOfHanging(measure, '/', 15)).toBe(20)
+  })
+
+  it.each([
+    { rounds: 0, time: 0, page: '/hangs' },
+    ...[1, 20].flatMap((rounds) =>
+      [5, 20, 1_000, 20_000].flatMap((time) => ['/hangs', '/'].map((page) => ({ rounds, time, page }))),
+    ),
+  ])(
+    'H201 twenty requests for $page hang, after $rounds rounds for / of $time ms: all have places within two seconds',
+    ({ rounds, time, page }) => {
       const measure = new Measure(BOUNDS)
-      let now = time === 0 ? 0 : work(measure, { from: 0, rounds: 1, time })
-      const since = now
-      const places: DevicePlace[] = []
-      while (now - since < 2_000) {
-        while (places.length < Math.min(20, measure.limit))
-          places.push(measure.sent('/hangs', places.length + 1, now))
-        now += 50
-        if (places.length < 20) measure.look(places.length, since, now)
-      }
-      expect(places).toHaveLength(20)
+      const now = rounds === 0 ? 0 : work(measure, { from: 0, rounds, time })
+      expect(placesOfHanging(measure, page, now)).toBe(20)
     },
   )
 })
