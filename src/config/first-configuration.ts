@@ -49,8 +49,8 @@ upstream:
   # Fields that the firmware expects on every request. A secret belongs in a file of its own.
   # headers:
   #   X-Api-Key: {file: ${folder}/device-key}
-  # The most requests at the device at once; auto learns it. Others wait; when the queue is full, they are refused.
-  # max_in_flight: 64
+  # The most requests at the device at once, learned or a number. Others wait; when the queue is full, they are refused.
+  # max_in_flight: auto
   # queue: {size: 128, timeout: 5s}
   # The firmware's own login, if it has one: basic, digest or form.
   ${auth}

@@ -52,7 +52,7 @@ upstream:
   reuse: shared
   buffer_uploads: auto
   min_upload_rate: 1KiB
-  max_in_flight: 64
+  max_in_flight: auto
   max_tunnels: 64
   stream_after: 2s
   max_streams: 64

@@ -20,7 +20,7 @@ upstream:
   connect_timeout: 5s
   response_timeout: 30s          # to the response head; a running body is bounded by idle_timeout
   idle_timeout: 60s
-  max_in_flight: 64
+  max_in_flight: auto
   queue: {size: 128, timeout: 5s}
   share: {paths: [], for: 0s}
   health: {path: null, interval: 10s}
@@ -87,7 +87,7 @@ const DEFAULTS = {
     reuse: 'shared',
     bufferUploads: 'auto',
     minUploadRate: 1024,
-    maxInFlight: 64,
+    maxInFlight: 'auto',
     maxTunnels: 64,
     streamAfter: 2000,
     maxStreams: 64,

@@ -44,7 +44,7 @@ export async function startScene(): Promise<Scene> {
       tokens: { capacity: 8 },
       upstream: {
         max_in_flight: 2,
-        routes: { '/second': { url: second.url, max_in_flight: 'auto' } },
+        routes: { '/second': { url: second.url } },
         share: { paths: ['/slow/page'] },
       },
     },

@@ -15,7 +15,7 @@ const HOUR = 3_600_000
 describeTransports('The learned bound', (transport) => {
   it('H201 twenty requests that hang all reach the device, and a metric tells why', async () => {
     const { device, held } = await startHoldingDevice()
-    const sidecar = await startSidecar({ transport, device, config: { upstream: { max_in_flight: 'auto' } } })
+    const sidecar = await startSidecar({ transport, device })
     expect(await sidecar.metric('postern_upstream_limit')).toBe(2)
     const token = await sidecar.token()
     const responses = Array.from({ length: 20 }, () => sidecar.request({ path: '/hangs', token }))

@@ -130,7 +130,7 @@ export const DEVICE = {
   },
   H198: {
     sentence:
-      'With `max_in_flight: auto` the bound finds what the device can take: after 200 responses, at least 90 % of the throughput of the best fixed number and at most 1.5 times its p99, on nine kinds of devices that break down under load. One that crashes does so at most once.',
+      'The learned bound finds what the device can take: after 200 responses, at least 90 % of the throughput of the best fixed number and at most 1.5 times its p99, on nine kinds of devices that break down under load. One that crashes does so at most once.',
     reason: 'the right number depends on the firmware, and no user knows it',
   },
   H199: {
@@ -145,7 +145,7 @@ export const DEVICE = {
   },
   H201: {
     sentence:
-      'With `max_in_flight: auto`, twenty requests that hang, for a page that the device has not answered yet, all reach it within two seconds: the learned bound doubles while requests wait and no response comes.',
+      'Twenty requests that hang all reach the device within two seconds: the learned bound doubles while requests wait and no response comes. A silence that begins right after the bound went up from four places or more is a sign of overload instead.',
     reason: 'a device that is merely slow does not make others wait',
   },
   H180: {
