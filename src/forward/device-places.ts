@@ -24,14 +24,21 @@ export class DevicePlaces {
   /** How many have worked. */
   carried = 0
 
-  /** The lowest free place, so that few requests have places for which the device has no room. */
-  take(): DevicePlace {
+  /**
+   * The lowest free place, so that few requests have places for which the device has no room. It is for a request whose last byte was sent
+   * at `now`.
+   */
+  take(path: string, level: number, answers: number, now: number): DevicePlace {
     for (const place of this.#all) {
       if (place.busy) continue
       place.busy = true
+      place.sentAt = now
+      place.path = path
+      place.answers = answers
+      place.level = level
       return place
     }
-    const place = { busy: true, worked: false, sentAt: 0, path: '', answers: 0, level: 0 }
+    const place = { busy: true, worked: false, sentAt: now, path, answers, level }
     this.#all.push(place)
     return place
   }

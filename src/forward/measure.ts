@@ -1,7 +1,7 @@
 import { attemptAt, type Ceiling, nextCeiling } from './ceiling.ts'
 import { type DevicePlace, DevicePlaces, type Suspicion } from './device-places.ts'
 import { Trials } from './trials.ts'
-import { UsualTimes } from './usual-times.ts'
+import { FAST, UsualTimes } from './usual-times.ts'
 
 /** Why the bound changed: the label of `postern_upstream_limit_changes_total`. */
 export type LimitReason = 'keeps_up' | 'silent' | 'latency' | 'refused' | 'hangs' | 'tried_again'
@@ -11,13 +11,13 @@ const FIRST = 2
 /** Requests wait, and no answer and no sign of overload has come: the bound doubles after the first time (ms), then after the others. */
 const SILENCE = 500
 const MORE_SILENCE = 200
-/** For a path that has been answered, the first silence is so many times its usual time, at most so long (ms): a device that thrashes is silent, too. */
+/** The first silence for a path that has been answered: so many times its usual time, at most so long (ms). */
 const TIMES_OF_SILENCE = 250
 const LONGEST_SILENCE = 1_100
 /** A bound that was raised goes back after a silence of so many times the usual time, and at least so long (ms). */
 const TIMES_OF_BURIAL = 8
 const SHORTEST_BURIAL = 200
-/** From fewer places than this, twice as many cannot bury a device: even one that each request makes twice as slow still answers. */
+/** Twice as many places as fewer than this bury no device. */
 const LEAST_BURIED = 4
 /** So many responses came since a request was sent to a new place, and its own did not: does it hang? */
 const PASSED_BY = 8
@@ -82,12 +82,8 @@ export class Measure {
    * @param level how many requests have a place, this one included
    */
   sent(path: string, level: number, now: number): DevicePlace {
-    const place = this.#places.take()
-    place.sentAt = now
-    place.answers = this.#answers
-    place.level = level
-    place.path = this.#path = path
-    return place
+    this.#path = path
+    return this.#places.take(path, level, this.#answers, now)
   }
 
   /** The head of the response has come. */
@@ -98,9 +94,11 @@ export class Measure {
     this.#silence = undefined
     if (!place.worked) this.#works(place, now)
     const trials = this.#trials
-    const ratio = this.#times.ratio(path, now - sentAt, trials.learns(level))
+    const time = now - sentAt
+    const ratio = time <= FAST ? 1 : this.#times.ratio(path, time, trials.learns(level))
     this.#slow = ratio > SLOW
-    if (sentAt < this.#since || !trials.counts(level, this.#places.carried)) return
+    const tells = level > trials.few && level <= trials.limit && this.#places.carried > 0.75 * level
+    if (sentAt < this.#since || !tells) return
     const { limit, found } = trials
     const finding = trials.sample(level, ratio, this.#most)
     if (finding?.drift !== undefined) this.#times.drift(finding.drift)

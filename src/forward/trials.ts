@@ -31,6 +31,8 @@ export class Trials {
   limit: number
   /** What is found so far; `limit` differs from it during an attempt. */
   found: number
+  /** A response tells about the bound if more requests than this were at the device. */
+  few: number
   #phase: Phase = 'first'
   /** The work at `found`. */
   #work = 0
@@ -46,17 +48,12 @@ export class Trials {
   constructor(min: number, limit: number) {
     this.#min = min
     this.limit = this.found = limit
+    this.few = limit / 2
   }
 
   /** Whether a response tells what the device does at the usual bound, so that its time may be learned. */
   learns(level: number): boolean {
     return this.#phase === 'steady' || (this.#phase === 'first' && level <= this.limit / 2)
-  }
-
-  /** Whether a request among `level` requests tells about the bound. `carried`: as many places have worked. */
-  counts(level: number, carried: number): boolean {
-    const few = this.#phase === 'first' || this.#phase === 'steady' ? this.limit / 2 : this.limit - 1
-    return level > few && level <= this.limit && carried > 0.75 * level
   }
 
   /**
@@ -139,7 +136,7 @@ export class Trials {
       this.#attempt('half', Math.max(this.#min, this.found >> 1))
     } else if (this.#upIn <= 0 && this.found < most) {
       this.#attempt('more', Math.min(this.found + this.#step, most))
-    } else this.restart()
+    } else this.#restart()
   }
 
   #more(work: number): Finding {
@@ -167,16 +164,17 @@ export class Trials {
   #attempt(phase: 'more' | 'half', limit: number): void {
     this.#phase = phase
     this.limit = limit
-    this.restart()
+    this.#restart()
   }
 
   #find(limit: number): void {
     this.found = this.limit = limit
-    this.restart()
+    this.#restart()
   }
 
   /** The samples so far belong to another bound. */
-  restart(): void {
+  #restart(): void {
+    this.few = this.#phase === 'first' || this.#phase === 'steady' ? this.limit / 2 : this.limit - 1
     this.#samples = 0
     this.#levels = 0
     this.#sum = 0

@@ -3,7 +3,7 @@ const PATHS = 256
 /** How much one response moves the usual time of its path. */
 const WEIGHT = 1 / 64
 /** Shorter times (ms) all count as this one: what is left of them is the network and the sidecar itself. */
-const FAST = 10
+export const FAST = 10
 
 /** The usual time of each path (ms) between the last byte of a request and the head of its response, for at most 256 paths. */
 export class UsualTimes {
@@ -20,10 +20,8 @@ export class UsualTimes {
     return time === undefined ? undefined : time * this.#drift
   }
 
-  /** How many times its usual time a response took; if its path is new, the usual time of new paths. `learn`: it counts for the usual time. */
+  /** How many times its usual time a response took that was not `FAST`; if its path is new, the usual time of new paths. `learn`: it counts for the usual time. */
   ratio(path: string, time: number, learn: boolean): number {
-    // A fast device costs no look into the table.
-    if (time <= FAST) return 1
     const usual = this.#times.get(path)
     if (usual === undefined) {
       if (this.#times.size >= PATHS) this.#forgetOne()

@@ -241,8 +241,9 @@ function timeText(facts: RequestFacts): string {
   return `${ms(duration)} in all${parts.length === 0 ? '' : `: ${parts.join(', ')}`}.`
 }
 
-/** Why it waited: so many requests were there, as many as the device gets. */
-const ofPlaces = (places: number): string => (places === 0 ? '' : ` (upstream.max_in_flight was ${places})`)
+/** Why it waited: so many requests were there, as many as the device gets at once. */
+const ofPlaces = (places: number): string =>
+  places === 0 ? '' : ` (${places === 1 ? 'its one place was' : `all ${places} were`} taken)`
 
 function ms(time: number): string {
   return `${Math.max(0, Math.round(time * 10) / 10)} ms`

@@ -102,7 +102,7 @@ describeTransports(
       await Promise.all([first, second])
       expect(await explained(sidecar, '/waits')).toMatchObject({
         Time: expect.stringMatching(
-          /: [\d.]+ ms waiting for a place at the device \(upstream\.max_in_flight was 1\), [\d.]+ ms for other work/,
+          /: [\d.]+ ms waiting for a place at the device \(its one place was taken\), [\d.]+ ms for other work/,
         ),
       })
       device.handle((request) => request.socket.destroy())
