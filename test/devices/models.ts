@@ -12,12 +12,7 @@ export interface ModelRow {
   readonly note?: string
   /** The `upstream` keys with which the scenario works, `{}` for none; undefined: nothing helps. `F` is the file of a password. */
   readonly keys?: YamlPart
-  /** For a row that waits: keys with which the scenario works today. */
-  readonly today?: YamlPart
 }
-
-/** The rows whose `keys` Postern does not have yet, or that do not work with them yet. Their tests are `todo`. */
-export const WAITING: readonly string[] = ['ignores-chunks', 'waits-for-a-length']
 
 const SESSIONS = '/redfish/v1/SessionService/Sessions'
 const file = { file: 'F' }
@@ -59,16 +54,12 @@ export const models: readonly ModelRow[] = [
   {
     name: 'ignores-chunks',
     scenario: scenarios.uploadsWithoutLength,
-    fails: 'an upload without length is cut off, with 200',
     keys: {},
-    today: { buffer_uploads: '1MiB' },
   },
   {
     name: 'waits-for-a-length',
     scenario: scenarios.uploadsWithoutLength,
-    fails: 'an upload without length gets no answer within `response_timeout`',
     keys: {},
-    today: { buffer_uploads: '1MiB' },
   },
   { name: 'refuses-expect', scenario: scenarios.uploadsExpecting, keys: {} },
   {
