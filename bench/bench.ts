@@ -12,7 +12,7 @@ import { currentLoad, describeMachine } from './machine.ts'
 import { HELP, type Options, readOptions, UsageError } from './options.ts'
 import { shippedProgram, sourceProgram } from './program.ts'
 import { renderPage } from './report/page.ts'
-import { runProgram, say, unlessEnding } from './run-program.ts'
+import { cleaningUp, runProgram, say, unlessEnding } from './run-program.ts'
 
 const RESULTS = fileURLToPath(new URL('results/', import.meta.url))
 
@@ -68,8 +68,8 @@ async function run({
   ): Promise<void> => {
     say(`${figure.id}  ${figure.title}`)
     const from = performance.now()
-    // A figure that fails must not end the others.
-    const findings = await measure().catch((error: unknown) => failed(error))
+    // A figure that fails must not end the others, nor leave processes that run beside them.
+    const findings = await cleaningUp(measure).catch(failed)
     // A measurement that Ctrl-C interrupted is no result.
     await unlessEnding()
     const { id, title, about } = figure

@@ -43,7 +43,7 @@ export type Verdict = 'aim' | 'pass' | 'short' | 'measured' | 'absent'
 
 /** A value at the threshold passes. */
 export function verdictOf({ value, reach, aim, better }: Check): Verdict {
-  if (value === undefined || Number.isNaN(value)) return 'absent'
+  if (value === undefined) return 'absent'
   const meets = (bound: number): boolean => (better === 'more' ? value >= bound : value <= bound)
   if (aim !== undefined && meets(aim)) return 'aim'
   if (reach === undefined) return 'measured'

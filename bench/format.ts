@@ -1,12 +1,12 @@
-import { boundOf, type Findings, type MeasuredFigure, type Verdict, verdictOf } from './figure.ts'
+import { boundOf, type Check, type Findings, type MeasuredFigure, type Verdict, verdictOf } from './figure.ts'
 
 /** A number with this many decimals; `-` if there is none. */
-export function fixed(value: number | undefined, digits: number): string {
-  return value === undefined || !Number.isFinite(value) ? '-' : value.toFixed(digits)
+export function fixed(value: number, digits: number): string {
+  return Number.isFinite(value) ? value.toFixed(digits) : '-'
 }
 
-export function percent(part: number | undefined): string {
-  return part === undefined ? '-' : `${fixed(part * 100, 0)} %`
+export function percent(part: number): string {
+  return Number.isFinite(part) ? `${fixed(part * 100, 0)} %` : '-'
 }
 
 /** Three significant digits, or all digits before the point: 0.0234, 1.25, 48.1, 1534. Integers stay unchanged. */
@@ -15,11 +15,6 @@ export function rounded(value: number | undefined): string {
   if (Number.isInteger(value)) return String(value)
   const before = Math.floor(Math.log10(Math.abs(value))) + 1
   return value.toFixed(Math.min(4, Math.max(0, 3 - before)))
-}
-
-/** Lowest and highest round; empty if they are equal. */
-export function rangeText(range: readonly [low: number, high: number] | undefined): string {
-  return range === undefined || range[0] === range[1] ? '' : range.map(rounded).join(' to ')
 }
 
 /** Seconds as `3:07`. */
@@ -63,16 +58,18 @@ export function formatFindings({
 /** A table of all checks and their verdicts. */
 export function formatChecks(figures: readonly MeasuredFigure[]): string {
   const rows = figures.flatMap(({ checks }) =>
-    checks.map((check) => [
-      VERDICTS[verdictOf(check)],
-      check.id,
-      check.what,
-      check.value === undefined ? '-' : `${rounded(check.value)} ${check.unit}`,
-      rangeText(check.range),
-      boundOf(check),
-    ]),
+    checks.map((check) => [VERDICTS[verdictOf(check)], check.id, check.what, ...checkCells(check)]),
   )
-  return formatTable(['', 'figure', 'what', 'value', 'rounds', 'threshold'], rows)
+  return formatTable(['', 'figure', 'what', ...CHECK_HEAD], rows)
+}
+
+export const CHECK_HEAD = ['value', 'rounds', 'threshold'] as const
+
+/** The value of a check, its lowest and highest round if they differ, and its threshold. */
+export function checkCells(check: Check): readonly [value: string, rounds: string, threshold: string] {
+  const { value, range = [0, 0], unit } = check
+  const known = value === undefined ? '-' : `${rounded(value)} ${unit}`
+  return [known, range[0] === range[1] ? '' : range.map(rounded).join(' to '), boundOf(check)]
 }
 
 export const VERDICTS: Readonly<Record<Verdict, string>> = {

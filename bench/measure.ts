@@ -6,8 +6,8 @@ export interface Summary {
   readonly range: Range
 }
 
-/** A series of rounds. A round that could not be measured is undefined. */
-export type Series = readonly (number | undefined)[]
+/** A series of rounds. A round that could not be measured is NaN. */
+export type Series = readonly number[]
 
 /**
  * Runs every contestant once per round, in turn: a machine that becomes slower affects all of them. Each round begins with
@@ -20,7 +20,7 @@ export async function alternate<Contestant, Result>(
 ): Promise<Map<Contestant, Result[]>> {
   const results = new Map<Contestant, Result[]>(contestants.map((contestant) => [contestant, []]))
   for (let round = 0; round < rounds; round += 1) {
-    const from = contestants.length === 0 ? 0 : round % contestants.length
+    const from = round % Math.max(1, contestants.length)
     for (const contestant of [...contestants.slice(from), ...contestants.slice(0, from)]) {
       results.get(contestant)?.push(await run(contestant, round))
     }
@@ -30,19 +30,16 @@ export async function alternate<Contestant, Result>(
 
 /** Summarizes the finite numbers; undefined if there are none. */
 export function summarize(values: Series): Summary | undefined {
-  const sorted = values
-    .filter((value): value is number => value !== undefined && Number.isFinite(value))
-    .sort((a, b) => a - b)
-  const [low] = sorted
-  const high = sorted.at(-1)
-  const middle = (sorted.length - 1) / 2
-  const [below, above] = [sorted[Math.floor(middle)], sorted[Math.ceil(middle)]]
-  if (low === undefined || high === undefined || below === undefined || above === undefined) return undefined
-  return { median: (below + above) / 2, range: [low, high] }
+  const sorted = values.filter(Number.isFinite).sort((a, b) => a - b)
+  const at = (index: number): number => sorted[index] ?? Number.NaN
+  const last = sorted.length - 1
+  if (last < 0) return undefined
+  return { median: (at(Math.floor(last / 2)) + at(Math.ceil(last / 2))) / 2, range: [at(0), at(last)] }
 }
 
-export function medianOf(values: Series): number | undefined {
-  return summarize(values)?.median
+/** NaN if there are no finite numbers. */
+export function medianOf(values: Series): number {
+  return summarize(values)?.median ?? Number.NaN
 }
 
 /** Combines two series round by round, so that both values come from the same moment, and summarizes the results. */
@@ -51,12 +48,7 @@ export function summarizePairs(
   theirs: Series,
   combine: (ours: number, theirs: number) => number,
 ): Summary | undefined {
-  return summarize(
-    ours.map((value, round) => {
-      const other = theirs[round]
-      return value === undefined || other === undefined ? undefined : combine(value, other)
-    }),
-  )
+  return summarize(ours.map((value, round) => combine(value, theirs[round] ?? Number.NaN)))
 }
 
 type Threshold = Partial<Pick<Check, 'better' | 'reach' | 'aim' | 'comparable'>>
@@ -83,7 +75,8 @@ export function checkOf(
   more: Threshold = {},
 ): Check {
   const { median, range } = typeof value === 'object' ? value : { median: value, range: undefined }
-  return { id, what, unit, better: 'less', comparable: COMPARABLE[unit], value: median, range, ...more }
+  const known = Number.isNaN(median) ? undefined : median
+  return { id, what, unit, better: 'less', comparable: COMPARABLE[unit], value: known, range, ...more }
 }
 
 /** A check of our values as a multiple of those of a peer, round by round. */

@@ -1,74 +1,67 @@
-import { readFile } from 'node:fs/promises'
+import { readdirSync, readFileSync } from 'node:fs'
 
-/** Milliseconds. Linux counts processor time in hundredths of a second (USER_HZ). */
-const TICK = 10
+// From the /proc of Linux. What it does not tell is NaN, which no median counts and every table shows as `-`.
 
-/** Processor time that all threads of a process have used (ms); undefined without the /proc of Linux. */
-export async function processorTime(pid: number): Promise<number | undefined> {
-  const stat = await procFile(pid, 'stat')
-  if (stat === undefined) return undefined
-  // The name in parentheses may contain spaces; `utime` and `stime` are the 12th and 13th fields after it.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * TICK
+/** Processor time that the threads of a process have used (ms), by the nanoseconds of the scheduler. */
+export function processorTime(pid: number): number {
+  return sumOfThreads(pid, 'schedstat', /^(\d+)/) / 1e6
 }
 
-/** Resident memory of a process (bytes); undefined without the /proc of Linux. */
-export function residentMemory(pid: number): Promise<number | undefined> {
-  return memoryOf(pid, /^VmRSS:\s+(\d+) kB$/m)
+/** How often the threads of a process began to wait and were woken. */
+export function wakeUpsOf(pid: number): number {
+  return sumOfThreads(pid, 'status', /^voluntary_ctxt_switches:\s+(\d+)/m)
 }
 
-/** Anonymous memory of a process (bytes): what no file of the disk can give back. Undefined without the /proc of Linux. */
-export function privateMemory(pid: number): Promise<number | undefined> {
-  return memoryOf(pid, /^RssAnon:\s+(\d+) kB$/m)
+/** Resident memory of a process (MiB). */
+export function residentMemory(pid: number): number {
+  return numberIn(`/proc/${pid}/status`, /^VmRSS:\s+(\d+) kB$/m) / 1024
 }
 
-async function memoryOf(pid: number, line: RegExp): Promise<number | undefined> {
-  const kibibytes = line.exec((await procFile(pid, 'status')) ?? '')?.[1]
-  return kibibytes === undefined ? undefined : Number(kibibytes) * 1024
+/** Anonymous memory of a process (MiB): what no file of the disk can give back. */
+export function privateMemory(pid: number): number {
+  return numberIn(`/proc/${pid}/status`, /^RssAnon:\s+(\d+) kB$/m) / 1024
 }
 
-function procFile(pid: number, name: string): Promise<string | undefined> {
-  return readFile(`/proc/${pid}/${name}`, 'utf8').catch(() => undefined)
+function sumOfThreads(pid: number, file: string, number: RegExp): number {
+  try {
+    const threads = readdirSync(`/proc/${pid}/task`)
+    return threads.reduce((sum, id) => sum + numberIn(`/proc/${pid}/task/${id}/${file}`, number), 0)
+  } catch {
+    return Number.NaN
+  }
 }
 
-/** Runs something and tells the fraction of a core that a process used meanwhile; undefined without the /proc of Linux. */
+function numberIn(file: string, number: RegExp): number {
+  try {
+    return Number(number.exec(readFileSync(file, 'utf8'))?.[1])
+  } catch {
+    return Number.NaN
+  }
+}
+
+/** Runs something and tells the fraction of a core that a process used meanwhile. */
 export async function whileBusy<Result>(
   pid: number,
   run: () => Promise<Result>,
-): Promise<readonly [result: Result, busy: number | undefined]> {
-  const [begin, used] = [performance.now(), await processorTime(pid)]
+): Promise<readonly [result: Result, busy: number]> {
+  const [begin, used] = [performance.now(), processorTime(pid)]
   const result = await run()
-  const [time, now] = [performance.now() - begin, await processorTime(pid)]
-  return [result, used === undefined || now === undefined ? undefined : (now - used) / time]
-}
-
-export interface MemoryRecord {
-  /** Highest resident memory (bytes). */
-  readonly peak: number | undefined
+  return [result, (processorTime(pid) - used) / (performance.now() - begin)]
 }
 
 /** Milliseconds. */
 const INTERVAL = 100
 
-/** Samples the resident memory of a process until `stop`. */
-export function watchMemory(pid: number): { stop(): Promise<MemoryRecord> } {
-  let peak: number | undefined
-  const sample = async (): Promise<void> => {
-    const bytes = await residentMemory(pid)
-    if (bytes !== undefined) peak = Math.max(peak ?? 0, bytes)
+/** Samples the resident memory of a process. The function ends that, and tells the highest (MiB). */
+export function watchMemory(pid: number): () => number {
+  let peak = residentMemory(pid)
+  const sample = (): number => {
+    peak = Math.max(peak, residentMemory(pid))
+    return peak
   }
   const timer = setInterval(sample, INTERVAL)
-  return {
-    async stop() {
-      clearInterval(timer)
-      await sample()
-      return { peak }
-    },
+  return () => {
+    clearInterval(timer)
+    return sample()
   }
-}
-
-export const MEBIBYTE: number = 2 ** 20
-
-export function mebibytes(bytes: number | undefined): number | undefined {
-  return bytes === undefined ? undefined : bytes / MEBIBYTE
 }

@@ -1,10 +1,12 @@
-import { request as requestHttp } from 'node:http'
+import { type Agent, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 
 export interface RequestOptions {
   readonly method?: 'GET' | 'POST'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
+  /** Of connections that are kept. */
+  readonly agent?: Agent
 }
 
 export interface ReceivedResponse {
@@ -16,15 +18,15 @@ export interface ReceivedResponse {
   readonly headBytes: number
 }
 
-/** Sends one request on its own connection. Accepts any certificate; fails after 30 s. */
+/** Sends one request on its own connection, or one of its agent. Accepts any certificate; fails after 30 s. */
 export function requestOnce(
   url: string,
-  { method = 'GET', headers = {}, body }: RequestOptions = {},
+  { method = 'GET', headers = {}, body, agent }: RequestOptions = {},
 ): Promise<ReceivedResponse> {
   const request = url.startsWith('https:') ? requestHttps : requestHttp
   return new Promise((resolve, reject) => {
     // The sidecar signs its own certificate, and the connection stays on loopback.
-    const options = { method, headers: { ...headers }, agent: false, rejectUnauthorized: false }
+    const options = { method, headers: { ...headers }, agent: agent ?? false, rejectUnauthorized: false }
     const sent = request(url, { ...options, signal: AbortSignal.timeout(30_000) }, (response) => {
       const { statusCode: status = 0, statusMessage = '', rawHeaders: fields } = response
       let text = ''

@@ -42,8 +42,19 @@ export async function runProgram(main: () => Promise<0 | 1>, timeLimit: number):
   }
 }
 
+/** Runs something, then the cleanups that it has registered: it leaves no process and no folder behind, also when it fails. */
+export async function cleaningUp<Result>(run: () => Promise<Result>): Promise<Result> {
+  const before = new Set(cleanups)
+  try {
+    return await run()
+  } finally {
+    await runCleanups(before)
+  }
+}
+
 /** Includes cleanups that are registered meanwhile: the program keeps running until this function is done. */
-async function runCleanups(): Promise<void> {
+async function runCleanups(except: ReadonlySet<Cleanup> = new Set()): Promise<void> {
+  const last = (): Cleanup | undefined => [...cleanups].findLast((cleanup) => !except.has(cleanup))
   for (let cleanup = last(); cleanup !== undefined; cleanup = last()) {
     cleanups.delete(cleanup)
     try {
@@ -52,10 +63,6 @@ async function runCleanups(): Promise<void> {
       process.stderr.write(`cleanup failed: ${String(error)}\n`)
     }
   }
-}
-
-function last(): Cleanup | undefined {
-  return [...cleanups].at(-1)
 }
 
 /** Prints progress to standard error: standard output carries only the result. */

@@ -10,7 +10,7 @@ import type { Program } from './program.ts'
 import { runProgram } from './run-program.ts'
 import { compareWithBudget, readBudget } from './weigh/budget.ts'
 import { weighHops } from './weigh/hops.ts'
-import { weighIdle, weighStart } from './weigh/process-weight.ts'
+import { startIdle, weighStart } from './weigh/process-weight.ts'
 import { weighRequests } from './weigh/request-weight.ts'
 import { weighSource } from './weigh/source-weight.ts'
 
@@ -38,6 +38,7 @@ async function main(): Promise<0 | 1> {
   }
   const { port } = await startNodeDevice(undefined)
   const [device, program] = [`http://127.0.0.1:${port}`, await bundleProgram()]
+  const weighIdle = values.quick ? undefined : await startIdle(program, device)
   const figures = {
     ...weighSource(ROOT),
     ...(await weighHops(device, (kind, ran) => {
@@ -50,9 +51,7 @@ async function main(): Promise<0 | 1> {
       )
     })),
     ...(await weighRequests(program, device)),
-    ...(values.quick
-      ? {}
-      : { ...(await weighStart(program, device)), ...(await weighIdle(program, device)) }),
+    ...(weighIdle && { ...(await weighStart(program, device)), ...(await weighIdle()) }),
   }
   const weighed = compareWithBudget(figures, readBudget())
   if (values.json) process.stdout.write(`${JSON.stringify(figures)}\n`)

@@ -1,4 +1,3 @@
-import type { Child } from '../child.ts'
 import { DEVICE_BODY } from '../device.ts'
 import type { Lab } from '../lab.ts'
 import type { Generator, Load } from '../load/generator.ts'
@@ -20,16 +19,15 @@ export interface Contestant {
   readonly generator: Generator
 }
 
-/** What every response must be, by default that of the device, and the number of connections. */
-interface Rules {
+/** What every response must be, by default that of the device. */
+interface Expected {
   readonly status?: number
   readonly body?: string
-  readonly connections?: number
 }
 
-/** Starts the peers that are installed and selected by `--peers`. */
+/** Starts the peers that are installed and selected by `--peers`. They end with their figure. */
 export async function startPeers(
-  lab: Lab,
+  lab: Pick<Lab, 'peers' | 'proxyCore' | 'autocannon' | 'device'>,
   peers: readonly Peer[],
   devicePort: number = lab.device.port,
 ): Promise<Contestant[]> {
@@ -46,8 +44,11 @@ export async function startPeers(
   return contestants
 }
 
-export async function stopPeers(contestants: readonly Contestant[]): Promise<void> {
-  for (const { running } of contestants) await Promise.all(running.children.map((child) => child.stop()))
+/** Starts one peer, also if `--peers` names others. */
+export async function startPeer(lab: Lab, peer: Peer): Promise<Contestant> {
+  const [contestant] = await startPeers({ ...lab, peers: undefined }, [peer])
+  if (contestant === undefined) throw new Error(`${peer.name} is not installed`)
+  return contestant
 }
 
 /** The same contestants under this load generator; none if it is not installed. */
@@ -59,7 +60,7 @@ export function under(generator: Generator | undefined, contestants: readonly Co
 export async function compete(
   lab: Lab,
   contestants: readonly Contestant[],
-  { connections = CONNECTIONS, ...expected }: Rules = {},
+  { connections = CONNECTIONS, ...expected }: Expected & { readonly connections?: number } = {},
 ): Promise<Row[]> {
   const loads = new Map<Contestant, Load>()
   for (const contestant of contestants) {
@@ -84,38 +85,29 @@ export async function compete(
  * status or body: its figure would measure something else.
  */
 export async function loadOf(
-  { peer, running }: Pick<Contestant, 'peer' | 'running'>,
-  load: Omit<Load, 'expected' | 'url' | 'headers'> & { readonly url?: string },
-  { status = 200, body = DEVICE_BODY }: { readonly status?: number; readonly body?: string } = {},
+  { peer, running: { url, headers } }: Pick<Contestant, 'peer' | 'running'>,
+  load: Omit<Load, 'expected' | 'url' | 'headers'>,
+  { status = 200, body = DEVICE_BODY }: Expected = {},
 ): Promise<Load> {
-  const { children: _, ...target } = running
-  const response = await requestOnce(load.url ?? running.url, { headers: running.headers })
+  const response = await requestOnce(url, { headers })
   if (response.status !== status || response.body !== body) {
     throw new Error(`${peer.name} responds with ${response.status} ${response.body.slice(0, 200)}`)
   }
-  return { ...target, ...load, expected: { status, body, headBytes: response.headBytes } }
+  return { url, headers, ...load, expected: { status, body, headBytes: response.headBytes } }
 }
 
 /** Loads a contestant and measures the processor time that its processes used. */
 export async function measure({ running, generator }: Contestant, load: Load): Promise<Sample> {
-  const before = await timeOf(running.children)
+  const time = (): number => running.children.reduce((sum, { pid }) => sum + processorTime(pid), 0)
+  const before = time()
   const result = await generator.run(load)
-  const after = await timeOf(running.children)
-  const { requests, requestsPerSecond, p50, p90, p99, failed } = result
-  const used = before === undefined || after === undefined || requests === 0 ? undefined : after - before
+  const { requests, requestsPerSecond, failed } = result
+  const each = (time() - before) / requests
   return {
-    requestsPerSecond,
-    p50,
-    p90,
-    p99,
+    ...result,
     // A run without any response has failed, even if the generator reports no error.
     failed: requests === 0 ? 1 : failed,
-    cpuPerRequest: used === undefined ? undefined : (used * 1000) / requests,
-    busy: used === undefined ? undefined : (used * requestsPerSecond) / requests / 1000,
+    cpuPerRequest: each * 1000,
+    busy: (each * requestsPerSecond) / 1000,
   }
-}
-
-async function timeOf(children: readonly Child[]): Promise<number | undefined> {
-  const times = await Promise.all(children.map(({ pid }) => processorTime(pid)))
-  return times.reduce((sum, time) => (sum === undefined || time === undefined ? undefined : sum + time), 0)
 }

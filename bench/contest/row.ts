@@ -1,5 +1,6 @@
 import type { Check, Table } from '../figure.ts'
 import { fixed, percent } from '../format.ts'
+import type { LoadResult } from '../load/generator.ts'
 import {
   checkOf,
   type LatencySummary,
@@ -7,23 +8,15 @@ import {
   PERCENTILES,
   ratioOf,
   type Series,
-  type Summary,
   summarize,
 } from '../measure.ts'
 
 /** Result of one run of a load generator against one peer. */
-export interface Sample {
-  readonly requestsPerSecond: number
-  /** Milliseconds; undefined if the generator does not report them. */
-  readonly p50: number | undefined
-  readonly p90: number | undefined
-  readonly p99: number | undefined
+export interface Sample extends Omit<LoadResult, 'requests' | 'statuses'> {
   /** Processor time of the proxy per request (µs): other processes hardly affect it. */
-  readonly cpuPerRequest: number | undefined
+  readonly cpuPerRequest: number
   /** Fraction of its core that the proxy used. Well below 1, the proxy was not the bottleneck. */
-  readonly busy: number | undefined
-  /** Unexpected responses, and errors. */
-  readonly failed: number
+  readonly busy: number
 }
 
 /** The samples of one contestant, one per round. */
@@ -42,8 +35,9 @@ export function seriesOf(rows: readonly Row[], name: string, measure: Measure): 
   return rows.find((row) => row.name === name)?.samples.map((sample) => sample[measure]) ?? []
 }
 
-function over({ samples }: Row, measure: Measure): Summary | undefined {
-  return summarize(samples.map((sample) => sample[measure]))
+/** The median of a measure of a row; NaN if there is no such row. */
+function median(row: Row | undefined, measure: Measure): number {
+  return medianOf(row?.samples.map((sample) => sample[measure]) ?? [])
 }
 
 export const OURS = 'postern'
@@ -66,22 +60,10 @@ export function ratioCheck(
 ): Check {
   const theirs = rows.filter(({ name }) => name === peer)
   const ours = theirs.flatMap(({ generator }) => oursBeside(rows, generator) ?? [])
-  const more = { ...threshold, better: 'more' } as const
-  if (by === 'CPU')
-    return ratioOf(
-      id,
-      what,
-      seriesOf(theirs, peer, 'cpuPerRequest'),
-      seriesOf(ours, OURS, 'cpuPerRequest'),
-      more,
-    )
-  return ratioOf(
-    id,
-    what,
-    seriesOf(ours, OURS, 'requestsPerSecond'),
-    seriesOf(theirs, peer, 'requestsPerSecond'),
-    more,
-  )
+  const measure = by === 'CPU' ? 'cpuPerRequest' : 'requestsPerSecond'
+  const pair = [seriesOf(ours, OURS, measure), seriesOf(theirs, peer, measure)] as const
+  const [above, below] = by === 'CPU' ? pair.toReversed() : pair
+  return ratioOf(id, what, above ?? [], below ?? [], { ...threshold, better: 'more' })
 }
 
 /** Processor time of Postern per request: other processes hardly affect it, but it differs between machines. */
@@ -99,36 +81,38 @@ export function rowsTable(caption: string, rows: readonly Row[]): Table {
     head: [...HEAD, ...TAIL],
     rows: rows.map((row) => {
       const ours = oursBeside(rows, row.generator)
-      const rate = over(row, 'requestsPerSecond')
-      const cost = over(row, 'cpuPerRequest')
+      const [rate, cost] = [median(row, 'requestsPerSecond'), median(row, 'cpuPerRequest')]
       return [
         `${row.name} ${row.version}`,
         row.does,
         row.generator,
-        fixed(rate?.median, 0),
-        percent(spreadOf(rate)),
-        ratioText(ours && over(ours, 'requestsPerSecond'), rate),
-        fixed(cost?.median, 1),
-        ratioText(cost, ours && over(ours, 'cpuPerRequest')),
-        percent(over(row, 'busy')?.median),
-        ...PERCENTILES.map((name) => fixed(over(row, name)?.median, 2)),
-        String(failures(row)),
+        fixed(rate, 0),
+        percent(spreadOf(row.samples.map((sample) => sample.requestsPerSecond))),
+        ratioText(median(ours, 'requestsPerSecond') / rate),
+        fixed(cost, 1),
+        ratioText(cost / median(ours, 'cpuPerRequest')),
+        percent(median(row, 'busy')),
+        ...PERCENTILES.map((name) => fixed(median(row, name), 2)),
+        String(failures(row.samples)),
       ]
     }),
   }
 }
 
-/** Half the distance from the slowest round to the fastest, as a fraction of the median. */
-export function spreadOf(summary: Summary | undefined): number | undefined {
-  return summary && (summary.range[1] - summary.range[0]) / 2 / summary.median
+/** Half the distance from the lowest round to the highest, as a fraction of the median. */
+export function spreadOf(rounds: Series): number {
+  const { median, range } = summarize(rounds) ?? { median: Number.NaN, range: [0, 0] }
+  return (range[1] - range[0]) / 2 / median
 }
 
-function ratioText(above: Summary | undefined, below: Summary | undefined): string {
-  return above === undefined || below === undefined ? '-' : `× ${fixed(above.median / below.median, 2)}`
+function ratioText(ratio: number): string {
+  return Number.isFinite(ratio) ? `× ${fixed(ratio, 2)}` : '-'
 }
 
-function failures({ samples }: Row): number {
-  return samples.reduce((sum, { failed }) => sum + failed, 0)
+type Rounds = readonly { readonly failed: number }[]
+
+function failures(rounds: Rounds): number {
+  return rounds.reduce((sum, { failed }) => sum + failed, 0)
 }
 
 /** Percentiles of the latency (ms), each as the median of the rounds. */
@@ -153,12 +137,11 @@ export const BUSY_ENOUGH = 0.9
 
 /** Names the programs that were not the bottleneck: compare their processor time, not their rate. */
 export function busyNotes(rows: readonly Row[]): string[] {
-  return rows.flatMap((row) => busyNote(labelOf(row, rows), over(row, 'busy')?.median))
+  return rows.flatMap((row) => busyNote(labelOf(row, rows), median(row, 'busy')))
 }
 
-export function busyNote(name: string, busy: number | undefined): string[] {
-  if (busy === undefined || busy >= BUSY_ENOUGH) return []
-  return [`${name} used ${percent(busy)} of its core: it was not the bottleneck`]
+export function busyNote(name: string, busy: number): string[] {
+  return busy < BUSY_ENOUGH ? [`${name} used ${percent(busy)} of its core: it was not the bottleneck`] : []
 }
 
 export function rowFaults(rows: readonly Row[]): string[] {
@@ -166,7 +149,7 @@ export function rowFaults(rows: readonly Row[]): string[] {
 }
 
 /** A fault if any response of these rounds was wrong. */
-export function failedFault(name: string, rounds: readonly { readonly failed: number }[]): string[] {
-  const failed = rounds.reduce((sum, round) => sum + round.failed, 0)
+export function failedFault(name: string, rounds: Rounds): string[] {
+  const failed = failures(rounds)
   return failed === 0 ? [] : [`${name}: ${failed} responses were wrong or missing`]
 }

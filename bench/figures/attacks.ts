@@ -1,5 +1,4 @@
-import { type AttackKind, type Attack as RunningAttack, startAttack } from '../../test/support/attack.ts'
-import type { Metrics } from '../metrics.ts'
+import type { AttackKind, AttackPlan } from '../../test/support/attack.ts'
 
 /** Connections that an attacker opens per second. */
 const RATE = 200
@@ -13,40 +12,26 @@ const FLOODERS = 50
 /** Fewer than `upstream.max_in_flight`: a client that reads nothing may hold a place at the device for a while. */
 const READERS = 48
 
-/** Size of the response that these clients do not read (bytes): more than all buffers on the path hold. */
-const UNREAD = 16 << 20
-
 /** Whether the sidecar has its default connection caps, or caps above the number of connections. */
 export type Caps = 'lifted' | 'as they come'
 
 /** An attack on the sidecar while a good client is served. */
-export interface Attack {
+export interface Attack extends Pick<AttackPlan, 'kind' | 'connections' | 'rate'> {
   readonly name: string
   readonly caps: Caps
   /** Connections that must be open before the measurement begins. */
   readonly heldOpen: number
   /** The deadline by which the sidecar closes all connections of the attack (ms), if it has one. */
-  readonly deadline: number | undefined
-  start(target: Target): Promise<RunningAttack>
-  /** The defence that the metrics before and during the attack do not show; undefined if they show it. */
-  missing(metrics: MetricsPair): string | undefined
-}
-
-interface Target {
-  readonly url: string
-  readonly token: string
-  readonly core: number | undefined
-  /** Folder for the files of the attacker. */
-  readonly folder: string
-}
-
-interface MetricsPair {
-  readonly before: Metrics
-  readonly during: Metrics
+  readonly deadline?: number
+  /** The counter, and its reason, that must grow meanwhile. Without one, the connections must be open at its end. */
+  readonly counter?: readonly [name: string, reason: string]
 }
 
 /** Default deadline of the sidecar for a request head, and for the body of a token request (ms). */
 const HEAD_DEADLINE = 10_000
+
+const REFUSED = ['connections_refused_total', 'max_connections_per_client'] as const
+const cutFor = (reason: string) => ['connections_cut_total', reason] as const
 
 /**
  * With the default caps each attack comes from one address. With lifted caps the idle connections come from many.
@@ -54,81 +39,23 @@ const HEAD_DEADLINE = 10_000
  */
 export function attacks(part: number): readonly Attack[] {
   const many = Math.round(5_000 * part)
-  const slow = { connections: 4 * CAP, rate: 5 * RATE, missing: unlessRefused }
+  const slow = { connections: 4 * CAP, rate: 5 * RATE, deadline: HEAD_DEADLINE, counter: REFUSED }
   return [
-    attack('idle', {
-      caps: 'lifted',
-      connections: many,
-      rate: 5_000,
-      heldOpen: many,
-      missing: unlessOpen(many),
-    }),
-    attack('idle', { connections: 5_000, missing: unlessRefused }),
-    attack('slow head', { ...slow, deadline: HEAD_DEADLINE }),
-    attack('slow body', { ...slow, deadline: HEAD_DEADLINE }),
-    attack('rapid reset', { missing: unlessCut('max_resets') }),
-    attack('rapid reset with a token', { missing: unlessCut('max_resets') }),
-    attack('CONTINUATION', { missing: unlessCut('protocol_error') }),
-    attack('PING', { missing: unlessCut('max_control_frames') }),
-    attack('SETTINGS', { missing: unlessCut('max_control_frames') }),
-    attack('zero windows', { connections: READERS, heldOpen: READERS, missing: unlessOpen(READERS) }),
+    attack('idle', { caps: 'lifted', connections: many, rate: 5_000, heldOpen: many }),
+    attack('idle', { connections: 5_000, counter: REFUSED }),
+    attack('slow head', slow),
+    attack('slow body', slow),
+    attack('rapid reset', { counter: cutFor('max_resets') }),
+    attack('rapid reset with a token', { counter: cutFor('max_resets') }),
+    attack('CONTINUATION', { counter: cutFor('protocol_error') }),
+    attack('PING', { counter: cutFor('max_control_frames') }),
+    attack('SETTINGS', { counter: cutFor('max_control_frames') }),
+    attack('zero windows', { connections: READERS, heldOpen: READERS }),
   ]
 }
 
-interface Settings extends Pick<Attack, 'missing'>, Partial<Pick<Attack, 'caps' | 'heldOpen' | 'deadline'>> {
-  readonly connections?: number
-  readonly rate?: number
-}
-
-/** Number of the last attacker network. Each attack has its own, because the sidecar counts offences per address for a minute. */
-let networks = 0
-
-function attack(
-  kind: AttackKind,
-  { caps = 'as they come', connections = FLOODERS, rate = RATE, heldOpen = 0, deadline, missing }: Settings,
-): Attack {
-  const name = kind === 'idle' ? `${connections} idle` : kind
-  return {
-    name: caps === 'lifted' ? `${name}, caps lifted` : name,
-    caps,
-    heldOpen,
-    deadline,
-    start({ url, token, folder, core }) {
-      networks += 1
-      const addresses = caps === 'lifted' ? 'many' : 'one'
-      const path = `/bytes/${UNREAD}`
-      const plan = {
-        kind,
-        port: Number(new URL(url).port),
-        connections,
-        rate,
-        addresses,
-        token,
-        path,
-      } as const
-      return startAttack({ ...plan, network: networks }, folder, core)
-    },
-    missing,
-  }
-}
-
-function unlessOpen(connections: number): Attack['missing'] {
-  return ({ during }) => {
-    const open = during.sum('connections')
-    return open >= connections ? undefined : `only ${open} of ${connections} connections were open`
-  }
-}
-
-function unlessCut(reason: string): Attack['missing'] {
-  return unlessGrown('connections_cut_total', reason, `cut nothing for ${reason}`)
-}
-
-const unlessRefused: Attack['missing'] = unlessGrown(
-  'connections_refused_total',
-  'max_connections_per_client',
-  'refused no connection',
-)
-
-function unlessGrown(name: string, reason: string, missing: string): Attack['missing'] {
-  return ({ before, during }) => (during.sum(name, reason) > before.sum(name, reason) ? undefined : missing)
+function attack(kind: AttackKind, more: Partial<Attack>): Attack {
+  const all = { kind, caps: 'as they come', connections: FLOODERS, rate: RATE, heldOpen: 0, ...more } as const
+  const name = kind === 'idle' ? `${all.connections} idle` : kind
+  return { ...all, name: all.caps === 'lifted' ? `${name}, caps lifted` : name }
 }

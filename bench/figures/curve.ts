@@ -9,9 +9,9 @@ export interface Point {
   /** Events per second. */
   readonly rate: number
   /** Fraction of its core that the proxy used. */
-  readonly busy: number | undefined
+  readonly busy: number
   /** Peak resident memory (MiB). */
-  readonly memory: number | undefined
+  readonly memory: number
   readonly failed: number
 }
 
@@ -39,9 +39,8 @@ export interface CurveAbout {
   /** Id of the figure, for the id of its check. */
   readonly id: string
   readonly what: string
-  readonly rate: string
-  /** Reasons why the rate stops rising, and why it falls. */
-  readonly rises: string
+  /** Reasons why the rate stops rising, which is noise by default, and why it falls. */
+  readonly rises?: string
   readonly falls: string
   /** Name of one item, for the check of its memory; absent if that is less than the noise of the heap. */
   readonly unit?: string
@@ -49,22 +48,22 @@ export interface CurveAbout {
 
 /** Tables of curves over one quantity, notes where Postern's curve bends, and the check of memory per item. */
 export function curveFindings(about: CurveAbout, curves: Curves): Findings {
-  const { id, what, rate, unit } = about
+  const { id, what, unit } = about
   const all = Object.entries(curves)
   return {
     checks: unit === undefined ? [] : [memoryCheck(id, unit, curves[OURS] ?? [])],
     tables: all.map(([name, points]) => ({
       caption: `${capital(what)}: ${name}`,
-      head: [what, rate, 'busy', 'MiB', 'failed'],
-      rows: points.map(({ x, rate: events, busy, memory, failed }) => [
+      head: [what, 'requests/s', 'busy', 'MiB', 'failed'],
+      rows: points.map(({ x, rate, busy, memory, failed }) => [
         x.toLocaleString('en'),
-        rounded(events),
+        rounded(rate),
         percent(busy),
         rounded(memory),
         String(failed),
       ]),
     })),
-    notes: all.flatMap(([name, points]) => (isOurs(name) ? bendNotes(about, name, points) : [])),
+    notes: all.flatMap(([name, points]) => (name.startsWith(OURS) ? bendNotes(about, name, points) : [])),
     faults: all.flatMap(([name, points]) =>
       points.flatMap(({ x, failed }) =>
         failed === 0 ? [] : [`${name}: ${failed} failures with ${x} ${what}`],
@@ -73,33 +72,31 @@ export function curveFindings(about: CurveAbout, curves: Curves): Findings {
   }
 }
 
-function isOurs(name: string): boolean {
-  return name.startsWith(OURS)
-}
-
 function bendNotes({ what, rises, falls }: CurveAbout, name: string, points: readonly Point[]): string[] {
   const { reached, left } = bendsOf(points)
   /** The given reason does not apply where the proxy was not the bottleneck. */
   const because = (x: number, why: string): string => {
-    const busy = points.find((point) => point.x === x)?.busy
-    if (busy === undefined || busy >= BUSY_ENOUGH) return why
+    const { busy } = points.find((point) => point.x === x) ?? { busy: 1 }
+    if (!(busy < BUSY_ENOUGH)) return why
     return `its core was ${percent(busy)} busy, so the load, the device or another program was the bottleneck`
   }
   const rose = reached !== undefined && reached !== points[0]?.x
   if (!rose && left === undefined)
     return [`${name}: flat over ${what}: every point is within ${percent(1 - PLATEAU)} of the best`]
   const at = (x: number): string => `${x.toLocaleString('en')} ${what}`
+  const noise = `this is noise: fewer ${what} cost no more`
   return [
-    ...(rose ? [`${name}: reaches its plateau at ${at(reached)}: ${because(reached, rises)}`] : []),
+    ...(rose ? [`${name}: reaches its plateau at ${at(reached)}: ${because(reached, rises ?? noise)}`] : []),
     ...(left === undefined ? [] : [`${name}: bends down at ${at(left)}: ${because(left, falls)}`]),
   ]
 }
 
+const NOTHING = { x: Number.NaN, memory: Number.NaN }
+
 /** Memory per item between the first point and the last (KiB). */
 function memoryCheck(id: string, unit: string, points: readonly Point[]): Check {
-  const [first, last] = [points[0], points.at(-1)]
-  const known = first?.memory !== undefined && last?.memory !== undefined && last.x > first.x
-  const each = known ? ((last.memory - first.memory) * 1024) / (last.x - first.x) : undefined
+  const [first, last] = [points[0] ?? NOTHING, points.at(-1) ?? NOTHING]
+  const each = ((last.memory - first.memory) * 1024) / (last.x - first.x)
   return checkOf(`${id} memory`, `resident memory for one more ${unit}`, 'KiB', each)
 }
 

@@ -1,4 +1,4 @@
-import { CONNECTIONS, type Contestant, compete, startPeers, stopPeers, under } from '../contest/contest.ts'
+import { CONNECTIONS, type Contestant, compete, startPeers, under } from '../contest/contest.ts'
 import { busyNotes, costCheck, OURS, ratioCheck, rowFaults, rowsTable } from '../contest/row.ts'
 import type { Check } from '../figure.ts'
 import type { Figure, Lab } from '../lab.ts'
@@ -16,7 +16,6 @@ export const forwarding: Figure = {
   async measure(lab) {
     const started = await startPeers(lab, [posternPeer({ program: lab.program }), ...PEERS])
     const rows = await compete(lab, underGenerators(lab, started))
-    await stopPeers(started)
     const ratio = (peer: string, what: string, reach?: number): Check =>
       ratioCheck(rows, peer, { id: `P1 ${peer}`, what: `of the rate of ${what}`, reach })
     return {

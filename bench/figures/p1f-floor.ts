@@ -1,4 +1,4 @@
-import { CONNECTIONS, compete, startPeers, stopPeers, under } from '../contest/contest.ts'
+import { CONNECTIONS, compete, startPeers, under } from '../contest/contest.ts'
 import { busyNotes, OURS, type Row, rowFaults, seriesOf, spreadOf } from '../contest/row.ts'
 import type { Check, Table } from '../figure.ts'
 import { CAPABILITIES } from '../floor/capabilities.ts'
@@ -6,10 +6,11 @@ import { fixed, percent } from '../format.ts'
 import type { Figure, Lab } from '../lab.ts'
 import type { Generator } from '../load/generator.ts'
 import { STREAMS } from '../load/h2load.ts'
-import { medianOf, ratioOf, summarize } from '../measure.ts'
+import { medianOf, ratioOf } from '../measure.ts'
 import { floorPeer, relayPeer } from '../peers/floor.ts'
 import type { Peer } from '../peers/peer.ts'
 import { posternPeer } from '../peers/postern.ts'
+import { cleaningUp } from '../run-program.ts'
 
 const HTTP2_CONNECTIONS = 32
 
@@ -23,7 +24,7 @@ export const floor: Figure = {
   async measure(lab) {
     const http1Load = { generator: lab.wrk ?? lab.autocannon, connections: CONNECTIONS }
     const http2Load = { generator: lab.h2load, connections: HTTP2_CONNECTIONS, warmUp: HTTP2_WARM_UP }
-    const [http1 = []] = await contest(lab, false, [http1Load])
+    const [http1 = []] = await cleaningUp(() => contest(lab, false, [http1Load]))
     const [tls = [], http2 = []] = await contest(lab, true, [http1Load, http2Load])
     const all = [http1, tls, http2]
     return {
@@ -55,7 +56,6 @@ async function contest(lab: Lab, tls: boolean, loads: readonly Loading[]): Promi
     const patient = { ...lab, warmUpSeconds: lab.warmUpSeconds * warmUp }
     results.push(await compete(patient, under(generator, started), { connections }))
   }
-  await stopPeers(started)
   return results
 }
 
@@ -73,27 +73,28 @@ function peersOf({ program, everyCapability }: Lab, tls: boolean): Peer[] {
 /** Processor time per request of Postern as a multiple of that of the floor, round by round. */
 export function ratioToFloor(id: string, protocol: string, rows: readonly Row[], reach: number): Check {
   const what = `multiple of the processor time of the floor, ${protocol}`
-  const [ours, theirs] = [OURS, 'floor'].map((name) => seriesOf(rows, name, 'cpuPerRequest'))
-  return ratioOf(id, what, ours ?? [], theirs ?? [], { reach })
+  const [ours, theirs] = [seriesOf(rows, OURS, 'cpuPerRequest'), seriesOf(rows, 'floor', 'cpuPerRequest')]
+  return ratioOf(id, what, ours, theirs, { reach })
 }
 
 /** The cost of each row, its difference to the row above, and its ratio to the floor. */
 export function costTable(caption: string, rows: readonly Row[]): Table {
-  const costs = rows.map(({ name }) => summarize(seriesOf(rows, name, 'cpuPerRequest')))
-  const base = costs[rows.findIndex(({ name }) => name === 'floor')]
+  const rounds = rows.map(({ name }) => seriesOf(rows, name, 'cpuPerRequest'))
+  const costs = rounds.map(medianOf)
+  const base = medianOf(seriesOf(rows, 'floor', 'cpuPerRequest'))
   return {
     caption: `${caption}: processor time per request`,
     head: ['program', 'does besides', 'load', 'CPU µs/req', '±', 'adds µs', '× floor', 'busy'],
     rows: rows.map(({ name, does, generator, samples }, i) => {
-      const [cost, above] = [costs[i], costs[i - 1]]
+      const [cost = Number.NaN, above = Number.NaN] = [costs[i], costs[i - 1]]
       return [
         name,
         does,
         generator,
-        fixed(cost?.median, 1),
-        percent(spreadOf(cost)),
-        fixed(cost && above && cost.median - above.median, 1),
-        fixed(cost && base && cost.median / base.median, 2),
+        fixed(cost, 1),
+        percent(spreadOf(rounds[i] ?? [])),
+        fixed(cost - above, 1),
+        fixed(cost / base, 2),
         percent(medianOf(samples.map(({ busy }) => busy))),
       ]
     }),

@@ -1,5 +1,5 @@
 import { type IncomingMessage, request } from 'node:http'
-import { type Contestant, compete, startPeers, stopPeers } from '../contest/contest.ts'
+import { type Contestant, compete, startPeers } from '../contest/contest.ts'
 import { OURS, rowFaults, rowsTable, seriesOf } from '../contest/row.ts'
 import type { Figure, Lab } from '../lab.ts'
 import type { Generator } from '../load/generator.ts'
@@ -34,7 +34,6 @@ export const watched: Figure = {
       return name === OURS ? contestant : { ...contestant, generator }
     })
     const rows = await compete(lab, contestants)
-    await stopPeers(started)
     const what = 'with the page open, beside a sidecar that nobody watches'
     return {
       checks: [

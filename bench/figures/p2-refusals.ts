@@ -1,4 +1,4 @@
-import { type Contestant, compete, startPeers, stopPeers, under } from '../contest/contest.ts'
+import { type Contestant, compete, startPeers, under } from '../contest/contest.ts'
 import { busyNotes, costCheck, ratioCheck, rowFaults, rowsTable } from '../contest/row.ts'
 import type { Figure } from '../lab.ts'
 import { type FixedResponse, fixedResponsePeer } from '../peers/node-peers.ts'
@@ -24,7 +24,6 @@ export const refusals: Figure = {
     const bare = await startPeers(lab, [fixedResponsePeer(refusal, lab.program)])
     const contestants = under(lab.wrk ?? lab.autocannon, [...ours, ...bare])
     const rows = await compete(lab, contestants, refusal)
-    await stopPeers(contestants)
     const what = 'of the rate of bare node:http with the same bytes'
     return {
       checks: [

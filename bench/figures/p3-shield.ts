@@ -37,19 +37,19 @@ export const shield: Figure = {
 
     const first = await flood(lab, running, { requests: limit + FLOODERS * 100 })
     const faults: string[] = []
-    if (first.statuses.get(200) !== limit)
-      faults.push(`${first.statuses.get(200)} of the flood passed instead of ${limit}`)
+    if (first.statuses?.[200] !== limit)
+      faults.push(`${first.statuses?.[200]} of the flood passed instead of ${limit}`)
 
     const alone: SteadyReport[] = []
     const flooded: SteadyReport[] = []
-    let refused = first.statuses.get(429) ?? 0
+    let refused = first.statuses?.[429] ?? 0
     for (let round = 0; round < lab.rounds; round += 1) {
       alone.push(await runSteadily({ ...client, seconds: lab.seconds }, lab.otherCore))
       const flooding = flood(lab, running, { seconds: WARM_UP + lab.seconds + (2 * HEAD_START) / 1000 })
       await pause(HEAD_START)
       flooded.push(await runSteadily({ ...client, seconds: lab.seconds }, lab.otherCore))
       const { statuses, failed } = await flooding
-      refused += statuses.get(429) ?? 0
+      refused += statuses?.[429] ?? 0
       if (failed > 0) faults.push(`${failed} responses to the flood were not 429`)
       say(
         `  round ${round + 1}: p99 ${flooded.at(-1)?.p99.toFixed(2)} ms, alone ${alone.at(-1)?.p99.toFixed(2)} ms`,
@@ -60,7 +60,6 @@ export const shield: Figure = {
     const admitted = limit + [...alone, ...flooded].reduce((sum, { answered }) => sum + answered, 0)
     const seen = Number((await requestOnce(`http://127.0.0.1:${device.port}/seen`)).body)
     if (seen !== admitted) faults.push(`the device saw ${seen} requests, ${admitted} were admitted`)
-    await Promise.all([...running.children, device.child].map((child) => child.stop()))
 
     const p99 = (reports: readonly SteadyReport[]): number[] => reports.map((report) => report.p99)
     const what = `p99 of an admitted client while ${FLOODERS} connections flood`

@@ -2,7 +2,7 @@ import { loadTlsMaterial, selfSignedPaths } from '../../src/listen/tls-material.
 import { systemClock } from '../../src/system/clock.ts'
 import { machineNames } from '../../src/system/machine-names.ts'
 import { temporaryFolder } from '../child.ts'
-import { compete, startPeers, stopPeers, under } from '../contest/contest.ts'
+import { compete, startPeers, under } from '../contest/contest.ts'
 import { busyNotes, costCheck, type Row, ratioCheck, rowFaults, rowsTable } from '../contest/row.ts'
 import type { Check } from '../figure.ts'
 import type { Figure } from '../lab.ts'
@@ -28,7 +28,6 @@ export const tls: Figure = {
     const started = await startPeers(lab, peers)
     const http1 = await compete(lab, under(lab.wrk ?? lab.autocannon, started))
     const http2 = await compete(lab, under(lab.h2load, started), { connections: HTTP2_CONNECTIONS })
-    await stopPeers(started)
 
     const ratio = (id: string, rows: readonly Row[], protocol: string, reach: number): Check =>
       ratioCheck(rows, 'nginx', { id, what: `of the rate of nginx, ${protocol}`, reach })

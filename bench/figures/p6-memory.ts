@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { CONNECTIONS, loadOf, startPeers, stopPeers } from '../contest/contest.ts'
+import { CONNECTIONS, loadOf, startPeer } from '../contest/contest.ts'
 import { failedFault } from '../contest/row.ts'
 import { DEVICE_BODY } from '../device.ts'
 import type { Check } from '../figure.ts'
@@ -9,8 +9,8 @@ import { alternate, medianOf, ratioOf } from '../measure.ts'
 import { fixedResponsePeer } from '../peers/node-peers.ts'
 import type { Peer } from '../peers/peer.ts'
 import { posternPeer } from '../peers/postern.ts'
-import { type MemoryRecord, mebibytes, privateMemory, residentMemory, watchMemory } from '../process-usage.ts'
-import { say } from '../run-program.ts'
+import { privateMemory, residentMemory, watchMemory } from '../process-usage.ts'
+import { cleaningUp, say } from '../run-program.ts'
 
 const REQUESTS = 1_000_000
 
@@ -24,11 +24,12 @@ const FIXED_RESPONSE = {
   body: DEVICE_BODY,
 }
 
-/** Memory of a server in one round (bytes): private when idle, and resident. */
-interface MemoryRun extends MemoryRecord {
-  readonly private: number | undefined
-  readonly idle: number | undefined
-  readonly after: number | undefined
+/** Memory of a server in one round (MiB): private when idle, and resident. */
+interface MemoryRun {
+  readonly private: number
+  readonly idle: number
+  readonly peak: number
+  readonly after: number
   readonly failed: number
 }
 
@@ -41,9 +42,10 @@ export const memory: Figure = {
     const requests = Math.round(REQUESTS * lab.part)
     const ours = posternPeer({ program: lab.program })
     const peers = [ours, fixedResponsePeer(FIXED_RESPONSE, lab.program)]
-    const runs = [...(await alternate(peers, lab.rounds, (peer) => runLoad(lab, peer, requests)))]
+    const run = (peer: Peer): Promise<MemoryRun> => cleaningUp(() => runLoad(lab, peer, requests))
+    const runs = [...(await alternate(peers, lab.rounds, run))]
     const check = (id: string, what: string, when: 'private' | 'after', reach: number): Check => {
-      const [own = [], theirs = []] = runs.map(([, of]) => of.map((run) => run[when]))
+      const [own = [], theirs = []] = runs.map(([, of]) => of.map((one) => one[when]))
       return ratioOf(id, `${what}, of bare node:http`, own, theirs, { reach })
     }
     return {
@@ -58,7 +60,7 @@ export const memory: Figure = {
           rows: runs.map(([peer, of]) => [
             peer.name,
             ...(['private', 'idle', 'peak', 'after'] as const).map((when) =>
-              fixed(mebibytes(medianOf(of.map((run) => run[when]))), 1),
+              fixed(medianOf(of.map((one) => one[when])), 1),
             ),
           ]),
         },
@@ -70,19 +72,17 @@ export const memory: Figure = {
 }
 
 async function runLoad(lab: Lab, peer: Peer, requests: number): Promise<MemoryRun> {
-  const [contestant] = await startPeers(lab, [peer])
-  if (contestant === undefined) throw new Error(`${peer.name} does not start`)
+  const contestant = await startPeer(lab, peer)
   const pid = contestant.running.children[0]?.pid ?? 0
-  const watch = watchMemory(pid)
+  const peakOf = watchMemory(pid)
   await pause(SETTLE_TIME)
-  const idle = { private: await privateMemory(pid), idle: await residentMemory(pid) }
+  const idle = { private: privateMemory(pid), idle: residentMemory(pid) }
   const load = { connections: CONNECTIONS, until: { requests }, core: lab.otherCore }
   const { failed } = await lab.autocannon.run(await loadOf(contestant, load))
   await pause(SETTLE_TIME)
-  const after = await residentMemory(pid)
-  const record = await watch.stop()
-  const text = (bytes: number | undefined): string => fixed(mebibytes(bytes), 1)
-  say(`  ${peer.name}: ${text(idle.private)} MiB private, ${text(after)} MiB after ${requests} requests`)
-  await stopPeers([contestant])
-  return { ...idle, after, failed, ...record }
+  const after = residentMemory(pid)
+  say(
+    `  ${peer.name}: ${fixed(idle.private, 1)} MiB private, ${fixed(after, 1)} MiB after ${requests} requests`,
+  )
+  return { ...idle, after, failed, peak: peakOf() }
 }

@@ -7,7 +7,6 @@ import type { Table } from '../figure.ts'
 import { fixed } from '../format.ts'
 import type { Figure } from '../lab.ts'
 import { checkOf } from '../measure.ts'
-import { MEBIBYTE } from '../process-usage.ts'
 import { openTokenStore } from './parts.ts'
 
 const TOKENS = 100_000
@@ -51,7 +50,7 @@ export const growthOfTables: Figure = {
 }
 
 function heapTable(of: string, heap: ReadonlyMap<number, number>): Table {
-  const rows = [...heap].map(([count, bytes]) => [count.toLocaleString('en'), fixed(bytes / MEBIBYTE, 1)])
+  const rows = [...heap].map(([count, bytes]) => [count.toLocaleString('en'), fixed(bytes / 2 ** 20, 1)])
   return { caption: `Heap by ${of}`, head: [of, 'MiB'], rows }
 }
 

@@ -1,26 +1,28 @@
-import { type Contestant, startPeers, stopPeers } from '../contest/contest.ts'
+import { type Contestant, startPeers } from '../contest/contest.ts'
 import { busyNote, OURS } from '../contest/row.ts'
 import { startNodeDevice } from '../device.ts'
 import { fixed, percent } from '../format.ts'
 import type { Figure, Lab } from '../lab.ts'
 import { type Transfer, transfer } from '../load/transfer.ts'
-import { alternate, checkOf, medianOf, ratioOf, summarize } from '../measure.ts'
+import { alternate, checkOf, medianOf, ratioOf } from '../measure.ts'
 import { nginxStreamPeer } from '../peers/nginx.ts'
 import { posternPeer } from '../peers/postern.ts'
-import { MEBIBYTE, mebibytes, residentMemory, watchMemory, whileBusy } from '../process-usage.ts'
+import { residentMemory, watchMemory, whileBusy } from '../process-usage.ts'
 import { say } from '../run-program.ts'
 
-const GIBIBYTE = 2 ** 30
+const [MEBIBYTE, GIBIBYTE] = [2 ** 20, 2 ** 30] as const
+
+const DIRECTIONS = ['up', 'down'] as const
 
 /** The transfer of one large body through one proxy. */
 interface Measured {
   /** MiB per second. */
   readonly rate: number
   /** Fraction of its core that the proxy used. */
-  readonly busy: number | undefined
+  readonly busy: number
   /** Peak memory of the proxy minus its memory before the transfer (MiB). */
-  readonly grown: number | undefined
-  readonly fault: string | undefined
+  readonly grown: number
+  readonly faults: readonly string[]
 }
 
 interface Way {
@@ -37,50 +39,32 @@ export const bulk: Figure = {
   async measure(lab) {
     const bytes = Math.round(GIBIBYTE * Math.max(lab.part, 1 / 8))
     const device = await startNodeDevice(lab.otherCore)
-    const proxies = await startPeers(
-      lab,
-      [posternPeer({ program: lab.program }), nginxStreamPeer],
-      device.port,
-    )
+    const peers = [posternPeer({ program: lab.program }), nginxStreamPeer]
+    const proxies = await startPeers(lab, peers, device.port)
     const ways = proxies.flatMap((proxy) =>
-      (['up', 'down'] as const).map((direction): Way => {
+      DIRECTIONS.map((direction): Way => {
         return { name: `${proxy.peer.name}, ${direction}`, proxy, direction }
       }),
     )
-    const measured = [
-      ...(await alternate(ways, lab.rounds, async (way, round) => {
-        const one = await measureTransfer(way, bytes, lab)
-        say(`  round ${round + 1}: ${way.name}: ${one.rate.toFixed(0)} MiB/s`)
-        return one
-      })),
-    ]
-    await stopPeers(proxies)
-    await device.child.stop()
-
+    const rounds = await alternate(ways, lab.rounds, async (way, round) => {
+      const one = await measureTransfer(way, bytes, lab)
+      say(`  round ${round + 1}: ${way.name}: ${one.rate.toFixed(0)} MiB/s`)
+      return one
+    })
+    const measured = [...rounds]
     const rates = (name: string): number[] =>
       measured.filter(([way]) => way.name === name).flatMap(([, of]) => of.map(({ rate }) => rate))
-    const isOurs = ({ proxy }: Way): boolean => proxy.peer.name === OURS
-    const grown = measured.filter(([way]) => isOurs(way)).flatMap(([, of]) => of.map((one) => one.grown))
+    const most = (of: readonly Measured[]): number => Math.max(...of.map(({ grown }) => grown))
+    const ours = measured.filter(([{ proxy }]) => proxy.peer.name === OURS).flatMap(([, of]) => of)
+    const grown = 'largest growth of memory during a transfer'
     return {
       checks: [
-        ...(['up', 'down'] as const).map((direction) =>
-          ratioOf(
-            `P9 ${direction}`,
-            `of the rate of nginx, ${direction}`,
-            rates(`${OURS}, ${direction}`),
-            rates(`nginx, ${direction}`),
-            { better: 'more', reach: 0.9 },
-          ),
-        ),
-        checkOf(
-          'P9 memory',
-          'largest growth of memory during a transfer',
-          'MiB',
-          summarize(grown)?.range[1],
-          {
-            reach: 20,
-          },
-        ),
+        ...DIRECTIONS.map((direction) => {
+          const [own, theirs] = [rates(`${OURS}, ${direction}`), rates(`nginx, ${direction}`)]
+          const what = `of the rate of nginx, ${direction}`
+          return ratioOf(`P9 ${direction}`, what, own, theirs, { better: 'more', reach: 0.9 })
+        }),
+        checkOf('P9 memory', grown, 'MiB', ours.length > 0 ? most(ours) : undefined, { reach: 20 }),
       ],
       tables: [
         {
@@ -90,7 +74,7 @@ export const bulk: Figure = {
             name,
             fixed(medianOf(of.map((one) => one.rate)), 0),
             percent(medianOf(of.map((one) => one.busy))),
-            fixed(summarize(of.map((one) => one.grown))?.range[1], 1),
+            fixed(most(of), 1),
           ]),
         },
       ],
@@ -99,23 +83,18 @@ export const bulk: Figure = {
         ...(bytes < GIBIBYTE ? [`${bytes / MEBIBYTE} MiB, not 1 GiB: this was a quick run`] : []),
       ],
       faults: measured.flatMap(([{ name }, of]) =>
-        of.flatMap(({ fault }) => (fault === undefined ? [] : [`${name}: ${fault}`])),
+        of.flatMap(({ faults }) => faults.map((fault) => `${name}: ${fault}`)),
       ),
     }
   },
 }
 
-async function measureTransfer(
-  { proxy: { running }, direction }: Way,
-  bytes: number,
-  lab: Lab,
-): Promise<Measured> {
-  const pid = running.children[0]?.pid ?? 0
-  const before = await residentMemory(pid)
-  const watch = watchMemory(pid)
-  const plan = { port: Number(new URL(running.url).port), headers: running.headers, direction, bytes }
-  const [{ seconds, fault }, busy] = await whileBusy(pid, () => transfer(plan, lab.otherCore))
-  const { peak } = await watch.stop()
-  const grown = before === undefined || peak === undefined ? undefined : peak - before
-  return { rate: bytes / MEBIBYTE / seconds, busy, grown: mebibytes(grown), fault }
+async function measureTransfer({ proxy, direction }: Way, bytes: number, lab: Lab): Promise<Measured> {
+  const { children, url, headers } = proxy.running
+  const pid = children[0]?.pid ?? 0
+  const before = residentMemory(pid)
+  const peakOf = watchMemory(pid)
+  const plan = { port: Number(new URL(url).port), headers, direction, bytes }
+  const [{ seconds, faults }, busy] = await whileBusy(pid, () => transfer(plan, lab.otherCore))
+  return { rate: bytes / MEBIBYTE / seconds, busy, grown: peakOf() - before, faults }
 }

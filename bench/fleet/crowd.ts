@@ -1,5 +1,6 @@
 import type { SharedStore } from '../../src/fleet/shared-store.ts'
 import type { IssuedTokens } from '../../src/tokens/token-contract.ts'
+import { atEnd } from '../run-program.ts'
 import { createMember, type Member, openStore } from './member.ts'
 import type { Client, Server } from './server.ts'
 import type { Meter, Usage } from './usage.ts'
@@ -30,11 +31,12 @@ export async function addDevices(
   }
 }
 
-/** Starts one sidecar for each of the first `count` devices. Each has its own connections. */
+/** Starts one sidecar for each of the first `count` devices. Each has its own connections, and ends with its figure. */
 export async function startMembers(server: Server, count: number): Promise<Member[]> {
   return Promise.all(
     Array.from({ length: count }, async (_, device) => {
       const member = createMember(await openStore(server, prefixOf(device)))
+      atEnd(() => member.close())
       await member.follow()
       return member
     }),

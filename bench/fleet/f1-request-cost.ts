@@ -1,4 +1,4 @@
-import { type Contestant, compete, startPeers, stopPeers } from '../contest/contest.ts'
+import { type Contestant, compete, startPeers } from '../contest/contest.ts'
 import { busyNotes, latencyTable, OURS, rowFaults, rowsTable, seriesOf } from '../contest/row.ts'
 import { DEVICE_BODY } from '../device.ts'
 import type { Check, Table } from '../figure.ts'
@@ -59,14 +59,16 @@ export const requestCost: Figure = {
       say(`  round ${round + 1}: ${peer.name}: p50 ${report.p50.toFixed(3)} ms`)
       return report
     })
-    await stopPeers(contestants)
-    await server.stop()
 
     const costCheck = (at: WindowsAt, reach?: number): Check => {
       const what = `processor time of a request with ${NAMES[at]}, beside a local store`
-      const [cost, local] = [NAMES[at], OURS].map((name) => seriesOf(rows, name, 'cpuPerRequest'))
-      return ratioOf(`F1 ${at} windows`, what, cost ?? [], local ?? [], { reach })
+      const [cost, local] = [
+        seriesOf(rows, NAMES[at], 'cpuPerRequest'),
+        seriesOf(rows, OURS, 'cpuPerRequest'),
+      ]
+      return ratioOf(`F1 ${at} windows`, what, cost, local, { reach })
     }
+    const what = `p50 at ${PACE} requests/s that it adds to a local store`
     const p50 = (of: string): number[] =>
       [...reports].flatMap(([{ peer }, taken]) => (peer.name === of ? taken.map((report) => report.p50) : []))
     return {
@@ -75,12 +77,7 @@ export const requestCost: Figure = {
         costCheck('shared'),
         ...Object.values(NAMES).map((name) => {
           const added = summarizePairs(p50(name), p50(OURS), (shared, local) => shared - local)
-          return checkOf(
-            `F1 p50 ${name}`,
-            `p50 at ${PACE} requests/s that it adds to a local store`,
-            'ms',
-            added,
-          )
+          return checkOf(`F1 p50 ${name}`, what, 'ms', added)
         }),
       ],
       tables: [

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import { type Contestant, loadOf, measure, stopPeers } from '../contest/contest.ts'
+import { type Contestant, loadOf, measure } from '../contest/contest.ts'
 import { failedFault, type Sample } from '../contest/row.ts'
 import { fixed } from '../format.ts'
 import { type Figure, type Lab, notInstalled } from '../lab.ts'
@@ -31,17 +31,12 @@ export const severalSidecars: Figure = {
     const modes: readonly WindowsAt[] = lab.part < 1 ? ['shared'] : ['local', 'shared']
     const groups: Group[] = []
     for (const windows of modes) groups.push(...(await startGroups(lab, server, windows)))
-    const samples = [
-      ...(await alternate(groups, lab.rounds, async (group, round) => {
-        const sample = await measureGroup(lab, group)
-        say(`  round ${round + 1}: ${group.name}: ${sample.requestsPerSecond.toFixed(0)}/s`)
-        return sample
-      })),
-    ]
-    for (const { members } of groups.filter((group) => group.members.length === MOST))
-      await stopPeers(members)
-    await server.stop()
-
+    const rounds = await alternate(groups, lab.rounds, async (group, round) => {
+      const sample = await measureGroup(lab, group)
+      say(`  round ${round + 1}: ${group.name}: ${sample.requestsPerSecond.toFixed(0)}/s`)
+      return sample
+    })
+    const samples = [...rounds]
     const costs = (windows: WindowsAt, count: number): Series =>
       samples
         .filter(([group]) => group.windows === windows && group.members.length === count)
@@ -61,7 +56,7 @@ export const severalSidecars: Figure = {
           rows: samples.map(([{ name, members }, of]) => {
             const cost = medianOf(of.map(({ cpuPerRequest }) => cpuPerRequest))
             const rate = medianOf(of.map(({ requestsPerSecond }) => requestsPerSecond))
-            return [name, fixed(rate, 0), fixed(cost, 1), fixed(cost && (members.length * 1e6) / cost, 0)]
+            return [name, fixed(rate, 0), fixed(cost, 1), fixed((members.length * 1e6) / cost, 0)]
           }),
         },
       ],
@@ -116,6 +111,6 @@ async function measureGroup(
   const samples = await Promise.all(members.map((member) => measureMember(lab, member, lab.seconds)))
   const sum = (of: (sample: Sample) => number): number => samples.reduce((all, sample) => all + of(sample), 0)
   const requestsPerSecond = sum((sample) => sample.requestsPerSecond)
-  const used = sum((sample) => (sample.cpuPerRequest ?? Number.NaN) * sample.requestsPerSecond)
+  const used = sum((sample) => sample.cpuPerRequest * sample.requestsPerSecond)
   return { requestsPerSecond, cpuPerRequest: used / requestsPerSecond, failed: sum(({ failed }) => failed) }
 }

@@ -1,5 +1,6 @@
 import { createClient, type RedisClientType } from '@redis/client'
 import { freePort, listening, outputOf, startChild, temporaryFolder } from '../child.ts'
+import { atEnd } from '../run-program.ts'
 
 /** A client of the bench itself. */
 export type Client = RedisClientType
@@ -9,7 +10,6 @@ export interface Server {
   readonly port: number
   /** The connection of the bench: it seeds, revokes and reads INFO. */
   readonly client: Client
-  stop(): Promise<void>
 }
 
 /** The version of the installed redis-server; undefined if there is none. */
@@ -18,7 +18,7 @@ export async function serverVersion(): Promise<string | undefined> {
   return /v=(\S+)/.exec(text)?.[1]
 }
 
-/** Starts a redis-server on a free port. */
+/** Starts a redis-server on a free port. It ends with its figure. */
 export async function startServer(core: number | undefined): Promise<Server> {
   const port = await freePort()
   const settings = { port, bind: '127.0.0.1', dir: await temporaryFolder(), save: '', appendonly: 'no' }
@@ -27,14 +27,8 @@ export async function startServer(core: number | undefined): Promise<Server> {
   await listening(port, child)
   const client: Client = createClient({ socket: { host: '127.0.0.1', port } })
   await client.connect()
-  return {
-    port,
-    client,
-    async stop() {
-      client.destroy()
-      await child.stop()
-    },
-  }
+  atEnd(() => client.destroy())
+  return { port, client }
 }
 
 /** Where a sidecar counts requests. */

@@ -23,12 +23,12 @@ export interface ExpectedResponse {
 export interface LoadResult {
   readonly requests: number
   readonly requestsPerSecond: number
-  /** Milliseconds; undefined if the generator does not report them. */
-  readonly p50: number | undefined
-  readonly p90: number | undefined
-  readonly p99: number | undefined
+  /** Milliseconds; NaN if the generator does not report them. */
+  readonly p50: number
+  readonly p90: number
+  readonly p99: number
   /** Responses per status, if the generator reports them. */
-  readonly statuses: ReadonlyMap<number, number>
+  readonly statuses?: Readonly<Record<number, number>>
   /** Responses with another status or body, and errors. */
   readonly failed: number
 }

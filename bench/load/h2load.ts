@@ -13,18 +13,11 @@ export const h2loadGenerator: Generator = {
   },
   async run(load) {
     const { url, headers, connections, until, core, idlePriority = false } = load
-    const fields = Object.entries(headers).flatMap(([name, value]) => [
-      '-H',
-      `${name.toLowerCase()}: ${value}`,
-    ])
+    const fields = Object.entries(headers).map(([name, value]) => `--header=${name.toLowerCase()}: ${value}`)
     const length = 'seconds' in until ? ['-D', String(until.seconds)] : ['-n', String(until.requests)]
     const options = ['-t1', '-c', String(connections), '-m', String(STREAMS), ...length]
-    const text = await outputOf('h2load', [...options, ...fields, url], {
-      core,
-      idlePriority,
-      timeout: timeoutFor(load),
-    })
-    return readReport(text, load)
+    const limits = { core, idlePriority, timeout: timeoutFor(load) }
+    return readReport(await outputOf('h2load', [...options, ...fields, url], limits), load)
   },
 }
 
@@ -43,10 +36,9 @@ export function readReport(text: string, { expected, connections }: Load): LoadR
   return {
     requests,
     requestsPerSecond: number(/, ([\d.]+) req\/s/),
-    p50: undefined,
-    p90: undefined,
-    p99: undefined,
-    statuses: new Map(),
+    p50: Number.NaN,
+    p90: Number.NaN,
+    p99: Number.NaN,
     failed: wrongSize ? requests : others + broken,
   }
 }

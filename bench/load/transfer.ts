@@ -11,8 +11,8 @@ export interface Transfer {
 
 export interface TransferReport {
   readonly seconds: number
-  /** Another status or another number of bytes; undefined if the transfer was correct. */
-  readonly fault?: string
+  /** Another status or another number of bytes; none if the transfer was correct. */
+  readonly faults: readonly string[]
 }
 
 /** Milliseconds. */
@@ -30,7 +30,7 @@ async function program({ port, headers, direction, bytes }: Transfer): Promise<T
   /** The head and the first bytes of the body, and the length of the whole body so far. */
   let text = ''
   let received = 0
-  const { promise, resolve } = Promise.withResolvers<string | undefined>()
+  const { promise, resolve } = Promise.withResolvers<string[]>()
   const begin = performance.now()
   const read = (chunk: Buffer): void => {
     const end = text.indexOf(END)
@@ -66,15 +66,15 @@ async function program({ port, headers, direction, bytes }: Transfer): Promise<T
     socket.write(`${line}\r\nHost: device\r\nConnection: close\r\n${length}${lines.join('')}\r\n`)
     if (up) send(bytes)
   })
-  socket.on('error', (error) => resolve(error.message))
+  socket.on('error', (error) => resolve([error.message]))
   socket.on('end', () => {
     const body = text.slice(text.indexOf(END) + END.length)
     const [is, wanted] = up ? [body, String(bytes)] : [received, bytes]
-    if (!text.startsWith('HTTP/1.1 200 ')) resolve(`${direction}: ${text.slice(0, 100)}`)
-    else resolve(is === wanted ? undefined : `${direction}: ${is} of ${bytes} bytes arrived`)
+    if (!text.startsWith('HTTP/1.1 200 ')) resolve([text.slice(0, 100)])
+    else resolve(is === wanted ? [] : [`${is} of ${bytes} bytes arrived`])
   })
-  const fault = await promise
-  return { seconds: (performance.now() - begin) / 1000, ...(fault === undefined ? {} : { fault }) }
+  const faults = await promise
+  return { seconds: (performance.now() - begin) / 1000, faults }
 }
 
 const END = '\r\n\r\n'

@@ -1,15 +1,11 @@
 import { fileURLToPath } from 'node:url'
 import { outputOf, type ProgramError } from '../child.ts'
-import { type Generator, type Load, rightSize, timeoutFor } from './generator.ts'
+import { type Generator, type Load, type LoadResult, rightSize, timeoutFor } from './generator.ts'
 
-/** Output of `report.lua`. Percentiles in milliseconds; `refused` counts statuses of 400 and above. */
-interface WrkReport {
-  readonly requests: number
+/** Output of `report.lua`. `refused` counts statuses of 400 and above. */
+interface WrkReport extends Pick<LoadResult, 'requests' | 'p50' | 'p90' | 'p99'> {
   readonly microseconds: number
   readonly bytes: number
-  readonly p50: number
-  readonly p90: number
-  readonly p99: number
   readonly refused: number
   readonly errors: number
 }
@@ -27,32 +23,15 @@ export const wrkGenerator: Generator = {
     if (!('seconds' in until)) throw new Error('wrk needs a duration, not a number of requests')
     const fields = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
     const script = new URL(many === undefined ? 'report.lua' : 'many.lua', import.meta.url)
-    const options = [
-      '-t1',
-      `-c${connections}`,
-      `-d${until.seconds}s`,
-      '--timeout',
-      '10s',
-      '-s',
-      fileURLToPath(script),
-    ]
-    const text = await outputOf('wrk', [...options, ...fields, url, '--', ...(many ?? [])], {
-      core,
-      idlePriority,
-      timeout: timeoutFor(load),
-    })
+    const options = ['-t1', `-c${connections}`, `-d${until.seconds}s`, '--timeout', '10s']
+    const args = [...options, '-s', fileURLToPath(script), ...fields, url, '--', ...(many ?? [])]
+    const text = await outputOf('wrk', args, { core, idlePriority, timeout: timeoutFor(load) })
     const line = text.split('\n').find((candidate) => candidate.startsWith('{'))
     if (line === undefined) throw new Error(`wrk printed no result: ${text}`)
     const report = JSON.parse(line) as WrkReport // `report.lua` prints it
-    return {
-      requests: report.requests,
-      requestsPerSecond: report.requests / (report.microseconds / 1e6),
-      p50: report.p50,
-      p90: report.p90,
-      p99: report.p99,
-      statuses: new Map(),
-      failed: failures(report, load),
-    }
+    const { requests, microseconds, p50, p90, p99 } = report
+    const requestsPerSecond = requests / (microseconds / 1e6)
+    return { requests, requestsPerSecond, p50, p90, p99, failed: failures(report, load) }
   },
 }
 

@@ -1,7 +1,6 @@
-import { boundOf, type Check, type MeasuredFigure, type Result, verdictOf } from '../figure.ts'
-import { clockTime, rangeText, rounded, VERDICTS } from '../format.ts'
+import { type Check, type MeasuredFigure, type Result, type Table, verdictOf } from '../figure.ts'
+import { CHECK_HEAD, checkCells, clockTime, VERDICTS } from '../format.ts'
 import { STYLE } from './style.ts'
-import { escapeText, scrolling, tableElement } from './table.ts'
 
 /** The report as one self-contained HTML file. */
 export function renderPage(result: Result): string {
@@ -68,11 +67,7 @@ function overview(figures: readonly MeasuredFigure[]): string {
     figure.checks.map((check) => checkRow(check, `<a href="#${figure.id}">${escapeText(check.id)}</a>`)),
   )
   if (rows.length === 0) return ''
-  return scrolling(
-    'aria-label="All thresholds"',
-    ['figure', 'what', 'value', 'rounds', 'threshold', 'verdict'],
-    rows,
-  )
+  return scrolling('All thresholds', ['figure', 'what', ...CHECK_HEAD, 'verdict'], rows)
 }
 
 /** Escapes a sentence and turns backticks into `<code>`. */
@@ -82,8 +77,8 @@ function prose(text: string): string {
 
 function checkRow(check: Check, name: string): string {
   const verdict = verdictOf(check)
-  const value = check.value === undefined ? '-' : `${rounded(check.value)} ${check.unit}`
-  return `<tr><th scope="row">${name}</th><td class="wide">${prose(check.what)}</td><td class="number">${escapeText(value)}</td><td class="number">${rangeText(check.range)}</td><td>${escapeText(boundOf(check))}</td><td class="verdict ${verdict}">${VERDICTS[verdict]}</td></tr>`
+  const [value, rounds, threshold] = checkCells(check).map(escapeText)
+  return `<tr><th scope="row">${name}</th><td class="wide">${prose(check.what)}</td><td class="number">${value}</td><td class="number">${rounds}</td><td>${threshold}</td><td class="verdict ${verdict}">${VERDICTS[verdict]}</td></tr>`
 }
 
 function section(figure: MeasuredFigure): string {
@@ -101,4 +96,31 @@ ${tables
   .join('\n')}
 ${list.length === 0 ? '' : `<ul class="notes">${list.join('')}</ul>`}
 </section>`
+}
+
+/** Escapes text for HTML content and attribute values. */
+function escapeText(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+}
+
+/** A table with its caption. The rows of Postern are bold. */
+function tableElement({ caption, head, rows }: Table): string {
+  const lines = rows.map((row) => {
+    const [name = '', ...cells] = row
+    const kind = name.startsWith('postern') ? ' class="ours"' : ''
+    return `<tr${kind}><th scope="row">${escapeText(name)}</th>${cells.map(cell).join('')}</tr>`
+  })
+  return `<h3>${escapeText(caption)}</h3>${scrolling(caption, head, lines)}`
+}
+
+function cell(text: string): string {
+  const number = /^[-\d.,× %µ]+$/.test(text) ? ' class="number"' : ''
+  return `<td${number}>${escapeText(text)}</td>`
+}
+
+/** A table that a keyboard can scroll, with its name and its rows. */
+function scrolling(name: string, head: readonly string[], lines: readonly string[]): string {
+  const label = `aria-label="${escapeText(name)}"`
+  const heads = head.map((column) => `<th scope="col">${escapeText(column)}</th>`).join('')
+  return `<div class="scroll" role="region" ${label} tabindex="0"><table ${label}><thead><tr>${heads}</tr></thead><tbody>${lines.join('')}</tbody></table></div>`
 }

@@ -1,10 +1,8 @@
-import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { freePort } from '../child.ts'
 import { sourceProgram } from '../program.ts'
-import { askForToken, startSidecar } from '../sidecar.ts'
-import { keepAliveClient, login, WIDE } from './request-weight.ts'
+import { tokenRequest } from '../sidecar.ts'
+import { startWeighed, withMeter } from './meter.ts'
 
 /** A function of the source that a request ran, and how often. */
 interface Ran {
@@ -34,46 +32,32 @@ export async function weighHops(
   device: string,
   list: (kind: string, ran: readonly Ran[]) => void,
 ): Promise<Readonly<Record<string, number>>> {
-  const port = await freePort()
-  const sidecar = await startSidecar({
-    device,
-    tls: false,
-    limits: WIDE,
-    program: sourceProgram([`--inspect=127.0.0.1:${port}`]),
-  })
-  const token = await askForToken(sidecar.url)
-  const ask = keepAliveClient(sidecar.url)
+  const { program, read } = await withMeter(sourceProgram(), 'calls')
+  const { child, ask, headers, stop } = await startWeighed(program, device)
   const kinds: Readonly<Record<string, () => Promise<unknown>>> = {
-    'GET, forwarded': () => ask('GET', { authorization: `Bearer ${token}` }),
-    'GET, 401': () => ask('GET', { authorization: 'Bearer no' }),
-    'POST /oauth/token': () => login(ask),
+    'GET, forwarded': () => ask({ headers }),
+    'GET, 401': () => ask({ headers: { authorization: 'Bearer no' } }),
+    'POST /oauth/token': () => ask({ path: '/oauth/token', ...tokenRequest() }),
   }
   for (let i = 0; i < 5; i += 1) for (const once of Object.values(kinds)) await once()
   await pause(1_200) // what a start defers is over
-  const inspector = await openInspector(port)
   const figures: Record<string, number> = {}
   for (const [kind, once] of Object.entries(kinds)) {
     const tries: Ran[][] = []
-    for (let i = 0; i < TRIES; i += 1) tries.push(await ranDuring(inspector, once))
+    for (let i = 0; i < TRIES; i += 1) {
+      await read(child.pid)
+      await once()
+      await pause(40) // its record
+      tries.push(ranIn((await read(child.pid)) as readonly ScriptCoverage[])) // V8's inspector protocol
+    }
     const [ran = []] = tries.sort((a, b) => callsOf(a) - callsOf(b))
     list(kind, ran)
     figures[`${kind}: files`] = new Set(ran.map(({ file }) => file)).size
     figures[`${kind}: functions`] = ran.length
     figures[`${kind}: calls`] = callsOf(ran)
   }
-  inspector.close()
-  await sidecar.stop()
+  await stop()
   return figures
-}
-
-async function ranDuring(inspector: Inspector, once: () => Promise<unknown>): Promise<Ran[]> {
-  await inspector.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
-  await inspector.post('Profiler.takePreciseCoverage')
-  await once()
-  await pause(40) // its record
-  const { result = [] } = await inspector.post('Profiler.takePreciseCoverage')
-  await inspector.post('Profiler.stopPreciseCoverage')
-  return ranIn(result)
 }
 
 function callsOf(ran: readonly Ran[]): number {
@@ -90,31 +74,4 @@ function ranIn(scripts: readonly ScriptCoverage[]): Ran[] {
           : [],
       ),
     )
-}
-
-interface Inspector {
-  post(method: string, params?: object): Promise<{ readonly result?: readonly ScriptCoverage[] }>
-  close(): void
-}
-
-async function openInspector(port: number): Promise<Inspector> {
-  const targets = await fetch(`http://127.0.0.1:${port}/json`)
-  const [target] = (await targets.json()) as readonly { readonly webSocketDebuggerUrl: string }[] // V8's inspector protocol
-  const socket = new WebSocket(target?.webSocketDebuggerUrl ?? '')
-  await once(socket, 'open')
-  const waiting = new Map<number, (result: { readonly result?: readonly ScriptCoverage[] }) => void>()
-  socket.addEventListener('message', ({ data }) => {
-    const { id, result } = JSON.parse(String(data))
-    waiting.get(id)?.(result)
-    waiting.delete(id)
-  })
-  let last = 0
-  const post: Inspector['post'] = (method, params = {}) =>
-    new Promise((resolve) => {
-      last += 1
-      waiting.set(last, resolve)
-      socket.send(JSON.stringify({ id: last, method, params }))
-    })
-  await post('Profiler.enable')
-  return { post, close: () => socket.close() }
 }

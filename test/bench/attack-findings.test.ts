@@ -3,7 +3,6 @@ import type { Check } from '../../bench/figure.ts'
 import { type AttackRound, attackFindings } from '../../bench/figures/attack-findings.ts'
 import { attacks } from '../../bench/figures/attacks.ts'
 
-const MIB = 2 ** 20
 const [idle, ...others] = attacks(1)
 const reset = others.find(({ name }) => name === 'rapid reset')
 
@@ -16,7 +15,7 @@ function round(alone: number, during: number, failed = 0, peak = 450): AttackRou
     alone: report(alone),
     during: report(during, failed),
     busy: 0.5,
-    memory: { before: 100 * MIB, full: 400 * MIB, peak: peak * MIB, after: 200 * MIB },
+    memory: { before: 100, full: 400, peak, after: 200 },
     connections: 5000,
     refused: 0,
     cut: 0,

@@ -63,6 +63,5 @@ describe('The verdict on a figure', () => {
   it('is `measured` without a threshold, and `absent` without a value', () => {
     expect(verdictOf(aCheck({ reach: undefined, value: 1 }))).toBe('measured')
     expect(verdictOf(aCheck({ reach: 1, value: undefined }))).toBe('absent')
-    expect(verdictOf(aCheck({ reach: 1, value: Number.NaN }))).toBe('absent')
   })
 })

@@ -4,7 +4,6 @@ import { bendsOf, curveFindings, type Point } from '../../bench/figures/curve.ts
 const ABOUT = {
   id: 'G9',
   what: 'things',
-  rate: 'requests/s',
   unit: 'thing',
   rises: 'THE RISE',
   falls: 'THE FALL',
@@ -51,7 +50,7 @@ describe('A curve', () => {
   })
 
   it('is void if responses were wrong', () => {
-    const points = [{ x: 8, rate: 1, busy: 1, memory: undefined, failed: 3 }]
+    const points = [{ x: 8, rate: 1, busy: 1, memory: Number.NaN, failed: 3 }]
     const { faults, checks } = curveFindings(ABOUT, { postern: points })
     expect(faults).toEqual(['postern: 3 failures with 8 things'])
     expect(checks[0]?.value).toBeUndefined()

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { costFaults, costTables, operationChecks, type StoreCosts } from '../../bench/fleet/costs.ts'
 import { questionFaults, type RunUsage } from '../../bench/fleet/f1-request-cost.ts'
 import { sidecarCores } from '../../bench/fleet/f2-several-sidecars.ts'
+import { costFindings, type StoreCosts } from '../../bench/fleet/f3-store-costs.ts'
 import { parseInfo, type Usage, usageBetween } from '../../bench/fleet/usage.ts'
 
 const usage = (processor: number, commands: number, received: number, sent: number): Usage => ({
@@ -27,7 +27,7 @@ const COSTS: StoreCosts = {
 }
 
 it('the tables of the figure tell of every operation, and give whole numbers', () => {
-  const tables = costTables(COSTS)
+  const { tables } = costFindings(COSTS)
   expect(tables).toHaveLength(2)
   for (const { head, rows } of tables) {
     expect(rows.length).toBeGreaterThan(0)
@@ -39,16 +39,16 @@ it('the tables of the figure tell of every operation, and give whole numbers', (
 })
 
 it('each operation is a check that later runs on the same machine compare', () => {
-  expect(operationChecks(COSTS).map(({ id, value, comparable }) => [id, value, comparable])).toEqual(
+  expect(costFindings(COSTS).checks.map(({ id, value, comparable }) => [id, value, comparable])).toEqual(
     Object.entries(OPERATIONS).map(([name, { processor }]) => [`F3 ${name}`, processor, 'same machine']),
   )
 })
 
 it('an operation that sent no command, a memory of nothing, and half a connection are faults', () => {
-  expect(costFaults(COSTS)).toEqual([])
+  expect(costFindings(COSTS).faults).toEqual([])
   const operations = { ...OPERATIONS, count: usage(0, 0, 0, 0) }
   const memory = { ...COSTS.memory, window: 0 }
-  expect(costFaults({ ...COSTS, operations, memory, connections: 2.5 })).toEqual([
+  expect(costFindings({ ...COSTS, operations, memory, connections: 2.5 }).faults).toEqual([
     'count: nothing was measured',
     'window: no memory was measured',
     'a sidecar has 2.5 connections',

@@ -113,9 +113,9 @@ describe('The figure beside the floor', () => {
     generator: 'wrk',
     samples: costs.map((cpuPerRequest) => ({
       requestsPerSecond: 1_000,
-      p50: undefined,
-      p90: undefined,
-      p99: undefined,
+      p50: 0.1,
+      p90: 0.2,
+      p99: 0.3,
       cpuPerRequest,
       busy: 0.99,
       failed: 0,

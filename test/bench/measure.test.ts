@@ -24,14 +24,14 @@ describe('Rounds', () => {
 
   it('have no summary without measured values', () => {
     expect(summarize([])).toBeUndefined()
-    expect(summarize([undefined, Number.NaN, Number.POSITIVE_INFINITY])).toBeUndefined()
-    expect(summarize([undefined, 2])).toEqual({ median: 2, range: [2, 2] })
+    expect(summarize([Number.NaN, Number.POSITIVE_INFINITY])).toBeUndefined()
+    expect(summarize([Number.NaN, 2])).toEqual({ median: 2, range: [2, 2] })
   })
 
   it('are compared with those of a peer one by one, so that a slow moment of the machine affects both', () => {
     const ratio = (a: number, b: number): number => a / b
     expect(summarizePairs([60, 6, 61], [100, 10, 100], ratio)).toEqual({ median: 0.6, range: [0.6, 0.61] })
-    expect(summarizePairs([60, undefined], [100, 10], ratio)).toEqual({ median: 0.6, range: [0.6, 0.6] })
+    expect(summarizePairs([60, Number.NaN], [100, 10], ratio)).toEqual({ median: 0.6, range: [0.6, 0.6] })
     expect(summarizePairs([60], [], ratio)).toBeUndefined()
   })
 })
