@@ -4,7 +4,25 @@ import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { compareResults, TOLERANCE } from './compare.ts'
 import { type Findings, FORMAT, type MeasuredFigure, type Result, readResult, verdictOf } from './figure.ts'
-import { CURVES, FIGURES } from './figures/all.ts'
+import { places } from './figures/d1-places.ts'
+import { sharing } from './figures/d2-sharing.ts'
+import { GROWTH } from './figures/g-growth.ts'
+import { forwarding } from './figures/p1-forwarding.ts'
+import { floor as floorCost } from './figures/p1f-floor.ts'
+import { watched } from './figures/p1w-watched.ts'
+import { refusals } from './figures/p2-refusals.ts'
+import { shield } from './figures/p3-shield.ts'
+import { latency } from './figures/p4-latency.ts'
+import { tls } from './figures/p5-tls.ts'
+import { memory } from './figures/p6-memory.ts'
+import { start } from './figures/p7-start.ts'
+import { growthOfTables } from './figures/p8-growth.ts'
+import { bulk } from './figures/p9-bulk.ts'
+import { admission } from './figures/p10-admission.ts'
+import { slowAndMany } from './figures/s1-attacks.ts'
+import { requestCost } from './fleet/f1-request-cost.ts'
+import { severalSidecars } from './fleet/f2-several-sidecars.ts'
+import { storeCosts } from './fleet/f3-store-costs.ts'
 import { clockTime, formatChecks, formatFindings, formatTable, rounded } from './format.ts'
 import { type Figure, openLab } from './lab.ts'
 import { proofFindings, proveLimits } from './limits/proof.ts'
@@ -16,12 +34,18 @@ import { cleaningUp, runProgram, say, unlessEnding } from './run-program.ts'
 
 const RESULTS = fileURLToPath(new URL('results/', import.meta.url))
 
+/** In the order in which they are measured and reported. */
+const FIGURES: readonly Figure[] = [
+  ...[forwarding, floorCost, watched, refusals, shield, latency, tls, memory, start, growthOfTables, bulk],
+  ...[admission, slowAndMany, places, sharing, requestCost, severalSidecars, storeCosts],
+]
+
 /** Name of the proof of the limits in `--only`. */
 const LIMITS = 'limits'
 
 /** `npm run bench`: see `--help` and bench/README.md. */
 async function main(): Promise<0 | 1> {
-  const known = [LIMITS, ...[...FIGURES, ...CURVES].map(({ id }) => id)]
+  const known = [LIMITS, ...[...FIGURES, ...GROWTH].map(({ id }) => id)]
   const options = readOptions(process.argv.slice(2), known)
   if (options.help) {
     process.stdout.write(HELP)
@@ -84,7 +108,7 @@ async function run({
   }
   const program = source ? sourceProgram(nodeFlags) : await shippedProgram(nodeFlags)
   const lab = await openLab(effort, { peers, program, everyCapability: floor })
-  const selected = [...FIGURES, ...CURVES].filter((figure) =>
+  const selected = [...FIGURES, ...GROWTH].filter((figure) =>
     only === undefined ? growth || FIGURES.includes(figure) : only.includes(figure.id),
   )
   for (const figure of selected) await add(figure, () => figure.measure(lab))

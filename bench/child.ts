@@ -1,7 +1,7 @@
 import { type ChildProcess, type ExecFileException, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, open, rm } from 'node:fs/promises'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -10,15 +10,26 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { atEnd } from './run-program.ts'
 
-export interface ChildOptions {
+export { unusedPort as freePort } from '../test/support/raw.ts'
+
+/** Where a process runs. */
+interface Placement {
   /** The core that the process is pinned to, where `taskset` is installed. */
   readonly core?: number | undefined
+  /** Runs only when no other process on its core is ready to. */
+  readonly idlePriority?: boolean
+}
+
+export interface ChildOptions extends Placement {
   /** File for standard output, which is discarded otherwise. */
   readonly outputTo?: string
   /** Added to the environment; overrides it. */
   readonly env?: Readonly<Record<string, string>>
-  /** Runs only when no other process on its core is ready to. */
-  readonly idlePriority?: boolean
+}
+
+export interface RunOptions extends Placement {
+  /** Milliseconds. */
+  readonly timeout?: number
 }
 
 export interface Child {
@@ -40,10 +51,10 @@ interface Exit {
 export async function startChild(
   command: string,
   args: readonly string[],
-  { core, outputTo, env, idlePriority = false }: ChildOptions = {},
+  { outputTo, env, ...place }: ChildOptions = {},
 ): Promise<Child> {
   const output = outputTo === undefined ? undefined : await open(outputTo, 'w')
-  const [program, ...programArgs] = await commandOnCore([command, ...args], core, idlePriority)
+  const [program, ...programArgs] = await commandOnCore([command, ...args], place)
   const child = spawn(program, programArgs, {
     stdio: ['ignore', output?.fd ?? 'ignore', 'pipe'],
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
@@ -88,9 +99,9 @@ export async function startChild(
 export async function outputOf(
   command: string,
   args: readonly string[],
-  { core, timeout = 10_000, idlePriority = false }: RunOptions = {},
+  { timeout = 10_000, ...place }: RunOptions = {},
 ): Promise<string> {
-  const [program, ...programArgs] = await commandOnCore([command, ...args], core, idlePriority)
+  const [program, ...programArgs] = await commandOnCore([command, ...args], place)
   const running = promisify(execFile)(program, programArgs, { timeout, maxBuffer: LARGEST_OUTPUT })
   const cleanup = atEnd(() => signalChild(running.child, 'SIGKILL'))
   try {
@@ -126,14 +137,6 @@ export async function runIfMain<Plan>(
   process.stdout.write(JSON.stringify(result), () => process.exit(0))
 }
 
-export interface RunOptions {
-  readonly core?: number | undefined
-  /** Milliseconds. */
-  readonly timeout?: number
-  /** Runs only when no other process on its core is ready to. */
-  readonly idlePriority?: boolean
-}
-
 /** A program failed. The message omits its arguments, because they may contain a token. */
 export class ProgramError extends Error {
   override readonly name = 'ProgramError'
@@ -141,11 +144,8 @@ export class ProgramError extends Error {
   readonly output: string
 
   constructor(program: string, { code, signal, stdout, stderr }: ExecFileException) {
-    super(
-      `${program} ended (${signal ?? code}): ${String(stderr ?? '')
-        .trim()
-        .slice(-500)}`,
-    )
+    const why = String(stderr ?? '').trim()
+    super(`${program} ended (${signal ?? code}): ${why.slice(-500)}`)
     this.output = `${stdout ?? ''}${stderr ?? ''}`
   }
 }
@@ -158,11 +158,7 @@ function signalChild(child: ChildProcess, signal: NodeJS.Signals): void {
 
 type CommandLine = readonly [program: string, ...args: string[]]
 
-async function commandOnCore(
-  command: CommandLine,
-  core: number | undefined,
-  idlePriority: boolean,
-): Promise<CommandLine> {
+async function commandOnCore(command: CommandLine, { core, idlePriority }: Placement): Promise<CommandLine> {
   return [
     ...(core === undefined ? [] : ['taskset', '-c', String(core)]),
     ...(idlePriority ? await idlePriorityCommand() : []),
@@ -175,31 +171,10 @@ async function commandOnCore(
  * `nice -n 19`, where `chrt` is missing, takes a little.
  */
 function idlePriorityCommand(): Promise<readonly string[]> {
-  const idle = ['chrt', '--idle', '0']
-  return promisify(execFile)(idle[0] ?? '', [...idle.slice(1), 'true']).then(
-    () => idle,
+  return promisify(execFile)('chrt', ['--idle', '0', 'true']).then(
+    () => ['chrt', '--idle', '0'],
     () => ['nice', '-n', '19'],
   )
-}
-
-/** Below the ephemeral ports: the kernel gives none of these to another socket between the check and the use. */
-const LOWEST_PORT = 10_240
-const HIGHEST_PORT = 32_767
-
-/** A free TCP port on 127.0.0.1. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = LOWEST_PORT + Math.floor(Math.random() * (HIGHEST_PORT - LOWEST_PORT + 1))
-    if (await isFree(port)) return port
-  }
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer()
-    server.once('error', () => resolve(false))
-    server.listen({ port, host: '127.0.0.1' }, () => server.close(() => resolve(true)))
-  })
 }
 
 /** Waits up to `timeout` ms until a port on 127.0.0.1 accepts connections. */
@@ -213,15 +188,14 @@ export async function listening(port: number, child: Child, timeout = 60_000): P
   await Promise.race([poll(), child.unexpectedExit])
 }
 
-function acceptsConnections(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1')
-    socket.once('connect', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.once('error', () => resolve(false))
-  })
+async function acceptsConnections(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  const accepted = await once(socket, 'connect').then(
+    () => true,
+    () => false,
+  )
+  socket.destroy()
+  return accepted
 }
 
 /** Creates a folder that is deleted with its contents when the program ends. */

@@ -1,6 +1,6 @@
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
-import { type Child, freePort, listening, startChild } from './child.ts'
+import { freePort, listening, startChild } from './child.ts'
 import { nginxVersion, startNginx } from './peers/nginx-process.ts'
 
 /** 27 bytes of JSON: the body of every response. */
@@ -9,18 +9,17 @@ export const DEVICE_BODY = '{"status":"ok","uptime":42}'
 export interface Device {
   readonly name: string
   readonly port: number
-  readonly child: Child
 }
 
 /** Starts a device that is never the bottleneck: nginx if it is installed, otherwise a Node server. */
 export async function startFastDevice(core: number | undefined): Promise<Device> {
   const version = await nginxVersion()
   if (version === undefined) return startNodeDevice(core)
-  const started = await startNginx(
-    (port) => `server { listen 127.0.0.1:${port}; location / { return 200 '${DEVICE_BODY}'; } }`,
+  const { port } = await startNginx(
+    (own) => `server { listen 127.0.0.1:${own}; location / { return 200 '${DEVICE_BODY}'; } }`,
     core,
   )
-  return { name: `nginx ${version}`, ...started }
+  return { name: `nginx ${version}`, port }
 }
 
 /** Starts a device that receives bodies, sends bodies (`/bytes/SIZE`) and counts its requests. */
@@ -29,5 +28,5 @@ export async function startNodeDevice(core: number | undefined): Promise<Device>
   const program = fileURLToPath(new URL('node-device.ts', import.meta.url))
   const child = await startChild(process.execPath, [program, String(port), DEVICE_BODY], { core })
   await listening(port, child)
-  return { name: `node ${process.versions.node}`, port, child }
+  return { name: `node ${process.versions.node}`, port }
 }

@@ -30,20 +30,16 @@ const FLOOR = 'P1f'
 /** The figures that `--fleet` runs. */
 const FLEET = /^F\d/
 
-export interface Options {
-  readonly help: boolean
+export interface Options extends Switches {
   readonly only: readonly string[] | undefined
-  readonly growth: boolean
-  readonly floor: boolean
-  readonly quick: boolean
-  readonly strict: boolean
-  readonly source: boolean
   readonly effort: Effort
   readonly peers: readonly string[] | undefined
   readonly nodeFlags: readonly string[]
-  readonly compare: string | undefined
+  readonly compare?: string | undefined
   readonly out: string
 }
+
+type Switches = Readonly<Record<'help' | 'growth' | 'floor' | 'quick' | 'strict' | 'source', boolean>>
 
 /** An invalid command line. The message names the mistake. */
 export class UsageError extends Error {
@@ -59,26 +55,14 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
       throw new UsageError(`--only: no such figure: ${name}; there are ${known.join(', ')}`)
   }
   if (!/^[\w.-]+$/.test(values.out)) throw new UsageError('--out: must be a name, without a folder')
-  const quick = values.quick
-  return {
-    help: values.help,
-    only,
-    growth: values.growth,
-    floor: values.floor,
-    quick,
-    strict: values.strict,
-    source: values.source,
-    effort: {
-      rounds: positive('rounds', values.rounds, quick ? 1 : 3),
-      seconds: positive('seconds', values.seconds, quick ? 1 : 4),
-      warmUpSeconds: quick ? 1 : 2,
-      part: quick ? 1 / 20 : 1,
-    },
-    peers: list(values.peers),
-    nodeFlags: values['node-flag'],
-    compare: values.compare,
-    out: values.out,
+  const { quick } = values
+  const effort = {
+    rounds: positive('rounds', values.rounds, quick ? 1 : 3),
+    seconds: positive('seconds', values.seconds, quick ? 1 : 4),
+    warmUpSeconds: quick ? 1 : 2,
+    part: quick ? 1 / 20 : 1,
   }
+  return { ...values, only, effort, peers: list(values.peers), nodeFlags: values['node-flag'] }
 }
 
 const OFF = { type: 'boolean', default: false } as const

@@ -7,6 +7,8 @@ export interface RequestOptions {
   readonly body?: string
   /** Of connections that are kept. */
   readonly agent?: Agent
+  /** Milliseconds; 30 s by default. */
+  readonly timeout?: number
 }
 
 export interface ReceivedResponse {
@@ -18,16 +20,16 @@ export interface ReceivedResponse {
   readonly headBytes: number
 }
 
-/** Sends one request on its own connection, or one of its agent. Accepts any certificate; fails after 30 s. */
+/** Sends one request on its own connection, or one of its agent. Accepts any certificate. */
 export function requestOnce(
   url: string,
-  { method = 'GET', headers = {}, body, agent }: RequestOptions = {},
+  { method = 'GET', headers = {}, body, agent, timeout = 30_000 }: RequestOptions = {},
 ): Promise<ReceivedResponse> {
   const request = url.startsWith('https:') ? requestHttps : requestHttp
   return new Promise((resolve, reject) => {
     // The sidecar signs its own certificate, and the connection stays on loopback.
     const options = { method, headers: { ...headers }, agent: agent ?? false, rejectUnauthorized: false }
-    const sent = request(url, { ...options, signal: AbortSignal.timeout(30_000) }, (response) => {
+    const sent = request(url, { ...options, signal: AbortSignal.timeout(timeout) }, (response) => {
       const { statusCode: status = 0, statusMessage = '', rawHeaders: fields } = response
       let text = ''
       response.setEncoding('utf8')

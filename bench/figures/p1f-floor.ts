@@ -7,7 +7,7 @@ import type { Figure, Lab } from '../lab.ts'
 import type { Generator } from '../load/generator.ts'
 import { STREAMS } from '../load/h2load.ts'
 import { medianOf, ratioOf } from '../measure.ts'
-import { floorPeer, relayPeer } from '../peers/floor.ts'
+import { floorPeer } from '../peers/floor.ts'
 import type { Peer } from '../peers/peer.ts'
 import { posternPeer } from '../peers/postern.ts'
 import { cleaningUp } from '../run-program.ts'
@@ -62,7 +62,6 @@ async function contest(lab: Lab, tls: boolean, loads: readonly Loading[]): Promi
 function peersOf({ program, everyCapability }: Lab, tls: boolean): Peer[] {
   const steps = everyCapability ? CAPABILITIES.length : 0
   return [
-    ...(tls ? [] : [relayPeer(program)]),
     ...Array.from({ length: steps + 1 }, (_, count) =>
       floorPeer({ tls, last: CAPABILITIES[count - 1], program }),
     ),

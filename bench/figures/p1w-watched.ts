@@ -1,12 +1,13 @@
-import { type IncomingMessage, request } from 'node:http'
+import { once } from 'node:events'
+import { get } from 'node:http'
 import { type Contestant, compete, startPeers } from '../contest/contest.ts'
 import { OURS, rowFaults, rowsTable, seriesOf } from '../contest/row.ts'
 import type { Figure, Lab } from '../lab.ts'
 import type { Generator } from '../load/generator.ts'
 import { ratioOf } from '../measure.ts'
 import type { Peer } from '../peers/peer.ts'
-import { LIFTED, posternPeer } from '../peers/postern.ts'
-import { askForToken, startSidecar } from '../sidecar.ts'
+import { posternPeer } from '../peers/postern.ts'
+import { askForToken } from '../sidecar.ts'
 
 /** Logins that the page lists: as many as it shows. */
 const SHOWN = 1_000
@@ -24,33 +25,25 @@ export const watched: Figure = {
   title: 'The live page costs the requests nothing',
   about: `P1 with three sidecars: two with ${SHOWN} grants and one with ${FULL}, which fill its table. While the second or third is loaded, a viewer reads the stream of its live page. A pause of the event loop appears in p99.`,
   async measure(lab) {
-    const admins = new Map<string, string>()
-    const peers = Object.keys(GRANTS).map((name) => sidecarPeer(name, lab, admins))
-    const started = await startPeers(lab, peers)
+    const started = await startPeers(lab, Object.entries(GRANTS).map(sidecarPeer(lab)))
     const points: number[] = []
     const contestants = started.map((contestant): Contestant => {
-      const { name } = contestant.peer
-      const generator = watching(contestant.generator, admins.get(name) ?? '', points)
-      return name === OURS ? contestant : { ...contestant, generator }
+      const { peer, generator, running } = contestant
+      if (peer.name === OURS) return contestant
+      return { ...contestant, generator: watching(generator, running.admin ?? '', points) }
     })
     const rows = await compete(lab, contestants)
+    const besideOurs = (name: string, measure: 'cpuPerRequest' | 'p99') =>
+      [seriesOf(rows, name, measure), seriesOf(rows, OURS, measure)] as const
     const what = 'with the page open, beside a sidecar that nobody watches'
     return {
       checks: [
-        ratioOf(
-          'P1w CPU',
-          `processor time per request ${what}`,
-          seriesOf(rows, WATCHED, 'cpuPerRequest'),
-          seriesOf(rows, OURS, 'cpuPerRequest'),
-          { reach: 1.02 },
-        ),
-        ratioOf(
-          'P1w p99',
-          `p99 and a full table of tokens, ${what}`,
-          seriesOf(rows, FULL_TABLE, 'p99'),
-          seriesOf(rows, OURS, 'p99'),
-          { reach: 1.25 },
-        ),
+        ratioOf('P1w CPU', `processor time per request ${what}`, ...besideOurs(WATCHED, 'cpuPerRequest'), {
+          reach: 1.02,
+        }),
+        ratioOf('P1w p99', `p99 and a full table of tokens, ${what}`, ...besideOurs(FULL_TABLE, 'p99'), {
+          reach: 1.25,
+        }),
       ],
       tables: [rowsTable('With and without a viewer, on one core', rows)],
       faults: [
@@ -61,19 +54,18 @@ export const watched: Figure = {
   },
 }
 
-function sidecarPeer(name: string, { program }: Lab, admins: Map<string, string>): Peer {
-  return {
-    ...posternPeer(),
+/** Postern with so many logins, the one of the load among them. */
+function sidecarPeer({ program }: Lab): (named: readonly [name: string, grants: number]) => Peer {
+  const peer = posternPeer({ program })
+  return ([name, grants]) => ({
+    ...peer,
     name,
-    async start({ devicePort, core }) {
-      const device = `http://127.0.0.1:${devicePort}`
-      const { url, admin, child } = await startSidecar({ device, tls: false, set: LIFTED, core, program })
-      admins.set(name, admin)
-      let token = ''
-      for (let i = 0; i < (GRANTS[name] ?? 0); i += 1) token = await askForToken(url)
-      return { url, children: [child], headers: { Authorization: `Bearer ${token}` } }
+    async start(place) {
+      const running = await peer.start(place)
+      for (let i = 1; i < grants; i += 1) await askForToken(running.url)
+      return running
     },
-  }
+  })
 }
 
 /** The same generator, with a viewer of the live page during each run. `points` gets the number of points it received. */
@@ -81,7 +73,7 @@ function watching(generator: Generator, admin: string, points: number[]): Genera
   return {
     ...generator,
     async run(load) {
-      const stream = await openStream(admin)
+      const [stream] = await once(get(`${admin}/page/events`, { agent: false }), 'response')
       let count = 0
       stream.setEncoding('utf8').on('data', (text: string) => {
         count += text.split('event: point\n').length - 1
@@ -94,14 +86,4 @@ function watching(generator: Generator, admin: string, points: number[]): Genera
       }
     },
   }
-}
-
-function openStream(admin: string): Promise<IncomingMessage> {
-  return new Promise((resolve, reject) => {
-    const asking = request(`${admin}/page/events`, { agent: false }, (response) => {
-      if (response.statusCode === 200) resolve(response)
-      else reject(new Error(`the stream of the live page responds with ${response.statusCode}`))
-    })
-    asking.once('error', reject).end()
-  })
 }

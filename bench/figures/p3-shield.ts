@@ -1,10 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { latencyTable } from '../contest/row.ts'
+import { failedFault, latencyTable } from '../contest/row.ts'
 import { DEVICE_BODY, startNodeDevice } from '../device.ts'
+import { fixed } from '../format.ts'
 import type { Figure, Lab } from '../lab.ts'
-import type { LoadResult } from '../load/generator.ts'
+import type { Load, LoadResult } from '../load/generator.ts'
 import { runSteadily, type SteadyReport, WARM_UP } from '../load/steady.ts'
 import { checkOf, ratioOf, summarize } from '../measure.ts'
+import type { RunningPeer } from '../peers/peer.ts'
 import { posternPeer } from '../peers/postern.ts'
 import { requestOnce } from '../request.ts'
 import { say } from '../run-program.ts'
@@ -44,20 +46,20 @@ export const shield: Figure = {
     const flooded: SteadyReport[] = []
     let refused = first.statuses?.[429] ?? 0
     for (let round = 0; round < lab.rounds; round += 1) {
-      alone.push(await runSteadily({ ...client, seconds: lab.seconds }, lab.otherCore))
+      const quiet = await runSteadily({ ...client, seconds: lab.seconds }, lab.otherCore)
       const flooding = flood(lab, running, { seconds: WARM_UP + lab.seconds + (2 * HEAD_START) / 1000 })
       await pause(HEAD_START)
-      flooded.push(await runSteadily({ ...client, seconds: lab.seconds }, lab.otherCore))
+      const during = await runSteadily({ ...client, seconds: lab.seconds }, lab.otherCore)
       const { statuses, failed } = await flooding
       refused += statuses?.[429] ?? 0
       if (failed > 0) faults.push(`${failed} responses to the flood were not 429`)
-      say(
-        `  round ${round + 1}: p99 ${flooded.at(-1)?.p99.toFixed(2)} ms, alone ${alone.at(-1)?.p99.toFixed(2)} ms`,
-      )
+      say(`  round ${round + 1}: p99 ${fixed(during.p99, 2)} ms, alone ${fixed(quiet.p99, 2)} ms`)
+      alone.push(quiet)
+      flooded.push(during)
     }
-    const failures = [...alone, ...flooded].reduce((sum, { failed }) => sum + failed, 0)
-    if (failures > 0) faults.push(`${failures} requests of the admitted client failed`)
-    const admitted = limit + [...alone, ...flooded].reduce((sum, { answered }) => sum + answered, 0)
+    const all = [...alone, ...flooded]
+    faults.push(...failedFault('the admitted client', all))
+    const admitted = limit + all.reduce((sum, { answered }) => sum + answered, 0)
     const seen = Number((await requestOnce(`http://127.0.0.1:${device.port}/seen`)).body)
     if (seen !== admitted) faults.push(`the device saw ${seen} requests, ${admitted} were admitted`)
 
@@ -83,16 +85,7 @@ export const shield: Figure = {
   },
 }
 
-interface FloodTarget {
-  readonly url: string
-  readonly headers: Readonly<Record<string, string>>
-}
-
-function flood(
-  lab: Lab,
-  { url, headers }: FloodTarget,
-  until: { seconds: number } | { requests: number },
-): Promise<LoadResult> {
+function flood(lab: Lab, { url, headers }: RunningPeer, until: Load['until']): Promise<LoadResult> {
   return lab.autocannon.run({
     url,
     headers,

@@ -1,9 +1,10 @@
 import process from 'node:process'
-import { connect } from 'node:tls'
+import { setTimeout as pause } from 'node:timers/promises'
 import { outputOf } from '../child.ts'
 import { fixed } from '../format.ts'
 import type { Figure } from '../lab.ts'
 import { alternate, checkOf, medianOf, ratioOf, summarize } from '../measure.ts'
+import { requestOnce } from '../request.ts'
 import { say } from '../run-program.ts'
 import { askForToken, type PreparedSidecar, prepareSidecar } from '../sidecar.ts'
 
@@ -24,7 +25,7 @@ export const start: Figure = {
     const set = ['limits.api.requests=1000']
     const sidecar = await prepareSidecar({ device, tls: true, set, core, program })
     const first = await sidecar.launch()
-    await untilStatus(sidecar, 'none', '401')
+    await untilStatus(sidecar, 'none', 401)
     const token = await askForToken(sidecar.url)
     await first.stop()
 
@@ -33,7 +34,7 @@ export const start: Figure = {
       async postern() {
         const begin = performance.now()
         const running = await sidecar.launch()
-        await Promise.race([untilStatus(sidecar, token, '200'), running.child.unexpectedExit])
+        await Promise.race([untilStatus(sidecar, token, 200), running.child.unexpectedExit])
         const took = performance.now() - begin
         faults.push(...(await running.stop()))
         return took
@@ -69,26 +70,12 @@ export const start: Figure = {
   },
 }
 
-/** Repeats the request until the response has this status. */
-async function untilStatus({ port }: PreparedSidecar, token: string, status: string): Promise<void> {
-  const head = `GET / HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`
-  const end = performance.now() + START_TIMEOUT
-  while (performance.now() < end) {
-    if ((await statusOf(port, head)) === status) return
+/** Repeats the request until the response has this status. A refused connection is known immediately. */
+async function untilStatus({ url }: PreparedSidecar, token: string, wanted: number): Promise<void> {
+  const headers = { Authorization: `Bearer ${token}` }
+  for (const end = performance.now() + START_TIMEOUT; performance.now() < end; await pause(1)) {
+    const { status } = await requestOnce(url, { headers }).catch(() => ({ status: 0 }))
+    if (status === wanted) return
   }
-  throw new Error(`no ${status} within ${START_TIMEOUT} ms`)
-}
-
-/** The status of the response; undefined if the connection is refused, which is known immediately. */
-function statusOf(port: number, head: string): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false })
-    socket.once('secureConnect', () => socket.write(head))
-    socket.once('data', (bytes: Buffer) => {
-      resolve(/^HTTP\/1\.1 (\d{3})/.exec(bytes.toString('latin1'))?.[1])
-      socket.destroy()
-    })
-    socket.once('error', () => {})
-    socket.once('close', () => setTimeout(() => resolve(undefined), 1))
-  })
+  throw new Error(`no ${wanted} within ${START_TIMEOUT} ms`)
 }

@@ -1,13 +1,15 @@
+import { randomBytes } from 'node:crypto'
 import process from 'node:process'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { systemClock } from '../../src/system/clock.ts'
+import { createMemoryJournal } from '../../src/tokens/token-journal.ts'
+import { createTokenStore, type TokenStore } from '../../src/tokens/token-store.ts'
 import { runIfMain, runModule } from '../child.ts'
 import type { Table } from '../figure.ts'
 import { fixed } from '../format.ts'
 import type { Figure } from '../lab.ts'
 import { checkOf } from '../measure.ts'
-import { openTokenStore } from './parts.ts'
 
 const TOKENS = 100_000
 
@@ -60,6 +62,23 @@ type HeapPoint = readonly [count: number, bytes: number]
 interface Plan {
   readonly what: 'tokens' | 'windows'
   readonly counts: readonly number[]
+}
+
+/** The token store of the sidecar, in memory, with the default lifetimes. */
+export function openTokenStore(capacity: number): TokenStore {
+  return createTokenStore({
+    policy: {
+      capacity,
+      accessLifetime: HOUR,
+      refreshLifetime: 7 * 24 * HOUR,
+      rotateRefresh: false,
+      refreshGrace: 10_000,
+    },
+    clock: systemClock,
+    random: randomBytes,
+    journal: createMemoryJournal(),
+    listener: { issued() {}, revoked() {}, evicted() {} },
+  })
 }
 
 /** Each returns a function that adds entry `i` to a table. */

@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
-import { type RequestFieldSettings, requestFields } from '../../src/forward/request-fields.ts'
+import { requestFields } from '../../src/forward/request-fields.ts'
 import { responseHead } from '../../src/forward/response-fields.ts'
 import { createRequestIds } from '../../src/gate/admit.ts'
 import { createLiveExchanges, type LiveExchanges } from '../../src/gate/live-exchanges.ts'
@@ -14,8 +14,9 @@ import { createTally } from '../../src/record/tally.ts'
 import { type BoundedQueue, createBoundedQueue, type Leave } from '../../src/system/bounded-queue.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { writeSoon } from '../../src/system/write-soon.ts'
+import { BareExchange } from '../../test/support/exchange.ts'
+import { PLAIN } from '../../test/support/forward.ts'
 import { PEER_TOKEN } from '../peers/peer.ts'
-import { BareExchange } from './bare-exchange.ts'
 import type { Capability } from './capabilities.ts'
 import { DeviceLink } from './device-link.ts'
 import type { DeviceResponse, FloorExchange } from './exchange.ts'
@@ -26,17 +27,11 @@ const QUEUE = { inside: 256, waiting: 256, maxWait: 5_000 }
 
 /** More than any run sends. */
 const LIMIT = 1_000_000_000
+const RESET = ['X-RateLimit-Reset', '1790000000'] as const
+/** The last name waits for its value. */
+const LIMIT_FIELDS = ['X-RateLimit-Limit', String(LIMIT), ...RESET, 'X-RateLimit-Remaining'] as const
 
 const ORIGIN = 'http://127.0.0.1'
-const REQUEST_SETTINGS: RequestFieldSettings = {
-  host: undefined,
-  added: [],
-  named: [],
-  forwarding: 'full',
-  keeps: undefined,
-  origin: undefined,
-  rewrite: false,
-}
 const RESPONSE_SETTINGS = { origin: ORIGIN, host: undefined, rewrite: false, replaced: LIMIT_FIELD_NAMES }
 const BEARER = 'Bearer '.length
 
@@ -120,15 +115,7 @@ export class Floor {
   }
 
   limitFields(): Fields {
-    const remaining = String(LIMIT - this.#counted)
-    return [
-      'X-RateLimit-Limit',
-      String(LIMIT),
-      'X-RateLimit-Remaining',
-      remaining,
-      'X-RateLimit-Reset',
-      '1790000000',
-    ]
+    return [...LIMIT_FIELDS, String(LIMIT - this.#counted)]
   }
 
   /** Hashes and looks up the token, and counts the request. */
@@ -163,7 +150,7 @@ export class Floor {
     if (this.#newRequestId === undefined) return fieldsForDevice(head.fields, head.authority)
     exchange.requestId = this.#newRequestId()
     exchange.request = requestOf(head, exchange.requestId)
-    return requestFields(exchange.request, null, REQUEST_SETTINGS)
+    return requestFields(exchange.request, null, PLAIN)
   }
 
   /** @param size of the body (bytes), approximate where lines are copied */

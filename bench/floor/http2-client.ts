@@ -3,7 +3,7 @@ import type { TLSSocket } from 'node:tls'
 import { createDeadline } from '../../src/device/target.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import type { Fields } from '../../src/http/fields.ts'
-import { headOf } from './bare-exchange.ts'
+import { requestHead } from '../../test/support/request-head.ts'
 import { type DeviceResponse, type FloorClient, FloorExchange } from './exchange.ts'
 import type { Floor } from './floor.ts'
 import { IDLE_TIMEOUT, MAX_FIELDS } from './http1-client.ts'
@@ -69,9 +69,7 @@ function describe(raw: Fields, peer: string, localPort: number): RequestHead {
   while (raw[start]?.startsWith(':')) start += 2
   const fields = raw.slice(start)
   const pseudoHeader = (name: string): string => raw[raw.indexOf(name) + 1] ?? ''
-  const [method, target, authority] = [':method', ':path', ':authority'].map(pseudoHeader)
-  return headOf(
-    { version: '2', secure: true, method: method ?? '', target: target ?? '', authority, peer, localPort },
-    fields,
-  )
+  const [method = '', target = '', authority] = [':method', ':path', ':authority'].map(pseudoHeader)
+  const from = { version: '2', secure: true, peer, localPort, endsWithHead: true } as const
+  return requestHead({ ...from, method, target, authority, fields })
 }

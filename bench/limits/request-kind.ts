@@ -1,8 +1,11 @@
 import type { Endpoint } from '../../src/http/admission.ts'
 import { type Limit, limitFieldFaults } from '../../src/verify/limit-fields.ts'
 import { member, type Observation, only, wholeNumber } from '../../src/verify/received.ts'
+import { DEVICE_BODY } from '../device.ts'
 import { PASSWORD, tokenRequest } from '../sidecar.ts'
-import { DEVICE_BODY, DEVICE_PATH } from './counting-device.ts'
+
+/** The path of all requests to the device. */
+export const DEVICE_PATH = '/api/status'
 
 /** A request as autocannon builds it. It adds `Host`, `Connection: keep-alive` and `Content-Length`. */
 export interface FloodRequest {

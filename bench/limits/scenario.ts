@@ -4,9 +4,11 @@ import type { Endpoint } from '../../src/http/admission.ts'
 import { type Account, createLedger, type Ledger } from '../../src/verify/ledger.ts'
 import type { Limit } from '../../src/verify/limit-fields.ts'
 import { foldFields, type Observation, only, textMember, wholeNumber } from '../../src/verify/received.ts'
+import { type Device, startDevice } from '../../test/support/device.ts'
+import { DEVICE_BODY } from '../device.ts'
+import { atEnd } from '../run-program.ts'
 import { startSidecar } from '../sidecar.ts'
-import { startCountingDevice } from './counting-device.ts'
-import { faultsOf, type RequestKind, RIGHT_PASSWORD } from './request-kind.ts'
+import { DEVICE_PATH, faultsOf, type RequestKind, RIGHT_PASSWORD } from './request-kind.ts'
 
 export interface Scenario {
   readonly title: string
@@ -46,7 +48,7 @@ const ONE: Shape = { connections: 1, until: { requestsEach: 1 } }
 /** Runs one scenario against its own sidecar and device. */
 export async function runScenario(scenario: Scenario, sets: readonly string[]): Promise<Report> {
   const { limits, windows } = scenario
-  const device = await startCountingDevice()
+  const device = await startLyingDevice()
   const policy = ({ requests, window }: Limit) => ({ requests, window: `${window}s` })
   const sidecar = await startSidecar({
     device: device.url,
@@ -108,11 +110,29 @@ export async function runScenario(scenario: Scenario, sets: readonly string[]): 
     for (const { promise, text } of account.faults)
       faults.push(`${endpoint}: ${text}${promise === undefined ? '' : ` (${promise})`}`)
   }
-  const { expected, unexpected } = device
-  if (expected !== reached) faults.push(`the device saw ${expected} requests, ${reached} passed`)
-  if (unexpected.length > 0)
-    faults.push(`the device saw ${unexpected.length} unexpected requests, e.g. ${unexpected[0]}`)
-  return { title: scenario.title, accounts, deviceSaw: expected + unexpected.length, faults }
+  const { length: deviceSaw } = device.requests
+  if (deviceSaw !== reached) faults.push(`the device saw ${deviceSaw} requests, ${reached} passed`)
+  for (const { method, target, header } of device.requests) {
+    if (method !== 'GET' || target !== DEVICE_PATH || header('authorization') !== undefined)
+      faults.push(`the device saw an unexpected request: ${method} ${target}`)
+  }
+  return { title: scenario.title, accounts, deviceSaw, faults }
+}
+
+/** A device that sends rate-limit fields with wrong values, which must never reach a client. */
+async function startLyingDevice(): Promise<Device> {
+  const device = await startDevice((_request, response) => {
+    response.writeHead(200, {
+      'Content-Type': 'application/json',
+      'Content-Length': DEVICE_BODY.length,
+      'X-RateLimit-Limit': '1000000',
+      'X-RateLimit-Remaining': '999999',
+      'X-RateLimit-Reset': '1',
+    })
+    response.end(DEVICE_BODY)
+  })
+  atEnd(device.stop)
+  return device
 }
 
 type OnResponse = (kind: RequestKind, observation: Observation) => void

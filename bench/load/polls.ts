@@ -1,7 +1,8 @@
-import http from 'node:http'
+import { Agent } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { runIfMain, runModule } from '../child.ts'
 import { type LatencySummary, summarizeLatencies } from '../measure.ts'
+import { requestOnce } from '../request.ts'
 
 /** Clients that each poll one page, on a connection of their own. A client whose poll takes longer leaves polls out. */
 export interface Polls {
@@ -32,26 +33,17 @@ async function program({ url, headers, clients, period, spread, periods }: Polls
   const begin = performance.now()
 
   async function client(number: number): Promise<void> {
-    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     const first = begin + (spread * number) / clients
     for (let next = 0; next < periods; ) {
       await pause(Math.max(0, first + next * period - performance.now()))
       const start = performance.now()
-      if (await succeeds(agent)) latencies.push(performance.now() - start)
+      const { status } = await requestOnce(url, { headers, agent }).catch(() => ({ status: 0 }))
+      if (status === 200) latencies.push(performance.now() - start)
       else failed += 1
       next = Math.max(next + 1, Math.ceil((performance.now() - first) / period))
     }
     agent.destroy()
-  }
-
-  function succeeds(agent: http.Agent): Promise<boolean> {
-    return new Promise((done) => {
-      const sent = http.get(url, { agent, headers }, (response) => {
-        response.resume().on('error', () => done(false))
-        response.on('end', () => done(response.statusCode === 200))
-      })
-      sent.on('error', () => done(false))
-    })
   }
 
   await Promise.all(Array.from({ length: clients }, (_, number) => client(number)))

@@ -3,6 +3,7 @@ import https from 'node:https'
 import { setTimeout as pause } from 'node:timers/promises'
 import { runIfMain, runModule } from '../child.ts'
 import { type LatencySummary, summarizeLatencies } from '../measure.ts'
+import { requestOnce } from '../request.ts'
 
 /** Seconds before the measurement: V8 compiles the client, and the client opens its connection. */
 export const WARM_UP = 1
@@ -37,41 +38,21 @@ export function runSteadily(load: SteadyLoad, core: number | undefined): Promise
 }
 
 async function program(load: SteadyLoad): Promise<SteadyReport> {
-  // The sidecar signs its own certificate, and the connection stays on loopback.
-  const options = {
-    keepAlive: true,
-    scheduling: 'lifo',
-    timeout: TIMEOUT,
-    rejectUnauthorized: false,
-  } as const
-  const secure = load.url.startsWith('https:')
-  const agent = secure ? new https.Agent(options) : new http.Agent(options)
-  const { request } = secure ? https : http
+  const options = { keepAlive: true, scheduling: 'lifo', localAddress: load.address } as const
+  const agent = load.url.startsWith('https:') ? new https.Agent(options) : new http.Agent(options)
   const latencies: number[] = []
   let answered = 0
   let failed = 0
 
-  const send = (timed: boolean): Promise<void> =>
-    new Promise((done) => {
-      const start = performance.now()
-      const settle = (correct: boolean): void => {
-        if (correct) answered += 1
-        else failed += 1
-        if (correct && timed) latencies.push(performance.now() - start)
-        done()
-      }
-      const { headers, address: localAddress } = load
-      const sent = request(load.url, { agent, headers, localAddress }, (response) => {
-        let body = ''
-        response.setEncoding('utf8').on('data', (text: string) => {
-          body += text
-        })
-        response.on('end', () => settle(response.statusCode === 200 && body === load.body))
-        response.on('error', () => settle(false))
-      })
-      sent.on('timeout', () => sent.destroy())
-      sent.on('error', () => settle(false)).end()
-    })
+  const send = async (timed: boolean): Promise<void> => {
+    const start = performance.now()
+    const sent = requestOnce(load.url, { headers: load.headers, agent, timeout: TIMEOUT })
+    const { status, body } = await sent.catch(() => ({ status: 0, body: '' }))
+    const correct = status === 200 && body === load.body
+    if (correct) answered += 1
+    else failed += 1
+    if (correct && timed) latencies.push(performance.now() - start)
+  }
 
   const untimed = Math.round(load.rate * WARM_UP)
   const wanted = untimed + Math.round(load.rate * load.seconds)

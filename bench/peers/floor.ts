@@ -4,7 +4,6 @@ import { fileURLToPath } from 'node:url'
 import { freePort, listening, startChild, temporaryFolder } from '../child.ts'
 import { type Capability, MEANINGS } from '../floor/capabilities.ts'
 import type { Program } from '../program.ts'
-import { startNodePeer } from './node-peers.ts'
 import { PEER_HEADERS, type Peer } from './peer.ts'
 
 const SERVER = fileURLToPath(new URL('../floor/floor-server.ts', import.meta.url))
@@ -34,16 +33,5 @@ export function floorPeer({ tls, last, program }: FloorOptions): Peer {
       const url = `${tls ? 'https' : 'http'}://127.0.0.1:${port}`
       return { url, children: [child], headers: PEER_HEADERS }
     },
-  }
-}
-
-/** Two sockets without HTTP, with the Node flags of `program`: the upper bound of any proxy in Node. */
-export function relayPeer(program: Program): Peer {
-  return {
-    name: 'relay',
-    does: 'no HTTP',
-    fast: true,
-    version: async () => process.versions.node,
-    start: (place) => startNodePeer(['tcp-relay-server.ts'], place, program),
   }
 }

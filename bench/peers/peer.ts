@@ -23,6 +23,8 @@ export interface RunningPeer {
   readonly url: string
   /** The processes that do the work. */
   readonly children: readonly Child[]
+  /** URL of the admin listener of Postern. */
+  readonly admin?: string
   /** Fields that the load must send to be admitted. */
   readonly headers: Readonly<Record<string, string>>
 }

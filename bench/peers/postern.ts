@@ -31,9 +31,9 @@ export function posternPeer({ tls = false, lifted = true, set = [], program }: P
     async start({ devicePort, core }) {
       const device = `http://127.0.0.1:${devicePort}`
       const sets = [...(lifted ? LIFTED : []), ...set]
-      const { url, child } = await startSidecar({ device, tls, set: sets, core, program })
+      const { url, admin, child } = await startSidecar({ device, tls, set: sets, core, program })
       const token = await askForToken(url)
-      return { url, children: [child], headers: { Authorization: `Bearer ${token}` } }
+      return { url, admin, children: [child], headers: { Authorization: `Bearer ${token}` } }
     },
   }
 }

@@ -11,7 +11,6 @@ const FILES = new Map(
 const LAYERS = [
   /^bench\/(?:bench|options|limits|weigh)\.ts$/,
   /^bench\/(?:report\/|compare\.ts)/,
-  /^bench\/figures\/all\.ts$/,
   /^bench\/(?:fleet|limits|weigh|figures)\//,
   /^bench\/contest\//,
   /^bench\/lab\.ts$/,
