@@ -30,7 +30,7 @@ import { currentLoad, describeMachine } from './machine.ts'
 import { HELP, type Options, readOptions, UsageError } from './options.ts'
 import { shippedProgram, sourceProgram } from './program.ts'
 import { renderPage } from './report/page.ts'
-import { cleaningUp, runProgram, say, unlessEnding } from './run-program.ts'
+import { cleaningUp, runProgram, say } from './run-program.ts'
 
 const RESULTS = fileURLToPath(new URL('results/', import.meta.url))
 
@@ -70,16 +70,8 @@ async function main(): Promise<0 | 1> {
   return faults.length > 0 || regressed || (options.strict && missed.length > 0) ? 1 : 0
 }
 
-async function run({
-  only,
-  growth,
-  floor,
-  effort,
-  peers,
-  nodeFlags,
-  quick,
-  source,
-}: Options): Promise<Result> {
+async function run(options: Options): Promise<Result> {
+  const { only, growth, effort, peers, nodeFlags, quick, source } = options
   const begin = performance.now()
   const at = new Date().toISOString()
   const machine = await describeMachine()
@@ -94,8 +86,6 @@ async function run({
     const from = performance.now()
     // A figure that fails must not end the others, nor leave processes that run beside them.
     const findings = await cleaningUp(measure).catch(failed)
-    // A measurement that Ctrl-C interrupted is no result.
-    await unlessEnding()
     const { id, title, about } = figure
     const measured = { id, title, about, ...NOTHING, ...findings, took: (performance.now() - from) / 1000 }
     figures.push(measured)
@@ -107,7 +97,7 @@ async function run({
     await add(LIMITS_PROOF, async () => proofFindings(await proveLimits([])))
   }
   const program = source ? sourceProgram(nodeFlags) : await shippedProgram(nodeFlags)
-  const lab = await openLab(effort, { peers, program, everyCapability: floor })
+  const lab = await openLab(effort, { peers, program, everyCapability: options.floor })
   const selected = [...FIGURES, ...GROWTH].filter((figure) =>
     only === undefined ? growth || FIGURES.includes(figure) : only.includes(figure.id),
   )

@@ -114,6 +114,13 @@ export async function outputOf(
   }
 }
 
+/** The version of a program, which `pattern` captures from what it prints for `flag`; undefined if it is not installed. */
+export async function versionOf(program: string, flag: string, pattern: RegExp): Promise<string | undefined> {
+  // `wrk -v` exits with 1.
+  const text = await outputOf(program, [flag]).catch((error: ProgramError) => error.output)
+  return pattern.exec(text)?.[1]
+}
+
 /**
  * Runs a module of the bench as a process of its own, which can be pinned. The module ends with `runIfMain`, which gets `plan`.
  * @param flags of Node

@@ -4,12 +4,7 @@ import { clockTime } from './format.ts'
 type Cleanup = () => void | Promise<void>
 
 const cleanups = new Set<Cleanup>()
-const ending = new AbortController()
-
-/** Resolves immediately. Never resolves once the program is ending, so that its caller does not continue. */
-export function unlessEnding(): Promise<void> {
-  return ending.signal.aborted ? new Promise(() => {}) : Promise.resolve()
-}
+let isEnding = false
 
 /** Registers a cleanup for the end of the program, however it ends. The last one registered runs first. */
 export function atEnd(cleanup: Cleanup): { readonly cancel: () => void } {
@@ -24,7 +19,7 @@ export function atEnd(cleanup: Cleanup): { readonly cancel: () => void } {
 export async function runProgram(main: () => Promise<0 | 1>, timeLimit: number): Promise<void> {
   let ended: Promise<void> | undefined
   const end = (code: number): Promise<void> => {
-    ending.abort()
+    isEnding = true
     ended ??= runCleanups().finally(() => process.exit(code))
     return ended
   }
@@ -42,13 +37,17 @@ export async function runProgram(main: () => Promise<0 | 1>, timeLimit: number):
   }
 }
 
-/** Runs something, then the cleanups that it has registered: it leaves no process and no folder behind, also when it fails. */
+/**
+ * Runs something, then the cleanups that it has registered: it leaves no process and no folder behind, also when it fails. Never resolves
+ * once the program is ending: what Ctrl-C interrupted is no result.
+ */
 export async function cleaningUp<Result>(run: () => Promise<Result>): Promise<Result> {
   const before = new Set(cleanups)
   try {
     return await run()
   } finally {
     await runCleanups(before)
+    if (isEnding) await new Promise(() => {})
   }
 }
 

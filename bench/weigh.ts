@@ -6,7 +6,7 @@ import { makeBundle } from '../deploy/build/bundle.ts'
 import { temporaryFolder } from './child.ts'
 import { startNodeDevice } from './device.ts'
 import { formatTable, rounded } from './format.ts'
-import type { Program } from './program.ts'
+import { type Program, sourceProgram } from './program.ts'
 import { runProgram } from './run-program.ts'
 import { compareWithBudget, readBudget } from './weigh/budget.ts'
 import { weighHops } from './weigh/hops.ts'
@@ -71,13 +71,7 @@ async function main(): Promise<0 | 1> {
 async function bundleProgram(): Promise<Program> {
   const folder = await temporaryFolder()
   await makeBundle(folder)
-  return {
-    name: 'the bundle',
-    command: [process.execPath, join(folder, 'postern.mjs')],
-    env: { NODE_ENV: 'production' },
-    nodeOptions: () => '',
-    tuning: [],
-  }
+  return { ...sourceProgram(), name: 'the bundle', command: [process.execPath, join(folder, 'postern.mjs')] }
 }
 
 await runProgram(main, TIME_LIMIT)

@@ -66,6 +66,16 @@ export function ratioCheck(
   return ratioOf(id, what, above ?? [], below ?? [], { ...threshold, better: 'more' })
 }
 
+/** Processor time per request, or another measure, of a row as a multiple of that of another row, round by round. */
+export function besideCheck(
+  rows: readonly Row[],
+  [name, other]: readonly [name: string, other: string],
+  { id, what, reach }: Pick<Check, 'id' | 'what' | 'reach'>,
+  measure: Measure = 'cpuPerRequest',
+): Check {
+  return ratioOf(id, what, seriesOf(rows, name, measure), seriesOf(rows, other, measure), { reach })
+}
+
 /** Processor time of Postern per request: other processes hardly affect it, but it differs between machines. */
 export function costCheck(rows: readonly Row[], id: string, what: string): Check {
   return checkOf(id, what, 'µs', summarize(seriesOf(rows, OURS, 'cpuPerRequest')))
@@ -111,7 +121,7 @@ function ratioText(ratio: number): string {
 
 type Rounds = readonly { readonly failed: number }[]
 
-function failures(rounds: Rounds): number {
+export function failures(rounds: Rounds): number {
   return rounds.reduce((sum, { failed }) => sum + failed, 0)
 }
 

@@ -1,3 +1,4 @@
+import { failedFault, failures } from '../contest/row.ts'
 import type { Findings } from '../figure.ts'
 import { fixed } from '../format.ts'
 import type { SteadyReport } from '../load/steady.ts'
@@ -60,7 +61,7 @@ export function attackFindings(all: ReadonlyMap<Attack, readonly AttackRound[]>)
         rows: rows.map(([{ name }, rounds]) => [
           name,
           ...COLUMNS.map(([, digits, of]) => fixed(medianOf(rounds.map(of)), digits)),
-          String(failures(rounds, 'during')),
+          String(failures(duringOf(rounds))),
         ]),
       },
     ],
@@ -104,14 +105,13 @@ function growthOf(rows: Rows): number {
 }
 
 function faultsOf({ name }: Attack, rounds: readonly AttackRound[]): string[] {
-  const [during, alone] = [failures(rounds, 'during'), failures(rounds, 'alone')]
   return [
     ...rounds.flatMap(({ faults }, round) => faults.map((fault) => `${name}, round ${round + 1}: ${fault}`)),
-    ...(during > 0 ? [`${during} requests of the good client failed: ${name}`] : []),
-    ...(alone > 0 ? [`${alone} requests failed without an attack`] : []),
+    ...failedFault(`the good client during ${name}`, duringOf(rounds)),
+    ...rounds.flatMap(({ alone }) => failedFault('the good client alone', [alone])),
   ]
 }
 
-function failures(rounds: readonly AttackRound[], which: 'alone' | 'during'): number {
-  return rounds.reduce((sum, round) => sum + round[which].failed, 0)
+function duringOf(rounds: readonly AttackRound[]): readonly SteadyReport[] {
+  return rounds.map(({ during }) => during)
 }

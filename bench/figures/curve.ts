@@ -1,7 +1,6 @@
 import { BUSY_ENOUGH, OURS } from '../contest/row.ts'
-import type { Check, Findings } from '../figure.ts'
+import type { Findings } from '../figure.ts'
 import { percent, rounded } from '../format.ts'
-import { checkOf } from '../measure.ts'
 
 /** One measurement of a curve: `x` is the quantity that grows. */
 export interface Point {
@@ -36,22 +35,17 @@ export function bendsOf(points: readonly Pick<Point, 'x' | 'rate'>[]): {
 }
 
 export interface CurveAbout {
-  /** Id of the figure, for the id of its check. */
-  readonly id: string
   readonly what: string
   /** Reasons why the rate stops rising, which is noise by default, and why it falls. */
   readonly rises?: string
   readonly falls: string
-  /** Name of one item, for the check of its memory; absent if that is less than the noise of the heap. */
-  readonly unit?: string
 }
 
-/** Tables of curves over one quantity, notes where Postern's curve bends, and the check of memory per item. */
-export function curveFindings(about: CurveAbout, curves: Curves): Findings {
-  const { id, what, unit } = about
+/** Tables of curves over one quantity, and notes where Postern's curve bends. */
+export function curveFindings(about: CurveAbout, curves: Curves): Omit<Findings, 'checks'> {
+  const { what } = about
   const all = Object.entries(curves)
   return {
-    checks: unit === undefined ? [] : [memoryCheck(id, unit, curves[OURS] ?? [])],
     tables: all.map(([name, points]) => ({
       caption: `${capital(what)}: ${name}`,
       head: [what, 'requests/s', 'busy', 'MiB', 'failed'],
@@ -89,15 +83,6 @@ function bendNotes({ what, rises, falls }: CurveAbout, name: string, points: rea
     ...(rose ? [`${name}: reaches its plateau at ${at(reached)}: ${because(reached, rises ?? noise)}`] : []),
     ...(left === undefined ? [] : [`${name}: bends down at ${at(left)}: ${because(left, falls)}`]),
   ]
-}
-
-const NOTHING = { x: Number.NaN, memory: Number.NaN }
-
-/** Memory per item between the first point and the last (KiB). */
-function memoryCheck(id: string, unit: string, points: readonly Point[]): Check {
-  const [first, last] = [points[0] ?? NOTHING, points.at(-1) ?? NOTHING]
-  const each = ((last.memory - first.memory) * 1024) / (last.x - first.x)
-  return checkOf(`${id} memory`, `resident memory for one more ${unit}`, 'KiB', each)
 }
 
 function capital(text: string): string {

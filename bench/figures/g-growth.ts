@@ -55,9 +55,7 @@ const connections: Figure = {
       curves[contestant.peer.name] = points
     }
     const about = {
-      id: 'G1',
       what: 'connections',
-      unit: 'connection',
       rises: 'one connection waits for its own response; from here on there is always a request to process',
       falls:
         'requests past upstream.max_in_flight wait in the queue, and each connection is one more socket to poll',
@@ -96,7 +94,7 @@ const clients: Figure = {
     }
     const falls =
       'the hash table of windows no longer fits the processor caches, and the address of a client that is not among the last 4,096 is parsed again'
-    return curveFindings({ id: 'G3', what: 'distinct clients', falls }, { postern: points })
+    return curveFindings({ what: 'distinct clients', falls }, { postern: points })
   },
 }
 
@@ -132,7 +130,7 @@ const tokens: Figure = {
       points.push(await measurePoint(lab, contestant, [2 * issued.length, 'tokens'], load))
     }
     const falls = 'the hash table of tokens no longer fits the processor caches'
-    return curveFindings({ id: 'G4', what: 'live tokens', falls }, { postern: points })
+    return curveFindings({ what: 'live tokens', falls }, { postern: points })
   },
 }
 

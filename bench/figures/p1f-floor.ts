@@ -1,12 +1,12 @@
 import { CONNECTIONS, compete, startPeers, under } from '../contest/contest.ts'
-import { busyNotes, OURS, type Row, rowFaults, seriesOf, spreadOf } from '../contest/row.ts'
+import { besideCheck, busyNotes, OURS, type Row, rowFaults, seriesOf, spreadOf } from '../contest/row.ts'
 import type { Check, Table } from '../figure.ts'
 import { CAPABILITIES } from '../floor/capabilities.ts'
 import { fixed, percent } from '../format.ts'
 import type { Figure, Lab } from '../lab.ts'
 import type { Generator } from '../load/generator.ts'
 import { STREAMS } from '../load/h2load.ts'
-import { medianOf, ratioOf } from '../measure.ts'
+import { medianOf } from '../measure.ts'
 import { floorPeer } from '../peers/floor.ts'
 import type { Peer } from '../peers/peer.ts'
 import { posternPeer } from '../peers/postern.ts'
@@ -62,9 +62,7 @@ async function contest(lab: Lab, tls: boolean, loads: readonly Loading[]): Promi
 function peersOf({ program, everyCapability }: Lab, tls: boolean): Peer[] {
   const steps = everyCapability ? CAPABILITIES.length : 0
   return [
-    ...Array.from({ length: steps + 1 }, (_, count) =>
-      floorPeer({ tls, last: CAPABILITIES[count - 1], program }),
-    ),
+    ...Array.from({ length: steps + 1 }, (_, count) => floorPeer(tls, CAPABILITIES[count - 1], program)),
     posternPeer({ tls, set: [`upstream.max_in_flight=${HTTP2_CONNECTIONS * STREAMS}`], program }),
   ]
 }
@@ -72,8 +70,7 @@ function peersOf({ program, everyCapability }: Lab, tls: boolean): Peer[] {
 /** Processor time per request of Postern as a multiple of that of the floor, round by round. */
 export function ratioToFloor(id: string, protocol: string, rows: readonly Row[], reach: number): Check {
   const what = `multiple of the processor time of the floor, ${protocol}`
-  const [ours, theirs] = [seriesOf(rows, OURS, 'cpuPerRequest'), seriesOf(rows, 'floor', 'cpuPerRequest')]
-  return ratioOf(id, what, ours, theirs, { reach })
+  return besideCheck(rows, [OURS, 'floor'], { id, what, reach })
 }
 
 /** The cost of each row, its difference to the row above, and its ratio to the floor. */

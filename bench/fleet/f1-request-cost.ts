@@ -1,12 +1,12 @@
 import { type Contestant, compete, startPeers } from '../contest/contest.ts'
-import { busyNotes, latencyTable, OURS, rowFaults, rowsTable, seriesOf } from '../contest/row.ts'
+import { besideCheck, busyNotes, latencyTable, OURS, rowFaults, rowsTable } from '../contest/row.ts'
 import { DEVICE_BODY } from '../device.ts'
 import type { Check, Table } from '../figure.ts'
 import { fixed } from '../format.ts'
 import { type Figure, notInstalled } from '../lab.ts'
 import type { Generator } from '../load/generator.ts'
 import { runSteadily } from '../load/steady.ts'
-import { alternate, checkOf, medianOf, ratioOf, summarizePairs } from '../measure.ts'
+import { alternate, checkOf, medianOf, summarizePairs } from '../measure.ts'
 import type { Peer } from '../peers/peer.ts'
 import { posternPeer } from '../peers/postern.ts'
 import { say } from '../run-program.ts'
@@ -62,11 +62,7 @@ export const requestCost: Figure = {
 
     const costCheck = (at: WindowsAt, reach?: number): Check => {
       const what = `processor time of a request with ${NAMES[at]}, beside a local store`
-      const [cost, local] = [
-        seriesOf(rows, NAMES[at], 'cpuPerRequest'),
-        seriesOf(rows, OURS, 'cpuPerRequest'),
-      ]
-      return ratioOf(`F1 ${at} windows`, what, cost, local, { reach })
+      return besideCheck(rows, [NAMES[at], OURS], { id: `F1 ${at} windows`, what, reach })
     }
     const what = `p50 at ${PACE} requests/s that it adds to a local store`
     const p50 = (of: string): number[] =>

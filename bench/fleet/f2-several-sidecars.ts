@@ -103,11 +103,10 @@ async function measureMember(lab: Lab, member: Contestant, seconds: number): Pro
   return measure(member, await loadOf(member, load))
 }
 
+type GroupSample = Pick<Sample, 'requestsPerSecond' | 'cpuPerRequest' | 'failed'>
+
 /** All members at the same time. The processor time is that of the sidecars for one request (µs). */
-async function measureGroup(
-  lab: Lab,
-  { members }: Group,
-): Promise<Pick<Sample, 'requestsPerSecond' | 'cpuPerRequest' | 'failed'>> {
+async function measureGroup(lab: Lab, { members }: Group): Promise<GroupSample> {
   const samples = await Promise.all(members.map((member) => measureMember(lab, member, lab.seconds)))
   const sum = (of: (sample: Sample) => number): number => samples.reduce((all, sample) => all + of(sample), 0)
   const requestsPerSecond = sum((sample) => sample.requestsPerSecond)

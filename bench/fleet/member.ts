@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { parseStoreUrl } from '../../src/config/store-fields.ts'
 import { createPasswordAgreement } from '../../src/fleet/agreement.ts'
 import { createTokenCopies, type TokenCopies } from '../../src/fleet/copies.ts'
 import { followRevocations } from '../../src/fleet/feed.ts'
@@ -40,19 +41,14 @@ const TIMEOUT = 30_000
 
 /** Opens the store as a sidecar does. */
 export function openStore({ port }: Server, prefix: string): Promise<SharedStore> {
-  const address = {
-    kind: 'single',
-    nodes: [{ host: '127.0.0.1', port }],
-    path: undefined,
-    primary: undefined,
-    database: 0,
-    tls: false,
-    user: undefined,
-    password: undefined,
-  } as const
+  const parsed = parseStoreUrl(`valkey://127.0.0.1:${port}`)
+  if ('problem' in parsed) throw new Error(parsed.problem)
   // An operation that fails rejects, so it need not be reported as well.
   const silent = { failed() {}, up() {}, down() {}, refusing() {}, accepting() {}, answered() {} }
-  return openSharedStore({ address, prefix, timeout: TIMEOUT, tls: { insecure: false } }, silent)
+  return openSharedStore(
+    { address: parsed.value, prefix, timeout: TIMEOUT, tls: { insecure: false } },
+    silent,
+  )
 }
 
 /** The parts of a sidecar that use its store, without HTTP. */

@@ -1,5 +1,5 @@
 import { createClient, type RedisClientType } from '@redis/client'
-import { freePort, listening, outputOf, startChild, temporaryFolder } from '../child.ts'
+import { freePort, listening, startChild, temporaryFolder, versionOf } from '../child.ts'
 import { atEnd } from '../run-program.ts'
 
 /** A client of the bench itself. */
@@ -13,9 +13,8 @@ export interface Server {
 }
 
 /** The version of the installed redis-server; undefined if there is none. */
-export async function serverVersion(): Promise<string | undefined> {
-  const text = await outputOf('redis-server', ['--version']).catch(() => '')
-  return /v=(\S+)/.exec(text)?.[1]
+export function serverVersion(): Promise<string | undefined> {
+  return versionOf('redis-server', '--version', /v=(\S+)/)
 }
 
 /** Starts a redis-server on a free port. It ends with its figure. */

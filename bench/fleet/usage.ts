@@ -71,11 +71,11 @@ export function usageBetween(before: Counters, after: Counters, operations: numb
   })
 }
 
-/** Runs `operations` operations. Resolves with what each of them cost the server. */
-async function measureUsage(client: Client, operations: number, run: () => Promise<unknown>): Promise<Usage> {
+/** What something costs the server. */
+async function measureUsage(client: Client, run: () => Promise<unknown>): Promise<Usage> {
   const before = await readCounters(client)
   await run()
-  return usageBetween(before, await readCounters(client), operations)
+  return usageBetween(before, await readCounters(client), 1)
 }
 
 /** Tells what each of `count` operations costs a server, without what it does on its own and without the reading of its counters. */
@@ -85,8 +85,8 @@ export type Meter = (count: number, run: () => Promise<unknown>) => Promise<Usag
 export async function createMeter(client: Client, seconds: number): Promise<Meter> {
   /** The counters grow with the commands that the server knows, so they are read twice each time. */
   const withoutReading = async (run: () => Promise<unknown>): Promise<Usage> => {
-    const reading = await measureUsage(client, 1, async () => {})
-    const usage = await measureUsage(client, 1, run)
+    const reading = await measureUsage(client, async () => {})
+    const usage = await measureUsage(client, run)
     return usageOf((name) => usage[name] - reading[name])
   }
   const quiet = await withoutReading(() => pause(seconds * 1000))

@@ -5,14 +5,8 @@ const HEAD_END = '\r\n\r\n'
 
 /** Fields that the floor adds to every request when the capability `policy` is disabled. */
 const ADDED: Fields = [
-  'X-Forwarded-For',
-  '127.0.0.1',
-  'X-Forwarded-Proto',
-  'https',
-  'X-Request-Id',
-  '0123456789abcdef0123456789abcdef',
-  'Via',
-  '1.1 postern',
+  ...['X-Forwarded-For', '127.0.0.1', 'X-Forwarded-Proto', 'https'],
+  ...['X-Request-Id', '0123456789abcdef0123456789abcdef', 'Via', '1.1 postern'],
 ]
 const END_OF_REQUEST = `${fieldLines(ADDED)}Connection: keep-alive\r\n\r\n`
 

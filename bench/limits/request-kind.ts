@@ -45,7 +45,7 @@ export function withToken(token: string): RequestKind {
     request: { method: 'GET', path: DEVICE_PATH, headers: { authorization: `Bearer ${token}` } },
     status: 200,
     reachesDevice: true,
-    responseFaults: ({ body }) => (body === DEVICE_BODY ? [] : ["200 without the device's body"]),
+    responseFaults: ({ body }) => unless(body === DEVICE_BODY, "200 without the device's body"),
   }
 }
 
@@ -58,9 +58,7 @@ export const WITHOUT_TOKEN: RequestKind = {
   responseFaults: (observation) => [
     ...jsonFaults(observation),
     ...errorFault(observation, 'invalid_token'),
-    ...(only(observation, 'www-authenticate') === 'Bearer realm="device"'
-      ? []
-      : ['401 without its challenge']),
+    ...unless(only(observation, 'www-authenticate') === 'Bearer realm="device"', '401 without its challenge'),
   ],
 }
 
@@ -87,14 +85,13 @@ function passwordGrant(password: string): FloodRequest {
 }
 
 function errorFault(observation: Observation, code: string): string[] {
-  return member(observation, 'error') === code ? [] : [`${observation.status} whose error is not ${code}`]
+  return unless(member(observation, 'error') === code, `${observation.status} whose error is not ${code}`)
 }
 
 function tokenFaults(observation: Observation): string[] {
   const names = ['expires_in', 'token_type', 'refresh_token', 'access_token']
-  return names.every((name) => member(observation, name) !== undefined)
-    ? []
-    : ['200 without the four token fields']
+  const all = names.every((name) => member(observation, name) !== undefined)
+  return unless(all, '200 without the four token fields')
 }
 
 /** The body of every 429 of Postern (C15, C18). */
@@ -103,12 +100,11 @@ export const REFUSAL_BODY = '{"error":"rate_limited","error_description":"The ra
 /** The faults of a 429 of Postern apart from the fields of the limit. */
 function ownRefusalFaults(observation: Observation): string[] {
   const { body } = observation
+  const seconds = wholeNumber(only(observation, 'retry-after'))
   return [
     ...jsonFaults(observation),
-    ...(body === REFUSAL_BODY ? [] : [`429 with another body: ${body.slice(0, 80)}`]),
-    ...(wholeNumber(only(observation, 'retry-after')) === undefined
-      ? ['429 without a Retry-After in seconds']
-      : []),
+    ...unless(body === REFUSAL_BODY, `429 with another body: ${body.slice(0, 80)}`),
+    ...unless(seconds !== undefined, '429 without a Retry-After in seconds'),
   ]
 }
 
@@ -116,10 +112,16 @@ function ownRefusalFaults(observation: Observation): string[] {
 function jsonFaults(observation: Observation): string[] {
   const { status, body } = observation
   const type = 'application/json;charset=UTF-8'
+  const length = String(Buffer.byteLength(body))
   return [
-    ...(only(observation, 'content-type') === type ? [] : [`${status} without Content-Type: ${type}`]),
-    ...(only(observation, 'content-length') === String(Buffer.byteLength(body))
-      ? []
-      : [`${status} whose Content-Length is not that of its body`]),
+    ...unless(only(observation, 'content-type') === type, `${status} without Content-Type: ${type}`),
+    ...unless(
+      only(observation, 'content-length') === length,
+      `${status} whose Content-Length is not that of its body`,
+    ),
   ]
+}
+
+function unless(holds: boolean, fault: string): string[] {
+  return holds ? [] : [fault]
 }

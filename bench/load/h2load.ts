@@ -1,4 +1,4 @@
-import { outputOf } from '../child.ts'
+import { outputOf, versionOf } from '../child.ts'
 import { type Generator, type Load, type LoadResult, timeoutFor } from './generator.ts'
 
 /** Requests in flight per connection. */
@@ -7,10 +7,7 @@ export const STREAMS = 8
 /** h2load, for HTTP/2, which autocannon and wrk do not support. It reports statuses by class and the size of all bodies. */
 export const h2loadGenerator: Generator = {
   name: 'h2load',
-  async version() {
-    const text = await outputOf('h2load', ['--version']).catch(() => '')
-    return /nghttp2\/(\S+)/.exec(text)?.[1]
-  },
+  version: () => versionOf('h2load', '--version', /nghttp2\/(\S+)/),
   async run(load) {
     const { url, headers, connections, until, core, idlePriority = false } = load
     const fields = Object.entries(headers).map(([name, value]) => `--header=${name.toLowerCase()}: ${value}`)

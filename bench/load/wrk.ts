@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { outputOf, type ProgramError } from '../child.ts'
+import { outputOf, versionOf } from '../child.ts'
 import { type Generator, type Load, type LoadResult, rightSize, timeoutFor } from './generator.ts'
 
 /** Output of `report.lua`. `refused` counts statuses of 400 and above. */
@@ -13,11 +13,7 @@ interface WrkReport extends Pick<LoadResult, 'requests' | 'p50' | 'p90' | 'p99'>
 /** wrk, for peers that are faster than autocannon. It reports only statuses of 400 and above, and the number of bytes. */
 export const wrkGenerator: Generator = {
   name: 'wrk',
-  async version() {
-    // `wrk -v` exits with 1.
-    const text = await outputOf('wrk', ['-v']).catch((error: ProgramError) => error.output)
-    return /wrk (\S+)/.exec(text)?.[1]
-  },
+  version: () => versionOf('wrk', '-v', /wrk (\S+)/),
   async run(load) {
     const { url, headers, connections, until, core, idlePriority = false, many } = load
     if (!('seconds' in until)) throw new Error('wrk needs a duration, not a number of requests')

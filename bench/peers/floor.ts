@@ -8,16 +8,11 @@ import { PEER_HEADERS, type Peer } from './peer.ts'
 
 const SERVER = fileURLToPath(new URL('../floor/floor-server.ts', import.meta.url))
 
-export interface FloorOptions {
-  readonly tls: boolean
-  /** The last of its capabilities, after which it is named; undefined for none. */
-  readonly last: Capability | undefined
-  /** The floor runs with the same Node flags. */
-  readonly program: Pick<Program, 'tuning' | 'env'>
-}
-
-/** The floor (`bench/floor`). */
-export function floorPeer({ tls, last, program }: FloorOptions): Peer {
+/**
+ * The floor (`bench/floor`), with the Node flags of `program`.
+ * @param last the last of its capabilities, after which it is named; undefined for none
+ */
+export function floorPeer(tls: boolean, last: Capability | undefined, program: Program): Peer {
   return {
     name: last === undefined ? 'floor' : `+ ${last}`,
     does: last === undefined ? 'token, window, fields, connections to the device' : MEANINGS[last],

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort, listening, outputOf, startChild, temporaryFolder } from '../child.ts'
+import { freePort, listening, startChild, temporaryFolder, versionOf } from '../child.ts'
 import { PEER_HEADERS, PEER_TOKEN, type Peer } from './peer.ts'
 
 /**
@@ -11,10 +11,7 @@ export const haproxyPeer: Peer = {
   name: 'haproxy',
   does: 'token map, stick table, header policy',
   fast: true,
-  async version() {
-    const text = await outputOf('haproxy', ['-v']).catch(() => '')
-    return /version (\S+)/.exec(text)?.[1]
-  },
+  version: () => versionOf('haproxy', '-v', /version (\S+)/),
   async start({ devicePort, core }) {
     const port = await freePort()
     const folder = await temporaryFolder()

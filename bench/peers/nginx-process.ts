@@ -1,11 +1,10 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Child, freePort, listening, outputOf, startChild, temporaryFolder } from '../child.ts'
+import { type Child, freePort, listening, startChild, temporaryFolder, versionOf } from '../child.ts'
 
 /** The version of nginx; undefined if it is not installed. */
-export async function nginxVersion(): Promise<string | undefined> {
-  const text = await outputOf('nginx', ['-v']).catch(() => '')
-  return /nginx\/(\S+)/.exec(text)?.[1]
+export function nginxVersion(): Promise<string | undefined> {
+  return versionOf('nginx', '-v', /nginx\/(\S+)/)
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { Profiler } from 'node:inspector'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { sourceProgram } from '../program.ts'
@@ -9,14 +10,6 @@ interface Ran {
   readonly file: string
   readonly name: string
   readonly calls: number
-}
-
-interface ScriptCoverage {
-  readonly url: string
-  readonly functions: readonly {
-    readonly functionName: string
-    readonly ranges: readonly { readonly count: number }[]
-  }[]
 }
 
 /** A timer may run beside a request, so the try with the fewest calls counts. */
@@ -48,7 +41,7 @@ export async function weighHops(
       await read(child.pid)
       await once()
       await pause(40) // its record
-      tries.push(ranIn((await read(child.pid)) as readonly ScriptCoverage[])) // V8's inspector protocol
+      tries.push(ranIn((await read(child.pid)) as Profiler.ScriptCoverage[])) // the meter sends what V8 counts
     }
     const [ran = []] = tries.sort((a, b) => callsOf(a) - callsOf(b))
     list(kind, ran)
@@ -64,7 +57,7 @@ function callsOf(ran: readonly Ran[]): number {
   return ran.reduce((sum, { calls }) => sum + calls, 0)
 }
 
-function ranIn(scripts: readonly ScriptCoverage[]): Ran[] {
+function ranIn(scripts: readonly Profiler.ScriptCoverage[]): Ran[] {
   return scripts
     .filter(({ url }) => url.startsWith(SOURCE))
     .flatMap(({ url, functions }) =>

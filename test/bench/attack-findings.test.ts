@@ -36,7 +36,7 @@ it('the p99 of the good client under attack is compared with its p99 alone in th
   expect(found('S1 5000 idle, caps lifted')).toMatchObject({ value: 1.5, reach: 2 })
   expect(found('S1 rapid reset')).toMatchObject({ value: 2, reach: 2 })
   expect(found('S1 connection')?.value).toBeCloseTo((300 * 1024) / 5000)
-  expect(faults).toEqual(['2 requests of the good client failed: rapid reset'])
+  expect(faults).toEqual(['the good client during rapid reset: 2 responses were wrong or missing'])
 })
 
 it('an attack without effect is a fault, reported with its round', () => {

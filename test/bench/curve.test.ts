@@ -2,9 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { bendsOf, curveFindings, type Point } from '../../bench/figures/curve.ts'
 
 const ABOUT = {
-  id: 'G9',
   what: 'things',
-  unit: 'thing',
   rises: 'THE RISE',
   falls: 'THE FALL',
 } as const
@@ -40,19 +38,9 @@ describe('A curve', () => {
     expect(other).not.toContain('THE')
   })
 
-  it('shows the memory per unit', () => {
-    const points = [
-      { x: 1, rate: 1, busy: 1, memory: 100, failed: 0 },
-      { x: 1_025, rate: 1, busy: 1, memory: 110, failed: 0 },
-    ]
-    const { checks } = curveFindings(ABOUT, { postern: points })
-    expect(checks[0]?.value).toBe(10)
-  })
-
   it('is void if responses were wrong', () => {
     const points = [{ x: 8, rate: 1, busy: 1, memory: Number.NaN, failed: 3 }]
-    const { faults, checks } = curveFindings(ABOUT, { postern: points })
+    const { faults } = curveFindings(ABOUT, { postern: points })
     expect(faults).toEqual(['postern: 3 failures with 8 things'])
-    expect(checks[0]?.value).toBeUndefined()
   })
 })

@@ -21,7 +21,7 @@ async function startProgram(body: string): Promise<Program> {
   const source = `
     import { existsSync, readFileSync } from 'node:fs'
     import { outputOf, startChild, temporaryFolder } from '${BENCH}/child.ts'
-    import { runProgram, unlessEnding } from '${BENCH}/run-program.ts'
+    import { cleaningUp, runProgram } from '${BENCH}/run-program.ts'
     const tell = (pid) => process.stdout.write(pid + '\\n')
     await runProgram(async () => {
       const folder = await temporaryFolder()
@@ -76,23 +76,27 @@ it('Ctrl-C also ends processes that start during the clean-up', async () => {
   expect(program.pids().some(runs)).toBe(false)
 })
 
-it('Ctrl-C stops the program at `unlessEnding`', async () => {
+it('a figure that fails ends the processes that it started, and no others', async () => {
   const program = await startProgram(`
-    const child = await startChild('sleep', ['60'])
-    tell(child.pid)
-    await child.unexpectedExit.catch(() => {})
-    await unlessEnding()
-    tell(0)`)
-  process.kill(program.pids()[0] ?? 0, 'SIGKILL')
-  while (program.pids().length < 2) await new Promise((resolve) => setImmediate(resolve))
-  expect(program.pids()[1]).toBe(0)
+    tell((await startChild('sleep', ['60'])).pid)
+    const fails = async () => {
+      tell((await startChild('sleep', ['60'])).pid)
+      throw new Error('failed')
+    }
+    await cleaningUp(fails).catch((error) => tell(error.message))`)
+  while (program.pids().length < 3) await new Promise((resolve) => setImmediate(resolve))
+  const [other = 0, own = 0] = program.pids()
+  expect([other, own].map(runs)).toEqual([true, false])
+})
 
-  const interrupted = await startProgram(`
-    process.once('SIGINT', async () => { await unlessEnding(); tell(0) })
-    tell((await startChild('sleep', ['60'])).pid)`)
-  interrupted.signal('SIGINT')
-  expect(await interrupted.code).toBe(130)
-  expect(interrupted.pids()).toHaveLength(1)
+it('a figure that Ctrl-C interrupts has no result', async () => {
+  const program = await startProgram(`
+    tell((await startChild('sleep', ['60'])).pid)
+    await cleaningUp(() => new Promise((resolve) => process.once('SIGINT', resolve)))
+    tell(0)`)
+  program.signal('SIGINT')
+  expect(await program.code).toBe(130)
+  expect(program.pids()).toHaveLength(1)
 })
 
 it('a running load generator ends with the bench', async () => {
