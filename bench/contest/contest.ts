@@ -27,7 +27,7 @@ interface Expected {
 
 /** Starts the peers that are installed and selected by `--peers`. They end with their figure. */
 export async function startPeers(
-  lab: Pick<Lab, 'peers' | 'proxyCore' | 'autocannon' | 'device'>,
+  lab: Lab,
   peers: readonly Peer[],
   devicePort: number = lab.device.port,
 ): Promise<Contestant[]> {
