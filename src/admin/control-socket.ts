@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { RecentRequests } from '../record/recent-requests.ts'
 import { listenPrivately } from '../system/listen.ts'
 import { ensureFolder } from '../system/own-files.ts'
-import type { GrantSummary, Tokens } from '../tokens/token-contract.ts'
+import type { GrantSummary, Tokens } from '../tokens/state.ts'
 import { type Answer, ClientGone, json, readSmallBody, send } from './answer.ts'
 import { readRevocation } from './operator-revocation.ts'
 

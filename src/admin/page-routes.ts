@@ -4,15 +4,22 @@ import type { Explanation, RequestRow } from '../overview/model.ts'
 import type { Overview } from '../overview/overview.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
-import type { Tokens } from '../tokens/token-contract.ts'
+import type { Tokens } from '../tokens/state.ts'
 import { type Answer, errorAnswer, json, methodNotAllowed, PAGE_FIELDS } from './answer.ts'
 import { createEventStreams } from './event-streams.ts'
 import { refuseCrossOrigin } from './host-check.ts'
 import { createPageRevocation } from './operator-revocation.ts'
-import { type Access, accessOf, CHALLENGE, type Reach, refuseAccess, type Viewer } from './page-access.ts'
+import {
+  type Access,
+  accessOf,
+  CHALLENGE,
+  createSessions,
+  type Reach,
+  refuseAccess,
+  type Viewer,
+} from './page-access.ts'
 import type { PageFiles } from './page-files.ts'
 import { createLogin, documentOf, goToPage, type PagePassword } from './page-login.ts'
-import { createSessions } from './sessions.ts'
 
 export interface PageDependencies {
   readonly clock: Clock

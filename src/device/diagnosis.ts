@@ -3,9 +3,9 @@ import type { UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import { codeOf } from '../system/setup-error.ts'
 import type { Breaker } from './breaker.ts'
-import { deviceTls, type TlsSettings } from './device-tls.ts'
 import { createSocketOpener } from './open-socket.ts'
 import type { UpstreamTarget } from './target.ts'
+import { deviceTls, type TlsSettings } from './target.ts'
 import {
   type Diagnosis,
   explainCertificate,

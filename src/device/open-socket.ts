@@ -5,8 +5,8 @@ import {
   type PeerCertificate,
   type SecureContext,
 } from 'node:tls'
-import { type DeviceTls, deviceTls, pinMismatch, pinOf } from './device-tls.ts'
 import type { UpstreamTarget } from './target.ts'
+import { type DeviceTls, deviceTls, pinMismatch, pinOf } from './target.ts'
 
 /**
  * Receives the first `length` bytes of a buffer. `own`: if `length` is the whole buffer, the receiver may keep it; otherwise the

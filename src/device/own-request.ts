@@ -1,8 +1,8 @@
 import type { Fields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Connection, type Connections, createConnections } from './connections.ts'
-import { looksDelayed, SHOWN_WITHIN } from './delayed-acks.ts'
 import { DeviceFault, failureOf } from './failure.ts'
+import { looksDelayed, SHOWN_WITHIN } from './kept-connections.ts'
 import type { ResponseHandler } from './response-handler.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 

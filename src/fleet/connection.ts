@@ -3,8 +3,8 @@ import { isIP, type LookupFunction } from 'node:net'
 import { ErrorReply, RedisClient } from '@redis/client'
 import type { StoreAddress, StoreConfig } from '../config/store-fields.ts'
 import { readAuthorities, readSecretLine } from '../system/named-file.ts'
-import { noReply, ServerReplyError } from './failures.ts'
 import type { StoreReply } from './shared-store.ts'
+import { noReply, ServerReplyError } from './shared-store.ts'
 
 /** How to reach a shared store: the section `store`, and the decoded URL of `tokens.store`. */
 export type StoreSettings = StoreConfig & { readonly address: StoreAddress }

@@ -1,4 +1,4 @@
-import type { GrantSummary, RecentGrants } from '../tokens/token-contract.ts'
+import type { GrantSummary, RecentGrants } from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
 import { DESCRIBE_GRANTS, LIST_GRANTS } from './scripts.ts'
 import { listOf, type SharedStore } from './shared-store.ts'

@@ -2,8 +2,17 @@ import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Clock } from '../system/clock.ts'
 import { CLOSED, type Connection } from './connection.ts'
-import { isAtWrongServer, isRefusal, noReply, ServerReplyError, unavailable } from './failures.ts'
-import { type Script, type StoreOperation, type StoreReply, StoreUnavailable } from './shared-store.ts'
+import {
+  isAtWrongServer,
+  isRefusal,
+  noReply,
+  type Script,
+  ServerReplyError,
+  type StoreOperation,
+  type StoreReply,
+  StoreUnavailable,
+  unavailable,
+} from './shared-store.ts'
 
 /** A connection that is opened again whenever it ends. */
 export interface KeptConnection {

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
 import type { RandomBytes } from '../tokens/mint.ts'
-import type { IssuedTokens } from '../tokens/token-contract.ts'
+import type { IssuedTokens } from '../tokens/state.ts'
 
 const CIPHER = 'aes-256-gcm'
 const NONCE = 12

@@ -3,8 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { StoreNode } from '../config/store-fields.ts'
 import { formatHostPort } from '../system/listen-address.ts'
 import { type Connection, connect, readAccount, type StoreSettings } from './connection.ts'
-import { noReply, ServerReplyError } from './failures.ts'
-import { listOf } from './shared-store.ts'
+import { listOf, noReply, ServerReplyError } from './shared-store.ts'
 
 /** Why a connection ends whose server the sentinels do not name. */
 export const ANOTHER_PRIMARY = 'the sentinels name another primary'

@@ -1,9 +1,8 @@
 import { SetupError } from '../system/setup-error.ts'
 import type { Connection, StoreSettings } from './connection.ts'
-import { noReply, ServerReplyError, unavailable } from './failures.ts'
 import { connectToPrimary, type ServerFacts } from './find-primary.ts'
 import { forbiddenIn, probeQuestion } from './refusal-watch.ts'
-import { listOf, type StoreReply } from './shared-store.ts'
+import { listOf, noReply, ServerReplyError, type StoreReply, unavailable } from './shared-store.ts'
 
 /** What `check` wants to know of the server that has the keys. */
 export interface ServerReport extends ServerFacts {

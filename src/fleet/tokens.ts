@@ -3,8 +3,14 @@ import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { shareOf } from '../tokens/grant-table.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from '../tokens/mint.ts'
-import type { TokenEvents } from '../tokens/state.ts'
-import type { IssuedTokens, Revocation, TokenPolicy, Tokens, Unavailable } from '../tokens/token-contract.ts'
+import type {
+  IssuedTokens,
+  Revocation,
+  TokenEvents,
+  TokenPolicy,
+  Tokens,
+  Unavailable,
+} from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
 import { REVOKE_ALL } from './epoch.ts'
 import { createSharedGrants, GRANTS_PER_CALL } from './grants.ts'

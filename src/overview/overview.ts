@@ -1,7 +1,7 @@
 import type { UsedUpWindow } from '../limits/window-table.ts'
 import type { UpstreamMetrics } from '../record/upstream-metrics.ts'
 import type { Clock } from '../system/clock.ts'
-import type { RecentGrants, Tokens } from '../tokens/token-contract.ts'
+import type { RecentGrants, Tokens } from '../tokens/state.ts'
 import type {
   About,
   Condition,

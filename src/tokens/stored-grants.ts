@@ -1,7 +1,7 @@
 import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Grant, type GrantTable, spentMeans, type Token, UNUSED } from './grant-table.ts'
-import type { GrantSummary, TokenPolicy } from './token-contract.ts'
+import type { GrantSummary, TokenPolicy } from './state.ts'
 import type { TokenJournal, TokenRecord } from './token-journal.ts'
 
 /** Times are those of the wall clock, by its present setting. */

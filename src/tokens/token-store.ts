@@ -3,7 +3,6 @@ import { nameOfGrant } from '../http/scope.ts'
 import { type Clock, createWallOffset } from '../system/clock.ts'
 import { createGrantTable, type Grant, spentMeans, type Token, type TokenKind } from './grant-table.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
-import { restoreGrants, summarize, toRecord } from './stored-grants.ts'
 import type {
   IssuedTokens,
   LocalLookup,
@@ -11,10 +10,11 @@ import type {
   TokenListener,
   TokenPolicy,
   TokenStore,
-} from './token-contract.ts'
+} from './state.ts'
+import { restoreGrants, summarize, toRecord } from './stored-grants.ts'
 import type { TokenJournal, TokenRecord } from './token-journal.ts'
 
-export type * from './token-contract.ts'
+export type * from './state.ts'
 
 interface Dependencies {
   readonly policy: TokenPolicy

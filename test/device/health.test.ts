@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createBreaker } from '../../src/device/breaker.ts'
+import { createBreaker, startHealthCheck } from '../../src/device/breaker.ts'
 import type { Connections } from '../../src/device/connections.ts'
-import { startHealthCheck } from '../../src/device/health.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { send } from '../support/client.ts'
 import { stillClock } from '../support/clock.ts'
