@@ -44,15 +44,11 @@ function parse(text: string): unknown {
 const GRANT_ID = /^(?:[\w-]{1,32}\.)?[\da-f]{16}$/
 
 /** Answers `POST page/revoke` of a viewer: `{"all": true}` or `{"grant": ID}`, with the number of revoked grants. */
-export function createPageRevocation({
-  revoke,
-  sessions,
-  log,
-}: {
-  readonly revoke: Tokens['revoke']
-  readonly sessions: Pick<Sessions, 'keep'>
-  readonly log: Logger
-}): (req: IncomingMessage, viewer: Viewer) => Promise<Answer> {
+export function createPageRevocation(
+  { revoke }: Pick<Tokens, 'revoke'>,
+  sessions: Pick<Sessions, 'keep'>,
+  log: Logger,
+): (req: IncomingMessage, viewer: Viewer) => Promise<Answer> {
   return async (req, { session, mayRevoke }) => {
     if (!mayRevoke) return refuseRevocation()
     // No form can send this type, so no other site can without asking first (CORS).

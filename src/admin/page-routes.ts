@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isRead } from '../http/scope.ts'
-import type { Explanation, RequestRow } from '../overview/model.ts'
 import type { Overview } from '../overview/overview.ts'
 import type { Logger } from '../record/log.ts'
+import type { RecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Tokens } from '../tokens/state.ts'
 import { type Answer, errorAnswer, json, methodNotAllowed, PAGE_FIELDS } from './answer.ts'
@@ -26,10 +26,8 @@ export interface PageDependencies {
   readonly overview: Overview
   /** Called when the first viewer comes. */
   readonly files: PageFiles
-  /** The last requests, latest first. */
-  readonly recent: () => readonly RequestRow[]
-  readonly explain: (id: string) => Explanation | undefined
-  readonly revoke: Tokens['revoke']
+  readonly requests: Pick<RecentRequests, 'recent' | 'explain'>
+  readonly tokens: Pick<Tokens, 'revoke'>
   /** Undefined without `admin.password_file`. */
   readonly password: PagePassword | undefined
   readonly log: Logger
@@ -63,14 +61,14 @@ interface Route {
 }
 
 export function createPageRoutes(
-  { clock, overview, files, recent, explain, revoke, password, log, onBug }: PageDependencies,
+  { clock, overview, files, requests, tokens, password, log, onBug }: PageDependencies,
   reach: Reach,
 ): PageRoutes {
   const streams = createEventStreams(overview, clock, onBug)
   const sessions = createSessions(clock, (session) => streams.end(session))
   let stopped = false
   const logIn = password === undefined ? noLogin : createLogin({ clock, sessions, password, log, files })
-  const revokeGrants = createPageRevocation({ revoke, sessions, log })
+  const revokeGrants = createPageRevocation(tokens, sessions, log)
 
   async function openPage(access: Access): Promise<Answer> {
     if (access.kind === 'off') return { status: 403, type: 'text/plain; charset=utf-8', body: access.reason }
@@ -94,10 +92,11 @@ export function createPageRoutes(
     return errorAnswer(503, 'too_many_viewers', description, { 'Retry-After': '10' })
   }
 
-  function requests(req: IncomingMessage): Answer {
+  function listRequests(req: IncomingMessage): Answer {
     const id = queryOf(req).get('id')
-    if (id === null) return json(200, recent())
-    const explanation = explain(id)
+    if (id === null) return json(200, requests.recent())
+    // An id that a trusted proxy sent twice: the page shows the latest, `postern explain` all.
+    const [explanation] = requests.explain(id)
     return explanation === undefined
       ? errorAnswer(404, 'not_found', 'The sidecar does not remember this request.')
       : json(200, explanation)
@@ -108,7 +107,7 @@ export function createPageRoutes(
     ['/page/login', { methods: 'POST', answer: (req) => logIn(req) }],
     ['/page/logout', { methods: 'POST', answer: (_req, _res, access) => logOut(access) }],
     ['/page/events', { methods: 'GET, HEAD', answer: forViewers(openStream) }],
-    ['/page/requests', { methods: 'GET, HEAD', answer: forViewers(requests) }],
+    ['/page/requests', { methods: 'GET, HEAD', answer: forViewers(listRequests) }],
     ['/page/revoke', { methods: 'POST', answer: forViewers((req, _res, who) => revokeGrants(req, who)) }],
   ])
 

@@ -75,15 +75,17 @@ export interface HealthEvents {
 }
 
 /**
- * Requests `path` from the device every `interval` ms, one request at a time. Any response proves that the device is reachable;
+ * Requests `path` from the device every `interval` ms, one request at a time; never, and undefined, if `path` is null. Any response proves that the device is reachable;
  * only a status below 500 counts as up.
  */
 export function startHealthCheck(
-  { path, interval }: { readonly path: string; readonly interval: number },
+  { path, interval }: { readonly path: string | null; readonly interval: number },
   connections: Connections,
   breaker: Breaker,
   { onResult, onFault, onBug }: HealthEvents,
-): HealthCheck {
+): HealthCheck | undefined {
+  if (path === null) return undefined
+  const request = { method: 'GET', target: path, fields: [] }
   let checking = false
   let last: boolean | undefined
 
@@ -96,7 +98,7 @@ export function startHealthCheck(
     if (checking) return
     checking = true
     try {
-      const { status } = await sendOwnRequest(connections, { method: 'GET', target: path, fields: [] }, false)
+      const { status } = await sendOwnRequest(connections, request, false)
       breaker.succeeded()
       report(status < 500 ? undefined : `status ${status}`)
     } catch (error) {

@@ -38,13 +38,17 @@ export interface Connections {
   close(): Promise<void>
 }
 
+/**
+ * What the connections teach about the device. `stray`: it sends bytes after its response. `tolerant`: it sends malformed HTTP.
+ * `delayed`: requests are quicker with a connection each (see `DelayedAcks`).
+ */
+export type Quirk = 'stray' | 'tolerant' | 'delayed'
+
 export interface ConnectionsOptions {
   /** Default: the device takes any number of connections. */
   readonly room?: Room
-  readonly onStray?: () => void
-  readonly onTolerant?: () => void
-  /** Called once, when requests turn out to be quicker with a connection each: see `DelayedAcks`. */
-  readonly onDelayed?: () => void
+  /** Called once for each. */
+  readonly onQuirk?: (quirk: Quirk) => void
 }
 
 /** How long (ms) an idle connection is kept if the device announces no time. Few devices close one sooner. */
@@ -76,11 +80,12 @@ export function createConnections(
   target: UpstreamTarget,
   deadlines: UpstreamDeadlines,
   clock: Clock,
-  { room = ENOUGH_ROOM, onStray = ignore, onTolerant = ignore, onDelayed = ignore }: ConnectionsOptions = {},
+  { room = ENOUGH_ROOM, onQuirk = ignore }: ConnectionsOptions = {},
 ): Connections {
   const { version = '1.1' } = target
   const inOrder = (): boolean => target.reuse === 'never' || room.isFull()
   const memory = createIdleMemory(clock)
+  let strayed = false
   const pool: Pool = {
     settings: {
       turns: new Turns(clock, inOrder, deadlines.connect, memory.startAnew),
@@ -89,10 +94,13 @@ export function createConnections(
       deadlines,
       reuse: target.reuse,
       version,
-      rules: createDeviceRules(target.parser, onTolerant),
-      acks: watchDelayedAcks(onDelayed),
+      rules: createDeviceRules(target.parser, () => onQuirk('tolerant')),
+      acks: watchDelayedAcks(() => onQuirk('delayed')),
       known: new HeadMemory(HEADS_KNOWN),
-      onStray,
+      onStray() {
+        if (!strayed) onQuirk('stray')
+        strayed = true
+      },
       room,
     },
     idle: [],

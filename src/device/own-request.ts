@@ -83,10 +83,11 @@ export async function isDelayed(
   clock: Clock,
 ): Promise<boolean> {
   let found = false
-  const onDelayed = (): void => {
-    found = true
-  }
-  const connections = createConnections(target, deadlines, clock, { onDelayed })
+  const connections = createConnections(target, deadlines, clock, {
+    onQuirk(quirk) {
+      if (quirk === 'delayed') found = true
+    },
+  })
   try {
     let suspicious = false
     for (let sent = 0; !found && sent < (suspicious ? FIRST_LOOK + SHOWN_WITHIN : FIRST_LOOK); sent += 1) {

@@ -123,12 +123,10 @@ export async function startAdmin({
     machine: () => ({ names: ['box', 'box.example.com'], addresses: [] }),
     current: () => ({ ...loaded, admin: { ...loaded.admin, hosts } }),
     requests: { recent: () => [], explain: () => [] },
-    state: {
-      tokens: {
-        revoke(which, reason) {
-          revoked.push({ which, reason })
-          return self.revocation
-        },
+    tokens: {
+      revoke(which, reason) {
+        revoked.push({ which, reason })
+        return self.revocation
       },
     },
     files: async () => FILES,
