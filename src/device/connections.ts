@@ -4,7 +4,7 @@ import type { Clock } from '../system/clock.ts'
 import { type ConnectionSettings, DeviceConnection } from './device-connection.ts'
 import { createIdleMemory, type IdleMemory, SHORTEST_DELAYED, watchDelayedAcks } from './kept-connections.ts'
 import { createSocketOpener } from './open-socket.ts'
-import type { DeviceRequest, ResponseHandler, Transfer } from './response-handler.ts'
+import type { DeviceRequest, ResponseHandler, Transfer } from './request.ts'
 import { createDeviceRules, type UpstreamDeadlines, type UpstreamTarget } from './target.ts'
 import { ENOUGH_ROOM, type Room, Turns } from './turns.ts'
 
@@ -89,7 +89,7 @@ export function createConnections(
   const pool: Pool = {
     settings: {
       turns: new Turns(clock, inOrder, deadlines.connect, memory.startAnew),
-      opener: createSocketOpener(target),
+      openSocket: createSocketOpener(target),
       host: new URL(target.origin).host,
       deadlines,
       reuse: target.reuse,

@@ -7,9 +7,9 @@ import { writeSoon } from '../system/write-soon.ts'
 import { DeviceSocket, type SocketSettings } from './device-socket.ts'
 import { DeviceFault, faultyResponse } from './failure.ts'
 import type { DelayedAcks } from './kept-connections.ts'
-import type { DeviceRequest, ResponseHandler, Transfer } from './response-handler.ts'
+import type { DeviceRequest, ResponseHandler, Transfer } from './request.ts'
+import { sendUpload } from './request.ts'
 import { createDeadline, type Deadline, type DeviceRules, type Reuse } from './target.ts'
-import { sendUpload } from './upload.ts'
 
 /** What all connections to one device share. */
 export interface ConnectionSettings extends SocketSettings {

@@ -3,7 +3,7 @@ import type { Clock } from '../system/clock.ts'
 import { type Connection, type Connections, createConnections } from './connections.ts'
 import { DeviceFault, failureOf } from './failure.ts'
 import { looksDelayed, SHOWN_WITHIN } from './kept-connections.ts'
-import type { ResponseHandler } from './response-handler.ts'
+import type { ResponseHandler } from './request.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
 /** A request of the sidecar's own; `body` is short, and sent in chunks if it is an array of them. */

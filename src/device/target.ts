@@ -15,27 +15,25 @@ export interface UpstreamDeadlines {
   readonly idle: number
 }
 
-/** A deadline that restarts often. One timer is refreshed, because a new timer for each start costs too much. */
-export interface Deadline {
-  /** Starts the full time again. */
-  restart(): void
-  close(): void
-}
+export type Deadline = ReturnType<typeof createDeadline>
 
 /**
+ * A deadline that restarts often. One timer is refreshed, because a new timer for each start costs too much.
+ *
  * @param time ms
  * @param onPassed also called for a wait that is already over: waits are not cancelled, so the caller checks its state
  */
-export function createDeadline(time: number, onPassed: () => void): Deadline {
+export function createDeadline(time: number, onPassed: () => void) {
   let timer: NodeJS.Timeout | undefined
   let closed = false
   return {
-    restart() {
+    /** Starts the full time again. */
+    restart(): void {
       if (closed) return
       if (timer === undefined) timer = setTimeout(onPassed, time).unref()
       else timer.refresh()
     },
-    close() {
+    close(): void {
       closed = true
       clearTimeout(timer)
     },
@@ -55,18 +53,18 @@ export interface UpstreamTarget {
   readonly version?: HttpVersion
 }
 
-/** The rules by which one device's responses are read. `auto` may become `tolerant`, and stays so. */
-export interface DeviceRules {
-  /** The rules for the next response. With `tolerant` a connection carries one request: stray bytes cannot become a response. */
-  readonly current: ResponseRules
-  /** The device sent a response that the strict rules refuse. */
-  foundSloppy(): void
-}
+export type DeviceRules = ReturnType<typeof createDeviceRules>
 
-/** @param onTolerant called once, when `auto` becomes `tolerant` */
-export function createDeviceRules(mode: ResponseRules, onTolerant: () => void): DeviceRules {
+/**
+ * The rules by which one device's responses are read. `auto` may become `tolerant`, and stays so.
+ *
+ * @param onTolerant called once, when `auto` becomes `tolerant`
+ */
+export function createDeviceRules(mode: ResponseRules, onTolerant: () => void) {
   const rules = {
+    /** The rules for the next response. With `tolerant` a connection carries one request: stray bytes cannot become a response. */
     current: mode,
+    /** The device sent a response that the strict rules refuse. */
     foundSloppy(): void {
       // Another connection may have reported it first.
       if (rules.current !== 'auto') return

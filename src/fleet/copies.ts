@@ -52,7 +52,7 @@ export interface TokenCopies {
 
 type CopyPolicy = Pick<SharedTokenPolicy, 'capacity' | 'offlineGrace'>
 
-export interface TokenCopiesDependencies {
+interface Dependencies {
   readonly store: SharedStore
   readonly clock: Clock
   readonly policy: CopyPolicy
@@ -75,15 +75,8 @@ const UNKNOWN: TokenLookup = { kind: 'refused', cause: 'unknown' }
 const REVOKED: TokenLookup = { kind: 'refused', cause: 'revoked' }
 const EXPIRED: TokenLookup = { kind: 'refused', cause: 'expired' }
 
-export function createTokenCopies({
-  store,
-  clock,
-  policy,
-  inFlight,
-  cut,
-  hasName,
-  timeout,
-}: TokenCopiesDependencies): TokenCopies {
+export function createTokenCopies(deps: Dependencies): TokenCopies {
+  const { store, clock, policy, inFlight, cut, hasName, timeout } = deps
   let { offlineGrace } = policy
   const table = createGrantTable(policy.capacity)
   const wallOffset = createWallOffset(clock)
@@ -114,7 +107,7 @@ export function createTokenCopies({
     }
     const reason = table.removalReason(digest)
     if (reason !== undefined) return reason === 'expired' ? EXPIRED : REVOKED
-    return questions.remembered(digest) === undefined ? ask(digest, client) : UNKNOWN
+    return questions.isUnknown(digest) ? UNKNOWN : ask(digest, client)
   }
 
   async function ask(digest: Digest, client: string): Promise<TokenLookup> {
@@ -158,22 +151,19 @@ export function createTokenCopies({
     cut(grants)
   }
 
-  function revoke(grants: readonly string[]): void {
-    for (const id of grants) {
-      revoked.delete(id)
-      revoked.add(id)
-      const [oldest] = revoked
-      if (revoked.size > MOST_REVOKED && oldest !== undefined) revoked.delete(oldest)
-      drop(id, 'revoked')
-    }
-    cut(grants)
-  }
-
   function react(event: FleetEvent, kept: ReadonlySet<string>): void {
     if (event.kind === 'begun') dropOf((name) => !kept.has(name), 'revoked')
     else if (event.kind === 'unsettled') dropOf((name) => name === event.name, 'evicted')
-    else if (event.kind === 'revoked') revoke(event.grants)
-    else if (event.kind === 'evicted') for (const id of event.grants) drop(id, 'evicted')
+    else if (event.kind === 'revoked') {
+      for (const id of event.grants) {
+        revoked.delete(id)
+        revoked.add(id)
+        const [oldest] = revoked
+        if (revoked.size > MOST_REVOKED && oldest !== undefined) revoked.delete(oldest)
+        drop(id, 'revoked')
+      }
+      cut(event.grants)
+    } else if (event.kind === 'evicted') for (const id of event.grants) drop(id, 'evicted')
     else if (event.kind === 'lost') {
       orphans = { grants: [...table.grants()].map(({ id }) => id), until: now() + offlineGrace }
       sweep()

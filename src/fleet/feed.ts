@@ -3,7 +3,7 @@ import type { DeviceState } from './epoch.ts'
 import { REVOKE_GRANTS, tokenScript } from './scripts.ts'
 import { listOf, type SharedStore, StoreUnavailable, type StreamEntry } from './shared-store.ts'
 
-export interface RevocationFeedDependencies {
+interface Dependencies {
   readonly store: SharedStore
   readonly copies: TokenCopies
   /**
@@ -14,12 +14,6 @@ export interface RevocationFeedDependencies {
   readonly settle: (last: string) => Promise<DeviceState>
   readonly onLost: () => void
   readonly onBug: (error: unknown) => void
-}
-
-export interface RevocationFeed {
-  /** Resolves when the first attempt to hear from the store has ended. */
-  readonly started: Promise<void>
-  close(): void
 }
 
 /** The pause before the store is asked again after it did not answer, and after a bug (ms). */
@@ -54,13 +48,7 @@ return missing
  * Follows the stream of revocations, so that this sidecar's copies are right within the delay of a message. After a cut connection it
  * reads on where it was. If the server does not have that place any more, the copies are compared with the server's tokens.
  */
-export function followRevocations({
-  store,
-  copies,
-  settle,
-  onLost,
-  onBug,
-}: RevocationFeedDependencies): RevocationFeed {
+export function followRevocations({ store, copies, settle, onLost, onBug }: Dependencies) {
   const { epoch } = copies
   const events = `${store.prefix}events`
   let dataset = ''
@@ -143,8 +131,9 @@ export function followRevocations({
   }
 
   return {
-    started: new Promise((resolve) => void run(resolve)),
-    close() {
+    /** Resolves when the first attempt to hear from the store has ended. */
+    started: new Promise<void>((resolve) => void run(resolve)),
+    close(): void {
       closed = true
       wake()
     },

@@ -15,7 +15,7 @@ export interface ServerFacts {
 }
 
 /** A connection to the primary that has the keys, and what the primary says of itself. */
-export interface PrimaryConnection {
+interface PrimaryConnection {
   readonly connection: Connection
   readonly facts: ServerFacts
 }

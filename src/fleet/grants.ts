@@ -3,28 +3,19 @@ import type { TokenCopies } from './copies.ts'
 import { DESCRIBE_GRANTS, LIST_GRANTS } from './scripts.ts'
 import { listOf, type SharedStore } from './shared-store.ts'
 
-/** The grants in a shared store. Both reject with `StoreUnavailable` if the store does not answer. */
-export interface SharedGrants {
-  all(): Promise<readonly GrantSummary[]>
-  /** As `Tokens.recentGrants`. */
-  recent(most: number): Promise<RecentGrants>
-}
-
 /** Grants per call of a script: a long call would delay every other sidecar. */
 export const GRANTS_PER_CALL = 500
 
 /** More grants than a server can hold. */
 const ALL = 2 ** 32
 
-export function createSharedGrants(
-  store: Pick<SharedStore, 'run' | 'prefix'>,
-  copies: Pick<TokenCopies, 'recent' | 'usedAt'>,
-): SharedGrants {
-  const keys = [`${store.prefix}state`]
+/** The grants in a shared store. Both functions reject with `StoreUnavailable` if the store does not answer. */
+export function createSharedGrants({ run, prefix }: SharedStore, copies: TokenCopies) {
+  const keys = [`${prefix}state`]
 
   /** The number of all grants, and the ids of those whose last token expires last, that one at the end. */
   async function list(most: number): Promise<{ readonly total: number; readonly ids: readonly string[] }> {
-    const [total, ids] = listOf(await store.run(LIST_GRANTS, keys, [store.prefix, most]))
+    const [total, ids] = listOf(await run(LIST_GRANTS, keys, [prefix, most]))
     return { total: Number(total), ids: listOf(ids).map(String) }
   }
 
@@ -32,8 +23,7 @@ export function createSharedGrants(
     const found: GrantSummary[] = []
     for (let at = 0; at < ids.length; at += GRANTS_PER_CALL) {
       const some = ids.slice(at, at + GRANTS_PER_CALL)
-      const page = await store.run(DESCRIBE_GRANTS, keys, [store.prefix, ...some])
-      for (const each of listOf(page)) {
+      for (const each of listOf(await run(DESCRIBE_GRANTS, keys, [prefix, ...some]))) {
         const [id, client, granted, expires, accessTokens, refreshTokens] = listOf(each)
         found.push({
           id: String(id),
@@ -50,10 +40,9 @@ export function createSharedGrants(
   }
 
   return {
-    async all() {
-      return describe((await list(ALL)).ids)
-    },
-    async recent(most) {
+    all: async (): Promise<readonly GrantSummary[]> => describe((await list(ALL)).ids),
+    /** As `Tokens.recentGrants`. */
+    async recent(most: number): Promise<RecentGrants> {
       const { total, ids } = await list(most)
       const recent = new Set([...copies.recent(most), ...ids.toReversed()])
       return { total, grants: await describe([...recent].slice(0, most)) }

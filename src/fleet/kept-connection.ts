@@ -143,9 +143,8 @@ function repeated(at: Connection, repetition: readonly string[]): (error: unknow
   }
 }
 
-interface ReplicatedRuns {
-  run(script: Script, keys: readonly string[], args: readonly string[]): Promise<StoreReply>
-}
+/** Runs a script. The names of its keys are whole. */
+export type Run = (script: Script, keys: readonly string[], args: readonly string[]) => Promise<StoreReply>
 
 interface ReplicatedRunsSettings {
   readonly replicas: number
@@ -156,9 +155,6 @@ interface ReplicatedRunsSettings {
   /** Too few replicas have confirmed in time. */
   readonly unconfirmed: (error: StoreUnavailable) => void
 }
-
-/** Undefined if enough replicas have confirmed. */
-type Shortfall = StoreUnavailable | undefined
 
 /**
  * Runs scripts and waits until replicas have their writes. `WAIT` blocks its connection, so this has one of its own. One `WAIT` confirms all
@@ -175,12 +171,14 @@ type Shortfall = StoreUnavailable | undefined
 export function createReplicatedRuns(
   connection: KeptConnection,
   { replicas, timeout, clock, isPrimary, unconfirmed }: ReplicatedRunsSettings,
-): ReplicatedRuns {
+): Run {
   const wait = String(Math.max(1, Math.floor(timeout / 5)))
   /** While `WAIT` blocks the connection: it, and what becomes of the scripts before it. */
-  let present: { readonly waiting: Promise<unknown>; readonly confirming: Promise<Shortfall> } | undefined
+  let present:
+    | { readonly waiting: Promise<unknown>; readonly confirming: ReturnType<typeof judge> }
+    | undefined
 
-  function confirm(left: () => number): Promise<Shortfall> {
+  function confirm(left: () => number): ReturnType<typeof judge> {
     if (present !== undefined) return present.confirming
     const waiting = connection.ask('replicate', ['WAIT', String(replicas), wait], left()).finally(() => {
       present = undefined
@@ -190,8 +188,11 @@ export function createReplicatedRuns(
     return confirming
   }
 
-  /** Rejects if the connection leads to a former primary. It does not keep the next scripts waiting. */
-  async function judge(confirmed: number, left: () => number): Promise<Shortfall> {
+  /**
+   * Undefined if enough replicas have confirmed. Rejects if the connection leads to a former primary. It does not keep the next scripts
+   * waiting.
+   */
+  async function judge(confirmed: number, left: () => number): Promise<StoreUnavailable | undefined> {
     if (confirmed >= replicas) return undefined
     const message = `${confirmed} of ${replicas} replicas confirmed in time; see store.replicas`
     const asked = new AbortController()
@@ -201,19 +202,17 @@ export function createReplicatedRuns(
     throw new StoreUnavailable('replicate', 'read-only', `${message}, and the sentinels name another primary`)
   }
 
-  return {
-    async run(script, keys, args) {
-      const deadline = clock.monotonic() + timeout
-      const left = (): number => Math.max(1, deadline - clock.monotonic())
-      while (present !== undefined) await present.waiting.catch(() => {})
-      if (left() < timeout / 2)
-        throw new StoreUnavailable(script.name, 'timeout', 'it has waited too long for those before it')
-      // Not EVALSHA: its repetition after NOSCRIPT could miss the WAIT of the scripts beside it.
-      const question = ['EVAL', script.source, String(keys.length), ...keys, ...args]
-      const reply = await connection.ask(script.name, question, left() / 2)
-      const shortfall = await confirm(left)
-      if (shortfall !== undefined) unconfirmed(shortfall)
-      return reply
-    },
+  return async (script, keys, args) => {
+    const deadline = clock.monotonic() + timeout
+    const left = (): number => Math.max(1, deadline - clock.monotonic())
+    while (present !== undefined) await present.waiting.catch(() => {})
+    if (left() < timeout / 2)
+      throw new StoreUnavailable(script.name, 'timeout', 'it has waited too long for those before it')
+    // Not EVALSHA: its repetition after NOSCRIPT could miss the WAIT of the scripts beside it.
+    const question = ['EVAL', script.source, String(keys.length), ...keys, ...args]
+    const reply = await connection.ask(script.name, question, left() / 2)
+    const shortfall = await confirm(left)
+    if (shortfall !== undefined) unconfirmed(shortfall)
+    return reply
   }
 }

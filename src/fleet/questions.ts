@@ -3,7 +3,7 @@ import type { Clock } from '../system/clock.ts'
 import type { Digest } from '../tokens/mint.ts'
 import type { Epoch } from './epoch.ts'
 import { LOOK_UP } from './scripts.ts'
-import { listOf, type SharedStore, type StoreReply, StoreUnavailable } from './shared-store.ts'
+import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
 
 /** An access token as the server knows it. */
 export interface FoundToken {
@@ -22,16 +22,7 @@ export interface FoundToken {
 /** `unavailable`: the server did not answer, or it has lost data and with it perhaps the token. */
 type TokenAnswer = FoundToken | { readonly kind: 'unknown' } | { readonly kind: 'unavailable' }
 
-export interface TokenQuestions {
-  /** What the server said about the token a short time ago; undefined if it has to be asked. */
-  remembered(digest: Digest): TokenAnswer | undefined
-  /** Another server may answer from now on: it may know what the one before it did not. */
-  forget(): void
-  /** Asks the server. Requests with the same token share one question. `client`: whose questions wait in turn with those of others. */
-  ask(digest: Digest, client: string): Promise<TokenAnswer>
-}
-
-export interface TokenQuestionsDependencies {
+interface Dependencies {
   readonly store: SharedStore
   readonly clock: Clock
   readonly epoch: Pick<Epoch, 'isBehind'>
@@ -67,12 +58,7 @@ interface Question {
  * tokens delays other clients by one look-up at most, while fewer than 64 clients wait. Valid tokens from its own address wait behind its
  * questions.
  */
-export function createTokenQuestions({
-  store,
-  clock,
-  epoch,
-  timeout,
-}: TokenQuestionsDependencies): TokenQuestions {
+export function createTokenQuestions({ store, clock, epoch, timeout }: Dependencies) {
   const waiting = createFairQueue<Question>()
   const pending = new Map<Digest, Promise<TokenAnswer>>()
   let isAsking = false
@@ -115,8 +101,15 @@ export function createTokenQuestions({
     try {
       const reply = await store.run(LOOK_UP, [`${store.prefix}state`], [store.prefix, ...digests])
       const [present, founded, ...found] = listOf(reply)
+      const isFounded = founded === present
       questions.forEach(({ digest, answer }, at) => {
-        answer.resolve(answerIn(listOf(found[at]), digest, asked, String(present), String(founded)))
+        const [grant, client, granted, left] = listOf(found[at])
+        if (grant === undefined) answer.resolve(unknownBy(String(present), digest))
+        else {
+          const facts = { grant: String(grant), client: String(client), granted: Number(granted) }
+          const until = asked + Number(left)
+          answer.resolve({ kind: 'found', ...facts, epoch: String(present), isFounded, until })
+        }
       })
     } catch (error) {
       for (const { answer } of questions)
@@ -125,35 +118,21 @@ export function createTokenQuestions({
     }
   }
 
-  function answerIn(
-    [grant, client, granted, left]: readonly StoreReply[],
-    digest: Digest,
-    asked: number,
-    present: string,
-    founded: string,
-  ): TokenAnswer {
-    if (grant === undefined) {
-      if (epoch.isBehind(present)) return UNAVAILABLE
-      const [oldest] = unknown.keys()
-      if (unknown.size >= MOST_UNKNOWN && oldest !== undefined) unknown.delete(oldest)
-      unknown.set(digest, clock.monotonic() + UNKNOWN_FOR)
-      return UNKNOWN
-    }
-    return {
-      kind: 'found',
-      grant: String(grant),
-      client: String(client),
-      granted: Number(granted),
-      epoch: present,
-      isFounded: founded === present,
-      until: asked + Number(left),
-    }
+  function unknownBy(present: string, digest: Digest): TokenAnswer {
+    if (epoch.isBehind(present)) return UNAVAILABLE
+    const [oldest] = unknown.keys()
+    if (unknown.size >= MOST_UNKNOWN && oldest !== undefined) unknown.delete(oldest)
+    unknown.set(digest, clock.monotonic() + UNKNOWN_FOR)
+    return UNKNOWN
   }
 
   return {
-    remembered: (digest) => (clock.monotonic() < (unknown.get(digest) ?? 0) ? UNKNOWN : undefined),
-    forget: () => unknown.clear(),
-    ask(digest, client) {
+    /** Whether the server said a short time ago that there is no such token. */
+    isUnknown: (digest: Digest): boolean => clock.monotonic() < (unknown.get(digest) ?? 0),
+    /** Another server may answer from now on: it may know what the one before it did not. */
+    forget: (): void => unknown.clear(),
+    /** Asks the server. Requests with the same token share one question. `client`: whose questions wait in turn with those of others. */
+    ask(digest: Digest, client: string): Promise<TokenAnswer> {
       const question = pending.get(digest) ?? enqueue(digest, client).finally(() => pending.delete(digest))
       pending.set(digest, question)
       return question

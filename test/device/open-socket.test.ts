@@ -17,7 +17,7 @@ async function connected(tls: TlsOptions | undefined) {
   const connection = once(server, 'connection')
   const accepted = tls === undefined ? connection : once(server, 'secureConnection')
   const origin = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`
-  const opener = createSocketOpener({
+  const openSocket = createSocketOpener({
     origin,
     socketPath: undefined,
     tls: deviceTls({ insecure: true }),
@@ -26,7 +26,7 @@ async function connected(tls: TlsOptions | undefined) {
   })
   const events: string[] = []
   const opened = Promise.withResolvers<void>()
-  const socket = opener.open(opened.resolve, (bytes, length) => {
+  const socket = openSocket(opened.resolve, (bytes, length) => {
     events.push(bytes.toString('latin1', 0, length))
     return false
   })

@@ -70,17 +70,17 @@ describe.each(VERSIONS)('H167 a pin, over %s', (version) => {
     const pair = await makeCertificate()
     const { device } = await startOn(pair, version)
     const pinned = deviceTls({ pin: pinOfPem(pair.cert) })
-    const opener = createSocketOpener({
+    const openSocket = createSocketOpener({
       origin: device.url,
       socketPath: undefined,
       tls: pinned,
       reuse: 'shared',
       parser: 'strict',
     })
-    const first = opener.open(() => first.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'))
+    const first = openSocket(() => first.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'))
     await once(first.resume(), 'close')
     Object.assign(pinned, { pin: pinOfPem((await makeCertificate()).cert) })
-    const second = opener.open(() => expect.fail('the pin is not compared'))
+    const second = openSocket(() => expect.fail('the pin is not compared'))
     let reused = false
     // The cast holds because the origin is https.
     second.prependOnceListener('secureConnect', () => {
