@@ -14,15 +14,6 @@ export interface Viewer {
   readonly mayView: () => boolean
 }
 
-export interface EventStreams {
-  /**
-   * Answers with a stream; false if there are `MOST_STREAMS` already. A new stream of a view replaces the one before, which may be on a
-   * connection that broke without a sign: a phone that has changed its network.
-   */
-  open(req: IncomingMessage, res: ServerResponse, viewer: Viewer): boolean
-  end(session?: object): void
-}
-
 interface Stream {
   readonly res: ServerResponse
   readonly viewer: Viewer
@@ -42,11 +33,7 @@ const LAST_READ = 2_000
  * Sends the same events to all viewers: they are computed and written as JSON once a second. Without a viewer nothing runs. A viewer who
  * does not read is dropped.
  */
-export function createEventStreams(
-  overview: Overview,
-  clock: Clock,
-  onBug: (error: unknown) => void,
-): EventStreams {
+export function createEventStreams(overview: Overview, clock: Clock, onBug: (error: unknown) => void) {
   const streams = new Set<Stream>()
   let source: { close(): void } | undefined
   /** The condition that all viewers have; empty if one may have another. */
@@ -143,7 +130,11 @@ export function createEventStreams(
   }
 
   return {
-    open(req, res, viewer) {
+    /**
+     * Answers with a stream; false if there are `MOST_STREAMS` already. A new stream of a view replaces the one before, which may be on a
+     * connection that broke without a sign: a phone that has changed its network.
+     */
+    open(req: IncomingMessage, res: ServerResponse, viewer: Viewer): boolean {
       for (const stream of [...streams]) if (isSameView(stream.viewer, viewer)) drop(stream)
       if (streams.size >= MOST_STREAMS) return false
       const stream: Stream = { res, viewer }
@@ -172,7 +163,7 @@ export function createEventStreams(
       else write(stream, grantsEvent(undefined, grants))
       return true
     },
-    end(session) {
+    end(session?: object): void {
       for (const stream of [...streams]) {
         if (session === undefined || stream.viewer.session === session) close(stream)
       }

@@ -11,18 +11,7 @@ export interface Session {
   live: boolean
 }
 
-export interface Sessions {
-  /** Begins a session and returns the value of `Set-Cookie`. When there are too many, the least recently used one ends. */
-  begin(): string
-  /** The live session of a `Cookie` field. Counts as a use of it. */
-  find(cookies: string | undefined): Session | undefined
-  /** Whether the session is live; ends it if it has expired. Counts as a use of it. */
-  keep(session: Session): boolean
-  end(session: Session): void
-  endAll(): void
-  /** The value of `Set-Cookie` that removes the cookie. */
-  readonly clearedCookie: string
-}
+export type Sessions = ReturnType<typeof createSessions>
 
 /** Milliseconds. */
 const IDLE = 12 * 3_600_000
@@ -36,7 +25,7 @@ const MOST_COOKIES = 4
  * cookie that an attacker sets gains nothing (fixation). The name of the cookie is different in each run, because cookies ignore ports
  * and several sidecars may be on one host.
  */
-export function createSessions(clock: Clock, onEnd: (session: Session) => void): Sessions {
+export function createSessions(clock: Clock, onEnd: (session: Session) => void) {
   const sessions = new Map<string, Session>()
   const name = `postern-${randomBytes(6).toString('hex')}`
   const cookie = (value: string, seconds: number): string =>
@@ -57,6 +46,7 @@ export function createSessions(clock: Clock, onEnd: (session: Session) => void):
     if (now - session.begun >= LONGEST || now - session.usedAt >= IDLE) end(session)
   }
 
+  /** Whether the session is live; ends it if it has expired. Counts as a use of it. */
   function keep(session: Session): boolean {
     endIfExpired(session)
     session.usedAt = clock.monotonic()
@@ -71,14 +61,16 @@ export function createSessions(clock: Clock, onEnd: (session: Session) => void):
   }
 
   return {
-    begin() {
+    /** Begins a session and returns the value of `Set-Cookie`. When there are too many, the least recently used one ends. */
+    begin(): string {
       makeRoom()
       const id = randomBytes(32).toString('base64url')
       const now = clock.monotonic()
       sessions.set(digestOf(id), { begun: now, usedAt: now, live: true })
       return cookie(id, LONGEST / 1000)
     },
-    find(cookies = '') {
+    /** The live session of a `Cookie` field. Counts as a use of it. */
+    find(cookies = ''): Session | undefined {
       const ids = cookies
         .split(';')
         .map((pair) => pair.trim())
@@ -91,9 +83,10 @@ export function createSessions(clock: Clock, onEnd: (session: Session) => void):
     },
     keep,
     end,
-    endAll() {
+    endAll(): void {
       for (const [key, session] of [...sessions]) endKey(key, session)
     },
+    /** The value of `Set-Cookie` that removes the cookie. */
     clearedCookie: cookie('', 0),
   }
 }

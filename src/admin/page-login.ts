@@ -11,7 +11,7 @@ import type { PageFile, PageFiles } from './page-files.ts'
 
 export type PagePassword = Pick<Passwords, 'verify' | 'generation'>
 
-export interface LoginDependencies {
+interface Dependencies {
   readonly clock: Clock
   readonly sessions: Sessions
   readonly password: PagePassword
@@ -20,13 +20,8 @@ export interface LoginDependencies {
 }
 
 /** Answers `POST page/login`: a form with the field `password`. A new session replaces the one that the browser had. */
-export function createLogin({
-  clock,
-  sessions,
-  password,
-  log,
-  files,
-}: LoginDependencies): (req: IncomingMessage) => Promise<Answer> {
+export function createLogin(deps: Dependencies): (req: IncomingMessage) => Promise<Answer> {
+  const { clock, sessions, password, log, files } = deps
   const attempts = createLoginAttempts(clock)
 
   /** A password that changes during the verification has to be verified again: the sessions that it ends do not include this one. */

@@ -79,7 +79,7 @@ export function limitCondition(
   return { requests, window, per, usedUp: shown, usedUpCount: usedUp.length }
 }
 
-export interface WatchedService {
+interface WatchedService {
   readonly metrics: Pick<UpstreamMetrics, 'watch'>
   readonly breaker: { readonly open: boolean }
   readonly connections: { readonly tolerant: ServiceCondition['tolerant'] }

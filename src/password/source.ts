@@ -34,8 +34,9 @@ export async function readSource({ file, user }: PasswordPlace): Promise<SourceC
   const stored = user === undefined ? await readOnlyLine(file) : await readUsersField(file, user)
   if (stored.kind === 'unusable') return stored
   const parsed = parseStoredLine(stored.text, user === undefined)
-  if (parsed.kind === 'unusable') return unusable(parsed.reason)
-  return { kind: 'line', line: stored.text, credential: parsed.credential }
+  return typeof parsed === 'string'
+    ? unusable(parsed)
+    : { kind: 'line', line: stored.text, credential: parsed }
 }
 
 /** What was read; or why it cannot be used, without quoting the file. */
@@ -113,7 +114,7 @@ export interface PasswordSource {
 /** Time between two reads that must agree (ms): a file that is still being written is not used. */
 const SETTLE = 75
 
-export interface PasswordSourceDependencies {
+interface Dependencies {
   readonly clock: Clock
   readonly events: PasswordSourceEvents
   /** The configuration key of the file. */
@@ -125,7 +126,7 @@ export interface PasswordSourceDependencies {
 /** Opens the source and watches it. Rejects with `SetupError` if it cannot be used now; later failures are events. */
 export async function openPasswordSource(
   place: PasswordPlace,
-  { clock, events, key, obstacle }: PasswordSourceDependencies,
+  { clock, events, key, obstacle }: Dependencies,
 ): Promise<PasswordSource> {
   const { file, user } = place
   const named = (reason: string): string => `password file ${file}: ${reason}`

@@ -121,24 +121,10 @@ export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
 }
 
 /** A queue that serves its owners in turn, so that an owner with many waiters does not delay the others. */
-interface FairQueue<T> {
-  /** The waiters of all owners. */
-  readonly size: number
-  join(owner: string, waiter: T): void
-  /** Removes a waiter that gives up, at any position. */
-  leave(owner: string, waiter: T): void
-  /** Removes and returns the waiter to serve next. */
-  next(): T | undefined
-  /**
-   * Makes room for one more waiter of `owner`: removes and returns the last waiter of the owner with most waiters. Undefined if
-   * `owner`, with its new waiter, would have at least as many.
-   */
-  makeRoomFor(owner: string): T | undefined
-}
-
-export function createFairQueue<T>(): FairQueue<T> {
+export function createFairQueue<T>() {
   /** The owners in the order in which they are served. A `Set` keeps the order of arrival. */
   const queues = new Map<string, Set<T>>()
+  /** Removes a waiter that gives up, at any position. */
   function leave(owner: string, waiter: T): void {
     const queue = queues.get(owner)
     if (queue?.delete(waiter) !== true) return
@@ -146,15 +132,17 @@ export function createFairQueue<T>(): FairQueue<T> {
     if (queue.size === 0) queues.delete(owner)
   }
 
-  const fair: { size: number } & FairQueue<T> = {
+  const fair = {
+    /** The waiters of all owners. */
     size: 0,
-    join(owner, waiter) {
+    join(owner: string, waiter: T): void {
       const queue = queues.get(owner) ?? new Set()
       queues.set(owner, queue.add(waiter))
       fair.size += 1
     },
     leave,
-    next() {
+    /** Removes and returns the waiter to serve next. */
+    next(): T | undefined {
       for (const [owner, queue] of queues) {
         const [first] = queue
         if (first === undefined) continue
@@ -165,7 +153,11 @@ export function createFairQueue<T>(): FairQueue<T> {
       }
       return undefined
     },
-    makeRoomFor(owner) {
+    /**
+     * Makes room for one more waiter of `owner`: removes and returns the last waiter of the owner with most waiters. Undefined if
+     * `owner`, with its new waiter, would have at least as many.
+     */
+    makeRoomFor(owner: string): T | undefined {
       const own = queues.get(owner)?.size ?? 0
       let longest: readonly [string, Set<T>] | undefined
       for (const entry of queues) if (entry[1].size > (longest?.[1].size ?? own + 1)) longest = entry

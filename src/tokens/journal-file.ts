@@ -56,8 +56,8 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
   ensureFolder(dir)
   const lockPath = join(dir, 'tokens.lock')
   const path = join(dir, DATABASE)
-  const lock = lockStateFolder(lockPath, patience)
-  if (lock === undefined) return { kind: 'locked' }
+  const release = lockStateFolder(lockPath, patience)
+  if (release === undefined) return { kind: 'locked' }
 
   function openDatabase(): Exclude<ReturnType<typeof readDatabase>, Fault> {
     if (!existsSync(path)) createDatabase(path)
@@ -126,13 +126,13 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
           try {
             db.close()
           } finally {
-            lock.release()
+            release()
           }
         },
       },
     }
   } catch (error) {
-    lock.release()
+    release()
     throw error
   }
 }

@@ -1,9 +1,17 @@
 import { prefix64 } from '../http/ip.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import { type Clock, createWallOffset } from '../system/clock.ts'
-import { createGrantTable, type Grant, spentMeans, type Token, type TokenKind } from './grant-table.ts'
+import {
+  createGrantTable,
+  type Grant,
+  lastUse,
+  spentMeans,
+  type Token,
+  type TokenKind,
+} from './grant-table.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
 import type {
+  GrantSummary,
   IssuedTokens,
   LocalLookup,
   Revocation,
@@ -11,8 +19,8 @@ import type {
   TokenPolicy,
   TokenStore,
 } from './state.ts'
-import { restoreGrants, summarize, toRecord } from './stored-grants.ts'
 import type { TokenJournal, TokenRecord } from './token-journal.ts'
+import { restoreGrants, toRecord } from './token-journal.ts'
 
 export type * from './state.ts'
 
@@ -35,14 +43,8 @@ const REMOVED = { expired: EXPIRED, revoked: REVOKED }
  * Holds the tokens in memory, which is authoritative; the journal follows. Starts with the tokens that the journal restores.
  * `identify` runs on every request and takes 0.9 µs, more than half of it for the hash.
  */
-export function createTokenStore({
-  policy,
-  clock,
-  random,
-  journal,
-  listener,
-  heir = '',
-}: Dependencies): TokenStore {
+export function createTokenStore(deps: Dependencies): TokenStore {
+  const { policy, clock, random, journal, listener, heir = '' } = deps
   let { accessLifetime, refreshLifetime, rotateRefresh, refreshGrace } = policy
   const table = createGrantTable(policy.capacity)
   const wallOffset = createWallOffset(clock)
@@ -92,13 +94,17 @@ export function createTokenStore({
     journal.record(tokens.filter((token) => !token.removed).map((token) => toRecord(token, clock)))
   }
 
+  function responseOf({ id: grant }: Grant, accessToken: string, refreshToken: string): IssuedTokens {
+    return { grant, accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) }
+  }
+
   function issue(client: string, grantType: string, name = ''): IssuedTokens {
     const now = dropExpired()
     const grant = table.open(mintGrantId(random, name), client, now)
     const [accessToken, refreshToken] = [mintToken(random), mintToken(random)]
     persist(grant, [add(grant, 'access', accessToken, now), add(grant, 'refresh', refreshToken, now)])
     listener.issued(grantType)
-    return { grant: grant.id, accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) }
+    return responseOf(grant, accessToken, refreshToken)
   }
 
   function refresh(presented: string): IssuedTokens | undefined {
@@ -125,12 +131,7 @@ export function createTokenStore({
     const accessToken = mintToken(random)
     const rotated = rotateRefresh || token.spent !== undefined
     const refreshToken = rotated ? mintToken(random) : presented
-    const issued = {
-      grant: grant.id,
-      accessToken,
-      refreshToken,
-      expiresIn: Math.floor(accessLifetime / 1000),
-    }
+    const issued = responseOf(grant, accessToken, refreshToken)
     const changed: Token[] = []
     if (rotated) {
       if (grant.refresh !== undefined) {
@@ -179,11 +180,8 @@ export function createTokenStore({
     // `all` also deletes stored tokens that this process never loaded.
     if (all) journal.revoke('all')
     else if (tokens.length > 0) journal.revoke(tokens.map((token) => token.digest))
-    if (grants.length > 0)
-      listener.revoked(
-        grants.map((grant) => grant.id),
-        reason,
-      )
+    const ids = grants.map(({ id }) => id)
+    if (ids.length > 0) listener.revoked(ids, reason)
     return grants.length
   }
 
@@ -227,5 +225,24 @@ export function createTokenStore({
       journal.maintain()
     },
     applyPolicy,
+  }
+}
+
+/**
+ * A grant as `postern status` shows it.
+ *
+ * @param ahead what the wall clock is ahead of the monotonic one (ms)
+ */
+function summarize(grant: Grant, ahead: number): GrantSummary {
+  const { tokens } = grant
+  const expiresAt = tokens.reduce((last, token) => Math.max(last, token.expiresAt), 0)
+  return {
+    id: grant.id,
+    client: grant.client,
+    issuedAt: Math.round(ahead + grant.issuedAt),
+    expiresAt: Math.round(ahead + expiresAt),
+    usedAt: lastUse(grant, ahead),
+    accessTokens: tokens.filter((token) => token.kind === 'access').length,
+    refreshTokens: grant.refresh === undefined ? 0 : 1,
   }
 }
