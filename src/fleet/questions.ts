@@ -129,7 +129,6 @@ export function createTokenQuestions({ store, clock, epoch, timeout }: Dependenc
   return {
     /** Whether the server said a short time ago that there is no such token. */
     isUnknown: (digest: Digest): boolean => clock.monotonic() < (unknown.get(digest) ?? 0),
-    /** Another server may answer from now on: it may know what the one before it did not. */
     forget: (): void => unknown.clear(),
     /** Asks the server. Requests with the same token share one question. `client`: whose questions wait in turn with those of others. */
     ask(digest: Digest, client: string): Promise<TokenAnswer> {

@@ -26,21 +26,6 @@ import {
   StoreUnavailable,
 } from './shared-store.ts'
 
-export interface SharedTokens extends Tokens {
-  /**
-   * Issues the tokens of a new grant. `stale`: `epoch` does not hold any more, so the password has to be verified again.
-   *
-   * @param epoch the epoch under which the password was verified
-   * @param name of the password; empty for `password`
-   */
-  issue(
-    client: string,
-    grantType: string,
-    epoch: string,
-    name?: string,
-  ): Promise<IssuedTokens | 'stale' | Unavailable>
-}
-
 interface Dependencies {
   readonly store: SharedStore
   readonly copies: TokenCopies
@@ -54,7 +39,7 @@ interface Dependencies {
  * The tokens that several sidecars share. The store on the server is authoritative: each change is one atomic step there, and
  * the copies of this sidecar follow at once, those of the others within the delay of a message.
  */
-export function createSharedTokens(deps: Dependencies): SharedTokens {
+export function createSharedTokens(deps: Dependencies) {
   const { store, copies, clock, random, listener } = deps
   let { policy } = deps
   const known = copies.epoch
@@ -69,11 +54,17 @@ export function createSharedTokens(deps: Dependencies): SharedTokens {
     return { accessToken, refreshToken, expiresIn: Math.floor(policy.accessLifetime / 1000) }
   }
 
+  /**
+   * Issues the tokens of a new grant. `stale`: `epoch` does not hold any more, so the password has to be verified again.
+   *
+   * @param epoch the epoch under which the password was verified
+   * @param name of the password; empty for `password`
+   */
   async function issue(
     client: string,
     grantType: string,
     epoch: string,
-    name: string,
+    name = '',
   ): Promise<IssuedTokens | 'stale'> {
     const { accessLifetime, refreshLifetime, capacity } = policy
     const grant = mintGrantId(random, name)
@@ -179,8 +170,7 @@ export function createSharedTokens(deps: Dependencies): SharedTokens {
     return Number(count)
   }
 
-  return {
-    issue: (client, grantType, epoch, name = '') => orUnavailable(issue(client, grantType, epoch, name)),
+  const tokens: Tokens = {
     refresh: (presented) => orUnavailable(refresh(presented)),
     identify: copies.identify,
     revoke: (which, reason) => orUnavailable(revoke(which, reason)),
@@ -193,6 +183,7 @@ export function createSharedTokens(deps: Dependencies): SharedTokens {
       copies.applyPolicy(next)
     },
   }
+  return { ...tokens, issue: (...grant: Parameters<typeof issue>) => orUnavailable(issue(...grant)) }
 }
 
 /** `unavailable` if the store does not answer. Every other rejection is a bug and stays one. */

@@ -102,14 +102,7 @@ export interface PasswordSourceState {
 }
 
 /** A password in a file, which is watched for changes. */
-export interface PasswordSource {
-  /** The password that is valid now: its line in the file, and what the line says. */
-  readonly current: { readonly line: string; readonly credential: Credential }
-  /** The fingerprint of the line in the file: see `fingerprintOf`. */
-  fingerprint(salt: Uint8Array): Promise<string>
-  state(): PasswordSourceState
-  close(): void
-}
+export type PasswordSource = Awaited<ReturnType<typeof openPasswordSource>>
 
 /** Time between two reads that must agree (ms): a file that is still being written is not used. */
 const SETTLE = 75
@@ -127,7 +120,7 @@ interface Dependencies {
 export async function openPasswordSource(
   place: PasswordPlace,
   { clock, events, key, obstacle }: Dependencies,
-): Promise<PasswordSource> {
+) {
   const { file, user } = place
   const named = (reason: string): string => `password file ${file}: ${reason}`
 
@@ -190,15 +183,17 @@ export async function openPasswordSource(
   const watch = watchFile(file, clock, reread)
 
   return {
-    get current() {
+    /** The password that is valid now: its line in the file, and what the line says. */
+    get current(): { readonly line: string; readonly credential: Credential } {
       return current
     },
-    fingerprint: (salt) => fingerprintOf(current.line, salt),
-    state: () =>
+    /** The fingerprint of the line in the file: see `fingerprintOf`. */
+    fingerprint: (salt: Uint8Array): Promise<string> => fingerprintOf(current.line, salt),
+    state: (): PasswordSourceState =>
       problem === undefined
         ? { readable: true, changedAt }
         : { readable: false, reason: named(problem), changedAt },
-    close() {
+    close(): void {
       closed = true
       watch.close()
     },

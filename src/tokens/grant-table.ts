@@ -65,7 +65,26 @@ type RemovalReason = 'expired' | 'revoked' | 'evicted'
 
 export type GrantTable = ReturnType<typeof createGrantTable>
 
-/** When this process last saw a use of the grant (wall clock, ms); null if it saw none. `ahead`: what the wall clock is ahead of the monotonic one (ms). */
+/**
+ * A grant as `postern status` shows it.
+ *
+ * @param ahead what the wall clock is ahead of the monotonic one (ms)
+ */
+export function summarize(grant: Grant, ahead: number) {
+  const { tokens } = grant
+  const expiresAt = tokens.reduce((last, token) => Math.max(last, token.expiresAt), 0)
+  return {
+    id: grant.id,
+    client: grant.client,
+    issuedAt: Math.round(ahead + grant.issuedAt),
+    expiresAt: Math.round(ahead + expiresAt),
+    usedAt: lastUse(grant, ahead),
+    accessTokens: tokens.filter((token) => token.kind === 'access').length,
+    refreshTokens: grant.refresh === undefined ? 0 : 1,
+  }
+}
+
+/** When this process last saw a use of the grant (wall clock, ms); null if it saw none. `ahead`: as for `summarize`. */
 export function lastUse({ usedAt }: Grant, ahead: number): number | null {
   return usedAt === UNUSED ? null : Math.round(ahead + usedAt)
 }

@@ -102,7 +102,7 @@ export function openJournal({ dir, clock, listener }: Dependencies): TokenJourna
     recoveredAt = clock.monotonic()
     try {
       const opened = openFile(0)
-      if (opened.kind === 'locked') {
+      if (opened === undefined) {
         fail('open', new Error(`another process has locked ${dir}`))
         return 'locked'
       }
@@ -230,7 +230,7 @@ export function openJournal({ dir, clock, listener }: Dependencies): TokenJourna
 
   try {
     const opened = openFile(PATIENCE_AT_START)
-    if (opened.kind === 'locked')
+    if (opened === undefined)
       throw new SetupError(`another sidecar is using ${dir}: give each its own state_dir`)
     file = opened.file
     restored = opened.records

@@ -115,23 +115,6 @@ export interface Tokens {
 /** A value, or a promise of it if the shared store has to be asked. */
 export type Later<T> = T | Promise<T>
 
-/** The token store of this process, which returns values without promises. */
-export interface TokenStore extends Tokens {
-  /**
-   * Issues the tokens of a new grant. `grantType`: the name of the grant type, the `grant` label of the metric. `name`: that of the
-   * password; empty for `password`.
-   */
-  issue(client: string, grantType: string, name?: string): IssuedTokens
-  refresh(refreshToken: string): IssuedTokens | undefined
-  identify(accessToken: string): LocalLookup
-  revoke(which: Revocation, reason: string): number
-  grants(): readonly GrantSummary[]
-  recentGrants(most: number): RecentGrants
-  applyPolicy(policy: TokenPolicy): void
-  /** Live tokens that a restart would lose because writing them failed. Always 0 for `tokens.store: memory`. */
-  unsaved(): number
-}
-
 /**
  * The tokens for a right password, or why there are none. `overloaded`: too many passwords are being checked. An `UpstreamFailure`: the
  * device has to check the password, and did not respond. `unavailable`: the shared store did not respond. `slowedFor`: the attempt may begin

@@ -4,8 +4,8 @@ import { type Clock, createWallOffset } from '../system/clock.ts'
 import {
   createGrantTable,
   type Grant,
-  lastUse,
   spentMeans,
+  summarize,
   type Token,
   type TokenKind,
 } from './grant-table.ts'
@@ -14,15 +14,18 @@ import type {
   GrantSummary,
   IssuedTokens,
   LocalLookup,
+  RecentGrants,
   Revocation,
   TokenListener,
   TokenPolicy,
-  TokenStore,
+  Tokens,
 } from './state.ts'
 import type { TokenJournal, TokenRecord } from './token-journal.ts'
 import { restoreGrants, toRecord } from './token-journal.ts'
 
 export type * from './state.ts'
+
+export type TokenStore = ReturnType<typeof createTokenStore>
 
 interface Dependencies {
   readonly policy: TokenPolicy
@@ -43,7 +46,7 @@ const REMOVED = { expired: EXPIRED, revoked: REVOKED }
  * Holds the tokens in memory, which is authoritative; the journal follows. Starts with the tokens that the journal restores.
  * `identify` runs on every request and takes 0.9 µs, more than half of it for the hash.
  */
-export function createTokenStore(deps: Dependencies): TokenStore {
+export function createTokenStore(deps: Dependencies) {
   const { policy, clock, random, journal, listener, heir = '' } = deps
   let { accessLifetime, refreshLifetime, rotateRefresh, refreshGrace } = policy
   const table = createGrantTable(policy.capacity)
@@ -98,6 +101,10 @@ export function createTokenStore(deps: Dependencies): TokenStore {
     return { grant, accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) }
   }
 
+  /**
+   * Issues the tokens of a new grant. `grantType`: the name of the grant type, the `grant` label of the metric. `name`: that of the
+   * password; empty for `password`.
+   */
   function issue(client: string, grantType: string, name = ''): IssuedTokens {
     const now = dropExpired()
     const grant = table.open(mintGrantId(random, name), client, now)
@@ -202,12 +209,12 @@ export function createTokenStore(deps: Dependencies): TokenStore {
     refresh,
     identify,
     revoke,
-    grants() {
+    grants(): readonly GrantSummary[] {
       dropExpired()
       const ahead = wallOffset()
       return [...table.grants()].map((grant) => summarize(grant, ahead))
     },
-    recentGrants(most) {
+    recentGrants(most: number): RecentGrants {
       dropExpired()
       const ahead = wallOffset()
       return { total: table.grantCount, grants: table.recent(most).map((grant) => summarize(grant, ahead)) }
@@ -216,33 +223,15 @@ export function createTokenStore(deps: Dependencies): TokenStore {
       dropExpired()
       return table.counts()
     },
-    unsaved() {
+    /** Live tokens that a restart would lose because writing them failed. Always 0 for `tokens.store: memory`. */
+    unsaved(): number {
       dropExpired()
       return journal.unsaved()
     },
-    sweep() {
+    sweep(): void {
       dropExpired()
       journal.maintain()
     },
     applyPolicy,
-  }
-}
-
-/**
- * A grant as `postern status` shows it.
- *
- * @param ahead what the wall clock is ahead of the monotonic one (ms)
- */
-function summarize(grant: Grant, ahead: number): GrantSummary {
-  const { tokens } = grant
-  const expiresAt = tokens.reduce((last, token) => Math.max(last, token.expiresAt), 0)
-  return {
-    id: grant.id,
-    client: grant.client,
-    issuedAt: Math.round(ahead + grant.issuedAt),
-    expiresAt: Math.round(ahead + expiresAt),
-    usedAt: lastUse(grant, ahead),
-    accessTokens: tokens.filter((token) => token.kind === 'access').length,
-    refreshTokens: grant.refresh === undefined ? 0 : 1,
-  }
+  } satisfies Tokens & Record<string, unknown>
 }
