@@ -5,7 +5,7 @@ import type { Connections } from './connections.ts'
 import { failureOf } from './failure.ts'
 import { sendOwnRequest } from './own-request.ts'
 
-export type Breaker = ReturnType<typeof createBreaker>
+export type Breaker = Readonly<ReturnType<typeof createBreaker>>
 
 /** The device counts as down after this many failures in a row. */
 const THRESHOLD = 3

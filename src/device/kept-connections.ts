@@ -1,7 +1,7 @@
 import type { Clock } from '../system/clock.ts'
 
-export type DelayedAcks = ReturnType<typeof watchDelayedAcks>
-export type IdleMemory = ReturnType<typeof createIdleMemory>
+export type DelayedAcks = Readonly<ReturnType<typeof watchDelayedAcks>>
+export type IdleMemory = Readonly<ReturnType<typeof createIdleMemory>>
 
 /** A request with a delayed acknowledgement takes between these times (ms); a quick one at most `QUICK`. */
 export const SHORTEST_DELAYED = 36

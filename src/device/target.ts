@@ -53,7 +53,7 @@ export interface UpstreamTarget {
   readonly version?: HttpVersion
 }
 
-export type DeviceRules = ReturnType<typeof createDeviceRules>
+export type DeviceRules = Readonly<ReturnType<typeof createDeviceRules>>
 
 /**
  * The rules by which one device's responses are read. `auto` may become `tolerant`, and stays so.

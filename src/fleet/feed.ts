@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { TokenCopies } from './copies.ts'
 import type { DeviceState } from './epoch.ts'
 import { REVOKE_GRANTS, tokenScript } from './scripts.ts'
@@ -53,8 +54,7 @@ export function followRevocations({ store, copies, settle, onLost, onBug }: Depe
   const events = `${store.prefix}events`
   let dataset = ''
   let last = ''
-  let closed = false
-  let wake = (): void => {}
+  const life = new AbortController()
 
   async function synchronize(): Promise<void> {
     const state = await settle(last)
@@ -95,7 +95,7 @@ export function followRevocations({ store, copies, settle, onLost, onBug }: Depe
 
   async function follow(): Promise<void> {
     let silences = 0
-    while (!closed) {
+    while (!life.signal.aborted) {
       const entries = await store.follow(events, last)
       const begun = entries.map(apply).includes(true)
       if (entries.length < MOST) copies.heard()
@@ -107,15 +107,8 @@ export function followRevocations({ store, copies, settle, onLost, onBug }: Depe
     }
   }
 
-  function pause(time: number): Promise<void> {
-    return new Promise((resolve) => {
-      wake = resolve
-      setTimeout(resolve, time).unref()
-    })
-  }
-
   async function run(onFirst: () => void): Promise<void> {
-    while (!closed) {
+    while (!life.signal.aborted) {
       copies.forgetUnknown()
       let time = PAUSE
       await synchronize()
@@ -126,16 +119,13 @@ export function followRevocations({ store, copies, settle, onLost, onBug }: Depe
           onBug(error)
           time = PAUSE_AFTER_BUG
         })
-      if (!closed) await pause(time)
+      await pause(time, undefined, { ref: false, signal: life.signal }).catch(() => {})
     }
   }
 
   return {
     /** Resolves when the first attempt to hear from the store has ended. */
     started: new Promise<void>((resolve) => void run(resolve)),
-    close(): void {
-      closed = true
-      wake()
-    },
+    close: (): void => life.abort(),
   }
 }

@@ -14,29 +14,9 @@ import {
   unavailable,
 } from './shared-store.ts'
 
-/** A connection that is opened again whenever it ends. */
-export interface KeptConnection {
-  /** Resolves when the first attempt to connect has ended, well or not. */
-  readonly firstAttempt: Promise<void>
-  readonly open: boolean
-  /**
-   * Asks the server. Rejects with `StoreUnavailable`: at once without a connection, otherwise after `timeout` (ms) at the latest. A
-   * question without a reply ends the connection, and with it every other question on it: a late reply must not be taken for another.
-   *
-   * @param repetition what to ask instead if the server does not know the script of the question
-   */
-  ask(
-    operation: StoreOperation,
-    question: readonly string[],
-    timeout: number,
-    repetition?: readonly string[],
-  ): Promise<StoreReply>
-  /** Ends the connection. It is opened again at once. */
-  renew(reason: Error): void
-  close(): Promise<void>
-}
+export type KeptConnection = ReturnType<typeof keepConnection>
 
-interface KeptConnectionEvents {
+interface Events {
   readonly opened?: () => void
   readonly failed?: (error: StoreUnavailable) => void
   /** The server on this connection is not the primary. The connection has been closed. */
@@ -56,11 +36,11 @@ const AFTER_REFUSAL = [750, 1_000] as const
 /** The maximum number of questions without a reply. Only a stalled server has so many: each waits for `store.timeout` at most. */
 const PENDING_LIMIT = 10_000
 
-/** Keeps a connection open. `connect` opens one, and gives up at the signal. */
+/** Keeps a connection open: it is opened again whenever it ends. `connect` opens one, and gives up at the signal. */
 export function keepConnection(
   connect: (signal: AbortSignal) => Promise<Connection>,
-  { opened, failed, wrongServer, refused }: KeptConnectionEvents = {},
-): KeptConnection {
+  { opened, failed, wrongServer, refused }: Events = {},
+) {
   const life = new AbortController()
   const firstAttempt = Promise.withResolvers<void>()
   let connection: Connection | undefined
@@ -100,11 +80,23 @@ export function keepConnection(
   const kept = keep()
 
   return {
+    /** Resolves when the first attempt to connect has ended, well or not. */
     firstAttempt: firstAttempt.promise,
-    get open() {
+    get open(): boolean {
       return connection !== undefined
     },
-    async ask(operation, question, timeout, repetition) {
+    /**
+     * Asks the server. Rejects with `StoreUnavailable`: at once without a connection, otherwise after `timeout` (ms) at the latest. A
+     * question without a reply ends the connection, and with it every other question on it: a late reply must not be taken for another.
+     *
+     * @param repetition what to ask instead if the server does not know the script of the question
+     */
+    async ask(
+      operation: StoreOperation,
+      question: readonly string[],
+      timeout: number,
+      repetition?: readonly string[],
+    ): Promise<StoreReply> {
       const at = connection
       if (at === undefined) throw unavailable(operation, failure)
       if (pending === PENDING_LIMIT)
@@ -127,8 +119,9 @@ export function keepConnection(
         pending -= 1
       }
     },
-    renew: (reason) => connection?.end(reason),
-    async close() {
+    /** Ends the connection. It is opened again at once. */
+    renew: (reason: Error): void => connection?.end(reason),
+    async close(): Promise<void> {
       life.abort()
       await kept
     },

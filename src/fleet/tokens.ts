@@ -15,7 +15,7 @@ import type {
 } from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
 import { REVOKE_ALL } from './epoch.ts'
-import { createSharedGrants, GRANTS_PER_CALL } from './grants.ts'
+import { createSharedGrants, GRANTS_PER_CALL } from './questions.ts'
 import { ISSUE, REFRESH, REVOKE_GRANTS, REVOKE_TOKEN } from './scripts.ts'
 import {
   listOf,

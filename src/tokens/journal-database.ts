@@ -160,35 +160,17 @@ export function checksum(record: TokenRecord): number {
 }
 
 function parseRecord(row: Record<string, unknown>): TokenRecord | undefined {
-  const {
-    digest,
-    grant_id: grant,
-    client,
-    granted,
-    kind,
-    issued,
-    expires,
-    spent,
-    grace_end: graceEnd = null,
-  } = row
-  if (!(digest instanceof Uint8Array) || typeof grant !== 'string' || typeof client !== 'string')
+  const { digest: bytes, grant_id: grant, client, granted, kind, issued, expires, spent } = row
+  const graceEnd = row.grace_end ?? null
+  if (!(bytes instanceof Uint8Array) || typeof grant !== 'string' || typeof client !== 'string')
     return undefined
   if (typeof granted !== 'number' || typeof issued !== 'number' || typeof expires !== 'number')
     return undefined
   if (kind !== 'access' && kind !== 'refresh') return undefined
   if (spent !== null && typeof spent !== 'number') return undefined
   if (graceEnd !== null && typeof graceEnd !== 'number') return undefined
-  return {
-    digest: Buffer.from(digest).toString('base64url'),
-    grant,
-    client,
-    granted,
-    kind,
-    issued,
-    expires,
-    spent,
-    graceEnd,
-  }
+  const digest = Buffer.from(bytes).toString('base64url')
+  return { digest, grant, client, granted, kind, issued, expires, spent, graceEnd }
 }
 
 /** All tokens of the file, or `undefined` if one of them is malformed or fails its checksum. */
