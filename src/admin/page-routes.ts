@@ -34,17 +34,7 @@ export interface PageDependencies {
   readonly onBug: (error: unknown) => void
 }
 
-export interface PageRoutes {
-  /**
-   * Resolves with the response, or with undefined if a stream of events is the response. Rejects with `ClientGone` if the client left,
-   * and for a bug.
-   */
-  answer(req: IncomingMessage, res: ServerResponse, path: string): Promise<Answer | undefined>
-  /** Ends all sessions with their streams, because the password has changed. */
-  endSessions(): void
-  /** Ends all streams. No new one begins. */
-  stop(): void
-}
+export type PageRoutes = ReturnType<typeof createPageRoutes>
 
 /** Of an id of a view, so many characters are compared. */
 const LONGEST_VIEW = 64
@@ -63,7 +53,7 @@ interface Route {
 export function createPageRoutes(
   { clock, overview, files, requests, tokens, password, log, onBug }: PageDependencies,
   reach: Reach,
-): PageRoutes {
+) {
   const streams = createEventStreams(overview, clock, onBug)
   const sessions = createSessions(clock, (session) => streams.end(session))
   let stopped = false
@@ -139,12 +129,18 @@ export function createPageRoutes(
   }
 
   return {
-    async answer(req, res, path) {
+    /**
+     * Resolves with the response, or with undefined if a stream of events is the response. Rejects with `ClientGone` if the client left,
+     * and for a bug.
+     */
+    async answer(req: IncomingMessage, res: ServerResponse, path: string): Promise<Answer | undefined> {
       const answer = await answerOf(req, res, path)
       return answer === undefined ? undefined : { ...answer, fields: { ...PAGE_FIELDS, ...answer.fields } }
     },
+    /** Ends all sessions with their streams, because the password has changed. */
     endSessions: sessions.endAll,
-    stop() {
+    /** Ends all streams. No new one begins. */
+    stop(): void {
       stopped = true
       streams.end()
     },

@@ -1,5 +1,4 @@
 import { HeadMemory } from '../http1/head-memory.ts'
-import type { HttpVersion } from '../http1/request-writer.ts'
 import type { Clock } from '../system/clock.ts'
 import { type ConnectionSettings, DeviceConnection } from './device-connection.ts'
 import { createIdleMemory, type IdleMemory, SHORTEST_DELAYED, watchDelayedAcks } from './kept-connections.ts'
@@ -25,18 +24,7 @@ export interface Connection extends Transfer {
   release(responded: boolean): void
 }
 
-export interface Connections {
-  /**
-   * `repeatable`: the request will be sent again if the device closed the connection while it was idle. `upgrade`: the connection is
-   * new, and may become a tunnel.
-   */
-  borrow(repeatable: boolean, upgrade?: boolean): Connection
-  readonly tolerant: boolean
-  /** The HTTP version of requests. 1.0 has neither chunks nor upgrades. */
-  readonly version: HttpVersion
-  othersWait(): void
-  close(): Promise<void>
-}
+export type Connections = ReturnType<typeof createConnections>
 
 /**
  * What the connections teach about the device. `stray`: it sends bytes after its response. `tolerant`: it sends malformed HTTP.
@@ -81,7 +69,7 @@ export function createConnections(
   deadlines: UpstreamDeadlines,
   clock: Clock,
   { room = ENOUGH_ROOM, onQuirk = ignore }: ConnectionsOptions = {},
-): Connections {
+) {
   const { version = '1.1' } = target
   const inOrder = (): boolean => target.reuse === 'never' || room.isFull()
   const memory = createIdleMemory(clock)
@@ -110,20 +98,25 @@ export function createConnections(
     onEmpty: ignore,
   }
   return {
-    get tolerant() {
+    get tolerant(): boolean {
       return pool.settings.rules.current === 'tolerant'
     },
+    /** The HTTP version of requests. 1.0 has neither chunks nor upgrades. */
     version,
-    borrow(repeatable, upgrade = false) {
+    /**
+     * `repeatable`: the request will be sent again if the device closed the connection while it was idle. `upgrade`: the connection is
+     * new, and may become a tunnel.
+     */
+    borrow(repeatable: boolean, upgrade = false): Connection {
       const idle = upgrade && !inOrder() ? undefined : pool.idle.pop()
       if (upgrade) idle?.close()
       else if (idle?.lend(repeatable)) return idle
       return new PooledConnection(pool, repeatable, upgrade)
     },
-    othersWait() {
+    othersWait(): void {
       for (const connection of pool.all) connection.othersWait()
     },
-    close() {
+    close(): Promise<void> {
       return new Promise((resolve) => {
         pool.onEmpty = resolve
         for (const connection of pool.all) connection.destroy(new Error('the sidecar is stopping'))

@@ -97,10 +97,6 @@ export function createTokenStore(deps: Dependencies) {
     journal.record(tokens.filter((token) => !token.removed).map((token) => toRecord(token, clock)))
   }
 
-  function responseOf({ id: grant }: Grant, accessToken: string, refreshToken: string): IssuedTokens {
-    return { grant, accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) }
-  }
-
   /**
    * Issues the tokens of a new grant. `grantType`: the name of the grant type, the `grant` label of the metric. `name`: that of the
    * password; empty for `password`.
@@ -111,7 +107,7 @@ export function createTokenStore(deps: Dependencies) {
     const [accessToken, refreshToken] = [mintToken(random), mintToken(random)]
     persist(grant, [add(grant, 'access', accessToken, now), add(grant, 'refresh', refreshToken, now)])
     listener.issued(grantType)
-    return responseOf(grant, accessToken, refreshToken)
+    return { grant: grant.id, accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) }
   }
 
   function refresh(presented: string): IssuedTokens | undefined {
@@ -138,7 +134,8 @@ export function createTokenStore(deps: Dependencies) {
     const accessToken = mintToken(random)
     const rotated = rotateRefresh || token.spent !== undefined
     const refreshToken = rotated ? mintToken(random) : presented
-    const issued = responseOf(grant, accessToken, refreshToken)
+    const expiresIn = Math.floor(accessLifetime / 1000)
+    const issued = { grant: grant.id, accessToken, refreshToken, expiresIn }
     const changed: Token[] = []
     if (rotated) {
       if (grant.refresh !== undefined) {
