@@ -1,5 +1,5 @@
 import type { SharedStore } from '../../src/fleet/shared-store.ts'
-import type { IssuedTokens } from '../../src/tokens/token-contract.ts'
+import type { IssuedTokens } from '../../src/tokens/state.ts'
 import { atEnd } from '../run-program.ts'
 import { createMember, type Member, openStore } from './member.ts'
 import type { Client, Server } from './server.ts'

@@ -8,7 +8,7 @@ import type { SharedStore } from '../../src/fleet/shared-store.ts'
 import { createSharedTokens } from '../../src/fleet/tokens.ts'
 import { createSharedWindows } from '../../src/fleet/windows.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import type { IssuedTokens, SharedTokenPolicy } from '../../src/tokens/token-contract.ts'
+import type { IssuedTokens, SharedTokenPolicy } from '../../src/tokens/state.ts'
 import { NO_LIMIT } from '../peers/postern.ts'
 import type { Server } from './server.ts'
 

@@ -12,7 +12,7 @@ export type Readiness =
   | { readonly ready: true }
   | { readonly ready: false; readonly reasons: readonly string[] }
 
-export interface AdminDependencies {
+interface Dependencies {
   readonly metrics: () => Promise<string>
   readonly metricsType: string
   readonly readiness: () => Readiness
@@ -21,12 +21,6 @@ export interface AdminDependencies {
   /** The live page, loaded when the first viewer comes. */
   readonly page: (reach: Reach) => Promise<PageRoutes>
   readonly onBug: (error: unknown) => void
-}
-
-export interface AdminListener {
-  readonly server: Server
-  /** Closes the connections of addresses that may no longer connect. */
-  closeDenied(): void
 }
 
 /** Milliseconds. */
@@ -40,15 +34,8 @@ const MOST_CONNECTIONS_PER_PEER = 128
  * The listener for operators: `/metrics` for Prometheus, `/healthz` (the process is alive), `/readyz` (it is ready for traffic), all
  * three without a login, and the live page at `/`. Every request has to name the sidecar by a known host name (`createHostCheck`).
  */
-export function createAdminListener({
-  metrics,
-  metricsType,
-  readiness,
-  hosts,
-  admits,
-  page,
-  onBug,
-}: AdminDependencies): AdminListener {
+export function createAdminListener(deps: Dependencies) {
+  const { metrics, metricsType, readiness, hosts, admits, page, onBug } = deps
   const pages: Readonly<Record<string, () => Answer | Promise<Answer>>> = {
     '/metrics': async () => ({ status: 200, type: metricsType, body: await metrics() }),
     '/healthz': () => json(200, { status: 'ok' }),
@@ -100,7 +87,9 @@ export function createAdminListener({
   server.maxConnections = MOST_CONNECTIONS
   // Closes the connection of a client that stops reading.
   server.setTimeout(REQUEST_TIMEOUT)
-  return { server, closeDenied: () => peers?.closeDenied() }
+  /** Closes the connections of addresses that may no longer connect. */
+  const closeDenied = (): void => peers?.closeDenied()
+  return { server, closeDenied }
 }
 
 /**

@@ -3,16 +3,11 @@ import { join } from 'node:path'
 import type { RecentRequests } from '../record/recent-requests.ts'
 import { listenPrivately } from '../system/listen.ts'
 import { ensureFolder } from '../system/own-files.ts'
-import type { GrantSummary, Tokens } from '../tokens/token-contract.ts'
+import type { GrantSummary, Tokens } from '../tokens/state.ts'
 import { type Answer, ClientGone, json, readSmallBody, send } from './answer.ts'
 import { readRevocation } from './operator-revocation.ts'
 
-/** The socket for `postern status`, `postern explain` and `postern revoke`. Every user that can open it may revoke tokens. */
-export interface ControlSocket {
-  close(): Promise<void>
-}
-
-export interface ControlDependencies {
+interface Dependencies {
   readonly tokens: Pick<Tokens, 'grants' | 'revoke'>
   readonly requests: Pick<RecentRequests, 'recent' | 'explain' | 'remembered'>
   /** The addresses of the listeners; empty until they listen. */
@@ -57,13 +52,14 @@ export function controlSocketPath(stateDir: string): string {
 }
 
 /**
- * Opens an HTTP server on a Unix socket that only the sidecar's own user (and root) can open, whatever the mode of the folder is. If that
- * fails, `onFailure` is called and the sidecar serves its clients without it.
+ * Opens the socket for `postern status`, `postern explain` and `postern revoke`: an HTTP server on a Unix socket that only the sidecar's
+ * own user (and root) can open, whatever the mode of the folder is. Each of them may revoke tokens. If the socket cannot be opened,
+ * `onFailure` is called, and the sidecar serves its clients without it.
  */
 export async function openControlSocket(
   stateDir: string,
-  { tokens, requests, listening, places, onFailure }: ControlDependencies,
-): Promise<ControlSocket> {
+  { tokens, requests, listening, places, onFailure }: Dependencies,
+): Promise<{ close(): Promise<void> }> {
   async function status(): Promise<Answer> {
     const grants = await tokens.grants()
     if (grants === 'unavailable') return STORE_UNAVAILABLE

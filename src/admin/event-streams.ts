@@ -14,20 +14,6 @@ export interface Viewer {
   readonly mayView: () => boolean
 }
 
-export interface EventStreams {
-  /**
-   * Answers with a stream; false if there are `MOST_STREAMS` already. A new stream of a view replaces the one before, which may be on a
-   * connection that broke without a sign: a phone that has changed its network.
-   */
-  open(req: IncomingMessage, res: ServerResponse, viewer: Viewer): boolean
-  end(session?: object): void
-}
-
-interface Stream {
-  readonly res: ServerResponse
-  readonly viewer: Viewer
-}
-
 const MOST_STREAMS = 16
 /** A client that leaves more unread (bytes) is dropped. */
 const MOST_UNREAD = 1 << 20
@@ -42,12 +28,8 @@ const LAST_READ = 2_000
  * Sends the same events to all viewers: they are computed and written as JSON once a second. Without a viewer nothing runs. A viewer who
  * does not read is dropped.
  */
-export function createEventStreams(
-  overview: Overview,
-  clock: Clock,
-  onBug: (error: unknown) => void,
-): EventStreams {
-  const streams = new Set<Stream>()
+export function createEventStreams(overview: Overview, clock: Clock, onBug: (error: unknown) => void) {
+  const streams = new Map<ServerResponse, Viewer>()
   let source: { close(): void } | undefined
   /** The condition that all viewers have; empty if one may have another. */
   let condition = ''
@@ -57,7 +39,7 @@ export function createEventStreams(
   let asking = false
 
   function onPoint(point: Point): void {
-    for (const stream of streams) if (!stream.viewer.mayView()) close(stream)
+    for (const [stream, viewer] of streams) if (!viewer.mayView()) close(stream)
     const present = JSON.stringify(overview.condition())
     const changed = present === condition ? '' : eventOf('condition', present)
     condition = present
@@ -66,7 +48,7 @@ export function createEventStreams(
   }
 
   function sendAll(text: string): void {
-    for (const stream of streams) write(stream, text)
+    for (const stream of streams.keys()) write(stream, text)
   }
 
   /** The new entries, and the last known one if it has changed. */
@@ -97,24 +79,24 @@ export function createEventStreams(
       })
   }
 
-  function write(stream: Stream, text: string): void {
-    if (stream.res.writableLength > MOST_UNREAD) drop(stream)
-    else stream.res.write(text)
+  function write(stream: ServerResponse, text: string): void {
+    if (stream.writableLength > MOST_UNREAD) drop(stream)
+    else stream.write(text)
   }
 
-  function drop(stream: Stream): void {
+  function drop(stream: ServerResponse): void {
     forget(stream)
-    stream.res.destroy()
+    stream.destroy()
   }
 
-  function close(stream: Stream): void {
+  function close(stream: ServerResponse): void {
     forget(stream)
     // What is written may wait for a client that does not read.
-    stream.res.socket?.setTimeout(LAST_READ)
-    stream.res.end()
+    stream.socket?.setTimeout(LAST_READ)
+    stream.end()
   }
 
-  function forget(stream: Stream): void {
+  function forget(stream: ServerResponse): void {
     if (!streams.delete(stream) || streams.size > 0) return
     source?.close()
     source = undefined
@@ -143,10 +125,13 @@ export function createEventStreams(
   }
 
   return {
-    open(req, res, viewer) {
-      for (const stream of [...streams]) if (isSameView(stream.viewer, viewer)) drop(stream)
+    /**
+     * Answers with a stream; false if there are `MOST_STREAMS` already. A new stream of a view replaces the one before, which may be on a
+     * connection that broke without a sign: a phone that has changed its network.
+     */
+    open(req: IncomingMessage, res: ServerResponse, viewer: Viewer): boolean {
+      for (const [stream, other] of [...streams]) if (isSameView(other, viewer)) drop(stream)
       if (streams.size >= MOST_STREAMS) return false
-      const stream: Stream = { res, viewer }
       if (streams.size === 0) newest = undefined
       const first = start(viewer, lastEventId(req))
       // The listener's timeout is for connections that wait for a request. A point follows every second here.
@@ -158,8 +143,8 @@ export function createEventStreams(
         'X-Accel-Buffering': 'no',
         Connection: 'close',
       })
-      res.once('close', () => forget(stream))
-      streams.add(stream)
+      res.once('close', () => forget(res))
+      streams.set(res, viewer)
       res.write(first)
       source ??= overview.onPoint((point) => {
         try {
@@ -169,13 +154,12 @@ export function createEventStreams(
         }
       })
       if (grants === undefined) askForGrants()
-      else write(stream, grantsEvent(undefined, grants))
+      else write(res, grantsEvent(undefined, grants))
       return true
     },
-    end(session) {
-      for (const stream of [...streams]) {
-        if (session === undefined || stream.viewer.session === session) close(stream)
-      }
+    end(session?: object): void {
+      for (const [stream, viewer] of [...streams])
+        if (session === undefined || viewer.session === session) close(stream)
     },
   }
 }

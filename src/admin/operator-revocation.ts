@@ -2,10 +2,10 @@ import type { IncomingMessage } from 'node:http'
 import { UNIX_PEER } from '../gate/client-address.ts'
 import { normalizeAddress, prefix64 } from '../http/ip.ts'
 import type { Logger } from '../record/log.ts'
-import type { Revocation, Tokens } from '../tokens/token-contract.ts'
+import type { Revocation, Tokens } from '../tokens/state.ts'
 import { type Answer, clientOf, errorAnswer, json, readSmallBody, tooLarge } from './answer.ts'
+import type { Sessions } from './page-access.ts'
 import { loginRequired, refuseRevocation, type Viewer } from './page-access.ts'
-import type { Sessions } from './sessions.ts'
 
 /** What an operator can revoke: everything, the grants of one client, or one grant. */
 export type OperatorRevocation = Exclude<Revocation, { readonly token: string } | { readonly name: string }>
@@ -44,15 +44,11 @@ function parse(text: string): unknown {
 const GRANT_ID = /^(?:[\w-]{1,32}\.)?[\da-f]{16}$/
 
 /** Answers `POST page/revoke` of a viewer: `{"all": true}` or `{"grant": ID}`, with the number of revoked grants. */
-export function createPageRevocation({
-  revoke,
-  sessions,
-  log,
-}: {
-  readonly revoke: Tokens['revoke']
-  readonly sessions: Pick<Sessions, 'keep'>
-  readonly log: Logger
-}): (req: IncomingMessage, viewer: Viewer) => Promise<Answer> {
+export function createPageRevocation(
+  { revoke }: Pick<Tokens, 'revoke'>,
+  sessions: Pick<Sessions, 'keep'>,
+  log: Logger,
+): (req: IncomingMessage, viewer: Viewer) => Promise<Answer> {
   return async (req, { session, mayRevoke }) => {
     if (!mayRevoke) return refuseRevocation()
     // No form can send this type, so no other site can without asking first (CORS).

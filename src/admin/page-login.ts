@@ -5,13 +5,13 @@ import type { Verification } from '../password/verifier.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Answer, clientOf, errorAnswer, readSmallBody, tooLarge } from './answer.ts'
+import type { Sessions } from './page-access.ts'
 import { CHALLENGE } from './page-access.ts'
 import type { PageFile, PageFiles } from './page-files.ts'
-import type { Sessions } from './sessions.ts'
 
 export type PagePassword = Pick<Passwords, 'verify' | 'generation'>
 
-export interface LoginDependencies {
+interface Dependencies {
   readonly clock: Clock
   readonly sessions: Sessions
   readonly password: PagePassword
@@ -20,14 +20,9 @@ export interface LoginDependencies {
 }
 
 /** Answers `POST page/login`: a form with the field `password`. A new session replaces the one that the browser had. */
-export function createLogin({
-  clock,
-  sessions,
-  password,
-  log,
-  files,
-}: LoginDependencies): (req: IncomingMessage) => Promise<Answer> {
-  const attempts = createLoginAttempts(clock)
+export function createLogin(deps: Dependencies): (req: IncomingMessage) => Promise<Answer> {
+  const { clock, sessions, password, log, files } = deps
+  const beginAttempt = createLoginAttempts(clock)
 
   /** A password that changes during the verification has to be verified again: the sessions that it ends do not include this one. */
   async function verified(candidate: string, client: string): Promise<Verification> {
@@ -52,8 +47,8 @@ export function createLogin({
       return errorAnswer(400, 'invalid_request', 'The form has one field, password.')
     }
     const client = clientOf(req)
-    const attempt = attempts.begin(client)
-    if (attempt.kind === 'refused') {
+    const attempt = beginAttempt(client)
+    if ('retryAfter' in attempt) {
       const seconds = String(attempt.retryAfter)
       const sentence = `Too many failed logins from your address. Try again in ${seconds} s.`
       return failedLogin(files, 429, sentence, { 'Retry-After': seconds })
@@ -105,16 +100,7 @@ export function goToPage(fields: Readonly<Record<string, string>> = {}): Answer 
   return { status: 303, fields: { Location: '../', ...fields } }
 }
 
-type Attempt =
-  | { readonly kind: 'refused'; readonly retryAfter: number }
-  | {
-      readonly kind: 'admitted'
-      /** The password was not wrong, so the attempt does not count. */
-      forgive(): void
-      /** How many of this window have failed, with this one. */
-      readonly count: number
-    }
-
+/** The failed attempts of a client. `until`: on the monotonic clock (ms). */
 interface Window {
   readonly until: number
   count: number
@@ -132,31 +118,29 @@ const OTHERS = 'others'
  * so that attempts at the same time do not exceed the limit. An open window is never evicted: in a full table new clients share one, so an
  * attacker with many addresses gets no further guesses by them.
  */
-export function createLoginAttempts(clock: Clock): { begin(client: string): Attempt } {
+export function createLoginAttempts(clock: Clock) {
   const windows = new Map<string, Window>()
-  return {
-    begin(client) {
-      const now = clock.monotonic()
-      // All windows have the same length, so the first ones close first.
-      for (const [key, { until }] of windows) {
-        if (until > now) break
-        windows.delete(key)
-      }
-      const own = prefix64(client)
-      const key = windows.has(own) || windows.size < MOST_CLIENTS ? own : OTHERS
-      const counted = windows.get(key) ?? { until: now + WINDOW, count: 0 }
-      windows.set(key, counted)
-      if (counted.count >= MOST_FAILURES) {
-        return { kind: 'refused', retryAfter: Math.max(1, Math.ceil((counted.until - now) / 1000)) }
-      }
-      counted.count += 1
-      return {
-        kind: 'admitted',
-        count: counted.count,
-        forgive() {
-          counted.count -= 1
-        },
-      }
-    },
+  /** @returns how many of this window have failed, with this attempt; or after how many seconds there may be another */
+  return (client: string) => {
+    const now = clock.monotonic()
+    // All windows have the same length, so the first ones close first.
+    for (const [key, { until }] of windows) {
+      if (until > now) break
+      windows.delete(key)
+    }
+    const own = prefix64(client)
+    const key = windows.has(own) || windows.size < MOST_CLIENTS ? own : OTHERS
+    const window = windows.get(key) ?? { until: now + WINDOW, count: 0 }
+    windows.set(key, window)
+    if (window.count >= MOST_FAILURES)
+      return { retryAfter: Math.max(1, Math.ceil((window.until - now) / 1000)) }
+    window.count += 1
+    return {
+      count: window.count,
+      /** The password was not wrong, so the attempt does not count. */
+      forgive(): void {
+        window.count -= 1
+      },
+    }
   }
 }

@@ -1,45 +1,40 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isRead } from '../http/scope.ts'
-import type { Explanation, RequestRow } from '../overview/model.ts'
 import type { Overview } from '../overview/overview.ts'
 import type { Logger } from '../record/log.ts'
+import type { RecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
-import type { Tokens } from '../tokens/token-contract.ts'
+import type { Tokens } from '../tokens/state.ts'
 import { type Answer, errorAnswer, json, methodNotAllowed, PAGE_FIELDS } from './answer.ts'
 import { createEventStreams } from './event-streams.ts'
 import { refuseCrossOrigin } from './host-check.ts'
 import { createPageRevocation } from './operator-revocation.ts'
-import { type Access, accessOf, CHALLENGE, type Reach, refuseAccess, type Viewer } from './page-access.ts'
+import {
+  type Access,
+  accessOf,
+  CHALLENGE,
+  createSessions,
+  type Reach,
+  refuseAccess,
+  type Viewer,
+} from './page-access.ts'
 import type { PageFiles } from './page-files.ts'
 import { createLogin, documentOf, goToPage, type PagePassword } from './page-login.ts'
-import { createSessions } from './sessions.ts'
 
 export interface PageDependencies {
   readonly clock: Clock
   readonly overview: Overview
   /** Called when the first viewer comes. */
   readonly files: PageFiles
-  /** The last requests, latest first. */
-  readonly recent: () => readonly RequestRow[]
-  readonly explain: (id: string) => Explanation | undefined
-  readonly revoke: Tokens['revoke']
+  readonly requests: Pick<RecentRequests, 'recent' | 'explain'>
+  readonly tokens: Pick<Tokens, 'revoke'>
   /** Undefined without `admin.password_file`. */
   readonly password: PagePassword | undefined
   readonly log: Logger
   readonly onBug: (error: unknown) => void
 }
 
-export interface PageRoutes {
-  /**
-   * Resolves with the response, or with undefined if a stream of events is the response. Rejects with `ClientGone` if the client left,
-   * and for a bug.
-   */
-  answer(req: IncomingMessage, res: ServerResponse, path: string): Promise<Answer | undefined>
-  /** Ends all sessions with their streams, because the password has changed. */
-  endSessions(): void
-  /** Ends all streams. No new one begins. */
-  stop(): void
-}
+export type PageRoutes = ReturnType<typeof createPageRoutes>
 
 /** Of an id of a view, so many characters are compared. */
 const LONGEST_VIEW = 64
@@ -56,14 +51,14 @@ interface Route {
 }
 
 export function createPageRoutes(
-  { clock, overview, files, recent, explain, revoke, password, log, onBug }: PageDependencies,
+  { clock, overview, files, requests, tokens, password, log, onBug }: PageDependencies,
   reach: Reach,
-): PageRoutes {
+) {
   const streams = createEventStreams(overview, clock, onBug)
   const sessions = createSessions(clock, (session) => streams.end(session))
   let stopped = false
   const logIn = password === undefined ? noLogin : createLogin({ clock, sessions, password, log, files })
-  const revokeGrants = createPageRevocation({ revoke, sessions, log })
+  const revokeGrants = createPageRevocation(tokens, sessions, log)
 
   async function openPage(access: Access): Promise<Answer> {
     if (access.kind === 'off') return { status: 403, type: 'text/plain; charset=utf-8', body: access.reason }
@@ -87,10 +82,11 @@ export function createPageRoutes(
     return errorAnswer(503, 'too_many_viewers', description, { 'Retry-After': '10' })
   }
 
-  function requests(req: IncomingMessage): Answer {
+  function listRequests(req: IncomingMessage): Answer {
     const id = queryOf(req).get('id')
-    if (id === null) return json(200, recent())
-    const explanation = explain(id)
+    if (id === null) return json(200, requests.recent())
+    // An id that a trusted proxy sent twice: the page shows the latest, `postern explain` all.
+    const [explanation] = requests.explain(id)
     return explanation === undefined
       ? errorAnswer(404, 'not_found', 'The sidecar does not remember this request.')
       : json(200, explanation)
@@ -101,7 +97,7 @@ export function createPageRoutes(
     ['/page/login', { methods: 'POST', answer: (req) => logIn(req) }],
     ['/page/logout', { methods: 'POST', answer: (_req, _res, access) => logOut(access) }],
     ['/page/events', { methods: 'GET, HEAD', answer: forViewers(openStream) }],
-    ['/page/requests', { methods: 'GET, HEAD', answer: forViewers(requests) }],
+    ['/page/requests', { methods: 'GET, HEAD', answer: forViewers(listRequests) }],
     ['/page/revoke', { methods: 'POST', answer: forViewers((req, _res, who) => revokeGrants(req, who)) }],
   ])
 
@@ -133,12 +129,18 @@ export function createPageRoutes(
   }
 
   return {
-    async answer(req, res, path) {
+    /**
+     * Resolves with the response, or with undefined if a stream of events is the response. Rejects with `ClientGone` if the client left,
+     * and for a bug.
+     */
+    async answer(req: IncomingMessage, res: ServerResponse, path: string): Promise<Answer | undefined> {
       const answer = await answerOf(req, res, path)
       return answer === undefined ? undefined : { ...answer, fields: { ...PAGE_FIELDS, ...answer.fields } }
     },
+    /** Ends all sessions with their streams, because the password has changed. */
     endSessions: sessions.endAll,
-    stop() {
+    /** Ends all streams. No new one begins. */
+    stop(): void {
       stopped = true
       streams.end()
     },

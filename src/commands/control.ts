@@ -4,7 +4,7 @@ import { controlSocketPath, type PlacesCondition } from '../admin/control-socket
 import { clientKeyOf, type OperatorRevocation } from '../admin/operator-revocation.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
-import type { GrantSummary } from '../tokens/token-contract.ts'
+import type { GrantSummary } from '../tokens/state.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
 

@@ -1,7 +1,7 @@
 import { insecureSettings } from '../config/insecure-settings.ts'
 import type { Config } from '../config/schema.ts'
 import { type ConfigWarning, exposedSecrets, secretFiles } from '../config/secrets.ts'
-import { readSource } from '../password/source-file.ts'
+import { readSource } from '../password/source.ts'
 import type { Logger } from '../record/log.ts'
 import { shellWord } from '../system/named-file.ts'
 

@@ -1,13 +1,13 @@
 import type { PlacesCondition } from '../admin/control-socket.ts'
 import { formatUpstreamUrl } from '../config/address.ts'
+import { placesBounds } from '../config/places-field.ts'
 import type { Config } from '../config/schema.ts'
-import type { ServiceConfig } from '../config/upstream-fields.ts'
-import { createBreaker } from '../device/breaker.ts'
-import { type Connections, createConnections } from '../device/connections.ts'
+import { type NamedService, type ServiceConfig, servicesOf } from '../config/upstream-fields.ts'
+import { createBreaker, startHealthCheck } from '../device/breaker.ts'
+import { createConnections, type Quirk } from '../device/connections.ts'
 import { watchTrouble } from '../device/diagnosis.ts'
-import { type HealthCheck, startHealthCheck } from '../device/health.ts'
-import type { UploadBuffering } from '../forward/buffered-body.ts'
-import { openCeilings } from '../forward/ceilings.ts'
+import { type Ceilings, openCeilings } from '../forward/ceilings.ts'
+import { createPlaces } from '../forward/learner.ts'
 import { downloadPace } from '../forward/pace.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import { createRoutedUpstream } from '../forward/routes.ts'
@@ -19,59 +19,20 @@ import {
   uploadBuffering,
   upstreamDeadlines,
 } from '../forward/settings.ts'
-import { createSharing } from '../forward/sharing.ts'
+import { createSharing, type Sharing } from '../forward/sharing.ts'
 import { createStreams } from '../forward/streams.ts'
-import { createUpstream, type Upstream } from '../forward/upstream.ts'
-import type { ServiceCondition } from '../overview/model.ts'
+import { createUpstream } from '../forward/upstream.ts'
 import { watchService } from '../overview/overview.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
-import type { DeviceLoad } from '../record/upstream-metrics.ts'
+import type { DeviceLoad, UpstreamMetrics } from '../record/upstream-metrics.ts'
 import { openSignIn, signInLog } from '../sign-in/settings.ts'
-import type { SignIn } from '../sign-in/sign-in.ts'
-import type { BoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
-import { connectionsLog, unkeptLog } from './device-log.ts'
-import { loadOf, openPlaces, type Shared } from './places.ts'
+import type { Settings } from './settings.ts'
 
-export interface DeviceServices {
-  readonly main: DeviceService
-  readonly upstream: Upstream
-  load(): DeviceLoad
-  readonly bounds: { readonly queueSize: number; readonly maxTunnels: number }
-  /** The main service first, here and below. */
-  places(): readonly PlacesCondition[]
-  conditions(): readonly ServiceCondition[]
-  /** Why the sidecar is not ready, according to the health checks; empty if it is. */
-  unreadyReasons(): readonly string[]
-  applySettings(settings: ServiceSettings): void
-  /** Ends the sessions of `upstream.auth` at the device. */
-  signOut(): Promise<void>
-  readonly renewTls: Targets['renew']
-  close(): Promise<void>
-}
+type ServiceSettings = Pick<Settings, 'request' | 'replaced'>
 
-interface DeviceService {
-  readonly upstream: Upstream
-  readonly signIn: SignIn | undefined
-  readonly queue: BoundedQueue
-  readonly places: () => PlacesCondition
-  readonly buffering: Pick<UploadBuffering, 'queue'> | undefined
-  readonly connections: Connections
-  readonly health: HealthCheck | undefined
-  condition(): ServiceCondition
-  /** @param request undefined: the request fields stay */
-  applySettings(settings: Partial<ServiceSettings>): void
-  close(): Promise<void>
-}
-
-interface ServiceSettings {
-  readonly request: RequestFieldSettings
-  /** Names of the device's response fields that the rate-limit fields replace, in lower case. */
-  readonly replaced: readonly string[]
-}
-
-export interface DeviceServicesDependencies {
+interface Dependencies {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: Metrics
@@ -81,77 +42,91 @@ export interface DeviceServicesDependencies {
   readonly onBug: (error: unknown) => void
 }
 
-/** Creates the configured services. Rejects with `SetupError` if a file that the configuration names cannot be used. */
-export async function openDeviceServices(
-  config: Config,
-  deps: DeviceServicesDependencies,
-): Promise<DeviceServices> {
+/** What all services of the device share. */
+interface Shared {
+  readonly targets: Targets
+  readonly ceilings: Ceilings
+  readonly sharing: Sharing
+}
+
+type DeviceService = Awaited<ReturnType<typeof openDeviceService>>
+export type DeviceServices = Awaited<ReturnType<typeof openDeviceServices>>
+
+const UNKEPT = 'what the device can take at once is not kept: it is learned anew after a restart'
+
+/**
+ * Creates the configured services, the main one first. Rejects with `SetupError` if a file that the configuration names cannot be used.
+ *
+ * @param opened closes those that are open, if another one or a later part of the sidecar cannot be opened
+ */
+export async function openDeviceServices(config: Config, deps: Dependencies, opened: AsyncDisposableStack) {
+  const [, ...routes] = servicesOf(config.upstream)
   const targets = createTargets()
-  const configs = [config.upstream, ...Object.values(config.upstream.routes)]
-  const sharing = createSharing(configs)
-  const ceilings = openCeilings(config.stateDir, deps.clock, unkeptLog(deps.log))
-  const parts = { targets, ceilings, sharing }
-  const main = await openDeviceService(undefined, config.upstream, config, parts, deps)
-  const routes = new Map<string, DeviceService>()
-  const closeAll = async (): Promise<void> => {
-    await Promise.all([main, ...routes.values()].map((service) => service.close()))
+  const sharing = createSharing(servicesOf(config.upstream).map(({ service }) => service))
+  const ceilings = openCeilings(config.stateDir, deps.clock, (err) => deps.log.warn({ err }, UNKEPT))
+  const open = async (named: NamedService): Promise<DeviceService> => {
+    const service = await openDeviceService(named, config, { targets, ceilings, sharing }, deps)
+    opened.defer(service.close)
+    return service
   }
-  try {
-    for (const [path, route] of Object.entries(config.upstream.routes)) {
-      const settings = { ...deps.settings, request: await readRequestFields(route, routeKey(path)) }
-      routes.set(path, await openDeviceService(path, route, config, parts, { ...deps, settings }))
-    }
-  } catch (error) {
-    await closeAll()
-    throw error
-  }
-  const all = [main, ...routes.values()]
-  const sum = (of: (service: ServiceConfig) => number): number =>
-    configs.reduce((total, service) => total + of(service), 0)
-  const upstreams = new Map([...routes].map(([path, { upstream }]) => [path, upstream]))
+  const main = await open({ path: ['upstream'], service: config.upstream })
+  const all = [main]
+  for (const each of routes) all.push(await open(each))
+  const sum = (of: (service: DeviceService) => number): number =>
+    all.reduce((total, service) => total + of(service), 0)
+  const upstreams = new Map(all.slice(1).map(({ route = '', upstream }) => [route, upstream]))
   return {
-    main,
     upstream: sharing.watch(createRoutedUpstream(main.upstream, upstreams)),
-    load: () => ({
-      ...loadOf(all),
+    /** That of the main service. */
+    signIn: main.signIn,
+    load: (): DeviceLoad => ({
+      inFlight: sum(({ queue }) => queue.inside),
+      queued: sum(({ queue, buffering }) => queue.waiting + (buffering?.queue.waiting ?? 0)),
+      limit: sum(({ queue }) => queue.places),
       tolerant: all.some(({ connections }) => connections.tolerant),
     }),
     bounds: {
       // Uploads that wait to be buffered have a queue of their own.
-      queueSize: sum(({ queue, bufferUploads }) => queue.size * (bufferUploads === 'off' ? 1 : 2)),
-      maxTunnels: sum(({ maxTunnels }) => maxTunnels),
+      queueSize: sum(({ config: { queue }, buffering }) => queue.size * (buffering === undefined ? 1 : 2)),
+      maxTunnels: sum(({ config: { maxTunnels } }) => maxTunnels),
     },
     places: () => all.map(({ places }) => places()),
-    conditions: () => all.map((service) => service.condition()),
+    conditions: () => all.map(({ condition }) => condition()),
+    /** Why the sidecar is not ready, according to the health checks; empty if it is. */
     unreadyReasons: () =>
       all.some(({ health }) => health?.up === false) ? ['the device does not respond'] : [],
-    applySettings({ request, replaced }) {
-      main.applySettings({ request, replaced })
-      for (const service of routes.values()) service.applySettings({ replaced })
+    applySettings(next: ServiceSettings): void {
+      for (const service of all) service.applySettings(next)
     },
+    /** Ends the sessions of `upstream.auth` at the device. */
     async signOut() {
       await Promise.all(all.map(({ signIn }) => signIn?.signOut()))
     },
     renewTls: targets.renew,
-    close: closeAll,
+    async close() {
+      await Promise.all(all.map((service) => service.close()))
+    },
   }
 }
 
-function routeKey(path: string): string {
-  return `upstream.routes.${path}`
+const QUIRKS: Readonly<Record<Quirk, string>> = {
+  stray: 'the device sends bytes after its response; late ones may reach the next client: see upstream.reuse',
+  tolerant: 'the device sends malformed HTTP: from now on parsed tolerantly, with one connection per request',
+  delayed:
+    'a kept connection costs 40 ms a request (delayed acknowledgements): from now on one connection per request; set upstream.reuse: never',
 }
 
-/** @param route the path of a service of `upstream.routes`; undefined for the main service */
 async function openDeviceService(
-  route: string | undefined,
-  service: ServiceConfig,
+  { path, service }: NamedService,
   { listen }: Config,
   { targets, ceilings, sharing }: Shared,
-  { clock, settings, uploadTimeout, onBug, ...deps }: DeviceServicesDependencies,
-): Promise<DeviceService> {
+  { clock, settings, uploadTimeout, onBug, ...deps }: Dependencies,
+) {
+  /** The path of a service of `upstream.routes`; undefined for the main service. */
+  const route = path[2]
+  const key = path.join('.')
   const log = route === undefined ? deps.log : deps.log.child({ route })
   const metrics = deps.metrics.upstream(route)
-  const key = route === undefined ? 'upstream' : routeKey(route)
   const target = await targets.open(service, key)
   const breaker = createBreaker(clock)
   const trouble = watchTrouble(target, {
@@ -167,14 +142,22 @@ async function openDeviceService(
       metrics.failed(failure)
     },
   }
-  const places = openPlaces(service, route, { ceilings, clock, log, metrics })
-  const { queue, bounds, room } = places
-  const connections = createConnections(target, upstreamDeadlines(service), clock, connectionsLog(log, room))
+  const { queue, learner } = openPlaces(service, route ?? '', ceilings, metrics, { clock, log })
+  const connections = createConnections(target, upstreamDeadlines(service), clock, {
+    room: {
+      isFull: () => queue.places === 1 || learner?.ceiling !== undefined,
+      isCrowded: () => queue.inside > queue.places,
+      refused: () => learner?.refused(),
+      reset: () => learner?.reset(),
+    },
+    onQuirk: (quirk) => log.warn(QUIRKS[quirk]),
+  })
   const fieldsOf = (request: RequestFieldSettings, replaced: readonly string[]) => {
     const { host, rewrite } = request
     return { request, response: { origin: target.origin, host, rewrite, replaced } }
   }
-  const fields = fieldsOf(settings.request, settings.replaced)
+  const request = route === undefined ? settings.request : await readRequestFields(service, key)
+  const fields = fieldsOf(request, settings.replaced)
   const signIn = await openSignIn(service.auth, {
     key: `${key}.auth`,
     connections,
@@ -184,7 +167,7 @@ async function openDeviceService(
     events: signInLog(log),
   })
   const paced = placesOf(service, queue)
-  const buffering = uploadBuffering(service, key, bounds, clock, log)
+  const buffering = uploadBuffering(service, key, clock, log)
   const queued = (): number => Math.max(queue.waiting, buffering?.queue.waiting ?? 0)
   const condition = watchService(
     { route: route ?? null, url: formatUpstreamUrl(service.url), checked: service.health.path !== null },
@@ -196,10 +179,11 @@ async function openDeviceService(
       clock,
     },
   )
-  const { path, interval } = service.health
-  const checked = { onResult: events.up, onFault: trouble.failed, onBug }
-  const health =
-    path === null ? undefined : startHealthCheck({ path, interval }, connections, breaker, checked)
+  const health = startHealthCheck(service.health, connections, breaker, {
+    onResult: events.up,
+    onFault: trouble.failed,
+    onBug,
+  })
   const streams = createStreams(service, queue, connections)
   const upstream = createUpstream({
     route: route ?? '',
@@ -214,24 +198,26 @@ async function openDeviceService(
     signIn,
     clock,
     maxTunnels: service.maxTunnels,
-    learner: places.learner,
+    learner,
     get streams() {
       return queue.places > 1 ? streams : undefined
     },
     events,
   })
-  const shared = { clock, fields, route: route ?? '', onShared: metrics.shared }
   return {
-    upstream: sharing.of(upstream, service, shared),
-    signIn,
-    queue,
-    places: places.condition,
-    buffering,
-    connections,
-    health,
-    condition,
-    applySettings({ request = fields.request, replaced = fields.response.replaced }) {
-      Object.assign(fields, fieldsOf(request, replaced))
+    route,
+    config: service,
+    upstream: sharing.of(upstream, service, { clock, fields, route: route ?? '', onShared: metrics.shared }),
+    ...{ signIn, queue, buffering, connections, health, condition },
+    places(): PlacesCondition {
+      const until = learner?.ceiling && learner.ceiling.until + clock.wall() - clock.monotonic()
+      const learned = learner !== undefined
+      const triedAgainAt = until === undefined ? null : Math.round(until)
+      return { route: route ?? null, used: queue.inside, limit: queue.places, learned, triedAgainAt }
+    },
+    /** A reload changes the request fields of the main service only. */
+    applySettings(next: ServiceSettings): void {
+      Object.assign(fields, fieldsOf(route === undefined ? next.request : fields.request, next.replaced))
     },
     async close() {
       health?.close()
@@ -239,4 +225,26 @@ async function openDeviceService(
       await connections.close()
     },
   }
+}
+
+/** The places at a service. A line of the log says when the learned bound has doubled or halved since the last one. */
+function openPlaces(
+  service: ServiceConfig,
+  name: string,
+  ceilings: Ceilings,
+  { limitChanged }: UpstreamMetrics,
+  { clock, log }: Pick<Dependencies, 'clock' | 'log'>,
+): ReturnType<typeof createPlaces> {
+  let told = 2
+  return createPlaces({
+    ...{ ...placesBounds(service), waiting: service.queue.size, maxWait: service.queue.timeout, clock },
+    ceiling: ceilings.of(name),
+    onChange(reason, limit, ceiling) {
+      limitChanged(reason)
+      ceilings.keep(name, ceiling)
+      if (limit < 2 * told && limit > told / 2) return
+      told = limit
+      log.info({ limit, reason }, 'learned how many requests the device can take at once')
+    },
+  })
 }

@@ -3,9 +3,10 @@ import type { Readiness } from '../admin/admin-listener.ts'
 import { limitsOf } from '../config/browser-fields.ts'
 import { checkedByDevice } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
+import type { WindowType } from '../http/admission.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
 import { createHistory, sumsSinceStart } from '../overview/history.ts'
-import type { About, Condition } from '../overview/model.ts'
+import type { About, Condition, LimitCondition } from '../overview/model.ts'
 import { createGrantRows, limitCondition, type Overview } from '../overview/overview.ts'
 import type { Timeline } from '../overview/timeline.ts'
 import type { Metrics } from '../record/metrics.ts'
@@ -16,12 +17,12 @@ import { VERSION } from '../version.ts'
 import type { DeviceServices } from './device-services.ts'
 import type { LimitTables } from './state.ts'
 
-export interface OverviewSources extends Pick<About, 'node'> {
+interface Sources extends Pick<About, 'node'> {
   readonly clock: Clock
   readonly machine: () => MachineNames
   readonly metrics: Pick<Metrics, 'totals'>
   readonly timeline: Pick<Timeline, 'entries'>
-  readonly config: () => Config
+  readonly current: () => Config
   readonly services: Pick<DeviceServices, 'load' | 'bounds' | 'conditions'>
   readonly state: Pick<State, 'tokens' | 'unsaved' | 'password' | 'storeUp'>
   readonly tables: LimitTables
@@ -30,19 +31,22 @@ export interface OverviewSources extends Pick<About, 'node'> {
 }
 
 /** Collects what the admin listener shows, from all parts of the sidecar. Records from now on, until it is closed. */
-export function openOverview(sources: OverviewSources): Overview & { readonly close: () => void } {
-  const { clock, metrics, timeline, config, services, state, tables, certificate } = sources
+export function openOverview(sources: Sources): Overview & { readonly close: () => void } {
+  const { clock, metrics, timeline, current, services, state, tables, certificate } = sources
   const history = createHistory({ clock, totals: metrics.totals, load: services.load })
   const wallOffset = createWallOffset(clock)
 
   function condition(): Condition {
     const readiness = sources.readiness()
-    const present = config()
-    const { enforce, limits, browser, tokens } = present
+    const config = current()
+    const { enforce, browser, tokens } = config
+    const limits = limitsOf(config)
     const { inFlight, limit, queued } = services.load()
     const source = state.password.state()
     const up = state.storeUp()
     const ahead = wallOffset()
+    const shown = (type: WindowType): LimitCondition =>
+      limitCondition(limits[type], tables[type].usedUp(), ahead)
     return {
       ready: readiness.ready,
       reasons: readiness.ready ? [] : readiness.reasons,
@@ -51,18 +55,14 @@ export function openOverview(sources: OverviewSources): Overview & { readonly cl
       services: services.conditions(),
       load: { inFlight, maxInFlight: limit, queued, tunnels: metrics.totals.tunnels, ...services.bounds },
       limits: {
-        api: limitCondition(limits.api, tables.api.usedUp(), ahead),
-        oauth: limitCondition(limits.oauth, tables.oauth.usedUp(), ahead),
-        ...(browser.login === 'off'
-          ? {}
-          : {
-              browser: limitCondition(limitsOf({ limits, browser }).browser, tables.browser.usedUp(), ahead),
-            }),
+        api: shown('api'),
+        oauth: shown('oauth'),
+        ...(browser.login === 'off' ? {} : { browser: shown('browser') }),
       },
       tokens: { ...state.tokens.counts(), capacity: tokens.capacity, unsaved: state.unsaved() ?? null },
       certificate: certificate.present() ?? null,
       password: {
-        source: checkedByDevice(present) ? 'device' : 'file',
+        source: checkedByDevice(config) ? 'device' : 'file',
         changedAt: source.changedAt ?? null,
         problem: source.readable ? null : (source.reason ?? 'it cannot be used'),
       },

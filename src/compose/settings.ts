@@ -16,6 +16,7 @@ export interface Settings {
   readonly gate: GateRules
   readonly clientOf: ClientOf
   readonly request: RequestFieldSettings
+  /** Names of the device's response fields that the rate-limit fields replace, in lower case. */
   readonly replaced: readonly string[]
 }
 

@@ -79,21 +79,15 @@ async function openParts(
   const live = createLiveExchanges()
   const onBug = (error: unknown): void =>
     log.error({ err: error }, 'internal error: this is a bug in Postern')
-  const services = await openDeviceServices(config, {
-    clock,
-    log,
-    metrics,
-    settings,
-    uploadTimeout: () => settings.config.listen.bodyTimeout,
-    onBug,
-  })
-  opened.defer(services.close)
+  const uploadTimeout = (): number => settings.config.listen.bodyTimeout
+  const parts = { clock, log, metrics, settings, uploadTimeout, onBug }
+  const services = await openDeviceServices(config, parts, opened)
   const warnOf = createConfigWarnings(log, onBug)
   const { state, tables } = await openState(config, {
     clock,
     log,
     metrics,
-    signIn: services.main.signIn,
+    signIn: services.signIn,
     live,
     onPasswordRead: () => void warnOf(settings.config),
     hasName: (name) => settings.gate.scopes?.has(name) ?? name === '',
@@ -163,11 +157,11 @@ async function openParts(
     return reasons.length === 0 ? { ready: true } : { ready: false, reasons }
   }
   const current = (): Config => settings.config
-  const parts = { timeline, services, state, tables, certificate, metrics, readiness }
-  const overview = openOverview({ ...parts, clock, machine, node: versions.node, config: current })
+  const common = { clock, machine, metrics, readiness, current }
+  const shown = { timeline, services, state, tables, certificate, node: versions.node }
+  const overview = openOverview({ ...common, ...shown })
   opened.defer(overview.close)
-  const viewing = { overview, requests, metrics, state, readiness }
-  const admin = await openAdmin(config, { ...viewing, clock, log, machine, current, onBug })
+  const admin = await openAdmin(config, { ...common, overview, requests, tokens: state.tokens, log, onBug })
   opened.defer(admin.close)
   const collection = collectWhenIdle({ collect: collectGarbage })
   const listeners = createListeners(config, {

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { limitsOf } from '../config/browser-fields.ts'
 import type { Config } from '../config/schema.ts'
-import type { GateDependencies, GateSettings } from '../gate/admit.ts'
+import type { GateSettings } from '../gate/admit.ts'
 import { createPreflight } from '../gate/cors.ts'
 import { credentialFault } from '../gate/credential.ts'
 import type { LiveExchanges } from '../gate/live-exchanges.ts'
-import { type OwnEndpoint, WINDOW_TYPES, type WindowType } from '../http/admission.ts'
+import { WINDOW_TYPES, type WindowType } from '../http/admission.ts'
 import { createWindowTable, type WindowTable } from '../limits/window-table.ts'
-import { type BrowserLogin, createBrowserLogin } from '../oauth/browser-login.ts'
+import { createBrowserLogin } from '../oauth/browser-login.ts'
 import { createSessions } from '../oauth/sessions.ts'
 import { slowLogins } from '../oauth/slow-logins.ts'
 import {
@@ -15,7 +15,6 @@ import {
   createRefreshGrant,
   createRevocationEndpoint,
   createTokenEndpoint,
-  type OwnEndpointHandler,
 } from '../oauth/token-endpoint.ts'
 import type { Logger } from '../record/log.ts'
 import { openLocalState } from '../tokens/local-state.ts'
@@ -24,14 +23,16 @@ import type { State, StateDependencies } from '../tokens/state.ts'
 /** The windows of all endpoint types. */
 export type LimitTables = Readonly<Record<WindowType, WindowTable>>
 
+interface OpenState {
+  readonly state: State
+  readonly tables: LimitTables
+}
+
 /**
  * Opens the password source, the tokens and the windows: in the shared store that `tokens.store` names, or in this process without
  * one. Rejects with `SetupError` if the password source or the state folder cannot be used.
  */
-export async function openState(
-  config: Config,
-  deps: StateDependencies,
-): Promise<{ readonly state: State; readonly tables: LimitTables }> {
+export async function openState(config: Config, deps: StateDependencies): Promise<OpenState> {
   const { tokens, limits } = config
   const { state, windows = undefined } =
     typeof tokens.store === 'string'
@@ -53,7 +54,7 @@ export async function openState(
 export async function applyToState(
   { gate, config }: Pick<GateSettings, 'gate'> & { readonly config: Config },
   { passwords = [] }: Config,
-  { state, tables, live, log }: LiveState,
+  { state, tables, live, log }: OpenState & { readonly live: LiveExchanges; readonly log: Logger },
 ): Promise<void> {
   for (const type of WINDOW_TYPES) tables[type].applyPolicy(gate.limits[type])
   state.tokens.applyPolicy(config.tokens)
@@ -64,26 +65,12 @@ export async function applyToState(
     log.error({ names: gone }, 'the shared store did not revoke the tokens of removed names')
 }
 
-interface LiveState {
-  readonly state: State
-  readonly tables: LimitTables
-  readonly live: LiveExchanges
-  readonly log: Logger
-}
-
-/** What the gate needs of the tokens. */
-interface TokenServices {
-  readonly ownEndpoints: Readonly<Record<OwnEndpoint, OwnEndpointHandler>>
-  readonly credentials: Pick<GateDependencies, 'identify' | 'sessions'>
-  readonly withPage: BrowserLogin['withPage']
-}
-
 /** The sidecar's own endpoints, such as `/oauth/token` with its grant types, and the sessions of browsers. */
 export function tokenServices(
   { logIn, tokens }: State,
   { metrics, clock }: Pick<StateDependencies, 'metrics' | 'clock'>,
   settings: Pick<GateSettings, 'gate'> & { readonly config: Config },
-): TokenServices {
+) {
   const password = createPasswordGrant({
     logIn: slowLogins(logIn, { clock, settings, grants: tokens.grants, onSlowed: metrics.loginSlowed }),
     onWrongPassword: metrics.passwordFailed,

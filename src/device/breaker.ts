@@ -1,18 +1,11 @@
 import { isUnreachable, type UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
+import { isBug } from '../system/setup-error.ts'
+import type { Connections } from './connections.ts'
+import { failureOf } from './failure.ts'
+import { sendOwnRequest } from './own-request.ts'
 
-/** A circuit breaker. While the device is down, requests fail immediately and do not wait for a deadline. */
-export interface Breaker {
-  /** The failure to refuse a request with now; undefined when the device may be tried. */
-  refuse(): UpstreamFailure | undefined
-  /** Whether the device counts as down, so that all requests but one per second are refused. */
-  readonly open: boolean
-  /** How often the device has responded. */
-  readonly successes: number
-  /** The device responded. Any status proves that it is reachable. */
-  succeeded(): void
-  failed(failure: UpstreamFailure): void
-}
+export type Breaker = Readonly<ReturnType<typeof createBreaker>>
 
 /** The device counts as down after this many failures in a row. */
 const THRESHOLD = 3
@@ -20,17 +13,22 @@ const THRESHOLD = 3
 const PROBE_INTERVAL = 1_000
 
 /**
+ * A circuit breaker. While the device is down, requests fail immediately and do not wait for a deadline.
+ *
  * Counts only failures to reach the device. A malformed or late response proves that it is reachable, and one slow page must
  * not shut off the others.
  */
-export function createBreaker(clock: Clock): Breaker {
+export function createBreaker(clock: Clock) {
   let inARow = 0
   let last: UpstreamFailure | undefined
   let probeAt = 0
 
   const breaker = {
+    /** How often the device has responded. */
     successes: 0,
+    /** Whether the device counts as down, so that all requests but one per second are refused. */
     open: false,
+    /** The failure to refuse a request with now; undefined when the device may be tried. */
     refuse(): UpstreamFailure | undefined {
       if (!breaker.open) return undefined
       const now = clock.monotonic()
@@ -38,6 +36,7 @@ export function createBreaker(clock: Clock): Breaker {
       probeAt = now + PROBE_INTERVAL
       return undefined
     },
+    /** The device responded. Any status proves that it is reachable. */
     succeeded(): void {
       breaker.successes += 1
       breaker.open = false
@@ -51,4 +50,66 @@ export function createBreaker(clock: Clock): Breaker {
     },
   }
   return breaker
+}
+
+interface HealthEvents {
+  /** @param failure its name, or the status of the response */
+  readonly onResult: (up: boolean, failure?: UpstreamFailure | `status ${number}`) => void
+  /** The device did not respond. */
+  readonly onFault: (failure: UpstreamFailure) => void
+  /** Called for a bug of the sidecar, which says nothing about the device. */
+  readonly onBug: (error: unknown) => void
+}
+
+/**
+ * Requests `path` from the device every `interval` ms, one request at a time. Any response proves that the device is reachable; only a
+ * status below 500 counts as up. Undefined if `path` is null: nothing is checked.
+ */
+export function startHealthCheck(
+  { path, interval }: { readonly path: string | null; readonly interval: number },
+  connections: Connections,
+  breaker: Breaker,
+  { onResult, onFault, onBug }: HealthEvents,
+) {
+  if (path === null) return undefined
+  const request = { method: 'GET', target: path, fields: [] }
+  let checking = false
+  let last: boolean | undefined
+
+  const report: HealthEvents['onResult'] = (up, failure) => {
+    last = up
+    onResult(up, failure)
+  }
+
+  async function check(): Promise<void> {
+    if (checking) return
+    checking = true
+    try {
+      const { status } = await sendOwnRequest(connections, request, false)
+      breaker.succeeded()
+      if (status < 500) report(true)
+      else report(false, `status ${status}`)
+    } catch (error) {
+      if (isBug(error)) {
+        onBug(error)
+        return
+      }
+      const failure = failureOf(error)
+      breaker.failed(failure)
+      onFault(failure)
+      report(false, failure)
+    } finally {
+      checking = false
+    }
+  }
+
+  void check()
+  const timer = setInterval(() => void check(), interval).unref()
+  return {
+    /** The result of the last check; undefined before the first one. */
+    get up(): boolean | undefined {
+      return last
+    },
+    close: (): void => clearInterval(timer),
+  }
 }

@@ -1,11 +1,9 @@
 import { HeadMemory } from '../http1/head-memory.ts'
-import type { HttpVersion } from '../http1/request-writer.ts'
 import type { Clock } from '../system/clock.ts'
-import { SHORTEST_DELAYED, watchDelayedAcks } from './delayed-acks.ts'
 import { type ConnectionSettings, DeviceConnection } from './device-connection.ts'
-import { createIdleMemory, type IdleMemory } from './idle-memory.ts'
+import { createIdleMemory, type IdleMemory, SHORTEST_DELAYED, watchDelayedAcks } from './kept-connections.ts'
 import { createSocketOpener } from './open-socket.ts'
-import type { DeviceRequest, ResponseHandler, Transfer } from './response-handler.ts'
+import type { DeviceRequest, ResponseHandler, Transfer } from './request.ts'
 import { createDeviceRules, type UpstreamDeadlines, type UpstreamTarget } from './target.ts'
 import { ENOUGH_ROOM, type Room, Turns } from './turns.ts'
 
@@ -26,26 +24,19 @@ export interface Connection extends Transfer {
   release(responded: boolean): void
 }
 
-export interface Connections {
-  /**
-   * `repeatable`: the request will be sent again if the device closed the connection while it was idle. `upgrade`: the connection is
-   * new, and may become a tunnel.
-   */
-  borrow(repeatable: boolean, upgrade?: boolean): Connection
-  readonly tolerant: boolean
-  /** The HTTP version of requests. 1.0 has neither chunks nor upgrades. */
-  readonly version: HttpVersion
-  othersWait(): void
-  close(): Promise<void>
-}
+export type Connections = ReturnType<typeof createConnections>
+
+/**
+ * What the connections teach about the device. `stray`: it sends bytes after its response. `tolerant`: it sends malformed HTTP.
+ * `delayed`: requests are quicker with a connection each (see `DelayedAcks`).
+ */
+export type Quirk = 'stray' | 'tolerant' | 'delayed'
 
 export interface ConnectionsOptions {
   /** Default: the device takes any number of connections. */
   readonly room?: Room
-  readonly onStray?: () => void
-  readonly onTolerant?: () => void
-  /** Called once, when requests turn out to be quicker with a connection each: see `DelayedAcks`. */
-  readonly onDelayed?: () => void
+  /** Called once for each. */
+  readonly onQuirk?: (quirk: Quirk) => void
 }
 
 /** How long (ms) an idle connection is kept if the device announces no time. Few devices close one sooner. */
@@ -77,23 +68,27 @@ export function createConnections(
   target: UpstreamTarget,
   deadlines: UpstreamDeadlines,
   clock: Clock,
-  { room = ENOUGH_ROOM, onStray = ignore, onTolerant = ignore, onDelayed = ignore }: ConnectionsOptions = {},
-): Connections {
+  { room = ENOUGH_ROOM, onQuirk = ignore }: ConnectionsOptions = {},
+) {
   const { version = '1.1' } = target
   const inOrder = (): boolean => target.reuse === 'never' || room.isFull()
   const memory = createIdleMemory(clock)
+  let strayed = false
   const pool: Pool = {
     settings: {
       turns: new Turns(clock, inOrder, deadlines.connect, memory.startAnew),
-      opener: createSocketOpener(target),
+      openSocket: createSocketOpener(target),
       host: new URL(target.origin).host,
       deadlines,
       reuse: target.reuse,
       version,
-      rules: createDeviceRules(target.parser, onTolerant),
-      acks: watchDelayedAcks(onDelayed),
+      rules: createDeviceRules(target.parser, () => onQuirk('tolerant')),
+      acks: watchDelayedAcks(() => onQuirk('delayed')),
       known: new HeadMemory(HEADS_KNOWN),
-      onStray,
+      onStray() {
+        if (!strayed) onQuirk('stray')
+        strayed = true
+      },
       room,
     },
     idle: [],
@@ -103,20 +98,25 @@ export function createConnections(
     onEmpty: ignore,
   }
   return {
-    get tolerant() {
+    get tolerant(): boolean {
       return pool.settings.rules.current === 'tolerant'
     },
+    /** The HTTP version of requests. 1.0 has neither chunks nor upgrades. */
     version,
-    borrow(repeatable, upgrade = false) {
+    /**
+     * `repeatable`: the request will be sent again if the device closed the connection while it was idle. `upgrade`: the connection is
+     * new, and may become a tunnel.
+     */
+    borrow(repeatable: boolean, upgrade = false): Connection {
       const idle = upgrade && !inOrder() ? undefined : pool.idle.pop()
       if (upgrade) idle?.close()
       else if (idle?.lend(repeatable)) return idle
       return new PooledConnection(pool, repeatable, upgrade)
     },
-    othersWait() {
+    othersWait(): void {
       for (const connection of pool.all) connection.othersWait()
     },
-    close() {
+    close(): Promise<void> {
       return new Promise((resolve) => {
         pool.onEmpty = resolve
         for (const connection of pool.all) connection.destroy(new Error('the sidecar is stopping'))

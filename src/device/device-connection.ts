@@ -4,12 +4,12 @@ import { onlyLineEnds } from '../http1/bytes.ts'
 import { type HttpVersion, mayPersist, mayRepeat, writeRequestHead } from '../http1/request-writer.ts'
 import { type KnownHeads, type ResponseEvents, ResponseReader } from '../http1/response-reader.ts'
 import { writeSoon } from '../system/write-soon.ts'
-import type { DelayedAcks } from './delayed-acks.ts'
 import { DeviceSocket, type SocketSettings } from './device-socket.ts'
 import { DeviceFault, faultyResponse } from './failure.ts'
-import type { DeviceRequest, ResponseHandler, Transfer } from './response-handler.ts'
+import type { DelayedAcks } from './kept-connections.ts'
+import type { DeviceRequest, ResponseHandler, Transfer } from './request.ts'
+import { sendUpload } from './request.ts'
 import { createDeadline, type Deadline, type DeviceRules, type Reuse } from './target.ts'
-import { sendUpload } from './upload.ts'
 
 /** What all connections to one device share. */
 export interface ConnectionSettings extends SocketSettings {

@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net'
 import { DeviceFault, failureOf } from './failure.ts'
-import type { SocketOpener } from './open-socket.ts'
+import type { OpenSocket } from './open-socket.ts'
 import { createDeadline, type Deadline, type UpstreamDeadlines } from './target.ts'
 import type { Room, Turns } from './turns.ts'
 
 export interface SocketSettings {
-  readonly opener: SocketOpener
+  readonly openSocket: OpenSocket
   readonly deadlines: UpstreamDeadlines
   readonly turns: Turns
   readonly room: Room
@@ -84,9 +84,9 @@ export abstract class DeviceSocket {
 
   #open(): void {
     if (this.state !== 'connecting') return
-    const { opener, turns } = this.#settings
+    const { openSocket, turns } = this.#settings
     this.#opening = turns.now()
-    const socket = opener.open(
+    const socket = openSocket(
       () => {
         if (this.#trial === 0) this.#start(socket)
         // After a stall of this process the timer fires before what has arrived meanwhile is read: a drop must be seen first.

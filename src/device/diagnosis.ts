@@ -3,9 +3,9 @@ import type { UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import { codeOf } from '../system/setup-error.ts'
 import type { Breaker } from './breaker.ts'
-import { deviceTls, type TlsSettings } from './device-tls.ts'
 import { createSocketOpener } from './open-socket.ts'
 import type { UpstreamTarget } from './target.ts'
+import { deviceTls, type TlsSettings } from './target.ts'
 import {
   type Diagnosis,
   explainCertificate,
@@ -94,7 +94,7 @@ function tryTls(target: UpstreamTarget, settings: TlsSettings, signal: AbortSign
     const abort = (): void => settle({ error: new Error('no answer') })
     let timer: NodeJS.Timeout | undefined
     const tls = deviceTls({ ...settings, insecure: true, pin: undefined })
-    const socket = createSocketOpener({ ...target, tls }).open(() => {
+    const socket = createSocketOpener({ ...target, tls })(() => {
       // The cast holds because the origin is https.
       const secure = socket as TLSSocket
       const certificate = secure.getPeerCertificate()
@@ -131,7 +131,7 @@ const FAILURES_IN_A_ROW = 3
 /** How long all handshakes may take (ms). */
 const LIMIT = 20_000
 
-export interface DeviceTroubleDependencies {
+interface Dependencies {
   readonly key: string
   readonly clock: Clock
   readonly breaker: Pick<Breaker, 'successes'>
@@ -139,22 +139,12 @@ export interface DeviceTroubleDependencies {
   readonly onBug: (error: unknown) => void
 }
 
-/** Observes the failures of requests and health checks. */
-export interface TroubleWatch {
-  failed(failure: UpstreamFailure): void
-  /** Aborts the attempt that is under way; nothing is reported later. */
-  close(): void
-}
-
 /**
  * Watches the outcomes of requests and health checks. After three failures in a row, if TLS may explain the latest, it looks for the
  * cause (`diagnose`) and reports it, at most once an hour: clients and metrics see only a code such as `tls_certificate_error`. It does
  * not try a device that has answered in cleartext: a TLS hello confuses old firmware.
  */
-export function watchTrouble(
-  target: UpstreamTarget,
-  { key, clock, breaker, onFound, onBug }: DeviceTroubleDependencies,
-): TroubleWatch {
+export function watchTrouble(target: UpstreamTarget, { key, clock, breaker, onFound, onBug }: Dependencies) {
   const isCleartext = target.origin.startsWith('http:')
   const closing = new AbortController()
   let last = Number.NEGATIVE_INFINITY
@@ -169,7 +159,7 @@ export function watchTrouble(
   }
 
   return {
-    failed(failure) {
+    failed(failure: UpstreamFailure): void {
       if (breaker.successes > responses) {
         responses = breaker.successes
         speaksHttp = isCleartext
@@ -182,6 +172,7 @@ export function watchTrouble(
       last = now
       explain().catch(onBug)
     },
-    close: () => closing.abort(),
+    /** Aborts the attempt that is under way; nothing is reported later. */
+    close: (): void => closing.abort(),
   }
 }

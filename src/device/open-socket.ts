@@ -5,8 +5,8 @@ import {
   type PeerCertificate,
   type SecureContext,
 } from 'node:tls'
-import { type DeviceTls, deviceTls, pinMismatch, pinOf } from './device-tls.ts'
 import type { UpstreamTarget } from './target.ts'
+import { type DeviceTls, deviceTls, pinMismatch, pinOf } from './target.ts'
 
 /**
  * Receives the first `length` bytes of a buffer. `own`: if `length` is the whole buffer, the receiver may keep it; otherwise the
@@ -14,14 +14,12 @@ import type { UpstreamTarget } from './target.ts'
  */
 type TakeBytes = (bytes: Buffer, length: number, own: boolean) => boolean
 
-export interface SocketOpener {
-  /**
-   * Starts a connection. Calls `onOpen` when it is open; with TLS, after the certificate is verified. If the device reset the
-   * connection, the socket is already destroyed when it emits `end`. If `take` is undefined, the caller itself reads from the
-   * socket.
-   */
-  open(onOpen: () => void, take?: TakeBytes): Socket
-}
+/**
+ * Starts a connection. Calls `onOpen` when it is open; with TLS, after the certificate is verified. If the device reset the
+ * connection, the socket is already destroyed when it emits `end`. If `take` is undefined, the caller itself reads from the
+ * socket.
+ */
+export type OpenSocket = (onOpen: () => void, take?: TakeBytes) => Socket
 
 /** The idle time (ms) before TCP keep-alive probes, by which the kernel detects a device that is gone. */
 const PROBE_AFTER = 60_000
@@ -32,22 +30,19 @@ const BUFFER_SIZE = 64 * 1024
 const BUFFER = Buffer.allocUnsafeSlow(BUFFER_SIZE)
 
 type Place = { readonly host: string; readonly port: number } | { readonly path: string }
-type Open = (onOpen: () => void, take: TakeBytes | undefined) => Socket
 
 /** Opens connections to the device. A TLS connection resumes the session of the previous one. */
-export function createSocketOpener({ origin, socketPath, tls }: UpstreamTarget): SocketOpener {
+export function createSocketOpener({ origin, socketPath, tls }: UpstreamTarget): OpenSocket {
   const { protocol, hostname, port } = new URL(origin)
   const secure = protocol === 'https:'
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
   const at =
     socketPath === undefined ? { host, port: Number(port) || (secure ? 443 : 80) } : { path: socketPath }
   const open = secure ? tlsTo(at, host, tls ?? deviceTls({})) : plainTo(at)
-  return {
-    open(onOpen, take) {
-      const socket = open(onOpen, take)
-      readPastBrokenWrites(socket)
-      return socket.setNoDelay(true).setKeepAlive(true, PROBE_AFTER)
-    },
+  return (onOpen, take) => {
+    const socket = open(onOpen, take)
+    readPastBrokenWrites(socket)
+    return socket.setNoDelay(true).setKeepAlive(true, PROBE_AFTER)
   }
 }
 
@@ -58,7 +53,7 @@ interface Session {
   readonly shown: { readonly pin: string }
 }
 
-function tlsTo(at: Place, host: string, tls: DeviceTls): Open {
+function tlsTo(at: Place, host: string, tls: DeviceTls): OpenSocket {
   const { insecure = false, weak = false, serverName = host } = tls
   const options = {
     ...at,
@@ -111,7 +106,7 @@ function tlsTo(at: Place, host: string, tls: DeviceTls): Open {
   }
 }
 
-function plainTo(at: Place): Open {
+function plainTo(at: Place): OpenSocket {
   return (onOpen, take) => {
     if (take === undefined) return connect(at, onOpen)
     let next = BUFFER

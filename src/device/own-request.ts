@@ -1,9 +1,9 @@
 import type { Fields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Connection, type Connections, createConnections } from './connections.ts'
-import { looksDelayed, SHOWN_WITHIN } from './delayed-acks.ts'
 import { DeviceFault, failureOf } from './failure.ts'
-import type { ResponseHandler } from './response-handler.ts'
+import { looksDelayed, SHOWN_WITHIN } from './kept-connections.ts'
+import type { ResponseHandler } from './request.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
 /** A request of the sidecar's own; `body` is short, and sent in chunks if it is an array of them. */
@@ -83,10 +83,11 @@ export async function isDelayed(
   clock: Clock,
 ): Promise<boolean> {
   let found = false
-  const onDelayed = (): void => {
-    found = true
-  }
-  const connections = createConnections(target, deadlines, clock, { onDelayed })
+  const connections = createConnections(target, deadlines, clock, {
+    onQuirk(quirk) {
+      if (quirk === 'delayed') found = true
+    },
+  })
   try {
     let suspicious = false
     for (let sent = 0; !found && sent < (suspicious ? FIRST_LOOK + SHOWN_WITHIN : FIRST_LOOK); sent += 1) {

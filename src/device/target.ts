@@ -1,6 +1,7 @@
+import { constants, hash } from 'node:crypto'
+import { createSecureContext, type SecureContext, type SecureVersion } from 'node:tls'
 import type { HttpVersion } from '../http1/request-writer.ts'
 import type { ResponseRules } from '../http1/response-reader.ts'
-import type { DeviceTls } from './device-tls.ts'
 
 /** `shared`: a connection to the device carries one request after the other. `never`: only one, with `Connection: close`. */
 export type Reuse = 'shared' | 'never'
@@ -14,27 +15,25 @@ export interface UpstreamDeadlines {
   readonly idle: number
 }
 
-/** A deadline that restarts often. One timer is refreshed, because a new timer for each start costs too much. */
-export interface Deadline {
-  /** Starts the full time again. */
-  restart(): void
-  close(): void
-}
+export type Deadline = ReturnType<typeof createDeadline>
 
 /**
+ * A deadline that restarts often. One timer is refreshed, because a new timer for each start costs too much.
+ *
  * @param time ms
  * @param onPassed also called for a wait that is already over: waits are not cancelled, so the caller checks its state
  */
-export function createDeadline(time: number, onPassed: () => void): Deadline {
+export function createDeadline(time: number, onPassed: () => void) {
   let timer: NodeJS.Timeout | undefined
   let closed = false
   return {
-    restart() {
+    /** Starts the full time again. */
+    restart(): void {
       if (closed) return
       if (timer === undefined) timer = setTimeout(onPassed, time).unref()
       else timer.refresh()
     },
-    close() {
+    close(): void {
       closed = true
       clearTimeout(timer)
     },
@@ -54,18 +53,18 @@ export interface UpstreamTarget {
   readonly version?: HttpVersion
 }
 
-/** The rules by which one device's responses are read. `auto` may become `tolerant`, and stays so. */
-export interface DeviceRules {
-  /** The rules for the next response. With `tolerant` a connection carries one request: stray bytes cannot become a response. */
-  readonly current: ResponseRules
-  /** The device sent a response that the strict rules refuse. */
-  foundSloppy(): void
-}
+export type DeviceRules = Readonly<ReturnType<typeof createDeviceRules>>
 
-/** @param onTolerant called once, when `auto` becomes `tolerant` */
-export function createDeviceRules(mode: ResponseRules, onTolerant: () => void): DeviceRules {
+/**
+ * The rules by which one device's responses are read. `auto` may become `tolerant`, and stays so.
+ *
+ * @param onTolerant called once, when `auto` becomes `tolerant`
+ */
+export function createDeviceRules(mode: ResponseRules, onTolerant: () => void) {
   const rules = {
+    /** The rules for the next response. With `tolerant` a connection carries one request: stray bytes cannot become a response. */
     current: mode,
+    /** The device sent a response that the strict rules refuse. */
     foundSloppy(): void {
       // Another connection may have reported it first.
       if (rules.current !== 'auto') return
@@ -74,4 +73,58 @@ export function createDeviceRules(mode: ResponseRules, onTolerant: () => void): 
     },
   }
   return rules
+}
+
+/** `upstream.tls`, with its files read. A key that is left out has its default. */
+export interface TlsSettings {
+  readonly minVersion?: SecureVersion
+  /** Old ciphers, small keys and groups, signatures by SHA-1 and MD5, no secure renegotiation. */
+  readonly weak?: boolean
+  /** PEM; undefined: the authorities of the system. */
+  readonly ca?: string | undefined
+  /** The certificate is not verified. */
+  readonly insecure?: boolean
+  /** The one certificate that is accepted, as `pinOf` names it. It is not verified otherwise. */
+  readonly pin?: string | undefined
+  /** The client certificate and its key, both in PEM. */
+  readonly pair?: { readonly cert: string; readonly key: string } | undefined
+  /** The name or address that the certificate must have; default: that of the URL. */
+  readonly serverName?: string | undefined
+}
+
+/** TLS to one service of the device. Its connections share the context, so a connection costs no more than its handshake. */
+export interface DeviceTls extends TlsSettings {
+  readonly context: SecureContext
+}
+
+/**
+ * All that the old ciphers allow. DHE comes last: OpenSSL refuses its groups below 1024 bits at any level, and a device that takes the
+ * first cipher of the client then uses another. The named groups keep the first message below 512 bytes, which old firmware needs: the
+ * default ones bring it to 1600.
+ */
+const WEAK = {
+  ciphers: 'ALL:!aNULL:!eNULL:!PSK:!SRP:!ARIA:!AESCCM:+kDHE:@SECLEVEL=0',
+  ecdhCurve: 'X25519:P-256:P-384:P-521:P-224:P-192',
+  secureOptions: constants.SSL_OP_LEGACY_SERVER_CONNECT,
+}
+
+/** Throws the error of OpenSSL if a certificate or key is unusable. */
+export function deviceTls(settings: TlsSettings): DeviceTls {
+  const { minVersion = 'TLSv1.2', weak = false, ca, pair } = settings
+  const trusted = ca === undefined ? {} : { ca }
+  return { ...settings, context: createSecureContext({ minVersion, ...trusted, ...pair, ...(weak && WEAK) }) }
+}
+
+/** The name of a certificate in `upstream.tls.pin`: the SHA-256 of its DER in Base64. */
+export function pinOf(certificate: Buffer = Buffer.alloc(0)): string {
+  return `sha256/${hash('sha256', certificate, 'base64')}`
+}
+
+export const PIN_MISMATCH = 'ERR_TLS_CERT_PIN'
+
+/** Another certificate than the pinned one came. */
+export function pinMismatch(shown = ''): Error {
+  return Object.assign(new Error(`its certificate is not the pinned one: ${shown} came`), {
+    code: PIN_MISMATCH,
+  })
 }

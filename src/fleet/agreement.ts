@@ -12,7 +12,7 @@ type Agreement =
   | { readonly kind: 'differs' }
   | { readonly kind: 'unknown' }
 
-export interface PasswordAgreementDependencies {
+interface Dependencies {
   readonly store: SharedStore
   readonly epoch: Epoch
   readonly generation: () => number
@@ -25,6 +25,11 @@ export interface PasswordAgreementDependencies {
   readonly onBug: (error: unknown) => void
 }
 
+/** How often the state is read until this sidecar agrees with it. Two are usual: one more for each other sidecar that publishes. */
+const ROUNDS = 20
+
+const OUTDATED = 'it has lost its data, and this sidecar, which has another password, must not restore it'
+
 /**
  * Keeps the passwords of this sidecar and their fingerprints in the shared store in agreement (C8). The epoch in the store belongs to one
  * set of passwords. The sidecar that sees the password change stores the new fingerprint and begins an epoch, in one script. That voids every
@@ -33,29 +38,8 @@ export interface PasswordAgreementDependencies {
  * Only a sidecar that has seen a change, or has just started, publishes. Any other one that finds a different fingerprint holds an old
  * password: it refuses every login until its own source changes.
  */
-export interface PasswordAgreement {
-  /** @param name of the password that has changed */
-  changed(name: string): void
-  /** Reads the state and settles the agreement. Rejects with `StoreUnavailable`. */
-  settle(last?: string): Promise<DeviceState>
-  /** The agreement, after every change that is under way. */
-  present(): Promise<Agreement>
-}
-
-/** How often the state is read until this sidecar agrees with it. Two are usual: one more for each other sidecar that publishes. */
-const ROUNDS = 20
-
-const OUTDATED = 'it has lost its data, and this sidecar, which has another password, must not restore it'
-
-export function createPasswordAgreement({
-  store,
-  epoch: known,
-  generation,
-  fingerprint,
-  onPublished,
-  onDiffers,
-  onBug,
-}: PasswordAgreementDependencies): PasswordAgreement {
+export function createPasswordAgreement(deps: Dependencies) {
+  const { store, epoch: known, generation, fingerprint, onPublished, onDiffers, onBug } = deps
   /** True after a start or a change of the password: this sidecar may overwrite the fingerprint in the store. */
   let mayPublish = true
   let agreement: Agreement = { kind: 'unknown' }
@@ -63,6 +47,7 @@ export function createPasswordAgreement({
   let turn: Promise<unknown> = Promise.resolve()
   const keys = [`${store.prefix}state`]
 
+  /** Reads the state and settles the agreement. Rejects with `StoreUnavailable`. */
   function settle(last = ''): Promise<DeviceState> {
     const settled = turn.then(() => settleNow(last))
     turn = settled.catch(() => {})
@@ -119,21 +104,21 @@ export function createPasswordAgreement({
     const own = await printOf(salt)
     const since = state === undefined ? '' : await sinceFor(state)
     if (before !== generation()) return
-    const expected = state?.epoch ?? ''
+    const [expected, dataset] = [state?.epoch ?? '', randomBytes(8).toString('hex')]
     const args = [
       expected,
       Number(known.present),
       salt,
       own,
-      randomBytes(8).toString('hex'),
+      dataset,
       ownDataset() === undefined ? 0 : 1,
       since,
     ]
-    const reply = listOf(await store.runDurably(PUBLISH, keys, [store.prefix, ...args])).map(String)
-    const [revoked, epoch, dataset] = reply
+    const reply = await store.runDurably(PUBLISH, keys, [store.prefix, ...args])
+    const [revoked, epoch, present] = listOf(reply).map(String)
     // Another sidecar was first: the next round reads what it has published.
-    if (epoch === undefined || dataset === undefined) return
-    if (before === generation()) agreeOn({ epoch, dataset })
+    if (epoch === undefined || present === undefined) return
+    if (before === generation()) agreeOn({ epoch, dataset: present })
     if (state !== undefined) onPublished(Number(revoked))
   }
 
@@ -154,7 +139,8 @@ export function createPasswordAgreement({
   }
 
   return {
-    changed(name) {
+    /** @param name of the password that has changed */
+    changed(name: string): void {
       mayPublish = true
       if (agreement.kind === 'agreed') agreement = { kind: 'unknown' }
       settle().catch((error: unknown) => {
@@ -164,7 +150,8 @@ export function createPasswordAgreement({
       })
     },
     settle,
-    async present() {
+    /** The agreement, after every change that is under way. */
+    async present(): Promise<Agreement> {
       await turn
       if (agreement.kind === 'unknown') await settle().catch(() => {})
       return agreement

@@ -3,8 +3,8 @@ import { isIP, type LookupFunction } from 'node:net'
 import { ErrorReply, RedisClient } from '@redis/client'
 import type { StoreAddress, StoreConfig } from '../config/store-fields.ts'
 import { readAuthorities, readSecretLine } from '../system/named-file.ts'
-import { noReply, ServerReplyError } from './failures.ts'
 import type { StoreReply } from './shared-store.ts'
+import { noReply, ServerReplyError } from './shared-store.ts'
 
 /** How to reach a shared store: the section `store`, and the decoded URL of `tokens.store`. */
 export type StoreSettings = StoreConfig & { readonly address: StoreAddress }
@@ -35,16 +35,7 @@ export interface Login {
 }
 
 /** An open connection. Replies come in the order of the questions. */
-export interface Connection {
-  /**
-   * Asks the server. Questions of one turn of the event loop travel in one packet. Rejects with a `ServerReplyError`, or with the
-   * reason why the connection ended. A map in the reply is a list of names and values.
-   */
-  send(question: readonly string[]): Promise<StoreReply>
-  readonly ended: Promise<Error>
-  /** Ends the connection at once: every pending question rejects with the reason, and a late reply is lost. */
-  end(reason: Error): void
-}
+export type Connection = Awaited<ReturnType<typeof connect>>
 
 const lookup = createLookup()
 
@@ -59,7 +50,7 @@ export const CLOSED = new Error('closed')
  *
  * @param timeout of the whole (ms)
  */
-export async function connect(login: Login, timeout: number, signal: AbortSignal): Promise<Connection> {
+export async function connect(login: Login, timeout: number, signal: AbortSignal) {
   const { at, user, password, database, tls } = login
   const life = new AbortController()
   const ended = Promise.withResolvers<Error>()
@@ -97,6 +88,7 @@ export async function connect(login: Login, timeout: number, signal: AbortSignal
     },
   })
 
+  /** Ends the connection at once: every pending question rejects with the reason, and a late reply is lost. */
   function end(why: Error): void {
     if (reason !== undefined) return
     reason = why
@@ -127,7 +119,11 @@ export async function connect(login: Login, timeout: number, signal: AbortSignal
   }
 
   return {
-    async send(question) {
+    /**
+     * Asks the server. Questions of one turn of the event loop travel in one packet. Rejects with a `ServerReplyError`, or with the
+     * reason why the connection ended. A map in the reply is a list of names and values.
+     */
+    async send(question: readonly string[]): Promise<StoreReply> {
       try {
         return plain(await client.sendCommand([...question]))
       } catch (error) {

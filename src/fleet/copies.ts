@@ -1,58 +1,20 @@
 import { nameOfGrant } from '../http/scope.ts'
 import { type Clock, createWallOffset } from '../system/clock.ts'
-import { createGrantTable } from '../tokens/grant-table.ts'
+import { createGrantTable, lastUse } from '../tokens/grant-table.ts'
 import { type Digest, digestToken, looksMinted } from '../tokens/mint.ts'
-import { lastUse } from '../tokens/stored-grants.ts'
-import type { SharedTokenPolicy, TokenLookup } from '../tokens/token-contract.ts'
-import { createEpoch, type Epoch, type FleetEvent } from './epoch.ts'
+import type { SharedTokenPolicy, TokenLookup } from '../tokens/state.ts'
+import { createEpoch, type FleetEvent } from './epoch.ts'
 import { createTokenQuestions, type FoundToken } from './questions.ts'
 import { FOLLOW_WAIT, type SharedStore } from './shared-store.ts'
 
 /** An access token of the shared store, as this sidecar knows it. */
 type TokenCopy = Omit<FoundToken, 'kind' | 'isFounded'> & { readonly digest: Digest }
 
-/**
- * The access tokens of the shared store that this sidecar has seen. While it hears of revocations, a copy is as good as the original, so
- * an admitted request costs no round trip.
- */
-export interface TokenCopies {
-  /** Looks up an access token: synchronously if a copy or the memory of revoked ones decides, else with one question to the server. */
-  identify(accessToken: string, client: string): TokenLookup | Promise<TokenLookup>
-  grantOf(digest: Digest): string | undefined
-  /** When this sidecar last saw a use of a grant (wall clock, ms); null if it saw none, or has no copy of its tokens any more. */
-  usedAt(grant: string): number | null
-  use(grant: string): void
-  /** Does nothing for a token of another epoch. The feed will announce a later one; until then the server is asked for the token. */
-  add(copy: TokenCopy): void
-  /**
-   * The epoch. Its events decide about the copies:
-   *
-   * - `begun`: those of earlier epochs are dropped, and their requests cut, except of names whose password is the same.
-   * - `revoked`: the same for these grants; a question under way cannot bring them back. `evicted`: they are dropped.
-   * - `unsettled`: those of the name are dropped, and their requests cut; the server is asked for the tokens again.
-   * - `lost`: only the copies are left of their tokens. They work for the offline grace; then the server is asked for them.
-   * - `founded`: the copies stay.
-   */
-  readonly epoch: Epoch
-  /** This sidecar has heard of every revocation up to now. */
-  heard(): void
-  /** Whether it still hears of them, as far as is known. */
-  readonly hears: boolean
-  /** Another server may answer from now on: it may know what the one before it did not. */
-  forgetUnknown(): void
-  grants(): readonly string[]
-  /** At most `most` grants with a copy, the most recently used first. */
-  recent(most: number): readonly string[]
-  /** The grants that were revoked last, at most 1000. */
-  revoked(): readonly string[]
-  counts(): { readonly access: number; readonly refresh: number }
-  sweep(): void
-  applyPolicy(policy: CopyPolicy): void
-}
+export type TokenCopies = ReturnType<typeof createTokenCopies>
 
 type CopyPolicy = Pick<SharedTokenPolicy, 'capacity' | 'offlineGrace'>
 
-export interface TokenCopiesDependencies {
+interface Dependencies {
   readonly store: SharedStore
   readonly clock: Clock
   readonly policy: CopyPolicy
@@ -75,18 +37,24 @@ const UNKNOWN: TokenLookup = { kind: 'refused', cause: 'unknown' }
 const REVOKED: TokenLookup = { kind: 'refused', cause: 'revoked' }
 const EXPIRED: TokenLookup = { kind: 'refused', cause: 'expired' }
 
-export function createTokenCopies({
-  store,
-  clock,
-  policy,
-  inFlight,
-  cut,
-  hasName,
-  timeout,
-}: TokenCopiesDependencies): TokenCopies {
+/**
+ * The access tokens of the shared store that this sidecar has seen. While it hears of revocations, a copy is as good as the original, so
+ * an admitted request costs no round trip.
+ */
+export function createTokenCopies(deps: Dependencies) {
+  const { store, clock, policy, inFlight, cut, hasName, timeout } = deps
   let { offlineGrace } = policy
   const table = createGrantTable(policy.capacity)
   const wallOffset = createWallOffset(clock)
+  /**
+   * The epoch. Its events decide about the copies:
+   *
+   * - `begun`: those of earlier epochs are dropped, and their requests cut, except of names whose password is the same.
+   * - `revoked`: the same for these grants; a question under way cannot bring them back. `evicted`: they are dropped.
+   * - `unsettled`: those of the name are dropped, and their requests cut; the server is asked for the tokens again.
+   * - `lost`: only the copies are left of their tokens. They work for the offline grace; then the server is asked for them.
+   * - `founded`: the copies stay.
+   */
   const epoch = createEpoch(react)
   const questions = createTokenQuestions({ store, clock, epoch, timeout })
   /** The grants that were revoked last, the oldest first. */
@@ -102,6 +70,7 @@ export function createTokenCopies({
   const now = (): number => Math.floor(clock.monotonic())
   const holds = (at: number): boolean => at - heardAt <= Math.max(deafAfter, offlineGrace)
 
+  /** Looks up an access token: synchronously if a copy or the memory of revoked ones decides, else with one question to the server. */
   function identify(accessToken: string, client: string): TokenLookup | Promise<TokenLookup> {
     if (!looksMinted(accessToken)) return UNKNOWN
     const digest = digestToken(accessToken)
@@ -114,7 +83,7 @@ export function createTokenCopies({
     }
     const reason = table.removalReason(digest)
     if (reason !== undefined) return reason === 'expired' ? EXPIRED : REVOKED
-    return questions.remembered(digest) === undefined ? ask(digest, client) : UNKNOWN
+    return questions.isUnknown(digest) ? UNKNOWN : ask(digest, client)
   }
 
   async function ask(digest: Digest, client: string): Promise<TokenLookup> {
@@ -131,6 +100,7 @@ export function createTokenCopies({
     return { kind: 'valid', grant: answer.grant }
   }
 
+  /** Does nothing for a token of another epoch. The feed will announce a later one; until then the server is asked for the token. */
   function add({ digest, grant: id, client, epoch: of, granted, until }: TokenCopy): void {
     if (revoked.has(id) || of !== epoch.present || table.find(digest) !== undefined) return
     if (!hasName(nameOfGrant(id))) return
@@ -158,22 +128,19 @@ export function createTokenCopies({
     cut(grants)
   }
 
-  function revoke(grants: readonly string[]): void {
-    for (const id of grants) {
-      revoked.delete(id)
-      revoked.add(id)
-      const [oldest] = revoked
-      if (revoked.size > MOST_REVOKED && oldest !== undefined) revoked.delete(oldest)
-      drop(id, 'revoked')
-    }
-    cut(grants)
-  }
-
   function react(event: FleetEvent, kept: ReadonlySet<string>): void {
     if (event.kind === 'begun') dropOf((name) => !kept.has(name), 'revoked')
     else if (event.kind === 'unsettled') dropOf((name) => name === event.name, 'evicted')
-    else if (event.kind === 'revoked') revoke(event.grants)
-    else if (event.kind === 'evicted') for (const id of event.grants) drop(id, 'evicted')
+    else if (event.kind === 'revoked') {
+      for (const id of event.grants) {
+        revoked.delete(id)
+        revoked.add(id)
+        const [oldest] = revoked
+        if (revoked.size > MOST_REVOKED && oldest !== undefined) revoked.delete(oldest)
+        drop(id, 'revoked')
+      }
+      cut(event.grants)
+    } else if (event.kind === 'evicted') for (const id of event.grants) drop(id, 'evicted')
     else if (event.kind === 'lost') {
       orphans = { grants: [...table.grants()].map(({ id }) => id), until: now() + offlineGrace }
       sweep()
@@ -195,27 +162,33 @@ export function createTokenCopies({
 
   return {
     identify,
-    grantOf: (digest) => table.find(digest)?.grant.id,
-    usedAt(id) {
+    grantOf: (digest: Digest): string | undefined => table.find(digest)?.grant.id,
+    /** When this sidecar last saw a use of a grant (wall clock, ms); null if it saw none, or has no copy of its tokens any more. */
+    usedAt(id: string): number | null {
       const grant = table.grant(id)
       return grant === undefined ? null : lastUse(grant, wallOffset())
     },
     use,
     add,
     epoch,
-    get hears() {
+    /** Whether it still hears of revocations, as far as is known. */
+    get hears(): boolean {
       return clock.monotonic() - heardAt <= deafAfter
     },
-    heard() {
+    /** This sidecar has heard of every revocation up to now. */
+    heard(): void {
       heardAt = clock.monotonic()
     },
+    /** Another server may answer from now on: it may know what the one before it did not. */
     forgetUnknown: questions.forget,
     grants: known,
-    recent: (most) => table.recent(most).map(({ id }) => id),
-    revoked: () => [...revoked].slice(-1_000),
-    counts: () => table.counts(),
+    /** At most `most` grants with a copy, the most recently used first. */
+    recent: (most: number): readonly string[] => table.recent(most).map(({ id }) => id),
+    /** The grants that were revoked last, at most 1000. */
+    revoked: (): readonly string[] => [...revoked].slice(-1_000),
+    counts: table.counts,
     sweep,
-    applyPolicy(next) {
+    applyPolicy(next: CopyPolicy): void {
       offlineGrace = next.offlineGrace
       table.resize(next.capacity)
       table.evict()

@@ -1,6 +1,6 @@
 import type { WindowPolicy } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
-import { listOf, type Script, type SharedStore, type StoreReply } from './shared-store.ts'
+import { listOf, type Script, type SharedStore } from './shared-store.ts'
 
 /**
  * Counts requests in windows, each key checked and counted in one step (C14). `PTTL` is negative without a window, so the key's
@@ -43,60 +43,20 @@ return reply
 `,
 }
 
-/** What the server says about the window of a key. */
-interface WindowCount {
-  /** Requests that the window had admitted before those of this question. */
-  readonly before: number
-  /** Whole milliseconds until the window closes, rounded down. */
-  readonly left: number
-  /** The requests counted in the overflow window. */
-  readonly overflowed: boolean
-}
-
-/**
- * Counts requests on the server, in one step.
- *
- * @param amounts the number of requests of each window, by its full name
- * @param overflow the full name of the overflow window, if no other window may be opened
- * @returns the windows in the order of `amounts`. Rejects with `StoreUnavailable`, or if the reply is not this script's
- */
-async function countOnServer(
-  store: Pick<SharedStore, 'run'>,
-  policy: WindowPolicy,
-  amounts: ReadonlyMap<string, number>,
-  overflow: string | undefined,
-): Promise<readonly WindowCount[]> {
-  const args = [policy.requests, policy.window, overflow ?? '', ...amounts.values()]
-  const counts = decode(await store.run(COUNT, [...amounts.keys()], args))
-  if (counts.length !== amounts.size) throw new Error('the shared store answered for other windows')
-  return counts
-}
-
-function decode(reply: StoreReply): readonly WindowCount[] {
-  const counts: WindowCount[] = []
-  const values = listOf(reply)
-  for (let i = 0; i < values.length; i += 3) {
-    const [before, left, overflowed] = [values[i], values[i + 1], values[i + 2]]
-    if (typeof before !== 'number' || typeof left !== 'number')
-      throw new Error('the shared store answered a count with no number')
-    counts.push({ before, left, overflowed: overflowed === 1 })
-  }
-  return counts
-}
-
 /** The most windows in one call, so that no script keeps the server from its other clients for more than a millisecond. */
 const WINDOWS_PER_CALL = 256
 
 /** The server's answer to one request. */
-export interface CountAnswer extends WindowCount {
+export interface CountAnswer {
+  /** Requests that the window had admitted before it. */
+  readonly before: number
+  /** Whole milliseconds until the window closes, rounded down. */
+  readonly left: number
+  /** The request counted in the overflow window. */
+  readonly overflowed: boolean
   /** When the question was sent, and when its answer came (ms on the monotonic clock). */
   readonly askedAt: number
   readonly answeredAt: number
-}
-
-interface Asker {
-  readonly resolve: (answer: CountAnswer) => void
-  readonly reject: (error: unknown) => void
 }
 
 /**
@@ -104,7 +64,7 @@ interface Asker {
  * number: a window costs the server 2 µs in a call with a hundred, and 5 µs in a call of its own.
  *
  * @param name the window's full name
- * @returns rejects like `countOnServer`
+ * @returns rejects with `StoreUnavailable`, or if the reply is not this script's
  */
 type AskForCount = (name: string) => Promise<CountAnswer>
 
@@ -112,9 +72,9 @@ type AskForCount = (name: string) => Promise<CountAnswer>
 export function createCountBatches(
   policy: WindowPolicy,
   { store, clock }: { readonly store: Pick<SharedStore, 'run'>; readonly clock: Clock },
-  overflow?: string,
+  overflow = '',
 ): AskForCount {
-  let waiting = new Map<string, Asker[]>()
+  let waiting = new Map<string, PromiseWithResolvers<CountAnswer>[]>()
 
   function send(): void {
     const batch = waiting
@@ -122,37 +82,33 @@ export function createCountBatches(
     if (batch.size > 0) void ask(batch)
   }
 
-  async function ask(batch: ReadonlyMap<string, readonly Asker[]>): Promise<void> {
-    const amounts = new Map([...batch].map(([name, askers]) => [name, askers.length]))
+  async function ask(batch: typeof waiting): Promise<void> {
+    const amounts = [...batch.values()].map(({ length }) => length)
     const askedAt = clock.monotonic()
     try {
-      const counts = await countOnServer(store, policy, amounts, overflow)
+      const args = [policy.requests, policy.window, overflow, ...amounts]
+      const values = listOf(await store.run(COUNT, [...batch.keys()], args))
+      if (values.length !== 3 * batch.size || !values.every((value) => typeof value === 'number'))
+        throw new Error('the shared store answered a count with something else')
       const answeredAt = clock.monotonic()
-      let place = 0
-      for (const askers of batch.values()) {
-        const count = counts[place++]
-        if (count !== undefined) answer(askers, { ...count, askedAt, answeredAt })
+      for (const [place, askers] of [...batch.values()].entries()) {
+        const [before = 0, left = 0, overflowed] = values.slice(3 * place, 3 * place + 3)
+        const answer = { left, overflowed: overflowed === 1, askedAt, answeredAt }
+        // Requests of one window are counted in the order in which they came.
+        for (const [at, { resolve }] of askers.entries()) resolve({ ...answer, before: before + at })
       }
     } catch (error) {
-      for (const askers of batch.values()) for (const { reject } of askers) reject(error)
+      for (const { reject } of [...batch.values()].flat()) reject(error)
     }
   }
 
-  return (name) =>
-    new Promise((resolve, reject) => {
-      if (waiting.size === 0) setImmediate(send)
-      const askers = waiting.get(name)
-      if (askers === undefined) waiting.set(name, [{ resolve, reject }])
-      else askers.push({ resolve, reject })
-      if (waiting.size === WINDOWS_PER_CALL) send()
-    })
-}
-
-/** Requests of one window are counted in the order in which they came. */
-function answer(askers: readonly Asker[], first: CountAnswer): void {
-  let { before } = first
-  for (const { resolve } of askers) {
-    resolve({ ...first, before })
-    before += 1
+  return (name) => {
+    if (waiting.size === 0) setImmediate(send)
+    const asker = Promise.withResolvers<CountAnswer>()
+    const askers = waiting.get(name)
+    if (askers === undefined) waiting.set(name, [asker])
+    else askers.push(asker)
+    if (waiting.size === WINDOWS_PER_CALL) send()
+    return asker.promise
   }
 }

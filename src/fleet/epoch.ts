@@ -14,24 +14,23 @@ export type FleetEvent =
   | { readonly kind: 'unsettled'; readonly name: string }
   | { readonly kind: 'revoked' | 'evicted'; readonly grants: readonly string[] }
 
-/** The epoch of the device, as far as this sidecar has heard. */
-export interface Epoch {
-  readonly present: string
-  /** Whether a server that names this epoch has lost the present one, perhaps with its primary. Empty: it has no epoch. */
-  isBehind(epoch: string): boolean
-  /** An epoch that is not later than the present one changes nothing. */
-  apply(event: FleetEvent): void
-}
+export type Epoch = ReturnType<typeof createEpoch>
 
-/** @param react removes what an event voids, but nothing of the `kept` names; the present epoch is already the new one */
-export function createEpoch(react: (event: FleetEvent, kept: ReadonlySet<string>) => void): Epoch {
+/**
+ * The epoch of the device, as far as this sidecar has heard.
+ *
+ * @param react removes what an event voids, but nothing of the `kept` names; the present epoch is already the new one
+ */
+export function createEpoch(react: (event: FleetEvent, kept: ReadonlySet<string>) => void) {
   let present = ''
   return {
-    get present() {
+    get present(): string {
       return present
     },
-    isBehind: (epoch) => epoch === '' || !(Number(epoch) >= Number(present)),
-    apply(event) {
+    /** Whether a server that names this epoch has lost the present one, perhaps with its primary. Empty: it has no epoch. */
+    isBehind: (epoch: string): boolean => epoch === '' || !(Number(epoch) >= Number(present)),
+    /** An epoch that is not later than the present one changes nothing. */
+    apply(event: FleetEvent): void {
       let kept: ReadonlySet<string> = new Set()
       if ('epoch' in event) {
         if (!(Number(event.epoch) > Number(present))) return

@@ -1,9 +1,10 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { TokenCopies } from './copies.ts'
 import type { DeviceState } from './epoch.ts'
 import { REVOKE_GRANTS, tokenScript } from './scripts.ts'
 import { listOf, type SharedStore, StoreUnavailable, type StreamEntry } from './shared-store.ts'
 
-export interface RevocationFeedDependencies {
+interface Dependencies {
   readonly store: SharedStore
   readonly copies: TokenCopies
   /**
@@ -14,12 +15,6 @@ export interface RevocationFeedDependencies {
   readonly settle: (last: string) => Promise<DeviceState>
   readonly onLost: () => void
   readonly onBug: (error: unknown) => void
-}
-
-export interface RevocationFeed {
-  /** Resolves when the first attempt to hear from the store has ended. */
-  readonly started: Promise<void>
-  close(): void
 }
 
 /** The pause before the store is asked again after it did not answer, and after a bug (ms). */
@@ -54,19 +49,12 @@ return missing
  * Follows the stream of revocations, so that this sidecar's copies are right within the delay of a message. After a cut connection it
  * reads on where it was. If the server does not have that place any more, the copies are compared with the server's tokens.
  */
-export function followRevocations({
-  store,
-  copies,
-  settle,
-  onLost,
-  onBug,
-}: RevocationFeedDependencies): RevocationFeed {
+export function followRevocations({ store, copies, settle, onLost, onBug }: Dependencies) {
   const { epoch } = copies
   const events = `${store.prefix}events`
   let dataset = ''
   let last = ''
-  let closed = false
-  let wake = (): void => {}
+  const life = new AbortController()
 
   async function synchronize(): Promise<void> {
     const state = await settle(last)
@@ -107,7 +95,7 @@ export function followRevocations({
 
   async function follow(): Promise<void> {
     let silences = 0
-    while (!closed) {
+    while (!life.signal.aborted) {
       const entries = await store.follow(events, last)
       const begun = entries.map(apply).includes(true)
       if (entries.length < MOST) copies.heard()
@@ -119,15 +107,8 @@ export function followRevocations({
     }
   }
 
-  function pause(time: number): Promise<void> {
-    return new Promise((resolve) => {
-      wake = resolve
-      setTimeout(resolve, time).unref()
-    })
-  }
-
   async function run(onFirst: () => void): Promise<void> {
-    while (!closed) {
+    while (!life.signal.aborted) {
       copies.forgetUnknown()
       let time = PAUSE
       await synchronize()
@@ -138,15 +119,13 @@ export function followRevocations({
           onBug(error)
           time = PAUSE_AFTER_BUG
         })
-      if (!closed) await pause(time)
+      await pause(time, undefined, { ref: false, signal: life.signal }).catch(() => {})
     }
   }
 
   return {
-    started: new Promise((resolve) => void run(resolve)),
-    close() {
-      closed = true
-      wake()
-    },
+    /** Resolves when the first attempt to hear from the store has ended. */
+    started: new Promise<void>((resolve) => void run(resolve)),
+    close: (): void => life.abort(),
   }
 }

@@ -1,9 +1,8 @@
 import type { StoreNode } from '../config/store-fields.ts'
 import { formatHostPort } from '../system/listen-address.ts'
 import { type Connection, connect, type Login, readAccount, type StoreSettings } from './connection.ts'
-import { noReply, ServerReplyError } from './failures.ts'
 import { ANOTHER_PRIMARY, firstOf, openSentinels, shuffled } from './sentinels.ts'
-import { listOf, type StoreReply } from './shared-store.ts'
+import { listOf, noReply, ServerReplyError, type StoreReply } from './shared-store.ts'
 
 export interface ServerFacts {
   /** `redis` or `valkey`. */
@@ -16,7 +15,7 @@ export interface ServerFacts {
 }
 
 /** A connection to the primary that has the keys, and what the primary says of itself. */
-export interface PrimaryConnection {
+interface PrimaryConnection {
   readonly connection: Connection
   readonly facts: ServerFacts
 }

@@ -2,32 +2,21 @@ import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Clock } from '../system/clock.ts'
 import { CLOSED, type Connection } from './connection.ts'
-import { isAtWrongServer, isRefusal, noReply, ServerReplyError, unavailable } from './failures.ts'
-import { type Script, type StoreOperation, type StoreReply, StoreUnavailable } from './shared-store.ts'
+import {
+  isAtWrongServer,
+  isRefusal,
+  noReply,
+  type Script,
+  ServerReplyError,
+  type StoreOperation,
+  type StoreReply,
+  StoreUnavailable,
+  unavailable,
+} from './shared-store.ts'
 
-/** A connection that is opened again whenever it ends. */
-export interface KeptConnection {
-  /** Resolves when the first attempt to connect has ended, well or not. */
-  readonly firstAttempt: Promise<void>
-  readonly open: boolean
-  /**
-   * Asks the server. Rejects with `StoreUnavailable`: at once without a connection, otherwise after `timeout` (ms) at the latest. A
-   * question without a reply ends the connection, and with it every other question on it: a late reply must not be taken for another.
-   *
-   * @param repetition what to ask instead if the server does not know the script of the question
-   */
-  ask(
-    operation: StoreOperation,
-    question: readonly string[],
-    timeout: number,
-    repetition?: readonly string[],
-  ): Promise<StoreReply>
-  /** Ends the connection. It is opened again at once. */
-  renew(reason: Error): void
-  close(): Promise<void>
-}
+export type KeptConnection = ReturnType<typeof keepConnection>
 
-interface KeptConnectionEvents {
+interface Events {
   readonly opened?: () => void
   readonly failed?: (error: StoreUnavailable) => void
   /** The server on this connection is not the primary. The connection has been closed. */
@@ -47,11 +36,11 @@ const AFTER_REFUSAL = [750, 1_000] as const
 /** The maximum number of questions without a reply. Only a stalled server has so many: each waits for `store.timeout` at most. */
 const PENDING_LIMIT = 10_000
 
-/** Keeps a connection open. `connect` opens one, and gives up at the signal. */
+/** Keeps a connection open: it is opened again whenever it ends. `connect` opens one, and gives up at the signal. */
 export function keepConnection(
   connect: (signal: AbortSignal) => Promise<Connection>,
-  { opened, failed, wrongServer, refused }: KeptConnectionEvents = {},
-): KeptConnection {
+  { opened, failed, wrongServer, refused }: Events = {},
+) {
   const life = new AbortController()
   const firstAttempt = Promise.withResolvers<void>()
   let connection: Connection | undefined
@@ -91,11 +80,23 @@ export function keepConnection(
   const kept = keep()
 
   return {
+    /** Resolves when the first attempt to connect has ended, well or not. */
     firstAttempt: firstAttempt.promise,
-    get open() {
+    get open(): boolean {
       return connection !== undefined
     },
-    async ask(operation, question, timeout, repetition) {
+    /**
+     * Asks the server. Rejects with `StoreUnavailable`: at once without a connection, otherwise after `timeout` (ms) at the latest. A
+     * question without a reply ends the connection, and with it every other question on it: a late reply must not be taken for another.
+     *
+     * @param repetition what to ask instead if the server does not know the script of the question
+     */
+    async ask(
+      operation: StoreOperation,
+      question: readonly string[],
+      timeout: number,
+      repetition?: readonly string[],
+    ): Promise<StoreReply> {
       const at = connection
       if (at === undefined) throw unavailable(operation, failure)
       if (pending === PENDING_LIMIT)
@@ -118,8 +119,9 @@ export function keepConnection(
         pending -= 1
       }
     },
-    renew: (reason) => connection?.end(reason),
-    async close() {
+    /** Ends the connection. It is opened again at once. */
+    renew: (reason: Error): void => connection?.end(reason),
+    async close(): Promise<void> {
       life.abort()
       await kept
     },
@@ -134,9 +136,8 @@ function repeated(at: Connection, repetition: readonly string[]): (error: unknow
   }
 }
 
-interface ReplicatedRuns {
-  run(script: Script, keys: readonly string[], args: readonly string[]): Promise<StoreReply>
-}
+/** Runs a script. The names of its keys are whole. */
+export type Run = (script: Script, keys: readonly string[], args: readonly string[]) => Promise<StoreReply>
 
 interface ReplicatedRunsSettings {
   readonly replicas: number
@@ -147,9 +148,6 @@ interface ReplicatedRunsSettings {
   /** Too few replicas have confirmed in time. */
   readonly unconfirmed: (error: StoreUnavailable) => void
 }
-
-/** Undefined if enough replicas have confirmed. */
-type Shortfall = StoreUnavailable | undefined
 
 /**
  * Runs scripts and waits until replicas have their writes. `WAIT` blocks its connection, so this has one of its own. One `WAIT` confirms all
@@ -166,12 +164,14 @@ type Shortfall = StoreUnavailable | undefined
 export function createReplicatedRuns(
   connection: KeptConnection,
   { replicas, timeout, clock, isPrimary, unconfirmed }: ReplicatedRunsSettings,
-): ReplicatedRuns {
+): Run {
   const wait = String(Math.max(1, Math.floor(timeout / 5)))
   /** While `WAIT` blocks the connection: it, and what becomes of the scripts before it. */
-  let present: { readonly waiting: Promise<unknown>; readonly confirming: Promise<Shortfall> } | undefined
+  let present:
+    | { readonly waiting: Promise<unknown>; readonly confirming: ReturnType<typeof judge> }
+    | undefined
 
-  function confirm(left: () => number): Promise<Shortfall> {
+  function confirm(left: () => number): ReturnType<typeof judge> {
     if (present !== undefined) return present.confirming
     const waiting = connection.ask('replicate', ['WAIT', String(replicas), wait], left()).finally(() => {
       present = undefined
@@ -181,8 +181,11 @@ export function createReplicatedRuns(
     return confirming
   }
 
-  /** Rejects if the connection leads to a former primary. It does not keep the next scripts waiting. */
-  async function judge(confirmed: number, left: () => number): Promise<Shortfall> {
+  /**
+   * Undefined if enough replicas have confirmed. Rejects if the connection leads to a former primary. It does not keep the next scripts
+   * waiting.
+   */
+  async function judge(confirmed: number, left: () => number): Promise<StoreUnavailable | undefined> {
     if (confirmed >= replicas) return undefined
     const message = `${confirmed} of ${replicas} replicas confirmed in time; see store.replicas`
     const asked = new AbortController()
@@ -192,19 +195,17 @@ export function createReplicatedRuns(
     throw new StoreUnavailable('replicate', 'read-only', `${message}, and the sentinels name another primary`)
   }
 
-  return {
-    async run(script, keys, args) {
-      const deadline = clock.monotonic() + timeout
-      const left = (): number => Math.max(1, deadline - clock.monotonic())
-      while (present !== undefined) await present.waiting.catch(() => {})
-      if (left() < timeout / 2)
-        throw new StoreUnavailable(script.name, 'timeout', 'it has waited too long for those before it')
-      // Not EVALSHA: its repetition after NOSCRIPT could miss the WAIT of the scripts beside it.
-      const question = ['EVAL', script.source, String(keys.length), ...keys, ...args]
-      const reply = await connection.ask(script.name, question, left() / 2)
-      const shortfall = await confirm(left)
-      if (shortfall !== undefined) unconfirmed(shortfall)
-      return reply
-    },
+  return async (script, keys, args) => {
+    const deadline = clock.monotonic() + timeout
+    const left = (): number => Math.max(1, deadline - clock.monotonic())
+    while (present !== undefined) await present.waiting.catch(() => {})
+    if (left() < timeout / 2)
+      throw new StoreUnavailable(script.name, 'timeout', 'it has waited too long for those before it')
+    // Not EVALSHA: its repetition after NOSCRIPT could miss the WAIT of the scripts beside it.
+    const question = ['EVAL', script.source, String(keys.length), ...keys, ...args]
+    const reply = await connection.ask(script.name, question, left() / 2)
+    const shortfall = await confirm(left)
+    if (shortfall !== undefined) unconfirmed(shortfall)
+    return reply
   }
 }

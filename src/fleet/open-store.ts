@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { type Clock, systemClock } from '../system/clock.ts'
 import { readAccount, type StoreSettings, wantedReplicas } from './connection.ts'
 import { connectToPrimary } from './find-primary.ts'
-import { createReplicatedRuns, type KeptConnection, keepConnection } from './kept-connection.ts'
+import { createReplicatedRuns, type KeptConnection, keepConnection, type Run } from './kept-connection.ts'
 import { watchRefusals } from './refusal-watch.ts'
 import { ANOTHER_PRIMARY, openSentinels, watchSentinels } from './sentinels.ts'
 import {
@@ -71,13 +71,7 @@ export async function openSharedStore(
       refused: (error) => refusals.refused(error),
     },
   )
-  const refusals = watchRefusals({
-    prefix,
-    timeout,
-    ask: scripts.ask,
-    refusing: listener.refusing,
-    accepting: listener.accepting,
-  })
+  const refusals = watchRefusals((question) => scripts.ask('connect', question, timeout), prefix, listener)
   const events = {
     // The server ends the waiting of `follow` when it becomes a replica; a question would still be answered.
     wrongServer: (error: StoreUnavailable) => scripts.renew(error),
@@ -88,15 +82,8 @@ export async function openSharedStore(
   const stream: KeptConnection = keepConnection(connect, events)
   const confirmed: KeptConnection | undefined = replicas === 0 ? undefined : keepConnection(connect, events)
   const replicated =
-    confirmed === undefined
-      ? undefined
-      : createReplicatedRuns(confirmed, {
-          replicas,
-          timeout,
-          clock,
-          isPrimary,
-          unconfirmed: (error) => listener.failed(error),
-        })
+    confirmed &&
+    createReplicatedRuns(confirmed, { replicas, timeout, clock, isPrimary, unconfirmed: listener.failed })
   const sentinels = address.kind === 'sentinel' ? openSentinels(settings, life.signal) : undefined
   const watching = sentinels && watchSentinels(sentinels, { current: () => primary, moved }, life.signal)
 
@@ -128,7 +115,7 @@ export async function openSharedStore(
     })
   }
 
-  function run(script: Script, keys: readonly string[], args: readonly string[]): Promise<StoreReply> {
+  const run: Run = (script, keys, args) => {
     const rest = [String(keys.length), ...keys, ...args]
     const whole = ['EVAL', script.source, ...rest]
     return scripts.ask(script.name, ['EVALSHA', digestOf(script), ...rest], timeout, whole)
@@ -141,9 +128,9 @@ export async function openSharedStore(
   }
 
   /** Right after a failure, the scripts may have a connection again before the confirmed ones do. */
-  function runDurably(...call: Parameters<typeof run>): Promise<StoreReply> {
+  const runDurably: Run = (...call) => {
     if (replicated === undefined) return run(...call)
-    if (confirmed?.open === true || !scripts.open) return replicated.run(...call)
+    if (confirmed?.open === true || !scripts.open) return replicated(...call)
     const message = 'no replica was asked: that connection is not open yet'
     listener.failed(new StoreUnavailable('replicate', 'disconnected', message))
     return run(...call)

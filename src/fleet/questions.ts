@@ -1,9 +1,10 @@
 import { createFairQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Digest } from '../tokens/mint.ts'
+import type { GrantSummary, RecentGrants } from '../tokens/state.ts'
 import type { Epoch } from './epoch.ts'
-import { LOOK_UP } from './scripts.ts'
-import { listOf, type SharedStore, type StoreReply, StoreUnavailable } from './shared-store.ts'
+import { DESCRIBE_GRANTS, LIST_GRANTS, LOOK_UP } from './scripts.ts'
+import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
 
 /** An access token as the server knows it. */
 export interface FoundToken {
@@ -22,16 +23,7 @@ export interface FoundToken {
 /** `unavailable`: the server did not answer, or it has lost data and with it perhaps the token. */
 type TokenAnswer = FoundToken | { readonly kind: 'unknown' } | { readonly kind: 'unavailable' }
 
-export interface TokenQuestions {
-  /** What the server said about the token a short time ago; undefined if it has to be asked. */
-  remembered(digest: Digest): TokenAnswer | undefined
-  /** Another server may answer from now on: it may know what the one before it did not. */
-  forget(): void
-  /** Asks the server. Requests with the same token share one question. `client`: whose questions wait in turn with those of others. */
-  ask(digest: Digest, client: string): Promise<TokenAnswer>
-}
-
-export interface TokenQuestionsDependencies {
+interface Dependencies {
   readonly store: SharedStore
   readonly clock: Clock
   readonly epoch: Pick<Epoch, 'isBehind'>
@@ -67,12 +59,7 @@ interface Question {
  * tokens delays other clients by one look-up at most, while fewer than 64 clients wait. Valid tokens from its own address wait behind its
  * questions.
  */
-export function createTokenQuestions({
-  store,
-  clock,
-  epoch,
-  timeout,
-}: TokenQuestionsDependencies): TokenQuestions {
+export function createTokenQuestions({ store, clock, epoch, timeout }: Dependencies) {
   const waiting = createFairQueue<Question>()
   const pending = new Map<Digest, Promise<TokenAnswer>>()
   let isAsking = false
@@ -115,8 +102,15 @@ export function createTokenQuestions({
     try {
       const reply = await store.run(LOOK_UP, [`${store.prefix}state`], [store.prefix, ...digests])
       const [present, founded, ...found] = listOf(reply)
+      const isFounded = founded === present
       questions.forEach(({ digest, answer }, at) => {
-        answer.resolve(answerIn(listOf(found[at]), digest, asked, String(present), String(founded)))
+        const [grant, client, granted, left] = listOf(found[at])
+        if (grant === undefined) answer.resolve(unknownBy(String(present), digest))
+        else {
+          const facts = { grant: String(grant), client: String(client), granted: Number(granted) }
+          const until = asked + Number(left)
+          answer.resolve({ kind: 'found', ...facts, epoch: String(present), isFounded, until })
+        }
       })
     } catch (error) {
       for (const { answer } of questions)
@@ -125,38 +119,73 @@ export function createTokenQuestions({
     }
   }
 
-  function answerIn(
-    [grant, client, granted, left]: readonly StoreReply[],
-    digest: Digest,
-    asked: number,
-    present: string,
-    founded: string,
-  ): TokenAnswer {
-    if (grant === undefined) {
-      if (epoch.isBehind(present)) return UNAVAILABLE
-      const [oldest] = unknown.keys()
-      if (unknown.size >= MOST_UNKNOWN && oldest !== undefined) unknown.delete(oldest)
-      unknown.set(digest, clock.monotonic() + UNKNOWN_FOR)
-      return UNKNOWN
-    }
-    return {
-      kind: 'found',
-      grant: String(grant),
-      client: String(client),
-      granted: Number(granted),
-      epoch: present,
-      isFounded: founded === present,
-      until: asked + Number(left),
-    }
+  function unknownBy(present: string, digest: Digest): TokenAnswer {
+    if (epoch.isBehind(present)) return UNAVAILABLE
+    const [oldest] = unknown.keys()
+    if (unknown.size >= MOST_UNKNOWN && oldest !== undefined) unknown.delete(oldest)
+    unknown.set(digest, clock.monotonic() + UNKNOWN_FOR)
+    return UNKNOWN
   }
 
   return {
-    remembered: (digest) => (clock.monotonic() < (unknown.get(digest) ?? 0) ? UNKNOWN : undefined),
-    forget: () => unknown.clear(),
-    ask(digest, client) {
+    /** Whether the server said a short time ago that there is no such token. */
+    isUnknown: (digest: Digest): boolean => clock.monotonic() < (unknown.get(digest) ?? 0),
+    forget: (): void => unknown.clear(),
+    /** Asks the server. Requests with the same token share one question. `client`: whose questions wait in turn with those of others. */
+    ask(digest: Digest, client: string): Promise<TokenAnswer> {
       const question = pending.get(digest) ?? enqueue(digest, client).finally(() => pending.delete(digest))
       pending.set(digest, question)
       return question
+    },
+  }
+}
+
+/** Grants per call of a script: a long call would delay every other sidecar. */
+export const GRANTS_PER_CALL = 500
+
+/** More grants than a server can hold. */
+const ALL = 2 ** 32
+
+/** The grants in a shared store. Both functions reject with `StoreUnavailable` if the store does not answer. */
+export function createSharedGrants(
+  { run, prefix }: SharedStore,
+  copies: { recent(most: number): readonly string[]; usedAt(grant: string): number | null },
+) {
+  const keys = [`${prefix}state`]
+
+  /** The number of all grants, and the ids of those whose last token expires last, that one at the end. */
+  async function list(most: number): Promise<{ readonly total: number; readonly ids: readonly string[] }> {
+    const [total, ids] = listOf(await run(LIST_GRANTS, keys, [prefix, most]))
+    return { total: Number(total), ids: listOf(ids).map(String) }
+  }
+
+  async function describe(ids: readonly string[]): Promise<readonly GrantSummary[]> {
+    const found: GrantSummary[] = []
+    for (let at = 0; at < ids.length; at += GRANTS_PER_CALL) {
+      const some = ids.slice(at, at + GRANTS_PER_CALL)
+      for (const each of listOf(await run(DESCRIBE_GRANTS, keys, [prefix, ...some]))) {
+        const [id, client, granted, expires, accessTokens, refreshTokens] = listOf(each)
+        found.push({
+          id: String(id),
+          client: String(client),
+          issuedAt: Number(granted),
+          expiresAt: Number(expires),
+          usedAt: copies.usedAt(String(id)),
+          accessTokens: Number(accessTokens),
+          refreshTokens: Number(refreshTokens),
+        })
+      }
+    }
+    return found
+  }
+
+  return {
+    all: async (): Promise<readonly GrantSummary[]> => describe((await list(ALL)).ids),
+    /** As `Tokens.recentGrants`. */
+    async recent(most: number): Promise<RecentGrants> {
+      const { total, ids } = await list(most)
+      const recent = new Set([...copies.recent(most), ...ids.toReversed()])
+      return { total, grants: await describe([...recent].slice(0, most)) }
     },
   }
 }

@@ -1,33 +1,20 @@
-import type { KeptConnection } from './kept-connection.ts'
-import { listOf, type StoreReply, StoreUnavailable } from './shared-store.ts'
+import { listOf, type SharedStoreListener, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
 /** How often a server that refuses commands is asked whether it still does (ms). */
 const PROBE_INTERVAL = 1_000
 
-interface RefusalWatchSettings {
-  readonly prefix: string
-  readonly timeout: number
-  readonly ask: KeptConnection['ask']
-  /** The server answers, but refuses commands. Called once until `accepting`, or until the connection ends. */
-  readonly refusing: (error: StoreUnavailable) => void
-  readonly accepting: () => void
-}
-
-/** Whether a server that answers refuses commands: it is full, accepts no writes, or its user lacks a right. */
-interface RefusalWatch {
-  readonly present: StoreUnavailable | undefined
-  /** A connection is open: asks at once, so that a sidecar without logins knows it, too. */
-  opened(): void
-  refused(error: StoreUnavailable): void
-  closed(): void
-}
+type Ask = (question: readonly string[]) => Promise<StoreReply>
 
 /**
- * Asks a server that refuses commands once a second until it accepts all of them. Requests cannot tell: a load balancer sends none to a
- * sidecar that is not ready, and a script that succeeds may have written nothing.
+ * Whether a server that answers refuses commands: it is full, accepts no writes, or its user lacks a right. Asks such a server once a
+ * second until it accepts all commands. Requests cannot tell: a load balancer sends none to a sidecar that is not ready, and a script that
+ * succeeds may have written nothing.
  */
-export function watchRefusals(settings: RefusalWatchSettings): RefusalWatch {
-  const { prefix, timeout, ask, refusing, accepting } = settings
+export function watchRefusals(
+  ask: Ask,
+  prefix: string,
+  { refusing, accepting }: Pick<SharedStoreListener, 'refusing' | 'accepting'>,
+) {
   let present: StoreUnavailable | undefined
   let timer: NodeJS.Timeout | undefined
 
@@ -35,8 +22,11 @@ export function watchRefusals(settings: RefusalWatchSettings): RefusalWatch {
     timer = undefined
     try {
       // A refusal of the probe itself arrives as an event of the connection.
-      const forbidden = forbiddenIn(await ask('connect', probeQuestion(prefix), timeout))
-      if (forbidden.length > 0) return refused(mayNot(forbidden))
+      const forbidden = await forbiddenCommands(ask, prefix)
+      if (forbidden.length > 0) {
+        const message = `the user of the server may not run ${forbidden.join(', ')}; see its ACL`
+        return refused(new StoreUnavailable('connect', 'refused', message))
+      }
     } catch {
       return
     }
@@ -53,22 +43,18 @@ export function watchRefusals(settings: RefusalWatchSettings): RefusalWatch {
   }
 
   return {
-    get present() {
+    get present(): StoreUnavailable | undefined {
       return present
     },
+    /** A connection is open: asks at once, so that a sidecar without logins knows it, too. */
     opened: () => void probe(),
     refused,
-    closed() {
+    closed(): void {
       clearTimeout(timer)
       timer = undefined
       present = undefined
     },
   }
-}
-
-function mayNot(commands: readonly string[]): StoreUnavailable {
-  const message = `the user of the server may not run ${commands.join(', ')}; see its ACL`
-  return new StoreUnavailable('connect', 'refused', message)
 }
 
 /** Every command that Postern sends or runs in a script, with the fewest arguments that are valid; `KEY` stands for a key. */
@@ -121,12 +107,7 @@ const PROBE = `
   end
   return forbidden`
 
-/** Asks a server of version 7 or later whether it lets its user do all that Postern needs. */
-export function probeQuestion(prefix: string): readonly string[] {
-  return ['EVAL', PROBE, '1', `{${prefix}}:check`, ...COMMANDS]
-}
-
-/** The names of the commands that the user may not run, in the reply to that question. */
-export function forbiddenIn(reply: StoreReply): readonly string[] {
-  return listOf(reply).map(String)
+/** The names of the commands of Postern that its user may not run. Asks a server of version 7 or later. */
+export async function forbiddenCommands(ask: Ask, prefix: string): Promise<readonly string[]> {
+  return listOf(await ask(['EVAL', PROBE, '1', `{${prefix}}:check`, ...COMMANDS])).map(String)
 }

@@ -3,8 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { StoreNode } from '../config/store-fields.ts'
 import { formatHostPort } from '../system/listen-address.ts'
 import { type Connection, connect, readAccount, type StoreSettings } from './connection.ts'
-import { noReply, ServerReplyError } from './failures.ts'
-import { listOf } from './shared-store.ts'
+import { listOf, noReply, ServerReplyError } from './shared-store.ts'
 
 /** Why a connection ends whose server the sentinels do not name. */
 export const ANOTHER_PRIMARY = 'the sentinels name another primary'
@@ -16,16 +15,7 @@ const WATCH_INTERVAL = 1_000
  * The sentinels of `tokens.store`, each with a connection that stays open. `createSentinel` of `@redis/client` breaks H145: it believes the
  * first sentinel that answers, so with one that is cut off it writes to the former primary (measured with version 6.3.1).
  */
-export interface Sentinels {
-  /** The primary by the word of one of them, asked in random order until one knows it. Rejects if none does. */
-  find(): Promise<StoreNode>
-  /**
-   * Whether they name another primary than `primary` (`host:port`). Those that know of the latest failover decide, most of them if they
-   * disagree: the others hear of it up to two seconds later, and one that is cut off does not. Resolves when all have answered, or soon
-   * after most have; if none does, with false.
-   */
-  isReplaced(primary: string): Promise<boolean>
-}
+type Sentinels = ReturnType<typeof openSentinels>
 
 /** How long the answers of the last sentinels are waited for when most have answered (ms). */
 const LAGGARDS = 200
@@ -37,7 +27,7 @@ interface View {
 }
 
 /** Connects to the sentinels when they are first asked. The connections end with the signal. */
-export function openSentinels(settings: StoreSettings, signal: AbortSignal): Sentinels {
+export function openSentinels(settings: StoreSettings, signal: AbortSignal) {
   const { nodes } = settings.address
   const open = new Map<StoreNode, Promise<Connection>>()
 
@@ -54,8 +44,14 @@ export function openSentinels(settings: StoreSettings, signal: AbortSignal): Sen
   const ask = async (at: StoreNode): Promise<View> => askSentinel(await connectionTo(at), settings)
 
   return {
-    find: async () => (await firstOf(shuffled(nodes), ask)).primary,
-    isReplaced(primary) {
+    /** The primary by the word of one of them, asked in random order until one knows it. Rejects if none does. */
+    find: async (): Promise<StoreNode> => (await firstOf(shuffled(nodes), ask)).primary,
+    /**
+     * Whether they name another primary than `primary` (`host:port`). Those that know of the latest failover decide, most of them if they
+     * disagree: the others hear of it up to two seconds later, and one that is cut off does not. Resolves when all have answered, or soon
+     * after most have; if none does, with false.
+     */
+    isReplaced(primary: string): Promise<boolean> {
       const { promise, resolve } = Promise.withResolvers<boolean>()
       const views: View[] = []
       let pending = nodes.length

@@ -1,9 +1,8 @@
 import { SetupError } from '../system/setup-error.ts'
 import type { Connection, StoreSettings } from './connection.ts'
-import { noReply, ServerReplyError, unavailable } from './failures.ts'
 import { connectToPrimary, type ServerFacts } from './find-primary.ts'
-import { forbiddenIn, probeQuestion } from './refusal-watch.ts'
-import { listOf, type StoreReply } from './shared-store.ts'
+import { forbiddenCommands } from './refusal-watch.ts'
+import { listOf, noReply, ServerReplyError, type StoreReply, unavailable } from './shared-store.ts'
 
 /** What `check` wants to know of the server that has the keys. */
 export interface ServerReport extends ServerFacts {
@@ -28,6 +27,7 @@ interface ServerSettings {
  */
 export async function inspectServer(settings: StoreSettings): Promise<ServerReport> {
   const { timeout, prefix } = settings
+  const state = `{${prefix}}:state`
   const life = new AbortController()
   try {
     const { connection, facts } = await connectToPrimary(settings, life.signal)
@@ -37,12 +37,10 @@ export async function inspectServer(settings: StoreSettings): Promise<ServerRepo
         return { ...facts, forbidden: [], settings: undefined, replicas: undefined, password: undefined }
       return {
         ...facts,
-        forbidden: forbiddenIn(await connection.send(probeQuestion(prefix))),
+        forbidden: await forbiddenCommands(connection.send, prefix),
         settings: settingsIn(await allowed(connection, ['CONFIG', 'GET', ...SETTINGS])),
         replicas: replicasIn(await allowed(connection, ['INFO', 'replication'])),
-        password: passwordIn(
-          await allowed(connection, ['HMGET', `{${prefix}}:state`, 'salt', 'fingerprint']),
-        ),
+        password: passwordIn(await allowed(connection, ['HMGET', state, 'salt', 'fingerprint'])),
       }
     } finally {
       clearTimeout(timer)

@@ -1,14 +1,21 @@
+import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
 import { prefix64 } from '../http/ip.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { shareOf } from '../tokens/grant-table.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from '../tokens/mint.ts'
-import type { TokenEvents } from '../tokens/state.ts'
-import type { IssuedTokens, Revocation, TokenPolicy, Tokens, Unavailable } from '../tokens/token-contract.ts'
+import type {
+  GrantSummary,
+  IssuedTokens,
+  Revocation,
+  TokenEvents,
+  TokenPolicy,
+  Tokens,
+  Unavailable,
+} from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
 import { REVOKE_ALL } from './epoch.ts'
-import { createSharedGrants, GRANTS_PER_CALL } from './grants.ts'
-import { openResponse, sealResponse } from './replay-seal.ts'
+import { createSharedGrants, GRANTS_PER_CALL } from './questions.ts'
 import { ISSUE, REFRESH, REVOKE_GRANTS, REVOKE_TOKEN } from './scripts.ts'
 import {
   listOf,
@@ -19,22 +26,7 @@ import {
   StoreUnavailable,
 } from './shared-store.ts'
 
-export interface SharedTokens extends Tokens {
-  /**
-   * Issues the tokens of a new grant. `stale`: `epoch` does not hold any more, so the password has to be verified again.
-   *
-   * @param epoch the epoch under which the password was verified
-   * @param name of the password; empty for `password`
-   */
-  issue(
-    client: string,
-    grantType: string,
-    epoch: string,
-    name?: string,
-  ): Promise<IssuedTokens | 'stale' | Unavailable>
-}
-
-export interface SharedTokensDependencies {
+interface Dependencies {
   readonly store: SharedStore
   readonly copies: TokenCopies
   readonly policy: TokenPolicy
@@ -47,15 +39,9 @@ export interface SharedTokensDependencies {
  * The tokens that several sidecars share. The store on the server is authoritative: each change is one atomic step there, and
  * the copies of this sidecar follow at once, those of the others within the delay of a message.
  */
-export function createSharedTokens({
-  store,
-  copies,
-  policy: initial,
-  clock,
-  random,
-  listener,
-}: SharedTokensDependencies): SharedTokens {
-  let policy = initial
+export function createSharedTokens(deps: Dependencies) {
+  const { store, copies, clock, random, listener } = deps
+  let { policy } = deps
   const known = copies.epoch
   const keys = [`${store.prefix}state`]
   const grants = createSharedGrants(store, copies)
@@ -68,11 +54,17 @@ export function createSharedTokens({
     return { accessToken, refreshToken, expiresIn: Math.floor(policy.accessLifetime / 1000) }
   }
 
+  /**
+   * Issues the tokens of a new grant. `stale`: `epoch` does not hold any more, so the password has to be verified again.
+   *
+   * @param epoch the epoch under which the password was verified
+   * @param name of the password; empty for `password`
+   */
   async function issue(
     client: string,
     grantType: string,
     epoch: string,
-    name: string,
+    name = '',
   ): Promise<IssuedTokens | 'stale'> {
     const { accessLifetime, refreshLifetime, capacity } = policy
     const grant = mintGrantId(random, name)
@@ -80,25 +72,14 @@ export function createSharedTokens({
     const [access, refreshed] = [digestToken(accessToken), digestToken(refreshToken)]
     const asked = clock.monotonic()
     const most = Math.max(1, Math.floor(capacity / 2))
-    const reply = await lasting(
-      ISSUE,
-      epoch,
-      grant,
-      client,
-      access,
-      accessLifetime,
-      refreshed,
-      refreshLifetime,
-      most,
+    const issued = [access, accessLifetime, refreshed, refreshLifetime]
+    const [kind, ofAccess, ofRefresh, ...evicted] = listOf(
+      await lasting(ISSUE, epoch, grant, client, ...issued, most),
     )
-    const [kind, accessEvicted, refreshEvicted, ...evicted] = listOf(reply)
     if (kind !== 'issued') return 'stale'
     known.apply({ kind: 'evicted', grants: evicted.map(String) })
-    for (const [of, count] of [
-      ['access', Number(accessEvicted)],
-      ['refresh', Number(refreshEvicted)],
-    ] as const)
-      if (count > 0) listener.evicted(of, count)
+    if (Number(ofAccess) > 0) listener.evicted('access', Number(ofAccess))
+    if (Number(ofRefresh) > 0) listener.evicted('refresh', Number(ofRefresh))
     copies.add({ digest: access, grant, client, epoch, granted: clock.wall(), until: asked + accessLifetime })
     listener.issued(grantType)
     return { grant, ...responseOf(accessToken, refreshToken) }
@@ -111,23 +92,12 @@ export function createSharedTokens({
     const access = digestToken(accessToken)
     const asked = clock.monotonic()
     const issued = responseOf(accessToken, rotateRefresh ? mintToken(random) : presented)
-    const rotation = rotateRefresh
-      ? [
-          digestToken(issued.refreshToken),
-          refreshLifetime,
-          refreshGrace,
-          sealResponse(issued, presented, random),
-        ]
-      : []
-    const reply = await lasting(
-      REFRESH,
-      digestToken(presented),
-      access,
-      accessLifetime,
-      shareOf(capacity),
-      ...rotation,
-    )
-    const [kind, ...rest] = listOf(reply).map(String)
+    const exchange = [digestToken(presented), access, accessLifetime, shareOf(capacity)]
+    if (rotateRefresh) {
+      const sealed = sealResponse(issued, presented, random)
+      exchange.push(digestToken(issued.refreshToken), refreshLifetime, refreshGrace, sealed)
+    }
+    const [kind, ...rest] = listOf(await lasting(REFRESH, ...exchange)).map(String)
     switch (kind) {
       case 'refreshed': {
         const [grant = '', client = '', granted, epoch = ''] = rest
@@ -185,9 +155,9 @@ export function createSharedTokens({
       return 0
     }
     if ('client' in which || 'name' in which) {
-      const theirs = (await grants.all()).filter(({ id, client }) =>
-        'client' in which ? prefix64(client) === which.client : nameOfGrant(id) === which.name,
-      )
+      const isTheirs = ({ id, client }: GrantSummary): boolean =>
+        'client' in which ? prefix64(client) === which.client : nameOfGrant(id) === which.name
+      const theirs = (await grants.all()).filter(isTheirs)
       return revokeGrants(
         theirs.map(({ id }) => id),
         reason,
@@ -200,8 +170,7 @@ export function createSharedTokens({
     return Number(count)
   }
 
-  return {
-    issue: (client, grantType, epoch, name = '') => orUnavailable(issue(client, grantType, epoch, name)),
+  const tokens: Tokens = {
     refresh: (presented) => orUnavailable(refresh(presented)),
     identify: copies.identify,
     revoke: (which, reason) => orUnavailable(revoke(which, reason)),
@@ -214,6 +183,7 @@ export function createSharedTokens({
       copies.applyPolicy(next)
     },
   }
+  return { ...tokens, issue: (...grant: Parameters<typeof issue>) => orUnavailable(issue(...grant)) }
 }
 
 /** `unavailable` if the store does not answer. Every other rejection is a bug and stays one. */
@@ -222,4 +192,38 @@ function orUnavailable<T>(asked: Promise<T>): Promise<T | Unavailable> {
     if (error instanceof StoreUnavailable) return 'unavailable'
     throw error
   })
+}
+
+const CIPHER = 'aes-256-gcm'
+const NONCE = 12
+const TAG = 16
+
+/**
+ * Encrypts a token response with a key that only the holder of the presented refresh token has. So the shared store can keep it for a
+ * retry at any sidecar, and its administrator cannot read the tokens.
+ */
+export function sealResponse(issued: IssuedTokens, presented: string, random: RandomBytes): string {
+  const nonce = random(NONCE)
+  const cipher = createCipheriv(CIPHER, keyFrom(presented), nonce)
+  const text = Buffer.concat([cipher.update(JSON.stringify(issued)), cipher.final()])
+  return Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64')
+}
+
+/** Decrypts what `sealResponse` made; undefined if somebody changed it in the store. */
+export function openResponse(sealed: string, presented: string): IssuedTokens | undefined {
+  const bytes = Buffer.from(sealed, 'base64')
+  try {
+    const decipher = createDecipheriv(CIPHER, keyFrom(presented), bytes.subarray(0, NONCE))
+    decipher.setAuthTag(bytes.subarray(NONCE, NONCE + TAG))
+    const text = Buffer.concat([decipher.update(bytes.subarray(NONCE + TAG)), decipher.final()])
+    // Only `sealResponse` can make a text that passes this key's authentication.
+    return JSON.parse(text.toString()) as IssuedTokens
+  } catch {
+    return undefined
+  }
+}
+
+/** The digest of the token is in the store, so the key must not follow from the digest. */
+function keyFrom(presented: string): Uint8Array {
+  return new Uint8Array(hkdfSync('sha256', presented, '', 'postern refresh replay', 32))
 }

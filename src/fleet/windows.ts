@@ -1,12 +1,15 @@
 import { limitsOf } from '../config/browser-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { LimitDecision, WindowType } from '../http/admission.ts'
-import type { UsedUpWindow } from '../limits/window-table.ts'
 import {
+  createUsedUpWindows,
   createWindowTable,
   decide,
+  findWindow,
   isSamePolicy,
   type LocalWindows,
+  OVERFLOW,
+  type UsedUpWindow,
   type WindowPolicy,
   type WindowTable,
 } from '../limits/window-table.ts'
@@ -14,12 +17,9 @@ import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { type CountAnswer, createCountBatches } from './count.ts'
-import { closesIn, createKnownWindows, type KnownWindow } from './known-windows.ts'
 import { type SharedStore, StoreUnavailable } from './shared-store.ts'
 
-export type LimitsConfig = Pick<Config, 'limits' | 'browser'>
-
-export interface LimitTablesDependencies {
+interface Dependencies {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: Pick<Metrics, 'rateFallback'>
@@ -27,9 +27,9 @@ export interface LimitTablesDependencies {
 
 /** Creates shared windows. The log says when they fall back to local ones, and when they are back. */
 export function createSharedTables(
-  config: LimitsConfig,
+  config: Pick<Config, 'limits' | 'browser'>,
   store: SharedStore,
-  { clock, log, metrics }: LimitTablesDependencies,
+  { clock, log, metrics }: Dependencies,
 ): Readonly<Record<WindowType, WindowTable>> {
   const { maxKeys } = config.limits
   const limits = limitsOf(config)
@@ -60,7 +60,7 @@ function causeOf(error: unknown): object {
   return { err: error }
 }
 
-export interface SharedWindowsOptions {
+interface Options {
   readonly store: Pick<SharedStore, 'prefix' | 'run' | 'up'>
   readonly endpoint: WindowType
   readonly clock: Clock
@@ -78,7 +78,7 @@ export interface SharedWindowsOptions {
  *
  * The name of a window contains the policy, so sidecars with different limits do not mix.
  */
-export function createSharedWindows(policy: WindowPolicy, options: SharedWindowsOptions): WindowTable {
+export function createSharedWindows(policy: WindowPolicy, options: Options): WindowTable {
   let present = windowsOf(policy, options)
 
   return {
@@ -95,10 +95,8 @@ export function createSharedWindows(policy: WindowPolicy, options: SharedWindows
   }
 }
 
-type WindowsOfPolicy = Omit<WindowTable, 'applyPolicy'>
-
 /** The windows of one policy. A request that waits for the server during a reload is decided by the policy at its arrival. */
-function windowsOf(policy: WindowPolicy, options: SharedWindowsOptions): WindowsOfPolicy {
+function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'applyPolicy'> {
   const { store, endpoint, clock, maxKeys, onFallback, onAnswer } = options
   const prefix = `${store.prefix}w:${endpoint}:${policy.requests}:${policy.window}:`
   const known = createKnownWindows(policy, maxKeys)
@@ -114,30 +112,21 @@ function windowsOf(policy: WindowPolicy, options: SharedWindowsOptions): Windows
     return local.count(key)
   }
 
-  function decisionOf({ before, left, overflowed, askedAt, answeredAt }: CountAnswer): LimitDecision {
-    if (local !== undefined && answeredAt >= localUntil) local = undefined
-    onAnswer(askedAt)
-    return { ...decide(policy, before, closesIn(left, policy)), shared: true, overflow: overflowed }
-  }
-
-  async function countIn(window: KnownWindow, key: string): Promise<LimitDecision> {
+  /**
+   * @param window of the key; undefined while the table is full. A key that another sidecar has opened a window for continues there, and
+   * takes no memory here
+   */
+  async function countOnServer(key: string, window?: KnownWindow): Promise<LimitDecision> {
     try {
-      const answer = await ask(prefix + key)
-      known.learn(window, answer, key)
-      return decisionOf(answer)
+      const answer = await (window === undefined ? askWhenFull : ask)(prefix + key)
+      if (window !== undefined) known.learn(window, answer, key)
+      else if (answer.overflowed) known.learn(known.overflow, answer)
+      if (answer.answeredAt >= localUntil) local = undefined
+      onAnswer(answer.askedAt)
+      const decision = decide(policy, answer.before, closesIn(answer.left, policy))
+      return { ...decision, shared: true, overflow: answer.overflowed }
     } catch (error) {
-      known.miss(window, clock.monotonic())
-      return countLocally(key, error)
-    }
-  }
-
-  /** A key that another sidecar has opened a window for continues there. It takes no memory here. */
-  async function countWhenFull(key: string): Promise<LimitDecision> {
-    try {
-      const answer = await askWhenFull(prefix + key)
-      if (answer.overflowed) known.learn(known.overflow, answer)
-      return decisionOf(answer)
-    } catch (error) {
+      if (window !== undefined) known.miss(window, clock.monotonic())
       return countLocally(key, error)
     }
   }
@@ -153,7 +142,7 @@ function windowsOf(policy: WindowPolicy, options: SharedWindowsOptions): Windows
         return { ...decide(policy, policy.requests, window.closesBy - now), shared: true, overflow }
       }
       if (!store.up) return countLocally(key)
-      return overflow ? countWhenFull(key) : countIn(window ?? known.add(key), key)
+      return countOnServer(key, overflow ? undefined : (window ?? known.add(key)))
     },
     get size() {
       return known.size + (local?.size ?? 0)
@@ -174,4 +163,78 @@ function merged(windows: readonly UsedUpWindow[]): readonly UsedUpWindow[] {
     })
   }
   return [...byKey.values()]
+}
+
+/** What a sidecar knows of a window on the server, in ms on its own monotonic clock. */
+interface KnownWindow {
+  /** The window closes at this time at the earliest: counted from before the question was sent. */
+  closesAt: number
+  /** The window closes at this time at the latest: counted from the answer, because the server rounds down. */
+  closesBy: number
+  usedUp: boolean
+  /** Requests of this sidecar past the limit. */
+  refused: number
+}
+
+/**
+ * Holds at most `maxKeys` windows, so a sidecar opens no more on the server. A window is placed behind all others when it opens, so
+ * the oldest entries close first, at most one window length after they were placed. (A window that another sidecar opened closes
+ * sooner.)
+ */
+function createKnownWindows(policy: WindowPolicy, maxKeys: number) {
+  const windows = new Map<string, KnownWindow>()
+  const usedUp = createUsedUpWindows<KnownWindow>(({ closesBy }) => closesBy)
+
+  return {
+    get size() {
+      return windows.size
+    },
+    /** The window that keys without one share while the table is full (C17). */
+    overflow: unknownWindow(),
+    /** Where a request of the key counts: see `findWindow`. A window that may have closed is forgotten. */
+    find: (key: string, now: number) => findWindow(windows, key, now, maxKeys),
+    /** Takes a place for the window of a key, before the server is asked about it. */
+    add(key: string): KnownWindow {
+      const window = unknownWindow()
+      windows.set(key, window)
+      return window
+    },
+    /** The server's answer to a request of this window. */
+    learn(window: KnownWindow, { before, left, askedAt, answeredAt }: CountAnswer, key?: string): void {
+      const closesAt = askedAt + left
+      // The known window closed on the way to the server, and this is the next one.
+      if (closesAt > window.closesBy) {
+        window.usedUp = false
+        window.refused = 0
+        if (key !== undefined && windows.get(key) === window) {
+          windows.delete(key)
+          windows.set(key, window)
+        }
+      }
+      window.closesAt = closesAt
+      window.closesBy = answeredAt + closesIn(left, policy)
+      const wasUsedUp = window.usedUp
+      window.usedUp = before + 1 >= policy.requests
+      if (before >= policy.requests) window.refused += 1
+      if (window.usedUp && !wasUsedUp) usedUp.note(key ?? OVERFLOW, window)
+    },
+    /** The server did not answer. It may have opened the window all the same. */
+    miss(window: KnownWindow, now: number): void {
+      if (window.closesAt !== Infinity) return
+      window.closesAt = now + policy.window
+      window.closesBy = window.closesAt
+    },
+    /** The windows that this sidecar knows to be used up and that are still open, the latest first, at most 1000. */
+    usedUp: usedUp.open,
+  }
+}
+
+/** A window that the server has not been asked about counts as open until it answers. */
+function unknownWindow(): KnownWindow {
+  return { closesAt: Infinity, closesBy: Infinity, usedUp: false, refused: 0 }
+}
+
+/** Time until a window closes (ms), never too short: the server's figure is rounded down. */
+function closesIn(left: number, policy: WindowPolicy): number {
+  return Math.min(left + 1, policy.window)
 }

@@ -1,4 +1,4 @@
-import type { DeviceHead } from '../device/response-handler.ts'
+import type { DeviceHead } from '../device/request.ts'
 import { setsSessionCookie } from '../http/cookies.ts'
 import type { Forward, ResponseHead } from '../http/exchange.ts'
 import { type Fields, fieldValues, isHopByHop, listMembers } from '../http/fields.ts'

@@ -1,6 +1,6 @@
 import type { Connection } from '../device/connections.ts'
 import { failureOf } from '../device/failure.ts'
-import type { DeviceHead, DeviceRequest, ResponseHandler } from '../device/response-handler.ts'
+import type { DeviceHead, DeviceRequest, ResponseHandler } from '../device/request.ts'
 import type { Classified } from '../http/admission.ts'
 import type { ClientSide, Forward } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'

@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isClientName, keepsBut } from '../config/header-field.ts'
+import { placesBounds } from '../config/places-field.ts'
 import { type ServiceConfig, servicesOf, type UpstreamConfig } from '../config/upstream-fields.ts'
-import { type DeviceTls, deviceTls, type TlsSettings } from '../device/device-tls.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../device/target.ts'
+import { type DeviceTls, deviceTls, type TlsSettings } from '../device/target.ts'
 import type { Fields } from '../http/fields.ts'
-import { type BoundedQueue, createBoundedQueue, type QueueBounds } from '../system/bounded-queue.ts'
+import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 import { readAuthorities, readNamedFile } from '../system/named-file.ts'
 import { certificatesIn, type PemFile, privateKeyIn } from '../system/pem.ts'
@@ -134,14 +135,15 @@ const CHUNKED =
 export function uploadBuffering(
   service: ServiceConfig,
   key: string,
-  bounds: QueueBounds,
   clock: Clock,
   log: { warn(facts: object, message: string): void },
 ): Omit<UploadBuffering, 'uploadTimeout'> | undefined {
   const { bufferUploads } = service
   if (bufferUploads === 'off') return undefined
   const auto = bufferUploads === 'auto'
-  const inside = auto ? Math.min(bounds.inside, MOST_BUFFERS) : bounds.inside
+  const { max } = placesBounds(service)
+  const inside = auto ? Math.min(max, MOST_BUFFERS) : max
+  const { size: waiting, timeout: maxWait } = service.queue
   let told = Number.NEGATIVE_INFINITY
   const onLonger = (): void => {
     const now = clock.monotonic()
@@ -153,7 +155,7 @@ export function uploadBuffering(
     most: auto ? AUTO_BUFFER : bufferUploads,
     // HTTP/1.0 knows no chunks.
     onLonger: auto && service.version !== '1.0' ? onLonger : undefined,
-    ...placesOf(service, createBoundedQueue({ ...bounds, inside })),
+    ...placesOf(service, createBoundedQueue({ inside, waiting, maxWait })),
   }
 }
 

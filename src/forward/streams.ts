@@ -1,5 +1,5 @@
 import type { Connections } from '../device/connections.ts'
-import type { DeviceHead } from '../device/response-handler.ts'
+import type { DeviceHead } from '../device/request.ts'
 import { fieldValues } from '../http/fields.ts'
 import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
 

@@ -2,7 +2,7 @@ import { Agent, type ClientRequest, type IncomingHttpHeaders, IncomingMessage } 
 import { Socket } from 'node:net'
 import { createProxyServer } from 'http-proxy-3'
 import { DeviceFault } from '../device/failure.ts'
-import type { DeviceHead } from '../device/response-handler.ts'
+import type { DeviceHead } from '../device/request.ts'
 import type { Forward, UpgradeExchange } from '../http/exchange.ts'
 import { type Fields, fieldValues, groupFields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'

@@ -6,7 +6,7 @@ import type { Refusal } from '../http/refusal.ts'
 import { isFromHere, publicOrigin } from '../http/same-origin.ts'
 import { isRead, nameOfGrant, type Scopes, UPGRADE } from '../http/scope.ts'
 import type { Sessions } from '../oauth/sessions.ts'
-import type { Tokens } from '../tokens/token-contract.ts'
+import type { Tokens } from '../tokens/state.ts'
 import type { FindPublic } from './classify.ts'
 import { REVOKED } from './live-exchanges.ts'
 

@@ -7,11 +7,6 @@ export interface WindowPolicy {
   readonly window: number
 }
 
-/** What a window in a table has: the time at which it closes (ms on the monotonic clock). */
-interface Closing {
-  readonly closesAt: number
-}
-
 export function isSamePolicy(one: WindowPolicy, other: WindowPolicy): boolean {
   return one.requests === other.requests && one.window === other.window
 }
@@ -38,8 +33,10 @@ export function decide({ requests }: WindowPolicy, before: number, closesIn: num
  *
  * The windows are in the order in which they close. Up to two closed ones are removed for each new one: that takes constant time,
  * and the table shrinks under load.
+ *
+ * @param windows each with the time at which it closes (ms on the monotonic clock)
  */
-export function findWindow<W extends Closing>(
+export function findWindow<W extends { readonly closesAt: number }>(
   windows: Map<string, W>,
   key: string,
   now: number,
@@ -155,34 +152,27 @@ export interface UsedUpWindow {
 /** The key under which the overflow window appears: all clients beyond `limits.max_keys`. No address and no grant has it. */
 export const OVERFLOW = 'overflow'
 
-/** The windows of a table that were used up last. Reading them needs no search of the table. */
-interface UsedUpWindows<W> {
-  /** The window is used up from now on. Call it once per window; it takes constant time. */
-  note(key: string, window: W): void
-  /** Those that are still open, the latest first. */
-  open(now: number): readonly UsedUpWindow[]
-  clear(): void
-}
-
 /** How many are kept. */
 const KEPT = 1_000
 
 /**
+ * The windows of a table that were used up last. Reading them needs no search of the table.
+ *
  * @param closesAt reads when a window closes (ms on the monotonic clock). An entry counts while that is ahead; a window that is opened
  * again and used up again is noted again
  */
-export function createUsedUpWindows<W extends { readonly refused: number }>(
-  closesAt: (window: W) => number,
-): UsedUpWindows<W> {
+export function createUsedUpWindows<W extends { readonly refused: number }>(closesAt: (window: W) => number) {
   let noted: { readonly key: string; readonly window: W }[] = []
   let next = 0
 
   return {
-    note(key, window) {
+    /** The window is used up from now on. Call it once per window; it takes constant time. */
+    note(key: string, window: W): void {
       noted[next % KEPT] = { key, window }
       next += 1
     },
-    open(now) {
+    /** Those that are still open, the latest first. */
+    open(now: number): readonly UsedUpWindow[] {
       const found = new Map<W, UsedUpWindow>()
       for (let i = next - 1; i >= Math.max(0, next - KEPT); i -= 1) {
         const entry = noted[i % KEPT]
@@ -192,7 +182,7 @@ export function createUsedUpWindows<W extends { readonly refused: number }>(
       }
       return [...found.values()]
     },
-    clear() {
+    clear(): void {
       noted = []
       next = 0
     },

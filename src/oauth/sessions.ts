@@ -2,7 +2,7 @@ import type { Identity } from '../http/admission.ts'
 import { SESSION_COOKIE, sessionCookieIn } from '../http/cookies.ts'
 import type { Fields } from '../http/fields.ts'
 import { mintToken, type RandomBytes } from '../tokens/mint.ts'
-import type { IssuedTokens, Later, Tokens } from '../tokens/token-contract.ts'
+import type { IssuedTokens, Later, Tokens } from '../tokens/state.ts'
 
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict'
 

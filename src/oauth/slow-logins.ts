@@ -4,8 +4,7 @@ import { prefix64 } from '../http/ip.ts'
 import { nameOfGrant, type Scopes } from '../http/scope.ts'
 import { findWindow } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
-import type { LogIn, LogInResult } from '../tokens/state.ts'
-import type { Tokens } from '../tokens/token-contract.ts'
+import type { LogIn, LogInResult, Tokens } from '../tokens/state.ts'
 
 /** After this time (ms) without an attempt, the wrong passwords of a client are forgotten. */
 const MEMORY = 600_000

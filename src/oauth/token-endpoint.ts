@@ -2,8 +2,7 @@ import type { Client } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
 import { jsonReply, type Reply } from '../http/reply.ts'
-import type { LogIn } from '../tokens/state.ts'
-import type { IssuedTokens, Tokens } from '../tokens/token-contract.ts'
+import type { IssuedTokens, LogIn, Tokens } from '../tokens/state.ts'
 import { readFormRequest, required } from './form-request.ts'
 
 export type GrantResult =

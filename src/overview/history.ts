@@ -4,15 +4,9 @@ import type { Clock } from '../system/clock.ts'
 import { everySecond } from '../system/clock.ts'
 import type { Condition, Latency, Point } from './model.ts'
 
-/** The last quarter of an hour, second by second. */
-export interface History {
-  /** The points later than `after`, oldest first. */
-  points(after: number): readonly Point[]
-  onPoint(listener: (point: Point) => void): { close(): void }
-  close(): void
-}
+export type History = ReturnType<typeof createHistory>
 
-export interface HistoryDependencies {
+interface Dependencies {
   readonly clock: Clock
   readonly totals: Totals
   readonly load: () => { readonly inFlight: number; readonly queued: number }
@@ -30,12 +24,13 @@ const LONGEST = 2 * SECOND
 const TOLERANCE = 250
 
 /**
- * Records a point each second from the sums of the metrics. It is always on, so a page that is opened after an incident shows it.
+ * Records the last quarter of an hour, second by second, from the sums of the metrics. It is always on, so a page that is opened after
+ * an incident shows it.
  *
  * Seconds in which the process was stopped or the machine slept are missing. If the wall clock is set back, the points before move
  * with it, so times always ascend; if it is set forward, that leaves the same gap as a sleep.
  */
-export function createHistory({ clock, totals, load }: HistoryDependencies): History {
+export function createHistory({ clock, totals, load }: Dependencies) {
   let points: Point[] = []
   const listeners = new Set<(point: Point) => void>()
   let sums = sumsOf(totals)
@@ -78,12 +73,13 @@ export function createHistory({ clock, totals, load }: HistoryDependencies): His
 
   const seconds = everySecond(tick)
   return {
-    points: (after) => points.filter(({ time }) => time > after),
-    onPoint(listener) {
+    /** The points later than `after`, oldest first. */
+    points: (after: number): readonly Point[] => points.filter(({ time }) => time > after),
+    onPoint(listener: (point: Point) => void): { close(): void } {
       listeners.add(listener)
-      return { close: () => listeners.delete(listener) }
+      return { close: () => void listeners.delete(listener) }
     },
-    close() {
+    close(): void {
       seconds.close()
       listeners.clear()
     },

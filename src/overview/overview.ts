@@ -1,7 +1,7 @@
 import type { UsedUpWindow } from '../limits/window-table.ts'
 import type { UpstreamMetrics } from '../record/upstream-metrics.ts'
 import type { Clock } from '../system/clock.ts'
-import type { RecentGrants, Tokens } from '../tokens/token-contract.ts'
+import type { RecentGrants, Tokens } from '../tokens/state.ts'
 import type {
   About,
   Condition,
@@ -79,7 +79,7 @@ export function limitCondition(
   return { requests, window, per, usedUp: shown, usedUpCount: usedUp.length }
 }
 
-export interface WatchedService {
+interface WatchedService {
   readonly metrics: Pick<UpstreamMetrics, 'watch'>
   readonly breaker: { readonly open: boolean }
   readonly connections: { readonly tolerant: ServiceCondition['tolerant'] }

@@ -2,12 +2,7 @@ import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import type { TimelineEntry } from './model.ts'
 
-/** The last lines of the log that are not about requests. */
-export interface Timeline {
-  /** The entries with an id above `after`, oldest first. */
-  entries(after: number): readonly TimelineEntry[]
-  close(): void
-}
+export type Timeline = ReturnType<typeof createTimeline>
 
 const KEPT = 100
 
@@ -15,8 +10,11 @@ const KEPT = 100
 const LONGEST_TEXT = 256
 const LONGEST_DETAILS = 256
 
-/** Reads lines from `log` from now on, whatever its level. The sums of refusals are left out: the points count refusals. */
-export function createTimeline(log: Logger, clock: Clock): Timeline {
+/**
+ * Keeps the last lines of the log that are not about requests, from now on, whatever its level. The sums of refusals are left out: the
+ * points count refusals.
+ */
+export function createTimeline(log: Logger, clock: Clock) {
   const entries: TimelineEntry[] = []
   let lastId = 0
 
@@ -36,7 +34,11 @@ export function createTimeline(log: Logger, clock: Clock): Timeline {
     entries.push({ id: lastId, time, level, text, details, times: 1 })
   })
 
-  return { entries: (after) => entries.filter(({ id }) => id > after), close: lines.close }
+  return {
+    /** The entries with an id above `after`, oldest first. */
+    entries: (after: number): readonly TimelineEntry[] => entries.filter(({ id }) => id > after),
+    close: lines.close,
+  }
 }
 
 function detailsOf(fields: LogLine['fields']): string {

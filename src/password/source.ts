@@ -1,11 +1,88 @@
+import { isUtf8 } from 'node:buffer'
 import { stat } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../system/clock.ts'
 import { watchFile } from '../system/file-watch.ts'
-import { SetupError } from '../system/setup-error.ts'
+import { explainPathError, readWholeFile } from '../system/named-file.ts'
+import { codeOf, isBug, SetupError } from '../system/setup-error.ts'
 import { fingerprintOf } from './key-derivation.ts'
-import { type PasswordPlace, readSource, type SourceContent } from './source-file.ts'
-import type { Credential } from './stored-line.ts'
+import { type Credential, parseStoredLine } from './stored-line.ts'
+
+/** Where a password is: the only line of a file, or the line of one user in an htpasswd or shadow file. */
+export interface PasswordPlace {
+  readonly file: string
+  readonly user?: string
+}
+
+/** What the source holds now. The reason may be logged: it never quotes the file. */
+export type SourceContent =
+  | { readonly kind: 'line'; readonly line: string; readonly credential: Credential }
+  | Unusable
+
+interface Unusable {
+  readonly kind: 'unusable'
+  readonly reason: string
+  /** What to do about a file that cannot be read; undefined for one that is missing or holds no usable line. */
+  readonly remedy?: string | undefined
+}
+
+const SINGLE_LINE_LIMIT = 64 * 1024
+const TABLE_LIMIT = 1024 * 1024
+
+/** Reads and parses the source. A source that cannot be used is a result, not an error, so a running sidecar continues. */
+export async function readSource({ file, user }: PasswordPlace): Promise<SourceContent> {
+  const stored = user === undefined ? await readOnlyLine(file) : await readUsersField(file, user)
+  if (stored.kind === 'unusable') return stored
+  const parsed = parseStoredLine(stored.text, user === undefined)
+  return typeof parsed === 'string'
+    ? unusable(parsed)
+    : { kind: 'line', line: stored.text, credential: parsed }
+}
+
+/** What was read; or why it cannot be used, without quoting the file. */
+export type Text = { readonly kind: 'text'; readonly text: string } | Unusable
+
+/** Reads the only line of a file, without its line end. */
+export async function readOnlyLine(file: string): Promise<Text> {
+  const whole = await readText(file, SINGLE_LINE_LIMIT)
+  if (whole.kind === 'unusable') return whole
+  const line = whole.text.replace(/\r?\n$/, '')
+  return /[\r\n]/.test(line)
+    ? unusable('it has several lines, and must have exactly one')
+    : { kind: 'text', text: line }
+}
+
+/** The field after the user name. The first entry of that user counts, as for Apache and login. */
+async function readUsersField(file: string, user: string): Promise<Text> {
+  const whole = await readText(file, TABLE_LIMIT)
+  if (whole.kind === 'unusable') return whole
+  for (const entry of whole.text.split(/\r?\n/)) {
+    const [name, field = ''] = entry.split(':', 2)
+    if (name === user && entry.includes(':')) return { kind: 'text', text: field }
+  }
+  return unusable(`it has no user ${JSON.stringify(user)}`)
+}
+
+/** Reads at most `limit` bytes of a file, as text. */
+async function readText(file: string, limit: number): Promise<Text> {
+  try {
+    return decoded(await readWholeFile(file, limit))
+  } catch (error) {
+    if (isBug(error)) throw error
+    const { reason, remedy } = explainPathError(error, file)
+    return { kind: 'unusable', reason, remedy: codeOf(error) === 'ENOENT' ? undefined : remedy }
+  }
+}
+
+/** `TextDecoder` drops a byte order mark, which Windows editors add and which is not part of the password. */
+function decoded(bytes: Uint8Array): Text {
+  if (!isUtf8(bytes)) return unusable('it is not valid UTF-8')
+  return { kind: 'text', text: new TextDecoder().decode(bytes) }
+}
+
+function unusable(reason: string): Unusable {
+  return { kind: 'unusable', reason }
+}
 
 /** Called when the source changes while the sidecar runs. */
 export interface PasswordSourceEvents {
@@ -25,19 +102,12 @@ export interface PasswordSourceState {
 }
 
 /** A password in a file, which is watched for changes. */
-export interface PasswordSource {
-  /** The password that is valid now: its line in the file, and what the line says. */
-  readonly current: { readonly line: string; readonly credential: Credential }
-  /** The fingerprint of the line in the file: see `fingerprintOf`. */
-  fingerprint(salt: Uint8Array): Promise<string>
-  state(): PasswordSourceState
-  close(): void
-}
+export type PasswordSource = Awaited<ReturnType<typeof openPasswordSource>>
 
 /** Time between two reads that must agree (ms): a file that is still being written is not used. */
 const SETTLE = 75
 
-export interface PasswordSourceDependencies {
+interface Dependencies {
   readonly clock: Clock
   readonly events: PasswordSourceEvents
   /** The configuration key of the file. */
@@ -49,8 +119,8 @@ export interface PasswordSourceDependencies {
 /** Opens the source and watches it. Rejects with `SetupError` if it cannot be used now; later failures are events. */
 export async function openPasswordSource(
   place: PasswordPlace,
-  { clock, events, key, obstacle }: PasswordSourceDependencies,
-): Promise<PasswordSource> {
+  { clock, events, key, obstacle }: Dependencies,
+) {
   const { file, user } = place
   const named = (reason: string): string => `password file ${file}: ${reason}`
 
@@ -113,15 +183,17 @@ export async function openPasswordSource(
   const watch = watchFile(file, clock, reread)
 
   return {
-    get current() {
+    /** The password that is valid now: its line in the file, and what the line says. */
+    get current(): { readonly line: string; readonly credential: Credential } {
       return current
     },
-    fingerprint: (salt) => fingerprintOf(current.line, salt),
-    state: () =>
+    /** The fingerprint of the line in the file: see `fingerprintOf`. */
+    fingerprint: (salt: Uint8Array): Promise<string> => fingerprintOf(current.line, salt),
+    state: (): PasswordSourceState =>
       problem === undefined
         ? { readable: true, changedAt }
         : { readable: false, reason: named(problem), changedAt },
-    close() {
+    close(): void {
       closed = true
       watch.close()
     },

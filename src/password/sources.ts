@@ -1,12 +1,12 @@
 import { textOfNames } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
+import type { PasswordPlace } from './source.ts'
 import {
   openPasswordSource,
   type PasswordSource,
   type PasswordSourceEvents,
   type PasswordSourceState,
 } from './source.ts'
-import type { PasswordPlace } from './source-file.ts'
 import { createVerifier, type Verified } from './verifier.ts'
 
 interface NamedSource extends PasswordPlace {

@@ -26,10 +26,8 @@ export type CryptCredential =
       readonly digest: string
     }
 
-/** What a stored line holds. The reason may be logged: it never quotes the line. */
-export type StoredLine =
-  | { readonly kind: 'credential'; readonly credential: Credential }
-  | { readonly kind: 'unusable'; readonly reason: string }
+/** What a stored line holds; or why it is unusable, which may be logged: it never quotes the line. */
+type StoredLine = Credential | string
 
 const SUPPORTED =
   'supported are $argon2id$, $scrypt$, bcrypt ($2a$, $2b$, $2y$), crypt(3) $1$, $5$ and $6$, $apr1$ and {SHA}'
@@ -61,26 +59,18 @@ export function isHash(line: string): boolean {
  * files, which hold hashes only.
  */
 export function parseStoredLine(line: string, plainAllowed: boolean): StoredLine {
-  if (line === '') return unusable('it is empty, and an empty password is never accepted')
-  if (line.includes('\0')) return unusable('it contains a NUL byte')
-  if (!plainAllowed && /^[!*]/.test(line)) return unusable('the account is locked')
+  if (line === '') return 'it is empty, and an empty password is never accepted'
+  if (line.includes('\0')) return 'it contains a NUL byte'
+  if (!plainAllowed && /^[!*]/.test(line)) return 'the account is locked'
   const identifier = MODULAR.exec(line)?.[1]
   if (identifier !== undefined) {
     const parse = PARSERS.get(identifier)
-    return parse === undefined ? unusable(`it is a hash of an unsupported kind; ${SUPPORTED}`) : parse(line)
+    return parse === undefined ? `it is a hash of an unsupported kind; ${SUPPORTED}` : parse(line)
   }
   if (line.startsWith('{SHA}')) return parseApacheSha1(line)
-  if (SCHEME.test(line)) return unusable(`it is a hash of an unsupported kind; ${SUPPORTED}`)
-  if (!plainAllowed) return unusable(`it is not a hash that can be verified; ${SUPPORTED}`)
-  return usable({ kind: 'plain', digest: createHash('sha256').update(line).digest() })
-}
-
-function usable(credential: Credential): StoredLine {
-  return { kind: 'credential', credential }
-}
-
-function unusable(reason: string): StoredLine {
-  return { kind: 'unusable', reason }
+  if (SCHEME.test(line)) return `it is a hash of an unsupported kind; ${SUPPORTED}`
+  if (!plainAllowed) return `it is not a hash that can be verified; ${SUPPORTED}`
+  return { kind: 'plain', digest: createHash('sha256').update(line).digest() }
 }
 
 /** bcrypt in JavaScript takes about five seconds for this cost on a desktop; each step doubles it. */
@@ -95,42 +85,40 @@ const SHA1 = /^\{SHA\}[A-Za-z0-9+/]{27}=$/
 /** `$2a$`, `$2b$` and `$2y$` mark bug fixes of C libraries; the algorithm is the same. */
 function parseBcrypt(line: string): StoredLine {
   const fields = BCRYPT.exec(line)
-  if (fields === null) return unusable('it is not a complete bcrypt hash (60 characters)')
+  if (fields === null) return 'it is not a complete bcrypt hash (60 characters)'
   const cost = Number(fields[1])
-  if (cost < 4) return unusable('its bcrypt cost is below 4')
-  if (cost > BCRYPT_COST_LIMIT) {
-    return unusable(`its bcrypt cost is more than ${BCRYPT_COST_LIMIT}, so a login would take too long`)
-  }
-  return usable({ kind: 'bcrypt', hash: line })
+  if (cost < 4) return 'its bcrypt cost is below 4'
+  if (cost > BCRYPT_COST_LIMIT)
+    return `its bcrypt cost is more than ${BCRYPT_COST_LIMIT}, so a login would take too long`
+  return { kind: 'bcrypt', hash: line }
 }
 
 /** `$1$salt$hash` of crypt(3) and Apache's `$apr1$`. */
 function parseMd5Crypt(line: string): StoredLine {
   const fields = MD5_CRYPT.exec(line)
-  if (fields === null) return unusable('it is not a complete MD5 crypt hash ($1$salt$hash)')
+  if (fields === null) return 'it is not a complete MD5 crypt hash ($1$salt$hash)'
   const [, identifier, salt = '', digest = ''] = fields
-  return usable({ kind: 'md5-crypt', magic: identifier === '1' ? '$1$' : '$apr1$', salt, digest })
+  return { kind: 'md5-crypt', magic: identifier === '1' ? '$1$' : '$apr1$', salt, digest }
 }
 
 /** `$5$salt$hash` and `$6$salt$hash`, either with `rounds=N$` before the salt. */
 function parseShaCrypt(line: string): StoredLine {
   const fields = SHA_CRYPT.exec(line)
   const sha256 = line.startsWith('$5$')
-  if (fields?.[4]?.length !== (sha256 ? 43 : 86)) {
-    return unusable('it is not a complete SHA crypt hash ($5$salt$hash or $6$salt$hash)')
-  }
+  if (fields?.[4]?.length !== (sha256 ? 43 : 86))
+    return 'it is not a complete SHA crypt hash ($5$salt$hash or $6$salt$hash)'
   const [, , roundsText = '5000', salt = '', digest = ''] = fields
   const rounds = Number(roundsText)
   // crypt(3) never writes fewer and never matches them: it computes 1000 rounds, and writes those into the result.
-  if (rounds < 1000) return unusable('its rounds are below 1000')
-  if (rounds > ROUNDS_LIMIT) return unusable('its rounds are more than 10 million')
-  return usable({ kind: 'sha-crypt', algorithm: sha256 ? 'sha256' : 'sha512', rounds, salt, digest })
+  if (rounds < 1000) return 'its rounds are below 1000'
+  if (rounds > ROUNDS_LIMIT) return 'its rounds are more than 10 million'
+  return { kind: 'sha-crypt', algorithm: sha256 ? 'sha256' : 'sha512', rounds, salt, digest }
 }
 
 /** `{SHA}` and base64: what `htpasswd -s` writes. */
 function parseApacheSha1(line: string): StoredLine {
-  if (!SHA1.test(line)) return unusable('it is not a complete {SHA} hash')
-  return usable({ kind: 'sha1', digest: Buffer.from(line.slice('{SHA}'.length), 'base64') })
+  if (!SHA1.test(line)) return 'it is not a complete {SHA} hash'
+  return { kind: 'sha1', digest: Buffer.from(line.slice('{SHA}'.length), 'base64') }
 }
 
 /** 1 GiB: with more, two logins at once could exhaust a small machine. */
@@ -146,46 +134,37 @@ const SCRYPT = /^\$scrypt\$ln=(\d{1,3}),r=(\d{1,10}),p=(\d{1,10})\$([A-Za-z0-9+/
 /** `$argon2id$v=19$m=..,t=..,p=..$salt$hash`: RFC 9106 in the PHC string format. */
 function parseArgon2id(line: string): StoredLine {
   const fields = ARGON2ID.exec(line)
-  if (fields === null) return unusable('it is not a complete $argon2id$v=19$m=..,t=..,p=..$salt$hash')
+  if (fields === null) return 'it is not a complete $argon2id$v=19$m=..,t=..,p=..$salt$hash'
   const [, version, m, t, p, saltText = '', tagText = ''] = fields
   const [memory, passes, parallelism] = [Number(m), Number(t), Number(p)]
-  if (version !== '19') return unusable('its argon2 version is not 19')
-  if (passes < 1 || parallelism < 1 || memory < 8 * parallelism) {
-    return unusable(
-      'its argon2 parameters are outside of RFC 9106 (t and p at least 1, m at least 8 times p)',
-    )
-  }
-  if (memory * 1024 > MEMORY_LIMIT) return unusable('its argon2 memory is more than 1 GiB (m=1048576)')
+  if (version !== '19') return 'its argon2 version is not 19'
+  if (passes < 1 || parallelism < 1 || memory < 8 * parallelism)
+    return 'its argon2 parameters are outside of RFC 9106 (t and p at least 1, m at least 8 times p)'
+  if (memory * 1024 > MEMORY_LIMIT) return 'its argon2 memory is more than 1 GiB (m=1048576)'
   if (memory * 1024 * passes > WORK_LIMIT)
-    return unusable('its argon2 cost is too high (m times t is more than 16777216)')
-  if (parallelism > PARALLELISM_LIMIT) {
-    return unusable(`its argon2 parallelism is more than ${PARALLELISM_LIMIT}`)
-  }
+    return 'its argon2 cost is too high (m times t is more than 16777216)'
+  if (parallelism > PARALLELISM_LIMIT) return `its argon2 parallelism is more than ${PARALLELISM_LIMIT}`
   const [salt, tag] = [Buffer.from(saltText, 'base64'), Buffer.from(tagText, 'base64')]
-  if (salt.length < 8 || tag.length < 12 || tag.length > 128) return unusable(SIZES)
-  if (!argon2Available()) return unusable(NO_ARGON2)
-  return usable({ kind: 'argon2id', memory, passes, parallelism, salt, tag })
+  if (salt.length < 8 || tag.length < 12 || tag.length > 128) return SIZES
+  if (!argon2Available()) return NO_ARGON2
+  return { kind: 'argon2id', memory, passes, parallelism, salt, tag }
 }
 
 /** `$scrypt$ln=..,r=..,p=..$salt$hash`: RFC 7914 as passlib writes it. */
 function parseScrypt(line: string): StoredLine {
   const fields = SCRYPT.exec(line)
-  if (fields === null) return unusable('it is not a complete $scrypt$ln=..,r=..,p=..$salt$hash')
+  if (fields === null) return 'it is not a complete $scrypt$ln=..,r=..,p=..$salt$hash'
   const [, ln, r, p, saltText = '', tagText = ''] = fields
   const [logCost, blockSize, parallelism] = [Number(ln), Number(r), Number(p)]
-  if (logCost < 1 || blockSize < 1 || parallelism < 1 || blockSize * parallelism >= 2 ** 30) {
-    return unusable(
-      'its scrypt parameters are outside of RFC 7914 (ln, r and p at least 1, r times p below 2^30)',
-    )
-  }
+  if (logCost < 1 || blockSize < 1 || parallelism < 1 || blockSize * parallelism >= 2 ** 30)
+    return 'its scrypt parameters are outside of RFC 7914 (ln, r and p at least 1, r times p below 2^30)'
   const memory = 128 * blockSize * (2 ** logCost + parallelism)
-  if (memory > MEMORY_LIMIT) return unusable('its scrypt memory is more than 1 GiB (128 times r times 2^ln)')
-  if (128 * blockSize * 2 ** logCost * parallelism > WORK_LIMIT) {
-    return unusable('its scrypt cost is too high (2^ln times r times p is more than 2^27)')
-  }
+  if (memory > MEMORY_LIMIT) return 'its scrypt memory is more than 1 GiB (128 times r times 2^ln)'
+  if (128 * blockSize * 2 ** logCost * parallelism > WORK_LIMIT)
+    return 'its scrypt cost is too high (2^ln times r times p is more than 2^27)'
   const [salt, tag] = [Buffer.from(saltText, 'base64'), Buffer.from(tagText, 'base64')]
-  if (salt.length < 8 || tag.length < 12 || tag.length > 128) return unusable(SIZES)
-  return usable({ kind: 'scrypt', cost: 2 ** logCost, blockSize, parallelism, salt, tag })
+  if (salt.length < 8 || tag.length < 12 || tag.length > 128) return SIZES
+  return { kind: 'scrypt', cost: 2 ** logCost, blockSize, parallelism, salt, tag }
 }
 
 /** The lower bounds keep a truncated line from matching by chance. */

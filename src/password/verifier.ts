@@ -1,6 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { extname } from 'node:path'
+import { Worker } from 'node:worker_threads'
 import { createBoundedQueue } from '../system/bounded-queue.ts'
-import { createCryptWorkers } from './crypt-workers.ts'
+import { isWithheld, reasonOf } from '../system/setup-error.ts'
 import { type DerivedCredential, derive } from './key-derivation.ts'
 import type { Credential, CryptCredential } from './stored-line.ts'
 
@@ -15,21 +17,7 @@ export interface Verified {
   readonly name?: string
 }
 
-export interface Verifier {
-  /**
-   * Compares `password`, as its exact UTF-8 bytes, with all credentials, and returns the positions of those that match. All are compared
-   * in one entry of the queue, also after a match: so the time does not tell which one matched, or whether one did. Never blocks the
-   * event loop. `client`: the key of the client that sent it; if passwords wait, the clients take turns.
-   */
-  verify(
-    credentials: readonly Credential[],
-    password: string,
-    client: string,
-  ): Promise<readonly number[] | 'overloaded'>
-  /** Why this process cannot verify any password against this credential; `undefined` if it can. */
-  obstacle(credential: Credential): string | undefined
-  close(): void
-}
+export type Verifier = ReturnType<typeof createVerifier>
 
 /**
  * Two at once leave time for the event loop on a small machine, and bound the memory of argon2. 64 waiting for five seconds
@@ -46,7 +34,7 @@ const LONGEST_CRYPT_PASSWORD = 511
 /** Computed in JavaScript, on worker threads. */
 const THREADED: ReadonlySet<Credential['kind']> = new Set(['bcrypt', 'md5-crypt', 'sha-crypt'])
 
-export function createVerifier(): Verifier {
+export function createVerifier() {
   const queue = createBoundedQueue(BOUNDS)
   const workers = createCryptWorkers()
 
@@ -61,7 +49,16 @@ export function createVerifier(): Verifier {
   }
 
   return {
-    async verify(credentials, password, client) {
+    /**
+     * Compares `password`, as its exact UTF-8 bytes, with all credentials, and returns the positions of those that match. All are compared
+     * in one entry of the queue, also after a match: so the time does not tell which one matched, or whether one did. Never blocks the
+     * event loop. `client`: the key of the client that sent it; if passwords wait, the clients take turns.
+     */
+    async verify(
+      credentials: readonly Credential[],
+      password: string,
+      client: string,
+    ): Promise<readonly number[] | 'overloaded'> {
       const isSlow = credentials.some((each) => isHashed(each) && !neverMatches(each, password))
       const entry = isSlow ? await queue.enter(client) : undefined
       if (entry !== undefined && entry.kind !== 'entered') return 'overloaded'
@@ -75,14 +72,15 @@ export function createVerifier(): Verifier {
         entry?.leave()
       }
     },
-    obstacle({ kind }) {
+    /** Why this process cannot verify any password against this credential; `undefined` if it can. */
+    obstacle({ kind }: Credential): string | undefined {
       if (!THREADED.has(kind)) return undefined
       const reason = workers.start()
       return reason === undefined
         ? undefined
         : `a hash of this kind is verified on a worker thread. ${reason}`
     },
-    close: () => workers.close(),
+    close: workers.close,
   }
 }
 
@@ -101,4 +99,79 @@ function neverMatches(credential: DerivedCredential | CryptCredential, password:
 /** Compares digests of equal length in constant time, so the timing does not even reveal the length of the password. */
 function sameDigest(algorithm: 'sha1' | 'sha256', password: string, digest: Uint8Array): boolean {
   return timingSafeEqual(createHash(algorithm).update(password).digest(), digest)
+}
+
+/** The message to a worker: one hash to verify. */
+export interface CryptJob {
+  readonly credential: CryptCredential
+  readonly password: string
+}
+
+/** In the npm package, both files are JavaScript. */
+const ENTRY = new URL(`./crypt-worker${extname(import.meta.url)}`, import.meta.url)
+
+/** Threads that verify the hashes computed in JavaScript. Each starts when it is first needed and stays until `close`. */
+function createCryptWorkers() {
+  const all = new Set<Worker>()
+  const idle: Worker[] = []
+  let closed = false
+
+  const startWorker = (): Worker => {
+    // The thread inherits the flags of this process, so it has the same permissions.
+    const worker = new Worker(ENTRY, { name: 'postern-crypt' })
+    all.add(worker)
+    // Without a listener, an error in an idle thread would end the process.
+    worker.on('error', () => {})
+    worker.once('exit', () => {
+      all.delete(worker)
+      const at = idle.indexOf(worker)
+      if (at >= 0) idle.splice(at, 1)
+    })
+    return worker
+  }
+
+  return {
+    /** Rejects if the thread dies or `close` is called during the job. The caller bounds the number of concurrent jobs. */
+    matches(job: CryptJob): Promise<boolean> {
+      if (closed) return Promise.reject(new Error('the password workers are closed'))
+      const worker = idle.pop() ?? startWorker()
+      const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+      const settled = (): void => {
+        worker.off('message', onMessage).off('error', onError).off('exit', onExit)
+        // An idle thread must not keep the process alive; a busy one must.
+        worker.unref()
+      }
+      const onMessage = (matches: unknown): void => {
+        settled()
+        idle.push(worker)
+        resolve(matches === true)
+      }
+      const onError = (cause: unknown): void => {
+        settled()
+        reject(new Error('a password worker failed', { cause }))
+      }
+      const onExit = (): void => onError(undefined)
+      worker.on('message', onMessage).on('error', onError).on('exit', onExit)
+      worker.ref()
+      worker.postMessage(job)
+      return promise
+    },
+    /** Starts the first thread ahead of the first job. Returns the reason if Node's permission flags forbid threads. */
+    start(): string | undefined {
+      if (all.size > 0) return undefined
+      try {
+        const worker = startWorker()
+        worker.unref()
+        idle.push(worker)
+        return undefined
+      } catch (error) {
+        if (!isWithheld(error)) throw error
+        return reasonOf(error)
+      }
+    },
+    close(): void {
+      closed = true
+      for (const worker of all) void worker.terminate()
+    },
+  }
 }

@@ -13,26 +13,7 @@ export type Entry =
 
 type OnWait = (withdraw: () => void) => void
 
-/** Limits how many callers are inside at the same time, how many wait to enter, and how long each waits. */
-export interface BoundedQueue {
-  readonly inside: number
-  readonly waiting: number
-  /** How many may be inside now. */
-  readonly places: number
-  /** Lets waiters in after `inside` of the bounds has grown. */
-  fill(): void
-  /** Enters now if a place is free. For the hot path: it creates no promise. It never overtakes a waiter. */
-  tryEnter(): Leave | undefined
-  /**
-   * Enters as soon as a place is free. Owners are served in turn, the waiters of one owner in order of arrival. If the queue is
-   * full, an owner that would still have fewer waiters than another, the new one included, displaces the last waiter of the
-   * owner with most.
-   *
-   * @param onWait called before the wait begins. `withdraw` ends the wait, and does nothing after it. (An `AbortSignal` for each
-   *   waiter would cost more time than the rest of the wait together.)
-   */
-  enter(owner?: string, onWait?: OnWait): Promise<Entry>
-}
+export type BoundedQueue = ReturnType<typeof createBoundedQueue>
 
 export interface QueueBounds {
   /** It may change. If it falls below the places in use, nothing enters until enough have left. */
@@ -51,12 +32,16 @@ const WITHDRAWN: Entry = { kind: 'withdrawn' }
 
 type Waiter = (entry: Entry) => void
 
-export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
+/** Limits how many callers are inside at the same time, how many wait to enter, and how long each waits. */
+export function createBoundedQueue(bounds: QueueBounds) {
   const maxWait = Math.min(bounds.maxWait, LONGEST_TIMER)
   const waiters = createFairQueue<Waiter>()
   let inside = 0
 
-  // A place passes directly to the next waiter and is never free in between, so `tryEnter` cannot overtake a waiter.
+  /**
+   * Lets waiters in, also after `inside` of the bounds has grown. A place passes directly to the next waiter and is never free in between,
+   * so `tryEnter` cannot overtake a waiter.
+   */
   const fill = (): void => {
     while (inside < bounds.inside) {
       const next = waiters.next()
@@ -76,6 +61,7 @@ export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
     }
   }
 
+  /** Enters now if a place is free. For the hot path: it creates no promise. It never overtakes a waiter. */
   const tryEnter = (): Leave | undefined => {
     if (waiters.size > 0) fill()
     if (inside >= bounds.inside) return undefined
@@ -96,18 +82,27 @@ export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
     })
 
   return {
-    get inside() {
+    get inside(): number {
       return inside
     },
-    get waiting() {
+    get waiting(): number {
       return waiters.size
     },
-    get places() {
+    /** How many may be inside now. */
+    get places(): number {
       return bounds.inside
     },
     fill,
     tryEnter,
-    async enter(owner = '', onWait) {
+    /**
+     * Enters as soon as a place is free. Owners are served in turn, the waiters of one owner in order of arrival. If the queue is
+     * full, an owner that would still have fewer waiters than another, the new one included, displaces the last waiter of the
+     * owner with most.
+     *
+     * @param onWait called before the wait begins. `withdraw` ends the wait, and does nothing after it. (An `AbortSignal` for each
+     *   waiter would cost more time than the rest of the wait together.)
+     */
+    async enter(owner = '', onWait?: OnWait): Promise<Entry> {
       const leave = tryEnter()
       if (leave !== undefined) return { kind: 'entered', leave }
       if (waiters.size >= bounds.waiting) {
@@ -121,24 +116,10 @@ export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
 }
 
 /** A queue that serves its owners in turn, so that an owner with many waiters does not delay the others. */
-interface FairQueue<T> {
-  /** The waiters of all owners. */
-  readonly size: number
-  join(owner: string, waiter: T): void
-  /** Removes a waiter that gives up, at any position. */
-  leave(owner: string, waiter: T): void
-  /** Removes and returns the waiter to serve next. */
-  next(): T | undefined
-  /**
-   * Makes room for one more waiter of `owner`: removes and returns the last waiter of the owner with most waiters. Undefined if
-   * `owner`, with its new waiter, would have at least as many.
-   */
-  makeRoomFor(owner: string): T | undefined
-}
-
-export function createFairQueue<T>(): FairQueue<T> {
+export function createFairQueue<T>() {
   /** The owners in the order in which they are served. A `Set` keeps the order of arrival. */
   const queues = new Map<string, Set<T>>()
+  /** Removes a waiter that gives up, at any position. */
   function leave(owner: string, waiter: T): void {
     const queue = queues.get(owner)
     if (queue?.delete(waiter) !== true) return
@@ -146,15 +127,17 @@ export function createFairQueue<T>(): FairQueue<T> {
     if (queue.size === 0) queues.delete(owner)
   }
 
-  const fair: { size: number } & FairQueue<T> = {
+  const fair = {
+    /** The waiters of all owners. */
     size: 0,
-    join(owner, waiter) {
+    join(owner: string, waiter: T): void {
       const queue = queues.get(owner) ?? new Set()
       queues.set(owner, queue.add(waiter))
       fair.size += 1
     },
     leave,
-    next() {
+    /** Removes and returns the waiter to serve next. */
+    next(): T | undefined {
       for (const [owner, queue] of queues) {
         const [first] = queue
         if (first === undefined) continue
@@ -165,7 +148,11 @@ export function createFairQueue<T>(): FairQueue<T> {
       }
       return undefined
     },
-    makeRoomFor(owner) {
+    /**
+     * Makes room for one more waiter of `owner`: removes and returns the last waiter of the owner with most waiters. Undefined if
+     * `owner`, with its new waiter, would have at least as many.
+     */
+    makeRoomFor(owner: string): T | undefined {
       const own = queues.get(owner)?.size ?? 0
       let longest: readonly [string, Set<T>] | undefined
       for (const entry of queues) if (entry[1].size > (longest?.[1].size ?? own + 1)) longest = entry

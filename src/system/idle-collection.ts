@@ -32,7 +32,7 @@ export const collectGarbage: CollectGarbage = (options) => {
   setFlagsFromString('--bytecode-old-age=6')
 }
 
-export interface IdleCollectionDependencies {
+interface Dependencies {
   /** Undefined: nothing is collected. */
   readonly collect: CollectGarbage | undefined
   /** The work of the event loop between `before`, or the start of the process, and now. */
@@ -50,7 +50,7 @@ export function collectWhenIdle({
   collect,
   workSince = eventLoopUtilization,
   heapSize = sizeOfHeap,
-}: IdleCollectionDependencies): { readonly close: () => void } {
+}: Dependencies): { readonly close: () => void } {
   if (collect === undefined) return { close: () => {} }
   let before = workSince()
   let sizeBefore = 0

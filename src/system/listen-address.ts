@@ -49,17 +49,14 @@ export interface Sharing {
 export function explainListenError(error: unknown, address: ListenAddress, sharing: Sharing = {}): Fault {
   if (isWithheld(error)) return { reason: reasonOf(error), remedy: undefined }
   const code = codeOf(error)
-  switch (address.kind) {
-    case 'tcp':
-      return tcpFault(code, address, sharing) ?? { reason: reasonOf(error), remedy: undefined }
-    case 'unix':
-      return unixFault(code, address.path) ?? { reason: reasonOf(error), remedy: undefined }
-    case 'fd':
-      return {
-        reason: `descriptor ${address.fd} is no listening socket (${code || reasonOf(error)})`,
-        remedy: 'start postern.socket, which passes it, or set a host and a port',
-      }
+  if (address.kind === 'fd') {
+    return {
+      reason: `descriptor ${address.fd} is no listening socket (${code || reasonOf(error)})`,
+      remedy: 'start postern.socket, which passes it, or set a host and a port',
+    }
   }
+  const known = address.kind === 'tcp' ? tcpFault(code, address, sharing) : unixFault(code, address.path)
+  return known ?? { reason: reasonOf(error), remedy: undefined }
 }
 
 function tcpFault(
@@ -114,17 +111,10 @@ function takenFault(show: string, { reusePort = false, shared = false }: Sharing
       remedy: `${show}: use another port, or set listen.reuse_port: true if they are sidecars of the same fleet`,
     }
   }
+  const remedy = `${show}: stop that program, wait a minute if it is only TIME-WAIT, or use another port`
+  const rule = '. Sidecars that share one all need listen.reuse_port: true and the same user'
   // Not "by another program": a connection in TIME-WAIT can hold the port, too.
-  const reason = 'the port is in use (EADDRINUSE)'
-  return reusePort
-    ? {
-        reason,
-        remedy: `${show}: stop that program, wait a minute if it is only TIME-WAIT, or use another port. Sidecars that share one all need listen.reuse_port: true and the same user`,
-      }
-    : {
-        reason,
-        remedy: `${show}: stop that program, wait a minute if it is only TIME-WAIT, or use another port`,
-      }
+  return { reason: 'the port is in use (EADDRINUSE)', remedy: reusePort ? remedy + rule : remedy }
 }
 
 function unixFault(code: string, path: string): Fault | undefined {

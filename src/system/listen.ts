@@ -49,14 +49,7 @@ export function tcpHostOf(server: Server): string | undefined {
   return typeof address === 'string' ? undefined : address?.address
 }
 
-function optionsFor(
-  address: ListenAddress,
-  reusePort: boolean,
-):
-  | { host: string; port: number; reusePort: boolean }
-  | { handle: BoundSocket }
-  | { path: string }
-  | { fd: number } {
+function optionsFor(address: ListenAddress, reusePort: boolean) {
   switch (address.kind) {
     case 'tcp': {
       const { host, port } = address
@@ -101,10 +94,8 @@ export async function trySharedPort(
     new net.BoundSocket({ host: numeric, port, reusePort: true }).close()
     return 'shared'
   } catch (error) {
-    throw cannotListen(address, explainListenError(error, address, { reusePort: true }), {
-      key,
-      cause: error,
-    })
+    const fault = explainListenError(error, address, { reusePort: true })
+    throw cannotListen(address, fault, { key, cause: error })
   }
 }
 
@@ -129,12 +120,8 @@ function cannotListen(
   { reason, remedy }: Fault,
   { key, cause }: { readonly key?: string | undefined; readonly cause?: unknown } = {},
 ): SetupError {
-  return new SetupError(`cannot listen on ${formatAddress(address)}: ${reason}`, {
-    exitCode: 1,
-    key,
-    cause,
-    remedy,
-  })
+  const problem = `cannot listen on ${formatAddress(address)}: ${reason}`
+  return new SetupError(problem, { exitCode: 1, key, cause, remedy })
 }
 
 /**
@@ -202,10 +189,7 @@ async function removeStaleSocket(address: SocketAddress, key: string | undefined
   if ((await findSocket(address, key)) !== 'stale') return
   await unlink(path).catch((error: unknown) => {
     const remedy = `remove ${path}, or make its folder writable for the user that runs Postern`
-    throw cannotListen(
-      address,
-      { reason: `its old socket stays: ${reasonOf(error)}`, remedy },
-      { key, cause: error },
-    )
+    const fault = { reason: `its old socket stays: ${reasonOf(error)}`, remedy }
+    throw cannotListen(address, fault, { key, cause: error })
   })
 }

@@ -1,22 +1,14 @@
 /** An entry that expires at `expiresAt`. `removed`: it was removed before that. */
-export interface Expiring {
+interface Expiring {
   readonly expiresAt: number
   readonly removed: boolean
-}
-
-export interface ExpiryQueue<T extends Expiring> {
-  push(entry: T): void
-  /** Counts a removed entry. The queue drops such entries when they make up half of it. */
-  discard(): void
-  /** Takes the earliest entry with `expiresAt <= now`; `undefined` if there is none. */
-  take(now: number): T | undefined
 }
 
 /**
  * A binary heap: the cost of a sweep grows with the number of expired entries, not of stored ones, also when a reload has
  * changed the lifetimes. Removed entries stay in the heap until they reach its top or make up half of it.
  */
-export function createExpiryQueue<T extends Expiring>(): ExpiryQueue<T> {
+export function createExpiryQueue<T extends Expiring>() {
   let heap: T[] = []
   let discarded = 0
 
@@ -53,6 +45,7 @@ export function createExpiryQueue<T extends Expiring>(): ExpiryQueue<T> {
     }
   }
 
+  /** Counts a removed entry. The queue drops such entries when they make up half of it. */
   function discard(): void {
     discarded++
     if (discarded < 64 || discarded * 2 < heap.length) return
@@ -61,6 +54,7 @@ export function createExpiryQueue<T extends Expiring>(): ExpiryQueue<T> {
     discarded = 0
   }
 
+  /** Takes the earliest entry with `expiresAt <= now`; `undefined` if there is none. */
   function take(now: number): T | undefined {
     for (;;) {
       const first = heap[0]

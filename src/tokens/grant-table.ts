@@ -63,31 +63,30 @@ export const UNUSED = -1
 /** Why a token was removed. Evicted tokens leave no trace: they count as unknown. */
 type RemovalReason = 'expired' | 'revoked' | 'evicted'
 
-export interface GrantTable {
-  readonly size: number
-  find(digest: Digest): Token | undefined
-  grant(id: string): Grant | undefined
-  /** The number of grants. */
-  readonly grantCount: number
-  /** Least recently used first. */
-  grants(): Iterable<Grant>
-  /** At most `most`, the most recently used first. */
-  recent(most: number): readonly Grant[]
-  open(id: string, client: string, issuedAt: number): Grant
-  /** Makes a grant the most recently used. `now`: on the monotonic clock (ms), whole or not. */
-  touch(grant: Grant, now: number): void
-  add(grant: Grant, kind: TokenKind, digest: Digest, issuedAt: number, expiresAt: number): Token
-  spend(token: Token, spent: Spent): void
-  drop(token: Token, reason: RemovalReason): void
-  /** Removes the expired tokens and returns them. */
-  expire(now: number): Token[]
-  /** Removes the tokens that exceed the capacity and returns them. `grown`: the grant that just got tokens. */
-  evict(grown?: Grant): Token[]
-  /** Why an access token that `find` does not know was removed, as far as the table remembers. */
-  removalReason(digest: Digest): 'expired' | 'revoked' | undefined
-  /** The number of live tokens. Spent refresh tokens are not counted, though they take room. */
-  counts(): { readonly access: number; readonly refresh: number }
-  resize(capacity: number): void
+export type GrantTable = ReturnType<typeof createGrantTable>
+
+/**
+ * A grant as `postern status` shows it.
+ *
+ * @param ahead what the wall clock is ahead of the monotonic one (ms)
+ */
+export function summarize(grant: Grant, ahead: number) {
+  const { tokens } = grant
+  const expiresAt = tokens.reduce((last, token) => Math.max(last, token.expiresAt), 0)
+  return {
+    id: grant.id,
+    client: grant.client,
+    issuedAt: Math.round(ahead + grant.issuedAt),
+    expiresAt: Math.round(ahead + expiresAt),
+    usedAt: lastUse(grant, ahead),
+    accessTokens: tokens.filter((token) => token.kind === 'access').length,
+    refreshTokens: grant.refresh === undefined ? 0 : 1,
+  }
+}
+
+/** When this process last saw a use of the grant (wall clock, ms); null if it saw none. `ahead`: as for `summarize`. */
+export function lastUse({ usedAt }: Grant, ahead: number): number | null {
+  return usedAt === UNUSED ? null : Math.round(ahead + usedAt)
 }
 
 /**
@@ -96,7 +95,7 @@ export interface GrantTable {
  * is evicted, but never its live refresh token: a client that refreshes without end evicts its own tokens first. (The default
  * share is 2500 tokens. With 30 requests a minute at most 1801 tokens of a grant are alive.)
  */
-export function createGrantTable(initialCapacity: number): GrantTable {
+export function createGrantTable(initialCapacity: number) {
   let capacity = 0
   let share = 0
   /** In order of use: a `Map` keeps the order of insertion, so a use inserts anew. */
@@ -135,14 +134,7 @@ export function createGrantTable(initialCapacity: number): GrantTable {
   }
 
   function open(id: string, client: string, issuedAt: number): Grant {
-    const grant: Grant = {
-      id,
-      client,
-      issuedAt,
-      tokens: [],
-      refresh: undefined,
-      usedAt: UNUSED,
-    }
+    const grant: Grant = { id, client, issuedAt, tokens: [], refresh: undefined, usedAt: UNUSED }
     use(grant)
     return grant
   }
@@ -181,6 +173,7 @@ export function createGrantTable(initialCapacity: number): GrantTable {
     queue.discard()
   }
 
+  /** Removes the expired tokens and returns them. */
   function expire(now: number): Token[] {
     const expired: Token[] = []
     for (let token = queue.take(now); token !== undefined; token = queue.take(now)) {
@@ -195,6 +188,7 @@ export function createGrantTable(initialCapacity: number): GrantTable {
     return undefined
   }
 
+  /** Removes the tokens that exceed the capacity and returns them. `grown`: the grant that just got tokens. */
   function evict(grown?: Grant): Token[] {
     const evicted: Token[] = []
     const leave = (token: Token): void => {
@@ -215,18 +209,18 @@ export function createGrantTable(initialCapacity: number): GrantTable {
   }
 
   return {
-    get size() {
-      return index.size
-    },
-    find: (digest) => index.get(digest),
-    grant: (id) => recency.get(id),
-    get grantCount() {
+    find: (digest: Digest): Token | undefined => index.get(digest),
+    grant: (id: string): Grant | undefined => recency.get(id),
+    get grantCount(): number {
       return recency.size
     },
-    grants: () => recency.values(),
-    recent: (most) => [...recency.values()].slice(-most).reverse(),
+    /** Least recently used first. */
+    grants: (): Iterable<Grant> => recency.values(),
+    /** At most `most`, the most recently used first. */
+    recent: (most: number): readonly Grant[] => [...recency.values()].slice(-most).reverse(),
     open,
-    touch(grant, now) {
+    /** Makes a grant the most recently used. `now`: on the monotonic clock (ms), whole or not. */
+    touch(grant: Grant, now: number): void {
       use(grant)
       grant.usedAt = Math.floor(now)
     },
@@ -235,8 +229,10 @@ export function createGrantTable(initialCapacity: number): GrantTable {
     drop,
     expire,
     evict,
-    removalReason: (digest) => removals.get(digest),
-    counts: () => ({ ...live }),
+    /** Why an access token that `find` does not know was removed, as far as the table remembers. */
+    removalReason: (digest: Digest): 'expired' | 'revoked' | undefined => removals.get(digest),
+    /** The number of live tokens. Spent refresh tokens are not counted, though they take room. */
+    counts: (): { readonly access: number; readonly refresh: number } => ({ ...live }),
     resize,
   }
 }

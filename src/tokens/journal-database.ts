@@ -6,7 +6,7 @@ import { setAside } from '../system/own-files.ts'
 import { createPrivate, sqliteCode, syncFolder } from './state-folder.ts'
 import type { Fault, TokenRecord } from './token-journal.ts'
 
-export interface OpenDatabase {
+interface OpenDatabase {
   readonly db: DatabaseSync
   readonly records: readonly TokenRecord[]
   readonly meta: Map<string, string>
@@ -129,7 +129,7 @@ export function versionOf(db: DatabaseSync): Version {
 }
 
 /** Migrates a file of an earlier version, or an empty one, to the current version, in one transaction. */
-export function migrate(db: DatabaseSync): void {
+function migrate(db: DatabaseSync): void {
   db.exec('BEGIN IMMEDIATE')
   try {
     for (const step of MIGRATIONS.slice(pragma(db, 'user_version'))) step(db)
@@ -144,7 +144,7 @@ export function migrate(db: DatabaseSync): void {
 const CHECKED_PAGES = 16_384
 
 /** Whether SQLite finds the file well formed. Takes about 10 ms for the default capacity; the size limit bounds it. */
-export function isWellFormed(db: DatabaseSync): boolean {
+function isWellFormed(db: DatabaseSync): boolean {
   const pages = pragma(db, 'page_count')
   if (pages < 1) return false
   if (pages > CHECKED_PAGES) return true
@@ -160,39 +160,21 @@ export function checksum(record: TokenRecord): number {
 }
 
 function parseRecord(row: Record<string, unknown>): TokenRecord | undefined {
-  const {
-    digest,
-    grant_id: grant,
-    client,
-    granted,
-    kind,
-    issued,
-    expires,
-    spent,
-    grace_end: graceEnd = null,
-  } = row
-  if (!(digest instanceof Uint8Array) || typeof grant !== 'string' || typeof client !== 'string')
+  const { digest: bytes, grant_id: grant, client, granted, kind, issued, expires, spent } = row
+  const graceEnd = row.grace_end ?? null
+  if (!(bytes instanceof Uint8Array) || typeof grant !== 'string' || typeof client !== 'string')
     return undefined
   if (typeof granted !== 'number' || typeof issued !== 'number' || typeof expires !== 'number')
     return undefined
   if (kind !== 'access' && kind !== 'refresh') return undefined
   if (spent !== null && typeof spent !== 'number') return undefined
   if (graceEnd !== null && typeof graceEnd !== 'number') return undefined
-  return {
-    digest: Buffer.from(digest).toString('base64url'),
-    grant,
-    client,
-    granted,
-    kind,
-    issued,
-    expires,
-    spent,
-    graceEnd,
-  }
+  const digest = Buffer.from(bytes).toString('base64url')
+  return { digest, grant, client, granted, kind, issued, expires, spent, graceEnd }
 }
 
 /** All tokens of the file, or `undefined` if one of them is malformed or fails its checksum. */
-export function readRecords(db: DatabaseSync): TokenRecord[] | undefined {
+function readRecords(db: DatabaseSync): TokenRecord[] | undefined {
   const records: TokenRecord[] = []
   for (const row of db.prepare('SELECT * FROM tokens').iterate()) {
     const record = parseRecord(row)
@@ -202,7 +184,7 @@ export function readRecords(db: DatabaseSync): TokenRecord[] | undefined {
   return records
 }
 
-export function readMeta(db: DatabaseSync): Map<string, string> {
+function readMeta(db: DatabaseSync): Map<string, string> {
   const rows = db.prepare('SELECT key, value FROM meta').all()
   return new Map(rows.map((row) => [String(row.key), String(row.value)]))
 }

@@ -29,14 +29,11 @@ export interface JournalFile {
   close(): void
 }
 
-export type Opened =
-  | {
-      readonly kind: 'open'
-      readonly file: JournalFile
-      readonly records: readonly TokenRecord[]
-      readonly meta: Map<string, string>
-    }
-  | { readonly kind: 'locked' }
+interface Opened {
+  readonly file: JournalFile
+  readonly records: readonly TokenRecord[]
+  readonly meta: Map<string, string>
+}
 
 const DATABASE = 'tokens.db'
 
@@ -50,14 +47,14 @@ interface Opening {
   readonly onSetAside: (fault: Fault, name: string) => void
 }
 
-/** Locks a state folder and opens its database. A missing database, and one that is set aside, is replaced by a new one. */
-export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: Opening): Opened {
+/** Locks a state folder and opens its database; undefined if another process has locked it. A missing database, and one that is set aside, is replaced by a new one. */
+export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: Opening): Opened | undefined {
   // An existing folder keeps its mode, because other programs may use it. The files have mode 0600.
   ensureFolder(dir)
   const lockPath = join(dir, 'tokens.lock')
   const path = join(dir, DATABASE)
-  const lock = lockStateFolder(lockPath, patience)
-  if (lock === undefined) return { kind: 'locked' }
+  const release = lockStateFolder(lockPath, patience)
+  if (release === undefined) return undefined
 
   function openDatabase(): Exclude<ReturnType<typeof readDatabase>, Fault> {
     if (!existsSync(path)) createDatabase(path)
@@ -104,7 +101,6 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
       }
     }
     return {
-      kind: 'open',
       records,
       meta,
       file: {
@@ -126,13 +122,13 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
           try {
             db.close()
           } finally {
-            lock.release()
+            release()
           }
         },
       },
     }
   } catch (error) {
-    lock.release()
+    release()
     throw error
   }
 }

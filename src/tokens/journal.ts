@@ -1,17 +1,14 @@
 import type { Clock } from '../system/clock.ts'
+import { SetupError } from '../system/setup-error.ts'
 import { destroyJournalFile, type JournalFile, type JournalWriter, openJournalFile } from './journal-file.ts'
 import type { Digest } from './mint.ts'
 import type { JournalListener, JournalOperation, TokenJournal, TokenRecord } from './token-journal.ts'
 
-export interface JournalDependencies {
+interface Dependencies {
   readonly dir: string
   readonly clock: Clock
   readonly listener: JournalListener
 }
-
-export type OpenedJournal =
-  | { readonly kind: 'open'; readonly journal: TokenJournal }
-  | { readonly kind: 'locked'; readonly message: string }
 
 /** Times in ms. Only the start waits for a lock: later a wait would block requests. */
 const PATIENCE_AT_START = 1000
@@ -25,7 +22,7 @@ const EXPIRE_BATCH = 500
 const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)))
 
 /**
- * Keeps the tokens in `<dir>/tokens.db`, an SQLite database in WAL mode. Refuses a folder that another sidecar uses. After any
+ * Keeps the tokens in `<dir>/tokens.db`, an SQLite database in WAL mode. Throws a `SetupError` if another sidecar uses the folder. After any
  * other failure it reports it, the store continues in memory, and the journal tries again.
  *
  * - A crash of the process loses nothing. A power cut loses the logins and refreshes since the last flush by `maintain`, about
@@ -34,7 +31,7 @@ const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : 
  *   Both are rare enough for the main thread.
  * - Flash wear: a login costs one transaction and about 10 KB of log, and later a share of a batch of deletions.
  */
-export function openJournal({ dir, clock, listener }: JournalDependencies): OpenedJournal {
+export function openJournal({ dir, clock, listener }: Dependencies): TokenJournal {
   let file: JournalFile | undefined
   let retryAt = 0
   let lookAt = 0
@@ -105,7 +102,7 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
     recoveredAt = clock.monotonic()
     try {
       const opened = openFile(0)
-      if (opened.kind === 'locked') {
+      if (opened === undefined) {
         fail('open', new Error(`another process has locked ${dir}`))
         return 'locked'
       }
@@ -233,16 +230,16 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
 
   try {
     const opened = openFile(PATIENCE_AT_START)
-    if (opened.kind === 'locked') {
-      return { kind: 'locked', message: `another sidecar is using ${dir}: give each its own state_dir` }
-    }
+    if (opened === undefined)
+      throw new SetupError(`another sidecar is using ${dir}: give each its own state_dir`)
     file = opened.file
     restored = opened.records
     meta = opened.meta
     filesLost = false
   } catch (error) {
+    if (error instanceof SetupError) throw error
     isUnread = true
     fail('open', error)
   }
-  return { kind: 'open', journal }
+  return journal
 }

@@ -132,7 +132,7 @@ function heirOf({ passwords = [] }: Config): string {
 function openTokenJournal(config: Config, { clock, log, metrics }: StateDependencies): TokenJournal {
   if (config.tokens.store === 'memory') return createMemoryJournal()
   metrics.storeOpened('file', JOURNAL_OPERATIONS)
-  const opened = openJournal({
+  return openJournal({
     dir: config.stateDir,
     clock,
     listener: {
@@ -147,8 +147,6 @@ function openTokenJournal(config: Config, { clock, log, metrics }: StateDependen
         log.error({ fault, path }, fault === 'unread' ? SET_ASIDE_UNREAD : SET_ASIDE),
     },
   })
-  if (opened.kind === 'locked') throw new SetupError(opened.message)
-  return opened.journal
 }
 
 /**

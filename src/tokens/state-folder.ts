@@ -48,23 +48,19 @@ function sync(descriptor: number): void {
   }
 }
 
-export interface StateLock {
-  release(): void
-}
-
 /**
  * Locks a folder against other sidecars with an exclusive SQLite transaction on an empty file. The kernel releases the lock
  * when the process ends, in whatever way; a file with a process id would stay. `patience`: how long to wait for the lock (ms).
- * `undefined`: another process holds it.
+ * Returns a function that releases it; `undefined`: another process holds it.
  */
-export function lockStateFolder(path: string, patience: number): StateLock | undefined {
+export function lockStateFolder(path: string, patience: number): (() => void) | undefined {
   for (let attempt = 0; ; attempt++) {
     createPrivate(path)
     const db = new DatabaseSync(path, { timeout: patience })
     try {
       // Nothing is written, so a journal in memory leaves no file behind.
       db.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
-      return { release: () => db.close() }
+      return () => db.close()
     } catch (error) {
       db.close()
       const code = sqliteCode(error)

@@ -5,7 +5,115 @@ import type { PasswordsEvents } from '../password/sources.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
-import type { IssuedTokens, TokenListener, Tokens, Unavailable } from './token-contract.ts'
+import type { TokenKind } from './grant-table.ts'
+
+export interface TokenPolicy {
+  /** The maximum number of tokens, both kinds together. */
+  readonly capacity: number
+  /** Lifetimes and grace in milliseconds. */
+  readonly accessLifetime: number
+  readonly refreshLifetime: number
+  readonly rotateRefresh: boolean
+  readonly refreshGrace: number
+}
+
+export interface SharedTokenPolicy extends TokenPolicy {
+  /** How long the tokens that this sidecar knows work while it hears nothing from the shared store (ms). */
+  readonly offlineGrace: number
+}
+
+export interface IssuedTokens {
+  /** The id of their grant. Unknown if another sidecar issued them, and this one answers a retry. */
+  readonly grant?: string
+  readonly accessToken: string
+  readonly refreshToken: string
+  /** Whole seconds. */
+  readonly expiresIn: number
+}
+
+/** `unavailable`: the shared store did not answer, so the token may be valid or not. */
+export type TokenLookup =
+  | { readonly kind: 'valid'; readonly grant: string }
+  | { readonly kind: 'refused'; readonly cause: 'unknown' | 'expired' | 'revoked' }
+  | { readonly kind: 'unavailable' }
+
+/** What a store in this process finds. */
+export type LocalLookup = Exclude<TokenLookup, { kind: 'unavailable' }>
+
+/** The shared store did not answer. It may have done what was asked. A store in this process never says so. */
+export type Unavailable = 'unavailable'
+
+/**
+ * Which grants to revoke. `client`: an IPv4 address or the /64 of an IPv6 one, as for the rate limits. `name`: those of one entry of
+ * `passwords`. `token`: the grant of a token of either kind (RFC 7009 §2.1 allows to revoke the whole grant).
+ */
+export type Revocation =
+  | { readonly all: true }
+  | { readonly grant: string }
+  | { readonly client: string }
+  | { readonly name: string }
+  | { readonly token: string }
+
+/** A grant as `postern status` shows it. Times are on the wall clock (ms). */
+export interface GrantSummary {
+  readonly id: string
+  readonly client: string
+  readonly issuedAt: number
+  /** When its last token expires. */
+  readonly expiresAt: number
+  /** The last request or refresh that this sidecar saw; null if it saw none since its start. */
+  readonly usedAt: number | null
+  readonly accessTokens: number
+  /** 1, or 0 once the refresh token has expired. */
+  readonly refreshTokens: number
+}
+
+/** The grants that were used last. */
+export interface RecentGrants {
+  /** All live grants. */
+  readonly total: number
+  /** The most recently used first. A login is a use. */
+  readonly grants: readonly GrantSummary[]
+}
+
+export interface TokenListener {
+  /** A token response was made for this grant type. */
+  issued(grantType: string): void
+  /** Called before `revoke` returns, so that the connections of these grants can be closed. */
+  revoked(grants: readonly string[], reason: string): void
+  evicted(kind: TokenKind, count: number): void
+}
+
+/**
+ * The token operations of requests and operators. A store that several sidecars share returns promises; a store in this
+ * process returns values, which saves the cost of promises. A rejected promise is a bug.
+ */
+export interface Tokens {
+  /** Exchanges a live refresh token (C6). `undefined` (`invalid_grant`) for any other string, also for an access token. */
+  refresh(refreshToken: string): Later<IssuedTokens | undefined | Unavailable>
+  /**
+   * Looks up an access token (C10). A valid one makes its grant the most recently used; a refresh token is unknown. `client`: the key of
+   * the client that presents it, by whom look-ups that have to wait take turns.
+   */
+  identify(accessToken: string, client: string): Later<TokenLookup>
+  /** Revokes grants with all their tokens, durably. Returns the number of grants. */
+  revoke(which: Revocation, reason: string): Later<number | Unavailable>
+  grants(): Later<readonly GrantSummary[] | Unavailable>
+  /**
+   * At most `most` grants, in time that depends on `most` only. The uses that count are those that this sidecar saw; of other grants in
+   * a shared store, those whose last token expires last.
+   */
+  recentGrants(most: number): Later<RecentGrants | Unavailable>
+  /** The tokens in the memory of this process. */
+  counts(): { readonly access: number; readonly refresh: number }
+  /** New lifetimes apply to tokens issued from now on. A smaller capacity evicts at once. */
+  applyPolicy(policy: SharedTokenPolicy): void
+  /** Removes expired tokens and runs the maintenance of the store. Call it about once a second. */
+  sweep(): void
+}
+
+/** A value, or a promise of it if the shared store has to be asked. */
+export type Later<T> = T | Promise<T>
 
 /**
  * The tokens for a right password, or why there are none. `overloaded`: too many passwords are being checked. An `UpstreamFailure`: the

@@ -1,4 +1,8 @@
+import { nameOfGrant } from '../http/scope.ts'
+import type { Clock } from '../system/clock.ts'
+import { type GrantTable, spentMeans, type Token } from './grant-table.ts'
 import type { Digest } from './mint.ts'
+import type { TokenPolicy } from './state.ts'
 
 /**
  * Why an existing file is not used: it is damaged, from a newer version, or from another program. `unread`: it could not be opened at the
@@ -85,4 +89,79 @@ export function createMemoryJournal(): TokenJournal {
     maintain: () => {},
     close: () => {},
   }
+}
+
+/** Times are those of the wall clock, by its present setting. */
+export function toRecord(token: Token, clock: Clock): TokenRecord {
+  const ahead = clock.wall() - clock.monotonic()
+  return {
+    digest: token.digest,
+    grant: token.grant.id,
+    client: token.grant.client,
+    granted: Math.round(ahead + token.grant.issuedAt),
+    kind: token.kind,
+    issued: Math.round(ahead + token.issuedAt),
+    expires: Math.round(ahead + token.expiresAt),
+    spent: token.spent === undefined ? null : Math.round(ahead + token.spent.at),
+    graceEnd: token.spent === undefined ? null : Math.round(ahead + token.spent.graceEnd),
+  }
+}
+
+/**
+ * Fills an empty table with the records of the journal, and has the journal forget those that have expired or do not fit. Only
+ * the wall clock ran while the process was down, and it may have been set back. So no token gets more time than its own
+ * lifetime or the configured one, whichever is shorter. And the grace of a token that was spent "in the future" is over: how long
+ * ago that was is unknown. The journal does not record use: the grants are in the order in which they last got a token.
+ *
+ * @param heir the name for grants without a name, in the journal too; empty: they keep none
+ */
+export function restoreGrants(
+  table: GrantTable,
+  journal: TokenJournal,
+  clock: Clock,
+  policy: Pick<TokenPolicy, 'accessLifetime' | 'refreshLifetime' | 'refreshGrace'>,
+  heir: string,
+): void {
+  const wall = clock.wall()
+  const now = Math.floor(clock.monotonic())
+  const since = (moment: number): number => now - Math.max(0, wall - moment)
+  const over: string[] = []
+
+  function add(record: TokenRecord): void {
+    const lifetime = record.kind === 'access' ? policy.accessLifetime : policy.refreshLifetime
+    const left = Math.min(record.expires - wall, record.expires - record.issued, lifetime)
+    if (!(left > 0)) {
+      over.push(record.digest)
+      return
+    }
+    const grant = table.grant(record.grant) ?? table.open(record.grant, record.client, since(record.granted))
+    const live = grant.refresh
+    const token = table.add(grant, record.kind, record.digest, since(record.issued), now + left)
+    if (record.spent === null) return
+    const spent = { at: record.spent, graceEnd: record.graceEnd ?? wall }
+    const graceLeft = spent.graceEnd - wall
+    const isOver = spentMeans(spent, wall, policy.refreshGrace) === 'reuse'
+    const graceEnd = now + (isOver ? Math.min(0, graceLeft) : graceLeft)
+    table.spend(token, { at: since(record.spent), graceEnd })
+    grant.refresh = live
+  }
+
+  const stored = journal.restore()
+  const inherited = stored.map((record) =>
+    heir === '' || nameOfGrant(record.grant) !== ''
+      ? record
+      : { ...record, grant: `${heir}.${record.grant}` },
+  )
+  const renamed = inherited.filter((record, at) => record !== stored[at])
+  if (renamed.length > 0) journal.record(renamed)
+  const records = inherited.sort((a, b) => a.issued - b.issued)
+  const lastIssued = new Map(records.map((record) => [record.grant, record.issued]))
+  const grants = [...Map.groupBy(records, (record) => record.grant)]
+  grants.sort(([a], [b]) => (lastIssued.get(a) ?? 0) - (lastIssued.get(b) ?? 0))
+  for (const [id, tokens] of grants) {
+    tokens.forEach(add)
+    // Evicts after each grant, so that a smaller capacity evicts whole grants.
+    for (const evicted of table.evict(table.grant(id))) over.push(evicted.digest)
+  }
+  journal.forget(over)
 }

@@ -1,20 +1,31 @@
 import { prefix64 } from '../http/ip.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import { type Clock, createWallOffset } from '../system/clock.ts'
-import { createGrantTable, type Grant, spentMeans, type Token, type TokenKind } from './grant-table.ts'
+import {
+  createGrantTable,
+  type Grant,
+  spentMeans,
+  summarize,
+  type Token,
+  type TokenKind,
+} from './grant-table.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
-import { restoreGrants, summarize, toRecord } from './stored-grants.ts'
 import type {
+  GrantSummary,
   IssuedTokens,
   LocalLookup,
+  RecentGrants,
   Revocation,
   TokenListener,
   TokenPolicy,
-  TokenStore,
-} from './token-contract.ts'
+  Tokens,
+} from './state.ts'
 import type { TokenJournal, TokenRecord } from './token-journal.ts'
+import { restoreGrants, toRecord } from './token-journal.ts'
 
-export type * from './token-contract.ts'
+export type * from './state.ts'
+
+export type TokenStore = ReturnType<typeof createTokenStore>
 
 interface Dependencies {
   readonly policy: TokenPolicy
@@ -35,14 +46,8 @@ const REMOVED = { expired: EXPIRED, revoked: REVOKED }
  * Holds the tokens in memory, which is authoritative; the journal follows. Starts with the tokens that the journal restores.
  * `identify` runs on every request and takes 0.9 µs, more than half of it for the hash.
  */
-export function createTokenStore({
-  policy,
-  clock,
-  random,
-  journal,
-  listener,
-  heir = '',
-}: Dependencies): TokenStore {
+export function createTokenStore(deps: Dependencies) {
+  const { policy, clock, random, journal, listener, heir = '' } = deps
   let { accessLifetime, refreshLifetime, rotateRefresh, refreshGrace } = policy
   const table = createGrantTable(policy.capacity)
   const wallOffset = createWallOffset(clock)
@@ -92,6 +97,10 @@ export function createTokenStore({
     journal.record(tokens.filter((token) => !token.removed).map((token) => toRecord(token, clock)))
   }
 
+  /**
+   * Issues the tokens of a new grant. `grantType`: the name of the grant type, the `grant` label of the metric. `name`: that of the
+   * password; empty for `password`.
+   */
   function issue(client: string, grantType: string, name = ''): IssuedTokens {
     const now = dropExpired()
     const grant = table.open(mintGrantId(random, name), client, now)
@@ -125,12 +134,8 @@ export function createTokenStore({
     const accessToken = mintToken(random)
     const rotated = rotateRefresh || token.spent !== undefined
     const refreshToken = rotated ? mintToken(random) : presented
-    const issued = {
-      grant: grant.id,
-      accessToken,
-      refreshToken,
-      expiresIn: Math.floor(accessLifetime / 1000),
-    }
+    const expiresIn = Math.floor(accessLifetime / 1000)
+    const issued = { grant: grant.id, accessToken, refreshToken, expiresIn }
     const changed: Token[] = []
     if (rotated) {
       if (grant.refresh !== undefined) {
@@ -179,11 +184,8 @@ export function createTokenStore({
     // `all` also deletes stored tokens that this process never loaded.
     if (all) journal.revoke('all')
     else if (tokens.length > 0) journal.revoke(tokens.map((token) => token.digest))
-    if (grants.length > 0)
-      listener.revoked(
-        grants.map((grant) => grant.id),
-        reason,
-      )
+    const ids = grants.map(({ id }) => id)
+    if (ids.length > 0) listener.revoked(ids, reason)
     return grants.length
   }
 
@@ -204,12 +206,12 @@ export function createTokenStore({
     refresh,
     identify,
     revoke,
-    grants() {
+    grants(): readonly GrantSummary[] {
       dropExpired()
       const ahead = wallOffset()
       return [...table.grants()].map((grant) => summarize(grant, ahead))
     },
-    recentGrants(most) {
+    recentGrants(most: number): RecentGrants {
       dropExpired()
       const ahead = wallOffset()
       return { total: table.grantCount, grants: table.recent(most).map((grant) => summarize(grant, ahead)) }
@@ -218,14 +220,15 @@ export function createTokenStore({
       dropExpired()
       return table.counts()
     },
-    unsaved() {
+    /** Live tokens that a restart would lose because writing them failed. Always 0 for `tokens.store: memory`. */
+    unsaved(): number {
       dropExpired()
       return journal.unsaved()
     },
-    sweep() {
+    sweep(): void {
       dropExpired()
       journal.maintain()
     },
     applyPolicy,
-  }
+  } satisfies Tokens & Record<string, unknown>
 }

@@ -10,7 +10,7 @@ import type { Condition, GrantRow, Point, TimelineEntry } from '../../src/overvi
 import type { Overview } from '../../src/overview/overview.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import { listen } from '../../src/system/listen.ts'
-import type { Unavailable } from '../../src/tokens/token-contract.ts'
+import type { Unavailable } from '../../src/tokens/state.ts'
 import { secondOf } from '../page/calm.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -123,12 +123,10 @@ export async function startAdmin({
     machine: () => ({ names: ['box', 'box.example.com'], addresses: [] }),
     current: () => ({ ...loaded, admin: { ...loaded.admin, hosts } }),
     requests: { recent: () => [], explain: () => [] },
-    state: {
-      tokens: {
-        revoke(which, reason) {
-          revoked.push({ which, reason })
-          return self.revocation
-        },
+    tokens: {
+      revoke(which, reason) {
+        revoked.push({ which, reason })
+        return self.revocation
       },
     },
     files: async () => FILES,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { createSessions } from '../../src/oauth/sessions.ts'
-import type { IssuedTokens, TokenLookup } from '../../src/tokens/token-contract.ts'
+import type { IssuedTokens, TokenLookup } from '../../src/tokens/state.ts'
 
 type Refreshed = IssuedTokens | 'unavailable' | undefined
 

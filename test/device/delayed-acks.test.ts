@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { judgeDevice } from '../../src/commands/check/device-checks.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { watchDelayedAcks } from '../../src/device/delayed-acks.ts'
+import { watchDelayedAcks } from '../../src/device/kept-connections.ts'
 import { upstreamTarget } from '../../src/forward/settings.ts'
 import { startRawDevice } from '../support/device.ts'
 import { nextRequest } from '../support/scripted.ts'

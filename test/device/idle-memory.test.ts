@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createIdleMemory } from '../../src/device/idle-memory.ts'
+import { createIdleMemory } from '../../src/device/kept-connections.ts'
 import { stillClock } from '../support/clock.ts'
 
 const TRIAL = 5_000

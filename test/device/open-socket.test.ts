@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 import { expect, it } from 'vitest'
-import { deviceTls } from '../../src/device/device-tls.ts'
 import { createSocketOpener } from '../../src/device/open-socket.ts'
+import { deviceTls } from '../../src/device/target.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 
@@ -17,7 +17,7 @@ async function connected(tls: TlsOptions | undefined) {
   const connection = once(server, 'connection')
   const accepted = tls === undefined ? connection : once(server, 'secureConnection')
   const origin = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`
-  const opener = createSocketOpener({
+  const openSocket = createSocketOpener({
     origin,
     socketPath: undefined,
     tls: deviceTls({ insecure: true }),
@@ -26,7 +26,7 @@ async function connected(tls: TlsOptions | undefined) {
   })
   const events: string[] = []
   const opened = Promise.withResolvers<void>()
-  const socket = opener.open(opened.resolve, (bytes, length) => {
+  const socket = openSocket(opened.resolve, (bytes, length) => {
     events.push(bytes.toString('latin1', 0, length))
     return false
   })

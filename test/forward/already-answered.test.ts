@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest'
 import { createBreaker } from '../../src/device/breaker.ts'
 import { type Connection, type Connections, createConnections } from '../../src/device/connections.ts'
-import type { ResponseHandler } from '../../src/device/response-handler.ts'
+import type { ResponseHandler } from '../../src/device/request.ts'
 import type { UpstreamTarget } from '../../src/device/target.ts'
 import { forwardToDevice } from '../../src/forward/round-trip.ts'
 import type { RoundTripEnd, RoundTripService } from '../../src/forward/round-trip-service.ts'

@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
-import { placesBounds } from '../../src/config/places-field.ts'
 import { uploadBuffering } from '../../src/forward/settings.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { expectUnharmed } from '../support/aftermath.ts'
@@ -225,9 +224,8 @@ describe('upstream.buffer_uploads', () => {
     const { upstream } = loadConfig({
       sets: ['upstream.url=http://d', 'password.file=p', 'upstream.max_in_flight=1000'],
     })
-    const bounds = { inside: placesBounds(upstream).max, waiting: 1, maxWait: 1000 }
     const { queue } =
-      uploadBuffering(upstream, 'upstream', bounds, systemClock, { warn() {} }) ?? expect.fail('it is off')
+      uploadBuffering(upstream, 'upstream', systemClock, { warn() {} }) ?? expect.fail('it is off')
     for (let i = 0; i < 64; i += 1) expect(queue.tryEnter()).toBeDefined()
     expect(queue.tryEnter()).toBeUndefined()
   })

@@ -5,8 +5,8 @@ import { type AddressInfo, connect as connectTcp, createServer as createTcpServe
 import { join } from 'node:path'
 import tls, { type TLSSocket } from 'node:tls'
 import { describe, expect, it } from 'vitest'
-import { deviceTls, pinOf } from '../../src/device/device-tls.ts'
 import { createSocketOpener } from '../../src/device/open-socket.ts'
+import { deviceTls, pinOf } from '../../src/device/target.ts'
 import { prepareSite, replaceFile } from '../process/serve.ts'
 import { type Certificate, makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -70,17 +70,17 @@ describe.each(VERSIONS)('H167 a pin, over %s', (version) => {
     const pair = await makeCertificate()
     const { device } = await startOn(pair, version)
     const pinned = deviceTls({ pin: pinOfPem(pair.cert) })
-    const opener = createSocketOpener({
+    const openSocket = createSocketOpener({
       origin: device.url,
       socketPath: undefined,
       tls: pinned,
       reuse: 'shared',
       parser: 'strict',
     })
-    const first = opener.open(() => first.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'))
+    const first = openSocket(() => first.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'))
     await once(first.resume(), 'close')
     Object.assign(pinned, { pin: pinOfPem((await makeCertificate()).cert) })
-    const second = opener.open(() => expect.fail('the pin is not compared'))
+    const second = openSocket(() => expect.fail('the pin is not compared'))
     let reused = false
     // The cast holds because the origin is https.
     second.prependOnceListener('secureConnect', () => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { deviceTls } from '../../src/device/device-tls.ts'
+import { deviceTls } from '../../src/device/target.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { connect, send } from '../support/client.ts'
 import { readBody, startCannedDevice, startDevice, startRawDevice } from '../support/device.ts'

@@ -9,7 +9,7 @@ import type { Admission, Exchange, Forward, RequestHead } from '../../src/http/e
 import type { Refusal } from '../../src/http/refusal.ts'
 import type { Reply } from '../../src/http/reply.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
-import type { TokenLookup } from '../../src/tokens/token-contract.ts'
+import type { TokenLookup } from '../../src/tokens/state.ts'
 import { stillClock } from '../support/clock.ts'
 import { BareExchange } from '../support/exchange.ts'
 import { gateRules, NO_SESSIONS } from '../support/gate-settings.ts'

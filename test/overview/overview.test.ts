@@ -3,7 +3,7 @@ import { createReloader } from '../../src/commands/serve.ts'
 import { createGrantRows, limitCondition } from '../../src/overview/overview.ts'
 import { createTimeline } from '../../src/overview/timeline.ts'
 import { createLogOn } from '../../src/record/log.ts'
-import type { GrantSummary } from '../../src/tokens/token-contract.ts'
+import type { GrantSummary } from '../../src/tokens/state.ts'
 import { stillClock } from '../support/clock.ts'
 
 const GRANT: GrantSummary = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isAtWrongServer, noReply, ServerReplyError, unavailable } from '../../src/fleet/failures.ts'
+import { isAtWrongServer, noReply, ServerReplyError, unavailable } from '../../src/fleet/shared-store.ts'
 
 describe('the failure of a question', () => {
   it.each([

@@ -16,7 +16,7 @@ function runsOn(isPrimary: () => Promise<boolean>) {
   const ask: KeptConnection['ask'] = (_operation, [name = ''], timeout) =>
     new Promise((resolve) => questions.push({ name, timeout, reply: resolve }))
   const unconfirmed: StoreUnavailable[] = []
-  const runs = createReplicatedRuns({ ask } as KeptConnection, {
+  const run = createReplicatedRuns({ ask } as KeptConnection, {
     replicas: 1,
     timeout: 1_000,
     clock: { monotonic: () => now, wall: () => 0 },
@@ -33,7 +33,7 @@ function runsOn(isPrimary: () => Promise<boolean>) {
   const pass = (ms: number): void => {
     now += ms
   }
-  return { add: () => runs.run(ADD, [KEY], ['1']), next, questions, unconfirmed, pass }
+  return { add: () => run(ADD, [KEY], ['1']), next, questions, unconfirmed, pass }
 }
 
 it('H135 a sentinel that hangs delays no script of the next turns', async () => {

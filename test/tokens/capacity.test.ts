@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { IssuedTokens } from '../../src/tokens/token-contract.ts'
+import type { IssuedTokens } from '../../src/tokens/state.ts'
 import { createCounter, createTestStore, HOUR, present, SECOND, WEEK } from './support.ts'
 
 const ALIVE = { kind: 'valid' }

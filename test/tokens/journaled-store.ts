@@ -1,5 +1,5 @@
 import { openJournal } from '../../src/tokens/journal.ts'
-import type { TokenPolicy } from '../../src/tokens/token-contract.ts'
+import type { TokenPolicy } from '../../src/tokens/state.ts'
 import type { TokenJournal } from '../../src/tokens/token-journal.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
@@ -19,7 +19,7 @@ export function openJournaledStore(
   { clock = stillClock(), ...policy }: Options = {},
 ): JournaledStore {
   const reports: string[] = []
-  const opened = openJournal({
+  const journal = openJournal({
     dir,
     clock,
     listener: {
@@ -28,8 +28,6 @@ export function openJournaledStore(
       setAside: (fault) => reports.push(`set aside: ${fault}`),
     },
   })
-  if (opened.kind === 'locked') throw new Error(opened.message)
-  const { journal } = opened
   closeLater(journal.close)
   return { ...createTestStore(policy, journal, clock), journal, reports }
 }

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { RandomBytes } from '../../src/tokens/mint.ts'
-import type { TokenListener, TokenPolicy, TokenStore } from '../../src/tokens/token-contract.ts'
+import type { TokenListener, TokenPolicy } from '../../src/tokens/state.ts'
 import { createMemoryJournal, type TokenJournal } from '../../src/tokens/token-journal.ts'
-import { createTokenStore } from '../../src/tokens/token-store.ts'
+import { createTokenStore, type TokenStore } from '../../src/tokens/token-store.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 
 export const SECOND = 1000

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { IssuedTokens } from '../../src/tokens/token-contract.ts'
+import type { IssuedTokens } from '../../src/tokens/state.ts'
 import { createTestStore, POLICY, SECOND } from './support.ts'
 
 const LIFETIME = { access: 60 * SECOND, refresh: 300 * SECOND }

@@ -1,6 +1,53 @@
 import type { Socket } from 'node:net'
+import type { Fields } from '../http/fields.ts'
+import type { OutgoingRequest } from '../http1/request-writer.ts'
+import type { Http1ResponseHead } from '../http1/response-head.ts'
 import { writeSpent } from '../system/write-soon.ts'
 import { DeviceFault } from './failure.ts'
+
+export interface DeviceRequest extends OutgoingRequest {
+  /** Defined if the framing announces a body. */
+  readonly body: AsyncIterable<Buffer> | undefined
+}
+
+/** The head of the device's final response. */
+export interface DeviceHead {
+  readonly status: number
+  readonly reason: string
+  readonly fields: Fields
+  /** `HeadMemory` gave this head: `fields` is the same array each time, so results derived from it can be cached. */
+  readonly remembered: boolean
+  readonly framing?: Http1ResponseHead['framing']
+}
+
+/** Receives one response of the device, in this order. One of `end`, `switched` and `failed` is called once, as the last call. */
+export interface ResponseHandler {
+  /** The connection is open, and the head of the request is sent. */
+  sent?(): void
+  /** The whole body of the request is sent. */
+  uploaded?(): void
+  inform(status: number, fields: Fields): void
+  head(head: DeviceHead): void
+  data(chunk: Buffer): void
+  /** Other requests wait for a place at the device. */
+  othersWait?(): void
+  /** The response is complete. `last` is the piece of the body that came with its end. */
+  end(last?: Buffer): void
+  /** The device switched to the protocol of an upgrade. `rest` are the first bytes of the tunnel; the other ones are in `device`. */
+  switched?(head: DeviceHead, device: Socket, rest: Buffer): void
+  /** @param silent the device sent no byte of a response */
+  failed(error: unknown, silent: boolean): void
+}
+
+/** The handler's control over the response. */
+export interface Transfer {
+  /** The bytes of the upload that the device has taken; undefined unless it has taken all that the client sent, and waits for more. */
+  readonly uploaded: number | undefined
+  pause(): void
+  resume(): void
+  /** Ends the attempt. Closes the connection, unless it is still connecting. Calls `failed` with `error` before it returns. */
+  abort(error: unknown): void
+}
 
 /** A piece up to this size (bytes) is sent as text together with the head or the chunk line: one write costs less than two. */
 const LARGEST_JOINED = 8 * 1024
@@ -29,7 +76,7 @@ export async function sendUpload(
   const early = chunked || (framing ?? 0) > LONG
   if (early) {
     socket.write(head, 'latin1')
-    await closed(socket, HEAD_START)
+    await first(socket, ['close'], HEAD_START)
     if (socket.destroyed) return
   }
   let left = typeof framing === 'number' ? framing : Number.POSITIVE_INFINITY
@@ -43,7 +90,7 @@ export async function sendUpload(
     write(socket, before + size, chunk)
     before = chunked ? '\r\n' : ''
     onSent(chunk.length, left === 0)
-    if (socket.writableNeedDrain) await drained(socket)
+    if (socket.writableNeedDrain) await first(socket, ['drain', 'close'])
   }
   if (socket.destroyed) return
   if (left > 0 && !chunked) throw new DeviceFault('http_protocol_error')
@@ -63,27 +110,15 @@ function write(socket: Socket, before: string, chunk: Buffer): void {
   }
 }
 
-/** Resolves when the socket closes, or after `time` ms. */
-function closed(socket: Socket, time: number): Promise<void> {
+/** Resolves at the first of these events, or after `time` ms. */
+function first(socket: Socket, events: readonly string[], time?: number): Promise<void> {
   return new Promise((resolve) => {
     const settle = (): void => {
       clearTimeout(timer)
-      socket.off('close', settle)
+      for (const event of events) socket.off(event, settle)
       resolve()
     }
-    const timer = setTimeout(settle, time)
-    socket.on('close', settle)
-  })
-}
-
-function drained(socket: Socket): Promise<void> {
-  return new Promise((resolve) => {
-    const settle = (): void => {
-      socket.off('drain', settle)
-      socket.off('close', settle)
-      resolve()
-    }
-    socket.on('drain', settle)
-    socket.on('close', settle)
+    const timer = time === undefined ? undefined : setTimeout(settle, time)
+    for (const event of events) socket.on(event, settle)
   })
 }

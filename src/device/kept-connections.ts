@@ -1,0 +1,139 @@
+import type { Clock } from '../system/clock.ts'
+
+export type DelayedAcks = Readonly<ReturnType<typeof watchDelayedAcks>>
+export type IdleMemory = Readonly<ReturnType<typeof createIdleMemory>>
+
+/** A request with a delayed acknowledgement takes between these times (ms); a quick one at most `QUICK`. */
+export const SHORTEST_DELAYED = 36
+const [LONGEST, QUICK] = [90, 30]
+/** So many requests in a row raise the suspicion; so many on new connections confirm it if each is quick. */
+const [SUSPICIOUS, CONFIRMING] = [8, 4]
+
+/** How many requests after each other show it. */
+export const SHOWN_WITHIN: number = 1 + SUSPICIOUS + CONFIRMING
+
+/** @param took ms */
+export function looksDelayed(took: number): boolean {
+  return took >= SHORTEST_DELAYED && took <= LONGEST
+}
+
+/**
+ * Finds a device whose kept connections cost 40 ms a request. It writes head and body apart, with Nagle's algorithm, so its body waits
+ * for the acknowledgement of its head, which Linux delays by 40 ms on a connection that carries requests in turn, and not at once on a new
+ * one. Nothing on our side cures that: Node cannot set TCP_QUICKACK, and only bytes that we send would carry the acknowledgement early.
+ * Tries new connections once, when kept ones look delayed.
+ *
+ * @param onFound called once, if the new ones are quick
+ */
+export function watchDelayedAcks(onFound: () => void) {
+  let state: 'watching' | 'trying' | 'over' = 'watching'
+  let inARow = 0
+  /** The fewest busy connections among those requests. With fewer, a loaded device is quick for another reason. */
+  let least = 0
+  /** The last of them ended. Those that overlap with it are none of their own: one stall delays all. */
+  let endedAt = Number.NEGATIVE_INFINITY
+  const acks = {
+    /** The device is quicker with a connection for each request. */
+    found: false,
+    /** False: a request that took less than `SHORTEST_DELAYED` would change nothing. */
+    suspected: false,
+    /**
+     * A connection carried a complete response.
+     *
+     * @param took from lending the connection to its return (ms), with opening it if it is new
+     * @param level how many connections were busy
+     * @param now ms, monotonic
+     * @returns whether it must not be used again
+     */
+    carried(took: number, reused: boolean, level: number, now: number): boolean {
+      if (acks.found || state === 'over') return acks.found
+      if (state === 'watching' && reused) {
+        const isDelayed = looksDelayed(took)
+        if (isDelayed && now - took < endedAt) return false
+        if (isDelayed) endedAt = now
+        inARow = isDelayed ? inARow + 1 : 0
+        if (inARow === 1 || level < least) least = level
+        if (inARow === SUSPICIOUS) state = 'trying'
+      } else if (state === 'trying' && level < least) return false
+      else if (state === 'trying' && !reused) {
+        if (took > QUICK) state = 'over'
+        inARow += 1
+        if (state === 'trying' && inARow === SUSPICIOUS + CONFIRMING) {
+          acks.found = true
+          onFound()
+        }
+      }
+      acks.suspected = state !== 'over' && inARow > 0
+      return state === 'trying'
+    },
+  }
+  return acks
+}
+
+/** How many of the latest closes count, so that accidental ones, such as those of a restart, are forgotten. */
+const MOST_REMEMBERED = 8
+/**
+ * A connection is trusted up to this part of the shortest idle time after which the device closed one. The rest is a margin for
+ * timers and bytes in flight.
+ */
+const SAFE_PART = 0.5
+/** A device that closes sooner than this (ms) counts as one that does not keep connections. */
+const SHORTEST_KEPT = 20
+/** The trusted idle time (ms) for a request that cannot be repeated, until the first close. */
+const UNPROVEN = 200
+/** How often (ms) a repeatable request may try a connection that is not trusted. */
+const TRIAL_INTERVAL = 5_000
+
+/**
+ * Learns after which idle time the device closes connections. Most firmware does not announce it (`Keep-Alive: timeout` is
+ * rare). A request that is sent while the device closes the connection is lost. All times in ms.
+ */
+export function createIdleMemory(clock: Clock) {
+  const closes: number[] = []
+  let shortest = Number.POSITIVE_INFINITY
+  /** The longest idle time after which a connection still carried a request. */
+  let proven = 0
+  let nextTrial = 0
+
+  function learn(): void {
+    if (closes.length > MOST_REMEMBERED) closes.shift()
+    shortest = Math.min(...closes)
+    if (closes.length === 0) memory.safe = Math.max(UNPROVEN, proven * SAFE_PART)
+    else memory.safe = shortest < SHORTEST_KEPT ? 0 : shortest * SAFE_PART
+  }
+
+  const memory = {
+    /** Up to this idle time each request trusts a connection, and there is nothing to learn from it. */
+    safe: UNPROVEN,
+    /**
+     * Whether a connection that has been idle for this time may carry another request. A `repeatable` request is sent again
+     * if the connection fails, so from time to time it may use an untrusted connection, to learn whether the device keeps
+     * connections that long again.
+     */
+    trusts(idle: number, repeatable: boolean): boolean {
+      if (idle < memory.safe || (repeatable && closes.length === 0)) return true
+      const now = clock.monotonic()
+      if (!repeatable || now < nextTrial) return false
+      nextTrial = now + TRIAL_INTERVAL
+      return true
+    },
+    /** The device closed a connection after this idle time, or when the next request arrived. */
+    closed(idle: number): void {
+      closes.push(idle)
+      learn()
+      nextTrial = clock.monotonic() + TRIAL_INTERVAL
+    },
+    /** A connection carried a request after this idle time. */
+    carried(idle: number): void {
+      if (idle > proven) proven = idle
+      if (idle > shortest) closes.shift()
+      learn()
+    },
+    /** The device was away: the connections that it closed then were not idle for too long. */
+    startAnew(): void {
+      closes.length = 0
+      learn()
+    },
+  }
+  return memory
+}
