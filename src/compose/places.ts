@@ -1,6 +1,5 @@
 import type { PlacesCondition } from '../admin/control-socket.ts'
-import { placesBounds } from '../config/places-field.ts'
-import type { ServiceConfig } from '../config/upstream-fields.ts'
+import { placesBounds, type ServiceConfig } from '../config/upstream-fields.ts'
 import type { Room } from '../device/turns.ts'
 import type { UploadBuffering } from '../forward/buffered-body.ts'
 import type { Ceilings } from '../forward/ceilings.ts'

@@ -1,6 +1,6 @@
 import { choice, either, type Field, type FieldOptions, optional, section, type ValueOf } from './field.ts'
 import { accountName, cookieName, passwordSection, sessionSection, target } from './session-fields.ts'
-import { integer, list, oneOf, plainText } from './value-fields.ts'
+import { integer, list, oneOf, parseBy, plainText } from './value-fields.ts'
 
 const form = section('A login form that sets session cookies.', {
   user: optional(
@@ -23,8 +23,7 @@ const form = section('A login form that sets session cookies.', {
     default: [],
     type: 'texts `name=value`',
     must: 'must be text such as action=login',
-    parse: (given) =>
-      /^[^=]+=/.test(given) ? { value: given } : { problem: 'must be text such as action=login' },
+    parse: parseBy((given) => (/^[^=]+=/.test(given) ? undefined : 'must be text such as action=login')),
     description: 'Further form fields, such as the value of the submit button. Must not contain a secret.',
   }),
   sessionCookie: optional(

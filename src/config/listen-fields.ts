@@ -1,4 +1,4 @@
-import { ALWAYS, optional, section } from './field.ts'
+import { ALWAYS, section } from './field.ts'
 import { hostNames, tlsField } from './tls-field.ts'
 import {
   address,
@@ -7,7 +7,7 @@ import {
   duration,
   flag,
   integer,
-  path,
+  optionalPath,
   peers,
   size,
 } from './value-fields.ts'
@@ -47,38 +47,26 @@ export const listenField = section('The public listener, which clients connect t
     live: ALWAYS,
     description: 'The addresses that may not connect, also those of `allow` and of `trusted_proxies`.',
   }),
-  handshakeTimeout: duration(
-    { least: '1ms', most: '1h' },
-    {
-      default: '10s',
-      description: 'How long a TLS handshake may take. The default allows for two lost packets.',
-    },
-  ),
-  headerTimeout: duration(
-    { least: '1ms', most: '1h' },
-    {
-      default: '10s',
-      description:
-        'How long a client may take to send the head of a request, and in HTTP/2 its first SETTINGS frame. The default allows for two lost packets.',
-    },
-  ),
-  bodyTimeout: duration(
-    { least: '1ms', most: '1h' },
-    {
-      default: '10s',
-      live: ALWAYS,
-      description:
-        'How long a client may pause while it sends a request body. The whole upload has no limit, because a long upload is no attack. Only body data ends a pause; chunk framing without data does not.',
-    },
-  ),
-  idleTimeout: duration(
-    { least: '1ms', most: '1d' },
-    {
-      default: '60s',
-      description:
-        'How long an idle connection stays open, and how long a client may read nothing of a pending response (at most 5 seconds once it has ended its side over TLS). The default covers the pauses of a person in a browser.',
-    },
-  ),
+  handshakeTimeout: duration('1ms', '1h', {
+    default: '10s',
+    description: 'How long a TLS handshake may take. The default allows for two lost packets.',
+  }),
+  headerTimeout: duration('1ms', '1h', {
+    default: '10s',
+    description:
+      'How long a client may take to send the head of a request, and in HTTP/2 its first SETTINGS frame. The default allows for two lost packets.',
+  }),
+  bodyTimeout: duration('1ms', '1h', {
+    default: '10s',
+    live: ALWAYS,
+    description:
+      'How long a client may pause while it sends a request body. The whole upload has no limit, because a long upload is no attack. Only body data ends a pause; chunk framing without data does not.',
+  }),
+  idleTimeout: duration('1ms', '1d', {
+    default: '60s',
+    description:
+      'How long an idle connection stays open, and how long a client may read nothing of a pending response (at most 5 seconds once it has ended its side over TLS). The default covers the pauses of a person in a browser.',
+  }),
   maxHeaderSize: size('1KiB', '1MiB', {
     default: '16KiB',
     description:
@@ -126,12 +114,10 @@ export const adminField = section('The listener for operators.', {
     description:
       'Where the live page, `/metrics`, `/healthz` and `/readyz` are served, in the same forms as `listen.address`. The last three need no login, so only operators may be able to reach it. `off` disables it.',
   }),
-  passwordFile: optional(
-    path({
-      description:
-        'The path of a file with the password of the live page, in one line: the password itself, or a hash of `postern hash-password`. A change signs out all viewers. Without it, the page needs no login on loopback, where it then cannot revoke, and on a Unix socket, and is off at any other address.',
-    }),
-  ),
+  passwordFile: optionalPath({
+    description:
+      'The path of a file with the password of the live page, in one line: the password itself, or a hash of `postern hash-password`. A change signs out all viewers. Without it, the page needs no login on loopback, where it then cannot revoke, and on a Unix socket, and is off at any other address.',
+  }),
   allow: addresses({
     default: [],
     live: ALWAYS,

@@ -1,8 +1,8 @@
 import { METHODS } from 'node:http'
 import { UPGRADE } from '../http/scope.ts'
+import { plainPathProblem } from './address.ts'
 import { choice, field, optional, section, type ValueOf, z } from './field.ts'
-import { plainPathProblem } from './share-field.ts'
-import { list, parseBy, path, plainText } from './value-fields.ts'
+import { list, optionalPath, parseBy, path, plainText } from './value-fields.ts'
 
 const ADVICE = 'such as {file: /etc/postern/password}, a file with one line, the password or its hash'
 
@@ -55,12 +55,14 @@ const allowRule = section('Requests that a name may make.', {
 })
 
 const namedPassword = section('One password, and what its logins may do.', {
-  name: plainText('a name', { description: 'The name of its logins.' }, (given) =>
-    NAME.test(given)
-      ? undefined
-      : 'must be at most 32 letters, digits, - and _, beginning with a letter or digit',
-  ),
-  file: optional(path({ description: 'As `password.file`.' })),
+  name: plainText('a name', {
+    description: 'The name of its logins.',
+    problemOf: (given) =>
+      NAME.test(given)
+        ? undefined
+        : 'must be at most 32 letters, digits, - and _, beginning with a letter or digit',
+  }),
+  file: optionalPath({ description: 'As `password.file`.' }),
   htpasswd: optional(entry('an htpasswd file')),
   shadow: optional(entry('a shadow file, as in `/etc/shadow`')),
   allow: optional(
@@ -140,8 +142,10 @@ function sameSources(before: unknown, after: unknown): boolean {
 function entry(file: string) {
   return section(`The entry of one user in ${file}.`, {
     file: path({ description: `The path of ${file}.` }),
-    user: plainText('a user name', { description: 'The user whose entry is used.' }, (given) =>
-      given.includes(':') ? 'must not contain a colon, which ends the user name in such a file' : undefined,
-    ),
+    user: plainText('a user name', {
+      description: 'The user whose entry is used.',
+      problemOf: (given) =>
+        given.includes(':') ? 'must not contain a colon, which ends the user name in such a file' : undefined,
+    }),
   })
 }

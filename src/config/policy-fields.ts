@@ -1,7 +1,8 @@
+import type { Per, WindowType } from '../http/admission.ts'
+import { requestPathProblem } from './address.ts'
 import { ALWAYS, either, field, section, type ValueOf, z } from './field.ts'
-import { requestPathProblem } from './share-field.ts'
 import { tokenStoreField } from './store-fields.ts'
-import { duration, flag, integer, oneOf, plainText } from './value-fields.ts'
+import { duration, flag, integer, list, oneOf, parseBy, plainText } from './value-fields.ts'
 
 export const tokensField = section('Access and refresh tokens.', {
   store: tokenStoreField,
@@ -11,42 +12,36 @@ export const tokensField = section('Access and refresh tokens.', {
     description:
       'The maximum number of tokens. Beyond it, the least recently used ones are evicted. With a shared store, this is the maximum number of tokens of which a sidecar holds copies. The store then holds at most half as many logins, those of all sidecars together: each login through this sidecar evicts the ones beyond that which expire first.',
   }),
-  accessLifetime: duration(
-    { least: '1s', most: '365d', wholeSeconds: true },
-    { default: '1h', live: ALWAYS, description: 'How long an access token is valid.' },
-  ),
-  refreshLifetime: duration(
-    { least: '1s', most: '3650d', wholeSeconds: true },
-    {
-      default: '7d',
-      live: ALWAYS,
-      description: 'How long a refresh token is valid; not shorter than `access_lifetime`.',
-    },
-  ),
+  accessLifetime: duration('1s', '365d', {
+    wholeSeconds: true,
+    default: '1h',
+    live: ALWAYS,
+    description: 'How long an access token is valid.',
+  }),
+  refreshLifetime: duration('1s', '3650d', {
+    wholeSeconds: true,
+    default: '7d',
+    live: ALWAYS,
+    description: 'How long a refresh token is valid; not shorter than `access_lifetime`.',
+  }),
   rotateRefresh: flag({
     default: false,
     live: ALWAYS,
     description:
       'Issue a new refresh token with every refresh, as in OAuth 2.1. The use of a spent refresh token counts as theft and revokes the whole grant.',
   }),
-  refreshGrace: duration(
-    { least: '0s', most: '1h' },
-    {
-      default: '10s',
-      live: ALWAYS,
-      description:
-        'With `rotate_refresh`: how long a retry with the spent refresh token gets the same response again, or, after a restart, a new pair. A shorter one holds at once; a longer one does not prolong a grace that has begun.',
-    },
-  ),
-  offlineGrace: duration(
-    { least: '0s', most: '365d' },
-    {
-      default: '1h',
-      live: ALWAYS,
-      description:
-        'With a shared store: how long the tokens that a sidecar knows keep working while it hears nothing from the store. During that time it misses revocations by other sidecars. After it, requests are answered with 500 `server_error`, never with 401.',
-    },
-  ),
+  refreshGrace: duration('0s', '1h', {
+    default: '10s',
+    live: ALWAYS,
+    description:
+      'With `rotate_refresh`: how long a retry with the spent refresh token gets the same response again, or, after a restart, a new pair. A shorter one holds at once; a longer one does not prolong a grace that has begun.',
+  }),
+  offlineGrace: duration('0s', '365d', {
+    default: '1h',
+    live: ALWAYS,
+    description:
+      'With a shared store: how long the tokens that a sidecar knows keep working while it hears nothing from the store. During that time it misses revocations by other sidecars. After it, requests are answered with 500 `server_error`, never with 401.',
+  }),
 })
 
 export const limitsField = section('The rate limits.', {
@@ -76,29 +71,28 @@ export const limitsField = section('The rate limits.', {
 })
 
 export const oauthField = section('Endpoints in addition to `/oauth/token`.', {
-  revocationPath: plainText(
-    '`off` or a path',
-    {
-      default: 'off',
-      live: ALWAYS,
-      description:
-        'The path at which clients can revoke a token and with it all tokens of the same login (RFC 7009), such as `/oauth/revoke`. Its requests count toward the limit on `/oauth/token`.',
-    },
-    (given) =>
+  revocationPath: plainText('`off` or a path', {
+    default: 'off',
+    live: ALWAYS,
+    description:
+      'The path at which clients can revoke a token and with it all tokens of the same login (RFC 7009), such as `/oauth/revoke`. Its requests count toward the limit on `/oauth/token`.',
+    problemOf: (given) =>
       given === 'off' || (/^\/[\w./-]+$/.test(given) && given !== '/oauth/token')
         ? undefined
         : 'must be off, or a path other than /oauth/token, such as /oauth/revoke',
-  ),
+  }),
 })
 
 const publicPath = either(
-  plainText('a path', { description: 'A path that needs no token.' }, requestPathProblem),
+  plainText('a path', { description: 'A path that needs no token.', problemOf: requestPathProblem }),
   section('A path that needs no token, and is signed in to the device.', {
-    path: plainText('a path such as /index.html', { description: 'Exactly this path.' }, (given) =>
-      given.endsWith('/')
-        ? 'must not end with a slash if it is signed in: everything below it would be open under the account of upstream.auth'
-        : requestPathProblem(given),
-    ),
+    path: plainText('a path such as /index.html', {
+      description: 'Exactly this path.',
+      problemOf: (given) =>
+        given.endsWith('/')
+          ? 'must not end with a slash if it is signed in: everything below it would be open under the account of upstream.auth'
+          : requestPathProblem(given),
+    }),
     signedIn: field(z.literal(true, { error: 'must be true; write a path that is not signed in as text' }), {
       type: '`true`',
       description: 'GET and HEAD get the login of `upstream.auth`.',
@@ -128,14 +122,12 @@ function limit(requests: number, what: string) {
       live: ALWAYS,
       description: `The number of requests that pass in one window, for ${what}.`,
     }),
-    window: duration(
-      { least: '1s', most: '1d', wholeSeconds: true },
-      {
-        default: '60s',
-        live: ALWAYS,
-        description: 'The length of a window, which begins with its first request.',
-      },
-    ),
+    window: duration('1s', '1d', {
+      wholeSeconds: true,
+      default: '60s',
+      live: ALWAYS,
+      description: 'The length of a window, which begins with its first request.',
+    }),
     per: oneOf(['client', 'grant', 'name', 'device'], {
       default: 'client',
       live: ALWAYS,
@@ -143,4 +135,63 @@ function limit(requests: number, what: string) {
         'Which requests share a window: those of one client address (`client`; for IPv6, of one /64), those of one login (`grant`), those of all logins of one name of `passwords` (`name`), or all requests (`device`).',
     }),
   })
+}
+
+export const browserField = section("The device's own pages in a browser.", {
+  login: oneOf(['off', 'on'], {
+    default: 'off',
+    live: ALWAYS,
+    description:
+      'With `on`, a browser that opens a page without a session gets a login page, at the path that it asked for. The password is that of the device. The session is a cookie, which the device never sees; it ends with its grant, or by POST to `/oauth/logout`. `/oauth/login` and `/oauth/logout` then never reach the device. The login needs TLS, here or at a trusted proxy, or a client on this machine.',
+  }),
+  limit: section('The limit for requests with a session, which count in no other window.', {
+    requests: integer(1, 1_000_000_000, {
+      default: 600,
+      live: ALWAYS,
+      description:
+        'The number of requests of one session that pass in one window. A page of a device loads up to about a hundred files.',
+    }),
+    window: duration('1s', '1d', {
+      wholeSeconds: true,
+      default: '60s',
+      live: ALWAYS,
+      description: 'The length of a window, which begins with its first request.',
+    }),
+  }),
+})
+
+const ORIGIN = 'the origin of a web page, such as https://dash.example'
+
+export const corsField = section('Web pages of other origins that may use the API from a browser.', {
+  origins: list({
+    type: 'origins',
+    must: `must be ${ORIGIN}`,
+    default: [],
+    live: ALWAYS,
+    description:
+      'Origins whose pages may send requests with a bearer token, and read the responses (CORS). Preflights of these origins are answered without a token, and count. The `Access-Control-*` fields of the device are replaced. Cookies are never allowed. Empty: the fields of the device stay as they are.',
+    parse: parseBy((given) =>
+      /^https?:/.test(given) && URL.parse(given)?.origin === given
+        ? undefined
+        : `must be ${ORIGIN}: scheme, host and port in lower case, without a slash at the end`,
+    ),
+  }),
+})
+
+interface Limit {
+  readonly requests: number
+  readonly window: number
+}
+
+type LimitPer = Limit & { readonly per: Per }
+
+/** The limits of all windows. */
+export function limitsOf({
+  limits: { api, oauth },
+  browser,
+}: {
+  readonly limits: Readonly<Record<'api' | 'oauth', LimitPer>>
+  readonly browser: { readonly limit: Limit }
+}): Readonly<Record<WindowType, LimitPer>> {
+  return { api, oauth, browser: { ...browser.limit, per: 'grant' } }
 }

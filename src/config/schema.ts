@@ -1,8 +1,14 @@
-import { browserField, corsField } from './browser-fields.ts'
 import { ALWAYS, camelCase, type Field, section, type ValueOf } from './field.ts'
 import { adminField, listenField } from './listen-fields.ts'
 import { passwordField, passwordsField } from './password-fields.ts'
-import { limitsField, oauthField, publicPathsField, tokensField } from './policy-fields.ts'
+import {
+  browserField,
+  corsField,
+  limitsField,
+  oauthField,
+  publicPathsField,
+  tokensField,
+} from './policy-fields.ts'
 import { storeField } from './store-fields.ts'
 import { upstreamField } from './upstream-fields.ts'
 import { duration, flag, oneOf, path, plainText } from './value-fields.ts'
@@ -48,13 +54,14 @@ export const schema = section(
       description:
         'The directory for data that survives a restart: tokens and the self-signed certificate. If it is not set, `STATE_DIRECTORY` is used, which systemd sets.',
     }),
-    realm: plainText(
-      'text without quotes, backslashes or control characters',
-      { default: 'device', live: ALWAYS, description: 'The realm in `WWW-Authenticate`.' },
+    realm: plainText('text without quotes, backslashes or control characters', {
+      default: 'device',
+      live: ALWAYS,
+      description: 'The realm in `WWW-Authenticate`.',
       // Without quotes and backslashes the realm needs no escapes, which some clients do not decode.
-      (given) =>
+      problemOf: (given) =>
         /^[ !#-[\]-~]+$/.test(given) ? undefined : 'must be ASCII text without ", \\ or control characters',
-    ),
+    }),
     statusCodes: oneOf(['contract', 'http'], {
       default: 'contract',
       live: ALWAYS,
@@ -62,14 +69,11 @@ export const schema = section(
         "The status codes of the sidecar's own responses: `contract` uses only 200, 400, 401, 429 and 500; `http` uses precise ones (405, 408, 411, 413, 415, 417, 431; 502 if the device is unreachable or its response is malformed, 503 if too many requests wait, 504 if the device takes too long).",
     }),
     log: logField,
-    shutdownGrace: duration(
-      { least: '0s', most: '1h' },
-      {
-        default: '10s',
-        live: ALWAYS,
-        description: 'How long requests in flight may take to finish when the sidecar stops.',
-      },
-    ),
+    shutdownGrace: duration('0s', '1h', {
+      default: '10s',
+      live: ALWAYS,
+      description: 'How long requests in flight may take to finish when the sidecar stops.',
+    }),
   },
   { oneOf: ['password', 'passwords'].map((key) => ({ properties: { [key]: {} }, required: [key] })) },
 )

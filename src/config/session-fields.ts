@@ -1,4 +1,5 @@
 import { isToken } from '../http/fields.ts'
+import { targetProblem } from './address.ts'
 import {
   choice,
   either,
@@ -25,26 +26,24 @@ export const passwordSection = section('The password of that account.', {
 export type PasswordFile = ValueOf<typeof passwordSection>
 
 export function accountName(description: string): Field<string> {
-  return plainText('a user name', { description }, (given) =>
-    [...given].some((each) => each < ' ' || each === '\x7f' || each === ':')
-      ? 'must not contain a colon, which ends the user name in credentials, or control characters'
-      : undefined,
-  )
+  return plainText('a user name', {
+    description,
+    problemOf: (given) =>
+      [...given].some((each) => each < ' ' || each === '\x7f' || each === ':')
+        ? 'must not contain a colon, which ends the user name in credentials, or control characters'
+        : undefined,
+  })
 }
 
 export function cookieName(description: string): Field<string> {
-  return plainText('the name of a cookie', { description }, (given) =>
-    isToken(given) ? undefined : 'must be the name of a cookie (RFC 6265)',
-  )
+  const problemOf = (given: string) =>
+    isToken(given) ? undefined : 'must be the name of a cookie (RFC 6265)'
+  return plainText('the name of a cookie', { description, problemOf })
 }
 
 /** A path, optionally with a query, as in a request line. */
 export function target(options: FieldOptions): Field<string> {
-  return plainText('a path that begins with /', options, (given) =>
-    /^\/[!-~]*$/.test(given) && !given.includes('#')
-      ? undefined
-      : 'must be a path that begins with / and contains no spaces',
-  )
+  return plainText('a path that begins with /', { ...options, problemOf: targetProblem })
 }
 
 export const sessionSection = section(
@@ -71,23 +70,21 @@ export const sessionSection = section(
     token: choice('Where the response to the login has the token.', {
       header: headerName('The field that has the token, such as `X-Auth-Token`.'),
       cookie: cookieName('The cookie that has the token.'),
-      json: plainText(
-        'a JSON Pointer such as /session/id',
-        { description: 'A JSON Pointer (RFC 6901) to the token in the body, such as `/session/id`.' },
-        (given) =>
+      json: plainText('a JSON Pointer such as /session/id', {
+        description: 'A JSON Pointer (RFC 6901) to the token in the body, such as `/session/id`.',
+        problemOf: (given) =>
           /^(?:\/(?:[^~/]|~[01])*)+$/.test(given)
             ? undefined
             : 'must be a JSON Pointer (RFC 6901), such as /session/id',
-      ),
+      }),
     }),
     send: section('How requests carry the token, in place of what the client sends there.', {
       header: optional(headerName('The field for the token, such as `X-Auth-Token` or `Authorization`.')),
       prefix: optional(
-        plainText(
-          'printable ASCII text',
-          { description: 'Text before the token in that field, such as `"Bearer "`.' },
-          (given) => (/^[!-~][ -~]*$/.test(given) ? undefined : 'must be printable ASCII text'),
-        ),
+        plainText('printable ASCII text', {
+          description: 'Text before the token in that field, such as `"Bearer "`.',
+          problemOf: (given) => (/^[!-~][ -~]*$/.test(given) ? undefined : 'must be printable ASCII text'),
+        }),
       ),
       cookie: optional(cookieName('The cookie for the token; in place of `header`.')),
     }),
@@ -149,7 +146,7 @@ export function sessionRules({
 }
 
 function headerName(description: string): Field<string> {
-  return plainText('the name of a header field', { description }, headerNameProblem)
+  return plainText('the name of a header field', { description, problemOf: headerNameProblem })
 }
 
 function method(options: FieldOptions): Field<string> {

@@ -1,7 +1,7 @@
 import { formatHostPort } from '../system/listen-address.ts'
 import { parseAuthority, portProblem, socketPathProblem } from './address.ts'
 import { optional, section, type ValueOf } from './field.ts'
-import { duration, flag, integer, path, plainText, text } from './value-fields.ts'
+import { duration, flag, integer, optionalPath, plainText, text } from './value-fields.ts'
 import type { Parsed } from './yaml.ts'
 
 /** A host and a port. An IPv6 address has no brackets. */
@@ -147,12 +147,10 @@ export const tokenStoreField = text<'file' | 'memory' | StoreAddress>({
 })
 
 const tls = section('TLS to the shared store (`valkeys://`).', {
-  ca: optional(
-    path({
-      description:
-        "PEM file with the certificates that the server is verified against, instead of the system's. Read at every connection.",
-    }),
-  ),
+  ca: optionalPath({
+    description:
+      "PEM file with the certificates that the server is verified against, instead of the system's. Read at every connection.",
+  }),
   insecure: flag({
     default: false,
     description:
@@ -163,29 +161,22 @@ const tls = section('TLS to the shared store (`valkeys://`).', {
 export const storeField = section(
   'How to reach the shared store, if `tokens.store` is a URL. Otherwise these keys have no effect.',
   {
-    passwordFile: optional(
-      path({
-        description:
-          'A file with one line, the password of the user in the URL (without one, of the user `default`). Read at every connection, so a new password needs no restart. Each sentinel in the URL gets the same user and password; one that refuses them (WRONGPASS) is asked without a login.',
-      }),
-    ),
-    prefix: plainText(
-      'up to 64 letters, digits and . _ : -',
-      {
-        default: 'postern',
-        description:
-          'The sidecars with the same prefix share tokens and limits, so each device needs a prefix of its own. All keys begin with it, in braces: `{postern}:`. A user of the server that may reach no other keys has the pattern `~{postern}:*`.',
-      },
-      (given) => (/^[\w.:-]{1,64}$/.test(given) ? undefined : 'must be up to 64 letters, digits and . _ : -'),
-    ),
-    timeout: duration(
-      { least: '10ms', most: '1m' },
-      {
-        default: '1s',
-        description:
-          'How long the shared store may take to answer. After that, it counts as down until it answers again.',
-      },
-    ),
+    passwordFile: optionalPath({
+      description:
+        'A file with one line, the password of the user in the URL (without one, of the user `default`). Read at every connection, so a new password needs no restart. Each sentinel in the URL gets the same user and password; one that refuses them (WRONGPASS) is asked without a login.',
+    }),
+    prefix: plainText('up to 64 letters, digits and . _ : -', {
+      default: 'postern',
+      problemOf: (given) =>
+        /^[\w.:-]{1,64}$/.test(given) ? undefined : 'must be up to 64 letters, digits and . _ : -',
+      description:
+        'The sidecars with the same prefix share tokens and limits, so each device needs a prefix of its own. All keys begin with it, in braces: `{postern}:`. A user of the server that may reach no other keys has the pattern `~{postern}:*`.',
+    }),
+    timeout: duration('10ms', '1m', {
+      default: '1s',
+      description:
+        'How long the shared store may take to answer. After that, it counts as down until it answers again.',
+    }),
     replicas: optional(
       integer(0, 10, {
         description:

@@ -1,6 +1,6 @@
 import { canonicalHost } from '../http/ip.ts'
 import { ALWAYS, either, type Field, type FieldOptions, optional, section, z } from './field.ts'
-import { flag, list, oneOf, path, plainText } from './value-fields.ts'
+import { flag, list, oneOf, optionalPath, plainText } from './value-fields.ts'
 
 /** DNS names and IP addresses, in canonical form. */
 export function hostNames(options: FieldOptions): Field<readonly string[]> {
@@ -19,18 +19,14 @@ export function hostNames(options: FieldOptions): Field<readonly string[]> {
 const keys = section(
   "The operator's own certificate, or the names of the automatic one.",
   {
-    cert: optional(
-      path({
-        live: ALWAYS,
-        description: 'PEM file with the certificate, followed by its chain. Read again when it changes.',
-      }),
-    ),
-    key: optional(
-      path({
-        live: ALWAYS,
-        description: 'PEM file with the private key of that certificate. Read again when it changes.',
-      }),
-    ),
+    cert: optionalPath({
+      live: ALWAYS,
+      description: 'PEM file with the certificate, followed by its chain. Read again when it changes.',
+    }),
+    key: optionalPath({
+      live: ALWAYS,
+      description: 'PEM file with the private key of that certificate. Read again when it changes.',
+    }),
     names: optional(
       hostNames({
         live: ALWAYS,
@@ -119,44 +115,32 @@ export const deviceTlsField = section(
         'Accept what old firmware has: short keys, signatures by SHA-1 and MD5, old ciphers such as Camellia, groups of 1024 bits, no secure renegotiation. An attacker on the network path may break such TLS. RC4, 3DES and groups below 1024 bits are in no version of OpenSSL that Node has.',
     }),
     pin: optional(
-      plainText(
-        '`sha256/` and the SHA-256 of the certificate in Base64',
-        {
-          description:
-            "The device's certificate: this one is accepted, whatever its name, dates, key or authority, and no other. `postern check` prints the value to write, with the fingerprint to compare with that on the device. When the device gets another certificate, change it.",
-        },
-        pinProblem,
-      ),
-    ),
-    ca: optional(
-      path({
+      plainText('`sha256/` and the SHA-256 of the certificate in Base64', {
+        problemOf: pinProblem,
         description:
-          "PEM file with the certificates that the device is verified against, instead of the system's. It may hold a self-signed device certificate itself. Read again when it changes.",
+          "The device's certificate: this one is accepted, whatever its name, dates, key or authority, and no other. `postern check` prints the value to write, with the fingerprint to compare with that on the device. When the device gets another certificate, change it.",
       }),
     ),
-    cert: optional(
-      path({
-        description:
-          'PEM file with the client certificate that the device demands, followed by its chain. Read again when it changes.',
-      }),
-    ),
-    key: optional(
-      path({
-        description: 'PEM file with the private key of that certificate. Read again when it changes.',
-      }),
-    ),
+    ca: optionalPath({
+      description:
+        "PEM file with the certificates that the device is verified against, instead of the system's. It may hold a self-signed device certificate itself. Read again when it changes.",
+    }),
+    cert: optionalPath({
+      description:
+        'PEM file with the client certificate that the device demands, followed by its chain. Read again when it changes.',
+    }),
+    key: optionalPath({
+      description: 'PEM file with the private key of that certificate. Read again when it changes.',
+    }),
     serverName: optional(
-      plainText(
-        'a DNS name or an IP address',
-        {
-          description:
-            'The name that the device is asked for and that its certificate must have, in place of that in `url`. With an address, the device is asked for no name.',
-        },
-        (given) =>
+      plainText('a DNS name or an IP address', {
+        description:
+          'The name that the device is asked for and that its certificate must have, in place of that in `url`. With an address, the device is asked for no name.',
+        problemOf: (given) =>
           given.startsWith('*') || canonicalHost(given) === undefined
             ? 'must be a DNS name, such as device.example, or an IP address'
             : undefined,
-      ),
+      }),
     ),
     insecure: flag({
       default: false,
