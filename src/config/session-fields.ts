@@ -16,10 +16,9 @@ import { integer, oneOf, path, plainText } from './value-fields.ts'
 
 /** The keys that several ways to sign in share. */
 export const passwordSection = section('The password of that account.', {
-  file: path({
-    description:
-      'A file with one line, the password itself. Read at the start, and again for every login. Leave it out with `password.device`, which uses the password of the last grant.',
-  }),
+  file: path().describe(
+    'A file with one line, the password itself. Read at the start, and again for every login. Leave it out with `password.device`, which uses the password of the last grant.',
+  ),
 })
 
 /** The file that holds a password. */
@@ -27,22 +26,21 @@ export type PasswordFile = ValueOf<typeof passwordSection>
 
 export function accountName(description: string): Field<string> {
   return plainText('a user name', {
-    description,
     problemOf: (given) =>
       [...given].some((each) => each < ' ' || each === '\x7f' || each === ':')
         ? 'must not contain a colon, which ends the user name in credentials, or control characters'
         : undefined,
-  })
+  }).describe(description)
 }
 
 export function cookieName(description: string): Field<string> {
   const problemOf = (given: string) =>
     isToken(given) ? undefined : 'must be the name of a cookie (RFC 6265)'
-  return plainText('the name of a cookie', { description, problemOf })
+  return plainText('the name of a cookie', { problemOf }).describe(description)
 }
 
 /** A path, optionally with a query, as in a request line. */
-export function target(options: FieldOptions): Field<string> {
+export function target(options: FieldOptions = {}): Field<string> {
   return plainText('a path that begins with /', { ...options, problemOf: targetProblem })
 }
 
@@ -52,69 +50,57 @@ export const sessionSection = section(
     user: optional(accountName('The account to sign in with, for `$user` in the login.')),
     password: optional(passwordSection),
     login: section('The request that opens a session.', {
-      method: method({ default: 'POST', description: 'The method of the login.' }),
-      path: target({ description: 'The path of the login, such as `/redfish/v1/SessionService/Sessions`.' }),
-      json: optional(
-        mapping(z.unknown(), {
-          description:
-            'The body of the login, sent as JSON: `{UserName: $user, Password: $password}`. In its texts `$user` and `$password` stand for the account. Must not contain a secret itself.',
-        }),
+      method: method({ default: 'POST' }).describe('The method of the login.'),
+      path: target().describe('The path of the login, such as `/redfish/v1/SessionService/Sessions`.'),
+      json: optional(mapping(z.unknown())).describe(
+        'The body of the login, sent as JSON: `{UserName: $user, Password: $password}`. In its texts `$user` and `$password` stand for the account. Must not contain a secret itself.',
       ),
       form: optional(
-        mapping(z.string({ error: 'must be text (in quotes if it looks like a number)' }), {
-          description:
-            'The body of the login, sent as a form: `{username: $user, password: $password}`; in place of `json`. Must not contain a secret itself.',
-        }),
+        mapping(z.string({ error: 'must be text (in quotes if it looks like a number)' })),
+      ).describe(
+        'The body of the login, sent as a form: `{username: $user, password: $password}`; in place of `json`. Must not contain a secret itself.',
       ),
     }),
     token: choice('Where the response to the login has the token.', {
       header: headerName('The field that has the token, such as `X-Auth-Token`.'),
       cookie: cookieName('The cookie that has the token.'),
       json: plainText('a JSON Pointer such as /session/id', {
-        description: 'A JSON Pointer (RFC 6901) to the token in the body, such as `/session/id`.',
         problemOf: (given) =>
           /^(?:\/(?:[^~/]|~[01])*)+$/.test(given)
             ? undefined
             : 'must be a JSON Pointer (RFC 6901), such as /session/id',
-      }),
+      }).describe('A JSON Pointer (RFC 6901) to the token in the body, such as `/session/id`.'),
     }),
     send: section('How requests carry the token, in place of what the client sends there.', {
       header: optional(headerName('The field for the token, such as `X-Auth-Token` or `Authorization`.')),
       prefix: optional(
         plainText('printable ASCII text', {
-          description: 'Text before the token in that field, such as `"Bearer "`.',
           problemOf: (given) => (/^[!-~][ -~]*$/.test(given) ? undefined : 'must be printable ASCII text'),
         }),
-      ),
+      ).describe('Text before the token in that field, such as `"Bearer "`.'),
       cookie: optional(cookieName('The cookie for the token; in place of `header`.')),
     }),
     expired: field<readonly number[]>(
-      z.array(integer(400, 499, { description: '' }).bare, {
+      z.array(integer(400, 499).bare, {
         error: 'must be a list of statuses from 400 to 499',
       }),
-      {
-        default: [401],
-        type: 'list of statuses, 400 to 499',
-        textForm: 'yaml',
-        description:
-          'The statuses that mean: sign in (again). Use only statuses with which the device does not act on a request, because the request is repeated, whatever its method.',
-      },
+      { default: [401], type: 'list of statuses, 400 to 499', textForm: 'yaml' },
+    ).describe(
+      'The statuses that mean: sign in (again). Use only statuses with which the device does not act on a request, because the request is repeated, whatever its method.',
     ),
     logout: optional(
       section(
         'The request that ends a session: when the sidecar stops, and before the next login. Set it if the device allows few sessions.',
         {
-          method: method({ default: 'DELETE', description: 'The method of the logout.' }),
+          method: method({ default: 'DELETE' }).describe('The method of the logout.'),
           path: either(
-            target({ description: 'The path of the logout.' }),
+            target().describe('The path of the logout.'),
             section('A field of the response to the login that has the path.', {
               header: headerName('The field, such as `Location`.'),
             }),
             'must be a path that begins with /, or {header: Location}',
-            {
-              description:
-                "The path of the logout, or `{header: Location}`: the field of the response to the login that has it. An address that is not the device's own is not used.",
-            },
+          ).describe(
+            "The path of the logout, or `{header: Location}`: the field of the response to the login that has it. An address that is not the device's own is not used.",
           ),
         },
       ),
@@ -146,15 +132,18 @@ export function sessionRules({
 }
 
 function headerName(description: string): Field<string> {
-  return plainText('the name of a header field', { description, problemOf: headerNameProblem })
+  return plainText('the name of a header field', { problemOf: headerNameProblem }).describe(description)
 }
 
-function method(options: FieldOptions): Field<string> {
+function method(options: FieldOptions = {}): Field<string> {
   return oneOf(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'], options)
 }
 
 /** A mapping of the device's own names. */
-function mapping<T>(member: z.ZodMiniType<T>, options: FieldOptions): Field<Readonly<Record<string, T>>> {
+function mapping<T>(
+  member: z.ZodMiniType<T>,
+  options: FieldOptions = {},
+): Field<Readonly<Record<string, T>>> {
   const schema = z.record(z.string(), member, { error: 'must be a mapping of names to values' })
   return field(schema, { ...options, type: 'mapping of names to values', textForm: 'yaml', secret: true })
 }

@@ -48,14 +48,14 @@ export function measured<T>(spec: NumberOptions<T>): Field<T> {
   return field(codec(z.union([written, NUMBER], { error: spec.must }), spec), spec)
 }
 
-export function integer(least: number, most: number, options: FieldOptions): Field<number> {
+export function integer(least: number, most: number, options: FieldOptions = {}): Field<number> {
   const error = `must be a whole number from ${least} to ${most}`
   // `abort`: a number beyond the safe integers breaks two rules, but gets one message.
   const schema = z.int({ error, abort: true }).check(z.gte(least, { error }), z.lte(most, { error }))
   return field(schema, { ...options, type: `whole number, ${least} to ${most}`, textForm: 'yaml' })
 }
 
-export function flag(options: FieldOptions): Field<boolean> {
+export function flag(options: FieldOptions = {}): Field<boolean> {
   const schema = z.boolean({ error: 'must be true or false' })
   return field(schema, { ...options, type: '`true` or `false`', textForm: 'yaml' })
 }
@@ -63,7 +63,7 @@ export function flag(options: FieldOptions): Field<boolean> {
 /** One of several words. `must` is the error message for any other value. */
 export function oneOf<const T extends string>(
   words: readonly T[],
-  options: FieldOptions,
+  options: FieldOptions = {},
   must: string = `must be one of ${words.join(', ')}`,
 ): Field<T> {
   const schema = z.enum(words, { error: must })
@@ -109,7 +109,7 @@ export function duration(
 }
 
 /** A size in bytes. */
-export function size(least: string, most: string, options: FieldOptions): Field<number> {
+export function size(least: string, most: string, options: FieldOptions = {}): Field<number> {
   const must = `must be a size from ${least} to ${most}, in bytes or such as 8KiB or 1MiB`
   return measured({
     ...options,
@@ -172,16 +172,16 @@ export function plainText(
   return text({ ...options, type, must, parse, format: (value) => value })
 }
 
-export function path(options: FieldOptions): Field<string> {
+export function path(options: FieldOptions = {}): Field<string> {
   const problemOf = (given: string) => (given.includes('\0') ? 'must not contain a NUL character' : undefined)
   return plainText('a path', { ...options, problemOf })
 }
 
-export function optionalPath(options: FieldOptions): OptionalField<string> {
+export function optionalPath(options: FieldOptions = {}): OptionalField<string> {
   return optional(path(options))
 }
 
-export function address(options: FieldOptions): Field<ListenAddress> {
+export function address(options: FieldOptions = {}): Field<ListenAddress> {
   return text({
     ...options,
     type: ADDRESS_FORMS,
@@ -191,7 +191,7 @@ export function address(options: FieldOptions): Field<ListenAddress> {
   })
 }
 
-export function addressOrOff(options: FieldOptions): Field<ListenAddress | 'off'> {
+export function addressOrOff(options: FieldOptions = {}): Field<ListenAddress | 'off'> {
   return text<ListenAddress | 'off'>({
     ...options,
     type: `${ADDRESS_FORMS}, or \`off\``,
@@ -202,15 +202,15 @@ export function addressOrOff(options: FieldOptions): Field<ListenAddress | 'off'
 }
 
 /** Trusted peers: by IP address or range, or `unix` for peers on a Unix socket, which have no address. */
-export function peers(options: FieldOptions): Field<readonly string[]> {
+export function peers(options: FieldOptions = {}): Field<readonly string[]> {
   return ranges('CIDRs, addresses or `unix`', ', a single address, or unix', ['unix'], options)
 }
 
-export function addresses(options: FieldOptions): Field<readonly string[]> {
+export function addresses(options: FieldOptions = {}): Field<readonly string[]> {
   return ranges('CIDRs or addresses', ', or a single address', [], options)
 }
 
-function ranges(type: string, orElse: string, words: readonly string[], options: FieldOptions) {
+function ranges(type: string, orElse: string, words: readonly string[], options: FieldOptions = {}) {
   const must = `must be a CIDR such as 10.0.0.0/8 or fd00::/8${orElse}`
   return list({
     ...options,
