@@ -53,7 +53,7 @@ const learned = section(
 )
 
 const places = either(fixedOrAuto, learned, `${MUST}, or a mapping with min and max`, {
-  default: 64,
+  default: 'auto',
 }).describe(
   'The maximum number of concurrent requests at the device; further ones wait in the queue. `auto` learns what the device can take: docs/measure.md says how. A number is a fixed bound. `{min: 2, max: 16}` learns a bound between the two. WebSockets and streams do not count: see `upstream.max_tunnels` and `upstream.max_streams`. With 1, responses that are streams count all the same, and a connection is opened only when the device has ended the one before.',
 )
