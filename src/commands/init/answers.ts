@@ -204,11 +204,11 @@ async function typedPassword(file: string, questions: Questions): Promise<Passwo
     questions.say(`  ${file} exists, and init overwrites nothing; 2 uses it as it is\n`)
     return undefined
   }
-  const typed = await askTwice(questions.prompt)
-  if (typed.kind === 'password') {
-    return { source: { file }, newLine: `${await hashPassword(typed.password)}\n` }
-  }
-  if (typed.reason === 'cancelled') throw questions.cancelled()
-  questions.say(`  ${typed.reason}\n`)
-  return undefined
+  const password = await askTwice(questions.prompt).catch((error: unknown) => {
+    if (!(error instanceof SetupError)) throw error
+    questions.say(`  ${error.message}\n`)
+    return null
+  })
+  if (password === undefined) throw questions.cancelled()
+  return password === null ? undefined : { source: { file }, newLine: `${await hashPassword(password)}\n` }
 }
