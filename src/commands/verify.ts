@@ -1,11 +1,13 @@
+import { isLoopback } from '../http/ip.ts'
 import { systemClock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
+import { placeOf } from '../verify/client.ts'
 import type { VerifyOptions } from '../verify/options.ts'
 import { mayColour, planJson, reportJson, textReporter, visible } from '../verify/report.ts'
 import { planOf, verify } from '../verify/verify.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
 import { lostReason, type Outputs } from './output.ts'
-import { exposureWarning, isLoopback, type VerifyFlags, verifyOptionsOf } from './verify/verify-options.ts'
+import { exposureWarning, type VerifyFlags, verifyOptionsOf } from './verify/verify-options.ts'
 
 export interface VerifyCommandFlags extends VerifyFlags {
   readonly json?: boolean
@@ -65,7 +67,7 @@ async function warningsOf(
   { passwordFile = '' }: VerifyFlags,
 ): Promise<readonly string[]> {
   const exposure = await exposureWarning(passwordFile)
-  const remote = !isLoopback(url)
+  const remote = !isLoopback(placeOf(url).host)
   return [
     ...(exposure === undefined ? [] : [exposure]),
     ...(remote && url.protocol === 'http:'

@@ -199,11 +199,6 @@ function parseServerUrl(text: string): URL {
   return url
 }
 
-/** Whether the host of a URL is the machine itself, so that nothing on the way can read the request. */
-export function isLoopback({ hostname }: Pick<URL, 'hostname'>): boolean {
-  return hostname === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(hostname) || /(?:^|\.)localhost$/.test(hostname)
-}
-
 /** RFC 3986 §3.3 and §3.4: a path and a query, with every other character encoded. */
 const TARGET = /^\/(?:[\w.~!$&'()*+,;=:@/?-]|%[\dA-F]{2})*$/i
 
