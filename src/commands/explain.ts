@@ -56,13 +56,8 @@ function listOf(requests: readonly RequestRow[]): string {
 }
 
 function textOf({ request, findings }: Explanation): string {
-  const titles = [
-    { title: 'Id', text: request.id },
-    { title: 'Arrived', text: new Date(request.time).toISOString() },
-    ...findings,
-  ]
-  const width = Math.max(...titles.map(({ title }) => title.length))
-  return titles.map(({ title, text }) => `${title.padEnd(width)}  ${text}\n`).join('')
+  const facts = findings.map(({ title, text }) => [title, text])
+  return `${table([['Id', request.id], ['Arrived', new Date(request.time).toISOString()], ...facts])}\n`
 }
 
 const KEPT: Readonly<Record<Remembered['what'], string>> = {

@@ -36,19 +36,16 @@ async function readAll(stdin: NodeJS.ReadableStream): Promise<string> {
 async function ask(streams: HashPasswordStreams): Promise<string> {
   const prompt = openPrompt(streams)
   try {
-    const password = await askTwice(prompt)
-    if (password === undefined) throw new SetupError('cancelled')
-    return password
+    return await askTwice(prompt)
   } finally {
     prompt.close()
   }
 }
 
-/** Undefined if the operator cancels. Rejects with a `SetupError` if the two differ, or are no password. */
-export async function askTwice(prompt: Prompt): Promise<string | undefined> {
+/** Rejects with a `SetupError` if the two differ, or are no password. */
+export async function askTwice(prompt: Prompt): Promise<string> {
   const password = await prompt.askHidden('Password: ')
-  const again = password === undefined ? undefined : await prompt.askHidden('Password again: ')
-  if (password === undefined || again === undefined) return undefined
+  const again = await prompt.askHidden('Password again: ')
   if (password !== again) throw new SetupError('the two passwords differ')
   return checked(password)
 }

@@ -28,7 +28,7 @@ import {
   requireDevice,
   tryPassword,
 } from './init/answers.ts'
-import { openQuestions, type Terminal } from './prompt.ts'
+import { openPrompt, type Terminal } from './prompt.ts'
 
 export interface InitOptions extends PasswordFlags {
   /** Path of the file to write; `postern.yaml` if it is left out. */
@@ -114,14 +114,14 @@ async function answersFromTerminal(
   folder: string,
   io: Terminal,
 ): Promise<Answers> {
-  const questions = openQuestions(io)
+  const prompt = openPrompt(io, 'cancelled; nothing is written')
   try {
     const device =
-      skipChecks && given.device !== undefined ? given.device : await askForDevice(given.device, questions)
+      skipChecks && given.device !== undefined ? given.device : await askForDevice(given.device, prompt)
     if (given.password !== undefined && !skipChecks) await requirePassword(given.password)
-    return { device, password: given.password ?? (await askForPassword(questions, folder)) }
+    return { device, password: given.password ?? (await askForPassword(prompt, folder)) }
   } finally {
-    questions.close()
+    prompt.close()
   }
 }
 

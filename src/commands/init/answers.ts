@@ -10,7 +10,7 @@ import { judgeDevice } from '../check/device-checks.ts'
 import { passwordCheck } from '../check/file-checks.ts'
 import { type CheckResult, describeResult, runCheck } from '../check/finding.ts'
 import { askTwice } from '../hash-password.ts'
-import type { Questions } from '../prompt.ts'
+import { Cancelled, type Prompt } from '../prompt.ts'
 
 /** Where the device is, and the value of `upstream.tls` as YAML. */
 export interface DeviceAddress {
@@ -57,45 +57,42 @@ export async function requireDevice(address: DeviceAddress, say: (text: string) 
  * Asks for the address, if there is none yet, and tries it, until the operator is content. Offers to write the value of `upstream.tls`
  * with which the device works.
  */
-export async function askForDevice(
-  given: DeviceAddress | undefined,
-  questions: Questions,
-): Promise<DeviceAddress> {
+export async function askForDevice(given: DeviceAddress | undefined, prompt: Prompt): Promise<DeviceAddress> {
   let address = given
   for (;;) {
-    address ??= { ...given, url: await askForAddress(questions) }
-    questions.say(`Trying ${address.url} ...\n`)
-    const { result, tls } = await questions.during(tryDevice(address))
-    questions.say(describeResult(result))
+    address ??= { ...given, url: await askForAddress(prompt) }
+    prompt.say(`Trying ${address.url} ...\n`)
+    const { result, tls } = await prompt.during(tryDevice(address))
+    prompt.say(describeResult(result))
     if (result.result === 'ok') return address
-    const answer = await questions.ask(
+    const answer = await prompt.ask(
       `${tls === undefined ? '' : `t: write tls: ${tls}. `}y: use the address anyway. n: enter another address. Or type it now [n]: `,
       'n',
     )
     if (/^y(?:es)?$/i.test(answer)) return address
     if (/^t$/i.test(answer)) {
-      if (tls === undefined) questions.say('  There is nothing to write for TLS\n')
+      if (tls === undefined) prompt.say('  There is nothing to write for TLS\n')
       else address = { url: address.url, tls }
     } else {
-      const url = /^no?$/i.test(answer) ? undefined : completed(answer, questions)
+      const url = /^no?$/i.test(answer) ? undefined : completed(answer, prompt)
       address = url === undefined ? undefined : { ...given, url }
     }
   }
 }
 
-async function askForAddress(questions: Questions): Promise<string> {
+async function askForAddress(prompt: Prompt): Promise<string> {
   for (;;) {
-    const url = completed(await questions.ask('Address of the device, such as http://192.0.2.7: '), questions)
+    const url = completed(await prompt.ask('Address of the device, such as http://192.0.2.7: '), prompt)
     if (url !== undefined) return url
   }
 }
 
 /** The address as a URL: without a scheme, http is meant. Says what is wrong with any other text. */
-function completed(answer: string, questions: Questions): string | undefined {
+function completed(answer: string, prompt: Prompt): string | undefined {
   const url = /^[\w.[\]:-]+$/.test(answer) && !/^https?:/.test(answer) ? `http://${answer}` : answer
   const parsed = parseUpstreamUrl(url)
   if (!('problem' in parsed)) return url
-  questions.say(`  ${parsed.problem}\n`)
+  prompt.say(`  ${parsed.problem}\n`)
   return undefined
 }
 
@@ -153,62 +150,59 @@ Where does the device password come from? Clients get tokens for it.
 `
 }
 
-export async function askForPassword(questions: Questions, folder: string): Promise<PasswordChoice> {
+export async function askForPassword(prompt: Prompt, folder: string): Promise<PasswordChoice> {
   const file = join(folder, 'password')
-  questions.say(menu(file))
+  prompt.say(menu(file))
   for (;;) {
-    const chosen = await choose(await questions.ask('Choice [1]: ', '1'), file, questions)
+    const chosen = await choose(await prompt.ask('Choice [1]: ', '1'), file, prompt)
     if (chosen === undefined) continue
     if (chosen.newLine !== undefined) return chosen
     const { result, message } = await tryPassword(chosen.source)
     if (result !== 'failed') return chosen
-    questions.say(`  ${message}\n`)
+    prompt.say(`  ${message}\n`)
   }
 }
 
-async function choose(
-  choice: string,
-  file: string,
-  questions: Questions,
-): Promise<PasswordChoice | undefined> {
+async function choose(choice: string, file: string, prompt: Prompt): Promise<PasswordChoice | undefined> {
   switch (choice) {
     case '1':
-      return typedPassword(file, questions)
+      return typedPassword(file, prompt)
     case '2':
-      return { source: { file: resolve(await questions.ask(`File [${file}]: `, file)) } }
+      return { source: { file: resolve(await prompt.ask(`File [${file}]: `, file)) } }
     case '3':
-      return { source: { htpasswd: await askForEntry('', questions) } }
+      return { source: { htpasswd: await askForEntry('', prompt) } }
     case '4':
-      return { source: { shadow: await askForEntry('/etc/shadow', questions) } }
+      return { source: { shadow: await askForEntry('/etc/shadow', prompt) } }
     case '5': {
-      const login = await questions.ask('Its login, basic or digest [digest]: ', 'digest')
+      const login = await prompt.ask('Its login, basic or digest [digest]: ', 'digest')
       if (login !== 'basic' && login !== 'digest') {
-        questions.say('  For a login form, set upstream.auth.form afterwards: see deploy/old-firmware.md\n')
+        prompt.say('  For a login form, set upstream.auth.form afterwards: see deploy/old-firmware.md\n')
         return undefined
       }
-      return { source: { login, user: await questions.ask('User [admin]: ', 'admin') } }
+      return { source: { login, user: await prompt.ask('User [admin]: ', 'admin') } }
     }
     default:
-      questions.say('  Type 1, 2, 3, 4 or 5\n')
+      prompt.say('  Type 1, 2, 3, 4 or 5\n')
       return undefined
   }
 }
 
-async function askForEntry(file: string, questions: Questions): Promise<{ file: string; user: string }> {
-  const asked = await questions.ask(file === '' ? 'File: ' : `File [${file}]: `, file)
-  return { file: resolve(asked), user: await questions.ask('User [admin]: ', 'admin') }
+async function askForEntry(file: string, prompt: Prompt): Promise<{ file: string; user: string }> {
+  const asked = await prompt.ask(file === '' ? 'File: ' : `File [${file}]: `, file)
+  return { file: resolve(asked), user: await prompt.ask('User [admin]: ', 'admin') }
 }
 
-async function typedPassword(file: string, questions: Questions): Promise<PasswordChoice | undefined> {
+async function typedPassword(file: string, prompt: Prompt): Promise<PasswordChoice | undefined> {
   if (existsSync(file)) {
-    questions.say(`  ${file} exists, and init overwrites nothing; 2 uses it as it is\n`)
+    prompt.say(`  ${file} exists, and init overwrites nothing; 2 uses it as it is\n`)
     return undefined
   }
-  const password = await askTwice(questions.prompt).catch((error: unknown) => {
-    if (!(error instanceof SetupError)) throw error
-    questions.say(`  ${error.message}\n`)
-    return null
+  const password = await askTwice(prompt).catch((error: unknown) => {
+    if (!(error instanceof SetupError) || error instanceof Cancelled) throw error
+    prompt.say(`  ${error.message}\n`)
+    return undefined
   })
-  if (password === undefined) throw questions.cancelled()
-  return password === null ? undefined : { source: { file }, newLine: `${await hashPassword(password)}\n` }
+  return password === undefined
+    ? undefined
+    : { source: { file }, newLine: `${await hashPassword(password)}\n` }
 }
