@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { Agent as HttpAgent, request as requestHttp } from 'node:http'
 import { type ClientHttp2Session, connect, constants } from 'node:http2'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
-import type { Duplex } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { groupFields } from '../http/fields.ts'
@@ -23,9 +22,9 @@ import type { Question } from './question.ts'
 import { foldFields, type Received } from './received.ts'
 
 /**
- * A POST goes over no connection that has been idle for longer than this (ms): the server may close it at that moment, and a client
- * must not repeat a POST by itself, because the server may have acted on it (RFC 9112 §9.3.1, RFC 9110 §9.2.2). Node's server closes
- * after 5 s, nginx after 75 s, and the shortest setting of either is 1 s.
+ * A connection that has been idle for longer than this is closed (ms): the server may close it while a request is on its way, and a
+ * client must not repeat a POST by itself, because the server may have acted on it (RFC 9112 §9.3.1, RFC 9110 §9.2.2). Node's server
+ * closes after 5 s, nginx after 75 s, and the shortest setting of either is 1 s.
  */
 const FRESH = 500
 
@@ -43,21 +42,13 @@ export function createHttp1Client(
 ): Client {
   const { url } = target
   const secure = url.protocol === 'https:'
-  const kept = { keepAlive: true, maxSockets: connections, scheduling: 'fifo' } as const
+  const kept = { keepAlive: true, maxSockets: connections, scheduling: 'fifo', timeout: FRESH } as const
   const agent = secure ? new HttpsAgent({ ...kept, ...tlsOptions(target) }) : new HttpAgent(kept)
   const request = secure ? requestHttps : requestHttp
   const place = { agent, ...placeOf(url), setDefaultHeaders: false }
-  const idleSince = new WeakMap<Duplex, number>()
-  agent.on('free', (socket: Duplex) => idleSince.set(socket, clock.monotonic()))
-
-  function closeIdle(): void {
-    for (const socket of Object.values(agent.freeSockets).flatMap((sockets = []) => sockets))
-      if (clock.monotonic() - (idleSince.get(socket) ?? 0) > FRESH) socket.destroy()
-  }
 
   async function send(question: Question, mayRepeat: boolean): Promise<Received> {
     const { method, path, body } = question
-    if (method === 'POST') closeIdle()
     const sent = request({ ...place, method, path, headers: headerOf(question, url) })
     let closedByServer = false
     const attempt = startAttempt(clock, timeout, (error) => sent.destroy(error))

@@ -9,18 +9,9 @@ export interface WalkthroughSettings {
   readonly configFile: string
   /** The words that start this program again. */
   readonly program: readonly string[]
-  /** The path of the Node.js that runs the demo; no other may be installed. Undefined in the single executable. */
+  /** The path of the Node.js that runs the demo; no other may be installed. Undefined in the single executable, which has none for WebSockets. */
   readonly node: string | undefined
 }
-
-/**
- * Without Node.js: the handshake with the key of RFC 6455 §1.3, a text frame with the command, and a close frame, each masked with four
- * zero bytes. printf is part of the shell, so the token is on no command line.
- */
-const RAW_WEBSOCKET = String.raw`{ printf 'GET /api/console HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n' "$ACCESS"
-  printf 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
-  sleep 1; printf '\201\205\0\0\0\0ports'; sleep 1; printf '\210\200\0\0\0\0'; sleep 1
-} | openssl s_client -quiet -verify_quiet -servername localhost -CAfile "$CA" -connect "${'$'}{POSTERN#https://}"; echo`
 
 /**
  * The commands to copy. They work from top to bottom in any POSIX shell with curl. The flood is last, because after it the client
@@ -31,14 +22,14 @@ export function walkthrough(around: WalkthroughSettings): string {
   return steps.map(([title, command]) => `# ${title}\n${command}\n`).join('\n')
 }
 
-function stepsOf(around: WalkthroughSettings): readonly (readonly [title: string, command: string])[] {
-  const certificate = shellWord(around.certificate)
-  const script =
-    'const s = new WebSocket(process.argv[1], { headers: { authorization: "Bearer " + process.argv[2] } });' +
-    ' s.onopen = () => s.send("ports"); s.onmessage = e => { console.log(e.data); s.close() };' +
-    ' s.onerror = e => console.error(e.message)'
+type Step = readonly [title: string, command: string]
+
+function stepsOf(around: WalkthroughSettings): readonly Step[] {
   return [
-    ['Set the URL of the sidecar and its certificate', `POSTERN=${around.publicUrl} CA=${certificate}`],
+    [
+      'Set the URL of the sidecar and its certificate',
+      `POSTERN=${around.publicUrl} CA=${shellWord(around.certificate)}`,
+    ],
     [
       'Get tokens for the password',
       `TOKENS=$(curl -sS --cacert "$CA" -d grant_type=password --data-urlencode password=${around.password} "$POSTERN/oauth/token")
@@ -62,12 +53,7 @@ api() { curl -sS --cacert "$CA" -H "Authorization: Bearer $ACCESS" "$@"; }`,
       'A redirect to the device itself: the sidecar replaces the address with its own',
       'api -i "$POSTERN/login"',
     ],
-    around.node === undefined
-      ? ['Send a command over a WebSocket, as raw frames', RAW_WEBSOCKET]
-      : [
-          'Send a command over a WebSocket',
-          `NODE_EXTRA_CA_CERTS="$CA" ${shellWord(around.node)} -e '${script}' "$POSTERN/api/console" "$ACCESS"`,
-        ],
+    ...(around.node === undefined ? [] : [overWebSocket(around.node)]),
     [
       'Refresh: a new access token for the refresh token',
       'curl -sS --cacert "$CA" -d grant_type=refresh_token -d "refresh_token=$REFRESH" "$POSTERN/oauth/token"; echo',
@@ -86,4 +72,13 @@ api() { curl -sS --cacert "$CA" -H "Authorization: Bearer $ACCESS" "$@"; }`,
 ${around.program.map(shellWord).join(' ')} explain --config ${shellWord(around.configFile)} "$ID"`,
     ],
   ]
+}
+
+function overWebSocket(node: string): Step {
+  const script =
+    'const s = new WebSocket(process.argv[1], { headers: { authorization: "Bearer " + process.argv[2] } });' +
+    ' s.onopen = () => s.send("ports"); s.onmessage = e => { console.log(e.data); s.close() };' +
+    ' s.onerror = e => console.error(e.message)'
+  const run = `${shellWord(node)} -e '${script}' "$POSTERN/api/console" "$ACCESS"`
+  return ['Send a command over a WebSocket', `NODE_EXTRA_CA_CERTS="$CA" ${run}`]
 }
