@@ -15,36 +15,37 @@ const LIMIT = 10_000
  * Sends a command to the sidecar that runs on `stateDir` and returns its response. Fails with a `SetupError` if no sidecar runs
  * there, if it refuses the command, or if it has not responded within `limit` ms.
  */
-export async function control(
+export async function control<Response extends object = object>(
   stateDir: string,
-  { method, path, command }: ControlRequest,
+  { method, path, command }: { readonly method: string; readonly path: string; readonly command?: object },
   limit: number = LIMIT,
-): Promise<object> {
+): Promise<Response> {
   const socketPath = controlSocketPath(stateDir)
   const sent = command === undefined ? undefined : JSON.stringify(command)
   const { status, body } = await ask({ socketPath, method, path }, limit, sent).catch((error: unknown) => {
-    const reason =
-      error instanceof NoResponse
-        ? `the sidecar on ${stateDir} did not respond within ${limit / 1000} seconds`
-        : (reasonFor(codeOf(error), stateDir, socketPath) ??
-          `cannot talk to ${socketPath}: ${reasonOf(error)}`)
-    throw new SetupError(reason, { exitCode: 1, cause: error })
+    throw new SetupError(reasonFor(error, stateDir, socketPath, limit), { exitCode: 1, cause: error })
   })
   if (status !== 200) throw new SetupError(`the sidecar refused: ${body.trim()}`, { exitCode: 1 })
-  const response = objectIn(body)
-  if (response === undefined) {
-    throw new SetupError(`${socketPath} does not answer like Postern`, { exitCode: 1 })
-  }
-  return response
+  try {
+    const response: unknown = JSON.parse(body)
+    // Proof of the cast: the same program wrote the response.
+    if (typeof response === 'object' && response !== null) return response as Response
+  } catch {}
+  throw new SetupError(`${socketPath} does not answer like Postern`, { exitCode: 1 })
 }
 
-interface ControlRequest {
-  readonly method: string
-  readonly path: string
-  readonly command?: object
+function reasonFor(error: unknown, stateDir: string, socketPath: string, limit: number): string {
+  if (error instanceof NoResponse)
+    return `the sidecar on ${stateDir} did not respond within ${limit / 1000} seconds`
+  const code = codeOf(error)
+  if (code === 'ENOENT' || code === 'ECONNREFUSED')
+    return `no sidecar is running on ${stateDir} (looked for ${socketPath})`
+  return code === 'EACCES'
+    ? `${socketPath} is open to root and the user of the sidecar only; run this command as one of them`
+    : `cannot talk to ${socketPath}: ${reasonOf(error)}`
 }
 
-export class NoResponse extends Error {}
+class NoResponse extends Error {}
 
 /** Sends one request. Rejects with `NoResponse` after `limit` ms, and with the error of the connection. */
 export function ask(
@@ -61,27 +62,6 @@ export function ask(
     })
     outgoing.once('error', failed).end(sent)
   })
-}
-
-function objectIn(json: string): object | undefined {
-  try {
-    const value: unknown = JSON.parse(json)
-    return typeof value === 'object' && value !== null ? value : undefined
-  } catch {
-    return undefined
-  }
-}
-
-function reasonFor(code: string, stateDir: string, socketPath: string): string | undefined {
-  switch (code) {
-    case 'ENOENT':
-    case 'ECONNREFUSED':
-      return `no sidecar is running on ${stateDir} (looked for ${socketPath})`
-    case 'EACCES':
-      return `${socketPath} is open to root and the user of the sidecar only; run this command as one of them`
-    default:
-      return undefined
-  }
 }
 
 /** The response of `admin/control-socket.ts` to `GET /status`. */
@@ -101,8 +81,7 @@ export interface StatusOptions extends ConfigOptions {
 /** Lists who is logged in, one grant on each line, with the id for `postern revoke`. */
 export async function statusCommand(options: StatusOptions, io: CommandIo): Promise<ExitCode> {
   const { stateDir } = configFrom(options, io)
-  // Proof of the cast: the same program wrote the response.
-  const status = (await control(stateDir, { method: 'GET', path: '/status' })) as Status
+  const status = await control<Status>(stateDir, { method: 'GET', path: '/status' })
   io.stdout.write(options.json ? `${JSON.stringify(status)}\n` : grantTable(status))
   return 0
 }

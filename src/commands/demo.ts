@@ -7,12 +7,12 @@ import { createSidecar } from '../compose/sidecar.ts'
 import { parseAddress } from '../config/address.ts'
 import { loadConfig, readConfigFile } from '../config/load.ts'
 import { hashPassword } from '../password/key-derivation.ts'
-import { createLog, finishLog, type LogSink } from '../record/log.ts'
+import { createLog, finishLog } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { DaemonIo, ExitCode } from './command.ts'
 import { createSampleDevice, type SampleDevice } from './demo/sample-device.ts'
-import { renderWalkthrough, walkthrough } from './demo/walkthrough.ts'
+import { type WalkthroughSettings, walkthrough } from './demo/walkthrough.ts'
 
 export interface DemoOptions {
   /** `host:port`: runs only the sample device, there. */
@@ -32,9 +32,9 @@ export interface DemoIo extends Pick<DaemonIo, 'stdout' | 'stderr' | 'logSink' |
   readonly program: readonly string[]
 }
 
-const defaultPort = 8443
-const defaultAdminPort = 9464
-const stopGraceMs = 1000
+const PORT = 8443
+const ADMIN_PORT = 9464
+const STOP_GRACE = 1000
 
 /**
  * Runs a sample device with the real sidecar in front of it, prints commands to try, and waits for a signal to stop. All its files
@@ -47,37 +47,40 @@ export async function demoCommand(options: DemoOptions, io: DemoIo): Promise<Exi
     if (options.port !== undefined || options.adminPort !== undefined) {
       throw new SetupError('--device runs no sidecar, so it goes neither with --port nor with --admin-port')
     }
-    return runAlone({ device, address: options.device, stopped }, io)
+    return runAlone(device, options.device, stopped, io)
   }
-  let folder: DemoFolder | undefined
+  // mkdtemp creates it with mode 0700: no other user can read it or plant a symbolic link in it.
+  const folder = await mkdtemp(join(tmpdir(), 'postern-demo-'))
   let sidecar: RunningSidecar | undefined
   try {
     const upstream = await device.start()
     const password = generatePassword()
-    folder = await makeDemoFolder({
+    const configFile = await writeDemoFiles(folder, {
       upstream,
-      port: options.port ?? (await portOrAny(defaultPort)),
-      adminPort: options.adminPort ?? (await portOrAny(defaultAdminPort)),
+      port: options.port ?? (await portOrAny(PORT)),
+      adminPort: options.adminPort ?? (await portOrAny(ADMIN_PORT)),
       passwordHash: await hashPassword(password),
     })
-    sidecar = await startSidecar(folder.configFile, io)
-    io.stdout.write(describe({ folder, sidecar, password, upstream, io, options }))
+    sidecar = await startSidecar(configFile, io)
+    const certificate = join(folder, 'state', 'tls', 'cert.pem')
+    io.stdout.write(
+      describe({ folder, configFile, certificate, password, upstream, ...sidecar }, options, io),
+    )
     await stopped
     return 0
   } finally {
-    await sidecar?.stop(stopGraceMs)
+    await sidecar?.stop(STOP_GRACE)
     await device.stop()
-    await folder?.remove()
+    await rm(folder, { recursive: true, force: true })
   }
 }
 
-interface Alone {
-  readonly device: SampleDevice
-  readonly address: string
-  readonly stopped: Promise<void>
-}
-
-async function runAlone({ device, address, stopped }: Alone, { stdout }: DemoIo): Promise<ExitCode> {
+async function runAlone(
+  device: SampleDevice,
+  address: string,
+  stopped: Promise<void>,
+  { stdout }: DemoIo,
+): Promise<ExitCode> {
   const parsed = parseAddress(address)
   if ('problem' in parsed || parsed.value.kind !== 'tcp') {
     throw new SetupError('--device: must be host:port or [IPv6]:port, such as 127.0.0.1:8080')
@@ -89,44 +92,32 @@ async function runAlone({ device, address, stopped }: Alone, { stdout }: DemoIo)
   return 0
 }
 
-interface Running {
-  readonly folder: DemoFolder
-  readonly sidecar: RunningSidecar
-  readonly password: string
+interface Running extends Omit<WalkthroughSettings, 'node' | 'program'> {
+  readonly folder: string
   readonly upstream: string
-  readonly io: DemoIo
-  readonly options: DemoOptions
 }
 
-function describe({ folder, sidecar, password, upstream, io, options }: Running): string {
+function describe(running: Running, options: DemoOptions, { node, program }: DemoIo): string {
+  const { folder, publicUrl, adminUrl, configFile, certificate, password, upstream } = running
   const moved = [
-    ...movedNote(options.port, defaultPort, sidecar.publicUrl),
-    ...movedNote(options.adminPort, defaultAdminPort, sidecar.adminUrl),
+    ...movedNote(options.port, PORT, publicUrl),
+    ...movedNote(options.adminPort, ADMIN_PORT, adminUrl),
   ]
-  const steps = walkthrough({
-    publicUrl: sidecar.publicUrl,
-    adminUrl: sidecar.adminUrl,
-    certificate: folder.certificate,
-    configFile: folder.configFile,
-    password,
-    node: io.node,
-    program: io.program,
-  })
   return `
 Postern demo: a sample device, and the real sidecar in front of it.
 ${moved.join('')}
-  API            ${sidecar.publicUrl}
-  Live page      ${sidecar.adminUrl}/
-  Metrics        ${sidecar.adminUrl}/metrics
+  API            ${publicUrl}
+  Live page      ${adminUrl}/
+  Metrics        ${adminUrl}/metrics
   Password       ${password}   (made for this run, shown only here)
-  Configuration  ${folder.configFile}
-  Certificate    ${folder.certificate}
+  Configuration  ${configFile}
+  Certificate    ${certificate}
   Device itself  ${upstream}   (no login, no limits)
 
 Copy these into another terminal, from top to bottom:
 
-${renderWalkthrough(steps)}
-Ctrl-C stops the demo and removes ${folder.path}.
+${walkthrough({ ...running, node, program })}
+Ctrl-C stops the demo and removes ${folder}.
 
 `
 }
@@ -138,37 +129,29 @@ function movedNote(asked: number | undefined, wanted: number, url: string): stri
   return [`Port ${wanted} is taken on this machine; using ${port} instead.\n`]
 }
 
-export interface RunningSidecar {
+interface RunningSidecar {
   /** With the name in the self-signed certificate: `https://localhost:8443`. */
   readonly publicUrl: string
   readonly adminUrl: string
   readonly stop: (graceMs: number) => Promise<void>
 }
 
-export interface SidecarDependencies {
-  readonly clock: Clock
-  readonly logSink: LogSink
-}
-
 /**
  * Starts a sidecar from a configuration file as `postern serve` does, but ignores the environment: variables for a real device
  * must not affect the demo.
  */
-export async function startSidecar(file: string, around: SidecarDependencies): Promise<RunningSidecar> {
+async function startSidecar(file: string, { clock, logSink }: DemoIo): Promise<RunningSidecar> {
   const config = loadConfig({ file: readConfigFile(file) })
-  const log = await createLog(config.log, around.logSink)
-  const sidecar = await createSidecar(config, { clock: around.clock, log })
+  const log = await createLog(config.log, logSink)
+  const sidecar = await createSidecar(config, { clock, log })
   const stop = async (graceMs: number): Promise<void> => {
     await sidecar.stop(graceMs)
     await finishLog(log)
   }
   try {
     const addresses = await sidecar.start()
-    return {
-      publicUrl: addresses.public.replace('//127.0.0.1:', '//localhost:'),
-      adminUrl: addresses.admin ?? 'off',
-      stop,
-    }
+    const publicUrl = addresses.public.replace('//127.0.0.1:', '//localhost:')
+    return { publicUrl, adminUrl: addresses.admin ?? 'off', stop }
   } catch (error) {
     await stop(0)
     throw error
@@ -176,7 +159,7 @@ export async function startSidecar(file: string, around: SidecarDependencies): P
 }
 
 /** `wanted` if that port of 127.0.0.1 is free, else 0, with which the kernel chooses a free port. */
-export function portOrAny(wanted: number): Promise<number> {
+function portOrAny(wanted: number): Promise<number> {
   return new Promise((resolve) => {
     const probe = createServer()
     probe.once('error', () => resolve(0))
@@ -191,37 +174,15 @@ interface DemoSettings {
   readonly passwordHash: string
 }
 
-interface DemoFolder {
-  readonly path: string
-  readonly configFile: string
-  readonly certificate: string
-  readonly remove: () => Promise<void>
-}
-
-/** Creates the folder with a configuration file and a password file. Removes it again on failure. */
-export async function makeDemoFolder(settings: DemoSettings): Promise<DemoFolder> {
-  // mkdtemp creates it with mode 0700: no other user can read it or plant a symbolic link in it.
-  const path = await mkdtemp(join(tmpdir(), 'postern-demo-'))
-  const remove = (): Promise<void> => rm(path, { recursive: true, force: true })
-  const stateDir = join(path, 'state')
-  const configFile = join(path, 'postern.yaml')
-  const passwordFile = join(path, 'password')
-  try {
-    await mkdir(stateDir, { mode: 0o700 })
-    await writeFile(passwordFile, `${settings.passwordHash}\n`, { mode: 0o600, flag: 'wx' })
-    const config = demoConfig(settings, { passwordFile, stateDir })
-    await writeFile(configFile, config, { mode: 0o600, flag: 'wx' })
-  } catch (error) {
-    await remove()
-    throw error
-  }
-  return { path, configFile, certificate: join(stateDir, 'tls', 'cert.pem'), remove }
-}
-
-function demoConfig(settings: DemoSettings, paths: { passwordFile: string; stateDir: string }): string {
+/** Writes the password file and the configuration, makes the state directory, and resolves to the path of the configuration. */
+export async function writeDemoFiles(folder: string, settings: DemoSettings): Promise<string> {
+  const [passwordFile, stateDir] = [join(folder, 'password'), join(folder, 'state')]
+  const configFile = join(folder, 'postern.yaml')
+  await mkdir(stateDir, { mode: 0o700 })
+  await writeFile(passwordFile, `${settings.passwordHash}\n`, { mode: 0o600 })
   // A JSON string is also a YAML double-quoted string, so any path is quoted correctly.
   // Without access lines: they would bury the commands that the demo asks to copy.
-  return `# Written by "postern demo". All other keys have their defaults.
+  const config = `# Written by "postern demo". All other keys have their defaults.
 listen:
   address: 127.0.0.1:${settings.port}
 admin:
@@ -229,17 +190,19 @@ admin:
 upstream:
   url: ${settings.upstream}
 password:
-  file: ${JSON.stringify(paths.passwordFile)}
-state_dir: ${JSON.stringify(paths.stateDir)}
+  file: ${JSON.stringify(passwordFile)}
+state_dir: ${JSON.stringify(stateDir)}
 realm: demo
 log: {access: false}
 `
+  await writeFile(configFile, config, { mode: 0o600 })
+  return configFile
 }
 
-const typeable = '0123456789abcdefghjkmnpqrstvwxyz'
+const LETTERS = '0123456789abcdefghjkmnpqrstvwxyz'
 
 /** A password of 75 random bits in Crockford's base 32, which has no two characters that look alike. */
 export function generatePassword(random: (size: number) => Uint8Array = randomBytes): string {
-  const letters = Array.from(random(15), (byte) => typeable[byte % typeable.length] ?? '0')
+  const letters = Array.from(random(15), (byte) => LETTERS[byte % LETTERS.length] ?? '0')
   return [letters.slice(0, 5), letters.slice(5, 10), letters.slice(10)].map((part) => part.join('')).join('-')
 }

@@ -26,8 +26,7 @@ export async function explainCommand(
     throw new SetupError(`the id of a request has at most ${LONGEST_ID} characters`)
   }
   const path = `/explain?id=${encodeURIComponent(id)}`
-  // Proof of the cast: the same program wrote the response.
-  const answer = (await control(stateDir, { method: 'GET', path })) as Explained
+  const answer = await control<Explained>(stateDir, { method: 'GET', path })
   const { explanations, remembered } = answer
   if (options.json) io.stdout.write(`${JSON.stringify(answer)}\n`)
   else if (explanations.length > 0) io.stdout.write(explanations.map(textOf).join('\n'))
@@ -36,8 +35,7 @@ export async function explainCommand(
 }
 
 async function listCommand(stateDir: string, { json }: ExplainOptions, io: CommandIo): Promise<ExitCode> {
-  // Proof of the cast: the same program wrote the response.
-  const answer = (await control(stateDir, { method: 'GET', path: '/requests' })) as ListedRequests
+  const answer = await control<ListedRequests>(stateDir, { method: 'GET', path: '/requests' })
   if (json) io.stdout.write(`${JSON.stringify(answer)}\n`)
   else if (answer.requests.length === 0) io.stdout.write('no requests yet\n')
   else io.stdout.write(`${listOf(answer.requests)}\n`)
@@ -58,13 +56,8 @@ function listOf(requests: readonly RequestRow[]): string {
 }
 
 function textOf({ request, findings }: Explanation): string {
-  const titles = [
-    { title: 'Id', text: request.id },
-    { title: 'Arrived', text: new Date(request.time).toISOString() },
-    ...findings,
-  ]
-  const width = Math.max(...titles.map(({ title }) => title.length))
-  return titles.map(({ title, text }) => `${title.padEnd(width)}  ${text}\n`).join('')
+  const facts = findings.map(({ title, text }) => [title, text])
+  return `${table([['Id', request.id], ['Arrived', new Date(request.time).toISOString()], ...facts])}\n`
 }
 
 const KEPT: Readonly<Record<Remembered['what'], string>> = {

@@ -127,10 +127,9 @@ The server can be Postern, or any other with this API:
   postern verify https://localhost:8443 --password-file password \\
     --ca /var/lib/postern/tls/cert.pem
 
-Quickly, without waiting for windows; and the whole, for CI:
+Quickly, without waiting for windows; and the whole, for a program:
   postern verify https://device.example --password-file password --quick
-  postern verify https://device.example --password-file password \\
-    --junit verify.xml
+  postern verify https://device.example --password-file password --json
 
 A server with limits of its own, and only some promises:
   postern verify https://device.example --password-file password \\
@@ -157,7 +156,6 @@ export const VERIFY_FLAGS: readonly (readonly [flag: string, description: string
   ['--only <ids>', 'check only these promises, such as C4,C13'],
   ['--dry-run', 'only say what the run would do; send nothing'],
   ['--json', 'print one JSON document on standard output, and the text on standard error'],
-  ['--junit <file>', "write the result in JUnit's XML, too, for CI systems"],
   ['--ca <file>', 'certificate of the server, or of its authority (PEM)'],
   ['--insecure', 'accept any certificate'],
   ['--api-limit <limit>', `the API limit: requests/seconds (default: ${api.requests}/${api.window})`],

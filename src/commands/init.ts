@@ -2,30 +2,33 @@ import {
   accessSync,
   chmodSync,
   chownSync,
+  closeSync,
   constants,
   existsSync,
-  linkSync,
-  renameSync,
+  openSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { firstConfiguration } from '../config/first-configuration.ts'
 import { loadConfig } from '../config/load.ts'
 import { shellWord } from '../system/named-file.ts'
-import { writeFlushed } from '../system/own-files.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { DEFAULT_CONFIG } from './help.ts'
-import { addressFromFlags, askForDevice, type DeviceAddress, requireDevice } from './init/device-address.ts'
 import {
+  addressFromFlags,
+  askForDevice,
   askForPassword,
+  type DeviceAddress,
   type PasswordChoice,
   type PasswordFlags,
   passwordFromFlags,
+  requireDevice,
   tryPassword,
-} from './init/password-choice.ts'
-import { openQuestions, type Terminal } from './prompt.ts'
+} from './init/answers.ts'
+import { openPrompt, type Terminal } from './prompt.ts'
 
 export interface InitOptions extends PasswordFlags {
   /** Path of the file to write; `postern.yaml` if it is left out. */
@@ -111,14 +114,14 @@ async function answersFromTerminal(
   folder: string,
   io: Terminal,
 ): Promise<Answers> {
-  const questions = openQuestions(io)
+  const prompt = openPrompt(io, 'cancelled; nothing is written')
   try {
     const device =
-      skipChecks && given.device !== undefined ? given.device : await askForDevice(given.device, questions)
+      skipChecks && given.device !== undefined ? given.device : await askForDevice(given.device, prompt)
     if (given.password !== undefined && !skipChecks) await requirePassword(given.password)
-    return { device, password: given.password ?? (await askForPassword(questions, folder)) }
+    return { device, password: given.password ?? (await askForPassword(prompt, folder)) }
   } finally {
-    questions.close()
+    prompt.close()
   }
 }
 
@@ -179,44 +182,23 @@ interface NewFile {
 }
 
 /**
- * Writes files that must not exist yet, all or none. A file appears under its name only when it is complete. Its mode is 0600; if
- * root writes into a folder of another group, that group can read the file (0640), as a service that runs as an own user
- * needs. Throws `SetupError`.
+ * Writes files that must not exist yet, all or none. Their mode is 0600; if root writes into a folder of another group, that group can
+ * read the file (0640), as a service that runs as an own user needs. Throws `SetupError`.
  */
 export function writeNewFiles(files: readonly NewFile[]): void {
-  const written: string[] = []
-  try {
-    for (const { path, text } of files) {
-      try {
-        writeNewFile(path, text)
-      } catch (error) {
-        throw new SetupError(`cannot write ${path}: ${reasonFor(error)}`, { cause: error })
-      }
-      written.push(path)
+  const made: string[] = []
+  for (const { path, text } of files) {
+    try {
+      const file = openSync(path, 'wx', 0o600)
+      made.push(path)
+      writeFileSync(file, text)
+      closeSync(file)
+      shareWithFolder(path)
+    } catch (error) {
+      for (const each of made) rmSync(each, { force: true })
+      const reason = codeOf(error) === 'EEXIST' ? 'it exists, and init overwrites nothing' : reasonOf(error)
+      throw new SetupError(`cannot write ${path}: ${reason}`, { cause: error })
     }
-  } catch (error) {
-    for (const path of written) rmSync(path, { force: true })
-    throw error
-  }
-}
-
-function writeNewFile(path: string, text: string): void {
-  const draft = writeFlushed(path, text)
-  try {
-    shareWithFolder(draft)
-    putInPlace(draft, path)
-  } finally {
-    rmSync(draft, { force: true })
-  }
-}
-
-/** Unlike a rename, a link replaces no file that another program made meanwhile. FAT has no links. */
-function putInPlace(draft: string, path: string): void {
-  try {
-    linkSync(draft, path)
-  } catch (error) {
-    if (!['EPERM', 'ENOTSUP', 'ENOSYS'].includes(codeOf(error)) || existsSync(path)) throw error
-    renameSync(draft, path)
   }
 }
 
@@ -225,8 +207,4 @@ function shareWithFolder(path: string): void {
   if (own.uid !== 0 || folder.gid === 0) return
   chownSync(path, own.uid, folder.gid)
   chmodSync(path, 0o640)
-}
-
-function reasonFor(error: unknown): string {
-  return codeOf(error) === 'EEXIST' ? 'it exists, and init overwrites nothing' : reasonOf(error)
 }

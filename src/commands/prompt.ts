@@ -7,18 +7,27 @@ export interface Terminal {
   readonly stderr: { readonly write: (text: string) => unknown }
 }
 
-/** Asks questions. A question resolves to undefined if the operator cancels with Ctrl-C or Ctrl-D. */
+/** The operator has cancelled, with Ctrl-C or Ctrl-D. */
+export class Cancelled extends SetupError {}
+
+/** Asks questions. All of them reject with `Cancelled` when the operator cancels. */
 export interface Prompt {
-  ask(question: string): Promise<string | undefined>
-  /** Does not show what is typed. */
-  askHidden(question: string): Promise<string | undefined>
-  /** Resolves when the operator cancels, or after `close`. */
-  readonly closed: Promise<void>
+  say(text: string): void
+  /** Asks until there is an answer; an empty one means `initial`, unless that is empty too. */
+  ask(question: string, initial?: string): Promise<string>
+  /** Does not show what is typed, which may be empty. */
+  askHidden(question: string): Promise<string>
+  /** Waits for work that the operator may cancel. */
+  during<T>(work: Promise<T>): Promise<T>
   close(): void
 }
 
-/** Puts the terminal into raw mode until `close`, so that nothing typed is shown by the terminal itself. */
-export function openPrompt({ stdin, stderr }: Terminal): Prompt {
+/**
+ * Puts the terminal into raw mode until `close`, so that nothing typed is shown by the terminal itself.
+ *
+ * @param cancelled the message of the error
+ */
+export function openPrompt({ stdin, stderr }: Terminal, cancelled = 'cancelled'): Prompt {
   let shown = false
   const echo = new Writable({
     write(chunk, _encoding, done) {
@@ -34,63 +43,33 @@ export function openPrompt({ stdin, stderr }: Terminal): Prompt {
   const lines = terminal[Symbol.asyncIterator]()
   const closed = new Promise<void>((resolve) => terminal.once('close', resolve))
 
-  async function nextLine(): Promise<string | undefined> {
+  async function nextLine(): Promise<string> {
     const line = await lines.next()
-    return line.done === true ? undefined : line.value
+    if (line.done === true) throw new Cancelled(cancelled)
+    return line.value
   }
 
   return {
-    async ask(question) {
-      shown = true
-      terminal.setPrompt(question)
-      terminal.prompt()
-      return nextLine()
-    },
-    async askHidden(question) {
-      stderr.write(question)
-      const line = await nextLine()
-      stderr.write('\n')
-      return line
-    },
-    closed,
-    close: () => terminal.close(),
-  }
-}
-
-/** The questions of `init`, on a terminal. */
-export interface Questions {
-  readonly prompt: Prompt
-  say(text: string): void
-  /** Asks until there is an answer; an empty one means `initial`, unless that is empty too. Rejects if the operator cancels. */
-  ask(question: string, initial?: string): Promise<string>
-  /** Waits for work that the operator may cancel. */
-  during<T>(work: Promise<T>): Promise<T>
-  cancelled(): SetupError
-  close(): void
-}
-
-export function openQuestions(terminal: Terminal): Questions {
-  const prompt = openPrompt(terminal)
-  const cancelled = (): SetupError => new SetupError('cancelled; nothing is written')
-  return {
-    prompt,
-    say: (text) => void terminal.stderr.write(text),
+    say: (text) => void stderr.write(text),
     async ask(question, initial = '') {
       for (;;) {
-        const answer = await prompt.ask(question)
-        if (answer === undefined) throw cancelled()
-        const given = answer.trim() || initial
+        shown = true
+        terminal.setPrompt(question)
+        terminal.prompt()
+        const given = (await nextLine()).trim() || initial
         if (given !== '') return given
       }
     },
-    during: (work) =>
-      Promise.race([
-        work,
-        prompt.closed.then(() => {
-          throw cancelled()
-        }),
-      ]),
-    cancelled,
-    close: prompt.close,
+    askHidden(question) {
+      stderr.write(question)
+      return nextLine().finally(() => void stderr.write('\n'))
+    },
+    during: (work) => {
+      const end = closed.then(() => {
+        throw new Cancelled(cancelled)
+      })
+      return Promise.race([work, end])
+    },
+    close: () => terminal.close(),
   }
 }

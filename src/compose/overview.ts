@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Readiness } from '../admin/admin-listener.ts'
-import { limitsOf } from '../config/browser-fields.ts'
 import { checkedByDevice } from '../config/password-fields.ts'
+import { limitsOf } from '../config/policy-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { WindowType } from '../http/admission.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'

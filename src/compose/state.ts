@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { limitsOf } from '../config/browser-fields.ts'
+import { limitsOf } from '../config/policy-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { GateSettings } from '../gate/admit.ts'
 import { createPreflight } from '../gate/cors.ts'

@@ -1,5 +1,6 @@
 import { isIPv4 } from 'node:net'
 import { isIPv6, splitAuthority } from '../http/ip.ts'
+import { isAmbiguousPath } from '../http/request-path.ts'
 import { type ListenAddress, socketLengthProblem } from '../system/listen-address.ts'
 import type { Parsed } from './yaml.ts'
 
@@ -121,4 +122,24 @@ function parseUnixUrl(rest: string): Parsed<UpstreamUrl> {
   const path = rest.startsWith('///') ? rest.slice('//'.length) : rest
   const problem = path.startsWith('//') ? URL_PROBLEM : socketPathProblem(path)
   return problem === undefined ? { value: { kind: 'unix', path, origin: 'http://localhost' } } : { problem }
+}
+
+/** Why a text cannot be the target of a request; undefined if it can. */
+export function targetProblem(given: string): string | undefined {
+  const fits = /^\/[!-~]*$/.test(given) && !given.includes('#')
+  return fits ? undefined : 'must be a path that begins with / and contains no spaces'
+}
+
+const REQUEST_PATH = 'must be a path such as /login, or /static/ for everything below it'
+
+/** Why a text is not the path of a request; `undefined` if it is one. */
+export function requestPathProblem(given: string): string | undefined {
+  return /^\/[!$&'()*+,\-./0-9:;=@A-Z_a-z~%]*$/.test(given) ? undefined : REQUEST_PATH
+}
+
+/** Why no request has this path, or why two programs could read it differently; undefined if neither. */
+export function plainPathProblem(path: string): string | undefined {
+  const problem = requestPathProblem(path)
+  if (problem !== undefined || !isAmbiguousPath(path)) return problem
+  return 'must be a plain path, without dot segments, empty segments or escapes'
 }

@@ -1,15 +1,13 @@
 import { isIPv4 } from 'node:net'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import type { UpstreamUrl } from './address.ts'
+import { type PasswordFile, sessionRules } from './auth-fields.ts'
 import { checkedByDevice, MOST_NAMES, type PasswordConfig } from './password-fields.ts'
-import { placesBounds } from './places-field.ts'
 import type { Issue } from './problem.ts'
 import type { Config } from './schema.ts'
-import type { PasswordFile } from './session-fields.ts'
-import { sessionRules } from './session-fields.ts'
 import { ownPair } from './tls-field.ts'
 import { formatDuration } from './units.ts'
-import { type ServiceConfig, servicesOf } from './upstream-fields.ts'
+import { placesBounds, type ServiceConfig, servicesOf } from './upstream-fields.ts'
 import { valueAt, type YamlValue } from './yaml.ts'
 
 /** Finds values that are valid on their own but contradict each other. */
@@ -26,7 +24,7 @@ export function conflictsIn(config: Config): readonly Issue[] {
         ? [issue(['public_paths', String(index), 'signed_in'], 'must be left out without upstream.auth')]
         : [],
     ),
-    ...services.flatMap(({ path, service }) => serviceConflicts(path, service, listen.address)),
+    ...services.flatMap(({ path, service }) => issuesOf(serviceRules(path, service, listen.address), path)),
     ...issuesOf([
       [
         byGrant && upstream.auth === 'off',
@@ -143,77 +141,79 @@ function globalRules(config: Config): readonly Rule[] {
   ]
 }
 
-function serviceConflicts(above: readonly string[], service: ServiceConfig, own: ListenAddress): Issue[] {
+function serviceRules(above: readonly string[], service: ServiceConfig, own: ListenAddress): readonly Rule[] {
   const { url, tls } = service
-  const issues: Issue[] = []
-  if (isOwnAddress(url, own)) {
-    const message = 'must be the device, not listen.address: the sidecar would forward to itself'
-    issues.push(issue([...above, 'url'], message))
-  }
   const ca = [...above, 'tls', 'ca'].join('.')
   const pinned = tls.pin !== undefined
-  const rules: readonly Rule[] = [
+  const { min, max } = placesBounds(service)
+  return [
+    [
+      isOwnAddress(url, own),
+      'url',
+      'must be the device, not listen.address: the sidecar would forward to itself',
+    ],
+    [min > max, 'max_in_flight.min', 'must be at most max'],
     [
       tls.insecure && tls.ca !== undefined,
-      'insecure',
+      'tls.insecure',
       `must be false if ${ca} is set, because ${ca} would be ignored`,
     ],
-    [pinned && tls.insecure, 'insecure', 'must be false with pin, which accepts one certificate; keep pin'],
+    [
+      pinned && tls.insecure,
+      'tls.insecure',
+      'must be false with pin, which accepts one certificate; keep pin',
+    ],
     [
       pinned && tls.ca !== undefined,
-      'ca',
+      'tls.ca',
       'must be left out with pin, which accepts one certificate whatever its authority; keep one of the two',
     ],
     [
       !tls.weak && (tls.minVersion === 'TLSv1' || tls.minVersion === 'TLSv1.1'),
-      'min_version',
+      'tls.min_version',
       'must be TLSv1.2 or TLSv1.3 without weak: true: OpenSSL speaks older versions only with weak signatures',
     ],
-    [tls.cert !== undefined && tls.key === undefined, 'key', 'must be a path, because cert is set'],
-    [tls.key !== undefined && tls.cert === undefined, 'cert', 'must be a path, because key is set'],
+    [tls.cert !== undefined && tls.key === undefined, 'tls.key', 'must be a path, because cert is set'],
+    [tls.key !== undefined && tls.cert === undefined, 'tls.cert', 'must be a path, because key is set'],
     [
       pinned && !url.origin.startsWith('https:'),
-      'pin',
+      'tls.pin',
       `must be left out unless ${[...above, 'url'].join('.')} begins with https: without TLS there is no certificate`,
     ],
   ]
-  const { min, max } = placesBounds(service)
-  if (min > max) issues.push(issue([...above, 'max_in_flight', 'min'], 'must be at most max'))
-  return [...issues, ...issuesOf(rules, [...above, 'tls'])]
 }
 
 function authConflicts(
   above: readonly string[],
   { auth, headers }: ServiceConfig,
   byGrant: boolean,
-): Issue[] {
+): readonly Issue[] {
   if (auth === 'off') return []
-  const issues: Issue[] = []
-  for (const [kind, { password }] of Object.entries<{ readonly password?: PasswordFile }>(auth)) {
-    const unneeded = 'must be left out with password.device: the password of the last grant is used'
-    if (kind !== 'session' && byGrant !== (password === undefined)) {
-      issues.push(issue([...above, 'auth', kind, 'password', 'file'], byGrant ? unneeded : 'must be a path'))
-    }
-  }
-  if (byGrant && 'form' in auth && auth.form.checkPath === undefined) {
-    const message =
-      'must be a path that needs a login: password.device uses it to tell a right password from a wrong one'
-    issues.push(issue([...above, 'auth', 'form', 'check_path'], message))
-  }
+  const unneeded = 'must be left out with password.device: the password of the last grant is used'
+  const kinds = Object.entries<{ readonly password?: PasswordFile }>(auth)
+  const rules = kinds.map(([kind, { password }]): Rule => {
+    const isWrong = kind !== 'session' && byGrant !== (password === undefined)
+    return [isWrong, `auth.${kind}.password.file`, byGrant ? unneeded : 'must be a path']
+  })
+  rules.push([
+    byGrant && 'form' in auth && auth.form.checkPath === undefined,
+    'auth.form.check_path',
+    'must be a path that needs a login: password.device uses it to tell a right password from a wrong one',
+  ])
   if ('session' in auth) {
-    const key = [...above, 'auth', 'session']
-    issues.push(...issuesOf(sessionRules(auth.session), key))
-    const message =
-      'must be basic, digest or form with password.device: a device may give a token whatever the password'
-    if (byGrant) issues.push(issue(key, message))
+    rules.push(...sessionRules(auth.session), [
+      byGrant,
+      'auth.session',
+      'must be basic, digest or form with password.device: a device may give a token whatever the password',
+    ])
   }
   const written = 'form' in auth ? undefined : 'session' in auth ? auth.session.send.header : 'Authorization'
   const own = Object.keys(headers).find((name) => name.toLowerCase() === written?.toLowerCase())
-  if (own !== undefined) {
-    const message = `must not be set together with ${[...above, 'auth'].join('.')}, which writes that field`
-    issues.push(issue([...above, 'headers', own], message))
-  }
-  return issues
+  const message = `must not be set together with ${[...above, 'auth'].join('.')}, which writes that field`
+  return [
+    ...issuesOf(rules, above),
+    ...(own === undefined ? [] : [issue([...above, 'headers', own], message)]),
+  ]
 }
 
 /** Whether two listeners would use the same address, which the kernel refuses. Host names are compared as text. */

@@ -24,6 +24,8 @@ export interface Field<T> {
   /** The same schema without the default. */
   readonly bare: z.ZodMiniType<T>
   readonly description: string
+  /** The same field with this description. */
+  describe(description: string): Field<T>
   /** The type in words, for the reference page. */
   readonly type: string
   /** The default in its YAML form; `undefined` for a required key and for an optional one. */
@@ -45,7 +47,6 @@ export interface Field<T> {
 type Keys = ReadonlyMap<string, Field<unknown>>
 
 export interface FieldOptions {
-  readonly description: string
   readonly default?: YamlValue
   readonly secret?: boolean
   readonly advice?: string
@@ -61,12 +62,15 @@ type Details = FieldOptions & { readonly type: string } & Partial<
 
 /** Creates a field from a schema without a default. */
 export function field<T>(bare: z.ZodMiniType<T>, details: Details): Field<T> {
-  const { description, default: initial } = details
+  const { default: initial } = details
   const schema = initial === undefined ? bare : z.prefault(bare, initial)
-  // Not `meta`, which copies each schema: that costs startup time.
-  z.globalRegistry.add(bare, { description })
-  z.globalRegistry.add(schema, { description })
   return {
+    description: '',
+    describe(description) {
+      // Not `meta`, which copies each schema: that costs startup time.
+      z.globalRegistry.add(this.bare, { description }).add(this.schema, { description })
+      return { ...this, description }
+    },
     kind: 'value',
     textForm: 'text',
     secret: false,
@@ -89,10 +93,12 @@ export function fieldBelow(above: Field<unknown>, key: string): Field<unknown> |
 /** A key that may be left out and has no default: its value is then absent. */
 export interface OptionalField<T> extends Field<T> {
   readonly optional: true
+  describe(description: string): OptionalField<T>
 }
 
 export function optional<T>(inner: Field<T>): OptionalField<T> {
-  return { ...inner, optional: true, schema: inner.bare }
+  const describe = (description: string): OptionalField<T> => optional(inner.describe(description))
+  return { ...inner, optional: true, schema: inner.bare, describe }
 }
 
 export type ValueOf<F> = F extends Field<infer T> ? T : never
@@ -132,7 +138,8 @@ export function section<F extends Fields>(
       encode: (value) => rename(value, snakeCase),
     },
   )
-  return field(schema, { description, type: 'mapping', default: {}, kind: 'section', textForm: 'yaml', keys })
+  const details = { type: 'mapping', default: {}, kind: 'section', textForm: 'yaml', keys } as const
+  return field(schema, details).describe(description)
 }
 
 /** A union of `{key: value}` with one member per alternative. */
@@ -165,15 +172,15 @@ export function choice<F extends Fields>(
     decode: (given) => given as T,
     encode: (value) => rename(value, (key) => key),
   })
-  return field(schema, {
-    description,
+  const details = {
     type: `one of ${names}`,
     ...(advice === undefined ? {} : { advice }),
     kind: 'choice',
     secret: true,
     textForm: 'yaml',
     keys,
-  })
+  } as const
+  return field(schema, details).describe(description)
 }
 
 /** A mapping of the operator's own names to sections of one kind. `nameProblem` returns an error message for a wrong name. */
@@ -198,7 +205,7 @@ export function either<A extends string | number, B extends object>(
   words: Field<A>,
   other: Field<B>,
   must: string,
-  options: FieldOptions,
+  options: FieldOptions = {},
 ): Field<A | B> {
   const schema = z.union([words.bare, other.bare], { error: must })
   const type = `${words.type}, or a mapping`

@@ -35,18 +35,16 @@ export function insecureSettings({
       remedy: 'remove listen.tls, or name the proxy that encrypts in listen.trusted_proxies',
     })
   }
-  if (
-    admin.address !== 'off' &&
-    admin.address.kind === 'tcp' &&
-    EVERYWHERE.has(normalizeAddress(admin.address.host) ?? '')
-  ) {
+  const inner = admin.address === 'off' ? undefined : admin.address
+  if (inner?.kind === 'tcp' && EVERYWHERE.has(normalizeAddress(inner.host) ?? '')) {
+    const page =
+      admin.passwordFile === undefined
+        ? ''
+        : ', and the password of the live page crosses the network in cleartext'
     warnings.push({
       key: 'admin.address',
-      reason: `${formatAddress(admin.address)} is every address of this machine`,
-      meaning:
-        admin.passwordFile === undefined
-          ? 'clients can read the metrics, too'
-          : 'clients can read the metrics, too, and the password of the live page crosses the network in cleartext',
+      reason: `${formatAddress(inner)} is every address of this machine`,
+      meaning: `clients can read the metrics, too${page}`,
       remedy:
         'use 127.0.0.1 or an inner address, or let a firewall or a network policy close the port to clients',
     })

@@ -18,7 +18,7 @@ type Origins = Map<string, Pick<Override, 'source' | 'rank'>>
 export function layer(file: YamlMapping, overrides: readonly Override[]): Layered {
   const origins: Origins = new Map()
   let tree = withoutEmptySections(file, schema)
-  for (const override of overrides) tree = put(tree, schema, [], override.path, override, origins)
+  for (const override of overrides) tree = apply(tree, override, origins)
   return { tree, sourceOf: (path) => sourceOf(path, origins) }
 }
 
@@ -35,72 +35,64 @@ function withoutEmptySections(value: YamlValue, field: Field<unknown>): YamlValu
   return Object.fromEntries(entries)
 }
 
-function put(
-  current: YamlValue | undefined,
-  field: Field<unknown>,
-  here: readonly string[],
-  rest: readonly string[],
-  override: Override,
-  origins: Origins,
-): YamlValue {
-  const [key, ...deeper] = rest
-  if (key === undefined) return assign(current, field, here, override, origins)
-  // Keeps a section that is not a mapping, so that the mistake is reported instead of overwritten.
-  if (field.kind === 'section' && current !== undefined && !isMapping(current)) return current
-  if (field.kind === 'either' && !isMapping(current)) recordSource(here, override, origins)
-  const inner = fieldBelow(field, key)
-  const below = [...here, key]
-  const siblings = withoutReplaced(isMapping(current) ? current : {}, field, below, override, origins)
-  if (field.kind === 'choice' || inner === undefined) recordSource(below, override, origins)
-  const before = Object.hasOwn(siblings, key) ? siblings[key] : undefined
-  return {
-    ...siblings,
-    [key]: inner === undefined ? override.value : put(before, inner, below, deeper, override, origins),
-  }
-}
+/** The tree with one override, whose source is recorded at each path that it sets. */
+function apply(whole: YamlValue, override: Override, origins: Origins): YamlValue {
+  const { source, rank } = override
+  type Path = readonly string[]
 
-/** A mapping for a section sets its keys one by one; any other value replaces the current one. */
-function assign(
-  current: YamlValue | undefined,
-  field: Field<unknown>,
-  here: readonly string[],
-  override: Override,
-  origins: Origins,
-): YamlValue {
-  const { value } = override
-  if (field.kind === 'section' && value === null) return current ?? {}
-  if (field.keys.size === 0 || !isMapping(value)) {
-    recordSource(here, override, origins)
+  function record(path: Path): void {
+    origins.set(dotted(path), { source, rank })
+  }
+
+  /** Sets `value` at the path `rest` below `here`, whose present value is `current`. */
+  function put(
+    current: YamlValue | undefined,
+    field: Field<unknown>,
+    here: Path,
+    rest: Path,
+    value: YamlValue,
+  ): YamlValue {
+    const [key, ...deeper] = rest
+    if (key === undefined) return assign(current, field, here, value)
+    // Keeps a section that is not a mapping, so that the mistake is reported instead of overwritten.
+    if (field.kind === 'section' && current !== undefined && !isMapping(current)) return current
+    if (field.kind === 'either' && !isMapping(current)) record(here)
+    const inner = fieldBelow(field, key)
+    const below = [...here, key]
+    const siblings = isMapping(current) ? withoutReplaced(current, field, here, key) : {}
+    if (field.kind === 'choice' || inner === undefined) record(below)
+    const before = Object.hasOwn(siblings, key) ? siblings[key] : undefined
+    return { ...siblings, [key]: inner === undefined ? value : put(before, inner, below, deeper, value) }
+  }
+
+  /** A mapping for a section sets its keys one by one; any other value replaces the current one. */
+  function assign(
+    current: YamlValue | undefined,
+    field: Field<unknown>,
+    here: Path,
+    value: YamlValue,
+  ): YamlValue {
+    if (field.kind === 'section' && value === null) return current ?? {}
+    if (field.keys.size > 0 && isMapping(value)) {
+      let tree: YamlValue = current ?? {}
+      for (const [key, each] of Object.entries(value)) tree = put(tree, field, here, [key], each)
+      return tree
+    }
+    record(here)
     return value
   }
-  let tree: YamlValue = current ?? {}
-  for (const [key, each] of Object.entries(value)) {
-    tree = put(tree, field, here, [key], { ...override, value: each }, origins)
-  }
-  return tree
-}
 
-/** Removes what the new key replaces: alternatives set by a source of lower rank, or the same header in another case. */
-function withoutReplaced(
-  held: YamlMapping,
-  field: Field<unknown>,
-  below: readonly string[],
-  override: Override,
-  origins: Origins,
-): YamlMapping {
-  const key = below.at(-1) ?? ''
-  const entries = Object.entries(held)
-  if (field.kind === 'headers') {
-    return Object.fromEntries(entries.filter(([name]) => name.toLowerCase() !== key.toLowerCase()))
+  /** Removes what the new key replaces: alternatives set by a source of lower rank, or the same header in another case. */
+  function withoutReplaced(held: YamlMapping, field: Field<unknown>, here: Path, key: string): YamlMapping {
+    if (field.kind !== 'headers' && field.kind !== 'choice') return held
+    const stays = (name: string): boolean =>
+      field.kind === 'headers'
+        ? name.toLowerCase() !== key.toLowerCase()
+        : name === key || (origins.get(dotted([...here, name]))?.rank ?? FILE_RANK) >= rank
+    return Object.fromEntries(Object.entries(held).filter(([name]) => stays(name)))
   }
-  if (field.kind !== 'choice') return held
-  const rankOf = (name: string): number =>
-    origins.get(dotted([...below.slice(0, -1), name]))?.rank ?? FILE_RANK
-  return Object.fromEntries(entries.filter(([name]) => name === key || rankOf(name) >= override.rank))
-}
 
-function recordSource(path: readonly string[], { source, rank }: Override, origins: Origins): void {
-  origins.set(dotted(path), { source, rank })
+  return put(whole, schema, [], override.path, override.value)
 }
 
 function sourceOf(path: readonly string[], origins: Origins): string | undefined {

@@ -1,10 +1,10 @@
 import { stat } from 'node:fs/promises'
 import type { NeededPath } from '../system/permissions.ts'
-import { type HeaderValue, isClientName } from './header-field.ts'
+import type { PasswordFile } from './auth-fields.ts'
+import { isClientName } from './header-field.ts'
 import { passwordSources } from './password-fields.ts'
 import { encode } from './problem.ts'
 import { type Config, schema } from './schema.ts'
-import type { PasswordFile } from './session-fields.ts'
 import { ownPair } from './tls-field.ts'
 import { type ServiceConfig, servicesOf } from './upstream-fields.ts'
 import { writeYaml } from './yaml.ts'
@@ -26,27 +26,22 @@ export function effectiveConfig(config: Config): unknown {
 
 function masked(config: Config): Config {
   const { upstream, tokens } = config
+  const { store } = tokens
+  const hidesPassword = typeof store !== 'string' && store.password !== undefined
   const routes = Object.entries(upstream.routes).map(([path, route]) => [path, maskedService(route)] as const)
   return {
     ...config,
-    tokens: { ...tokens, store: maskedStore(tokens.store) },
+    tokens: { ...tokens, store: hidesPassword ? { ...store, password: MASK } : store },
     upstream: { ...upstream, ...maskedService(upstream), routes: Object.fromEntries(routes) },
   }
 }
 
-function maskedStore(store: Config['tokens']['store']): Config['tokens']['store'] {
-  if (typeof store === 'string' || store.password === undefined) return store
-  return { ...store, password: MASK }
-}
-
+/** Masks the value of a header, but not a path: the path of a secret is not secret. */
 function maskedService(service: ServiceConfig): ServiceConfig {
-  const headers = Object.entries(service.headers).map(([name, value]) => [name, maskedHeader(value)] as const)
+  const headers = Object.entries(service.headers).map(
+    ([name, value]) => [name, typeof value === 'string' ? MASK : value] as const,
+  )
   return { ...service, headers: Object.fromEntries(headers) }
-}
-
-/** Masks a value, but not a path: the path of a secret is not secret. */
-function maskedHeader(value: HeaderValue): HeaderValue {
-  return typeof value === 'string' ? MASK : value
 }
 
 /** A setting that works and is not safe. */

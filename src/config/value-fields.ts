@@ -1,7 +1,7 @@
 import { parseCidr } from '../http/ip.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import { ADDRESS_FORMS, parseAddress } from './address.ts'
-import { type Field, type FieldOptions, field, z } from './field.ts'
+import { type Field, type FieldOptions, field, type OptionalField, optional, z } from './field.ts'
 import {
   DURATION_PATTERN,
   formatDuration,
@@ -48,14 +48,14 @@ export function measured<T>(spec: NumberOptions<T>): Field<T> {
   return field(codec(z.union([written, NUMBER], { error: spec.must }), spec), spec)
 }
 
-export function integer(least: number, most: number, options: FieldOptions): Field<number> {
+export function integer(least: number, most: number, options: FieldOptions = {}): Field<number> {
   const error = `must be a whole number from ${least} to ${most}`
   // `abort`: a number beyond the safe integers breaks two rules, but gets one message.
   const schema = z.int({ error, abort: true }).check(z.gte(least, { error }), z.lte(most, { error }))
   return field(schema, { ...options, type: `whole number, ${least} to ${most}`, textForm: 'yaml' })
 }
 
-export function flag(options: FieldOptions): Field<boolean> {
+export function flag(options: FieldOptions = {}): Field<boolean> {
   const schema = z.boolean({ error: 'must be true or false' })
   return field(schema, { ...options, type: '`true` or `false`', textForm: 'yaml' })
 }
@@ -63,7 +63,7 @@ export function flag(options: FieldOptions): Field<boolean> {
 /** One of several words. `must` is the error message for any other value. */
 export function oneOf<const T extends string>(
   words: readonly T[],
-  options: FieldOptions,
+  options: FieldOptions = {},
   must: string = `must be one of ${words.join(', ')}`,
 ): Field<T> {
   const schema = z.enum(words, { error: must })
@@ -85,41 +85,38 @@ export function list(spec: Omit<TextOptions<string>, 'format'>): Field<readonly 
   return field<readonly string[]>(schema, { ...spec, type: `list of ${spec.type}`, textForm: 'list' })
 }
 
-/** The bounds of a duration, as the reference page shows them: `1s`, `1d`. */
-interface Bounds {
-  readonly least: string
-  readonly most: string
-  /** For durations that a response field states in seconds. */
-  readonly wholeSeconds?: boolean
-}
-
-export function duration(bounds: Bounds, options: FieldOptions): Field<number> {
-  const must = `must be a duration from ${bounds.least} to ${bounds.most}, such as 500ms, 10s, 5m, 1h or 7d`
-  const [least, most] = [bound(parseDuration(bounds.least)), bound(parseDuration(bounds.most))]
+/** A duration in ms. The bounds are as the reference page shows them: `1s`, `1d`. */
+export function duration(
+  least: string,
+  most: string,
+  { wholeSeconds = false, ...options }: FieldOptions & { readonly wholeSeconds?: boolean },
+): Field<number> {
+  const must = `must be a duration from ${least} to ${most}, such as 500ms, 10s, 5m, 1h or 7d`
+  const parse = bounded(parseDuration, least, most, must)
   return measured({
     ...options,
-    type: `duration, ${bounds.least} to ${bounds.most}`,
+    type: `duration, ${least} to ${most}`,
     must,
     pattern: DURATION_PATTERN,
+    // A response field states some in seconds.
     parse: (given) => {
-      const parsed = parseDuration(given)
-      if ('problem' in parsed) return parsed
-      if (bounds.wholeSeconds === true && parsed.value % 1000 !== 0)
-        return { problem: 'must be whole seconds' }
-      return within(parsed.value, least, most) ? parsed : { problem: must }
+      const parsed = wholeSeconds ? parseDuration(given) : undefined
+      const isFraction = parsed !== undefined && 'value' in parsed && parsed.value % 1000 !== 0
+      return isFraction ? { problem: 'must be whole seconds' } : parse(given)
     },
     format: formatDuration,
   })
 }
 
-export function size(least: string, most: string, options: FieldOptions): Field<number> {
+/** A size in bytes. */
+export function size(least: string, most: string, options: FieldOptions = {}): Field<number> {
   const must = `must be a size from ${least} to ${most}, in bytes or such as 8KiB or 1MiB`
   return measured({
     ...options,
     type: `size, ${least} to ${most}`,
     must,
     pattern: SIZE_PATTERN,
-    parse: (given) => parseSizeWithin(given, least, most, must),
+    parse: bounded(parseSize, least, most, must),
     format: formatSize,
   })
 }
@@ -127,10 +124,12 @@ export function size(least: string, most: string, options: FieldOptions): Field<
 /** A size in bytes, or one of `words`. */
 export function sizeOr<Word extends string>(
   words: readonly Word[],
-  [least, most]: readonly [string, string],
+  least: string,
+  most: string,
   options: FieldOptions,
 ): Field<number | Word> {
   const must = `must be ${words.join(' or ')}, or a size from ${least} to ${most}, in bytes or such as 8KiB or 1MiB`
+  const parse = bounded(parseSize, least, most, must)
   return measured<number | Word>({
     ...options,
     type: `size, ${least} to ${most}, or ${words.map((word) => `\`${word}\``).join(' or ')}`,
@@ -138,36 +137,51 @@ export function sizeOr<Word extends string>(
     pattern: new RegExp(`^(${words.join('|')})$|${SIZE_PATTERN.source}`),
     parse: (given) => {
       const word = words.find((each) => each === given)
-      return word === undefined ? parseSizeWithin(given, least, most, must) : { value: word }
+      return word === undefined ? parse(given) : { value: word }
     },
     format: (value) => (typeof value === 'number' ? formatSize(value) : value),
   })
 }
 
-function parseSizeWithin(given: string | number, least: string, most: string, must: string): Parsed<number> {
-  const parsed = parseSize(given)
-  if ('problem' in parsed) return parsed
-  return within(parsed.value, bound(parseSize(least)), bound(parseSize(most))) ? parsed : { problem: must }
+type ParseNumber = (given: string | number) => Parsed<number>
+
+/** `parse` for values between two bounds. The bounds are written in the schema: an invalid one is a bug, so it throws. */
+function bounded(parse: ParseNumber, least: string, most: string, must: string): ParseNumber {
+  const bound = (text: string): number => {
+    const parsed = parse(text)
+    if ('problem' in parsed) throw new TypeError(parsed.problem)
+    return parsed.value
+  }
+  const [from, to] = [bound(least), bound(most)]
+  return (given) => {
+    const parsed = parse(given)
+    return 'problem' in parsed || (parsed.value >= from && parsed.value <= to) ? parsed : { problem: must }
+  }
 }
 
 /** Text that is not empty. `problemOf` may check more, and returns an error message. */
 export function plainText(
   type: string,
-  options: FieldOptions,
-  problemOf: (given: string) => string | undefined = () => undefined,
+  {
+    problemOf = () => undefined,
+    ...options
+  }: FieldOptions & { readonly problemOf?: (given: string) => string | undefined },
 ): Field<string> {
   const must = `must be ${type}`
   const parse = parseBy((given) => (given === '' ? must : problemOf(given)))
   return text({ ...options, type, must, parse, format: (value) => value })
 }
 
-export function path(options: FieldOptions): Field<string> {
-  return plainText('a path', options, (given) =>
-    given.includes('\0') ? 'must not contain a NUL character' : undefined,
-  )
+export function path(options: FieldOptions = {}): Field<string> {
+  const problemOf = (given: string) => (given.includes('\0') ? 'must not contain a NUL character' : undefined)
+  return plainText('a path', { ...options, problemOf })
 }
 
-export function address(options: FieldOptions): Field<ListenAddress> {
+export function optionalPath(options: FieldOptions = {}): OptionalField<string> {
+  return optional(path(options))
+}
+
+export function address(options: FieldOptions = {}): Field<ListenAddress> {
   return text({
     ...options,
     type: ADDRESS_FORMS,
@@ -177,7 +191,7 @@ export function address(options: FieldOptions): Field<ListenAddress> {
   })
 }
 
-export function addressOrOff(options: FieldOptions): Field<ListenAddress | 'off'> {
+export function addressOrOff(options: FieldOptions = {}): Field<ListenAddress | 'off'> {
   return text<ListenAddress | 'off'>({
     ...options,
     type: `${ADDRESS_FORMS}, or \`off\``,
@@ -188,15 +202,15 @@ export function addressOrOff(options: FieldOptions): Field<ListenAddress | 'off'
 }
 
 /** Trusted peers: by IP address or range, or `unix` for peers on a Unix socket, which have no address. */
-export function peers(options: FieldOptions): Field<readonly string[]> {
+export function peers(options: FieldOptions = {}): Field<readonly string[]> {
   return ranges('CIDRs, addresses or `unix`', ', a single address, or unix', ['unix'], options)
 }
 
-export function addresses(options: FieldOptions): Field<readonly string[]> {
+export function addresses(options: FieldOptions = {}): Field<readonly string[]> {
   return ranges('CIDRs or addresses', ', or a single address', [], options)
 }
 
-function ranges(type: string, orElse: string, words: readonly string[], options: FieldOptions) {
+function ranges(type: string, orElse: string, words: readonly string[], options: FieldOptions = {}) {
   const must = `must be a CIDR such as 10.0.0.0/8 or fd00::/8${orElse}`
   return list({
     ...options,
@@ -211,16 +225,6 @@ function ranges(type: string, orElse: string, words: readonly string[], options:
       }
     },
   })
-}
-
-function within(value: number, least: number, most: number): boolean {
-  return value >= least && value <= most
-}
-
-/** A bound written in the schema: an invalid one is a bug, so it throws. */
-function bound(parsed: Parsed<number>): number {
-  if ('problem' in parsed) throw new TypeError(parsed.problem)
-  return parsed.value
 }
 
 const NUMBER = z.number()

@@ -173,50 +173,20 @@ export function narrow(
   above: readonly unknown[] = [],
 ): Narrowed<YamlValue> {
   if (above.includes(value)) return problemAt(path, 'contains itself; write the value out without an alias')
-  switch (typeof value) {
-    case 'boolean':
-    case 'number':
-    case 'string':
-      return { value }
-    case 'object':
-      if (value === null) return { value }
-      return Array.isArray(value)
-        ? narrowList(value, path, [...above, value])
-        : narrowMapping(value, path, [...above, value])
-    default:
-      return problemAt(path, 'must be text, a number, true or false, null, a list or a mapping')
-  }
-}
-
-function narrowList(
-  members: readonly unknown[],
-  path: readonly string[],
-  above: readonly unknown[],
-): Narrowed<YamlValue> {
-  const list: YamlValue[] = []
-  for (const [index, member] of members.entries()) {
-    const narrowed = narrow(member, [...path, String(index)], above)
-    if ('problem' in narrowed) return narrowed
-    list.push(narrowed.value)
-  }
-  return { value: list }
-}
-
-function narrowMapping(
-  given: object,
-  path: readonly string[],
-  above: readonly unknown[],
-): Narrowed<YamlMapping> {
+  if (value === null || typeof value === 'boolean' || typeof value === 'number' || typeof value === 'string')
+    return { value }
+  if (typeof value !== 'object')
+    return problemAt(path, 'must be text, a number, true or false, null, a list or a mapping')
   const entries: [string, YamlValue][] = []
-  for (const [key, value] of Object.entries(given)) {
+  for (const [key, member] of Object.entries(value)) {
     // Prototype pollution: assigning this key to an object replaces its prototype.
     if (key === '__proto__') return problemAt(path, 'a key must not be __proto__')
-    if (value === undefined) continue
-    const narrowed = narrow(value, [...path, key], above)
+    if (member === undefined && !Array.isArray(value)) continue
+    const narrowed = narrow(member, [...path, key], [...above, value])
     if ('problem' in narrowed) return narrowed
     entries.push([key, narrowed.value])
   }
-  return { value: Object.fromEntries(entries) }
+  return { value: Array.isArray(value) ? entries.map(([, member]) => member) : Object.fromEntries(entries) }
 }
 
 function problemAt(path: readonly string[], what: string): Misfit {

@@ -1,4 +1,4 @@
-import { limitsOf } from '../config/browser-fields.ts'
+import { limitsOf } from '../config/policy-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { LimitDecision, WindowType } from '../http/admission.ts'
 import {

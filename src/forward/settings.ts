@@ -1,7 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isClientName, keepsBut } from '../config/header-field.ts'
-import { placesBounds } from '../config/places-field.ts'
-import { type ServiceConfig, servicesOf, type UpstreamConfig } from '../config/upstream-fields.ts'
+import {
+  placesBounds,
+  type ServiceConfig,
+  servicesOf,
+  type UpstreamConfig,
+} from '../config/upstream-fields.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../device/target.ts'
 import { type DeviceTls, deviceTls, type TlsSettings } from '../device/target.ts'
 import type { Fields } from '../http/fields.ts'

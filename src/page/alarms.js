@@ -131,11 +131,8 @@ function certificate({ condition: { certificate }, now }) {
 }
 
 /** @type {Rule} */
-function password({
-  condition: {
-    password: { source, problem },
-  },
-}) {
+function password({ condition }) {
+  const { source, problem } = condition.password
   if (problem === null) return []
   return raise(source === 'file' ? 'warning' : 'critical', 'password', 'PosternStoreErrors', {
     what: `The password source cannot be used: ${problem}`,
@@ -157,11 +154,8 @@ function store({ condition: { store } }) {
 }
 
 /** @type {Rule} */
-function unsaved({
-  condition: {
-    tokens: { unsaved },
-  },
-}) {
+function unsaved({ condition }) {
+  const { unsaved } = condition.tokens
   if (unsaved === null || unsaved === 0) return []
   return raise('warning', 'unsaved', 'PosternTokensUnsaved', {
     what: `A restart would lose ${count(unsaved)} ${unsaved === 1 ? 'token' : 'tokens'}: the token file cannot be written`,
@@ -171,11 +165,8 @@ function unsaved({
 }
 
 /** @type {Rule} */
-function fullness({
-  condition: {
-    tokens: { access, refresh, capacity },
-  },
-}) {
+function fullness({ condition }) {
+  const { access, refresh, capacity } = condition.tokens
   const held = access + refresh
   if (held < 0.9 * capacity) return []
   return raise('warning', 'capacity', 'PosternTokensEvicted', {

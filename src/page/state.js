@@ -12,37 +12,28 @@ const STEP = 1_000
 /** A line of the timeline. Ids begin anew with each run of the sidecar, so the run is part of the key. */
 /** @typedef {TimelineEntry & { readonly key: string }} Line */
 
-/**
- * What the page knows: the sum of the events so far.
- *
- * @typedef {object} State
- * @property {import('../overview/model.ts').About | null} about null before the first event
- * @property {import('../overview/model.ts').Condition | null} condition
- * @property {boolean} mayRevoke
- * @property {boolean} signedIn
- * @property {Point[]} points oldest first
- * @property {Line[]} timeline oldest first
- * @property {Map<string, GrantRow>} grants
- * @property {number | null} grantTotal null if the shared store does not say
- * @property {number} grantChanges counts the changes of `grants`
- * @property {boolean} grantsAreOld of the stream before; the first `grants` of a stream has all rows
- */
+/** What the page knows: the sum of the events so far. @typedef {ReturnType<typeof emptyState>} State */
 
-/** @returns {State} */
-export function emptyState() {
-  return {
-    about: null,
-    condition: null,
-    mayRevoke: false,
-    signedIn: false,
-    points: [],
-    timeline: [],
-    grants: new Map(),
-    grantTotal: null,
-    grantChanges: 0,
-    grantsAreOld: false,
-  }
-}
+export const emptyState = () => ({
+  /** Null before the first event. @type {import('../overview/model.ts').About | null} */
+  about: null,
+  /** @type {import('../overview/model.ts').Condition | null} */
+  condition: null,
+  mayRevoke: false,
+  signedIn: false,
+  /** Oldest first. @type {Point[]} */
+  points: [],
+  /** Oldest first. @type {Line[]} */
+  timeline: [],
+  /** @type {Map<string, GrantRow>} */
+  grants: new Map(),
+  /** Null if the shared store does not say. @type {number | null} */
+  grantTotal: null,
+  /** Counts the changes of `grants`. */
+  grantChanges: 0,
+  /** Of the stream before; the first `grants` of a stream has all rows. */
+  grantsAreOld: false,
+})
 
 /**
  * Adds points that follow the present ones. Older ones of the same time, as after a reconnection, are ignored.

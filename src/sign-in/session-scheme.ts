@@ -1,4 +1,4 @@
-import type { SessionConfig } from '../config/session-fields.ts'
+import type { SessionConfig } from '../config/auth-fields.ts'
 import { DeviceFault } from '../device/failure.ts'
 import type { OwnResponse } from '../device/own-request.ts'
 import { fieldValues, keepFields } from '../http/fields.ts'

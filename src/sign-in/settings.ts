@@ -1,5 +1,4 @@
-import type { UpstreamAuthConfig } from '../config/auth-fields.ts'
-import type { PasswordFile } from '../config/session-fields.ts'
+import type { PasswordFile, UpstreamAuthConfig } from '../config/auth-fields.ts'
 import type { Connections } from '../device/connections.ts'
 import { DeviceFault, failureOf } from '../device/failure.ts'
 import { sendOwnRequest } from '../device/own-request.ts'

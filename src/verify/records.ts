@@ -60,14 +60,14 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
   }
 
   function readSecrets({ what }: Question, { status, body, fields }: Received): void {
-    const readings = readingsOf([body, ...[...fields.values()].flat()].join('\n'))
+    const shown = [body, ...[...fields.values()].flat()].join('\n')
     const kinds = {
       'the password': unsought === undefined ? [password] : [],
       'a token': [...tokens].filter((token) => token.length >= SHORTEST_SOUGHT),
       'the password or token of the request': [...markers.difference(tokens)],
     }
     for (const [kind, texts] of Object.entries(kinds)) {
-      if (texts.some((text) => readings.some((reading) => reading.includes(text))))
+      if (texts.flatMap(spellingsOf).some((spelling) => shown.includes(spelling)))
         depart(kind, broken('C9', what, `${status} that shows ${kind}`, 'a refusal without it'))
     }
   }
@@ -160,26 +160,12 @@ function whyUnsought(password: string): string | undefined {
   return /^[a-z]{1,15}$/i.test(password) ? 'the password is a word, which may be in any text' : undefined
 }
 
-const NAMED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
+const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
-/** Each undoes one encoding wherever a text has it: forms and URLs, strings in JSON, and HTML. */
-const DECODERS: readonly ((text: string) => string)[] = [
-  (text) =>
-    text
-      .replaceAll('+', ' ')
-      .replace(/(?:%[0-9a-f]{2})+/gi, (run) => Buffer.from(run.replaceAll('%', ''), 'hex').toString()),
-  (text) =>
-    text.replace(/\\(?:u([0-9a-f]{4})|(["\\/]))/gi, (_all, hex?: string, escaped?: string) =>
-      hex === undefined ? (escaped ?? '') : String.fromCharCode(Number.parseInt(hex, 16)),
-    ),
-  (text) =>
-    text.replace(/&(?:#(\d{1,6})|(amp|lt|gt|quot|apos));/g, (_all, code?: string, name = '') =>
-      code === undefined ? (NAMED[name] ?? '') : String.fromCodePoint(Number(code)),
-    ),
-]
-
-/** A text, and what it says when up to two encodings on top of each other are undone, such as a form in JSON. */
-function readingsOf(text: string): readonly string[] {
-  const once = DECODERS.map((decode) => decode(text))
-  return [text, ...once, ...once.flatMap((each) => DECODERS.map((decode) => decode(each)))]
+/** A text as a response may show it: as it is, in a form or URL, as a string in JSON, in HTML, and a form or a string within JSON. */
+function spellingsOf(text: string): readonly string[] {
+  const form = new URLSearchParams({ text }).toString().slice('text='.length)
+  const html = text.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '')
+  const json = JSON.stringify(text).slice(1, -1)
+  return [text, form, encodeURIComponent(text), html, json, JSON.stringify(json).slice(1, -1)]
 }

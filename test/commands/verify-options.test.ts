@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { type VerifyFlags, verifyOptionsOf } from '../../src/commands/verify/verify-options.ts'
@@ -291,17 +291,5 @@ describe('postern verify', () => {
   ])('exits with 2 for %j', async (args, says) => {
     const { code, stderr } = await runPostern(['verify', ...args])
     expect([code, stderr]).toEqual([2, expect.stringContaining(says)])
-  })
-
-  it('exits with 2 if the file of --junit cannot be written, and sends nothing', async () => {
-    mkdirSync(join(folder, 'folder'))
-    for (const path of ['/nowhere/verify.xml', join(folder, 'folder')]) {
-      const args = ['verify', 'http://127.0.0.1:1', '--password-file', passwordFile, '--junit', path]
-      const { code, stdout, stderr } = await runPostern(args)
-      expect([code, stdout]).toEqual([2, ''])
-      expect(stderr).toMatch(
-        /^postern verify: --junit: cannot write .*: E.*; name a file in a folder that exists/,
-      )
-    }
   })
 })

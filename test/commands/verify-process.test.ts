@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
@@ -28,18 +28,16 @@ function startVerify(url: string, flags: readonly string[], env: Readonly<Record
   return { child, exit: once(child, 'exit'), stderr: text(child.stderr) }
 }
 
-it('a closed terminal (SIGHUP) ends a run like Ctrl-C: the tokens are revoked, and the result is written', async () => {
+it('a closed terminal (SIGHUP) ends a run like Ctrl-C: the tokens are revoked', async () => {
   const server = await startServer('http1')
-  const junit = join(temporaryDirectory(), 'verify.xml')
-  const { child, exit, stderr } = startVerify(server.url, ['--junit', junit])
+  const { child, exit, stderr } = startVerify(server.url, [])
   await once(child.stdout, 'data')
   await expect.poll(() => server.metric('postern_tokens')).toBeGreaterThan(0)
   child.kill('SIGHUP')
   child.stdout.resume()
   expect(await exit).toEqual([1, null])
-  expect(await stderr).toMatch(/stopping; a second signal/)
+  expect(await stderr).toMatch(/stopping; a second signal.*the run was stopped before its end/s)
   expect(await server.metric('postern_tokens')).toBe(0)
-  expect(readFileSync(junit, 'utf8')).toContain('the run was stopped')
 })
 
 it('H121 a closed pipe ends a run quietly, and the tokens are revoked', async () => {

@@ -1,21 +1,16 @@
-import { chmodSync, constants, linkSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { type Checks, type VerifyCommandFlags, verifyCommand } from '../../src/commands/verify.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
 import { OUTSIDE } from '../../src/verify/promises.ts'
 import type { Report, Reporter, Verdict } from '../../src/verify/verdict.ts'
-import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
-import { run as runTool } from '../support/tools.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
 
 let passwordFile: string
-let junit: string
 
 beforeEach(() => {
-  const folder = temporaryDirectory()
-  passwordFile = join(folder, 'password')
-  junit = join(folder, 'verify.xml')
+  passwordFile = join(temporaryDirectory(), 'password')
   writeFileSync(passwordFile, 'hunter2\n', { mode: 0o600 })
 })
 
@@ -114,23 +109,6 @@ describe('postern verify', () => {
     expect(run.stderr()).toMatch(/^0 promises .*RESULT /s)
   })
 
-  it('with --junit writes the file, too', async () => {
-    writeFileSync(junit, 'x'.repeat(10_000))
-    const run = start(deciding(KEPT, BROKEN), { junit })
-    expect(await run.code).toBe(1)
-    expect(readFileSync(junit, 'utf8')).toMatch(
-      /^<\?xml .*<testsuites tests="2" failures="1".*<failure .*<\/testsuites>\n$/s,
-    )
-  })
-
-  it('with --junit writes why a run could not take place', async () => {
-    const failure = new SetupError('not the API: \x1b[2J<html>', { exitCode: 1 })
-    const run = start({ planOf, verify: () => Promise.reject(failure) }, { junit, json: true })
-    await expect(run.code).rejects.toMatchObject({ problems: ['not the API: \\x1b[2J<html>'], exitCode: 1 })
-    expect(readFileSync(junit, 'utf8')).toContain('<error message="not the API: \\x1b[2J&lt;html&gt;">')
-    expect(run.stdout()).toBe('')
-  })
-
   it('with --dry-run sends nothing and says what a run would do', async () => {
     const checks: Checks = { planOf, verify: () => expect.fail('a request') }
     const text = start(checks, { dryRun: true, only: 'C4' })
@@ -143,74 +121,11 @@ describe('postern verify', () => {
     ])
   })
 
-  it('refuses --junit with --dry-run, which has no result', async () => {
-    const checks: Checks = { planOf, verify: () => expect.fail('a request') }
-    const { code } = start(checks, { dryRun: true, junit })
-    await expect(code).rejects.toMatchObject({
-      exitCode: 2,
-      message: expect.stringMatching(/^--junit: --dry-run checks nothing, so it has no result to write;/),
-    })
-    expect(() => readFileSync(junit)).toThrow('ENOENT')
-  })
-
-  it('refuses a FIFO as the file of --junit, with a reader and without one', async () => {
-    await runTool('mkfifo', [junit])
-    const says = /^--junit: cannot write .*: it is a pipe; name a file/
-    const checks: Checks = { planOf, verify: () => expect.fail('a request') }
-    await expect(start(checks, { junit }).code).rejects.toMatchObject({
-      exitCode: 2,
-      message: expect.stringMatching(says),
-    })
-    const reader = await open(junit, constants.O_RDONLY | constants.O_NONBLOCK)
-    await expect(start(checks, { junit }).code).rejects.toThrow(says)
-    await reader.close()
-  })
-
-  it('takes /dev/null as the file of --junit', async () => {
-    expect(await start(deciding(KEPT), { junit: '/dev/null' }).code).toBe(0)
-  })
-
-  it('does not overwrite the password file or the authority, under any path', async () => {
-    const { cert, certFile: ca } = await makeCertificate()
-    symlinkSync(passwordFile, `${junit}.symbolic`)
-    linkSync(passwordFile, `${junit}.hard`)
-    const checks: Checks = { planOf, verify: () => expect.fail('a request') }
-    for (const [path, flag] of [
-      [passwordFile, '--password-file'],
-      [`${junit}.symbolic`, '--password-file'],
-      [`${junit}.hard`, '--password-file'],
-      [ca, '--ca'],
-    ] as const) {
-      await expect(start(checks, { ca, junit: path }).code).rejects.toMatchObject({
-        exitCode: 2,
-        message: `--junit: ${path} is the file of ${flag}, which the result would overwrite; name another`,
-      })
-    }
-    expect([readFileSync(passwordFile, 'utf8'), readFileSync(ca, 'utf8')]).toEqual(['hunter2\n', cert])
-  })
-
-  it('refuses an empty name for the file of --junit', async () => {
-    const { code } = start(deciding(KEPT), { junit: '' })
-    await expect(code).rejects.toMatchObject({
-      exitCode: 2,
-      message: '--junit: the name of the file is empty',
-    })
-  })
-
-  it('says that the file of --junit cannot be written, after the result', async () => {
-    const run = start(deciding(KEPT), { junit: '/dev/full', json: true })
-    await expect(run.code).rejects.toMatchObject({
-      exitCode: 1,
-      message: expect.stringMatching(/^--junit: cannot write \/dev\/full: ENOSPC/),
-    })
-    expect(JSON.parse(run.stdout())).toMatchObject({ result: 'kept' })
-  })
-
-  it('reports why a run failed, also if that cannot be written to the file of --junit', async () => {
-    const failure = new SetupError('cannot reach it', { exitCode: 1 })
-    const run = start({ planOf, verify: () => Promise.reject(failure) }, { junit: '/dev/full' })
-    await expect(run.code).rejects.toMatchObject({ exitCode: 1, problems: ['cannot reach it'] })
-    expect(run.stderr()).toMatch(/^postern verify: --junit: cannot write \/dev\/full: ENOSPC.*\n$/)
+  it('reports why a run could not take place, in words that cannot rewrite the screen', async () => {
+    const failure = new SetupError('not the API: \x1b[2J', { exitCode: 1 })
+    const run = start({ planOf, verify: () => Promise.reject(failure) }, { json: true })
+    await expect(run.code).rejects.toMatchObject({ problems: ['not the API: \\x1b[2J'], exitCode: 1 })
+    expect(run.stdout()).toBe('')
   })
 
   it('passes the options on', async () => {
@@ -280,39 +195,32 @@ const STOPPED = 'the run was stopped before its end, so not every promise was ch
 describe('a run that is stopped', () => {
   it('revokes its tokens, keeps what it has said, and exits with 1', async () => {
     let revoked = false
-    const run = start(
-      {
-        planOf,
-        async verify(_options, reporter, _clock, signal) {
-          reporter.decided(KEPT)
-          await new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()))
-          revoked = true
-          throw signal?.reason
-        },
+    const run = start({
+      planOf,
+      async verify(_options, reporter, _clock, signal) {
+        reporter.decided(KEPT)
+        await new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()))
+        revoked = true
+        throw signal?.reason
       },
-      { junit },
-    )
+    })
     await expect.poll(() => run.stop().length).toBe(1)
     await expect(run.code).rejects.toMatchObject({ exitCode: 1, message: STOPPED })
     expect(revoked).toBe(true)
     expect(run.stdout()).toMatch(/^kept {10}C4 /)
     expect(run.stderr()).toMatch(/^\npostern verify: stopping; a second signal .*\n$/)
-    expect(readFileSync(junit, 'utf8')).toContain(`<error message="${STOPPED}">`)
   })
 
   it('by the loss of its output revokes its tokens', async () => {
     let revoked = false
-    const run = start(
-      {
-        planOf,
-        async verify(_options, _reporter, _clock, signal) {
-          await new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()))
-          revoked = true
-          throw signal?.reason
-        },
+    const run = start({
+      planOf,
+      async verify(_options, _reporter, _clock, signal) {
+        await new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()))
+        revoked = true
+        throw signal?.reason
       },
-      { junit },
-    )
+    })
     // A closed terminal causes both.
     await expect.poll(() => run.stop().length).toBe(1)
     run.loseOutput()
@@ -321,10 +229,9 @@ describe('a run that is stopped', () => {
   })
 
   it('twice ends at once', async () => {
-    const run = start({ planOf, verify: () => new Promise(() => {}) }, { junit })
+    const run = start({ planOf, verify: () => new Promise(() => {}) })
     await expect.poll(() => run.stop().length).toBe(1)
     run.stop()
     await expect(run.code).rejects.toMatchObject({ exitCode: 1 })
-    expect(readFileSync(junit, 'utf8')).toContain('<error message="the run was stopped before its end')
   })
 })

@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import { Ajv } from 'ajv'
 import { describe, expect, it } from 'vitest'
 import { referenceSchema } from '../../deploy/build/reference.ts'
-import { makeDemoFolder } from '../../src/commands/demo.ts'
+import { writeDemoFiles } from '../../src/commands/demo.ts'
 import { knownKeys } from '../../src/config/known-keys.ts'
 import { layer } from '../../src/config/layers.ts'
 import { decode } from '../../src/config/problem.ts'
 import { schema } from '../../src/config/schema.ts'
 import { effectiveYaml } from '../../src/config/secrets.ts'
 import { isMapping, parseYaml, type YamlMapping, type YamlValue } from '../../src/config/yaml.ts'
-import { closeLater } from '../support/cleanup.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
 import { load, MINIMAL } from './sources.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
@@ -112,13 +112,12 @@ describe('the loader and the JSON Schema accept every configuration that is ship
   })
 
   it('the configuration of the demo', async () => {
-    const { configFile, remove } = await makeDemoFolder({
+    const configFile = await writeDemoFiles(temporaryDirectory(), {
       upstream: 'http://127.0.0.1:8080',
       port: 8443,
       adminPort: 9464,
       passwordHash: 'hash',
     })
-    closeLater(remove)
     expectAccepted(readFileSync(configFile, 'utf8'))
   })
 

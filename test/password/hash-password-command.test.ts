@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
+import { reportFailure } from '../../src/commands/command.ts'
 import { hashPasswordCommand } from '../../src/commands/hash-password.ts'
 import { parseStoredLine } from '../../src/password/stored-line.ts'
 import { createVerifier } from '../../src/password/verifier.ts'
@@ -16,7 +17,9 @@ import { verifyOne } from './verify-one.ts'
 async function piped(...chunks: readonly (string | Uint8Array)[]) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
   const stdin = Readable.from(chunks.map((chunk) => Buffer.from(chunk)))
-  const code = await hashPasswordCommand({ stdin, stdout, stderr })
+  const code = await hashPasswordCommand({ stdin, stdout, stderr }).catch((error: unknown) =>
+    reportFailure('hash-password', error, { stderr }),
+  )
   stdout.end()
   stderr.end()
   return { code, stdout: await text(stdout), stderr: await text(stderr) }
@@ -57,15 +60,19 @@ describe('postern hash-password on a terminal', () => {
   async function runOnTerminal(...inputs: readonly string[]) {
     const folder = temporaryDirectory()
     const program = join(folder, 'command.mjs')
-    const command = JSON.stringify(new URL('../../src/commands/hash-password.ts', import.meta.url).href)
+    const [command, failure] = ['hash-password', 'command'].map((name) =>
+      JSON.stringify(new URL(`../../src/commands/${name}.ts`, import.meta.url).href),
+    )
     const result = join(folder, 'result')
     writeFileSync(
       program,
       `import { createWriteStream, writeFileSync } from 'node:fs'
        import { hashPasswordCommand } from ${command}
+       import { reportFailure } from ${failure}
        const { stdin, stderr } = process
        const stdout = createWriteStream(${JSON.stringify(result)})
-       const code = await hashPasswordCommand({ stdin, stdout, stderr })
+       const code = await hashPasswordCommand({ stdin, stdout, stderr }).catch((error) =>
+         reportFailure('hash-password', error, { stderr }))
        stdout.end(() => process.exit(code))`,
     )
     const child = spawn('script', ['-qec', `"${process.execPath}" "${program}"`, '/dev/null'])

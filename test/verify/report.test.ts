@@ -1,26 +1,22 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { OUTSIDE, type OutsideId } from '../../src/verify/promises.ts'
-import { junitError, junitXml, planJson, reportJson } from '../../src/verify/report/documents.ts'
 import {
   announcement,
-  displayOf,
   duration,
-  firstSentence,
+  mayColour,
+  planJson,
+  reportJson,
   table,
   textReporter,
   verdictLine,
   visible,
-} from '../../src/verify/report/text.ts'
+} from '../../src/verify/report.ts'
 import type { Departure, Plan, Report, Verdict } from '../../src/verify/verdict.ts'
 import { planOf } from '../../src/verify/verify.ts'
-import { temporaryDirectory } from '../support/certificate.ts'
-import { needs, run } from '../support/tools.ts'
 import { runOptions } from './a-run.ts'
 
-const PLAIN = { colour: false, columns: undefined }
+const PLAIN = false
 
 const DEPARTURE: Departure = {
   sent: 'GET / with a valid token',
@@ -201,13 +197,11 @@ describe('a flood without a refusal', () => {
 
 describe('text', () => {
   it('has colour only on a terminal, and never with NO_COLOR', () => {
-    const terminal = { isTTY: true, columns: 100 }
-    expect(displayOf(terminal, {})).toEqual({ colour: true, columns: 100 })
-    expect(displayOf(terminal, { NO_COLOR: '1' })).toEqual({ colour: false, columns: 100 })
-    expect(displayOf(terminal, { NO_COLOR: '' })).toEqual({ colour: true, columns: 100 })
-    expect(displayOf(terminal, { TERM: 'dumb' })).toEqual(PLAIN)
-    expect(displayOf({}, {})).toEqual(PLAIN)
-    expect(verdictLine(BROKEN, { colour: true })).toContain('\x1b[31mBROKEN      \x1b[39m  C16 ')
+    const colours = [{}, { NO_COLOR: '1' }, { NO_COLOR: '' }, { TERM: 'dumb' }].map((env) =>
+      mayColour(true, env),
+    )
+    expect([...colours, mayColour(false, {})]).toEqual([true, false, true, false, false])
+    expect(verdictLine(BROKEN, true)).toContain('\x1b[31mBROKEN      \x1b[39m  C16 ')
     expect(table(REPORT, PLAIN)).not.toContain('\x1b')
   })
 
@@ -238,41 +232,19 @@ describe('text', () => {
   })
 })
 
-/** A run on a display, with the texts that were written. */
-function shown(columns: number | undefined): readonly string[] {
+it('the reporter writes each text on lines of its own', () => {
   const texts: string[] = []
-  const reporter = textReporter((text) => texts.push(text), { colour: false, columns })
+  const reporter = textReporter((text) => texts.push(text), PLAIN)
   reporter.announce(PLAN)
-  reporter.progress('counting the first window: 20 of 60')
-  reporter.progress('counting the first window: 40 of 60')
   reporter.decided(KEPT)
-  reporter.progress('waiting')
+  reporter.progress('waiting\r')
   reporter.finished(REPORT)
-  return texts
-}
-
-describe('the reporter', () => {
-  it('writes each progress line on its own line in a log', () => {
-    const [plan, ...others] = shown(undefined)
-    expect(plan).toBe(`${announcement(PLAN)}\n`)
-    expect(others).toEqual([
-      '...                 counting the first window: 20 of 60\n',
-      '...                 counting the first window: 40 of 60\n',
-      `${verdictLine(KEPT, PLAIN)}\n`,
-      '...                 waiting\n',
-      `\n${table(REPORT, PLAIN)}`,
-    ])
-  })
-
-  it('replaces a progress line on a terminal, and cuts it at the right edge', () => {
-    expect(shown(40).slice(1)).toEqual([
-      '...                 counting the first ',
-      '\r\x1b[K...                 counting the first ',
-      `\r\x1b[K${verdictLine(KEPT, PLAIN)}\n`,
-      '...                 waiting',
-      `\r\x1b[K\n${table(REPORT, PLAIN)}`,
-    ])
-  })
+  expect(texts).toEqual([
+    `${announcement(PLAN)}\n`,
+    `${verdictLine(KEPT, PLAIN)}\n`,
+    '...                 waiting\\x0d\n',
+    `\n${table(REPORT, PLAIN)}`,
+  ])
 })
 
 describe('the JSON document', () => {
@@ -295,109 +267,6 @@ describe('the JSON document', () => {
     expect(JSON.parse(quick).plan).toMatchObject({ floods: null, revocationPath: null })
   })
 })
-
-describe('the JUnit document', () => {
-  it('has a test case for each promise', () => {
-    expect(junitXml(REPORT).replaceAll('><', '>\n<')).toBe(
-      `<?xml version="1.0" encoding="UTF-8"?>
-<testsuites tests="3" failures="1" errors="0" skipped="1" time="312.400">
-<testsuite name="postern verify" tests="3" failures="1" errors="0" skipped="1" time="312.400" timestamp="2026-11-22T12:00:00.000Z">
-<properties>
-<property name="url" value="https://device.example"/>
-<property name="version" value="1.2.3"/>
-<property name="tokens" value="The 4 grants of this run are revoked."/>
-</properties>
-<testcase classname="postern.verify" name="${nameOf('C4')}">
-<system-out>the access token has 43 characters</system-out>
-</testcase>
-<testcase classname="postern.verify" name="${nameOf('C8')}">
-<skipped message="it would have to change the password"/>
-</testcase>
-<testcase classname="postern.verify" name="${nameOf('C16')}">
-<failure message="200 without X-RateLimit-Reset; wanted: X-RateLimit-Reset on every response" type="broken">${BROKEN.sentence}
-(device API §8)
-
-sent    GET / with a valid token
-came    200 without X-RateLimit-Reset
-wanted  X-RateLimit-Reset on every response
-clause  device API §8
-
-sent    GET / with a valid token
-came    401 without X-RateLimit-Reset
-wanted  X-RateLimit-Reset on every response
-clause  device API §8
-
-sent    GET / with a valid token
-came    200 without X-RateLimit-Reset
-wanted  X-RateLimit-Reset on every response
-clause  device API §8</failure>
-</testcase>
-</testsuite>
-</testsuites>
-`,
-    )
-  })
-
-  it('of a run that could not take place has one test case with the error', async () => {
-    const xml = junitError(['cannot reach <https://h>', 'the & second'])
-    expect(xml).toContain('<error message="cannot reach &lt;https://h&gt;">')
-    expect(await parsed([xml])).toEqual([
-      { root: 'testsuites', texts: ['cannot reach <https://h>\nthe & second'], names: ['the run'] },
-    ])
-  })
-
-  it('is well-formed XML that has every text, whatever a server sends', async () => {
-    const reports = fc.sample(anyReport, { numRuns: 300, seed: 1 })
-    const documents = await parsed(reports.map((report) => junitXml(report)))
-    for (const [i, { promises }] of reports.entries()) {
-      const whole = documents[i]?.texts.join('\n') ?? ''
-      expect(documents[i]?.names.length).toBe(promises.length)
-      for (const { result, departures, notes } of promises) {
-        if (result !== 'not testable') for (const note of notes) expect(whole).toContain(inXml(note))
-        if (result === 'broken') for (const { came } of departures) expect(whole).toContain(inXml(came))
-      }
-    }
-  }, 30_000)
-})
-
-/** How a text comes out of the XML. */
-const inXml = (text: string): string => visible(text).replace(/[\ufffe\uffff]/g, '\ufffd')
-
-/** The name of a test case, in XML. */
-const nameOf = (id: OutsideId): string =>
-  `${id} ${firstSentence(verdict(id, 'kept'))}`.replaceAll('"', '&quot;')
-
-interface ParsedXml {
-  readonly root: string
-  /** The texts of failures, errors and output. */
-  readonly texts: readonly string[]
-  /** The names of the test cases. */
-  readonly names: readonly string[]
-}
-
-const READER = `
-import json, sys, xml.etree.ElementTree as tree
-documents = []
-for text in json.load(open(sys.argv[1], encoding='utf8')):
-    root = tree.fromstring(text.encode('utf8'))
-    documents.append({
-        'root': root.tag,
-        'texts': [each.text for each in root.iter() if each.tag in ('failure', 'error', 'system-out')],
-        'names': [each.get('name') for each in root.iter('testcase')],
-    })
-json.dump(documents, open(sys.argv[2], 'w', encoding='utf8'))
-`
-
-/** Parses documents with expat, which accepts only well-formed XML. */
-async function parsed(documents: readonly string[]): Promise<readonly ParsedXml[]> {
-  needs('python3')
-  const folder = temporaryDirectory()
-  const [input, output] = [join(folder, 'in.json'), join(folder, 'out.json')]
-  writeFileSync(input, JSON.stringify(documents))
-  const { code, stderr } = await run('python3', ['-c', READER, input, output])
-  expect([code, stderr]).toEqual([0, ''])
-  return JSON.parse(readFileSync(output, 'utf8'))
-}
 
 const anyText = fc.oneof(
   fc.string({ unit: 'binary' }),

@@ -75,8 +75,7 @@ async function judgeShared(key: string, address: TcpAddress): Promise<string> {
 async function judgeTaken(address: ListenAddress, stateDir: string, taken: SetupError): Promise<Finding> {
   const shown = formatAddress(address)
   try {
-    // Proof of the cast: the same program wrote the response.
-    const { listening } = (await control(stateDir, { method: 'GET', path: '/status' })) as Status
+    const { listening } = await control<Status>(stateDir, { method: 'GET', path: '/status' })
     if (listening?.some((each) => isSame(each, address))) {
       return `${shown} is in use by the running Postern of ${stateDir}, as it should be`
     }

@@ -14,8 +14,8 @@ import { openSignIn } from '../../sign-in/settings.ts'
 import { systemClock } from '../../system/clock.ts'
 import { explainPathError } from '../../system/named-file.ts'
 import { isBug } from '../../system/setup-error.ts'
+import { tryHeads } from './client-requests.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
-import { tryHeads } from './head-trials.ts'
 
 /** Tries each service of the device: the files of its headers, its address, and how the sidecar signs in. */
 export function deviceChecks(config: Config): readonly Check[] {
@@ -99,14 +99,26 @@ export async function judgeDevice(
   if (secure !== undefined) return { warning: `${found}; ${secure.reason}`, remedy: secure.remedy }
   const location = fields[fields.findIndex((name, i) => i % 2 === 0 && /^location$/i.test(name)) + 1] ?? ''
   if (status >= 300 && status < 400 && target.origin.startsWith('http:') && /^https:/i.test(location)) {
-    return { warning: `${found}, a redirect to https`, ...redirectHint(key) }
+    return {
+      warning: `${found}, a redirect to https`,
+      meaning: 'the redirect leads clients past Postern, or back to it in a loop',
+      remedy: `set ${key}.url to the https address of the device`,
+    }
   }
-  if (status >= 500) return { warning: found, ...errorHint(page, key) }
-  const delayed =
-    service.reuse === 'shared' && (await isDelayed(target, upstreamDeadlines(service), page, systemClock))
-  return delayed
-    ? { warning: `${found}; a kept connection costs 40 ms a request`, ...delayedHint(key) }
-    : found
+  if (status >= 500) {
+    return {
+      warning: found,
+      meaning: `the device answers, but with an error: with ${key}.health.path: ${page} it counts as down`,
+      remedy: `open ${page} on the device itself, or set ${key}.health.path to a page that works`,
+    }
+  }
+  const deadlines = upstreamDeadlines(service)
+  if (service.reuse !== 'shared' || !(await isDelayed(target, deadlines, page, systemClock))) return found
+  return {
+    warning: `${found}; a kept connection costs 40 ms a request`,
+    meaning: 'the device sends head and body apart and waits for an acknowledgement between them',
+    remedy: `set ${key}.reuse: never; without it, Postern finds out by itself after some requests`,
+  }
 }
 
 function pageOf({ health }: ServiceConfig): string {
@@ -146,9 +158,12 @@ async function checkSignIn(service: ServiceConfig, key: string): Promise<Finding
   if (auth === 'off') return 'off'
   const device = await upstreamTarget(service, key)
   const connections = createConnections(device, upstreamDeadlines(service), systemClock)
-  let outcome = ''
+  const accepted =
+    'session' in auth
+      ? `${auth.session.login.path} gave a token (${tokenPlace(auth.session)})`
+      : 'the device accepts the credentials'
+  let problem: string | undefined
   let warning: string | undefined
-  let failed = false
   try {
     const request = await readRequestFields(service, key)
     const signIn = await openSignIn(auth, {
@@ -158,19 +173,12 @@ async function checkSignIn(service: ServiceConfig, key: string): Promise<Finding
       request: () => request,
       clock: systemClock,
       events: {
-        signedIn() {
-          outcome =
-            'session' in auth
-              ? `${auth.session.login.path} gave a token (${tokenPlace(auth.session)})`
-              : 'the device accepts the credentials'
-        },
+        signedIn() {},
         refused() {
-          failed = true
-          outcome = 'the device refuses these credentials'
+          problem = 'the device refuses these credentials'
         },
         unusable(reason) {
-          failed = true
-          outcome = reason
+          problem = reason
         },
         notSignedOut(reason) {
           warning = `${reason}: the session stays until the device ends it`
@@ -182,41 +190,12 @@ async function checkSignIn(service: ServiceConfig, key: string): Promise<Finding
     if (failure !== undefined) {
       throw new CheckFailure(`the device did not respond (${failure})`, { remedy: failureHint(failure, key) })
     }
-    if (failed) throw new Error(outcome)
-    if (warning === undefined) return outcome
+    if (problem !== undefined) throw new Error(problem)
+    if (warning === undefined) return accepted
     const meaning = 'a device that allows few sessions soon refuses to open another'
-    return { warning: `${outcome}; ${warning}`, meaning, remedy: `correct ${key}.auth.session.logout` }
+    return { warning: `${accepted}; ${warning}`, meaning, remedy: `correct ${key}.auth.session.logout` }
   } finally {
     await connections.close()
-  }
-}
-
-interface Hint {
-  readonly meaning: string
-  readonly remedy: string
-}
-
-/** Of a device that redirects to https. `key` is the configuration key of the service. */
-function redirectHint(key: string): Hint {
-  return {
-    meaning: 'the redirect leads clients past Postern, or back to it in a loop',
-    remedy: `set ${key}.url to the https address of the device`,
-  }
-}
-
-/** Of a device that answers the request for `page` with 500 or more. */
-function errorHint(page: string, key: string): Hint {
-  return {
-    meaning: `the device answers, but with an error: with ${key}.health.path: ${page} it counts as down`,
-    remedy: `open ${page} on the device itself, or set ${key}.health.path to a page that works`,
-  }
-}
-
-/** Of a device that waits for acknowledgements. */
-function delayedHint(key: string): Hint {
-  return {
-    meaning: 'the device sends head and body apart and waits for an acknowledgement between them',
-    remedy: `set ${key}.reuse: never; without it, Postern finds out by itself after some requests`,
   }
 }
 

@@ -88,11 +88,11 @@ function parseRevocationPath({ revocationPath, path = DEFAULTS.path }: VerifyFla
   if (revocationPath === 'off') return undefined
   const parsed = parseTarget('--revocation-path', revocationPath ?? DEFAULTS.revocationPath)
   if (isSamePath(parsed, path)) {
-    throw new SetupError(
+    const [key, what] =
       revocationPath === undefined
-        ? `--path: must not be ${parsed}, at which the run revokes its tokens; see --revocation-path`
-        : `--revocation-path: must not be ${parsed}, the path of the API, to which the run never sends a POST`,
-    )
+        ? ['--path', 'at which the run revokes its tokens; see --revocation-path']
+        : ['--revocation-path', 'the path of the API, to which the run never sends a POST']
+    throw new SetupError(`must not be ${parsed}, ${what}`, { key })
   }
   return parsed
 }
@@ -173,61 +173,47 @@ function range([least, most]: Bounds): string {
   return `${least} to ${most}`
 }
 
-const URL_FORM =
-  'the URL must be the address of the server, such as https://device.example or https://192.0.2.7:8443'
-
 /** The address of the server under test. Throws `SetupError` for anything but http or https, host and port. */
 function parseServerUrl(text: string): URL {
   // `URL.parse` is too lenient: it drops tabs, spaces and line ends, and takes https:host for https://host.
   const url = /^https?:\/\/[^\s/\\]/i.test(text) && !/[\s\\]/.test(text) ? URL.parse(text) : null
-  if (url === null) throw new SetupError(URL_FORM)
-  // The message must not repeat the URL: what stands before the @ may be a password.
-  if (/^\w+:\/\/[^/?#]*@/.test(text)) {
-    throw new SetupError(
-      'the URL must not contain a user or password; the password belongs in the file of --password-file',
-    )
-  }
-  if (/[?#]/.test(text)) {
-    throw new SetupError(
-      'the URL must have neither query nor fragment; a query belongs to --path, such as --path /status?x=1',
-    )
-  }
-  if (url.pathname !== '/') {
-    throw new SetupError(`the URL must end after the port; write ${url.origin} --path ${url.pathname}`)
-  }
-  if (url.port === '0') throw new SetupError('the URL must have a port from 1 to 65535')
-  return url
+  const problem = url === null ? '' : urlProblem(text, url)
+  if (url !== null && problem === undefined) return url
+  throw new SetupError(
+    `the URL must ${problem || 'be the address of the server, such as https://device.example or https://192.0.2.7:8443'}`,
+  )
 }
 
-/** Whether the host of a URL is the machine itself, so that nothing on the way can read the request. */
-export function isLoopback({ hostname }: Pick<URL, 'hostname'>): boolean {
-  return hostname === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(hostname) || /(?:^|\.)localhost$/.test(hostname)
+function urlProblem(text: string, { origin, pathname, port }: URL): string | undefined {
+  // The message must not repeat the URL: what stands before the @ may be a password.
+  if (/^\w+:\/\/[^/?#]*@/.test(text))
+    return 'not contain a user or password; the password belongs in the file of --password-file'
+  if (/[?#]/.test(text))
+    return 'have neither query nor fragment; a query belongs to --path, such as --path /status?x=1'
+  if (pathname !== '/') return `end after the port; write ${origin} --path ${pathname}`
+  return port === '0' ? 'have a port from 1 to 65535' : undefined
 }
 
 /** RFC 3986 §3.3 and §3.4: a path and a query, with every other character encoded. */
 const TARGET = /^\/(?:[\w.~!$&'()*+,;=:@/?-]|%[\dA-F]{2})*$/i
 
-/**
- * A request target in the form in which it is sent. Throws `SetupError` for what is no path, for one that two servers may read
- * differently, and for the path of the token endpoint.
- */
+/** A request target in the form in which it is sent. Throws `SetupError`. */
 function parseTarget(flag: string, text: string): string {
-  if (!text.startsWith('/')) throw new SetupError(`${flag}: must begin with /, such as /status`)
-  if (text.includes('#')) throw new SetupError(`${flag}: must not have a fragment (#): no client sends it`)
-  if (!TARGET.test(text)) {
-    throw new SetupError(
-      `${flag}: must be sent as it stands, so write other characters encoded, such as %20 for a space`,
-    )
-  }
-  const path = pathOf(text)
-  if (isAmbiguousPath(path)) {
-    throw new SetupError(
-      `${flag}: must not have ., .., // or an encoded delimiter: a server may read it as another path`,
-    )
-  }
-  if (isSamePath(path, '/oauth/token'))
-    throw new SetupError(`${flag}: must not be the token endpoint, which the run checks anyway`)
+  const problem = targetProblem(text)
+  if (problem !== undefined) throw new SetupError(problem, { key: flag })
   return text
+}
+
+/** Why a text is no path, or two servers may read it differently, or it is the token endpoint; undefined if none of these is so. */
+function targetProblem(text: string): string | undefined {
+  if (!text.startsWith('/')) return 'must begin with /, such as /status'
+  if (text.includes('#')) return 'must not have a fragment (#): no client sends it'
+  if (!TARGET.test(text))
+    return 'must be sent as it stands, so write other characters encoded, such as %20 for a space'
+  if (isAmbiguousPath(pathOf(text)))
+    return 'must not have ., .., // or an encoded delimiter: a server may read it as another path'
+  if (isSamePath(text, '/oauth/token')) return 'must not be the token endpoint, which the run checks anyway'
+  return undefined
 }
 
 /** Whether two targets have one path: apart from a query, from encoded characters, and from a slash at the end. */

@@ -1,47 +1,18 @@
 import { styleText } from 'node:util'
-import type { Departure, FloodFigures, Latencies, Plan, Report, Reporter, Verdict } from '../verdict.ts'
+import type { Departure, FloodFigures, Latencies, Plan, Report, Reporter, Verdict } from './verdict.ts'
 
-export interface Display {
-  /** Whether text may be coloured. */
-  readonly colour: boolean
-  /** Columns of a terminal, on which a progress line replaces the one before; undefined: a log, in which each has its own line. */
-  readonly columns: number | undefined
+/** Whether text may be coloured: only on a terminal, and never with NO_COLOR (no-color.org) or a terminal that knows no codes. */
+export function mayColour(isTTY: boolean, env: Readonly<Record<string, string | undefined>>): boolean {
+  return isTTY && env.TERM !== 'dumb' && (env.NO_COLOR ?? '') === ''
 }
 
-export interface Output {
-  readonly isTTY?: boolean
-  readonly columns?: number
-}
-
-/** Colour only on a terminal, and never with NO_COLOR (no-color.org) or a terminal that knows no codes. */
-export function displayOf(output: Output, env: Readonly<Record<string, string | undefined>>): Display {
-  const capable = output.isTTY === true && env.TERM !== 'dumb'
+/** Writes a run as text: what it is going to do, a line for each promise as it is decided and for each long wait, and the table. */
+export function textReporter(write: (text: string) => unknown, colour: boolean): Reporter {
   return {
-    colour: capable && (env.NO_COLOR ?? '') === '',
-    columns: capable ? (output.columns ?? 80) : undefined,
-  }
-}
-
-/**
- * Writes a run as text: what it is going to do, a line for each promise as it is decided, and the table. On a terminal the line of a
- * check that takes long is replaced by the next line; in a log it stays.
- */
-export function textReporter(write: (text: string) => unknown, display: Display): Reporter {
-  let replaceable = false
-  const say = (text: string): void => {
-    write(replaceable ? `\r\x1b[K${text}` : text)
-    replaceable = false
-  }
-  return {
-    announce: (plan) => say(`${announcement(plan)}\n`),
-    progress(text) {
-      const line = `${'...'.padEnd(INDENT)}${visible(text)}`
-      if (display.columns === undefined) return say(`${line}\n`)
-      say(line.slice(0, display.columns - 1))
-      replaceable = true
-    },
-    decided: (verdict) => say(`${verdictLine(verdict, display)}\n`),
-    finished: (report) => say(`\n${table(report, display)}`),
+    announce: (plan) => void write(`${announcement(plan)}\n`),
+    progress: (text) => void write(`${'...'.padEnd(INDENT)}${visible(text)}\n`),
+    decided: (verdict) => void write(`${verdictLine(verdict, colour)}\n`),
+    finished: (report) => void write(`\n${table(report, colour)}`),
   }
 }
 
@@ -79,12 +50,12 @@ export function announcement(plan: Plan): string {
 }
 
 /** The line of a promise as soon as it is decided. */
-export function verdictLine(verdict: Verdict, display: Pick<Display, 'colour'>): string {
+export function verdictLine(verdict: Verdict, colour: boolean): string {
   const { result, departures, notes } = verdict
   const more = departures.length > 1 ? ` (and ${departures.length - 1} more)` : ''
   const why = { kept: undefined, broken: departures[0]?.came, 'not testable': notes[0] }[result]
   const reason = why === undefined ? '' : `: ${visible(why)}${more}`
-  return `${labels(verdict, display)}${firstSentence(verdict)}${reason}`
+  return `${labels(verdict, colour)}${firstSentence(verdict)}${reason}`
 }
 
 /** The first sentence of a promise, without its full stop. */
@@ -102,24 +73,24 @@ const LABEL = 'not testable'.length
 const INDENT = LABEL + 2 + 4 + 2
 
 /** A result and an id in columns of their own, the result coloured where the display allows it. */
-function labels({ result, id }: Pick<Verdict, 'result' | 'id'>, { colour }: Pick<Display, 'colour'>): string {
+function labels({ result, id }: Pick<Verdict, 'result' | 'id'>, colour: boolean): string {
   const text = (result === 'broken' ? 'BROKEN' : result).padEnd(LABEL)
   return `${colour ? styleText(COLOURS[result], text, { validateStream: false }) : text}  ${id.padEnd(4)}  `
 }
 
-export function countsOf({ promises }: Report): Readonly<Record<Verdict['result'], number>> {
+function countsOf({ promises }: Report): Readonly<Record<Verdict['result'], number>> {
   const of = (wanted: Verdict['result']) => promises.filter(({ result }) => result === wanted).length
   return { kept: of('kept'), broken: of('broken'), 'not testable': of('not testable') }
 }
 
 /** The end of a run as text: every promise with its result, every departure, the floods, and one line with the totals. */
-export function table(report: Report, display: Pick<Display, 'colour'>): string {
+export function table(report: Report, colour: boolean): string {
   const { promises, floods, tokens, requests, seconds } = report
   const counts = Object.entries(countsOf(report)).map(([result, count]) => `${count} ${result}`)
   const grouped = Object.keys(COLOURS).flatMap((group) => promises.filter(({ result }) => result === group))
   return [
     `${'RESULT'.padEnd(LABEL + 2)}${'ID'.padEnd(6)}PROMISE`,
-    ...grouped.flatMap((verdict) => rowsOf(verdict, display)),
+    ...grouped.flatMap((verdict) => rowsOf(verdict, colour)),
     ...floods.flatMap(floodLines),
     '',
     visible(tokens),
@@ -128,7 +99,7 @@ export function table(report: Report, display: Pick<Display, 'colour'>): string 
   ].join('\n')
 }
 
-function rowsOf(verdict: Verdict, display: Pick<Display, 'colour'>): readonly string[] {
+function rowsOf(verdict: Verdict, colour: boolean): readonly string[] {
   const { result, sentence, notes, departures } = verdict
   const text = result === 'broken' ? sentence : `${firstSentence(verdict)}.`
   // Equal departures become one, with their number.
@@ -137,10 +108,10 @@ function rowsOf(verdict: Verdict, display: Pick<Display, 'colour'>): readonly st
     (length === 1 ? lines : lines.replace(/^came .*$/m, `$& (${length} times)`)).split('\n'),
   )
   const below = [...found, ...notes.map((note) => `note    ${visible(note)}`)]
-  return [`${labels(verdict, display)}${text}`, ...below.map((line) => ' '.repeat(INDENT) + line)]
+  return [`${labels(verdict, colour)}${text}`, ...below.map((line) => ' '.repeat(INDENT) + line)]
 }
 
-export function departureLines(departure: Departure): readonly string[] {
+function departureLines(departure: Departure): readonly string[] {
   return (['sent', 'came', 'wanted', 'clause'] as const).map(
     (key) => `${key.padEnd(8)}${visible(departure[key])}`,
   )
@@ -191,4 +162,21 @@ export function duration(seconds: number): string {
   const whole = Math.round(seconds)
   const [minutes, rest] = [Math.floor(whole / 60), whole % 60]
   return minutes === 0 ? `${rest} s` : rest === 0 ? `${minutes} min` : `${minutes} min ${rest} s`
+}
+
+/** The document of `postern verify --json`. docs/verifying.md describes its keys: one may be added, none is renamed or removed. */
+export function reportJson(report: Report): string {
+  const { promises, floods, tokens, ...before } = report
+  const { kept, broken, 'not testable': notTestable } = countsOf(report)
+  return document({ ...before, kept, broken, notTestable, promises, floods, tokens })
+}
+
+/** The document of `postern verify --dry-run --json`. `floods` and `revocationPath` are null if there are none. */
+export function planJson(plan: Plan): string {
+  const { floods = null, revocationPath = null } = plan
+  return document({ plan: { ...plan, floods, revocationPath } })
+}
+
+function document(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`
 }
