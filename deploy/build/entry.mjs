@@ -70,10 +70,14 @@ function load(name) {
   return script.runInThisContext()
 }
 
-/** Modules that are loaded at their first use. No start without stored tokens uses them, and each takes 1 to 3 ms and a megabyte. */
-const LATE = new Set(['node:http2', 'node:worker_threads', 'node:zlib'])
+/** Modules that are loaded at their first use. No start without stored tokens uses them, and each takes 0.5 to 3 ms and some memory. */
+const LATE = new Set(['assert', 'node:dns/promises', 'node:http2', 'node:worker_threads', 'node:zlib'])
 
-const late = (name) => new Proxy({}, { get: (_, key) => process.getBuiltinModule(name)[key] })
+const late = (name) =>
+  new Proxy(() => {}, {
+    get: (_, key) => process.getBuiltinModule(name)[key],
+    apply: (_, self, given) => process.getBuiltinModule(name)(...given),
+  })
 
 const modules = new Map()
 
