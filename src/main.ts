@@ -26,6 +26,7 @@ const io: ProgramIo = {
   env: process.env,
   defaultConfig: DEFAULT_CONFIG,
   permissions,
+  command: process.argv[2],
   node: isSea() ? undefined : process.execPath,
   program: [process.execPath, ...(isSea() ? [] : [...process.execArgv, ...process.argv.slice(1, 2)])],
   onSignals,

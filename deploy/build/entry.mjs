@@ -3,7 +3,7 @@
 // It loads main.cjs with the code that V8 compiled when the bundle was made (*.cache), which saves a quarter of the start.
 // Node's own caches are no substitute: docs/releasing.md has the figures.
 const { hash } = process.getBuiltinModule('node:crypto')
-const { existsSync, readFileSync } = process.getBuiltinModule('node:fs')
+const { closeSync, existsSync, fstatSync, openSync, readSync } = process.getBuiltinModule('node:fs')
 const { join } = process.getBuiltinModule('node:path')
 const { Script, constants } = process.getBuiltinModule('node:vm')
 const { isSea, getAssetKeys, getRawAsset } = process.getBuiltinModule('node:sea')
@@ -13,19 +13,29 @@ const DIGEST = 32
 
 const digest = (data) => hash('sha256', data, 'buffer')
 
-/** Frees the memory of a file now instead of at a later garbage collection. A small file shares its buffer with others. */
-function free({ buffer }, size) {
-  if (buffer.byteLength === size) buffer.transfer(0)
+/**
+ * Reads a file into memory of its own, which `free` returns to the system. Memory from malloc would not go back: after the first large
+ * block that is freed, glibc keeps twice as much for later.
+ */
+function read(name) {
+  const file = openSync(join(import.meta.dirname, name))
+  const { size } = fstatSync(file)
+  const bytes = Buffer.from(new ArrayBuffer(size, { maxByteLength: size }))
+  readSync(file, bytes)
+  closeSync(file)
+  return bytes
 }
+
+/** Frees the memory of a file now instead of at a later garbage collection. */
+const free = ({ buffer }) => buffer.resize(0)
 
 /** The bundle as files beside this one. */
 const files = {
-  source: (name) => readFileSync(join(import.meta.dirname, name)),
+  source: read,
   /** The cached code, if it is undamaged and belongs to this source. V8 checks only its own version and flags. */
   code(name, source) {
-    const file = join(import.meta.dirname, `${name}.cache`)
-    if (!existsSync(file)) return undefined
-    const whole = readFileSync(file)
+    if (!existsSync(join(import.meta.dirname, `${name}.cache`))) return undefined
+    const whole = read(`${name}.cache`)
     const [ofSource, ofCode, code] = [
       whole.subarray(0, DIGEST),
       whole.subarray(DIGEST, 2 * DIGEST),
@@ -34,8 +44,8 @@ const files = {
     return digest(source).equals(ofSource) && digest(code).equals(ofCode) ? code : undefined
   },
   done(source, code) {
-    free(source, source.length)
-    if (code !== undefined) free(code, 2 * DIGEST + code.length)
+    free(source)
+    if (code !== undefined) free(code)
   },
 }
 
@@ -70,10 +80,14 @@ function load(name) {
   return script.runInThisContext()
 }
 
-/** Modules that are loaded at their first use. No start without stored tokens uses them, and each takes 1 to 3 ms and a megabyte. */
-const LATE = new Set(['node:http2', 'node:worker_threads', 'node:zlib'])
+/** Modules that are loaded at their first use. No start without stored tokens uses them, and each takes 0.5 to 3 ms and some memory. */
+const LATE = new Set(['assert', 'node:dns/promises', 'node:http2', 'node:worker_threads', 'node:zlib'])
 
-const late = (name) => new Proxy({}, { get: (_, key) => process.getBuiltinModule(name)[key] })
+const late = (name) =>
+  new Proxy(() => {}, {
+    get: (_, key) => process.getBuiltinModule(name)[key],
+    apply: (_, _self, given) => process.getBuiltinModule(name)(...given),
+  })
 
 const modules = new Map()
 

@@ -33,6 +33,8 @@ export interface ProgramIo extends CommandIo, Outputs, Pick<DaemonIo, 'permissio
   /** Called by a command that runs until it is stopped. Other commands end on a signal, as programs do by default. */
   readonly daemon: () => DaemonIo
   readonly onSignals: (...signals: readonly NodeJS.Signals[]) => DaemonIo['onStop']
+  /** The first word of the command line. */
+  readonly command: string | undefined
   /** The path of Node, or undefined in the single executable. */
   readonly node: string | undefined
   /** The words that start this program again. */

