@@ -1,4 +1,4 @@
-import type { Field } from '../../src/config/field.ts'
+import { type Field, z } from '../../src/config/field.ts'
 import { firstConfiguration } from '../../src/config/first-configuration.ts'
 import { environmentName, type KnownKey, knownKeys } from '../../src/config/known-keys.ts'
 import { schema } from '../../src/config/schema.ts'
@@ -72,12 +72,29 @@ ${names.join('\n')}
 `
 }
 
-/** The JSON Schema of the file, for editors: in draft 7, which most of them support. */
+/** The JSON Schema of the file, for editors. */
 export function referenceSchema(): string {
-  const draft = { $schema: 'http://json-schema.org/draft-07/schema#', title: 'Postern' }
-  const page = JSON.stringify({ ...draft, ...schema.json(), type: 'object' }, null, 2)
+  const { $schema, ...rest } = jsonSchema()
+  const page = JSON.stringify({ $schema, title: 'Postern', ...rest }, null, 2)
   // Lists of words on one line, as the formatter of this repository writes them.
   return `${page.replace(/\[\s+([^[\]{}]*?)\s+\]/g, (_, words: string) => `[${words.replace(/\s*\n\s*/g, ' ')}]`)}\n`
+}
+
+/**
+ * The JSON Schema of the YAML form, in draft 7, which most editors support. A section without required keys may be `null`:
+ * if all its keys are commented out, YAML parses it as `null`, and `layer` treats it as left out.
+ */
+function jsonSchema(): Record<string, unknown> {
+  const written = z.toJSONSchema(schema.schema, {
+    io: 'input',
+    target: 'draft-7',
+    override({ jsonSchema: each, path }) {
+      const mayBeEmpty = each.required === undefined && each.minProperties === undefined
+      if (path.length > 0 && each.type === 'object' && mayBeEmpty)
+        Object.assign(each, { type: ['object', 'null'] })
+    },
+  })
+  return { ...written }
 }
 
 function part(title: string, description: string | undefined, keys: readonly KnownKey[]): string {

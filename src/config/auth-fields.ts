@@ -9,9 +9,9 @@ import {
   optional,
   section,
   type ValueOf,
+  z,
 } from './field.ts'
 import { headerNameProblem } from './header-field.ts'
-import * as shape from './shape.ts'
 import { integer, list, oneOf, parseBy, path, plainText } from './value-fields.ts'
 
 /** The keys that several ways to sign in share. */
@@ -52,10 +52,12 @@ const sessionSection = section(
     login: section('The request that opens a session.', {
       method: method({ default: 'POST' }).describe('The method of the login.'),
       path: target().describe('The path of the login, such as `/redfish/v1/SessionService/Sessions`.'),
-      json: optional(mapping(shape.anything)).describe(
+      json: optional(mapping(z.unknown())).describe(
         'The body of the login, sent as JSON: `{UserName: $user, Password: $password}`. In its texts `$user` and `$password` stand for the account. Must not contain a secret itself.',
       ),
-      form: optional(mapping(shape.string('must be text (in quotes if it looks like a number)'))).describe(
+      form: optional(
+        mapping(z.string({ error: 'must be text (in quotes if it looks like a number)' })),
+      ).describe(
         'The body of the login, sent as a form: `{username: $user, password: $password}`; in place of `json`. Must not contain a secret itself.',
       ),
     }),
@@ -79,10 +81,9 @@ const sessionSection = section(
       cookie: optional(cookieName('The cookie for the token; in place of `header`.')),
     }),
     expired: field<readonly number[]>(
-      shape.list(
-        shape.integer(400, 499, 'must be a whole number from 400 to 499'),
-        'must be a list of statuses from 400 to 499',
-      ),
+      z.array(integer(400, 499).bare, {
+        error: 'must be a list of statuses from 400 to 499',
+      }),
       { default: [401], type: 'list of statuses, 400 to 499', textForm: 'yaml' },
     ).describe(
       'The statuses that mean: sign in (again). Use only statuses with which the device does not act on a request, because the request is repeated, whatever its method.',
@@ -216,7 +217,7 @@ function method(options: FieldOptions = {}): Field<string> {
 }
 
 /** A mapping of the device's own names. */
-function mapping<T>(member: shape.Shape<T>): Field<Readonly<Record<string, T>>> {
-  const schema = shape.record(member, 'must be a mapping of names to values')
+function mapping<T>(member: z.ZodMiniType<T>): Field<Readonly<Record<string, T>>> {
+  const schema = z.record(z.string(), member, { error: 'must be a mapping of names to values' })
   return field(schema, { type: 'mapping of names to values', textForm: 'yaml', secret: true })
 }

@@ -1,5 +1,11 @@
-import * as shape from './shape.ts'
+// Mini: each schema of `zod` itself carries a hundred methods, which costs startup time and memory.
+import * as z from 'zod/mini'
 import type { YamlValue } from './yaml.ts'
+
+// Compiled validators need `new Function`, which Node refuses under --disallow-code-generation-from-strings.
+z.config({ jitless: true })
+
+export { z }
 
 /**
  * `section`: a mapping of known keys. `choice`: a mapping with exactly one of several keys. `either`: a word, or a mapping of
@@ -10,9 +16,13 @@ export type Kind = 'value' | 'section' | 'choice' | 'either' | 'headers' | 'name
 /** How the text of an environment variable or a flag is parsed. */
 type TextForm = 'text' | 'text or null' | 'list' | 'yaml'
 
-/** One key of the file: the shape of its value and its documentation. */
-export interface Field<T> extends shape.Member<T> {
+/** One key of the file: its schema and its documentation. */
+export interface Field<T> {
   readonly kind: Kind
+  /** Decodes the YAML form, with the default filled in, and encodes back to it. */
+  readonly schema: z.ZodMiniType<T>
+  /** The same schema without the default. */
+  readonly bare: z.ZodMiniType<T>
   readonly description: string
   /** The same field with this description. */
   describe(description: string): Field<T>
@@ -50,32 +60,28 @@ type Details = FieldOptions & { readonly type: string } & Partial<
     Pick<Field<unknown>, 'kind' | 'textForm' | 'keys' | 'member'>
   >
 
-/** What most fields are. */
-const USUAL = {
-  description: '',
-  kind: 'value',
-  textForm: 'text',
-  secret: false,
-  live: (): boolean => false,
-  keys: new Map(),
-  member: undefined,
-  optional: false,
-  default: undefined,
-} as const
-
-/** Creates a field from the shape of its value. */
-export function field<T>(bare: shape.Shape<T>, details: Details): Field<T> {
+/** Creates a field from a schema without a default. */
+export function field<T>(bare: z.ZodMiniType<T>, details: Details): Field<T> {
+  const { default: initial } = details
+  const schema = initial === undefined ? bare : z.prefault(bare, initial)
   return {
-    ...USUAL,
-    ...details,
-    decode: bare.decode,
-    encode: bare.encode,
+    description: '',
     describe(description) {
+      // Not `meta`, which copies each schema: that costs startup time.
+      z.globalRegistry.add(this.bare, { description }).add(this.schema, { description })
       return { ...this, description }
     },
-    json() {
-      return { ...(this.description === '' ? {} : { description: this.description }), ...bare.json() }
-    },
+    kind: 'value',
+    textForm: 'text',
+    secret: false,
+    live: () => false,
+    keys: new Map(),
+    member: undefined,
+    optional: false,
+    ...details,
+    default: initial,
+    bare,
+    schema,
   }
 }
 
@@ -92,7 +98,7 @@ export interface OptionalField<T> extends Field<T> {
 
 export function optional<T>(inner: Field<T>): OptionalField<T> {
   const describe = (description: string): OptionalField<T> => optional(inner.describe(description))
-  return { ...inner, optional: true, default: undefined, describe }
+  return { ...inner, optional: true, schema: inner.bare, describe }
 }
 
 export type ValueOf<F> = F extends Field<infer T> ? T : never
@@ -123,8 +129,15 @@ export function section<F extends Fields>(
 ): Field<SectionOf<F>> {
   type T = SectionOf<F>
   const keys: Keys = new Map(Object.entries(fields).map(([name, each]) => [snakeCase(name), each]))
-  // T consists of the types of these fields under these names.
-  const schema = shape.mapping<T>(keys, 'must be a mapping of keys', camelCase, demands)
+  const schema = z.codec(
+    mapping(keys, 'must be a mapping of keys').register(z.globalRegistry, demands),
+    z.custom<T>(),
+    {
+      // The cast holds because T consists of the types of these fields under these names.
+      decode: (given) => rename(given, camelCase) as T,
+      encode: (value) => rename(value, snakeCase),
+    },
+  )
   const details = { type: 'mapping', default: {}, kind: 'section', textForm: 'yaml', keys } as const
   return field(schema, details).describe(description)
 }
@@ -142,14 +155,22 @@ export function choice<F extends Fields>(
   const keys: Keys = new Map(Object.entries(alternatives).map(([key, each]) => [key, optional(each)]))
   const names = [...keys.keys()].join(', ')
   const must = `must have exactly one of ${names}`
-  // The check proves T: exactly one alternative is present, decoded by its own field.
-  const mapping = shape.mapping<T>(keys, must, undefined, { minProperties: 1, maxProperties: 1 })
-  const schema = shape.checked(mapping, (given) => {
-    const [first, ...others] = Object.keys(given)
-    if (first === undefined) return [shape.issue([], must)]
-    return others.map((other) =>
-      shape.issue([other], `must not be set together with ${first}; keep one of the two`),
+  const one = mapping(keys, must)
+    .check(
+      z.superRefine((given, context) => {
+        const [first, ...others] = Object.keys(given)
+        if (first === undefined) context.addIssue({ code: 'custom', message: must })
+        for (const other of others) {
+          const message = `must not be set together with ${first}; keep one of the two`
+          context.addIssue({ code: 'custom', message, path: [other] })
+        }
+      }),
     )
+    .register(z.globalRegistry, { minProperties: 1, maxProperties: 1 })
+  const schema = z.codec(one, z.custom<T>(), {
+    // The cast holds because exactly one alternative is present, decoded by its own field.
+    decode: (given) => given as T,
+    encode: (value) => rename(value, (key) => key),
   })
   const details = {
     type: `one of ${names}`,
@@ -168,10 +189,12 @@ export function named<T extends object>(
   nameProblem: (name: string) => string | undefined,
   options: FieldOptions & { readonly type: string },
 ): Field<Readonly<Record<string, T>>> {
-  const schema = shape.checked(shape.record(member, `must be a ${options.type}`), (given) =>
-    Object.keys(given).flatMap((name) => {
-      const message = nameProblem(name)
-      return message === undefined ? [] : [shape.issue([name], message)]
+  const schema = z.record(z.string(), member.bare, { error: `must be a ${options.type}` }).check(
+    z.superRefine((given, context) => {
+      for (const name of Object.keys(given)) {
+        const message = nameProblem(name)
+        if (message !== undefined) context.addIssue({ code: 'custom', message, path: [name] })
+      }
     }),
   )
   return field<Readonly<Record<string, T>>>(schema, { ...options, kind: 'named', textForm: 'yaml', member })
@@ -184,9 +207,20 @@ export function either<A extends string | number, B extends object>(
   must: string,
   options: FieldOptions = {},
 ): Field<A | B> {
-  const schema = shape.union<A | B>([words, other], must)
+  const schema = z.union([words.bare, other.bare], { error: must })
   const type = `${words.type}, or a mapping`
   return field<A | B>(schema, { ...options, type, kind: 'either', textForm: 'yaml', keys: other.keys })
+}
+
+function mapping(keys: Keys, must: string): z.ZodMiniType<Record<string, unknown>, Record<string, unknown>> {
+  const shape = [...keys].map(
+    ([key, each]) => [key, each.optional ? z.optional(each.schema) : each.schema] as const,
+  )
+  return z.strictObject(Object.fromEntries(shape), { error: must })
+}
+
+function rename(from: object, to: (key: string) => string): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(from).map(([key, value]) => [to(key), value]))
 }
 
 export function snakeCase(name: string): string {

@@ -1,6 +1,5 @@
 import { isHopByHop, isToken } from '../http/fields.ts'
-import { type Field, type FieldOptions, field } from './field.ts'
-import * as shape from './shape.ts'
+import { type Field, type FieldOptions, field, z } from './field.ts'
 
 /** A header value: text, the file that holds it, or the name of the login. */
 export type HeaderValue = string | { readonly file: string } | ClientName
@@ -15,20 +14,20 @@ export function isClientName(value: HeaderValue | undefined): value is ClientNam
 
 /** Fields set on every forwarded request, by name. */
 export function headers(options: FieldOptions): Field<Readonly<Record<string, HeaderValue>>> {
-  const must = 'must be text (in quotes if it looks like a number), {file: path} or {client_name: true}'
-  const path = shape.string('must be a path', { minLength: 1 })
-  const file = shape.mapping<{ readonly file: string }>(new Map([['file', path]]), must)
-  const name = shape.mapping<ClientName>(new Map([['client_name', shape.only(true, must)]]), must)
-  const value = shape.union<HeaderValue>([shape.string(must), file, name], must)
-  const schema = shape.checked(shape.record(value, 'must be a mapping of names to values'), (given) => {
-    const names = Object.keys(given)
-    return Object.entries(given).flatMap(([name, each]) => {
-      if (typeof each === 'object' && 'file' in each && each.file === '')
-        return [shape.issue([name, 'file'], 'must be a path')]
-      const message = headerProblem(name, each, names)
-      return message === undefined ? [] : [shape.issue([name], message)]
-    })
-  })
+  const path = z.string({ error: 'must be a path' }).check(z.minLength(1, { error: 'must be a path' }))
+  const value = z.union(
+    [z.string(), z.strictObject({ file: path }), z.strictObject({ client_name: z.literal(true) })],
+    { error: 'must be text (in quotes if it looks like a number), {file: path} or {client_name: true}' },
+  )
+  const schema = z.record(z.string(), value, { error: 'must be a mapping of names to values' }).check(
+    z.superRefine((given, context) => {
+      const names = Object.keys(given)
+      for (const [name, each] of Object.entries(given)) {
+        const message = headerProblem(name, each, names)
+        if (message !== undefined) context.addIssue({ code: 'custom', message, path: [name] })
+      }
+    }),
+  )
   const type = 'mapping of names to text, `{file: path}` or `{client_name: true}`'
   return field(schema, { ...options, type, kind: 'headers', textForm: 'yaml', secret: true })
 }

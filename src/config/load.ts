@@ -5,7 +5,7 @@ import { codeOf, SetupError } from '../system/setup-error.ts'
 import { conflictsIn, passwordChoice } from './conflicts.ts'
 import { layer } from './layers.ts'
 import { type Environment, readEnvironment, readFlags, stateDirectory } from './overrides.ts'
-import { placeOf, problemsOf } from './problem.ts'
+import { decode, placeOf, problemsOf } from './problem.ts'
 import { type Config, schema } from './schema.ts'
 import {
   isMapping,
@@ -60,7 +60,7 @@ export function loadWithPlaces({ file, object, env = {}, sets = [] }: Sources): 
     ...environment.overrides,
     ...flags.overrides,
   ])
-  const decoded = schema.decode(layered.tree)
+  const decoded = decode(schema, layered.tree)
   const issues = [
     ...('issues' in decoded ? decoded.issues : conflictsIn(decoded.value)),
     ...passwordChoice(layered.tree),

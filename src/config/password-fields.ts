@@ -1,8 +1,7 @@
 import { METHODS } from 'node:http'
 import { UPGRADE } from '../http/scope.ts'
 import { plainPathProblem } from './address.ts'
-import { choice, field, optional, section, type ValueOf } from './field.ts'
-import * as shape from './shape.ts'
+import { choice, field, optional, section, type ValueOf, z } from './field.ts'
 import { list, optionalPath, parseBy, path, plainText } from './value-fields.ts'
 
 const ADVICE = 'such as {file: /etc/postern/password}, a file with one line, the password or its hash'
@@ -14,7 +13,7 @@ export const passwordField = optional(
       file: path().describe('A file with one line, the password or a hash of it.'),
       htpasswd: entry('an htpasswd file'),
       shadow: entry('a shadow file, as in `/etc/shadow`'),
-      device: field(shape.only(true, 'must be true'), {
+      device: field(z.literal(true, { error: 'must be true' }), {
         type: '`true`',
         textForm: 'yaml',
       }).describe(
@@ -53,8 +52,6 @@ const allowRule = section('Requests that a name may make.', {
   ).describe('These paths; left out: all.'),
 })
 
-const ALLOW = 'must be read, or a list such as [{methods: [GET], paths: [/status]}]'
-
 const namedPassword = section('One password, and what its logins may do.', {
   name: plainText('a name', {
     problemOf: (given) =>
@@ -67,10 +64,9 @@ const namedPassword = section('One password, and what its logins may do.', {
   shadow: optional(entry('a shadow file, as in `/etc/shadow`')),
   allow: optional(
     field<'read' | readonly ValueOf<typeof allowRule>[]>(
-      shape.union<'read' | readonly ValueOf<typeof allowRule>[]>(
-        [shape.word(['read'], ALLOW), shape.list(allowRule, ALLOW)],
-        ALLOW,
-      ),
+      z.union([z.literal('read'), z.array(allowRule.bare)], {
+        error: 'must be read, or a list such as [{methods: [GET], paths: [/status]}]',
+      }),
       { type: '`read`, or a list' },
     ).describe('What its logins may do; left out: everything.'),
   ),
@@ -78,7 +74,9 @@ const namedPassword = section('One password, and what its logins may do.', {
 
 export const passwordsField = optional(
   field<readonly ValueOf<typeof namedPassword>[]>(
-    shape.list(namedPassword, 'must be a list such as [{name: admin, file: /etc/postern/password}]'),
+    z.array(namedPassword.bare, {
+      error: 'must be a list such as [{name: admin, file: /etc/postern/password}]',
+    }),
     {
       type: 'list of `{name: N, file: F, allow: A}`',
       textForm: 'yaml',

@@ -1,7 +1,6 @@
 import type { Per, WindowType } from '../http/admission.ts'
 import { requestPathProblem } from './address.ts'
-import { ALWAYS, either, field, section, type ValueOf } from './field.ts'
-import * as shape from './shape.ts'
+import { ALWAYS, either, field, section, type ValueOf, z } from './field.ts'
 import { tokenStoreField } from './store-fields.ts'
 import { duration, flag, integer, list, oneOf, parseBy, plainText } from './value-fields.ts'
 
@@ -67,7 +66,7 @@ const publicPath = either(
           ? 'must not end with a slash if it is signed in: everything below it would be open under the account of upstream.auth'
           : requestPathProblem(given),
     }).describe('Exactly this path.'),
-    signedIn: field(shape.only(true, 'must be true; write a path that is not signed in as text'), {
+    signedIn: field(z.literal(true, { error: 'must be true; write a path that is not signed in as text' }), {
       type: '`true`',
     }).describe('GET and HEAD get the login of `upstream.auth`.'),
   }),
@@ -75,7 +74,7 @@ const publicPath = either(
 ).describe('A path that needs no token.')
 
 export const publicPathsField = field<readonly ValueOf<typeof publicPath>[]>(
-  shape.list(publicPath, 'must be a list of request paths'),
+  z.array(publicPath.bare, { error: 'must be a list of request paths' }),
   {
     default: [],
     live: ALWAYS,

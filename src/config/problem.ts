@@ -1,8 +1,7 @@
-import { type Field, fieldBelow } from './field.ts'
+import { type Field, fieldBelow, z } from './field.ts'
 import { adviceOn, dottedKeys, dottedKeysBelow, type Nearest, nearestKey } from './known-keys.ts'
 import type { Layered } from './layers.ts'
 import { schema } from './schema.ts'
-import type { Issue } from './shape.ts'
 import { valueAt, type YamlDocument, type YamlValue } from './yaml.ts'
 
 const LONGEST_SHOWN = 60
@@ -88,7 +87,7 @@ function describe({ path, message }: Issue, tree: YamlValue): string {
 /** YAML reads `0123` as a number and `true` as a truth value: text that looks like one needs quotes. */
 function adviceOnValue(field: Field<unknown>, value: YamlValue): string | undefined {
   const isOther = typeof value === 'number' || typeof value === 'boolean'
-  return isOther && 'value' in field.decode(String(value)) ? 'put it in quotes' : undefined
+  return isOther && 'value' in decode(field, String(value)) ? 'put it in quotes' : undefined
 }
 
 /** The fields along a path, up to the first unknown key. */
@@ -110,4 +109,43 @@ function show(value: YamlValue): string | undefined {
   const at = value.lastIndexOf('@')
   const harmless = at === -1 ? value : `***${value.slice(at)}`
   return JSON.stringify(harmless.length > LONGEST_SHOWN ? `${harmless.slice(0, LONGEST_SHOWN)}…` : harmless)
+}
+
+/** One problem with the value at `path`. `unknown` lists the unknown keys in it. */
+export interface Issue {
+  readonly path: readonly string[]
+  readonly message: string
+  readonly unknown: readonly string[]
+}
+
+type Decoded<T> = { readonly value: T } | { readonly issues: readonly Issue[] }
+
+/** Converts a YAML tree to the value that the field describes, or returns all issues at once. */
+export function decode<T>(field: Field<T>, tree: YamlValue): Decoded<T> {
+  const result = z.safeDecode(field.schema, tree)
+  return result.success
+    ? { value: result.data }
+    : { issues: result.error.issues.flatMap((issue) => flatten(issue, [])) }
+}
+
+/** The YAML form of a value; `decode` converts it back. */
+export function encode<T>(field: Field<T>, value: T): unknown {
+  return z.encode(field.schema, value)
+}
+
+/** If only one alternative of a union has the type of the value, reports the issues of that alternative instead of the union's. */
+function flatten(issue: z.core.$ZodIssue, above: readonly string[]): readonly Issue[] {
+  const path = [...above, ...issue.path.map(String)]
+  if (issue.code === 'unrecognized_keys') return [{ path, message: issue.message, unknown: issue.keys }]
+  if (issue.code === 'invalid_union') {
+    const matching = issue.errors.filter((branch) => !branch.some(isWrongType))
+    const [only] = matching
+    if (only !== undefined && matching.length === 1) return only.flatMap((inner) => flatten(inner, path))
+  }
+  return [{ path, message: issue.message, unknown: [] }]
+}
+
+function isWrongType(issue: z.core.$ZodIssue): boolean {
+  const codes = ['invalid_type', 'invalid_value', 'invalid_union']
+  return issue.path.length === 0 && codes.includes(issue.code ?? '')
 }

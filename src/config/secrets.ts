@@ -3,6 +3,7 @@ import type { NeededPath } from '../system/permissions.ts'
 import type { PasswordFile } from './auth-fields.ts'
 import { isClientName } from './header-field.ts'
 import { passwordSources } from './password-fields.ts'
+import { encode } from './problem.ts'
 import { type Config, schema } from './schema.ts'
 import { ownPair } from './tls-field.ts'
 import { type ServiceConfig, servicesOf } from './upstream-fields.ts'
@@ -20,7 +21,7 @@ export function effectiveYaml(config: Config): string {
 
 /** The same as a tree of plain values. */
 export function effectiveConfig(config: Config): unknown {
-  return schema.encode(masked(config))
+  return encode(schema, masked(config))
 }
 
 function masked(config: Config): Config {

@@ -1,6 +1,5 @@
 import { canonicalHost } from '../http/ip.ts'
-import { ALWAYS, either, type Field, type FieldOptions, optional, section } from './field.ts'
-import * as shape from './shape.ts'
+import { ALWAYS, either, type Field, type FieldOptions, field, optional, section, z } from './field.ts'
 import { flag, list, oneOf, optionalPath, plainText } from './value-fields.ts'
 
 /** DNS names and IP addresses, in canonical form. */
@@ -46,21 +45,28 @@ export function ownPair(tls: 'auto' | 'off' | Tls): OwnPair | undefined {
 }
 
 /** Exactly `cert` and `key`, or exactly `names`. */
-const schema = shape.checked(keys, ({ cert, key, names }) => {
-  const one = Object.entries({ cert, key })
-  if (names === undefined) {
-    const missing = one.filter(([, file]) => file === undefined)
-    return missing.map(([at]) => shape.issue([at], 'must be a path'))
-  }
-  const [other] = one.filter(([, file]) => file !== undefined)
-  return [
-    ...(other ? [shape.issue([other[0]], 'must not be set together with names; keep one of the two')] : []),
-    ...(names.length === 0 ? [shape.issue(['names'], 'must hold at least one DNS name or IP address')] : []),
-  ]
+const schema = z.codec(keys.bare, z.custom<Tls>(), {
+  decode(given, { issues }) {
+    const { cert, key, names } = given
+    const add = (at: string, message: string): void => {
+      issues.push({ code: 'custom', message, path: [at], input: given })
+    }
+    if (names === undefined) {
+      if (cert !== undefined && key !== undefined) return { cert, key }
+      if (cert === undefined) add('cert', 'must be a path')
+      if (key === undefined) add('key', 'must be a path')
+      return z.NEVER
+    }
+    const other = cert === undefined ? 'key' : 'cert'
+    if (cert !== undefined || key !== undefined)
+      add(other, 'must not be set together with names; keep one of the two')
+    if (names.length === 0) add('names', 'must hold at least one DNS name or IP address')
+    return { names }
+  },
+  encode: (value) => value,
 })
 
-// The cast holds because no other mapping passes the check.
-const mapping = { ...keys, ...schema } as Field<Tls>
+const mapping = field<Tls>(schema, { type: 'mapping', kind: 'section', textForm: 'yaml', keys: keys.keys })
 
 export const tlsField = either(
   oneOf(['auto', 'off']).describe('How to encrypt.'),

@@ -1,8 +1,7 @@
 import { parseCidr } from '../http/ip.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import { ADDRESS_FORMS, parseAddress } from './address.ts'
-import { type Field, type FieldOptions, field, type OptionalField, optional } from './field.ts'
-import * as shape from './shape.ts'
+import { type Field, type FieldOptions, field, type OptionalField, optional, z } from './field.ts'
 import {
   DURATION_PATTERN,
   formatDuration,
@@ -31,34 +30,34 @@ interface NumberOptions<T> extends FieldOptions {
 }
 
 export function text<T>(spec: TextOptions<T>): Field<T> {
-  return field(written(spec), spec)
+  return field(codec(z.string({ error: spec.must }), spec), spec)
 }
 
 /** Text, or `null` for no value. */
 export function textOrNull<T>(spec: TextOptions<T>): Field<T | null> {
-  const schema = shape.union<T | null>([shape.only(null, spec.must), written(spec)], spec.must)
-  return field(schema, { ...spec, textForm: 'text or null' })
+  const some = codec(z.string({ error: spec.must }), spec)
+  return field<T | null>(z.union([z.null(), some], { error: spec.must }), {
+    ...spec,
+    textForm: 'text or null',
+  })
 }
 
 /** A value written as a number or as text. */
 export function measured<T>(spec: NumberOptions<T>): Field<T> {
-  const { must, parse, format, pattern } = spec
-  const text = shape.string(must, { pattern: pattern.source })
-  const schema = shape.union<string | number>([text, shape.number(must)], must)
-  return field(shape.parsed(schema, parse, format), spec)
+  const written = z.string().register(z.globalRegistry, { pattern: spec.pattern.source })
+  return field(codec(z.union([written, NUMBER], { error: spec.must }), spec), spec)
 }
 
 export function integer(least: number, most: number, options: FieldOptions = {}): Field<number> {
-  const schema = shape.integer(least, most, `must be a whole number from ${least} to ${most}`)
+  const error = `must be a whole number from ${least} to ${most}`
+  // `abort`: a number beyond the safe integers breaks two rules, but gets one message.
+  const schema = z.int({ error, abort: true }).check(z.gte(least, { error }), z.lte(most, { error }))
   return field(schema, { ...options, type: `whole number, ${least} to ${most}`, textForm: 'yaml' })
 }
 
 export function flag(options: FieldOptions = {}): Field<boolean> {
-  return field(shape.boolean('must be true or false'), {
-    ...options,
-    type: '`true` or `false`',
-    textForm: 'yaml',
-  })
+  const schema = z.boolean({ error: 'must be true or false' })
+  return field(schema, { ...options, type: '`true` or `false`', textForm: 'yaml' })
 }
 
 /** One of several words. `must` is the error message for any other value. */
@@ -67,10 +66,8 @@ export function oneOf<const T extends string>(
   options: FieldOptions = {},
   must: string = `must be one of ${words.join(', ')}`,
 ): Field<T> {
-  return field<T>(shape.word(words, must), {
-    ...options,
-    type: words.map((word) => `\`${word}\``).join(', '),
-  })
+  const schema = z.enum(words, { error: must })
+  return field<T>(schema, { ...options, type: words.map((word) => `\`${word}\``).join(', ') })
 }
 
 /** A text that is kept as it is, unless `problemOf` returns an error message. */
@@ -83,12 +80,9 @@ export function parseBy(problemOf: (given: string) => string | undefined): (give
 
 /** A list of texts. `parse` may return another spelling; it is written back as it is. */
 export function list(spec: Omit<TextOptions<string>, 'format'>): Field<readonly string[]> {
-  const member = written({ ...spec, format: (value: string) => value })
-  return field(shape.list(member, `must be a list of ${spec.type}`), {
-    ...spec,
-    type: `list of ${spec.type}`,
-    textForm: 'list',
-  })
+  const member = codec(z.string({ error: spec.must }), { ...spec, format: (value) => value })
+  const schema = z.array(member, { error: `must be a list of ${spec.type}` })
+  return field<readonly string[]>(schema, { ...spec, type: `list of ${spec.type}`, textForm: 'list' })
 }
 
 /** A duration in ms. The bounds are as the reference page shows them: `1s`, `1d`. */
@@ -233,6 +227,20 @@ function ranges(type: string, orElse: string, words: readonly string[], options:
   })
 }
 
-function written<T>({ must, parse, format }: TextOptions<T>): shape.Shape<T> {
-  return shape.parsed(shape.string(must), parse, format)
+const NUMBER = z.number()
+
+/** The schema that converts between the written form and the value by `parse` and `format`. */
+function codec<W extends string | number, T>(
+  written: z.ZodMiniType<W, W>,
+  spec: { readonly parse: (given: W) => Parsed<T>; readonly format: (value: T) => NoInfer<W> },
+): z.ZodMiniType<T> {
+  return z.codec(written, z.custom<T>(), {
+    decode: (given, context) => {
+      const parsed = spec.parse(given)
+      if ('value' in parsed) return parsed.value
+      context.issues.push({ code: 'custom', message: parsed.problem, input: given })
+      return z.NEVER
+    },
+    encode: spec.format,
+  })
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { environmentName, knownKeys } from '../../src/config/known-keys.ts'
 import type { loadConfig } from '../../src/config/load.ts'
+import { encode } from '../../src/config/problem.ts'
 import { schema } from '../../src/config/schema.ts'
 import { valueAt, type YamlValue } from '../../src/config/yaml.ts'
 import { load, problemsIn } from './sources.ts'
@@ -278,5 +279,5 @@ describe('the environment', () => {
 /** The configuration as the value of a YAML file. */
 function written(config: ReturnType<typeof loadConfig>): YamlValue {
   // The round trip in effective.test.ts proves that `encode` returns YAML values.
-  return schema.encode(config) as YamlValue
+  return encode(schema, config) as YamlValue
 }

@@ -6,6 +6,7 @@ import { referenceSchema } from '../../deploy/build/reference.ts'
 import { writeDemoFiles } from '../../src/commands/demo.ts'
 import { knownKeys } from '../../src/config/known-keys.ts'
 import { layer } from '../../src/config/layers.ts'
+import { decode } from '../../src/config/problem.ts'
 import { schema } from '../../src/config/schema.ts'
 import { effectiveYaml } from '../../src/config/secrets.ts'
 import { isMapping, parseYaml, type YamlMapping, type YamlValue } from '../../src/config/yaml.ts'
@@ -159,7 +160,7 @@ describe('the loader and the JSON Schema accept every configuration that is ship
 })
 
 describe('the JSON Schema accepts an empty key exactly where the loader does', () => {
-  const isRead = (tree: YamlMapping): boolean => 'value' in schema.decode(layer(tree, []).tree)
+  const isRead = (tree: YamlMapping): boolean => 'value' in decode(schema, layer(tree, []).tree)
   const route: YamlMapping = { upstream: { routes: { '/a/': { url: 'http://127.0.0.1' } } } }
   const paths = knownKeys.map(({ path }) => path)
   const routePaths = paths
