@@ -12,7 +12,7 @@ import type { StoreSettings } from './connection.ts'
 import { createTokenCopies } from './copies.ts'
 import { followRevocations } from './feed.ts'
 import { openSharedStore } from './open-store.ts'
-import { type SharedStore, STORE_OPERATIONS } from './shared-store.ts'
+import { type SharedStore, STORE_OPERATIONS, type StoreUnavailable } from './shared-store.ts'
 import { createSharedTokens } from './tokens.ts'
 import { createSharedTables } from './windows.ts'
 
@@ -55,25 +55,21 @@ function openStore(settings: StoreSettings, { log, metrics }: StateDependencies)
   const { up, answered } = metrics.sharedStore()
   up(false)
   metrics.storeOpened('shared', STORE_OPERATIONS)
+  function works(text: string): void {
+    up(true)
+    log.info(text)
+  }
+  function fails({ failure, message }: StoreUnavailable, text: string): void {
+    up(false)
+    log.error({ failure, reason: message }, text)
+  }
   return openSharedStore(settings, {
     failed: ({ operation }) => metrics.storeFailed('shared', operation),
     answered,
-    up() {
-      up(true)
-      log.info('the shared store responds')
-    },
-    refusing({ failure, message }) {
-      up(false)
-      log.error({ failure, reason: message }, 'the shared store refuses commands: logins fail')
-    },
-    accepting() {
-      up(true)
-      log.info('the shared store accepts all commands again')
-    },
-    down({ failure, message }) {
-      up(false)
-      log.error({ failure, reason: message }, 'the shared store does not respond: see tokens.offline_grace')
-    },
+    up: () => works('the shared store responds'),
+    refusing: (error) => fails(error, 'the shared store refuses commands: logins fail'),
+    accepting: () => works('the shared store accepts all commands again'),
+    down: (error) => fails(error, 'the shared store does not respond: see tokens.offline_grace'),
   })
 }
 
@@ -115,14 +111,7 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
   const password = await openPasswords(passwordSources(config), {
     clock,
     hasName: deps.hasName,
-    events: {
-      ...sourceEvents(deps),
-      changed(name) {
-        log.warn(name === '' ? {} : { name }, 'the password has changed')
-        deps.onPasswordRead()
-        agreement.changed(name)
-      },
-    },
+    events: sourceEvents(deps, agreement.changed),
   })
   const feed = followRevocations({
     store,

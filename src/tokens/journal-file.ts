@@ -47,7 +47,10 @@ interface Opening {
   readonly onSetAside: (fault: Fault, name: string) => void
 }
 
-/** Locks a state folder and opens its database; undefined if another process has locked it. A missing database, and one that is set aside, is replaced by a new one. */
+/**
+ * Locks a state folder and opens its database; undefined if another process has locked it. A missing database, and one that is set aside,
+ * is replaced by a new one.
+ */
 export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: Opening): Opened | undefined {
   // An existing folder keeps its mode, because other programs may use it. The files have mode 0600.
   ensureFolder(dir)

@@ -74,13 +74,10 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     return saving
   }
   const password = await openPassword(config, deps, readFingerprint(journal), {
-    ...sourceEvents(deps),
-    changed(name?: string) {
-      revokeOf(name ?? '')
-      log.warn(name ? { name } : {}, 'the password has changed')
-      deps.onPasswordRead()
+    ...sourceEvents(deps, (name) => {
+      revokeOf(name)
       learned()
-    },
+    }),
     learned,
   }).catch((error: unknown) => {
     journal.close()

@@ -1,7 +1,6 @@
 import type { Client } from '../http/admission.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { DevicePassword, DevicePasswordDependencies } from '../password/device-source.ts'
-import type { PasswordsEvents } from '../password/sources.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
@@ -183,23 +182,31 @@ export function tokenEvents({ log, metrics }: Pick<StateDependencies, 'log' | 'm
   }
 }
 
-/** Counts and logs when the password source cannot be used. Call it once for a source. */
-export function sourceEvents({
-  log,
-  metrics,
-  onPasswordRead,
-}: StateDependencies): Pick<PasswordsEvents, 'unreadable' | 'restored' | 'ambiguous'> {
+/**
+ * Counts and logs what happens to the password source. Call it once for a source.
+ *
+ * @param onChanged revokes the tokens of a name whose password has changed; empty for `password`
+ */
+export function sourceEvents(
+  { log, metrics, onPasswordRead }: StateDependencies,
+  onChanged: (name: string) => void,
+) {
   metrics.storeOpened('password', ['read'])
   return {
-    unreadable(reason) {
+    changed(name = ''): void {
+      onChanged(name)
+      log.warn(name === '' ? {} : { name }, 'the password has changed')
+      onPasswordRead()
+    },
+    unreadable(reason: string): void {
       metrics.storeFailed('password', 'read')
       log.error({ reason }, 'the password source cannot be used; the last good password stays valid')
     },
-    restored() {
+    restored(): void {
       log.info('the password source can be used again')
       onPasswordRead()
     },
-    ambiguous: (names) =>
+    ambiguous: (names: readonly string[]): void =>
       log.error({ names }, 'several names have the same password, which logs nobody in; change one of them'),
   }
 }
