@@ -89,3 +89,18 @@ it('H22 a head of max_header_size bytes is read, and one byte more is too large,
   const endless = await readInPieces([Buffer.from(head.slice(0, 60))], { maxHeaderSize: 59 })
   expect(endless.fault).toBe('header-too-large')
 })
+
+it.each([
+  ['Content-Length: 3', ['abc', 'x\r\n', '\0\0\0']],
+  ['Transfer-Encoding: chunked', ['3\r\nabc\r\n0\r\n\r\n', '0\r\n\r\n', '1\r\nx\r\n2\r\nyz\r\n0\r\n\r\n']],
+])('C21 a head that repeats with %s has a body of its own each time', async (framing, bodies) => {
+  const head = `POST /upload HTTP/1.1\r\nHost: a\r\n${framing}\r\n\r\n`
+  const texts = bodies.map((body) => head + body)
+  const apart = await Promise.all(texts.map((text) => readInPieces([Buffer.from(text, 'latin1')])))
+  const together = await readInPieces([Buffer.from(texts.join(''), 'latin1')])
+  expect([together.left, together.fault]).toEqual([0, undefined])
+  expect(together.messages.map(({ body }) => body)).toEqual(
+    apart.flatMap(({ messages }) => messages.map(({ body }) => body)),
+  )
+  expect(new Set(together.messages.map(({ head: each }) => each)).size).toBe(1)
+})

@@ -57,7 +57,7 @@ export class Http1Intake {
   readonly #maxHeaderSize: number
   readonly #events: IntakeEvents
   readonly #head = new HeadReader('requests')
-  /** Heads of requests without a body and without an upgrade. */
+  /** Heads of requests that do not leave HTTP. */
   readonly #known = new HeadMemory<Http1RequestHead>(HEADS_KNOWN)
   /** Received bytes that are not read yet. */
   #pending: Buffer = NOTHING
@@ -118,7 +118,7 @@ export class Http1Intake {
       this.#head.length === 0 ? this.#known.find(this.#pending, 0, this.#pending.length) : undefined
     if (known !== undefined) {
       this.#drop(known.bytes.length)
-      this.#events.begin(known.head, undefined)
+      this.#begin(known.head)
       return true
     }
     const most = this.#maxHeaderSize
@@ -138,10 +138,15 @@ export class Http1Intake {
     const head = interpretRequest(this.#head.takeRequest(bytes, 0), this.#facts)
     this.#drop(length)
     if (head === undefined) this.#events.refuse(MALFORMED)
-    else if (head.bodyEnd === 0 || head.leavesHttp) {
+    else {
       if (!head.leavesHttp) this.#known.keep(bytes, 0, length, head)
-      this.#events.begin(head, undefined)
-    } else this.#beginBody(head, head.bodyEnd)
+      this.#begin(head)
+    }
+  }
+
+  #begin(head: Http1RequestHead): void {
+    if (head.bodyEnd === 0 || head.leavesHttp) this.#events.begin(head, undefined)
+    else this.#beginBody(head, head.bodyEnd)
   }
 
   /** Removes the first `length` pending bytes, which have been read. */
