@@ -74,7 +74,7 @@ export function createAccessLog(log: Logger, clock: Clock): AccessLog {
     write(exchange) {
       const { refusal } = exchange
       if (refusal !== undefined && !getsLine(refusal.kind)) return
-      if (log.isLevelEnabled('info')) writeLine(lineOf(exchange, timestamp(clock.wall())))
+      if (log.isLevelEnabled('info')) writeRequest(writeLine, exchange, timestamp(clock.wall()))
     },
     close() {
       stopTimer()
@@ -90,26 +90,37 @@ interface Flood {
   withheld: number
 }
 
-/** pino's number for `info`. */
-const INFO = 30
-
-/** The line that pino would write. It is built by hand, which is faster, because every request writes one. */
-function lineOf(exchange: Exchange, time: string): string {
-  const { requestId, refusal, wouldRefuse, status, outcome, duration, requestBytes, responseBytes } = exchange
-  const end = outcome === 'complete' ? '' : `,"end":"${outcome}"`
-  const refused = refusal === undefined ? '' : `,"refusal":"${nameOf(refusal)}"`
-  const observed = wouldRefuse === undefined ? '' : `,"would_refuse":"${nameOf(wouldRefuse)}"`
-  return `{"level":${INFO},"time":"${time}","request_id":"${requestId}"${knownText(exchange)},"status":${status}${end}${refused}${observed},"ms":${Math.round(duration * 10) / 10},"in":${requestBytes},"out":${responseBytes},"msg":"request"}\n`
+/** The line that pino would write, in pieces. It is built by hand, which is faster, because every request writes one. 30 is `info`. */
+function writeRequest(write: ReturnType<typeof lineWriter>, exchange: Exchange, time: string): void {
+  const { refusal, wouldRefuse, outcome } = exchange
+  write(
+    '{"level":30,"time":"',
+    time,
+    '","request_id":"',
+    exchange.requestId,
+    knownText(exchange),
+    String(exchange.status),
+    outcome === 'complete' ? '' : `,"end":"${outcome}"`,
+    refusal === undefined ? '' : `,"refusal":"${nameOf(refusal)}"`,
+    wouldRefuse === undefined ? '' : `,"would_refuse":"${nameOf(wouldRefuse)}"`,
+    ',"ms":',
+    String(Math.round(exchange.duration * 10) / 10),
+    ',"in":',
+    String(exchange.requestBytes),
+    ',"out":',
+    String(exchange.responseBytes),
+    ',"msg":"request"}\n',
+  )
 }
 
-/** Grant, client and head of the request. Many requests have the same, so the text is kept with the head. */
+/** What stands between id and status: grant, client and head. Many requests have the same, so the text is kept with the head. */
 function knownText({ head, client, endpoint, grant }: Exchange): string {
   const known = head.logged
   if (known?.client === client && known.grant === grant && known.endpoint === endpoint) return known.text
   const granted = grant === undefined ? '' : `,"grant":${quoted(grant, LONGEST_GRANT)}${namedText(grant)}`
   const text =
-    `${granted},"client":${quoted(client.address, LONGEST_CLIENT)},"method":${quoted(head.method, LONGEST_METHOD)}` +
-    `,"path":${quoted(head.shown ?? shownPath(head), LONGEST_PATH)},"version":"${head.version}","endpoint":"${endpoint}"`
+    `"${granted},"client":${quoted(client.address, LONGEST_CLIENT)},"method":${quoted(head.method, LONGEST_METHOD)}` +
+    `,"path":${quoted(head.shown ?? shownPath(head), LONGEST_PATH)},"version":"${head.version}","endpoint":"${endpoint}","status":`
   head.logged = { client, grant, endpoint, text }
   return text
 }
