@@ -2,46 +2,98 @@ import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 
-interface Message {
+/** A text that has to be sent, and may grow until it is. */
+export interface Message {
   readonly socket: Socket
-  /** Latin-1. */
-  readonly text: string
-  readonly onWritten: ((error?: Error | null) => void) | undefined
+  /** What is not written yet, in Latin-1. */
+  text: string
+  /** Called when the kernel has the message, or with the error; never before `writeSoon` and `finishSoon` return. */
+  onWritten: ((error?: Error | null) => void) | undefined
+  /** It waits for the end of the turn, and `next` after it. */
+  waits: boolean
+  next: Message | undefined
 }
 
-/** Whether something has been written in this turn of the event loop, and what came after it. */
+/** Whether something has been written in this turn of the event loop, and whether its end is awaited. */
 let written = false
-const pending: Message[] = []
+let awaited = false
+/** The messages that wait for it. */
+let first: Message | undefined
+let last: Message | undefined
 
 /**
  * Batches small writes. The first message of an event-loop turn is written immediately, later ones when the turn has read all
  * input: a write per message would wake the peer each time, which costs the kernel more than the bytes. Nothing else may be
  * written to the socket until `onWritten`. Not for a message that ends an exchange early, because it must not be delayed.
- * @param onWritten called when the kernel has the message, or with the error; never before this function returns
  */
 export function writeSoon(socket: Socket, text: string, onWritten?: (error?: Error | null) => void): void {
-  if (written) {
-    pending.push({ socket, text, onWritten })
-    return
-  }
-  written = true
-  setImmediate(writeAll)
-  socket.write(text, 'latin1', onWritten)
+  if (onWritten === undefined && isFirst()) socket.write(text, 'latin1')
+  else finishSoon({ socket, text, onWritten, waits: false, next: undefined })
 }
 
-function writeAll(): void {
+/** The same for the last part of a message. */
+export function finishSoon(message: Message): void {
+  if (message.text !== '' && isFirst()) write(message)
+  if (message.onWritten !== undefined || message.text !== '') writeAtTurnEnd(message)
+}
+
+/** Writes a message when the turn has read all input. Until then it may grow. */
+export function writeAtTurnEnd(message: Message): void {
+  if (message.waits) return
+  message.waits = true
+  if (last === undefined) first = message
+  else last.next = message
+  last = message
+  awaitEnd()
+}
+
+function isFirst(): boolean {
+  if (written) return false
+  written = true
+  awaitEnd()
+  return true
+}
+
+function awaitEnd(): void {
+  if (!awaited) setImmediate(endTurn)
+  awaited = true
+}
+
+function endTurn(): void {
+  let message = first
+  first = undefined
+  last = undefined
   written = false
-  if (pending.length > 0) for (const message of pending.splice(0)) write(message)
+  awaited = false
+  while (message !== undefined) {
+    const { next } = message
+    message.waits = false
+    message.next = undefined
+    write(message)
+    report(message)
+    message = next
+  }
+}
+
+/** Writes what there is of a message. Over TLS, the kernel has it only when Node says so. */
+function write(message: Message): void {
+  const { socket, text, onWritten } = message
+  if (text === '') return
+  message.text = ''
+  if (onWritten === undefined || !(socket instanceof TLSSocket)) socket.write(text, 'latin1')
+  else {
+    message.onWritten = undefined
+    socket.write(text, 'latin1', onWritten)
+  }
 }
 
 /** Calls `onWritten` directly if the kernel took the whole message, which is usual. Node would call it one tick later. */
-function write({ socket, text, onWritten }: Message): void {
-  if (onWritten === undefined || socket instanceof TLSSocket) socket.write(text, 'latin1', onWritten)
-  else {
-    socket.write(text, 'latin1')
-    if (isWritten(socket)) onWritten()
-    else socket.write('', onWritten)
-  }
+function report(message: Message): void {
+  const { socket, onWritten } = message
+  if (onWritten === undefined) return
+  message.onWritten = undefined
+  if (isWritten(socket)) onWritten()
+  else socket.write('', onWritten)
 }
 
 function isWritten({ writableLength, errored, destroyed }: Socket): boolean {

@@ -100,8 +100,7 @@ export class Http1Exchange extends Exchange {
     if (this.answered) return
     // The device responds before the upload is complete: the rest of the upload must not be read as a request.
     if (this.#leavesBody) this.closing = true
-    const rendered = this.#render(head, limitLines(this))
-    this.#response = new Http1Response(this.transport.socket, rendered, this.transport.onFlushed)
+    this.#response = new Http1Response(this.transport.socket, this.#render(head, limitLines(this)))
   }
 
   write(chunk: Buffer): boolean {
@@ -125,7 +124,7 @@ export class Http1Exchange extends Exchange {
     }
     this.responseBytes += size
     this.#response = undefined
-    response.end(lastChunk)
+    response.end(lastChunk, this.transport.onFlushed)
   }
 
   cut(): void {

@@ -1,35 +1,32 @@
 import type { Socket } from 'node:net'
 import type { RenderedHead, ResponseFraming } from '../../http1/response-writer.ts'
-import { writeSoon, writeSpent } from '../../system/write-soon.ts'
+import { finishSoon, type Message, writeAtTurnEnd, writeSpent } from '../../system/write-soon.ts'
 
 /** A piece of the body up to this size (bytes) is sent as text: a first piece with the head, others with their chunk lines. */
 const LARGEST_TEXT = 8 * 1024
 
 const LAST_CHUNK = '0\r\n\r\n'
 
-const RESOLVED = Promise.resolve()
-
 /**
- * A response in pieces. Its head is held for one microtask, so that body bytes of the same turn are sent with it: one write costs
- * much less than two. A head without such bytes is sent right after.
+ * A response in pieces. Its head is held until the end of the turn, so that body bytes of the same turn are sent with it: one write
+ * costs much less than two.
  */
-export class Http1Response {
-  readonly #socket: Socket
-  readonly #framing: ResponseFraming
-  /** Called when the kernel has taken the whole response, or with an error. All responses of a connection share this function. */
-  readonly #onFlushed: (error?: Error | null) => void
+export class Http1Response implements Message {
+  readonly socket: Socket
   /** The head and the body bytes that are held with it. */
-  #held: string
+  text: string
+  onWritten: Message['onWritten'] = undefined
+  waits = false
+  next: Message | undefined = undefined
+  readonly #framing: ResponseFraming
   /** Bytes of the body so far. */
   #bytes = 0
 
-  constructor(socket: Socket, head: RenderedHead, onFlushed: (error?: Error | null) => void) {
-    this.#socket = socket
+  constructor(socket: Socket, head: RenderedHead) {
+    this.socket = socket
+    this.text = head.text
     this.#framing = head.framing
-    this.#onFlushed = onFlushed
-    this.#held = head.text
-    // `queueMicrotask` would create an asynchronous resource for every call.
-    RESOLVED.then(() => this.flush())
+    writeAtTurnEnd(this)
   }
 
   /** Whether the body fits the length in the head with `size` more bytes, which may be its last ones. */
@@ -43,35 +40,33 @@ export class Http1Response {
     if (piece.length === 0 || this.#framing === 'none') return true
     const first = this.#bytes === 0
     this.#bytes += piece.length
-    if (this.#held === '') return this.#send(piece)
+    if (this.text === '') return this.#send(piece)
     if (first && piece.length <= LARGEST_TEXT) {
-      this.#held += this.#asText(piece)
+      this.text += this.#asText(piece)
       return true
     }
-    const socket = this.#socket
-    socket.cork()
+    this.socket.cork()
     this.flush()
     const taken = this.#send(piece)
-    socket.uncork()
+    this.socket.uncork()
     return taken
   }
 
-  end(last: Buffer | undefined): void {
+  /** @param onFlushed called when the kernel has taken the whole response, or with an error */
+  end(last: Buffer | undefined, onFlushed: (error?: Error | null) => void): void {
     if (last !== undefined && last.length <= LARGEST_TEXT) {
-      if (last.length > 0 && this.#framing !== 'none') this.#held += this.#asText(last)
+      if (last.length > 0 && this.#framing !== 'none') this.text += this.#asText(last)
     } else if (last !== undefined) this.write(last)
-    const text = this.#framing === 'chunked' ? this.#held + LAST_CHUNK : this.#held
-    this.#held = ''
-    if (text !== '') writeSoon(this.#socket, text, this.#onFlushed)
-    else if (this.#socket.writableLength > 0) this.#socket.write('', 'latin1', this.#onFlushed)
-    else RESOLVED.then(() => this.#onFlushed())
+    if (this.#framing === 'chunked') this.text += LAST_CHUNK
+    this.onWritten = onFlushed
+    finishSoon(this)
   }
 
   /** Writes what is held. */
   flush(): void {
-    if (this.#held === '') return
-    this.#socket.write(this.#held, 'latin1')
-    this.#held = ''
+    if (this.text === '') return
+    this.socket.write(this.text, 'latin1')
+    this.text = ''
   }
 
   #asText(piece: Buffer): string {
@@ -80,7 +75,7 @@ export class Http1Response {
   }
 
   #send(piece: Buffer): boolean {
-    const socket = this.#socket
+    const { socket } = this
     if (this.#framing !== 'chunked') return writeSpent(socket, piece)
     if (piece.length <= LARGEST_TEXT) return socket.write(this.#asText(piece), 'latin1')
     socket.cork()
