@@ -26,7 +26,7 @@ let last: Message | undefined
  * input: a write per message would wake the peer each time, which costs the kernel more than the bytes. Nothing else may be
  * written to the socket until `onWritten`. Not for a message that ends an exchange early, because it must not be delayed.
  */
-export function writeSoon(socket: Socket, text: string, onWritten?: (error?: Error | null) => void): void {
+export function writeSoon(socket: Socket, text: string, onWritten?: Message['onWritten']): void {
   if (onWritten === undefined && isFirst()) socket.write(text, 'latin1')
   else finishSoon({ socket, text, onWritten, waits: false, next: undefined })
 }
@@ -44,19 +44,16 @@ export function writeAtTurnEnd(message: Message): void {
   if (last === undefined) first = message
   else last.next = message
   last = message
-  awaitEnd()
+  if (!awaited) setImmediate(endTurn)
+  awaited = true
 }
 
 function isFirst(): boolean {
   if (written) return false
-  written = true
-  awaitEnd()
-  return true
-}
-
-function awaitEnd(): void {
   if (!awaited) setImmediate(endTurn)
   awaited = true
+  written = true
+  return true
 }
 
 function endTurn(): void {
@@ -70,7 +67,12 @@ function endTurn(): void {
     message.waits = false
     message.next = undefined
     write(message)
-    report(message)
+    const { socket, onWritten } = message
+    message.onWritten = undefined
+    // If the kernel took the whole message, which is usual, Node would say so only one tick later.
+    const isTaken = socket.writableLength === 0 && socket.errored === null && !socket.destroyed
+    if (isTaken) onWritten?.()
+    else if (onWritten !== undefined) socket.write('', onWritten)
     message = next
   }
 }
@@ -85,19 +87,6 @@ function write(message: Message): void {
     message.onWritten = undefined
     socket.write(text, 'latin1', onWritten)
   }
-}
-
-/** Calls `onWritten` directly if the kernel took the whole message, which is usual. Node would call it one tick later. */
-function report(message: Message): void {
-  const { socket, onWritten } = message
-  if (onWritten === undefined) return
-  message.onWritten = undefined
-  if (isWritten(socket)) onWritten()
-  else socket.write('', onWritten)
-}
-
-function isWritten({ writableLength, errored, destroyed }: Socket): boolean {
-  return writableLength === 0 && errored === null && !destroyed
 }
 
 /** Buffers of this size (bytes) or more have their own memory, which is worth freeing early. Smaller ones may share memory. */

@@ -37,8 +37,9 @@ const CHUNKS: ChunkRules = {
   tolerant: false,
 }
 
-/** How many heads of one connection are remembered. They take up to 18 KiB, which a client can make each connection hold. */
+/** How many heads of one connection are remembered. They take up to 27 KiB, which a client can make each connection hold. */
 const HEADS_KNOWN = 2
+const UPLOADS_KNOWN = 1
 
 const NOTHING = Buffer.alloc(0)
 
@@ -57,8 +58,9 @@ export class Http1Intake {
   readonly #maxHeaderSize: number
   readonly #events: IntakeEvents
   readonly #head = new HeadReader('requests')
-  /** Heads of requests that do not leave HTTP. */
+  /** Heads of requests that do not leave HTTP. Those with a body are kept apart: a length that changes displaces no other head. */
   readonly #known = new HeadMemory<Http1RequestHead>(HEADS_KNOWN)
+  readonly #knownUploads = new HeadMemory<Http1RequestHead>(UPLOADS_KNOWN)
   /** Received bytes that are not read yet. */
   #pending: Buffer = NOTHING
   /** The bytes of a body of known length that are left; 0 without one. */
@@ -113,16 +115,19 @@ export class Http1Intake {
 
   /** False if the head is not complete. */
   #readHead(): boolean {
+    const { length } = this.#pending
     // Only at the first byte of a head: the rest of a begun one may look like a complete head.
-    const known =
-      this.#head.length === 0 ? this.#known.find(this.#pending, 0, this.#pending.length) : undefined
+    const isStart = this.#head.length === 0
+    const known = isStart
+      ? (this.#known.find(this.#pending, 0, length) ?? this.#knownUploads.find(this.#pending, 0, length))
+      : undefined
     if (known !== undefined) {
       this.#drop(known.bytes.length)
       this.#begin(known.head)
       return true
     }
     const most = this.#maxHeaderSize
-    const tooMany = this.#pending.length > most
+    const tooMany = length > most
     const bytes = tooMany ? this.#pending.subarray(0, most) : this.#pending
     const progress = this.#head.read(bytes, 0, bytes.length)
     if (progress === 'fault') this.#events.refuse(MALFORMED)
@@ -139,7 +144,8 @@ export class Http1Intake {
     this.#drop(length)
     if (head === undefined) this.#events.refuse(MALFORMED)
     else {
-      if (!head.leavesHttp) this.#known.keep(bytes, 0, length, head)
+      const memory = head.bodyEnd === 0 ? this.#known : this.#knownUploads
+      if (!head.leavesHttp) memory.keep(bytes, 0, length, head)
       this.#begin(head)
     }
   }
