@@ -18,7 +18,7 @@ import { isStream, TOO_MANY_STREAMS } from './streams.ts'
 
 const RELAYED: RoundTripEnd = { kind: 'relayed' }
 
-type OnEnd = (end: RoundTripEnd) => void
+type OnEnd = (end: RoundTripEnd, request: Forward) => void
 
 const STRAIGHT: Detour = {}
 
@@ -33,7 +33,7 @@ export function forwardToDevice(
   detour: Detour = STRAIGHT,
 ): void {
   // `answered` is also true if the grant was revoked while the request waited: its refusal may still be in flight.
-  if ((detour.client ?? request).answered) onEnd({ kind: 'abandoned' })
+  if ((detour.client ?? request).answered) onEnd({ kind: 'abandoned' }, request)
   else new RoundTrip(service, request, onEnd, detour).attempt()
 }
 
@@ -245,6 +245,6 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
     this.#leaveStreams?.()
     this.service.learner?.left(this.#place, end.kind === 'failed' ? end.error : undefined)
     connection?.release(end.kind === 'relayed')
-    this.#onEnd(end)
+    this.#onEnd(end, this.request)
   }
 }

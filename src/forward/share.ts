@@ -1,11 +1,10 @@
-import type { Forward, ResponseHead } from '../http/exchange.ts'
+import type { Forward, ForwardListener, ResponseHead } from '../http/exchange.ts'
 import { type Fields, fieldLines, fieldValues, lengthIn, listMembers } from '../http/fields.ts'
 import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
 import { publicOrigin } from '../http/same-origin.ts'
 import { isRead } from '../http/scope.ts'
 import { endsWithHead } from '../http1/response-head.ts'
 import { isStream } from './streams.ts'
-import type { ForwardListener } from './upstream.ts'
 
 /** The longest body (bytes) that each reader gets at its own speed. A reader that falls further behind a longer one is cut off. */
 export const LONGEST_SHARED: number = 128 * 1024

@@ -1,10 +1,10 @@
 import type { ServiceConfig } from '../config/upstream-fields.ts'
-import type { Exchange, Forward } from '../http/exchange.ts'
+import type { Exchange, Forward, ForwardListener } from '../http/exchange.ts'
 import type { Clock } from '../system/clock.ts'
 import { FanOut } from './fan-out.ts'
 import { type RequestFieldSettings, requestFields } from './request-fields.ts'
 import { keyOf, mayKeep, onlyReads, type Reader, shareable } from './share.ts'
-import type { ForwardListener, Upstream } from './upstream.ts'
+import type { Upstream } from './upstream.ts'
 
 interface SharingDependencies {
   readonly fields: { readonly request: RequestFieldSettings }

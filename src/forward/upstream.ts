@@ -1,5 +1,5 @@
 import { faultOf } from '../device/tls-faults.ts'
-import type { Exchange, Forward, UpgradeExchange } from '../http/exchange.ts'
+import type { Exchange, Forward, ForwardListener, UpgradeExchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { BROKEN_BODY, bodyFault, type Refusal, type UpstreamFailure } from '../http/refusal.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
@@ -36,14 +36,6 @@ export interface UpstreamDependencies extends RoundTripService, Places {
   readonly events: UpstreamEvents
 }
 
-/** One of its methods is called, once for each request. */
-export interface ForwardListener {
-  /** @param refusal to send to the client; undefined if the client has a response or has left */
-  ended(request: Exchange, refusal: Refusal | undefined): void
-  /** A bug of the sidecar ended the request. */
-  onBug(request: Exchange, bug: unknown): void
-}
-
 export interface Upstream {
   /** @param detour of a request without a body */
   forward(request: Forward, listener: ForwardListener, detour?: Detour): void
@@ -65,19 +57,17 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   const othersWait = (): boolean => queue.waiting > 0
 
   /** Sends a request with the sidecar's own login. */
-  function sendAs(
-    account: SignIn,
-    request: Forward,
-    detour: Detour,
-    onEnd: (end: RoundTripEnd) => void,
-  ): void {
+  function sendAs(account: SignIn, request: Forward, detour: Detour): void {
     const { framing = request.classified.framing } = detour
     sendSignedIn(
       described(request, detour),
       account,
       (client, fields) =>
         new Promise((resolve) => forwardToDevice(deps, request, resolve, { client, fields, framing })),
-    ).then(onEnd, (error: unknown) => onEnd({ kind: 'bug', error }))
+    ).then(
+      (end) => onEnd(end, request),
+      (error: unknown) => onEnd({ kind: 'bug', error }, request),
+    )
   }
 
   /** What the sidecar's own login adds its credentials to. */
@@ -102,6 +92,16 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     request.failure = failure
     events.failed(failure)
     return { kind: 'upstream', failure }
+  }
+
+  /** A socket event calls this, and no caller would catch a bug. */
+  function onEnd(end: RoundTripEnd, request: Forward): void {
+    request.leavePlace?.()
+    try {
+      request.listener?.ended(request, report(end, request))
+    } catch (bug) {
+      request.listener?.onBug(request, bug)
+    }
   }
 
   /** Reports the end of a request at the device, and returns the refusal for the client. Throws if a bug ended it. */
@@ -173,20 +173,12 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   ): void {
     request.othersWait = othersWait
     request.leavePlace = leave
+    request.listener = listener
     // The gate decides which requests get the login: one without a valid token gets it on a public path that is signed in only.
     const account = request.signedIn ? signIn : undefined
-    const onEnd = (end: RoundTripEnd): void => {
-      leave()
-      // A socket event calls this, and no caller would catch a bug.
-      try {
-        listener.ended(request, report(end, request))
-      } catch (bug) {
-        listener.onBug(request, bug)
-      }
-    }
     try {
       if (account === undefined) forwardToDevice(deps, request, onEnd, detour)
-      else sendAs(account, request, detour ?? {}, onEnd)
+      else sendAs(account, request, detour ?? {})
     } catch (bug) {
       leave()
       throw bug

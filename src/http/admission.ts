@@ -112,6 +112,23 @@ export interface GateFacts {
   duration: number
 }
 
+/** What an exchange has of it before the gate. */
+export const UNDECIDED: Readonly<Pick<GateFacts, 'classified' | 'client' | 'decision' | 'ownFields'>> = {
+  classified: {
+    endpoint: 'api',
+    ownEndpoint: undefined,
+    target: '',
+    host: '',
+    framing: null,
+    fault: undefined,
+    ambiguous: false,
+    rules: undefined,
+  },
+  client: { address: '', key: '', peerTrusted: false, admitted: true },
+  decision: { admitted: true, limit: 0, remaining: 0, closesIn: 0 },
+  ownFields: [],
+}
+
 /**
  * What stations derive from a head and the settings. A head that repeats on its connection is one object (`http1/head-memory.ts`), so
  * they derive it once. Never a decision about a token or a limit.

@@ -1,13 +1,14 @@
 import type { Duplex } from 'node:stream'
-import type {
-  Classified,
-  Client,
-  Derived,
-  GateFacts,
-  Identity,
-  LimitDecision,
-  Per,
-  WindowType,
+import {
+  type Classified,
+  type Client,
+  type Derived,
+  type GateFacts,
+  type Identity,
+  type LimitDecision,
+  type Per,
+  UNDECIDED,
+  type WindowType,
 } from './admission.ts'
 import type { Fields } from './fields.ts'
 import type { HeadSurvey, RequestFraming } from './head-survey.ts'
@@ -49,25 +50,19 @@ export interface ResponseHead {
 /** How an exchange ended. `complete`: the kernel took the whole response. `aborted`: the client left. `cut`: the sidecar broke it off. */
 export type Outcome = 'complete' | 'aborted' | 'cut'
 
+/** What follows when a request has been forwarded. One of the methods is called, once for each request. */
+export interface ForwardListener {
+  /** @param refusal to send to the client; undefined if the client has a response or has left */
+  ended(request: Exchange, refusal: Refusal | undefined): void
+  /** A bug of the sidecar ended the request. */
+  onBug(request: Exchange, bug: unknown): void
+}
+
 /** The client, as the side of the device sees it: a request body comes from it, and one response goes to it. */
 export type ClientSide = Pick<
   Exchange,
   'answered' | 'ended' | 'body' | 'inform' | 'begin' | 'write' | 'end' | 'cut' | 'onDrain' | 'onEnd'
 >
-
-const UNCLASSIFIED: Classified = {
-  endpoint: 'api',
-  ownEndpoint: undefined,
-  target: '',
-  host: '',
-  framing: null,
-  fault: undefined,
-  ambiguous: false,
-  rules: undefined,
-}
-const NO_CLIENT: Client = { address: '', key: '', peerTrusted: false, admitted: true }
-const UNCOUNTED: LimitDecision = { admitted: true, limit: 0, remaining: 0, closesIn: 0 }
-const NONE: Fields = []
 
 type EndListener = () => void
 
@@ -79,14 +74,14 @@ type EndListener = () => void
 export abstract class Exchange implements Readonly<GateFacts> {
   readonly head: RequestHead
 
-  readonly classified: Classified = UNCLASSIFIED
-  readonly client: Client = NO_CLIENT
+  readonly classified: Classified = UNDECIDED.classified
+  readonly client: Client = UNDECIDED.client
   readonly requestId: string = ''
   readonly endpoint: WindowType = 'api'
   readonly per: Per = 'client'
-  readonly decision: LimitDecision = UNCOUNTED
+  readonly decision: LimitDecision = UNDECIDED.decision
   readonly resetAt: number = 0
-  readonly ownFields: Fields = NONE
+  readonly ownFields: Fields = UNDECIDED.ownFields
   readonly identity: Identity | undefined = undefined
   readonly kind: GateFacts['kind'] = 'refused'
   readonly grant: string | undefined = undefined
@@ -115,6 +110,8 @@ export abstract class Exchange implements Readonly<GateFacts> {
   othersWait: (() => boolean) | undefined = undefined
   /** Gives its place at the device back, which happens at its end otherwise. */
   leavePlace: (() => void) | undefined = undefined
+  /** Told when the side of the device is done with it. */
+  listener: ForwardListener | undefined = undefined
   /** How often the head of the request was sent. */
   attempts = 0
   /** The last attempt used a connection that was already open. */

@@ -2,11 +2,8 @@ import type { LimitDecision, WindowType } from './admission.ts'
 import { type Fields, fieldLines } from './fields.ts'
 
 /** Fields that the sidecar sets. They replace those of the device (C16). */
-export const LIMIT_FIELD_NAMES: readonly string[] = [
-  'x-ratelimit-limit',
-  'x-ratelimit-remaining',
-  'x-ratelimit-reset',
-]
+export const LIMIT_FIELD_NAMES = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'] as const
+const WRITTEN_NAMES = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] as const
 
 /** The fields of draft-ietf-httpapi-ratelimit-headers. They replace those of the device where they are switched on. */
 export const IETF_FIELD_NAMES: readonly string[] = ['ratelimit', 'ratelimit-policy']
@@ -17,6 +14,7 @@ interface Counted {
   /** Unix time (s); 0 for a request that no window counted. */
   readonly resetAt: number
   readonly ownFields: Fields
+  readonly head: { readonly version: string }
 }
 
 /**
@@ -30,17 +28,12 @@ export function resetTime({ closesIn }: LimitDecision, now: number): number {
 }
 
 /** The sidecar's own fields of every response; no rate-limit fields for a request that was not counted. */
-export function limitFields({ decision: { limit, remaining }, resetAt, ownFields }: Counted): Fields {
+export function limitFields({ decision: { limit, remaining }, resetAt, ownFields, head }: Counted): Fields {
   if (resetAt === 0) return ownFields
-  return [
-    'X-RateLimit-Limit',
-    String(limit),
-    'X-RateLimit-Remaining',
-    String(remaining),
-    'X-RateLimit-Reset',
-    String(resetAt),
-    ...ownFields,
-  ]
+  // Node writes names of HTTP/2 in lower case (RFC 9113 §8.2.1), and makes a new string of any other.
+  const names = head.version === '2' ? LIMIT_FIELD_NAMES : WRITTEN_NAMES
+  const fields = [names[0], String(limit), names[1], String(remaining), names[2], String(resetAt)]
+  return ownFields.length === 0 ? fields : fields.concat(ownFields)
 }
 
 /** The lines around the remaining requests: the same for all requests of a window, so those of the latest are kept. */

@@ -63,7 +63,10 @@ export class HeadMemory<Head> {
 /** Compares the bytes themselves: a string of them would be garbage after each request. */
 function isSame(known: KnownHead<unknown> | undefined, bytes: Buffer, start: number, end: number): boolean {
   const size = end - start
-  return known?.bytes.length === size && bytes.compare(known.bytes, 0, size, start, end) === 0
+  if (known?.bytes.length !== size) return false
+  return size === bytes.length
+    ? bytes.equals(known.bytes)
+    : bytes.compare(known.bytes, 0, size, start, end) === 0
 }
 
 /** How many field names of one response are remembered. */

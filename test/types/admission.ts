@@ -1,9 +1,16 @@
 // Compiled by `npm run types`, never run. Each line under `@ts-expect-error` must not compile. If one compiles, a request
 // can reach the device past the rate limit or the token check, and the compiler reports the unused directive.
 
-import type { ForwardListener, Upstream } from '../../src/forward/upstream.ts'
+import type { Upstream } from '../../src/forward/upstream.ts'
 import type { Admit } from '../../src/gate/admit.ts'
-import type { Admission, Exchange, Forward, RequestHead, UpgradeExchange } from '../../src/http/exchange.ts'
+import type {
+  Admission,
+  Exchange,
+  Forward,
+  ForwardListener,
+  RequestHead,
+  UpgradeExchange,
+} from '../../src/http/exchange.ts'
 
 declare const admit: Admit
 declare const head: RequestHead

@@ -207,11 +207,8 @@ export class Http2Exchange extends Exchange {
   #respond({ status, fields }: ResponseHead, own: Fields): boolean {
     const hasBody = carriesBody(this.head.method, status)
     const sent = status === RESET_CONTENT ? withoutLength(fields) : fields
-    const raw = [':status', String(status)].concat(
-      sent,
-      limitFields(this),
-      this.requestId === '' ? NONE : own,
-    )
+    const fixed = [':status', String(status)]
+    const raw = fixed.concat(sent, limitFields(this), this.requestId === '' ? NONE : own)
     this.#stream.respond(raw, hasBody ? BODY_FOLLOWS : NO_BODY)
     this.status = status
     return hasBody
