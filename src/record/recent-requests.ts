@@ -1,7 +1,7 @@
 import type { Exchange } from '../http/exchange.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Explanation, explain, type RequestRow, rowOf } from './explanation.ts'
-import { NUMBERS, type RequestFacts, readFacts, wordsOf, writeNumbers } from './request-facts.ts'
+import { factsOf, type RequestFacts } from './request-facts.ts'
 
 /** The last requests, to explain a decision afterwards. */
 export interface RecentRequests {
@@ -31,14 +31,14 @@ const REFUSED = 500
  */
 const SECONDS = 5
 
-/** The space for the words of a request (bytes). What is longer loses the end of its path. */
-const WORDS = 368
+/** The space for a request (bytes). What is longer loses the end of its path. */
+const ROW = 512
 
 const ROWS = 50
 
 /**
- * Remembers requests in 1 MiB at most, whatever clients send. The words of a request are copied into bytes that are allocated
- * once: a string that V8 cut out of a request head would keep the whole head, and the token in it, in memory.
+ * Remembers requests in 1 MiB at most, whatever clients send. Each is written as JSON into bytes that are allocated once: a string
+ * that V8 cut out of a request head would keep the whole head, and the token in it, in memory.
  */
 export function createRecentRequests(clock: Clock): RecentRequests {
   const answered = new Ring('answered', ANSWERED)
@@ -62,6 +62,8 @@ export function createRecentRequests(clock: Clock): RecentRequests {
   }
 }
 
+const rowText = (facts: RequestFacts): string => JSON.stringify(Object.values(facts))
+
 function latestFirst(facts: readonly RequestFacts[]): RequestFacts[] {
   return facts.toSorted((a, b) => b.time - a.time)
 }
@@ -70,9 +72,9 @@ function latestFirst(facts: readonly RequestFacts[]): RequestFacts[] {
 class Ring {
   readonly #what: Remembered['what']
   readonly #capacity: number
-  readonly #numbers: Float64Array
-  readonly #words: Buffer
+  readonly #rows: Buffer
   readonly #lengths: Uint16Array
+  #names: readonly string[] = []
   #next = 0
   #size = 0
   /** The second in which requests are counted began at this time (ms on the monotonic clock). */
@@ -82,8 +84,7 @@ class Ring {
   constructor(what: Remembered['what'], capacity: number) {
     this.#what = what
     this.#capacity = capacity
-    this.#numbers = new Float64Array(capacity * NUMBERS)
-    this.#words = Buffer.alloc(capacity * WORDS)
+    this.#rows = Buffer.alloc(capacity * ROW)
     this.#lengths = new Uint16Array(capacity)
   }
 
@@ -97,8 +98,13 @@ class Ring {
     this.#inSecond += 1
     if (this.#inSecond > this.#capacity / SECONDS) return
     const slot = this.#next
-    writeNumbers(exchange, wall, this.#numbers, slot * NUMBERS)
-    this.#lengths[slot] = this.#words.write(wordsOf(exchange), slot * WORDS, WORDS, 'latin1')
+    const facts = factsOf(exchange, wall)
+    if (this.#size === 0) this.#names = Object.keys(facts)
+    let row = rowText(facts)
+    // Each character of the path takes one or two.
+    if (row.length > ROW) row = rowText({ ...facts, path: facts.path.slice(0, ROW - row.length) })
+    if (row.length > ROW) return
+    this.#lengths[slot] = this.#rows.write(row, slot * ROW, ROW, 'latin1')
     this.#next = slot + 1 === this.#capacity ? 0 : slot + 1
     if (this.#size < this.#capacity) this.#size += 1
   }
@@ -108,9 +114,9 @@ class Ring {
   }
 
   find(id: string): RequestFacts[] {
-    const start = Buffer.from(`${id}\n`, 'latin1')
+    const start = Buffer.from(`[${JSON.stringify(id)},`, 'latin1')
     const slots = Array.from({ length: this.#size }, (_, age) => this.#slotOf(age))
-    return slots.filter((slot) => this.#wordsAt(slot).indexOf(start) === 0).map((slot) => this.#read(slot))
+    return slots.filter((slot) => this.#rowAt(slot).indexOf(start) === 0).map((slot) => this.#read(slot))
   }
 
   remembered(): Remembered {
@@ -122,12 +128,13 @@ class Ring {
     return (this.#next - 1 - age + this.#capacity) % this.#capacity
   }
 
-  #wordsAt(slot: number): Buffer {
-    return this.#words.subarray(slot * WORDS, slot * WORDS + (this.#lengths[slot] ?? 0))
+  #rowAt(slot: number): Buffer {
+    return this.#rows.subarray(slot * ROW, slot * ROW + (this.#lengths[slot] ?? 0))
   }
 
   #read(slot: number): RequestFacts {
-    const numbers = this.#numbers.subarray(slot * NUMBERS, (slot + 1) * NUMBERS)
-    return readFacts(numbers, this.#wordsAt(slot).toString('latin1'))
+    const values: readonly unknown[] = JSON.parse(this.#rowAt(slot).toString('latin1'))
+    // Proof of the cast: `add` wrote the values of such facts, in the order of their names.
+    return Object.fromEntries(this.#names.map((name, at) => [name, values[at]])) as unknown as RequestFacts
   }
 }
