@@ -4,11 +4,10 @@ import { isLoopback } from '../http/ip.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Reply } from '../http/reply.ts'
 import { publicOrigin } from '../http/same-origin.ts'
-import { readFormRequest, required } from './form-request.ts'
-import { escaped, type LoginPage, pageReply } from './login-page.ts'
-import type { Message } from './login-words.ts'
+import { readFormRequest, refuse, required } from './form-request.ts'
+import { escaped, type LoginPage, type Message, pageReply } from './login-page.ts'
 import { CLEARED_COOKIE, type Sessions } from './sessions.ts'
-import { type GrantType, type OwnEndpointHandler, refuse } from './token-endpoint.ts'
+import type { GrantType, OwnEndpointHandler } from './token-endpoint.ts'
 
 /** A reload replaces `config`. */
 interface LoginSettings {
@@ -60,19 +59,15 @@ export function createBrowserLogin(
 
   return {
     async login(exchange) {
-      if (exchange.head.method !== 'POST') {
-        return { kind: 'refused', refusal: { kind: 'unauthorized', cause: 'missing' }, close: false }
-      }
-      if (!isConfidential(exchange)) {
-        const description = 'The login needs TLS.'
-        return { ...refuse({ kind: 'invalid-request', description }), close: true }
-      }
+      if (exchange.head.method !== 'POST') return refuse({ kind: 'unauthorized', cause: 'missing' })
+      if (!isConfidential(exchange))
+        return refuse({ kind: 'invalid-request', description: 'The login needs TLS.' }, true)
       const form = await readFormRequest(exchange, settings.config.listen.bodyTimeout)
       if (form.kind === 'refused') return form
       const given = required(form.parameters, ['password'])
-      if (given.kind === 'refused') return { ...given, close: false }
+      if (given.kind === 'refused') return given
       const result = await grant.exchange(given.values, exchange.client)
-      if (result.kind === 'refused') return { ...result, close: false }
+      if (result.kind === 'refused') return result
       // The new cookie replaces that of an earlier session, which would otherwise live on.
       await sessions.end(exchange.head.fields)
       const cookie = sessions.begin(result.tokens)
@@ -85,9 +80,8 @@ export function createBrowserLogin(
 
     async logout(exchange) {
       if (exchange.head.method === 'POST') {
-        if ((await sessions.end(exchange.head.fields)) === 'unavailable') {
-          return { ...refuse({ kind: 'store-unavailable' }), close: false }
-        }
+        const ended = await sessions.end(exchange.head.fields)
+        if (ended === 'unavailable') return refuse({ kind: 'store-unavailable' })
         return { kind: 'reply', reply: leadTo('/', CLEARED_COOKIE) }
       }
       const form = { kind: 'logout', action: '/oauth/logout' } as const

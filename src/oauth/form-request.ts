@@ -7,14 +7,22 @@ import { bodyFault, type Refusal } from '../http/refusal.ts'
 const LARGEST_BODY = 8 * 1024
 
 /** `close`: the rest of the body is unread, so the connection closes. */
-type Refused = { readonly kind: 'refused'; readonly refusal: Refusal; readonly close: boolean }
+export interface Refused {
+  readonly kind: 'refused'
+  readonly refusal: Refusal
+  readonly close: boolean
+}
+
+export function refuse(refusal: Refusal, close = false): Refused {
+  return { kind: 'refused', refusal, close }
+}
 
 type FormRequest = { readonly kind: 'form'; readonly parameters: ReadonlyMap<string, string> } | Refused
 
 /** Checks the media type, reads the body, parses the parameters. The first refusal ends these steps. `bodyTimeout` in ms. */
 export async function readFormRequest(exchange: Exchange, bodyTimeout: number): Promise<FormRequest> {
   const typeFault = mediaTypeFault(exchange)
-  if (typeFault !== undefined) return { kind: 'refused', refusal: typeFault, close: false }
+  if (typeFault !== undefined) return refuse(typeFault)
   const [length] = exchange.head.survey.contentLength
   const body = await readFormBody(exchange, length === undefined ? undefined : Number(length), bodyTimeout)
   return body.kind === 'refused' ? body : parseForm(body.bytes)
@@ -22,7 +30,7 @@ export async function readFormRequest(exchange: Exchange, bodyTimeout: number): 
 
 type RequiredParameters<Name extends string> =
   | { readonly kind: 'present'; readonly values: Readonly<Record<Name, string>> }
-  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  | Refused
 
 /** Takes the parameters `names` from a form. Refuses the request if one is missing or empty (RFC 6749 §5.2). */
 export function required<Name extends string>(
@@ -30,10 +38,7 @@ export function required<Name extends string>(
   names: readonly Name[],
 ): RequiredParameters<Name> {
   const missing = names.find((name) => !parameters.get(name))
-  if (missing !== undefined) {
-    const description = `The parameter ${missing} is missing or empty.`
-    return { kind: 'refused', refusal: { kind: 'invalid-request', description } }
-  }
+  if (missing !== undefined) return invalid(`The parameter ${missing} is missing or empty.`)
   // Proof of the cast: the check above found each name.
   const values = Object.fromEntries(names.map((name) => [name, parameters.get(name)])) as Record<Name, string>
   return { kind: 'present', values }
@@ -49,6 +54,8 @@ function mediaTypeFault(exchange: Exchange): Refusal | undefined {
     : { kind: 'invalid-request', description: 'The body must not have a Content-Encoding.' }
 }
 
+const TOO_LARGE = refuse({ kind: 'content-too-large' }, true)
+
 type FormBody = { readonly kind: 'body'; readonly bytes: Buffer } | Refused
 
 /**
@@ -60,24 +67,18 @@ export async function readFormBody(
   declaredLength: number | undefined,
   deadline: number,
 ): Promise<FormBody> {
-  if (declaredLength !== undefined && declaredLength > LARGEST_BODY) {
-    return refused({ kind: 'content-too-large' })
-  }
+  if (declaredLength !== undefined && declaredLength > LARGEST_BODY) return TOO_LARGE
   const late = Promise.withResolvers<FormBody>()
-  const timer = setTimeout(() => late.resolve(refused({ kind: 'request-timeout' })), deadline)
+  const timer = setTimeout(() => late.resolve(refuse({ kind: 'request-timeout' }, true)), deadline)
   try {
     return await Promise.race([collect(exchange, deadline), late.promise])
   } catch (error) {
     const refusal = bodyFault(error)
     if (refusal === undefined) throw error
-    return refused(refusal)
+    return refuse(refusal, true)
   } finally {
     clearTimeout(timer)
   }
-}
-
-function refused(refusal: Refusal): Refused {
-  return { kind: 'refused', refusal, close: true }
 }
 
 async function collect(exchange: Exchange, deadline: number): Promise<FormBody> {
@@ -85,7 +86,7 @@ async function collect(exchange: Exchange, deadline: number): Promise<FormBody> 
   let size = 0
   for await (const chunk of exchange.body(deadline)) {
     size += chunk.length
-    if (size > LARGEST_BODY) return refused({ kind: 'content-too-large' })
+    if (size > LARGEST_BODY) return TOO_LARGE
     chunks.push(chunk)
   }
   return { kind: 'body', bytes: Buffer.concat(chunks) }
@@ -116,7 +117,7 @@ function parseForm(body: Uint8Array): FormRequest {
 
 /** All of the body has been read, so the connection stays open. */
 function invalid(description: string): Refused {
-  return { kind: 'refused', refusal: { kind: 'invalid-request', description }, close: false }
+  return refuse({ kind: 'invalid-request', description })
 }
 
 /** `undefined` for a stray `%` and for bytes that are not UTF-8, such as encoded surrogates. */
@@ -129,21 +130,16 @@ function decodeComponent(text: string): string | undefined {
   }
 }
 
-const PARAMETER = new RegExp(
-  String.raw`^[ \t]*;[ \t]*(?:(${TOKEN})=(?:(${TOKEN})|"((?:[^"\\]|\\.)*)"))?[ \t]*`,
-)
+/** Blanks stand in one place only: a text that could be split in several ways would cost time without bound. */
+const PARAMETER = String.raw`;[ \t]*(?:(${TOKEN})=(?:(${TOKEN})|"((?:[^"\\]|\\.)*)")[ \t]*)?`
+const FORM_TYPE = new RegExp(String.raw`^application/x-www-form-urlencoded(?:[ \t]*(?:${PARAMETER})+)?$`, 'i')
+const PARAMETERS = new RegExp(PARAMETER, 'g')
 
 /** Whether a Content-Type (RFC 9110 §8.3.1) is a form's, has well-formed parameters and no charset other than UTF-8. */
 function isFormType(contentType: string): boolean {
-  const type = /^application\/x-www-form-urlencoded/i.exec(contentType)
-  if (type === null) return false
-  let rest = contentType.slice(type[0].length)
-  while (rest !== '') {
-    const parameter = PARAMETER.exec(rest)
-    if (parameter === null) return false
-    const value = parameter[2] ?? parameter[3] ?? ''
-    if (parameter[1]?.toLowerCase() === 'charset' && !/^utf-?8$/i.test(value)) return false
-    rest = rest.slice(parameter[0].length)
-  }
-  return true
+  if (!FORM_TYPE.test(contentType)) return false
+  const parameters = contentType.matchAll(PARAMETERS)
+  return parameters.every(
+    ([, name, token, quoted]) => name?.toLowerCase() !== 'charset' || /^utf-?8$/i.test(token ?? quoted ?? ''),
+  )
 }

@@ -1,13 +1,11 @@
 import type { Client } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
+import type { UpstreamFailure } from '../http/refusal.ts'
 import { jsonReply, type Reply } from '../http/reply.ts'
 import type { IssuedTokens, LogIn, Tokens } from '../tokens/state.ts'
-import { readFormRequest, required } from './form-request.ts'
+import { type Refused, readFormRequest, refuse, required } from './form-request.ts'
 
-export type GrantResult =
-  | { readonly kind: 'granted'; readonly tokens: IssuedTokens }
-  | { readonly kind: 'refused'; readonly refusal: Refusal }
+export type GrantResult = { readonly kind: 'granted'; readonly tokens: IssuedTokens } | Refused
 
 /** A grant type. A new one needs a function that creates a `GrantType`, and a line in `compose/state.ts`. */
 export interface GrantType<Parameter extends string = string> {
@@ -19,22 +17,15 @@ export interface GrantType<Parameter extends string = string> {
   exchange(given: Readonly<Record<Parameter, string>>, client: Client): GrantResult | Promise<GrantResult>
 }
 
-export function refuse(refusal: Refusal): Extract<GrantResult, { kind: 'refused' }> {
-  return { kind: 'refused', refusal }
-}
-
 /** The deadline of a request body (ms). A reload replaces `config`. */
 interface EndpointSettings {
   readonly config: { readonly listen: { readonly bodyTimeout: number } }
 }
 
-/**
- * The result of a request to one of the sidecar's endpoints. `close`: body bytes are unread, so the connection closes. `grant`: that of
- * the tokens in the reply, for the record.
- */
+/** The result of a request to one of the sidecar's endpoints. `grant`: that of the tokens in the reply, for the record. */
 type EndpointResult =
   | { readonly kind: 'reply'; readonly reply: Reply; readonly grant?: string | undefined }
-  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly close: boolean }
+  | Refused
 
 export type OwnEndpointHandler = (exchange: Exchange) => Promise<EndpointResult>
 
@@ -68,7 +59,7 @@ export function createTokenEndpoint(
     const form = await readFormRequest(exchange, settings.config.listen.bodyTimeout)
     if (form.kind === 'refused') return form
     const result = await exchangeGrant(form.parameters, exchange.client)
-    if (result.kind === 'refused') return { ...result, close: false }
+    if (result.kind === 'refused') return result
     const { grant, expiresIn, refreshToken, accessToken } = result.tokens
     // Exactly the four members that the device's API documents (C4).
     const members = {
@@ -148,9 +139,9 @@ export function createRevocationEndpoint(
     const form = await readFormRequest(exchange, settings.config.listen.bodyTimeout)
     if (form.kind === 'refused') return form
     const given = required(form.parameters, ['token'])
-    if (given.kind === 'refused') return { ...given, close: false }
-    if ((await revoke({ token: given.values.token }, 'client')) === 'unavailable')
-      return { ...refuse({ kind: 'store-unavailable' }), close: false }
+    if (given.kind === 'refused') return given
+    const revoked = await revoke({ token: given.values.token }, 'client')
+    if (revoked === 'unavailable') return refuse({ kind: 'store-unavailable' })
     return { kind: 'reply', reply: jsonReply(200, {}) }
   }
 }

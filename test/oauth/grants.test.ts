@@ -12,7 +12,7 @@ const pairing: GrantType<'code' | 'serial'> = {
   exchange: ({ serial, code }, { address }) =>
     `${serial} ${code} ${address}` === 's1 c1 192.0.2.1'
       ? { kind: 'granted', tokens: TOKENS }
-      : { kind: 'refused', refusal: { kind: 'invalid-grant', description: 'no' } },
+      : { kind: 'refused', refusal: { kind: 'invalid-grant', description: 'no' }, close: false },
 }
 const other: GrantType<never> = { ...pairing, name: 'other', parameters: [] }
 
