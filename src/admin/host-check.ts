@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
+import { isFromHere } from '../http/browsers.ts'
 import { isLoopback, normalizeAddress } from '../http/ip.ts'
-import { isFromHere } from '../http/same-origin.ts'
 import { isRead } from '../http/scope.ts'
 import { type Answer, errorAnswer } from './answer.ts'
 

@@ -1,4 +1,4 @@
-import { type Addressed, publicOrigin } from '../http/same-origin.ts'
+import { type Addressed, publicOrigin } from '../http/browsers.ts'
 
 /** By which names the device knows itself. */
 export interface DeviceNames {

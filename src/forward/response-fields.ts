@@ -1,5 +1,5 @@
 import type { DeviceHead } from '../device/request.ts'
-import { setsSessionCookie } from '../http/cookies.ts'
+import { setsSessionCookie } from '../http/browsers.ts'
 import type { Forward, ResponseHead } from '../http/exchange.ts'
 import { type Fields, fieldValues, isHopByHop, listMembers } from '../http/fields.ts'
 import { type DeviceNames, publicCookie, publicLinks, publicRefresh, publicUrl } from './origins.ts'

@@ -1,7 +1,7 @@
+import { publicOrigin } from '../http/browsers.ts'
 import type { Forward, ForwardListener, ResponseHead } from '../http/exchange.ts'
 import { type Fields, fieldLines, fieldValues, lengthIn, listMembers } from '../http/fields.ts'
 import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
-import { publicOrigin } from '../http/same-origin.ts'
 import { isRead } from '../http/scope.ts'
 import { endsWithHead } from '../http1/response-head.ts'
 import { isStream } from './streams.ts'

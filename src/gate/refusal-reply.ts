@@ -1,6 +1,11 @@
 import { PSEUDONYM } from '../http/fields.ts'
-import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
-import { type JsonContent, jsonContent, type Reply } from '../http/reply.ts'
+import {
+  type JsonContent,
+  jsonContent,
+  type Refusal,
+  type Reply,
+  type UpstreamFailure,
+} from '../http/refusal.ts'
 
 /** `contract`: only the five statuses that the device's documentation lists. `http`: the precise status (C19). */
 export type StatusCodes = 'contract' | 'http'

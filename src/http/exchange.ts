@@ -12,8 +12,7 @@ import {
 } from './admission.ts'
 import type { Fields } from './fields.ts'
 import type { HeadSurvey, RequestFraming } from './head-survey.ts'
-import type { Refusal, UpstreamFailure } from './refusal.ts'
-import type { Reply } from './reply.ts'
+import type { Refusal, Reply, UpstreamFailure } from './refusal.ts'
 import type { Scope } from './scope.ts'
 
 /** The head of a request as the client sent it, in any HTTP version. Nothing in it is trusted yet. */

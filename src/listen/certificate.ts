@@ -11,8 +11,7 @@ import {
   remakeIfOutdated,
   type TlsSetting,
 } from './tls-material.ts'
-import type { TlsMaterial } from './tls-pair.ts'
-import { type ValidityWatch, watchValidity } from './validity.ts'
+import { type TlsMaterial, type ValidityWatch, watchValidity } from './tls-pair.ts'
 
 /** More addresses than a machine has, as a bound: through a NAT of the kernel a client may reach any address of 127.0.0.0/8. */
 const MOST_REACHED = 256

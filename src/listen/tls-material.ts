@@ -10,8 +10,7 @@ import type { PemFile } from '../system/pem.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 import { type NameChange, nameChange, wantedNames } from './certificate-names.ts'
 import { makeSelfSigned, remakeSelfSigned } from './self-signed.ts'
-import { inspectPair, type TlsMaterial } from './tls-pair.ts'
-import { type ValidPeriod, validityOf } from './validity.ts'
+import { inspectPair, type TlsMaterial, type ValidPeriod, validityOf } from './tls-pair.ts'
 
 interface PairPaths {
   readonly cert: string

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Fields } from '../http/fields.ts'
-import type { Reply } from '../http/reply.ts'
+import type { Reply } from '../http/refusal.ts'
 
 /** What a page of the login shows. */
 export interface LoginPage {

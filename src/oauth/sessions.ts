@@ -1,5 +1,5 @@
 import type { Identity } from '../http/admission.ts'
-import { SESSION_COOKIE, sessionCookieIn } from '../http/cookies.ts'
+import { SESSION_COOKIE, sessionCookieIn } from '../http/browsers.ts'
 import type { Fields } from '../http/fields.ts'
 import { mintToken, type RandomBytes } from '../tokens/mint.ts'
 import type { IssuedTokens, Later, Tokens } from '../tokens/state.ts'

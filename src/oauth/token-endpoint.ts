@@ -1,7 +1,6 @@
 import type { Client } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { UpstreamFailure } from '../http/refusal.ts'
-import { jsonReply, type Reply } from '../http/reply.ts'
+import { jsonReply, type Reply, type UpstreamFailure } from '../http/refusal.ts'
 import type { IssuedTokens, LogIn, Tokens } from '../tokens/state.ts'
 import { type Refused, readFormRequest, refuse, required } from './form-request.ts'
 

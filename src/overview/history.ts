@@ -1,7 +1,5 @@
-import { BOUNDS } from '../record/histogram.ts'
-import { REFUSAL_REASONS, type Totals } from '../record/tally.ts'
-import type { Clock } from '../system/clock.ts'
-import { everySecond } from '../system/clock.ts'
+import { BOUNDS, REFUSAL_REASONS, type Totals } from '../record/tally.ts'
+import { type Clock, everySecond } from '../system/clock.ts'
 import type { Condition, Latency, Point } from './model.ts'
 
 export type History = ReturnType<typeof createHistory>

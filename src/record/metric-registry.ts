@@ -7,7 +7,7 @@ import {
   type MetricValueWithName,
   Registry,
 } from 'prom-client'
-import { createHistogram, type Histogram, type Sample } from './histogram.ts'
+import { createHistogram, type Histogram, type Sample } from './tally.ts'
 
 /** `collect` is called on every scrape. */
 type Definition<L extends string, M> = readonly [

@@ -1,10 +1,16 @@
 import type { WindowType } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
-import type { Sample } from './histogram.ts'
 import { createMetricRegistry } from './metric-registry.ts'
 import { createNameCounts } from './name-counts.ts'
-import { createRefusalCounts, createTally, drain, REFUSAL_REASONS, type Totals } from './tally.ts'
+import {
+  createRefusalCounts,
+  createTally,
+  drain,
+  REFUSAL_REASONS,
+  type Sample,
+  type Totals,
+} from './tally.ts'
 import {
   createStoreMetrics,
   createUpstreamMetrics,
@@ -13,7 +19,7 @@ import {
   type UpstreamMetrics,
 } from './upstream-metrics.ts'
 
-export type { Sample } from './histogram.ts'
+export type { Sample } from './tally.ts'
 
 interface ScrapeSources {
   readonly tokens: () => { readonly access: number; readonly refresh: number }

@@ -1,6 +1,6 @@
 import { isUnreachable, type UpstreamFailure } from '../http/refusal.ts'
-import type { Series } from './histogram.ts'
 import type { MetricRegistry } from './metric-registry.ts'
+import type { Series } from './tally.ts'
 
 /** The load of the device, the sum over its services. */
 export interface DeviceLoad {

@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { WebSocketServer } from 'ws'
 import { publicLinks, publicRefresh, type publicUrl } from '../../src/forward/origins.ts'
-import type { Addressed } from '../../src/http/same-origin.ts'
+import type { Addressed } from '../../src/http/browsers.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { growth, LINEAR } from '../support/lived-time.ts'
-import type { ApiRequest, YamlPart } from '../support/sidecar.ts'
-import { startSidecar } from '../support/sidecar.ts'
+import { type ApiRequest, startSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 

@@ -44,7 +44,12 @@ const fieldOf = (fields: readonly string[], name: string): string => {
 it('C16 the three fields are whole numbers, and the reset is the close of the window rounded up to a second', () => {
   fc.assert(
     fc.property(instant, ({ decision, wall, left }) => {
-      const counted = { decision, resetAt: resetTime(decision, wall), ownFields: [], head: { version: '1.1' } }
+      const counted = {
+        decision,
+        resetAt: resetTime(decision, wall),
+        ownFields: [],
+        head: { version: '1.1' },
+      }
       const fields = limitFields(counted)
       expect(limitLines(counted)).toBe(fieldLines(fields))
       expect(fields).toHaveLength(6)

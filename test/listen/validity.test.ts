@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
-import { inspectPair } from '../../src/listen/tls-pair.ts'
-import { describeValidity, validityOf } from '../../src/listen/validity.ts'
+import { describeValidity, inspectPair, validityOf } from '../../src/listen/tls-pair.ts'
 import { type CertificateOptions, makeCertificate } from '../support/certificate.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'

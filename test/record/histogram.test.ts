@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createHistogram } from '../../src/record/histogram.ts'
+import { createHistogram } from '../../src/record/tally.ts'
 
 it('a bucket of a histogram counts the values up to its bound, in each series', () => {
   const histogram = createHistogram('wait_seconds', 'How long.')

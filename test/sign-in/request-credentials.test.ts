@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { withCredentials } from '../../src/forward/request-fields.ts'
-import { mergeCookies } from '../../src/http/cookies.ts'
+import { mergeCookies } from '../../src/http/browsers.ts'
 
 describe('The cookies of client and session', () => {
   it('are merged, with the session first', () => {

@@ -1,5 +1,5 @@
 import { Exchange, type Outcome, type RequestHead, type ResponseHead } from '../../src/http/exchange.ts'
-import type { Reply } from '../../src/http/reply.ts'
+import type { Reply } from '../../src/http/refusal.ts'
 import { requestHead } from './request-head.ts'
 
 type Method = (...given: unknown[]) => unknown

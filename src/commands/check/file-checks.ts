@@ -13,8 +13,7 @@ import {
   selfSignedPaths,
   type TlsSetting,
 } from '../../listen/tls-material.ts'
-import type { TlsMaterial } from '../../listen/tls-pair.ts'
-import { describeValidity, validityOf } from '../../listen/validity.ts'
+import { describeValidity, type TlsMaterial, validityOf } from '../../listen/tls-pair.ts'
 import { openPasswords } from '../../password/sources.ts'
 import { systemClock } from '../../system/clock.ts'
 import { socketLengthProblem } from '../../system/listen-address.ts'

@@ -2,7 +2,7 @@ import { constants, type ServerHttp2Stream } from 'node:http2'
 import { Exchange, type Outcome, type RequestHead, type ResponseHead } from '../../http/exchange.ts'
 import type { Fields } from '../../http/fields.ts'
 import { limitFields } from '../../http/limit-fields.ts'
-import type { Reply } from '../../http/reply.ts'
+import type { Reply } from '../../http/refusal.ts'
 import { type BodyReader, createBodyReader, discardUpload, isClean } from './body-reader.ts'
 import { carriesBody, headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './fields.ts'
 
