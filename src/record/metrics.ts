@@ -1,16 +1,9 @@
 import type { WindowType } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
-import { createMetricRegistry } from './metric-registry.ts'
+import { createMetricRegistry, type MetricRegistry } from './metric-registry.ts'
 import { createNameCounts } from './name-counts.ts'
-import {
-  createRefusalCounts,
-  createTally,
-  drain,
-  REFUSAL_REASONS,
-  type Sample,
-  type Totals,
-} from './tally.ts'
+import { createRefusalCounts, createTally, drain, REFUSAL_REASONS, type Totals } from './tally.ts'
 import {
   createStoreMetrics,
   createUpstreamMetrics,
@@ -65,7 +58,7 @@ export interface Metrics {
   /** The exposition text. */
   text(): Promise<string>
   /** The samples of the text as values. */
-  snapshot(): Promise<readonly Sample[]>
+  readonly snapshot: MetricRegistry['snapshot']
 }
 
 export function createMetrics(built: { readonly version: string; readonly node: string }): Metrics {
