@@ -1,4 +1,5 @@
-import { CR, isBlank, LF, TEXT, TOKEN } from './bytes.ts'
+import { TOKEN } from '../http/fields.ts'
+import { CR, isBlank, LF, TEXT } from './bytes.ts'
 
 /** The limits on a chunked body, and how strictly it is read. */
 export interface ChunkRules {
@@ -15,10 +16,14 @@ export interface ChunkRules {
   readonly tolerant: boolean
 }
 
-const QUOTE = 0x22
 const SEMICOLON = 0x3b
-const EQUALS = 0x3d
-const BACKSLASH = 0x5c
+
+/**
+ * The extensions of one chunk after the first semicolon (RFC 9112 §7.1.1). Each is a name, optionally with `=` and a token or a quoted
+ * string. Blanks between the parts are refused, because parsers disagree about them.
+ */
+const EXTENSION = String.raw`${TOKEN}(?:=(?:${TOKEN}|"(?:[^"\\]|\\.)*"))?`
+const EXTENSIONS = new RegExp(`^${EXTENSION}(?:;${EXTENSION})*$`)
 
 /** The most digits of a chunk size, leading zeros included. A safe integer needs 14. */
 const MOST_SIZE_DIGITS = 16
@@ -48,7 +53,7 @@ export class Chunks {
   #count = 0
   /** The size read so far, then the bytes of data that are left. */
   #left = 0
-  #extensions = new ChunkExtensions()
+  #extensions = ''
   /** By how many bytes the extensions read so far exceed the data. */
   #excess = 0
   /** Only the tolerant rules accept these chunks. */
@@ -140,7 +145,7 @@ export class Chunks {
       case LF:
         return this.#tolerates() && this.#endLine()
       case SEMICOLON:
-        this.#extensions = new ChunkExtensions()
+        this.#extensions = ''
         return this.#enter('extension')
       default:
         return false
@@ -150,11 +155,12 @@ export class Chunks {
   #acceptsExtension(byte: number): boolean {
     if (byte === CR) {
       this.#excess = Math.max(0, this.#excess + this.#count - this.#left)
-      const sound = this.#excess <= this.#rules.mostExcess && this.#extensions.complete
+      const sound = this.#excess <= this.#rules.mostExcess && EXTENSIONS.test(this.#extensions)
       return sound ? this.#enter('line-end') : this.#tolerates() && this.#enter('sloppy-line')
     }
     this.#count += 1
-    if (this.#extensions.accepts(byte) && this.#count <= this.#rules.longestExtension) return true
+    this.#extensions += String.fromCharCode(byte)
+    if (TEXT[byte] === 1 && this.#count <= this.#rules.longestExtension) return true
     if (!this.#tolerates()) return false
     this.#part = 'sloppy-line'
     return this.#acceptsSloppyLine(byte)
@@ -175,58 +181,4 @@ function hexDigit(byte: number): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
   const letter = byte | 0x20
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1
-}
-
-/**
- * Reads the extensions of one chunk after the first semicolon (RFC 9112 §7.1.1). Each is a name, optionally with `=` and a token
- * or a quoted string. Blanks between the parts are refused, because parsers disagree about them.
- */
-export class ChunkExtensions {
-  #part: 'name' | 'value' | 'quoted' | 'escaped' | 'unquoted' = 'name'
-  /** The current name or value has no bytes yet. */
-  #empty = true
-
-  /** The line may end here. */
-  get complete(): boolean {
-    return !this.#empty
-  }
-
-  /** Takes the next byte. False if the grammar does not allow it here. */
-  accepts(byte: number): boolean {
-    switch (this.#part) {
-      case 'name':
-        if (byte === EQUALS && !this.#empty) return this.#enter('value')
-        return this.#acceptsToken(byte)
-      case 'value':
-        if (byte === QUOTE && this.#empty) return this.#enter('quoted')
-        return this.#acceptsToken(byte)
-      case 'quoted':
-        if (byte === BACKSLASH) return this.#enter('escaped')
-        if (byte === QUOTE) return this.#close()
-        return TEXT[byte] === 1
-      case 'escaped':
-        this.#part = 'quoted'
-        return TEXT[byte] === 1
-      default:
-        return byte === SEMICOLON && this.#enter('name')
-    }
-  }
-
-  #acceptsToken(byte: number): boolean {
-    if (byte === SEMICOLON && !this.#empty) return this.#enter('name')
-    this.#empty = false
-    return TOKEN[byte] === 1
-  }
-
-  #enter(part: 'name' | 'value' | 'quoted' | 'escaped'): true {
-    this.#part = part
-    this.#empty = true
-    return true
-  }
-
-  #close(): true {
-    this.#part = 'unquoted'
-    this.#empty = false
-    return true
-  }
 }
