@@ -83,79 +83,67 @@ function replyOf(
   return { status, fields: [...content.fields, ...fields], body: content.body, reusable }
 }
 
+/** Refusals with the code `invalid_request` and a fixed text: their precise status, and the text. */
+const INVALID = {
+  'method-not-allowed': [405, 'The method is not allowed at this path.'],
+  'unsupported-media-type': [415, 'The Content-Type must be application/x-www-form-urlencoded in UTF-8.'],
+  'content-too-large': [413, 'The request body is too large.'],
+  'length-required': [411, 'The device needs the length of the body: send Content-Length.'],
+  'request-timeout': [408, 'The request did not arrive in time.'],
+  'expectation-failed': [417, 'The only supported expectation is 100-continue.'],
+  'header-too-large': [431, 'The header of the request is too large.'],
+  'cross-origin': [403, 'The request does not come from a page of this address.'],
+  'address-denied': [403, 'This address may not use this service.'],
+} as const
+
 function responseFor(
   refusal: Exclude<Refusal, { kind: 'unauthorized' | 'insufficient-scope' }>,
 ): RefusalResponse {
   switch (refusal.kind) {
     case 'malformed':
     case 'invalid-request':
-      return invalidRequest(400, refusal.description)
+      return badRequest(400, 'invalid_request', refusal.description)
     case 'invalid-grant':
-      return { contract: 400, http: 400, content: errorContent('invalid_grant', refusal.description) }
+      return badRequest(400, 'invalid_grant', refusal.description)
     case 'unsupported-grant-type':
-      return {
-        contract: 400,
-        http: 400,
-        content: errorContent('unsupported_grant_type', refusal.description),
-      }
-    case 'method-not-allowed':
-      return {
-        ...invalidRequest(405, 'The method is not allowed at this path.'),
-        fields: ['Allow', refusal.allow],
-      }
-    case 'unsupported-media-type':
-      return invalidRequest(415, 'The Content-Type must be application/x-www-form-urlencoded in UTF-8.')
-    case 'content-too-large':
-      return invalidRequest(413, 'The request body is too large.')
-    case 'length-required':
-      return invalidRequest(411, 'The device needs the length of the body: send Content-Length.')
-    case 'request-timeout':
-      return invalidRequest(408, 'The request did not arrive in time.')
-    case 'expectation-failed':
-      return invalidRequest(417, 'The only supported expectation is 100-continue.')
-    case 'header-too-large':
-      return invalidRequest(431, 'The header of the request is too large.')
-    case 'cross-origin':
-      return invalidRequest(403, 'The request does not come from a page of this address.')
+      return badRequest(400, 'unsupported_grant_type', refusal.description)
     case 'rate-limited':
-    case 'wrong-passwords':
-      return {
-        contract: 429,
-        http: 429,
-        content: refusal.kind === 'rate-limited' ? RATE_LIMITED : TOO_MANY_GUESSES,
-        fields: ['Retry-After', String(refusal.retryAfter)],
-      }
-    case 'address-denied':
-      return invalidRequest(403, 'This address may not use this service.')
-    case 'overloaded':
-      return {
-        contract: 500,
-        http: 503,
-        content: errorContent('overloaded', 'The device is busy.'),
-        fields: [
-          'Retry-After',
-          String(refusal.retryAfter),
-          'Proxy-Status',
-          `${PSEUDONYM}; error=connection_limit_reached`,
-        ],
-      }
+    case 'wrong-passwords': {
+      const content = refusal.kind === 'rate-limited' ? RATE_LIMITED : TOO_MANY_GUESSES
+      return { contract: 429, http: 429, content, fields: ['Retry-After', String(refusal.retryAfter)] }
+    }
+    case 'overloaded': {
+      const content = errorContent('overloaded', 'The device is busy.')
+      const fields = ['Retry-After', String(refusal.retryAfter)]
+      return failed(503, content, 'connection_limit_reached', fields)
+    }
     case 'upstream':
       return upstreamFailed(refusal.failure)
     case 'store-unavailable':
       // The error of RFC 9209 §2.3 for a failure that has nothing to do with the device.
-      return {
-        contract: 500,
-        http: 503,
-        content: SERVER_ERROR,
-        fields: ['Proxy-Status', `${PSEUDONYM}; error=proxy_internal_error`],
-      }
+      return failed(503, SERVER_ERROR, 'proxy_internal_error')
     case 'server-error':
       return { contract: 500, http: 500, content: SERVER_ERROR }
+    default: {
+      const [http, description] = INVALID[refusal.kind]
+      const fields = refusal.kind === 'method-not-allowed' ? ['Allow', refusal.allow] : []
+      return { ...badRequest(http, 'invalid_request', description), fields }
+    }
   }
 }
 
-function invalidRequest(http: number, description: string): RefusalResponse {
-  return { contract: 400, http, content: errorContent('invalid_request', description) }
+function badRequest(http: number, code: ErrorCode, description: string): RefusalResponse {
+  return { contract: 400, http, content: errorContent(code, description) }
+}
+
+/** @param error the name of RFC 9209 §2.3 for `Proxy-Status` */
+function failed(
+  http: number,
+  content: JsonContent,
+  error: string,
+  fields: readonly string[] = [],
+): RefusalResponse {
+  return { contract: 500, http, content, fields: [...fields, 'Proxy-Status', `${PSEUDONYM}; error=${error}`] }
 }
 
 /** @param error of the challenge, only if the request showed a token (RFC 6750 §3) */
@@ -177,22 +165,8 @@ function outOfScope({ statusCodes, realm }: RefusalSettings): RefusalResponse {
 
 /** 504 for a timeout; 502 for a device that is unreachable or sends an invalid response (RFC 9110 §15.6, RFC 9209 §2.3). */
 function upstreamFailed(failure: UpstreamFailure): RefusalResponse {
-  const fields = ['Proxy-Status', `${PSEUDONYM}; error=${failure}`]
-  switch (failure) {
-    case 'connection_timeout':
-    case 'http_response_timeout':
-      return {
-        contract: 500,
-        http: 504,
-        content: errorContent('upstream_timeout', 'The device did not respond in time.'),
-        fields,
-      }
-    default:
-      return {
-        contract: 500,
-        http: 502,
-        content: errorContent('upstream_unavailable', 'The device sent no usable response.'),
-        fields,
-      }
-  }
+  const isLate = failure === 'connection_timeout' || failure === 'http_response_timeout'
+  return isLate
+    ? failed(504, errorContent('upstream_timeout', 'The device did not respond in time.'), failure)
+    : failed(502, errorContent('upstream_unavailable', 'The device sent no usable response.'), failure)
 }

@@ -1,3 +1,4 @@
+import type { UpstreamAuthConfig } from '../config/auth-fields.ts'
 import type { OwnResponse } from '../device/own-request.ts'
 import { fieldValues, keepFields } from '../http/fields.ts'
 import { pathOf } from '../http/request-path.ts'
@@ -12,24 +13,12 @@ import {
 } from './scheme.ts'
 import { cookiesSetBy, isExpired, matchesPath, type SessionCookie } from './session-cookies.ts'
 
-export interface FormSettings {
-  /** The form's fields, without the password. */
-  readonly fields: readonly (readonly [name: string, value: string])[]
-  readonly passwordField: string
-  readonly path: string
-  /** The path to which the device redirects a client that is not signed in. */
-  readonly loginPage: string
-  /** The name of the session cookie; `undefined` for all cookies that the login sets. */
-  readonly sessionCookie: string | undefined
-  /** Further conditions that the response to a successful login meets. */
-  readonly success: { readonly status?: number; readonly location?: string }
-  /** A path that refuses a client that is not signed in; `undefined` if the response to the login is the only check. */
-  readonly checkPath: string | undefined
-}
+/** `checkPath`: a path that refuses a client that is not signed in; without it the response to the login is the only check. */
+type FormSettings = Extract<UpstreamAuthConfig, { readonly form: unknown }>['form']
 
 /** A login form and the session cookies that it sets. Redirects are evaluated but not followed. */
 export function createFormScheme(settings: FormSettings, ask: Ask, clock: Clock): Scheme {
-  const { path, loginPage, checkPath } = settings
+  const { path, loginPage = path, checkPath } = settings
 
   const asksToSignIn = ({ target }: RequestLine, { status, fields }: OwnResponse): boolean =>
     status === 401 || (isRedirect(status) && leadsTo(fieldValues(fields, 'location')[0], target, loginPage))
@@ -88,9 +77,14 @@ export function createFormScheme(settings: FormSettings, ask: Ask, clock: Clock)
   }
 }
 
-function formBody({ fields, passwordField }: FormSettings, password: string): string {
-  const pairs = [...fields, [passwordField, password] as const]
-  return new URLSearchParams(pairs.map(([name, value]) => [name, value])).toString()
+function formBody({ fields, user, userField, passwordField }: FormSettings, password: string): string {
+  const pairs = fields.map((pair): [string, string] => {
+    const equals = pair.indexOf('=')
+    return [pair.slice(0, equals), pair.slice(equals + 1)]
+  })
+  if (user !== undefined) pairs.push([userField, user])
+  pairs.push([passwordField, password])
+  return new URLSearchParams(pairs).toString()
 }
 
 function looksRight({ status, fields }: OwnResponse, success: FormSettings['success']): boolean {

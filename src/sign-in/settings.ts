@@ -61,25 +61,7 @@ function schemeFor(auth: Exclude<UpstreamAuthConfig, 'off'>, device: SessionDevi
   if ('session' in auth) return createSessionScheme(auth.session, device)
   if ('basic' in auth) return createBasicScheme(auth.basic, ask)
   if ('digest' in auth) return createDigestScheme(auth.digest, ask)
-  const { user, userField, passwordField, fields, path, loginPage, sessionCookie, success, checkPath } =
-    auth.form
-  const named = fields.map((pair) => {
-    const equals = pair.indexOf('=')
-    return [pair.slice(0, equals), pair.slice(equals + 1)] as const
-  })
-  return createFormScheme(
-    {
-      fields: user === undefined ? named : [...named, [userField, user]],
-      passwordField,
-      path,
-      loginPage: loginPage ?? path,
-      sessionCookie,
-      success,
-      checkPath,
-    },
-    ask,
-    clock,
-  )
+  return createFormScheme(auth.form, ask, clock)
 }
 
 /**
