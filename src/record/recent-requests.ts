@@ -62,7 +62,14 @@ export function createRecentRequests(clock: Clock): RecentRequests {
   }
 }
 
-const rowText = (facts: RequestFacts): string => JSON.stringify(Object.values(facts))
+/** Times to the microsecond, and words in visible ASCII, so that a request cannot send control sequences to a terminal. */
+function rowText(facts: RequestFacts): string {
+  const values = Object.values(facts).map((value) => {
+    if (typeof value === 'number') return Math.round(value * 1000) / 1000
+    return typeof value === 'string' ? value.replace(/[^ -~]/g, '?') : value
+  })
+  return JSON.stringify(values)
+}
 
 function latestFirst(facts: readonly RequestFacts[]): RequestFacts[] {
   return facts.toSorted((a, b) => b.time - a.time)

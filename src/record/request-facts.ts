@@ -65,19 +65,19 @@ export function factsOf(exchange: Exchange, wall: number): RequestFacts {
   const { decision, client, head, start, refusal, wouldRefuse, failure = '', cause, identity } = exchange
   return {
     id: exchange.requestId,
-    time: precise(wall - exchange.duration),
-    duration: precise(exchange.duration),
+    time: wall - exchange.duration,
+    duration: exchange.duration,
     status: exchange.status,
     requestBytes: exchange.requestBytes,
     responseBytes: exchange.responseBytes,
     limit: decision.limit,
     remaining: decision.remaining,
-    closesIn: precise(decision.closesIn),
-    lookup: precise(exchange.lookup),
-    waited: precise(exchange.waited),
+    closesIn: decision.closesIn,
+    lookup: exchange.lookup,
+    waited: exchange.waited,
     places: exchange.places,
-    sentAfter: exchange.sentAt === 0 ? 0 : precise(exchange.sentAt - start),
-    headAfter: exchange.headAt === 0 ? 0 : precise(exchange.headAt - start),
+    sentAfter: exchange.sentAt === 0 ? 0 : exchange.sentAt - start,
+    headAfter: exchange.headAt === 0 ? 0 : exchange.headAt - start,
     deviceStatus: exchange.deviceStatus,
     attempts: exchange.attempts,
     kind: exchange.kind,
@@ -101,17 +101,7 @@ export function factsOf(exchange: Exchange, wall: number): RequestFacts {
     description: refusal !== undefined && 'description' in refusal ? refusal.description : '',
     wouldRefuse: wouldRefuse === undefined ? '' : nameOf(wouldRefuse),
     failure: cause === '' ? failure : `${failure}: ${cause}`,
-    method: printable(head.method.slice(0, LONGEST_METHOD)),
-    path: printable((head.shown ?? shownPath(head)).slice(0, LONGEST_PATH)),
+    method: head.method.slice(0, LONGEST_METHOD),
+    path: (head.shown ?? shownPath(head)).slice(0, LONGEST_PATH),
   }
-}
-
-/** To the microsecond. */
-function precise(time: number): number {
-  return Math.round(time * 1000) / 1000
-}
-
-/** Visible ASCII, so that a request cannot send control sequences to a terminal. */
-function printable(text: string): string {
-  return text.replace(/[^ -~]/g, '?')
 }
