@@ -1,7 +1,7 @@
 import type { Exchange } from '../http/exchange.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Explanation, explain, type RequestRow, rowOf } from './explanation.ts'
-import { factsOf, type RequestFacts } from './request-facts.ts'
+import { NUMBERS, type RequestFacts, readFacts, wordsOf, writeNumbers } from './request-facts.ts'
 
 /** The last requests, to explain a decision afterwards. */
 export interface RecentRequests {
@@ -31,14 +31,14 @@ const REFUSED = 500
  */
 const SECONDS = 5
 
-/** The space for a request (bytes). What is longer loses the end of its path. */
-const ROW = 512
+/** The space for the words of a request (bytes). What is longer loses the end of its path. */
+const WORDS = 352
 
 const ROWS = 50
 
 /**
- * Remembers requests in 1 MiB at most, whatever clients send. Each is written as JSON into bytes that are allocated once: a string
- * that V8 cut out of a request head would keep the whole head, and the token in it, in memory.
+ * Remembers requests in 1 MiB at most, whatever clients send. The words of a request are copied into bytes that are allocated
+ * once: a string that V8 cut out of a request head would keep the whole head, and the token in it, in memory.
  */
 export function createRecentRequests(clock: Clock): RecentRequests {
   const answered = new Ring('answered', ANSWERED)
@@ -62,15 +62,6 @@ export function createRecentRequests(clock: Clock): RecentRequests {
   }
 }
 
-/** Times to the microsecond, and words in visible ASCII, so that a request cannot send control sequences to a terminal. */
-function rowText(facts: RequestFacts): string {
-  const values = Object.values(facts).map((value) => {
-    if (typeof value === 'number') return Math.round(value * 1000) / 1000
-    return typeof value === 'string' ? value.replace(/[^ -~]/g, '?') : value
-  })
-  return JSON.stringify(values)
-}
-
 function latestFirst(facts: readonly RequestFacts[]): RequestFacts[] {
   return facts.toSorted((a, b) => b.time - a.time)
 }
@@ -79,9 +70,9 @@ function latestFirst(facts: readonly RequestFacts[]): RequestFacts[] {
 class Ring {
   readonly #what: Remembered['what']
   readonly #capacity: number
-  readonly #rows: Buffer
+  readonly #numbers: Float64Array
+  readonly #words: Buffer
   readonly #lengths: Uint16Array
-  #names: readonly string[] = []
   #next = 0
   #size = 0
   /** The second in which requests are counted began at this time (ms on the monotonic clock). */
@@ -91,7 +82,8 @@ class Ring {
   constructor(what: Remembered['what'], capacity: number) {
     this.#what = what
     this.#capacity = capacity
-    this.#rows = Buffer.alloc(capacity * ROW)
+    this.#numbers = new Float64Array(capacity * NUMBERS)
+    this.#words = Buffer.alloc(capacity * WORDS)
     this.#lengths = new Uint16Array(capacity)
   }
 
@@ -105,13 +97,8 @@ class Ring {
     this.#inSecond += 1
     if (this.#inSecond > this.#capacity / SECONDS) return
     const slot = this.#next
-    const facts = factsOf(exchange, wall)
-    if (this.#size === 0) this.#names = Object.keys(facts)
-    let row = rowText(facts)
-    // Each character of the path takes one or two.
-    if (row.length > ROW) row = rowText({ ...facts, path: facts.path.slice(0, ROW - row.length) })
-    if (row.length > ROW) return
-    this.#lengths[slot] = this.#rows.write(row, slot * ROW, ROW, 'latin1')
+    writeNumbers(exchange, wall, this.#numbers, slot * NUMBERS)
+    this.#lengths[slot] = this.#words.write(wordsOf(exchange), slot * WORDS, WORDS, 'latin1')
     this.#next = slot + 1 === this.#capacity ? 0 : slot + 1
     if (this.#size < this.#capacity) this.#size += 1
   }
@@ -121,9 +108,9 @@ class Ring {
   }
 
   find(id: string): RequestFacts[] {
-    const start = Buffer.from(`[${JSON.stringify(id)},`, 'latin1')
+    const start = Buffer.from(`${id}\n`, 'latin1')
     const slots = Array.from({ length: this.#size }, (_, age) => this.#slotOf(age))
-    return slots.filter((slot) => this.#rowAt(slot).indexOf(start) === 0).map((slot) => this.#read(slot))
+    return slots.filter((slot) => this.#wordsAt(slot).indexOf(start) === 0).map((slot) => this.#read(slot))
   }
 
   remembered(): Remembered {
@@ -135,13 +122,12 @@ class Ring {
     return (this.#next - 1 - age + this.#capacity) % this.#capacity
   }
 
-  #rowAt(slot: number): Buffer {
-    return this.#rows.subarray(slot * ROW, slot * ROW + (this.#lengths[slot] ?? 0))
+  #wordsAt(slot: number): Buffer {
+    return this.#words.subarray(slot * WORDS, slot * WORDS + (this.#lengths[slot] ?? 0))
   }
 
   #read(slot: number): RequestFacts {
-    const values: readonly unknown[] = JSON.parse(this.#rowAt(slot).toString('latin1'))
-    // Proof of the cast: `add` wrote the values of such facts, in the order of their names.
-    return Object.fromEntries(this.#names.map((name, at) => [name, values[at]])) as unknown as RequestFacts
+    const numbers = this.#numbers.subarray(slot * NUMBERS, (slot + 1) * NUMBERS)
+    return readFacts(numbers, this.#wordsAt(slot).toString('latin1'))
   }
 }
