@@ -10,15 +10,9 @@ export interface DeviceRequest extends OutgoingRequest {
   readonly body: AsyncIterable<Buffer> | undefined
 }
 
-/** The head of the device's final response. */
-export interface DeviceHead {
-  readonly status: number
-  readonly reason: string
-  readonly fields: Fields
-  /** `HeadMemory` gave this head: `fields` is the same array each time, so results derived from it can be cached. */
-  readonly remembered: boolean
-  readonly framing?: Http1ResponseHead['framing']
-}
+/** The head of the device's final response. If it is `remembered`, results derived from its fields can be cached. */
+export type DeviceHead = Pick<Http1ResponseHead, 'status' | 'reason' | 'fields' | 'remembered'> &
+  Partial<Pick<Http1ResponseHead, 'framing'>>
 
 /** Receives one response of the device, in this order. One of `end`, `switched` and `failed` is called once, as the last call. */
 export interface ResponseHandler {

@@ -3,7 +3,7 @@ import type { Forward, ForwardListener, ResponseHead } from '../http/exchange.ts
 import { type Fields, fieldLines, fieldValues, lengthIn, listMembers } from '../http/fields.ts'
 import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
 import { isRead } from '../http/scope.ts'
-import { endsWithHead } from '../http1/response-head.ts'
+import { endsWithHead } from '../http1/response-writer.ts'
 import { isStream } from './streams.ts'
 
 /** The longest body (bytes) that each reader gets at its own speed. A reader that falls further behind a longer one is cut off. */

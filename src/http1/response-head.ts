@@ -1,4 +1,5 @@
 import { connectionMembers, type Fields, lengthIn, persists } from '../http/fields.ts'
+import { endsWithHead } from './response-writer.ts'
 
 /** The end of a response body (RFC 9112 §6.3): after this many bytes, with its last chunk, or with the connection. */
 type ResponseBodyFraming = number | 'chunked' | 'end'
@@ -24,11 +25,6 @@ export interface Http1ResponseHead {
   readonly keptFor: number | undefined
   /** `HeadMemory` gave this head: `fields` is the same array each time. */
   readonly remembered: boolean
-}
-
-/** Whether a response has no body regardless of its fields (RFC 9112 §6.3). */
-export function endsWithHead(method: string, status: number): boolean {
-  return method === 'HEAD' || status < 200 || status === 204 || status === 304
 }
 
 const SECRETS: ReadonlySet<string> = new Set([

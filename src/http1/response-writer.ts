@@ -1,7 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import type { ResponseHead } from '../http/exchange.ts'
 import { type Fields, isToken, lengthIn } from '../http/fields.ts'
-import { endsWithHead } from './response-head.ts'
 
 /** A status, reason phrase or field that is not allowed in an HTTP/1 head. */
 export class UnsendableHeadError extends Error {
@@ -29,6 +28,11 @@ export interface RenderedHead {
   readonly text: string
   readonly framing: ResponseFraming
   readonly persists: boolean
+}
+
+/** Whether a response has no body regardless of its fields (RFC 9112 §6.3). */
+export function endsWithHead(method: string, status: number): boolean {
+  return method === 'HEAD' || status < 200 || status === 204 || status === 304
 }
 
 const NO_TEXT = /[^\t -~\x80-\xff]/

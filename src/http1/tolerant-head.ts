@@ -1,6 +1,7 @@
 import { fieldValues, isToken, listMembers, withoutBlanks } from '../http/fields.ts'
 import { CR, LF } from './bytes.ts'
-import { endsWithHead, type Http1ResponseHead, interpretResponse } from './response-head.ts'
+import { type Http1ResponseHead, interpretResponse } from './response-head.ts'
+import { endsWithHead } from './response-writer.ts'
 
 const STATUS_LINE = /^HTTP\/\d+(?:\.\d+)?[ \t]+([1-9]\d\d)(?:[ \t]+([^\n]*))?$/i
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds the control characters that a device sends
