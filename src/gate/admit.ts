@@ -65,10 +65,6 @@ export function createGate({
   newRequestId,
   settings,
 }: GateDependencies): Admit {
-  function identified(exchange: Exchange, { browser }: GateRules): Later<Identity> {
-    return identifyCredential(exchange, identify, browser ? sessions : undefined)
-  }
-
   function admit(exchange: Exchange): Decided {
     const { gate: rules, clientOf } = settings
     const { head } = exchange
@@ -79,7 +75,7 @@ export function createGate({
       rules.browser && isOfSession(exchange, sessions) ? 'browser' : exchange.classified.endpoint
     facts.per = rules.limits[exchange.endpoint].per
     if (exchange.per !== 'grant' && exchange.per !== 'name') return limit(exchange, rules, undefined)
-    const known = identified(exchange, rules)
+    const known = identifyCredential(exchange, identify, rules.browser ? sessions : undefined)
     return known instanceof Promise ? later(exchange, rules, known, limit) : limit(exchange, rules, known)
   }
 
@@ -108,7 +104,11 @@ export function createGate({
     }
     if (!client.admitted) return refused(exchange, { kind: 'address-denied' })
     // The endpoints of the sidecar ignore `Authorization`.
-    const known = identity ?? (classified.ownEndpoint === undefined ? identified(exchange, rules) : undefined)
+    const known =
+      identity ??
+      (classified.ownEndpoint === undefined
+        ? identifyCredential(exchange, identify, rules.browser ? sessions : undefined)
+        : undefined)
     return known instanceof Promise
       ? later(exchange, rules, known, authorize)
       : authorize(exchange, rules, known)

@@ -76,57 +76,54 @@ export type Identity =
     }
   | { readonly kind: 'unavailable' }
 
-/** What the gate finds out and decides about a request. Only `gate/` writes it: everywhere else it is read-only. */
-export interface GateFacts {
-  classified: Classified
-  client: Client
-  /** The request's id: the same towards the device, on the sidecar's own responses and in the access log (C22). */
-  requestId: string
-  /** The type of the window that the request counts in, and whose it is. */
-  endpoint: WindowType
-  per: Per
-  decision: LimitDecision
-  /** When the window closes: Unix time in whole seconds, rounded up. 0: the request was not counted. */
-  resetAt: number
-  /** Further fields of every response: the rate-limit fields of the draft and those of CORS, if they are switched on. */
-  ownFields: readonly string[]
-  /** Undefined if no token was looked up. */
-  identity: Identity | undefined
-  /** What becomes of the request. */
-  kind: 'refused' | 'own-endpoint' | 'forward'
-  /** The grant of the token that admitted the request, or of the tokens in the response. */
-  grant: string | undefined
-  /** What the name of that grant may do; undefined without `passwords`. */
-  scope: Scope | undefined
-  /** The request gets the sidecar's own login at the device, if it has one. */
-  signedIn: boolean
-  /** Why the sidecar refuses the request. Stations behind the gate refuse, too. */
-  refusal: Refusal | undefined
-  /** The refusal that a gate that only observes would otherwise have sent. */
-  wouldRefuse: Refusal | undefined
-  /** When the request head was read (ms on the monotonic clock). */
-  start: number
-  /** How long the gate waited for another process: the shared store (ms). */
-  lookup: number
-  /** Milliseconds from the request head to the end. */
-  duration: number
+const UNCLASSIFIED: Classified = {
+  endpoint: 'api',
+  ownEndpoint: undefined,
+  target: '',
+  host: '',
+  framing: null,
+  fault: undefined,
+  ambiguous: false,
+  rules: undefined,
 }
+const NO_CLIENT: Client = { address: '', key: '', peerTrusted: false, admitted: true }
+const UNCOUNTED: LimitDecision = { admitted: true, limit: 0, remaining: 0, closesIn: 0 }
+const NONE: readonly string[] = []
 
-/** What an exchange has of it before the gate. */
-export const UNDECIDED: Readonly<Pick<GateFacts, 'classified' | 'client' | 'decision' | 'ownFields'>> = {
-  classified: {
-    endpoint: 'api',
-    ownEndpoint: undefined,
-    target: '',
-    host: '',
-    framing: null,
-    fault: undefined,
-    ambiguous: false,
-    rules: undefined,
-  },
-  client: { address: '', key: '', peerTrusted: false, admitted: true },
-  decision: { admitted: true, limit: 0, remaining: 0, closesIn: 0 },
-  ownFields: [],
+/** What the gate finds out and decides about a request. Only `gate/` writes it: everywhere else it is read-only. */
+export class GateFacts {
+  classified: Classified = UNCLASSIFIED
+  client: Client = NO_CLIENT
+  /** The request's id: the same towards the device, on the sidecar's own responses and in the access log (C22). */
+  requestId = ''
+  /** The type of the window that the request counts in, and whose it is. */
+  endpoint: WindowType = 'api'
+  per: Per = 'client'
+  decision: LimitDecision = UNCOUNTED
+  /** When the window closes: Unix time in whole seconds, rounded up. 0: the request was not counted. */
+  resetAt = 0
+  /** Further fields of every response: the rate-limit fields of the draft and those of CORS, if they are switched on. */
+  ownFields: readonly string[] = NONE
+  /** Undefined if no token was looked up. */
+  identity: Identity | undefined = undefined
+  /** What becomes of the request. */
+  kind: 'refused' | 'own-endpoint' | 'forward' = 'refused'
+  /** The grant of the token that admitted the request, or of the tokens in the response. */
+  grant: string | undefined = undefined
+  /** What the name of that grant may do; undefined without `passwords`. */
+  scope: Scope | undefined = undefined
+  /** The request gets the sidecar's own login at the device, if it has one. */
+  signedIn = false
+  /** Why the sidecar refuses the request. Stations behind the gate refuse, too. */
+  refusal: Refusal | undefined = undefined
+  /** The refusal that a gate that only observes would otherwise have sent. */
+  wouldRefuse: Refusal | undefined = undefined
+  /** When the request head was read (ms on the monotonic clock). */
+  start = 0
+  /** How long the gate waited for another process: the shared store (ms). */
+  lookup = 0
+  /** Milliseconds from the request head to the end. */
+  duration = 0
 }
 
 /**

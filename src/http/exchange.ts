@@ -1,19 +1,8 @@
 import type { Duplex } from 'node:stream'
-import {
-  type Classified,
-  type Client,
-  type Derived,
-  type GateFacts,
-  type Identity,
-  type LimitDecision,
-  type Per,
-  UNDECIDED,
-  type WindowType,
-} from './admission.ts'
+import { type Derived, GateFacts } from './admission.ts'
 import type { Fields } from './fields.ts'
 import type { HeadSurvey, RequestFraming } from './head-survey.ts'
 import type { Refusal, Reply, UpstreamFailure } from './refusal.ts'
-import type { Scope } from './scope.ts'
 
 /** The head of a request as the client sent it, in any HTTP version. Nothing in it is trusted yet. */
 export interface RequestHead extends Derived {
@@ -65,32 +54,16 @@ export type ClientSide = Pick<
 
 type EndListener = () => void
 
+/** What the gate writes, for the others. */
+const Decided: new () => Readonly<GateFacts> = GateFacts
+
 /**
  * One request and its response, the same for HTTP/1 and HTTP/2: born when the head is read, filled in by each station on its way, and
  * recorded when it has ended. The response is either one `reply`, or a `begin` followed by `write`s and an `end`, or a `cut`. The
  * first of these calls decides, and later ones that do not belong to it do nothing.
  */
-export abstract class Exchange implements Readonly<GateFacts> {
+export abstract class Exchange extends Decided {
   readonly head: RequestHead
-
-  readonly classified: Classified = UNDECIDED.classified
-  readonly client: Client = UNDECIDED.client
-  readonly requestId: string = ''
-  readonly endpoint: WindowType = 'api'
-  readonly per: Per = 'client'
-  readonly decision: LimitDecision = UNDECIDED.decision
-  readonly resetAt: number = 0
-  readonly ownFields: Fields = UNDECIDED.ownFields
-  readonly identity: Identity | undefined = undefined
-  readonly kind: GateFacts['kind'] = 'refused'
-  readonly grant: string | undefined = undefined
-  readonly scope: Scope | undefined = undefined
-  readonly signedIn: boolean = false
-  readonly refusal: Refusal | undefined = undefined
-  readonly wouldRefuse: Refusal | undefined = undefined
-  readonly start: number = 0
-  readonly lookup: number = 0
-  readonly duration: number = 0
   /** Other exchanges in flight: see `gate/live-exchanges.ts`. */
   newer: Exchange | undefined = undefined
   older: Exchange | undefined = undefined
@@ -138,6 +111,7 @@ export abstract class Exchange implements Readonly<GateFacts> {
   #onEnd: EndListener | EndListener[] | undefined = undefined
 
   constructor(head: RequestHead) {
+    super()
     this.head = head
   }
 
