@@ -27,14 +27,22 @@ let last: Message | undefined
  * written to the socket until `onWritten`. Not for a message that ends an exchange early, because it must not be delayed.
  */
 export function writeSoon(socket: Socket, text: string, onWritten?: Message['onWritten']): void {
-  if (onWritten === undefined && isFirst()) socket.write(text, 'latin1')
-  else finishSoon({ socket, text, onWritten, waits: false, next: undefined })
+  if (written || onWritten !== undefined) {
+    finishSoon({ socket, text, onWritten, waits: false, next: undefined })
+    return
+  }
+  written = true
+  if (!awaited) setImmediate(endTurn)
+  awaited = true
+  socket.write(text, 'latin1')
 }
 
 /** The same for the last part of a message. */
 export function finishSoon(message: Message): void {
-  if (message.text !== '' && isFirst()) write(message)
-  if (message.onWritten !== undefined || message.text !== '') writeAtTurnEnd(message)
+  writeAtTurnEnd(message)
+  if (written || message.text === '') return
+  written = true
+  write(message)
 }
 
 /** Writes a message when the turn has read all input. Until then it may grow. */
@@ -48,14 +56,6 @@ export function writeAtTurnEnd(message: Message): void {
   awaited = true
 }
 
-function isFirst(): boolean {
-  if (written) return false
-  if (!awaited) setImmediate(endTurn)
-  awaited = true
-  written = true
-  return true
-}
-
 function endTurn(): void {
   let message = first
   first = undefined
@@ -66,7 +66,7 @@ function endTurn(): void {
     const { next } = message
     message.waits = false
     message.next = undefined
-    write(message)
+    if (message.text !== '') write(message)
     const { socket, onWritten } = message
     message.onWritten = undefined
     // If the kernel took the whole message, which is usual, Node would say so only one tick later.
@@ -80,7 +80,6 @@ function endTurn(): void {
 /** Writes what there is of a message. Over TLS, the kernel has it only when Node says so. */
 function write(message: Message): void {
   const { socket, text, onWritten } = message
-  if (text === '') return
   message.text = ''
   if (onWritten === undefined || !(socket instanceof TLSSocket)) socket.write(text, 'latin1')
   else {
