@@ -36,7 +36,7 @@ export function insecureSettings({
     })
   }
   const inner = admin.address === 'off' ? undefined : admin.address
-  if (inner?.kind === 'tcp' && EVERYWHERE.has(normalizeAddress(inner.host) ?? '')) {
+  if (inner?.kind === 'tcp' && ['0.0.0.0', '::'].includes(normalizeAddress(inner.host) ?? '')) {
     const page =
       admin.passwordFile === undefined
         ? ''
@@ -79,8 +79,3 @@ function mayAct(path: string): boolean {
   const words = path.replace(/([a-z])([A-Z])/g, '$1 $2').split(/[^A-Za-z]+/)
   return path === '/' || words.some((word) => ACTION.test(word.toLowerCase()))
 }
-
-/** The unspecified addresses, in canonical form. */
-const EVERYWHERE: ReadonlySet<string> = new Set(
-  ['0.0.0.0', '::'].flatMap((text) => normalizeAddress(text) ?? []),
-)

@@ -1,7 +1,7 @@
 import { parseCidr } from '../http/ip.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import { ADDRESS_FORMS, parseAddress } from './address.ts'
-import { type Field, type FieldOptions, field, type OptionalField, optional, z } from './field.ts'
+import { decoded, type Field, type FieldOptions, field, type OptionalField, optional, z } from './field.ts'
 import {
   DURATION_PATTERN,
   formatDuration,
@@ -234,7 +234,7 @@ function codec<W extends string | number, T>(
   written: z.ZodMiniType<W, W>,
   spec: { readonly parse: (given: W) => Parsed<T>; readonly format: (value: T) => NoInfer<W> },
 ): z.ZodMiniType<T> {
-  return z.codec(written, z.custom<T>(), {
+  return z.codec(written, decoded<T>(), {
     decode: (given, context) => {
       const parsed = spec.parse(given)
       if ('value' in parsed) return parsed.value
