@@ -1,6 +1,5 @@
-import { spawnSync } from 'node:child_process'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
-import { isInstalled } from '../support/tools.ts'
+import { hasLibrary, isInstalled } from '../support/tools.ts'
 import { type Aspect, aspects } from './aspects.ts'
 import { type RealServer, servers } from './servers.ts'
 import { makeSite } from './site.ts'
@@ -39,8 +38,7 @@ export async function startBench(server: RealServer): Promise<Bench | undefined>
 
 /** Whether the server's program and its library are installed. */
 export function isThere({ program, probe }: RealServer): boolean {
-  if (probe === undefined) return isInstalled(program)
-  return spawnSync(program, probe, { stdio: 'ignore' }).status === 0
+  return probe === undefined ? isInstalled(program) : hasLibrary(probe)
 }
 
 /** Tries one aspect, over HTTP/1.1 and HTTP/2: without a key, then with each remedy. */

@@ -12,7 +12,7 @@ const page = readFileSync(join(import.meta.dirname, '../../docs/devices.md'), 'u
 /** Skips the test where the server is missing. */
 function needsServer({ name, program, probe }: RealServer): void {
   if (probe === undefined) needs(program)
-  else needsLibrary(name, [program, ...probe])
+  else needsLibrary(name, probe)
 }
 
 describe('In front of real servers', () => {

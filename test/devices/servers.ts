@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryDirectory } from '../support/certificate.ts'
+import type { Probe } from '../support/tools.ts'
 import { launch, superServer } from './launch.ts'
 import { inetsProgram, lighttpdConfig, MERECAT_CONFIG, nginxConfig, yawsConfig } from './server-configs.ts'
 
@@ -10,8 +11,8 @@ export interface RealServer {
   readonly program: string
   /** Its package in Debian, whose version docs/devices.md names. */
   readonly debian: string
-  /** Arguments with which the program fails where a library that the server needs is missing. */
-  readonly probe?: readonly string[]
+  /** Fails where a library that the server needs is missing. */
+  readonly probe?: Probe
   /** Whether it runs the CGI programs of the site, and whether they can get a request body. */
   readonly cgi: 'no' | 'without bodies' | 'with bodies'
   /** The path of its program that answers with the SHA-256 of a request body; undefined: it takes no uploads. */
@@ -49,7 +50,7 @@ export const servers: readonly RealServer[] = [
     name: 'HTTP::Daemon',
     program: 'perl',
     debian: 'libhttp-daemon-perl',
-    probe: ['-MHTTP::Daemon', '-e', '1'],
+    probe: ['perl', '-MHTTP::Daemon', '-e', '1'],
     cgi: 'no',
     digest: '/digest',
     conditional: false,
@@ -59,7 +60,7 @@ export const servers: readonly RealServer[] = [
     name: 'HTTP::Server::Simple',
     program: 'perl',
     debian: 'libhttp-server-simple-perl',
-    probe: ['-MHTTP::Server::Simple', '-e', '1'],
+    probe: ['perl', '-MHTTP::Server::Simple', '-e', '1'],
     cgi: 'no',
     conditional: false,
     start: (root) => launch('perl', (port) => [own('simple.pl'), String(port), root]),
@@ -160,7 +161,7 @@ export const servers: readonly RealServer[] = [
     name: 'WEBrick',
     program: 'ruby',
     debian: 'ruby-webrick',
-    probe: ['-rwebrick', '-e', '1'],
+    probe: ['ruby', '-rwebrick', '-e', '1'],
     cgi: 'no',
     digest: '/digest',
     conditional: false,

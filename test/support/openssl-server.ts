@@ -1,5 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { temporaryDirectory } from './certificate.ts'
@@ -9,15 +11,37 @@ import { needs } from './tools.ts'
 /** What old firmware speaks: every cipher, key and signature that OpenSSL still has. */
 export const ANY = 'ALL:@SECLEVEL=0'
 
-/** Makes a certificate for localhost and 127.0.0.1 with openssl, as arguments such as `-newkey rsa:512 -md5` say. */
+let shared = ''
+
+/** The RSA key (PEM) of the certificates that name no key. To make one takes more processor time than the rest of a test. */
+function sharedKey(): string {
+  shared ||= generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  }).privateKey
+  return shared
+}
+
+/**
+ * Makes a certificate for localhost and 127.0.0.1 with openssl, as arguments such as `-newkey rsa:512 -md5` say. One that another
+ * signs (`-CA`) has a key of its own: with the key and the name of its CA, it would be its own CA.
+ */
 export function opensslCertificate(...options: readonly string[]): { certFile: string; keyFile: string } {
   needs('openssl')
   const folder = temporaryDirectory()
   const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
   const names = 'subjectAltName=DNS:localhost,IP:127.0.0.1'
-  const kind = options.includes('-newkey') ? [] : ['-newkey', 'rsa:2048']
-  const files = ['-nodes', '-keyout', keyFile, '-out', certFile, '-subj', '/CN=localhost', '-addext', names]
-  execFileSync('openssl', ['req', '-x509', ...kind, ...options, ...files], { stdio: 'ignore' })
+  let key = ['-keyout', keyFile]
+  if (!options.includes('-newkey')) {
+    if (options.includes('-CA')) key.unshift('-newkey', 'rsa:2048')
+    else {
+      writeFileSync(keyFile, sharedKey(), { mode: 0o600 })
+      key = ['-key', keyFile]
+    }
+  }
+  const files = ['-nodes', '-out', certFile, '-subj', '/CN=localhost', '-addext', names]
+  execFileSync('openssl', ['req', '-x509', ...key, ...options, ...files], { stdio: 'ignore' })
   return { certFile, keyFile }
 }
 

@@ -1,14 +1,34 @@
 import { execFile, spawnSync } from 'node:child_process'
+import { accessSync, constants } from 'node:fs'
+import { delimiter, resolve } from 'node:path'
 import { runningTest } from './running-test.ts'
-
-const found = new Map<string, boolean>()
 
 /** Whether the program is on the PATH. */
 export function isInstalled(tool: string): boolean {
-  let there = found.get(tool)
+  return (process.env.PATH ?? '').split(delimiter).some((folder) => canRun(resolve(folder, tool)))
+}
+
+function canRun(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A program that fails where a library is missing, and its arguments. */
+export type Probe = readonly [program: string, ...args: string[]]
+
+const libraries = new Map<Probe, boolean>()
+
+/** Whether that library is installed. Each probe runs once: an interpreter takes a tenth of a second to start. */
+export function hasLibrary(probe: Probe): boolean {
+  let there = libraries.get(probe)
   if (there === undefined) {
-    there = spawnSync('sh', ['-c', 'command -v "$1"', 'sh', tool], { stdio: 'ignore' }).status === 0
-    found.set(tool, there)
+    const [program, ...args] = probe
+    there = spawnSync(program, args, { stdio: 'ignore' }).status === 0
+    libraries.set(probe, there)
   }
   return there
 }
@@ -21,11 +41,10 @@ export function needs(tool: string): void {
   if (!isInstalled(tool)) lack(`${tool} is not installed`)
 }
 
-/** The same for what is no program, such as a library of Python: `probe` is a program that fails without it, and its arguments. */
-export function needsLibrary(name: string, probe: readonly [string, ...string[]]): void {
+/** The same for what is no program, such as a library of Python. */
+export function needsLibrary(name: string, probe: Probe): void {
   needs(probe[0])
-  const there = spawnSync(probe[0], probe.slice(1), { stdio: 'ignore' }).status === 0
-  if (!there) lack(`${name} is not installed`)
+  if (!hasLibrary(probe)) lack(`${name} is not installed`)
 }
 
 /** The same for a test that only root can run. */
