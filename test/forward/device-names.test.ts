@@ -1,13 +1,14 @@
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { WebSocketServer } from 'ws'
 import { publicLinks, publicRefresh, type publicUrl } from '../../src/forward/origins.ts'
 import type { Addressed } from '../../src/http/browsers.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { growth, LINEAR } from '../support/lived-time.ts'
-import { type ApiRequest, startSidecar, type YamlPart } from '../support/sidecar.ts'
+import { type ApiRequest, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 
+const DEFAULT = {}
 const TARGET = { upstream: { host: 'target' } }
 const TRUSTING = { ...TARGET, listen: { trusted_proxies: ['127.0.0.1'] } }
 
@@ -22,12 +23,25 @@ async function startWary(): Promise<Device> {
   return device
 }
 
+/** A sidecar and a token for it. The tests of a block share them. */
+interface Shared {
+  readonly sidecar: TestSidecar
+  readonly token: string
+}
+
 describeTransports('host: target', (transport) => {
   const scheme = transport === 'http1' ? 'http' : 'https'
+  const shared = new Map<YamlPart, Shared>()
+
+  beforeAll(async () => {
+    for (const config of [TARGET, TRUSTING, DEFAULT]) {
+      const sidecar = await startSidecar({ transport, device: await startWary(), config })
+      shared.set(config, { sidecar, token: await sidecar.token() })
+    }
+  })
 
   async function statusOf(request: ApiRequest, config: YamlPart = TARGET): Promise<number> {
-    const sidecar = await startSidecar({ transport, device: await startWary(), config })
-    const token = await sidecar.token()
+    const { sidecar, token } = shared.get(config) ?? expect.unreachable()
     // The second head is a remembered one.
     const first = await sidecar.request({ token, ...request })
     expect((await sidecar.request({ token, ...request })).status).toBe(first.status)
@@ -43,7 +57,7 @@ describeTransports('host: target', (transport) => {
     ['Referer', own],
   ])("H175 Postern's own origin becomes the device's: %s: %s", async (name, value) => {
     expect(await statusOf({ authority, fields: [name, value] })).toBe(200)
-    expect(await statusOf({ authority, fields: [name, value] }, {})).toBe(421)
+    expect(await statusOf({ authority, fields: [name, value] }, DEFAULT)).toBe(421)
   })
 
   it.each([
@@ -118,17 +132,29 @@ describeTransports('upstream.rewrite', (transport) => {
   const scheme = transport === 'http1' ? 'http' : 'https'
   const secure = transport === 'http1' ? '' : '; Secure'
 
+  const shared = new Map<string, Shared>()
+  let device: Device
+
+  beforeAll(async () => {
+    device = await startDevice()
+    for (const [rewrite, host] of [
+      ['on', 'preserve'],
+      ['on', 'target'],
+      ['off', 'preserve'],
+    ]) {
+      const sidecar = await startSidecar({ transport, device, config: { upstream: { rewrite, host } } })
+      shared.set(`${rewrite} ${host}`, { sidecar, token: await sidecar.token() })
+    }
+  })
+
   /** What a client gets of a value; `DEVICE` and `POSTERN` stand for both origins. */
   async function received(name: string, value: string, rewrite: string, host = 'preserve'): Promise<string> {
-    const device = await startDevice((_request, response) => {
+    const { sidecar, token } = shared.get(`${rewrite} ${host}`) ?? expect.unreachable()
+    device.handle((_request, response) => {
       const { port } = new URL(device.url)
       response.setHeader(name, value.replaceAll('DEVICE', `http://127.0.0.1:${port}`)).end()
     })
-    const sidecar = await startSidecar({ transport, device, config: { upstream: { rewrite, host } } })
-    const response = await sidecar.request({
-      token: await sidecar.token(),
-      authority: 'postern.example:8443',
-    })
+    const response = await sidecar.request({ token, authority: 'postern.example:8443' })
     return (response.header(name) ?? '')
       .replaceAll(device.url, 'DEVICE')
       .replaceAll(`${scheme}://postern.example:8443`, 'POSTERN')
