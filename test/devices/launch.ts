@@ -53,23 +53,3 @@ async function untilOpen(port: number): Promise<'open'> {
     }
   }
 }
-
-/** Acts as inetd: it starts a process for every connection, with the connection as its input and output. */
-export async function superServer(program: string, args: readonly string[]): Promise<string | undefined> {
-  const server = net.createServer((socket) => {
-    const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'ignore'] })
-    child.once('error', () => socket.destroy())
-    child.stdin.on('error', () => {})
-    socket.on('error', () => {})
-    socket.on('data', (chunk: Buffer) => child.stdin.write(chunk))
-    socket.once('close', () => child.kill())
-    child.stdout.pipe(socket)
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  closeLater(() => {
-    server.close()
-  })
-  const { port } = server.address() as net.AddressInfo // listening on TCP
-  return `http://127.0.0.1:${port}`
-}

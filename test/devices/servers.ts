@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryDirectory } from '../support/certificate.ts'
 import type { Probe } from '../support/tools.ts'
-import { launch, superServer } from './launch.ts'
+import { launch } from './launch.ts'
 import { inetsProgram, lighttpdConfig, MERECAT_CONFIG, nginxConfig, yawsConfig } from './server-configs.ts'
 
 export interface RealServer {
@@ -100,7 +100,8 @@ export const servers: readonly RealServer[] = [
     debian: 'micro-httpd',
     cgi: 'no',
     conditional: false,
-    start: (root) => superServer('micro-httpd', [root]),
+    start: (root) =>
+      launch(process.execPath, (port) => [own('inetd.mjs'), String(port), 'micro-httpd', root]),
   },
   {
     name: 'mini_httpd',
