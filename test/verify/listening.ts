@@ -55,10 +55,16 @@ function readPair(): { readonly cert: Buffer; readonly key: Buffer } {
 }
 
 async function serve(request: NodeRequest, response: NodeResponse, answer: Answer): Promise<void> {
-  // A client may leave at any time: that is no fault of the server.
+  // A client may leave at any time, also within its body: that is no fault of the server.
   request.on('error', () => {})
   response.on('error', () => {})
-  const reply = await answer(incoming(request))
+  let reply: Reply
+  try {
+    reply = await answer(incoming(request))
+  } catch (error) {
+    if (request.errored === error) return
+    throw error
+  }
   if (reply.status === 0) breakOff(request)
   else send(request, response, reply)
 }
