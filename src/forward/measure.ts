@@ -160,7 +160,7 @@ export class Measure {
       else this.#trials.giveUp()
       this.#since = now
       // A silence after the bound was raised is overload, not a reason to raise it again.
-    } else if (this.#silence !== 'lowered' && level === this.limit && this.#isSilent(waitsSince, now)) {
+    } else if (this.#silence !== 'lowered' && level >= this.limit && this.#isSilent(waitsSince, now)) {
       this.#silence = 'raised'
       this.#set(2 * this.limit, 'silent', now, true)
     }

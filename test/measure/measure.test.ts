@@ -211,6 +211,21 @@ describe('The learned bound', () => {
     expect(placesOfHanging(measure, '/', 15)).toBe(20)
   })
 
+  it.each([1, 2, 3, 4, 20])(
+    'H201 twenty responses go on without an end, after %i rounds: all have places within five seconds',
+    (rounds) => {
+      const measure = new Measure(BOUNDS)
+      const since = work(measure, { from: 0, rounds, time: 15 })
+      let held = 0
+      for (let now = since; now - since < 5_000; now += 50) {
+        for (; held < Math.min(20, measure.limit); held += 1)
+          measure.answered(measure.sent('/', held + 1, now), now + 15)
+        if (held < 20) measure.look(held, since, now)
+      }
+      expect(held).toBe(20)
+    },
+  )
+
   it.each([
     { rounds: 0, time: 0, page: '/hangs' },
     ...[1, 20].flatMap((rounds) =>
