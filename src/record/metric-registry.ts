@@ -38,12 +38,22 @@ const MISNAMED = [
 /** A period (ms) of prom-client's monitor of the event loop that never ends. Its usual one, 10 ms, wakes an idle process. */
 const NEVER = 2 ** 31 - 1
 
+/** prom-client's metrics of the process. All sidecars of a process share them: what measures the collector cannot be stopped. */
+let ofProcess: Registry | undefined
+
+function processMetrics(): Registry {
+  if (ofProcess !== undefined) return ofProcess
+  ofProcess = new Registry()
+  collectDefaultMetrics({ register: ofProcess, eventLoopMonitoringPrecision: NEVER })
+  for (const name of MISNAMED) ofProcess.removeSingleMetric(name)
+  measureLoop(ofProcess)
+  return ofProcess
+}
+
 /** A registry for one sidecar, including prom-client's metrics of the process. */
 export function createMetricRegistry(): MetricRegistry {
+  const shared = processMetrics()
   const register = new Registry()
-  collectDefaultMetrics({ register, eventLoopMonitoringPrecision: NEVER })
-  for (const name of MISNAMED) register.removeSingleMetric(name)
-  measureLoop(register)
   const histograms: Histogram[] = []
 
   function configured<L extends string, M>(...[name, help, labelNames = [], collect]: Definition<L, M>) {
@@ -61,10 +71,15 @@ export function createMetricRegistry(): MetricRegistry {
     },
     contentType: register.contentType,
     async text() {
-      return [await register.metrics(), ...histograms.map((histogram) => histogram.text())].join('\n')
+      return [
+        await shared.metrics(),
+        await register.metrics(),
+        ...histograms.map((histogram) => histogram.text()),
+      ].join('\n')
     },
     async snapshot() {
-      const counted = (await register.getMetricsAsJSON()).flatMap((metric) =>
+      const metrics = [...(await shared.getMetricsAsJSON()), ...(await register.getMetricsAsJSON())]
+      const counted = metrics.flatMap((metric) =>
         // `metricName` is set if a metric has samples of several names.
         metric.values.map(({ labels, value, metricName = metric.name }: MetricValueWithName<string>) => ({
           name: metricName,

@@ -1,6 +1,5 @@
 import { afterAll, aroundEach } from 'vitest'
 import { closeAll, closeWithTests } from './cleanup.ts'
-import './process-monitors.ts'
 import { runningTest, runTest } from './running-test.ts'
 
 // Registered before the test file is collected: Vitest accepts no `afterAll` once tests or hooks run.

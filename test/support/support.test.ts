@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import http2 from 'node:http2'
 import type { AddressInfo } from 'node:net'
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { expect, it } from 'vitest'
 import { makeCertificate } from './certificate.ts'
 import { closeLater } from './cleanup.ts'
@@ -186,13 +185,4 @@ it('`write` returns false for a sender that is faster than the device', async ()
   await exchange.drained()
   exchange.end()
   expect((await exchange.response).text).toBe(String(sent))
-})
-
-it('a monitor of the event loop ends with its test', ({ onTestFinished }) => {
-  const monitor = monitorEventLoopDelay()
-  onTestFinished(() => {
-    const wasEnabled = monitor.disable()
-    expect(wasEnabled).toBe(false)
-  })
-  monitor.enable()
 })
