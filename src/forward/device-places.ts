@@ -1,6 +1,8 @@
 /** A place at the device. It is new until a request in it was answered. */
 export interface DevicePlace {
   busy: boolean
+  /** The head of its response has come. */
+  answered: boolean
   worked: boolean
   /** When the last byte of its request was sent, its path, and how many responses had come by then. */
   sentAt: number
@@ -32,25 +34,26 @@ export class DevicePlaces {
     for (const place of this.#all) {
       if (place.busy) continue
       place.busy = true
+      place.answered = false
       place.sentAt = now
       place.path = path
       place.answers = answers
       place.level = level
       return place
     }
-    const place = { busy: true, worked: false, sentAt: now, path, answers, level }
+    const place = { busy: true, answered: false, worked: false, sentAt: now, path, answers, level }
     this.#all.push(place)
     return place
   }
 
   /** Those whose requests wait for their responses. */
-  get busy(): readonly DevicePlace[] {
-    return this.#all.filter(({ busy }) => busy)
+  get waiting(): readonly DevicePlace[] {
+    return this.#all.filter(({ busy, answered }) => busy && !answered)
   }
 
   /** The lowest new place whose request waits for its response. */
   get waitingNew(): DevicePlace | undefined {
-    return this.#all.find(({ busy, worked }) => busy && !worked)
+    return this.waiting.find(({ worked }) => !worked)
   }
 
   /** A request in a new place was answered. */

@@ -11,9 +11,8 @@ const FIRST = 2
 /** Requests wait, and no answer and no sign of overload has come: the bound doubles after the first time (ms), then after the others. */
 const SILENCE = 500
 const MORE_SILENCE = 200
-/** The first silence for a path that has been answered: so many times its usual time, at most so long (ms). */
-const TIMES_OF_SILENCE = 250
-const LONGEST_SILENCE = 1_100
+/** From so many places on, twice as many may bury a device that has slowed down: the first silence is longer. */
+const MANY = 8
 /** A bound that was raised goes back after a silence of so many times the usual time, and at least so long (ms). */
 const TIMES_OF_BURIAL = 8
 const SHORTEST_BURIAL = 200
@@ -59,7 +58,6 @@ export class Measure {
   /** The last response took long for its path: the device is overloaded rather than hanging. */
   #slow = false
 
-  /** @param ceiling from before a restart */
   constructor(
     { min, max }: { readonly min: number; readonly max: number },
     onChange: (reason: LimitReason) => void = () => {},
@@ -76,11 +74,7 @@ export class Measure {
     return this.#trials.limit
   }
 
-  /**
-   * The last byte of a request was sent. Returns its place, for the other events.
-   *
-   * @param level how many requests have a place, this one included
-   */
+  /** The last byte of a request was sent, while `level` requests had a place, this one included. Returns its place. */
   sent(path: string, level: number, now: number): DevicePlace {
     this.#path = path
     return this.#places.take(path, level, this.#answers, now)
@@ -90,6 +84,7 @@ export class Measure {
   answered(place: DevicePlace, now: number): void {
     const { path, sentAt, level } = place
     this.#answers += 1
+    place.answered = true
     this.#answeredAt = this.#silentSince = now
     this.#silence = undefined
     if (!place.worked) this.#works(place, now)
@@ -111,7 +106,6 @@ export class Measure {
     if (!place.worked) this.#strike('refused', now)
   }
 
-  /** The request has ended, in any way. */
   left(place: DevicePlace): void {
     place.busy = false
     if (this.#suspicion?.place === place) this.#suspicion = undefined
@@ -160,7 +154,7 @@ export class Measure {
       else this.#trials.giveUp()
       this.#since = now
       // A silence after the bound was raised is overload, not a reason to raise it again.
-    } else if (this.#silence !== 'lowered' && level >= this.limit && this.#isSilent(waitsSince, now)) {
+    } else if (this.#silence !== 'lowered' && level >= this.limit && this.#isSilent(level, waitsSince, now)) {
       this.#silence = 'raised'
       this.#set(2 * this.limit, 'silent', now, true)
     }
@@ -221,20 +215,26 @@ export class Measure {
 
   /** The bound was raised, and since then the device is silent, for much longer than usual. */
   #buries(now: number): boolean {
-    const { busy, carried } = this.#places
+    const { waiting, carried } = this.#places
     const before = Math.min(carried, this.#trials.found)
-    if (this.#silence !== undefined || before < LEAST_BURIED || Math.min(busy.length, this.limit) <= before)
+    if (
+      this.#silence !== undefined ||
+      before < LEAST_BURIED ||
+      Math.min(waiting.length, this.limit) <= before
+    )
       return false
-    const silence = now - Math.max(this.#answeredAt, ...busy.map(({ sentAt }) => sentAt))
+    const silence = now - Math.max(this.#answeredAt, ...waiting.map(({ sentAt }) => sentAt))
     // A path that has no usual time may hang.
-    const usual = Math.max(...busy.map(({ path }) => this.#times.of(path) ?? Number.POSITIVE_INFINITY))
+    const usual = Math.max(...waiting.map(({ path }) => this.#times.of(path) ?? Number.POSITIVE_INFINITY))
     return silence >= Math.max(SHORTEST_BURIAL, TIMES_OF_BURIAL * usual)
   }
 
-  #isSilent(waitsSince: number, now: number): boolean {
+  #isSilent(level: number, waitsSince: number, now: number): boolean {
     if (this.limit >= this.#most) return false
-    const usual = this.#times.of(this.#path) ?? 0
-    const longest = Math.max(SILENCE, Math.min(TIMES_OF_SILENCE * usual, LONGEST_SILENCE))
+    const many = level >= MANY && this.#silence !== 'raised'
+    // Responses that go on for long hold places, but no answer is due.
+    const usual = this.#places.waiting.length > 0 ? this.#times.silence(this.#path, many) : 0
+    const longest = Math.max(SILENCE, usual)
     if (now - Math.max(this.#silentSince, waitsSince) < longest) return false
     this.#silentSince = now - longest + MORE_SILENCE
     return true

@@ -5,6 +5,11 @@ const WEIGHT = 1 / 64
 /** Shorter times (ms) all count as this one: what is left of them is the network and the sidecar itself. */
 export const FAST = 10
 
+/** How long a device that has answered a path may be silent: so many times its usual time, at most so long (ms), with `many` places longer. */
+const TIMES_OF_SILENCE = 250
+const LONGEST_SILENCE = 1_100
+const LONGEST_WITH_MANY = 5_000
+
 /** The usual time of each path (ms) between the last byte of a request and the head of its response, for at most 256 paths. */
 export class UsualTimes {
   /** The path that was learned first is the first that goes. */
@@ -18,6 +23,12 @@ export class UsualTimes {
   of(path: string): number | undefined {
     const time = this.#times.get(path)
     return time === undefined ? undefined : time * this.#drift
+  }
+
+  /** How long (ms) the device may be silent before that means something; 0 if the path is new. */
+  silence(path: string, many: boolean): number {
+    const most = many ? LONGEST_WITH_MANY : LONGEST_SILENCE
+    return Math.min(TIMES_OF_SILENCE * (this.of(path) ?? 0), most)
   }
 
   /** How many times its usual time a response took that was not `FAST`; if its path is new, the usual time of new paths. `learn`: it counts for the usual time. */

@@ -145,7 +145,7 @@ export const DEVICE = {
   },
   H201: {
     sentence:
-      'Twenty requests that hang all reach the device within two seconds: the learned bound doubles while requests wait and no response comes. A silence that begins right after the bound went up from four places or more is a sign of overload instead.',
+      'Twenty requests that hang all reach the device within two seconds: the learned bound doubles while requests wait and no response comes. From eight places on, a page that was answered before may be silent for five seconds first, and a silence right after the bound went up is a sign of overload.',
     reason: 'a device that is merely slow does not make others wait',
   },
   H180: {
