@@ -3,7 +3,30 @@ import { join } from 'node:path'
 import type { Clock } from '../system/clock.ts'
 import { ensureFolder, writeFlushed } from '../system/own-files.ts'
 import { codeOf } from '../system/setup-error.ts'
-import type { Ceiling } from './ceiling.ts'
+
+/** A bound past which the device refused, or let requests hang. It survives a restart, and is tried again. */
+export interface Ceiling {
+  readonly limit: number
+  /** When one more place is tried (ms). */
+  readonly until: number
+  /** The time between two attempts (ms). It doubles up to a day. */
+  readonly wait: number
+}
+
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+
+/** The ceiling after the device has shown that it has no room above `limit`, at `now` (ms). */
+export function nextCeiling(before: Ceiling | undefined, limit: number, now: number): Ceiling {
+  const wait = before === undefined ? HOUR : Math.min(2 * before.wait, DAY)
+  return { limit, until: now + wait, wait }
+}
+
+/** One more place is tried. Undefined if it is not time yet. */
+export function attemptAt(ceiling: Ceiling, now: number): Ceiling | undefined {
+  const { limit, until, wait } = ceiling
+  return now < until ? undefined : { limit: limit + 1, until: now + wait, wait }
+}
 
 /** What was found past which bounds devices refuse, kept over restarts. */
 export interface Ceilings {
@@ -12,8 +35,6 @@ export interface Ceilings {
   /** Keeps it in place of the one before; its file is written at once. */
   keep(service: string, ceiling: Ceiling | undefined): void
 }
-
-const LONGEST = 86_400_000
 
 /**
  * Reads `ceilings.json` in the state folder; times in it are of the wall clock. A file that is missing or unusable is the same as none.
@@ -73,6 +94,6 @@ function isCeiling(value: unknown): value is Ceiling {
     Number(limit) > 0 &&
     Number.isFinite(until) &&
     Number(wait) > 0 &&
-    Number(wait) <= LONGEST
+    Number(wait) <= DAY
   )
 }

@@ -1,7 +1,7 @@
 import { failureOf } from '../device/failure.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
-import type { Ceiling } from './ceiling.ts'
+import type { Ceiling } from './ceilings.ts'
 import type { DevicePlace } from './device-places.ts'
 import { type LimitReason, Measure } from './measure.ts'
 

@@ -1,4 +1,4 @@
-import { attemptAt, type Ceiling, nextCeiling } from './ceiling.ts'
+import { attemptAt, type Ceiling, nextCeiling } from './ceilings.ts'
 import { type DevicePlace, DevicePlaces, type Suspicion } from './device-places.ts'
 import { Trials } from './trials.ts'
 import { FAST, UsualTimes } from './usual-times.ts'
@@ -58,6 +58,7 @@ export class Measure {
   /** The last response took long for its path: the device is overloaded rather than hanging. */
   #slow = false
 
+  /** @param ceiling from before a restart */
   constructor(
     { min, max }: { readonly min: number; readonly max: number },
     onChange: (reason: LimitReason) => void = () => {},
@@ -106,6 +107,7 @@ export class Measure {
     if (!place.worked) this.#strike('refused', now)
   }
 
+  /** The request has ended, in any way. */
   left(place: DevicePlace): void {
     place.busy = false
     if (this.#suspicion?.place === place) this.#suspicion = undefined
@@ -217,12 +219,8 @@ export class Measure {
   #buries(now: number): boolean {
     const { waiting, carried } = this.#places
     const before = Math.min(carried, this.#trials.found)
-    if (
-      this.#silence !== undefined ||
-      before < LEAST_BURIED ||
-      Math.min(waiting.length, this.limit) <= before
-    )
-      return false
+    if (this.#silence !== undefined || before < LEAST_BURIED) return false
+    if (Math.min(waiting.length, this.limit) <= before) return false
     const silence = now - Math.max(this.#answeredAt, ...waiting.map(({ sentAt }) => sentAt))
     // A path that has no usual time may hang.
     const usual = Math.max(...waiting.map(({ path }) => this.#times.of(path) ?? Number.POSITIVE_INFINITY))

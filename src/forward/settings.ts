@@ -6,8 +6,13 @@ import {
   servicesOf,
   type UpstreamConfig,
 } from '../config/upstream-fields.ts'
-import type { UpstreamDeadlines, UpstreamTarget } from '../device/target.ts'
-import { type DeviceTls, deviceTls, type TlsSettings } from '../device/target.ts'
+import {
+  type DeviceTls,
+  deviceTls,
+  type TlsSettings,
+  type UpstreamDeadlines,
+  type UpstreamTarget,
+} from '../device/target.ts'
 import type { Fields } from '../http/fields.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'

@@ -32,7 +32,7 @@ export class Trials {
   /** What is found so far; `limit` differs from it during an attempt. */
   found: number
   /** A response tells about the bound if more requests than this were at the device. */
-  few: number
+  few = 0
   #phase: Phase = 'first'
   /** The work at `found`. */
   #work = 0
@@ -48,7 +48,7 @@ export class Trials {
   constructor(min: number, limit: number) {
     this.#min = min
     this.limit = this.found = limit
-    this.few = limit / 2
+    this.#restart()
   }
 
   /** Whether a response tells what the device does at the usual bound, so that its time may be learned. */

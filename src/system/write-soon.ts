@@ -14,10 +14,8 @@ export interface Message {
   next: Message | undefined
 }
 
-/** Whether something has been written in this turn of the event loop, and whether its end is awaited. */
+/** Whether something has been written in this turn of the event loop. Its end is awaited then, and while messages wait for it. */
 let written = false
-let awaited = false
-/** The messages that wait for it. */
 let first: Message | undefined
 let last: Message | undefined
 
@@ -31,9 +29,8 @@ export function writeSoon(socket: Socket, text: string, onWritten?: Message['onW
     finishSoon({ socket, text, onWritten, waits: false, next: undefined })
     return
   }
+  if (first === undefined) setImmediate(endTurn)
   written = true
-  if (!awaited) setImmediate(endTurn)
-  awaited = true
   socket.write(text, 'latin1')
 }
 
@@ -49,11 +46,10 @@ export function finishSoon(message: Message): void {
 export function writeAtTurnEnd(message: Message): void {
   if (message.waits) return
   message.waits = true
+  if (!written && first === undefined) setImmediate(endTurn)
   if (last === undefined) first = message
   else last.next = message
   last = message
-  if (!awaited) setImmediate(endTurn)
-  awaited = true
 }
 
 function endTurn(): void {
@@ -61,7 +57,6 @@ function endTurn(): void {
   first = undefined
   last = undefined
   written = false
-  awaited = false
   while (message !== undefined) {
     const { next } = message
     message.waits = false
