@@ -180,7 +180,7 @@ function refused(exchange: Exchange, refusal: Refusal): Admission {
 }
 
 /** How many ids are generated at once. */
-const BATCH = 64
+const BATCH = 256
 /** The size of an id (bytes): with 128 random bits a collision is practically impossible. */
 const BYTES = 16
 const DIGITS = 2 * BYTES

@@ -1,6 +1,6 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { realpath, stat, statfs } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { basename, dirname, resolve } from 'node:path'
 import type { Clock } from './clock.ts'
 
 export interface FileWatch {
@@ -44,7 +44,7 @@ export function watchFile(file: string, clock: Clock, read: () => Promise<void>)
       const now = await signature(file)
       const changed = now !== seen
       if (changed) changedAt = clock.monotonic()
-      if (changed || watchers.length === 0) listen(await eventfulFolders(file))
+      if (changed || watchers.length === 0) listen(await eventfulPaths(file))
       if (changed || isRecent()) await read()
       seen = now
     } finally {
@@ -69,12 +69,17 @@ export function watchFile(file: string, clock: Clock, read: () => Promise<void>)
     watchers = []
   }
 
-  function listen(folders: readonly string[]): void {
+  function listen(paths: readonly string[]): void {
     unwatch()
     if (closed) return
+    const names = paths.map((path) => basename(path))
+    // What is written to other files of the folder, such as a log, changes nothing here. A rename may: a link can become another.
+    const onEvent = (event: string, name: string | null): void => {
+      if (event === 'rename' || name === null || names.includes(name)) notify()
+    }
     try {
-      for (const folder of folders) {
-        const watcher = watch(folder, { persistent: false }, notify)
+      for (const folder of new Set(paths.map((path) => dirname(path)))) {
+        const watcher = watch(folder, { persistent: false }, onEvent)
         watchers = [...watchers, watcher.on('error', unwatch)]
       }
     } catch {
@@ -98,14 +103,13 @@ const REMOTE: ReadonlySet<number> = new Set([
   0x6969, 0x517b, 0xff534d42, 0xfe534d42, 0x65735546, 0x01021997, 0x00c36400,
 ])
 
-/** The folders in which each change of the file causes a notification; none if there may be changes without. */
-async function eventfulFolders(file: string): Promise<readonly string[]> {
-  const folder = dirname(resolve(file))
+/** The file and what it links to, if each change causes a notification in their folders; none if there may be changes without. */
+async function eventfulPaths(file: string): Promise<readonly string[]> {
+  const path = resolve(file)
   try {
-    const target = await realpath(file)
-    const linked = (await realpath(folder)) !== folder
-    if (linked || REMOTE.has((await statfs(target)).type)) return []
-    return [...new Set([folder, dirname(target)])]
+    const target = await realpath(path)
+    const linked = (await realpath(dirname(path))) !== dirname(path)
+    return linked || REMOTE.has((await statfs(target)).type) ? [] : [path, target]
   } catch {
     return []
   }

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
@@ -49,4 +49,30 @@ it('a change during a read causes another read, and two reads never run concurre
   first.resolve()
   await expect.poll(() => reads).toBeGreaterThan(1)
   expect(most).toBe(1)
+})
+
+it('a log in the same folder causes no look at the file', async () => {
+  const folder = temporaryDirectory()
+  const [file, log] = [join(folder, 'password'), join(folder, 'log')] as const
+  for (const each of [file, log]) writeFileSync(each, 'x')
+  const clock = movableClock()
+  const looks = vi.fn(clock.monotonic)
+  const written = vi.fn(async () => {})
+  for (const watch of [
+    watchFile(file, { ...clock, monotonic: looks }, async () => {}),
+    watchFile(log, clock, written),
+  ]) {
+    closeLater(() => watch.close())
+  }
+  await expect.poll(() => written.mock.calls.length).toBeGreaterThanOrEqual(3)
+  clock.advance(10_000)
+  // The last polls of both that read because of the change.
+  await delay(600)
+  const before = looks.mock.calls.length
+  for (let line = 0; line < 5; line += 1) {
+    const reads = written.mock.calls.length
+    appendFileSync(log, 'line\n')
+    await expect.poll(() => written.mock.calls.length).toBeGreaterThan(reads)
+  }
+  expect(looks).toHaveBeenCalledTimes(before)
 })
