@@ -103,13 +103,9 @@ export async function concurrentStreams(visitor: Visitor): Promise<void> {
   for (const [i, each] of settled.entries()) {
     const response = each.status === 'fulfilled' ? each.value : undefined
     const whole = response?.status === 200 && response.body.equals(bytesFor(keys[i] ?? 0, 30_000))
-    if (whole) context.ledger.count('concurrent streams', '200')
-    else if (disturbed || (visitor.outdated && response?.status === 401))
+    if (!whole && (disturbed || (visitor.outdated && response?.status === 401)))
       context.ledger.count('concurrent streams', 'disturbed')
-    else
-      context.ledger.fail(
-        'concurrent streams',
-        each.status === 'rejected' ? String(each.reason) : `${response?.status}`,
-      )
+    else if (each.status === 'rejected') context.ledger.fail('concurrent streams', String(each.reason))
+    else judge(visitor, 'concurrent streams', each.value, whole)
   }
 }
