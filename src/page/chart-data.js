@@ -1,7 +1,7 @@
 import { count, latency, rate, words } from './format.js'
 
-/** @typedef {import('../overview/model.ts').Point} Point */
-/** @typedef {import('../overview/model.ts').Condition} Condition */
+/** @import { Condition, Point } from '../overview/model.ts' */
+
 /** The values of a series: null where there is none. @typedef {(number | null)[]} Column */
 /** A second; without a point it makes a gap. @typedef {{ readonly time: number, readonly point: Point | null }} Row */
 

@@ -1,8 +1,9 @@
 import { byId, el, setAttribute, show, write } from './dom.js'
 import { count, moment, now, span } from './format.js'
 
-/** @typedef {import('./state.js').State} State */
-/** @typedef {import('../overview/model.ts').GrantRow} GrantRow */
+/** @import { GrantRow } from '../overview/model.ts' */
+/** @import { State } from './state.js' */
+
 /** What the columns show: an address, then lengths of time. @typedef {'client' | 'age' | 'used' | 'left'} Column */
 
 /** So many rows are made at first, and so many more when they are scrolled into view: 1,000 rows cost half of each second. */

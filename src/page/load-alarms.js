@@ -1,8 +1,6 @@
 import { count, latency, share, words } from './format.js'
 
-/** @typedef {import('../overview/model.ts').Condition} Condition */
-/** @typedef {import('../overview/model.ts').ServiceCondition} ServiceCondition */
-/** @typedef {import('../overview/model.ts').Point} Point */
+/** @import { Condition, Point, ServiceCondition } from '../overview/model.ts' */
 
 /**
  * Something that an operator should know.

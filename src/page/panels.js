@@ -2,11 +2,8 @@ import { refusedOf } from './chart-data.js'
 import { byId, el, setAttribute, show, write } from './dom.js'
 import { count, countdown, date, latency, moment, now, rate, share, span, total, words } from './format.js'
 
-/** @typedef {import('./state.js').State} State */
-/** @typedef {import('./state.js').Line} Line */
-/** @typedef {import('../overview/model.ts').Condition} Condition */
-/** @typedef {import('../overview/model.ts').ServiceCondition} ServiceCondition */
-/** @typedef {import('../overview/model.ts').LimitCondition} LimitCondition */
+/** @import { Condition, LimitCondition, ServiceCondition } from '../overview/model.ts' */
+/** @import { Line, State } from './state.js' */
 
 /** The name of the machine, and which sidecar runs on it. @param {State} state */
 export function showAbout({ about, signedIn }) {

@@ -2,9 +2,8 @@ import { refusedOf } from './chart-data.js'
 import { byId, el, show, write } from './dom.js'
 import { latency, localNow, moment, words } from './format.js'
 
-/** @typedef {import('../overview/model.ts').RequestRow} RequestRow */
-/** @typedef {import('../overview/model.ts').Explanation} Explanation */
-/** @typedef {import('./state.js').State} State */
+/** @import { Explanation, RequestRow } from '../overview/model.ts' */
+/** @import { State } from './state.js' */
 
 /** The list is read again at most this often (ms). */
 const PAUSE = 2_000

@@ -1,6 +1,6 @@
 import { localNow } from './format.js'
 
-/** @typedef {import('../overview/model.ts').PageEvents} PageEvents */
+/** @import { PageEvents } from '../overview/model.ts' */
 
 /** A point arrives each second, so a stream without one for this long is dead (ms). */
 const SILENCE = 3_000
