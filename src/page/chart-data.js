@@ -132,9 +132,9 @@ export function plots(condition) {
       format: rate,
       log: false,
       series: [
-        { key: 'in-flight', label: 'at the device', form: 'line', value: (p) => p.inFlight },
-        { key: 'maximum', label: 'maximum', form: 'dashed', value: maximum },
-        { key: 'queued', label: 'waiting', form: 'line', value: (p) => p.queued },
+        { key: 'client', label: 'at the device', form: 'line', value: (p) => p.inFlight },
+        { key: 'other', label: 'maximum', form: 'dashed', value: maximum },
+        { key: 'upstream', label: 'waiting', form: 'line', value: (p) => p.queued },
       ],
       summary: (points) => {
         const inFlight = most(points.map((point) => point.inFlight))

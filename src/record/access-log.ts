@@ -5,11 +5,7 @@ import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Logger, lineWriter } from './log.ts'
 
-export interface AccessLog {
-  write(exchange: Exchange): void
-  /** Writes the pending sums of refusals. */
-  close(): void
-}
+export type AccessLog = ReturnType<typeof createAccessLog>
 
 /** Refusals of one kind that are logged one by one in a period (ms). One line then reports the number of the others. */
 const LINES_PER_PERIOD = 10
@@ -26,7 +22,7 @@ const LONGEST_CLIENT = 64
  * Writes one line for each exchange, with the path but without the query, the fields and the body, which may hold secrets. A
  * flood of refusals of one kind costs eleven lines in ten seconds, so an attacker cannot fill the disk.
  */
-export function createAccessLog(log: Logger, clock: Clock): AccessLog {
+export function createAccessLog(log: Logger, clock: Clock) {
   const floods = new Map<string, Flood>()
   /** Runs only after refusals: an idle process sleeps. */
   let timer: NodeJS.Timeout | undefined
@@ -71,12 +67,13 @@ export function createAccessLog(log: Logger, clock: Clock): AccessLog {
   }
 
   return {
-    write(exchange) {
+    write(exchange: Exchange): void {
       const { refusal } = exchange
       if (refusal !== undefined && !getsLine(refusal.kind)) return
       if (log.isLevelEnabled('info')) writeRequest(writeLine, exchange, timestamp(clock.wall()))
     },
-    close() {
+    /** Writes the pending sums of refusals. */
+    close(): void {
       stopTimer()
       for (const [kind, flood] of floods) sumUp(kind, flood)
       floods.clear()

@@ -10,22 +10,7 @@ export interface DeviceLoad {
   readonly limit: number
 }
 
-export interface UpstreamMetrics {
-  /** @param duration time to the head of the response (ms) */
-  responded(duration: number): void
-  /** A whole response was relayed. */
-  relayed(): void
-  failed(reason: UpstreamFailure): void
-  /** The result of a health check. @param failure why a health check says that it is not up; no request failed, so `upstream_errors_total` stays */
-  up(up: boolean, failure?: string): void
-  tunnel(change: 1 | -1): void
-  /** A request got the response to another one, which was kept or still at the device. */
-  shared(isKept: boolean): void
-  /** The learned bound of its places changed. */
-  limitChanged(reason: string): void
-  /** Passes on what `upstream_up` and `upstream_errors_total` see from now on, and failed health checks. A later watcher replaces an earlier one. */
-  watch(watcher: UpstreamWatcher): void
-}
+export type UpstreamMetrics = ReturnType<ReturnType<typeof createUpstreamMetrics>['service']>
 
 export interface UpstreamWatcher {
   /** Called when `upstream_up` (or `route_up`) gets its first value, and when the value changes. */
@@ -105,9 +90,9 @@ export function createUpstreamMetrics(
   )
   const tunnels = gauge('tunnels', 'Open WebSocket tunnels.')()
 
-  const services = new Map<string | undefined, UpstreamMetrics>()
+  const services = new Map<string | undefined, ReturnType<typeof serviceMetrics>>()
 
-  function serviceMetrics(route: string | undefined): UpstreamMetrics {
+  function serviceMetrics(route: string | undefined) {
     let watcher: UpstreamWatcher | undefined
     let failedAnswers = 0
     let failedSinceCheck = false
@@ -119,24 +104,28 @@ export function createUpstreamMetrics(
       series.value = Number(up)
       watcher?.up(up)
     }
+    function relayed(): void {
+      if (isUp && failedAnswers === 0) return
+      failedAnswers = 0
+      set(true)
+    }
     return {
-      responded(ms) {
+      /** @param ms time to the head of the response */
+      responded(ms: number): void {
         duration.observe(ms / 1000)
         if (!isUp && failedAnswers < FAILED_ANSWERS) set(true)
       },
-      relayed() {
-        if (isUp && failedAnswers === 0) return
-        failedAnswers = 0
-        set(true)
-      },
-      failed(reason) {
+      /** A whole response was relayed. */
+      relayed,
+      failed(reason: UpstreamFailure): void {
         errors(reason).value += 1
         watcher?.failed(reason)
         failedSinceCheck = true
         if (!isUnreachable(reason)) failedAnswers += 1
         if (isUnreachable(reason) || failedAnswers >= FAILED_ANSWERS) set(false)
       },
-      up(up, failure) {
+      /** The result of a health check. @param failure why it says that the service is not up; no request failed, so `upstream_errors_total` stays */
+      up(up: boolean, failure?: string): void {
         if (failure !== undefined) watcher?.failed(failure)
         // A health check asks for one cheap page. It does not outweigh the requests that failed since the check before.
         const isFailing = failedSinceCheck && failedAnswers >= FAILED_ANSWERS
@@ -145,13 +134,16 @@ export function createUpstreamMetrics(
         failedAnswers = 0
         set(up)
       },
-      tunnel(change) {
+      tunnel(change: 1 | -1): void {
         tunnels.value += change
-        if (change === 1) this.relayed()
+        if (change === 1) relayed()
       },
-      shared: (isKept) => shared[isKept ? 'kept' : 'device'].add(),
-      limitChanged: (reason) => changes(reason).add(),
-      watch(next) {
+      /** A request got the response to another one, which was kept or still at the device. */
+      shared: (isKept: boolean): void => shared[isKept ? 'kept' : 'device'].add(),
+      /** The learned bound of its places changed. */
+      limitChanged: (reason: string): void => changes(reason).add(),
+      /** Passes on what `upstream_up` and `upstream_errors_total` see from now on, and failed health checks. A later watcher replaces an earlier one. */
+      watch(next: UpstreamWatcher): void {
         watcher = next
       },
     }
@@ -164,7 +156,7 @@ export function createUpstreamMetrics(
      *
      * @param route the path of a route's service; undefined for the main service
      */
-    service(route: string | undefined): UpstreamMetrics {
+    service(route: string | undefined) {
       const metrics = services.get(route) ?? serviceMetrics(route)
       services.set(route, metrics)
       return metrics
