@@ -99,7 +99,8 @@ export async function openControlSocket(
       const answer = await execute?.(req, new URLSearchParams(query))
       send(res, answer ?? json(404, { error: 'unknown command' }))
     } catch (error) {
-      if (!(error instanceof ClientGone)) onFailure(error, `${req.method} ${path} failed`)
+      const name = path === '/requests' ? 'explain' : path.slice(1)
+      if (!(error instanceof ClientGone)) onFailure(error, `postern ${name} failed`)
       send(res, json(500, { error: 'the command failed' }))
     }
   })

@@ -115,17 +115,11 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
 
   /** @param {string} block an event of the stream */
   function dispatch(block) {
-    /** @type {Record<string, string>} */
-    const fields = {}
-    for (const line of block.split('\n')) {
-      const [, name = '', value = ''] = /^([a-z]+): ?(.*)$/.exec(line) ?? []
-      if (name !== '') fields[name] = name in fields ? `${fields[name]}\n${value}` : value
-    }
-    if (fields.id !== undefined) lastId = fields.id
-    if (fields.event === undefined || fields.data === undefined) return
+    const [, id, name, data] = /(?:^id: (.*)\n)?^event: (.*)\ndata: (.*)$/m.exec(block) ?? []
+    if (id !== undefined) lastId = id
+    if (data === undefined) return
     // The sidecar sends only the events of `PageEvents`, and its tests hold it to their types.
-    const name = /** @type {keyof PageEvents} */ (fields.event)
-    onEvent(name, JSON.parse(fields.data))
+    onEvent(/** @type {keyof PageEvents} */ (name), JSON.parse(data))
     link.heard = localNow()
     pause = PAUSES.first
     enter('live')

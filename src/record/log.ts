@@ -179,10 +179,7 @@ export function readableLine(line: string, coloured: boolean): string {
   const members = isStack || err === undefined ? rest : { err, ...rest }
   const shown = Object.keys(members).length === 0 ? '' : ` ${paint(safe(JSON.stringify(members)), GREY)}`
   const stack = isStack
-    ? `${String(err.stack)
-        .split('\n')
-        .map((each) => `    ${safe(each)}`)
-        .join('\n')}\n`
+    ? `${String(err.stack).split('\n').map(safe).join('\n').replace(/^/gm, '    ')}\n`
     : ''
   return `[${clockTime(time)}] ${paint(name, colour)}: ${paint(safe(String(msg)), CYAN)}${shown}\n${stack}`
 }
@@ -194,8 +191,7 @@ function safe(text: string): string {
 /** `03:31:25.275`, in the time zone of this machine. */
 function clockTime(time: unknown): string {
   const at = new Date(String(time))
-  const pad = (part: number, digits = 2): string => String(part).padStart(digits, '0')
-  return `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}.${pad(at.getMilliseconds(), 3)}`
+  return `${at.toTimeString().slice(0, 8)}.${String(at.getMilliseconds()).padStart(3, '0')}`
 }
 
 function parsed(line: string): Readonly<Record<string, unknown>> {
