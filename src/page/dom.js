@@ -99,3 +99,22 @@ function renew(parent, next) {
 
 /** @param {Element} element */
 const keyOf = (element) => `${element.nodeName} ${element.getAttribute('data-key')}`
+
+/**
+ * Asks the sidecar for a document.
+ *
+ * @param {string} url
+ * @param {RequestInit} [options]
+ * @returns {Promise<{ found?: any, status?: number, failure?: string }>} `failure` is a sentence, undefined if there is a document
+ */
+export async function ask(url, options) {
+  try {
+    const response = await fetch(url, { cache: 'no-store', ...options })
+    const { status } = response
+    if (response.ok) return { status, found: await response.json() }
+    if (status === 401) return { status, failure: 'You are signed out. Load the page again to sign in.' }
+    return { status, failure: `The sidecar answered ${status}.` }
+  } catch {
+    return { failure: 'The sidecar does not answer.' }
+  }
+}
