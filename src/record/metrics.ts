@@ -2,6 +2,7 @@ import type { WindowType } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { nameOfGrant } from '../http/scope.ts'
+import { type Clock, systemClock } from '../system/clock.ts'
 import { BOUNDS, createMetricRegistry, seriesOf } from './metric-registry.ts'
 import { processMetrics } from './process-metrics.ts'
 import { createTally, REASONS, REFUSAL_REASONS, type Totals } from './tally.ts'
@@ -17,7 +18,10 @@ interface ScrapeSources {
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-export function createMetrics(built: { readonly version: string; readonly node: string }) {
+export function createMetrics(
+  built: { readonly version: string; readonly node: string },
+  clock: Clock = systemClock,
+) {
   const ofProcess = processMetrics()
   const registry = createMetricRegistry()
   const { counter, gauge, histogram } = registry
@@ -63,7 +67,7 @@ export function createMetrics(built: { readonly version: string; readonly node: 
     'Requests with a token of a name of `passwords`, by whether the name may make them.',
     ['name', 'result'],
   )
-  const upstream = createUpstreamMetrics(registry, () => sources?.upstream())
+  const upstream = createUpstreamMetrics(registry, () => sources?.upstream(), clock)
   const refusals = seriesOf(
     counter(
       'refusals_total',

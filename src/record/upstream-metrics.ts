@@ -1,4 +1,5 @@
 import { isUnreachable, type UpstreamFailure } from '../http/refusal.ts'
+import type { Clock } from '../system/clock.ts'
 import { type MetricRegistry, type Series, seriesOf } from './metric-registry.ts'
 
 /** The load of the device, the sum over its services. */
@@ -12,15 +13,10 @@ export interface DeviceLoad {
 
 export type UpstreamMetrics = ReturnType<ReturnType<typeof createUpstreamMetrics>['service']>
 
-export interface UpstreamWatcher {
-  /** Called when `upstream_up` (or `route_up`) gets its first value, and when the value changes. */
-  up(up: boolean): void
-  failed(reason: string): void
-}
-
 /** So many failed answers in a row, without a whole one between them, and the service counts as down: it answers, but with garbage. */
 const FAILED_ANSWERS = 5
 
+const NO_FAILURE = { failure: null, failedAt: null }
 const IDLE: DeviceLoad = { inFlight: 0, queued: 0, tolerant: false, limit: 0 }
 
 /**
@@ -30,6 +26,7 @@ const IDLE: DeviceLoad = { inFlight: 0, queued: 0, tolerant: false, limit: 0 }
 export function createUpstreamMetrics(
   { counter, gauge, histogram }: MetricRegistry,
   load: () => DeviceLoad | undefined,
+  clock: Clock,
 ) {
   const duration = histogram(
     'upstream_duration_seconds',
@@ -93,19 +90,21 @@ export function createUpstreamMetrics(
   const services = new Map<string | undefined, ReturnType<typeof serviceMetrics>>()
 
   function serviceMetrics(route: string | undefined) {
-    let watcher: UpstreamWatcher | undefined
+    let state: { readonly up: boolean | null; readonly since: number | null } = { up: null, since: null }
+    let last: { readonly failure: string | null; readonly failedAt: number | null } = NO_FAILURE
     let failedAnswers = 0
     let failedSinceCheck = false
-    let isUp: boolean | undefined
     function set(up: boolean): void {
-      if (up === isUp) return
-      isUp = up
+      if (up === state.up) return
+      state = { up, since: clock.wall() }
       const series = route === undefined ? mainUp() : routeUp(route)
       series.value = Number(up)
-      watcher?.up(up)
+    }
+    function note(failure: string): void {
+      last = { failure, failedAt: clock.wall() }
     }
     function relayed(): void {
-      if (isUp && failedAnswers === 0) return
+      if (state.up && failedAnswers === 0) return
       failedAnswers = 0
       set(true)
     }
@@ -113,20 +112,20 @@ export function createUpstreamMetrics(
       /** @param ms time to the head of the response */
       responded(ms: number): void {
         duration.observe(ms / 1000)
-        if (!isUp && failedAnswers < FAILED_ANSWERS) set(true)
+        if (!state.up && failedAnswers < FAILED_ANSWERS) set(true)
       },
       /** A whole response was relayed. */
       relayed,
       failed(reason: UpstreamFailure): void {
         errors(reason).value += 1
-        watcher?.failed(reason)
+        note(reason)
         failedSinceCheck = true
         if (!isUnreachable(reason)) failedAnswers += 1
         if (isUnreachable(reason) || failedAnswers >= FAILED_ANSWERS) set(false)
       },
       /** The result of a health check. @param failure why it says that the service is not up; no request failed, so `upstream_errors_total` stays */
       up(up: boolean, failure?: string): void {
-        if (failure !== undefined) watcher?.failed(failure)
+        if (failure !== undefined) note(failure)
         // A health check asks for one cheap page. It does not outweigh the requests that failed since the check before.
         const isFailing = failedSinceCheck && failedAnswers >= FAILED_ANSWERS
         failedSinceCheck = false
@@ -142,10 +141,11 @@ export function createUpstreamMetrics(
       shared: (isKept: boolean): void => shared[isKept ? 'kept' : 'device'].add(),
       /** The learned bound of its places changed. */
       limitChanged: (reason: string): void => changes(reason).add(),
-      /** Passes on what `upstream_up` and `upstream_errors_total` see from now on, and failed health checks. A later watcher replaces an earlier one. */
-      watch(next: UpstreamWatcher): void {
-        watcher = next
-      },
+      /**
+       * Whether the service answers, and its last failure, also that of a health check. Times are in ms since the Unix epoch; null: it was
+       * not asked yet, or has not failed.
+       */
+      condition: () => ({ ...state, ...last }),
     }
   }
 
