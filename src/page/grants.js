@@ -12,12 +12,9 @@ const COLLATOR = new Intl.Collator('en', { numeric: true })
 
 /** The lengths of time grow with these numbers (ms). A login that was not used yet was used longest ago. */
 const TIMES = {
-  /** @param {GrantRow} row */
-  age: ({ issuedAt }) => -issuedAt,
-  /** @param {GrantRow} row */
-  used: ({ usedAt }) => -(usedAt ?? 0),
-  /** @param {GrantRow} row */
-  left: ({ expiresAt }) => expiresAt,
+  age: (/** @type {GrantRow} */ { issuedAt }) => -issuedAt,
+  used: (/** @type {GrantRow} */ { usedAt }) => -(usedAt ?? 0),
+  left: (/** @type {GrantRow} */ { expiresAt }) => expiresAt,
 }
 
 /**

@@ -1,4 +1,4 @@
-import { refusedOf } from './chart-data.js'
+import { refusedOf, sumOf } from './chart-data.js'
 import { byId, el, setAttribute, show, write } from './dom.js'
 import { count, countdown, date, latency, moment, now, rate, share, span, total, words } from './format.js'
 
@@ -23,8 +23,8 @@ export function showNow({ points, condition }) {
   const { load, totals } = condition
   const refused = refusedOf(point)
   const minute = points.filter(({ time }) => time > point.time - MINUTE)
-  const requests = minute.reduce((sum, each) => sum + each.requests, 0)
-  const errors = minute.reduce((sum, each) => sum + each.serverErrors, 0)
+  const requests = sumOf(minute, (each) => each.requests)
+  const errors = sumOf(minute, (each) => each.serverErrors)
   write('now-requests', rate(point.requests))
   write('refused-term', condition.enforce ? 'Refused/s' : 'Would be refused/s')
   write('now-refused', rate(refused))

@@ -3,20 +3,8 @@ import type { AuthFailure, Refusal } from '../http/refusal.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import type { RequestFacts } from './request-facts.ts'
 
-/** One of the last requests. Times are in ms since the Unix epoch, durations in ms. Nothing in it is a secret. */
-export interface RequestRow {
-  readonly id: string
-  readonly time: number
-  readonly method: string
-  /** Without the query. */
-  readonly path: string
-  readonly client: string
-  /** 0 if the client left before a response. */
-  readonly status: number
-  /** The name of the refusal in the access log; null if it was not refused. */
-  readonly refusal: string | null
-  readonly duration: number
-}
+/** One of the last requests. Nothing in it is a secret. */
+export type RequestRow = Readonly<ReturnType<typeof summaryOf>>
 
 /** What was decided about one request, and why. */
 export interface Explanation {
@@ -30,11 +18,13 @@ interface Finding {
   readonly text: string
 }
 
-export function summaryOf(facts: RequestFacts): RequestRow {
-  const { id, time, method, path, client, status, refusal, duration } = facts
-  const shown = { id, time: Math.round(time), method, path, client, status, refusal: refusal || null }
-  // To the microsecond.
-  return { ...shown, duration: Math.round(duration * 1000) / 1000 }
+/** The time is in whole ms since the Unix epoch, the duration in ms, to the microsecond; `refusal` is null if it was not refused. */
+export function summaryOf({ id, time, method, path, client, status, refusal, duration }: RequestFacts) {
+  return {
+    ...{ id, time: Math.round(time), method, path, client, status },
+    refusal: refusal === '' ? null : refusal,
+    duration: Math.round(duration * 1000) / 1000,
+  }
 }
 
 /** Explains a request in plain sentences, one finding for each station that decided something about it. */
