@@ -1,5 +1,6 @@
 import { BOUNDS } from '../record/metric-registry.ts'
-import { REFUSAL_REASONS, type Totals } from '../record/tally.ts'
+import type { Totals } from '../record/metrics.ts'
+import { REFUSAL_REASONS } from '../record/tally.ts'
 import { type Clock, everySecond } from '../system/clock.ts'
 import type { Condition, Latency, Point } from './model.ts'
 

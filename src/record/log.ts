@@ -44,11 +44,13 @@ export function lineWriter(log: Logger): (...pieces: readonly string[]) => void 
   return stream.writePieces ?? ((...pieces) => stream.write(pieces.join('')))
 }
 
+type BufferedStream = ReturnType<typeof bufferedStream>
+
 /**
  * Encodes lines into one buffer and writes them together. A buffer for each line and frequent writes made up half of the cost
  * of a line.
  */
-function bufferedStream(sink: LogSink): BufferedStream {
+function bufferedStream(sink: LogSink) {
   const file = destination({
     fd: sink.fd,
     sync: false,
@@ -97,6 +99,7 @@ function bufferedStream(sink: LogSink): BufferedStream {
     flushSync()
   }
 
+  /** Writes one line. */
   function writePieces(...pieces: readonly string[]): void {
     // By index: until V8 has compiled it, an iterator allocates an object for each piece.
     let units = 0
@@ -112,21 +115,14 @@ function bufferedStream(sink: LogSink): BufferedStream {
 
   return {
     writePieces,
-    write: (line) => writePieces(line),
+    write: (line: string): void => writePieces(line),
+    /** Called by `log.flush()`. */
     flush: writeOut,
-    abandon() {
+    /** Drops the lines that are not written yet, so that nothing waits for them. */
+    abandon(): void {
       abandoned = true
     },
   }
-}
-
-interface BufferedStream extends DestinationStream {
-  /** Writes one line. */
-  writePieces(...pieces: readonly string[]): void
-  /** Called by `log.flush()`. */
-  flush(done?: (error?: Error) => void): void
-  /** Drops the lines that are not written yet, so that nothing waits for them. */
-  abandon(): void
 }
 
 /**

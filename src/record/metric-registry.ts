@@ -24,12 +24,18 @@ export const BOUNDS: readonly number[] = [
 ]
 
 /** A series of a histogram of durations. */
-interface Durations {
-  observe(seconds: number): void
-  /** Observations in each bucket and in no lower one. The last bucket has no bound. The array is live: it goes on counting. */
-  readonly counts: readonly number[]
+class Durations {
+  /** Observations in each bucket and in no lower one. The last bucket has no bound. */
+  readonly counts = new Array<number>(BOUNDS.length + 1).fill(0)
   /** Of all observations (s). */
-  readonly sum: number
+  sum = 0
+
+  observe(seconds: number): void {
+    let i = 0
+    while (seconds > (BOUNDS[i] ?? Number.POSITIVE_INFINITY)) i += 1
+    this.counts[i] = (this.counts[i] ?? 0) + 1
+    this.sum += seconds
+  }
 }
 
 export type MetricRegistry = ReturnType<typeof createMetricRegistry>
@@ -67,7 +73,7 @@ export function createMetricRegistry() {
     counter: (...metric: Definition): Family => addFamily('counter', metric, () => new Series(), valueLines),
     gauge: (...metric: Definition): Family => addFamily('gauge', metric, () => new Series(), valueLines),
     histogram: (...metric: Definition<Durations>): Family<Durations> =>
-      addFamily('histogram', metric, createDurations, bucketLines),
+      addFamily('histogram', metric, () => new Durations(), bucketLines),
     text: (): string => `${families.flatMap((lines) => lines()).join('\n')}\n`,
   }
 }
@@ -83,21 +89,6 @@ export function seriesOf<Value extends string>(
 
 function valueLines({ value }: Series, name: string, labels: readonly string[]): readonly string[] {
   return Number.isNaN(value) ? [] : [sample(name, labels, value)]
-}
-
-function createDurations(): Durations {
-  const counts = new Array<number>(BOUNDS.length + 1).fill(0)
-  const series = {
-    counts,
-    sum: 0,
-    observe(seconds: number): void {
-      let i = 0
-      while (seconds > (BOUNDS[i] ?? Number.POSITIVE_INFINITY)) i += 1
-      counts[i] = (counts[i] ?? 0) + 1
-      series.sum += seconds
-    },
-  }
-  return series
 }
 
 function bucketLines({ counts, sum }: Durations, name: string, labels: readonly string[]): readonly string[] {

@@ -5,7 +5,7 @@ import { nameOfGrant } from '../http/scope.ts'
 import { type Clock, systemClock } from '../system/clock.ts'
 import { BOUNDS, createMetricRegistry, seriesOf } from './metric-registry.ts'
 import { processMetrics } from './process-metrics.ts'
-import { createTally, REASONS, REFUSAL_REASONS, type Totals } from './tally.ts'
+import { createTally, REASONS, REFUSAL_REASONS } from './tally.ts'
 import { createStoreMetrics, createUpstreamMetrics, type DeviceLoad } from './upstream-metrics.ts'
 
 interface ScrapeSources {
@@ -17,6 +17,7 @@ interface ScrapeSources {
 }
 
 export type Metrics = ReturnType<typeof createMetrics>
+export type Totals = ReturnType<Metrics['totals']>
 
 export function createMetrics(
   built: { readonly version: string; readonly node: string },
@@ -151,13 +152,17 @@ export function createMetrics(
   }
 
   return {
-    totals: (): Totals => ({
+    /** Sums since the start. Requests, and the device's response heads, are those of each duration, in the buckets of `BOUNDS`. */
+    totals: () => ({
       requests: [...BOUNDS, Number.POSITIVE_INFINITY].map((_, i) =>
         endpoints.values().reduce((sum, { durations }) => sum + (durations.counts[i] ?? 0), 0),
       ),
       device: [...upstream.durations],
+      /** In the order of `REFUSAL_REASONS`. */
       refusals: REFUSAL_REASONS.map((reason) => refusals[reason].value),
+      /** Ended requests with a status of 500 and above, the device's or Postern's own. */
       serverErrors,
+      /** At present. */
       connections: openConnections,
       tunnels: upstream.tunnels.value,
     }),

@@ -2,21 +2,6 @@ import { STATUS_CODES } from 'node:http'
 import type { Refusal } from '../http/refusal.ts'
 import type { MetricRegistry, Series } from './metric-registry.ts'
 
-/** Sums since the start. */
-export interface Totals {
-  /** Ended requests by duration, in the buckets of `BOUNDS`. */
-  readonly requests: readonly number[]
-  /** The device's response heads by duration. */
-  readonly device: readonly number[]
-  /** In the order of `REFUSAL_REASONS`. */
-  readonly refusals: readonly number[]
-  /** Ended requests with a status of 500 and above, the device's or Postern's own. */
-  readonly serverErrors: number
-  /** At present. */
-  readonly connections: number
-  readonly tunnels: number
-}
-
 /** The values of the `reason` label of `postern_refusals_total`. The compiler demands each kind of refusal. */
 export const REASONS = {
   malformed: 'malformed',
