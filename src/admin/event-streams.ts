@@ -59,22 +59,20 @@ export function createEventStreams(overview: Overview, clock: Clock, onBug: (err
     return news.length === 0 ? '' : eventOf('timeline', JSON.stringify(news))
   }
 
-  function askForGrants(): void {
+  async function askForGrants(): Promise<void> {
     if (asking) return
     asking = true
     grantsAt = clock.monotonic()
-    Promise.resolve()
-      .then(() => overview.grants())
-      .then((rows) => {
-        if (streams.size === 0) return
-        const now = snapshotOf(rows, grants)
-        sendAll(grantsEvent(grants, now))
-        grants = now
-      })
-      .catch(onBug)
-      .finally(() => {
-        asking = false
-      })
+    try {
+      const now = snapshotOf(await overview.grants(), grants)
+      if (streams.size === 0) return
+      sendAll(grantsEvent(grants, now))
+      grants = now
+    } catch (error) {
+      onBug(error)
+    } finally {
+      asking = false
+    }
   }
 
   function write(stream: ServerResponse, text: string): void {
