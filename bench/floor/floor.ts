@@ -9,7 +9,8 @@ import type { Fields } from '../../src/http/fields.ts'
 import { LIMIT_FIELD_NAMES } from '../../src/http/limit-fields.ts'
 import { writeRequestHead } from '../../src/http1/request-writer.ts'
 import type { AccessLog } from '../../src/record/access-log.ts'
-import { createHistogram, createTally } from '../../src/record/tally.ts'
+import { createMetricRegistry } from '../../src/record/metric-registry.ts'
+import { createTally } from '../../src/record/tally.ts'
 import { type BoundedQueue, createBoundedQueue, type Leave } from '../../src/system/bounded-queue.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { writeSoon } from '../../src/system/write-soon.ts'
@@ -184,12 +185,14 @@ type Count = (method: string, status: number, size: number, duration: number) =>
 
 /** Counts as Postern does: a tally of requests, their bytes, and two durations. */
 function createFloorMetrics(): Count {
-  const requests = createTally()
-  const whole = createHistogram('floor_request_duration_seconds', 'Of requests.').series({ endpoint: 'api' })
-  const atDevice = createHistogram('floor_upstream_duration_seconds', 'At the device.').series()
+  const { counter, histogram } = createMetricRegistry()
+  const labels = ['endpoint', 'method', 'code']
+  const count = createTally(counter('floor_requests_total', 'Requests.', labels), 'api')
+  const whole = histogram('floor_request_duration_seconds', 'Of requests.')()
+  const atDevice = histogram('floor_upstream_duration_seconds', 'At the device.')()
   const bytes = { response: 0 }
   return (method, status, size, duration) => {
-    requests.add('api', method, status)
+    count(method, status)
     atDevice.observe(duration / 1000)
     whole.observe(duration / 1000)
     bytes.response += size

@@ -2,11 +2,9 @@ import type { Plugin } from 'rolldown'
 
 /** Replacements for packages that the program uses in part. The rest would be read, kept in memory and partly run at every start. */
 const SLIM: Readonly<Record<string, string>> = {
-  // Without the push gateway, the cluster registry and summaries.
+  // Only what measures the process.
   'prom-client': `
     export { default as Registry } from 'prom-client/lib/registry.js'
-    export { default as Counter } from 'prom-client/lib/counter.js'
-    export { default as Gauge } from 'prom-client/lib/gauge.js'
     export { default as collectDefaultMetrics } from 'prom-client/lib/defaultMetrics.js'
   `,
   // `prom-client` reads the current trace from it. Postern has no traces.

@@ -46,7 +46,6 @@ export function createAdminListener(deps: Dependencies) {
   }
   const checkHost = createHostCheck(hosts)
   let reach: Reach = 'network'
-  let peers: ReturnType<typeof watchPeers> | undefined
   let loading: Promise<PageRoutes> | undefined
 
   async function answerTo(req: IncomingMessage, res: ServerResponse): Promise<Answer | undefined> {
@@ -82,23 +81,23 @@ export function createAdminListener(deps: Dependencies) {
   server.once('listening', () => {
     const host = tcpHostOf(server)
     reach = host === undefined ? 'unix' : isLoopback(host) ? 'loopback' : 'network'
-    if (reach !== 'unix') peers = watchPeers(server, admits)
   })
   server.maxConnections = MOST_CONNECTIONS
   // Closes the connection of a client that stops reading.
   server.setTimeout(REQUEST_TIMEOUT)
-  /** Closes the connections of addresses that may no longer connect. */
-  const closeDenied = (): void => peers?.closeDenied()
-  return { server, closeDenied }
+  return { server, closeDenied: watchPeers(server, admits) }
 }
 
 /**
  * Closes connections of addresses that may not connect, those past the cap, and those that the client has reset: without an address, its
- * requests would belong to no peer.
+ * requests would belong to no peer. The peers of a Unix socket have none, and may connect.
+ *
+ * @returns closes the connections of addresses that may no longer connect
  */
-function watchPeers(server: Server, admits: AdmitsAddress): { closeDenied(): void } {
+function watchPeers(server: Server, admits: AdmitsAddress): () => void {
   const open = new Map<string, Set<Socket>>()
   server.on('connection', (socket) => {
+    if (typeof server.address() === 'string') return
     const address = socket.remoteAddress ?? ''
     const peer = prefix64(normalizeAddress(address) ?? '')
     const sockets = open.get(peer) ?? new Set()
@@ -112,10 +111,8 @@ function watchPeers(server: Server, admits: AdmitsAddress): { closeDenied(): voi
       if (sockets.size === 0) open.delete(peer)
     })
   })
-  return {
-    closeDenied() {
-      for (const sockets of open.values())
-        for (const socket of sockets) if (!admits(socket.remoteAddress ?? '')) socket.destroy()
-    },
+  return () => {
+    for (const sockets of open.values())
+      for (const socket of sockets) if (!admits(socket.remoteAddress ?? '')) socket.destroy()
   }
 }

@@ -40,10 +40,7 @@ export interface Explained {
   readonly remembered: ReturnType<RecentRequests['remembered']>
 }
 
-interface Command {
-  readonly name: string
-  readonly execute: (req: IncomingMessage, query: URLSearchParams) => Answer | Promise<Answer>
-}
+type Command = (req: IncomingMessage, query: URLSearchParams) => Answer | Promise<Answer>
 
 export { LONGEST_ID } from '../gate/admit.ts'
 
@@ -88,23 +85,22 @@ export async function openControlSocket(
   }
 
   const commands: ReadonlyMap<string, Command> = new Map<string, Command>([
-    ['GET /status', { name: 'status', execute: status }],
-    ['GET /requests', { name: 'explain', execute: list }],
-    ['GET /explain', { name: 'explain', execute: explain }],
-    ['POST /revoke', { name: 'revoke', execute: revoke }],
+    ['GET /status', status],
+    ['GET /requests', list],
+    ['GET /explain', explain],
+    ['POST /revoke', revoke],
   ])
 
   const server = createServer({ requestTimeout: 5_000 }, async (req, res) => {
-    const [path, query] = (req.url ?? '').split('?', 2)
-    const command = commands.get(`${req.method} ${path}`)
+    const [path = '', query] = (req.url ?? '').split('?', 2)
+    const execute = commands.get(`${req.method} ${path}`)
     res.setHeader('Connection', 'close')
     try {
-      send(
-        res,
-        (await command?.execute(req, new URLSearchParams(query))) ?? json(404, { error: 'unknown command' }),
-      )
+      const answer = await execute?.(req, new URLSearchParams(query))
+      send(res, answer ?? json(404, { error: 'unknown command' }))
     } catch (error) {
-      if (!(error instanceof ClientGone)) onFailure(error, `postern ${command?.name} failed`)
+      const name = path === '/requests' ? 'explain' : path.slice(1)
+      if (!(error instanceof ClientGone)) onFailure(error, `postern ${name} failed`)
       send(res, json(500, { error: 'the command failed' }))
     }
   })

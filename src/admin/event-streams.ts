@@ -33,7 +33,7 @@ export function createEventStreams(overview: Overview, clock: Clock, onBug: (err
   let source: { close(): void } | undefined
   /** The condition that all viewers have; empty if one may have another. */
   let condition = ''
-  let newest: TimelineEntry | undefined
+  let known: readonly TimelineEntry[] = []
   let grants: GrantSnapshot | undefined
   let grantsAt = Number.NEGATIVE_INFINITY
   let asking = false
@@ -51,32 +51,28 @@ export function createEventStreams(overview: Overview, clock: Clock, onBug: (err
     for (const stream of streams.keys()) write(stream, text)
   }
 
-  /** The new entries, and the last known one if it has changed. */
+  /** The entries that are new or have changed: a changed one is another object. */
   function newsOfTimeline(): string {
-    const known = newest
-    const news = overview
-      .timeline((known?.id ?? 1) - 1)
-      .filter(({ id, times, time }) => id !== known?.id || times !== known.times || time !== known.time)
-    newest = news.at(-1) ?? newest
+    const before = new Set(known)
+    known = overview.timeline(0)
+    const news = known.filter((entry) => !before.has(entry))
     return news.length === 0 ? '' : eventOf('timeline', JSON.stringify(news))
   }
 
-  function askForGrants(): void {
+  async function askForGrants(): Promise<void> {
     if (asking) return
     asking = true
     grantsAt = clock.monotonic()
-    Promise.resolve()
-      .then(() => overview.grants())
-      .then((rows) => {
-        if (streams.size === 0) return
-        const now = snapshotOf(rows, grants)
-        sendAll(grantsEvent(grants, now))
-        grants = now
-      })
-      .catch(onBug)
-      .finally(() => {
-        asking = false
-      })
+    try {
+      const now = snapshotOf(await overview.grants(), grants)
+      if (streams.size === 0) return
+      sendAll(grantsEvent(grants, now))
+      grants = now
+    } catch (error) {
+      onBug(error)
+    } finally {
+      asking = false
+    }
   }
 
   function write(stream: ServerResponse, text: string): void {
@@ -109,7 +105,7 @@ export function createEventStreams(overview: Overview, clock: Clock, onBug: (err
     // Ids are times. One in the future is of an earlier clock.
     const points = overview.points(after > now ? 0 : after)
     const timeline = overview.timeline(0)
-    newest ??= timeline.at(-1)
+    if (streams.size === 0) known = timeline
     const present = overview.condition()
     condition = streams.size === 0 ? JSON.stringify(present) : ''
     const start: PageEvents['start'] = {
@@ -132,7 +128,6 @@ export function createEventStreams(overview: Overview, clock: Clock, onBug: (err
     open(req: IncomingMessage, res: ServerResponse, viewer: Viewer): boolean {
       for (const [stream, other] of [...streams]) if (isSameView(other, viewer)) drop(stream)
       if (streams.size >= MOST_STREAMS) return false
-      if (streams.size === 0) newest = undefined
       const first = start(viewer, lastEventId(req))
       // The listener's timeout is for connections that wait for a request. A point follows every second here.
       req.socket.setTimeout(0)

@@ -34,8 +34,7 @@ export function clientKeyOf(text: string): string | undefined {
 function parse(text: string): unknown {
   try {
     return JSON.parse(text)
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
+  } catch {
     return undefined
   }
 }

@@ -6,9 +6,10 @@ import { namesLoopback } from './host-check.ts'
 
 /** A viewer who has signed in. An open page is a use of the session, each second. */
 export interface Session {
+  /** The digest of its id. */
+  readonly key: string
   readonly begun: number
   usedAt: number
-  live: boolean
 }
 
 export type Sessions = ReturnType<typeof createSessions>
@@ -31,42 +32,26 @@ export function createSessions(clock: Clock, onEnd: (session: Session) => void) 
   const cookie = (value: string, seconds: number): string =>
     `${name}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict`
 
-  function endKey(key: string, session: Session): void {
-    sessions.delete(key)
-    session.live = false
-    onEnd(session)
-  }
-
   function end(session: Session): void {
-    for (const [key, each] of sessions) if (each === session) endKey(key, session)
-  }
-
-  function endIfExpired(session: Session): void {
-    const now = clock.monotonic()
-    if (now - session.begun >= LONGEST || now - session.usedAt >= IDLE) end(session)
+    if (sessions.delete(session.key)) onEnd(session)
   }
 
   /** Whether the session is live; ends it if it has expired. Counts as a use of it. */
   function keep(session: Session): boolean {
-    endIfExpired(session)
-    session.usedAt = clock.monotonic()
-    return session.live
-  }
-
-  function makeRoom(): void {
-    for (const session of [...sessions.values()]) endIfExpired(session)
-    if (sessions.size < MOST_SESSIONS) return
-    const [oldest] = [...sessions.values()].toSorted((a, b) => a.usedAt - b.usedAt)
-    if (oldest !== undefined) end(oldest)
+    const now = clock.monotonic()
+    if (now - session.begun >= LONGEST || now - session.usedAt >= IDLE) end(session)
+    session.usedAt = now
+    return sessions.has(session.key)
   }
 
   return {
     /** Begins a session and returns the value of `Set-Cookie`. When there are too many, the least recently used one ends. */
     begin(): string {
-      makeRoom()
+      const [oldest] = [...sessions.values()].sort((a, b) => a.usedAt - b.usedAt)
+      if (oldest !== undefined && sessions.size >= MOST_SESSIONS) end(oldest)
       const id = randomBytes(32).toString('base64url')
       const now = clock.monotonic()
-      sessions.set(digestOf(id), { begun: now, usedAt: now, live: true })
+      sessions.set(digestOf(id), { key: digestOf(id), begun: now, usedAt: now })
       return cookie(id, LONGEST / 1000)
     },
     /** The live session of a `Cookie` field. Counts as a use of it. */
@@ -84,7 +69,7 @@ export function createSessions(clock: Clock, onEnd: (session: Session) => void) 
     keep,
     end,
     endAll(): void {
-      for (const [key, session] of [...sessions]) endKey(key, session)
+      for (const session of [...sessions.values()]) end(session)
     },
     /** The value of `Set-Cookie` that removes the cookie. */
     clearedCookie: cookie('', 0),

@@ -21,7 +21,7 @@ import {
 import { createSharing, type Sharing } from '../forward/sharing.ts'
 import { createStreams } from '../forward/streams.ts'
 import { createUpstream } from '../forward/upstream.ts'
-import { watchService } from '../overview/overview.ts'
+import type { ServiceCondition } from '../overview/model.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { DeviceLoad, UpstreamMetrics } from '../record/upstream-metrics.ts'
@@ -168,16 +168,13 @@ async function openDeviceService(
   const paced = placesOf(service, queue)
   const buffering = uploadBuffering(service, key, clock, log)
   const queued = (): number => Math.max(queue.waiting, buffering?.queue.waiting ?? 0)
-  const condition = watchService(
-    { route: route ?? null, url: formatUpstreamUrl(service.url), checked: service.health.path !== null },
-    {
-      metrics,
-      breaker,
-      connections,
-      queue: () => ({ queued: queued(), size: service.queue.size, maxInFlight: queue.places }),
-      clock,
-    },
-  )
+  const condition = (): ServiceCondition => ({
+    ...{ route: route ?? null, url: formatUpstreamUrl(service.url), checked: service.health.path !== null },
+    ...metrics.condition(),
+    breaker: breaker.open ? 'open' : 'closed',
+    tolerant: connections.tolerant,
+    queue: { queued: queued(), size: service.queue.size, maxInFlight: queue.places },
+  })
   const health = startHealthCheck(service.health, connections, breaker, {
     onResult: events.up,
     onFault: trouble.failed,

@@ -45,15 +45,16 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
     const source = state.password.state()
     const up = state.storeUp()
     const ahead = wallOffset()
+    const totals = metrics.totals()
     const shown = (type: WindowType): LimitCondition =>
       limitCondition(limits[type], tables[type].usedUp(), ahead)
     return {
       ready: readiness.ready,
       reasons: readiness.ready ? [] : readiness.reasons,
       enforce,
-      totals: sumsSinceStart(metrics.totals),
+      totals: sumsSinceStart(totals),
       services: services.conditions(),
-      load: { inFlight, maxInFlight: limit, queued, tunnels: metrics.totals.tunnels, ...services.bounds },
+      load: { inFlight, maxInFlight: limit, queued, tunnels: totals.tunnels, ...services.bounds },
       limits: {
         api: shown('api'),
         oauth: shown('oauth'),

@@ -75,7 +75,7 @@ async function openParts(
   opened.defer(timeline.close)
   /** Always the present ones: a reload replaces what it holds. */
   const settings = await deriveSettings(config)
-  const metrics = createMetrics({ version: VERSION, node: versions.node })
+  const metrics = createMetrics({ version: VERSION, node: versions.node }, clock)
   const live = createLiveExchanges()
   const onBug = (error: unknown): void =>
     log.error({ err: error }, 'internal error: this is a bug in Postern')

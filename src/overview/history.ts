@@ -1,4 +1,6 @@
-import { BOUNDS, REFUSAL_REASONS, type Totals } from '../record/tally.ts'
+import { BOUNDS } from '../record/metric-registry.ts'
+import type { Totals } from '../record/metrics.ts'
+import { REFUSAL_REASONS } from '../record/tally.ts'
 import { type Clock, everySecond } from '../system/clock.ts'
 import type { Condition, Latency, Point } from './model.ts'
 
@@ -6,7 +8,7 @@ export type History = ReturnType<typeof createHistory>
 
 interface Dependencies {
   readonly clock: Clock
-  readonly totals: Totals
+  readonly totals: () => Totals
   readonly load: () => { readonly inFlight: number; readonly queued: number }
 }
 
@@ -31,7 +33,7 @@ const TOLERANCE = 250
 export function createHistory({ clock, totals, load }: Dependencies) {
   let points: Point[] = []
   const listeners = new Set<(point: Point) => void>()
-  let sums = sumsOf(totals)
+  let sums = totals()
   let monotonic = clock.monotonic()
   let wall = clock.wall()
 
@@ -45,7 +47,7 @@ export function createHistory({ clock, totals, load }: Dependencies) {
     // The points that would be later than the next one.
     if (set < -TOLERANCE) points = points.map((point) => ({ ...point, time: point.time + set }))
     const before = sums
-    sums = sumsOf(totals)
+    sums = totals()
     if (elapsed >= LONGEST) return
     const { inFlight, queued } = load()
     const requests = increases(sums.requests, before.requests)
@@ -61,8 +63,8 @@ export function createHistory({ clock, totals, load }: Dependencies) {
       device: latencyOf(increases(sums.device, before.device)),
       inFlight,
       queued,
-      connections: totals.connections,
-      tunnels: totals.tunnels,
+      connections: sums.connections,
+      tunnels: sums.tunnels,
     }
     points.push(point)
     if (points.length > KEPT) points.shift()
@@ -89,23 +91,6 @@ function latencyOf(counts: readonly number[]): Latency | null {
   return Number.isNaN(p50) ? null : { p50, p99: SECOND * quantileOf(0.99, counts, BOUNDS) }
 }
 
-interface Sums {
-  readonly requests: readonly number[]
-  readonly device: readonly number[]
-  /** In the order of `REFUSAL_REASONS`. */
-  readonly refusals: readonly number[]
-  readonly serverErrors: number
-}
-
-function sumsOf({ requests: [first = [], ...others], device, refusals, serverErrors }: Totals): Sums {
-  return {
-    requests: first.map((count, i) => sumOf([count, ...others.map((counts) => counts[i] ?? 0)])),
-    device: [...device],
-    refusals: REFUSAL_REASONS.map((reason) => refusals[reason]),
-    serverErrors,
-  }
-}
-
 function increases(sums: readonly number[], before: readonly number[]): readonly number[] {
   return sums.map((sum, i) => sum - (before[i] ?? 0))
 }
@@ -115,8 +100,7 @@ function sumOf(counts: readonly number[]): number {
 }
 
 /** The sums since the start. */
-export function sumsSinceStart(totals: Totals): Condition['totals'] {
-  const { requests, refusals, serverErrors } = sumsOf(totals)
+export function sumsSinceStart({ requests, refusals, serverErrors }: Totals): Condition['totals'] {
   return { requests: sumOf(requests), refused: sumOf(refusals), serverErrors }
 }
 

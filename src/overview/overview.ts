@@ -1,16 +1,7 @@
 import type { UsedUpWindow } from '../limits/window-table.ts'
-import type { UpstreamMetrics } from '../record/upstream-metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import type { RecentGrants, Tokens } from '../tokens/state.ts'
-import type {
-  About,
-  Condition,
-  GrantRow,
-  LimitCondition,
-  Point,
-  ServiceCondition,
-  TimelineEntry,
-} from './model.ts'
+import type { About, Condition, GrantRow, LimitCondition, Point, TimelineEntry } from './model.ts'
 
 /** What the admin listener shows. */
 export interface Overview {
@@ -77,37 +68,4 @@ export function limitCondition(
     .slice(0, MOST_WINDOWS)
     .map(({ key, closesAt, refused }) => ({ key, until: Math.ceil(closesAt + ahead), refused }))
   return { requests, window, per, usedUp: shown, usedUpCount: usedUp.length }
-}
-
-interface WatchedService {
-  readonly metrics: Pick<UpstreamMetrics, 'watch'>
-  readonly breaker: { readonly open: boolean }
-  readonly connections: { readonly tolerant: ServiceCondition['tolerant'] }
-  readonly queue: () => ServiceCondition['queue']
-  readonly clock: Clock
-}
-
-/** Watches a service of the device from now on. Returns its condition, which agrees with its metrics. */
-export function watchService(
-  known: Pick<ServiceCondition, 'route' | 'url' | 'checked'>,
-  { metrics, breaker, connections, queue, clock }: WatchedService,
-): () => ServiceCondition {
-  let state: Pick<ServiceCondition, 'up' | 'since'> = { up: null, since: null }
-  let last: Pick<ServiceCondition, 'failure' | 'failedAt'> = { failure: null, failedAt: null }
-  metrics.watch({
-    up(up) {
-      state = { up, since: clock.wall() }
-    },
-    failed(failure) {
-      last = { failure, failedAt: clock.wall() }
-    },
-  })
-  return () => ({
-    ...known,
-    ...state,
-    ...last,
-    breaker: breaker.open ? 'open' : 'closed',
-    tolerant: connections.tolerant,
-    queue: queue(),
-  })
 }

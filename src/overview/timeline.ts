@@ -10,38 +10,66 @@ const KEPT = 100
 const LONGEST_TEXT = 256
 const LONGEST_DETAILS = 256
 
+type Fields = Readonly<Record<string, unknown>>
+
+/** The methods of pino that write from `info` on, and the levels of their entries. Lines of `lineWriter` pass by them. */
+const LEVELS = { info: 'info', warn: 'warn', error: 'error', fatal: 'error' } as const
+
 /**
- * Keeps the last lines of the log that are not about requests, from now on, whatever its level. The sums of refusals are left out: the
- * points count refusals.
+ * Keeps the last lines of the log that are not about requests, from now on, whatever `log.level` keeps out of the log. The sums of refusals
+ * are left out: the points count refusals. Call it at most once for a log.
  */
 export function createTimeline(log: Logger, clock: Clock) {
   const entries: TimelineEntry[] = []
   let lastId = 0
+  let closed = false
 
-  const lines = onLogLine(log, ({ level, text: message, fields }: LogLine) => {
-    if ('refusal' in fields) return
+  function add(level: TimelineEntry['level'], message: string, fields: Fields): void {
+    if (closed || 'refusal' in fields) return
     const text = printable(message, LONGEST_TEXT)
     const details = detailsOf(fields)
     const before = entries.at(-1)
-    const isSame = before?.level === level && before.text === text && before.details === details
     const time = clock.wall()
-    if (isSame) {
+    if (before?.level === level && before.text === text && before.details === details) {
       entries[entries.length - 1] = { ...before, time, times: before.times + 1 }
       return
     }
     if (entries.length === KEPT) entries.shift()
     lastId += 1
     entries.push({ id: lastId, time, level, text, details, times: 1 })
-  })
+  }
 
+  /** A child inherits the methods of its parent. pino makes them anew when a level is set, and tells of it by `level-change`. */
+  function observe(logger: Logger): void {
+    for (const method of ['info', 'warn', 'error', 'fatal'] as const) {
+      const write: (this: Logger, ...line: unknown[]) => void = logger[method]
+      logger[method] = function (this: Logger, ...line: unknown[]) {
+        write.apply(this, line)
+        add(LEVELS[method], ...partsOf(line, this.bindings()))
+      }
+    }
+  }
+
+  observe(log)
+  log.on('level-change', (_level, _value, _previous, _previousValue, logger) => observe(logger))
   return {
     /** The entries with an id above `after`, oldest first. */
     entries: (after: number): readonly TimelineEntry[] => entries.filter(({ id }) => id > after),
-    close: lines.close,
+    close(): void {
+      closed = true
+    },
   }
 }
 
-function detailsOf(fields: LogLine['fields']): string {
+/** pino's arguments: an object or an error, then the message; or the message alone. */
+function partsOf([first, second]: readonly unknown[], bindings: Fields): [text: string, fields: Fields] {
+  if (typeof first === 'string') return [first, bindings]
+  const isError = first instanceof Error
+  const own = isError ? { err: first } : { ...Object(first) }
+  return [String(second ?? (isError ? first.message : '')), { ...bindings, ...own }]
+}
+
+function detailsOf(fields: Fields): string {
   const shown = Object.entries(fields).flatMap(([name, value]) => {
     const text = textOf(value)
     if (text === '') return []
@@ -71,50 +99,4 @@ function jsonOf(value: object): string {
 function printable(text: string, longest: number): string {
   const clean = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')
   return clean.length > longest ? `${clean.slice(0, longest - 3).toWellFormed()}...` : clean
-}
-
-/** A line of the log: its message and its other fields. */
-interface LogLine {
-  readonly level: 'info' | 'warn' | 'error'
-  readonly text: string
-  readonly fields: Readonly<Record<string, unknown>>
-}
-
-const LEVELS = { info: 'info', warn: 'warn', error: 'error', fatal: 'error' } as const
-
-/**
- * Calls `listener` with each line of `log` and of the children that it gets from now on, also with those that `log.level` keeps out of
- * the log. Lines below `info` and those of `lineWriter` are not among them. Call it at most once for a log.
- */
-function onLogLine(log: Logger, listener: (line: LogLine) => void): { close(): void } {
-  let closed = false
-
-  /** A child inherits the methods of its parent. pino makes them anew when a level is set, and tells of it by `level-change`. */
-  function observe(logger: Logger): void {
-    for (const method of ['info', 'warn', 'error', 'fatal'] as const) {
-      const write: (this: Logger, ...line: unknown[]) => void = logger[method]
-      logger[method] = function (this: Logger, ...line: unknown[]) {
-        write.apply(this, line)
-        if (!closed) listener({ level: LEVELS[method], ...partsOf(line, this.bindings()) })
-      }
-    }
-  }
-
-  observe(log)
-  log.on('level-change', (_level, _value, _previous, _previousValue, logger) => observe(logger))
-  return {
-    close() {
-      closed = true
-    },
-  }
-}
-
-/** pino's arguments: an object or an error, then the message; or the message alone. */
-function partsOf([first, second]: readonly unknown[], bindings: LogLine['fields']): Omit<LogLine, 'level'> {
-  if (typeof first === 'string') return { text: first, fields: bindings }
-  const own = first instanceof Error ? { err: first } : { ...Object(first) }
-  return {
-    text: String(second ?? (first instanceof Error ? first.message : '')),
-    fields: { ...bindings, ...own },
-  }
 }

@@ -1,11 +1,8 @@
 import { count, date, span, words } from './format.js'
 import { manyRefusals, queueing, raise, serverErrors, slowness } from './load-alarms.js'
 
-/** @typedef {import('../overview/model.ts').Condition} Condition */
-/** @typedef {import('../overview/model.ts').ServiceCondition} ServiceCondition */
-/** @typedef {import('../overview/model.ts').Point} Point */
-/** @typedef {import('./load-alarms.js').Alarm} Alarm */
-/** @typedef {import('./load-alarms.js').Rule} Rule */
+/** @import { Condition, Point, ServiceCondition } from '../overview/model.ts' */
+/** @import { Alarm, Rule } from './load-alarms.js' */
 
 const DAY = 24 * 3_600_000
 const MINUTE = 60_000

@@ -1,35 +1,20 @@
 import { count, latency, rate, words } from './format.js'
 
-/** @typedef {import('../overview/model.ts').Point} Point */
-/** @typedef {import('../overview/model.ts').Condition} Condition */
+/** @import { Condition, Point } from '../overview/model.ts' */
+
 /** The values of a series: null where there is none. @typedef {(number | null)[]} Column */
 /** A second; without a point it makes a gap. @typedef {{ readonly time: number, readonly point: Point | null }} Row */
 
-/** The reasons with a colour of their own, in the order of the stack. All others are `other`. */
-export const REASONS = /** @type {const} */ ([
-  'rate_limited',
-  'unauthorized',
-  'upstream',
-  'overloaded',
-  'other',
-])
+/** The reasons with a colour of their own, in the order of the stack. */
+const REASONS = ['rate_limited', 'unauthorized', 'upstream', 'overloaded']
 /** A second (ms). */
 const STEP = 1_000
 
-/** The refusals of a point by the reasons of the chart. @param {Point} point @returns {Record<typeof REASONS[number], number>} */
-export function refusalsOf({ refusals }) {
-  const sums = { rate_limited: 0, unauthorized: 0, upstream: 0, overloaded: 0, other: 0 }
-  for (const [reason, count] of Object.entries(refusals)) {
-    const known = REASONS.find((each) => each === reason)
-    sums[known ?? 'other'] += count
-  }
-  return sums
-}
+/** @template T @param {readonly T[]} values @param {(value: T) => number} amount */
+export const sumOf = (values, amount) => values.reduce((sum, value) => sum + amount(value), 0)
 
 /** @param {Point} point */
-export function refusedOf({ refusals }) {
-  return Object.values(refusals).reduce((sum, count) => sum + count, 0)
-}
+export const refusedOf = ({ refusals }) => sumOf(Object.values(refusals), (count) => count)
 
 /**
  * The rows of a chart: the points after `from`, up to `until`. Where seconds are missing, one row without a point makes a gap.
@@ -74,7 +59,7 @@ export function rowsBetween(points, from, until) {
 /** @param {readonly number[]} values */
 const most = (values) => values.reduce((a, b) => Math.max(a, b), 0)
 /** @param {readonly number[]} values */
-const mean = (values) => (values.length === 0 ? 0 : values.reduce((a, b) => a + b, 0) / values.length)
+const mean = (values) => sumOf(values, (value) => value) / Math.max(1, values.length)
 
 /**
  * The charts of the page.
@@ -100,12 +85,18 @@ export function plots(condition) {
           key: reason,
           label: reason === 'upstream' ? 'device failed' : words(reason),
           form: /** @type {const} */ ('area'),
-          value: (/** @type {Point} */ point) => refusalsOf(point)[reason],
+          value: (/** @type {Point} */ { refusals }) => refusals[reason] ?? 0,
         })),
+        {
+          key: 'other',
+          label: 'other',
+          form: 'area',
+          value: (p) => refusedOf(p) - sumOf(REASONS, (reason) => p.refusals[reason] ?? 0),
+        },
       ],
       summary: (points) => {
         const requests = points.map((point) => point.requests)
-        const refused = points.reduce((sum, point) => sum + refusedOf(point), 0)
+        const refused = sumOf(points, refusedOf)
         return `${rate(mean(requests))} requests a second on average, ${rate(most(requests))} at most; ${rate(refused)} ${condition()?.enforce === false ? 'would be refused' : 'refused'}.`
       },
     },
@@ -132,9 +123,9 @@ export function plots(condition) {
       format: rate,
       log: false,
       series: [
-        { key: 'in-flight', label: 'at the device', form: 'line', value: (p) => p.inFlight },
-        { key: 'maximum', label: 'maximum', form: 'dashed', value: maximum },
-        { key: 'queued', label: 'waiting', form: 'line', value: (p) => p.queued },
+        { key: 'client', label: 'at the device', form: 'line', value: (p) => p.inFlight },
+        { key: 'other', label: 'maximum', form: 'dashed', value: maximum },
+        { key: 'upstream', label: 'waiting', form: 'line', value: (p) => p.queued },
       ],
       summary: (points) => {
         const inFlight = most(points.map((point) => point.inFlight))

@@ -1,10 +1,10 @@
 import { areasAndLines, axisOf, plots, rowsBetween } from './chart-data.js'
-import { byId, el, setText } from './dom.js'
+import { byId, el, setText, svg } from './dom.js'
 import { now, timeOfDay } from './format.js'
 
-/** @typedef {import('./chart-data.js').Plot} Plot */
-/** @typedef {import('./chart-data.js').Row} Row */
-/** @typedef {import('./state.js').State} State */
+/** @import { Plot, Row } from './chart-data.js' */
+/** @import { State } from './state.js' */
+
 /** The rows of a chart, and what its axis of time shows. @typedef {{ rows: readonly Row[], from: number, until: number }} View */
 
 const MINUTE = 60_000
@@ -201,19 +201,5 @@ function tableRows({ series, format }, rows) {
 /** @template {SVGElement | HTMLElement} T @param {T} element @param {string} key of the colour @returns {T} */
 function coloured(element, key) {
   element.style.setProperty('--colour', `var(--chart-${key})`)
-  return element
-}
-
-/**
- * @template {keyof SVGElementTagNameMap} Name
- * @param {Name} name
- * @param {Readonly<Record<string, string>>} attributes
- * @param {...Node} children
- * @returns {SVGElementTagNameMap[Name]}
- */
-function svg(name, attributes, ...children) {
-  const element = document.createElementNS('http://www.w3.org/2000/svg', name)
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value)
-  element.append(...children)
   return element
 }

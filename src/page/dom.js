@@ -3,15 +3,28 @@
  *
  * @template {keyof HTMLElementTagNameMap} Name
  * @param {Name} name
- * @param {Readonly<Record<string, string | undefined>>} [attributes] those that are undefined are left out
+ * @param {Readonly<Record<string, string>>} [attributes]
  * @param {...(Node | string)} children
- * @returns {HTMLElementTagNameMap[Name]}
  */
 export function el(name, attributes = {}, ...children) {
-  const element = document.createElement(name)
-  for (const [key, value] of Object.entries(attributes)) {
-    if (value !== undefined) element.setAttribute(key, value)
-  }
+  return filled(document.createElement(name), attributes, children)
+}
+
+/**
+ * Makes an element of a drawing.
+ *
+ * @template {keyof SVGElementTagNameMap} Name
+ * @param {Name} name
+ * @param {Readonly<Record<string, string>>} attributes
+ * @param {...Node} children
+ */
+export function svg(name, attributes, ...children) {
+  return filled(document.createElementNS('http://www.w3.org/2000/svg', name), attributes, children)
+}
+
+/** @template {Element} E @param {E} element @param {Readonly<Record<string, string>>} attributes @param {(Node | string)[]} children */
+function filled(element, attributes, children) {
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value)
   element.append(...children)
   return element
 }
@@ -86,3 +99,22 @@ function renew(parent, next) {
 
 /** @param {Element} element */
 const keyOf = (element) => `${element.nodeName} ${element.getAttribute('data-key')}`
+
+/**
+ * Asks the sidecar for a document.
+ *
+ * @param {string} url
+ * @param {RequestInit} [options]
+ * @returns {Promise<{ found?: any, status?: number, failure?: string }>} `failure` is a sentence, undefined if there is a document
+ */
+export async function ask(url, options) {
+  try {
+    const response = await fetch(url, { cache: 'no-store', ...options })
+    const { status } = response
+    if (response.ok) return { status, found: await response.json() }
+    if (status === 401) return { status, failure: 'You are signed out. Load the page again to sign in.' }
+    return { status, failure: `The sidecar answered ${status}.` }
+  } catch {
+    return { failure: 'The sidecar does not answer.' }
+  }
+}

@@ -56,8 +56,8 @@ const LINGER = 300
 
 /**
  * Makes every element with `data-figure` a button that explains its figure on touch, hover and focus. The explanation stays while the
- * pointer is on it (WCAG 2.2, 1.4.13). Escape, scrolling or a touch elsewhere close it. A screen reader reads it as the description of
- * the button.
+ * pointer is on it (WCAG 2.2, 1.4.13). Escape, scrolling or a touch elsewhere close it: it is a popover. A screen reader reads it as the
+ * description of the button.
  */
 export function explainFigures() {
   const texts = el('div', { hidden: '' })
@@ -65,10 +65,7 @@ export function explainFigures() {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let closing
   const keep = () => clearTimeout(closing)
-  const close = () => {
-    keep()
-    tooltip.hidePopover()
-  }
+  const close = () => tooltip.hidePopover()
   /** @param {PointerEvent} event */
   const closeSoon = ({ pointerType }) => {
     keep()
@@ -78,12 +75,13 @@ export function explainFigures() {
   document.body.append(texts)
   for (const term of document.querySelectorAll('button[data-figure]')) {
     if (!(term instanceof HTMLElement)) continue
-    const text = FIGURES[term.dataset.figure ?? '']
-    if (text === undefined) throw new Error(`no explanation of ${term.dataset.figure}`)
-    term.setAttribute('aria-describedby', `why-${term.dataset.figure}`)
+    const id = `why-${term.dataset.figure}`
+    term.setAttribute('aria-describedby', id)
     const show = () => {
       keep()
-      open(tooltip, term, text)
+      close()
+      tooltip.textContent = byId(id, HTMLElement).textContent
+      tooltip.showPopover({ source: term })
     }
     for (const event of ['pointerenter', 'focus', 'click']) term.addEventListener(event, show)
     term.addEventListener('pointerleave', closeSoon)
@@ -91,29 +89,5 @@ export function explainFigures() {
   }
   tooltip.addEventListener('pointerenter', keep)
   tooltip.addEventListener('pointerleave', closeSoon)
-  document.addEventListener('pointerdown', ({ target }) => {
-    const isInside = target instanceof Element && target.closest('#tooltip, [data-figure]') !== null
-    if (!isInside) close()
-  })
-  document.addEventListener('keydown', ({ key }) => {
-    if (key === 'Escape') close()
-  })
   document.addEventListener('scroll', close, { capture: true, passive: true })
-}
-
-/**
- * @param {HTMLElement} tooltip
- * @param {HTMLElement} term
- * @param {string} text
- */
-function open(tooltip, term, text) {
-  tooltip.textContent = text
-  tooltip.showPopover()
-  const at = term.getBoundingClientRect()
-  const own = tooltip.getBoundingClientRect()
-  const left = Math.max(8, Math.min(at.left, document.documentElement.clientWidth - own.width - 8))
-  const below = at.bottom + 6
-  const top = below + own.height > innerHeight ? at.top - own.height - 6 : below
-  tooltip.style.left = `${left}px`
-  tooltip.style.top = `${Math.max(8, top)}px`
 }

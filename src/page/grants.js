@@ -1,8 +1,9 @@
-import { byId, el, setAttribute, show, write } from './dom.js'
+import { ask, byId, el, setAttribute, show, write } from './dom.js'
 import { count, moment, now, span } from './format.js'
 
-/** @typedef {import('./state.js').State} State */
-/** @typedef {import('../overview/model.ts').GrantRow} GrantRow */
+/** @import { GrantRow } from '../overview/model.ts' */
+/** @import { State } from './state.js' */
+
 /** What the columns show: an address, then lengths of time. @typedef {'client' | 'age' | 'used' | 'left'} Column */
 
 /** So many rows are made at first, and so many more when they are scrolled into view: 1,000 rows cost half of each second. */
@@ -11,12 +12,9 @@ const COLLATOR = new Intl.Collator('en', { numeric: true })
 
 /** The lengths of time grow with these numbers (ms). A login that was not used yet was used longest ago. */
 const TIMES = {
-  /** @param {GrantRow} row */
-  age: ({ issuedAt }) => -issuedAt,
-  /** @param {GrantRow} row */
-  used: ({ usedAt }) => -(usedAt ?? 0),
-  /** @param {GrantRow} row */
-  left: ({ expiresAt }) => expiresAt,
+  age: (/** @type {GrantRow} */ { issuedAt }) => -issuedAt,
+  used: (/** @type {GrantRow} */ { usedAt }) => -(usedAt ?? 0),
+  left: (/** @type {GrantRow} */ { expiresAt }) => expiresAt,
 }
 
 /**
@@ -43,9 +41,11 @@ export function selectGrants(grants, filter, column, direction) {
  * The table of logins. Its order stays while a pointer or the focus is inside, so that no row moves away from a finger.
  *
  * @param {State} state
+ * @param {(text: string) => void} announce reads a text to a screen reader
  * @returns {() => void} shows the present state
  */
-export function showGrants(state) {
+export function showGrants(state, announce) {
+  const confirmRevocation = prepareRevocation(announce)
   const scroll = byId('grants-scroll', HTMLElement)
   const filter = byId('grants-filter', HTMLInputElement)
   /** @type {{ column: Column, direction: 1 | -1 }} */
@@ -155,55 +155,40 @@ function keepOrder(before, selected) {
   return [...kept, ...left.values()]
 }
 
-/** @typedef {{ readonly all: true } | { readonly grant: string }} Revocation */
-
-/** @type {Revocation | undefined} */
-let pending
-
-/** Asks whether to revoke, says what happens, and does it. @param {Revocation} revocation @param {string} what the logins, as words */
-function confirmRevocation(revocation, what) {
-  pending = revocation
-  const whose = 'all' in revocation ? 'Every client' : 'The client'
-  write('confirm-title', `Revoke ${what}?`)
-  write(
-    'confirm-text',
-    `The tokens are void at once, and their connections close. ${whose} has to log in with the password again. This cannot be undone.`,
-  )
-  write('confirm-problem', '')
-  byId('confirm', HTMLDialogElement).showModal()
-}
-
-/** Makes the dialog work. Called once. @param {(text: string) => void} announce */
-export function prepareRevocation(announce) {
+/**
+ * Makes the dialog of a revocation work.
+ *
+ * @param {(text: string) => void} announce reads a text to a screen reader
+ * @returns {(revocation: { all: true } | { grant: string }, what: string) => void} asks whether to revoke, says what happens, and does it;
+ *   `what` names the logins
+ */
+function prepareRevocation(announce) {
   const dialog = byId('confirm', HTMLDialogElement)
   const yes = byId('confirm-yes', HTMLButtonElement)
+  let body = ''
   yes.addEventListener('click', async () => {
-    if (pending === undefined) return
     yes.disabled = true
-    const result = await revoke(pending)
+    const headers = { 'Content-Type': 'application/json' }
+    const { found, failure } = await ask('page/revoke', { method: 'POST', headers, body })
     yes.disabled = false
-    if (typeof result === 'string') write('confirm-problem', result)
-    else {
-      dialog.close()
-      // The dialog gives the focus back to the button of a row that is about to go.
-      byId('grants-scroll', HTMLElement).focus()
-      announce(`${result} ${result === 1 ? 'login' : 'logins'} revoked`)
+    if (failure !== undefined) {
+      write('confirm-problem', `${failure} The list shows what was revoked. “postern revoke” does the same.`)
+      return
     }
+    dialog.close()
+    // The dialog gives the focus back to the button of a row that is about to go.
+    byId('grants-scroll', HTMLElement).focus()
+    announce(`${found.revoked} ${found.revoked === 1 ? 'login' : 'logins'} revoked`)
   })
-}
-
-/** @param {Revocation} revocation @returns {Promise<number | string>} how many were revoked, or the problem */
-async function revoke(revocation) {
-  try {
-    const response = await fetch('page/revoke', {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify(revocation),
-    })
-    if (response.ok) return (await response.json()).revoked
-    if (response.status === 401) return 'You are signed out. Load the page again to sign in.'
-    return `Nothing was revoked: the sidecar answered ${response.status}. “postern revoke” does the same.`
-  } catch {
-    return 'The sidecar does not answer. Whether it revoked is not known: look when it is back.'
+  return (revocation, what) => {
+    body = JSON.stringify(revocation)
+    const whose = 'all' in revocation ? 'Every client' : 'The client'
+    write('confirm-title', `Revoke ${what}?`)
+    write(
+      'confirm-text',
+      `The tokens are void at once, and their connections close. ${whose} has to log in with the password again. This cannot be undone.`,
+    )
+    write('confirm-problem', '')
+    dialog.showModal()
   }
 }

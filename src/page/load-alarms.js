@@ -1,8 +1,7 @@
+import { sumOf } from './chart-data.js'
 import { count, latency, share, words } from './format.js'
 
-/** @typedef {import('../overview/model.ts').Condition} Condition */
-/** @typedef {import('../overview/model.ts').ServiceCondition} ServiceCondition */
-/** @typedef {import('../overview/model.ts').Point} Point */
+/** @import { Condition, Point, ServiceCondition } from '../overview/model.ts' */
 
 /**
  * Something that an operator should know.
@@ -51,9 +50,6 @@ const REFUSED = { share: 0.5, requests: 10 }
 /** The refusals that are responses of 500 and above: the errors count them. */
 const FAILURES = ['upstream', 'overloaded', 'store_unavailable', 'server_error']
 
-/** @param {readonly Point[]} points @param {(point: Point) => number} value */
-const sumOf = (points, value) => points.reduce((sum, point) => sum + value(point), 0)
-
 /** Many of the last minute's requests ended in a server error. @type {Rule} */
 export function serverErrors({ last }) {
   const requests = sumOf(last, (point) => point.requests)
@@ -76,7 +72,7 @@ export function manyRefusals({ last }) {
   for (const [reason, times] of last.flatMap(({ refusals }) => Object.entries(refusals))) {
     if (!FAILURES.includes(reason)) sums[reason] = (sums[reason] ?? 0) + times
   }
-  const refused = Object.values(sums).reduce((sum, times) => sum + times, 0)
+  const refused = sumOf(Object.values(sums), (times) => times)
   // Bytes that are no valid request are refused, but are no request.
   const requests = Math.max(
     refused,

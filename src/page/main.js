@@ -3,7 +3,7 @@ import { showCharts } from './charts.js'
 import { byId, el, setAttribute, write } from './dom.js'
 import { explainFigures } from './figures.js'
 import { localNow, now, setClock } from './format.js'
-import { prepareRevocation, showGrants } from './grants.js'
+import { showGrants } from './grants.js'
 import { showAbout, showKeys, showLimits, showNow, showServices, showTimeline } from './panels.js'
 import { showRequests } from './requests.js'
 import { emptyState, take } from './state.js'
@@ -26,8 +26,7 @@ function announce(text) {
 }
 
 explainFigures()
-prepareRevocation(announce)
-const parts = [showCharts(state), showGrants(state), showRequests(state)]
+const parts = [showCharts(state), showGrants(state, announce), showRequests(state)]
 const showFound = showAlarms(announce)
 let said = ''
 let isScheduled = false

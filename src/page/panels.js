@@ -1,12 +1,9 @@
-import { refusedOf } from './chart-data.js'
+import { refusedOf, sumOf } from './chart-data.js'
 import { byId, el, setAttribute, show, write } from './dom.js'
 import { count, countdown, date, latency, moment, now, rate, share, span, total, words } from './format.js'
 
-/** @typedef {import('./state.js').State} State */
-/** @typedef {import('./state.js').Line} Line */
-/** @typedef {import('../overview/model.ts').Condition} Condition */
-/** @typedef {import('../overview/model.ts').ServiceCondition} ServiceCondition */
-/** @typedef {import('../overview/model.ts').LimitCondition} LimitCondition */
+/** @import { Condition, LimitCondition, ServiceCondition } from '../overview/model.ts' */
+/** @import { Line, State } from './state.js' */
 
 /** The name of the machine, and which sidecar runs on it. @param {State} state */
 export function showAbout({ about, signedIn }) {
@@ -26,8 +23,8 @@ export function showNow({ points, condition }) {
   const { load, totals } = condition
   const refused = refusedOf(point)
   const minute = points.filter(({ time }) => time > point.time - MINUTE)
-  const requests = minute.reduce((sum, each) => sum + each.requests, 0)
-  const errors = minute.reduce((sum, each) => sum + each.serverErrors, 0)
+  const requests = sumOf(minute, (each) => each.requests)
+  const errors = sumOf(minute, (each) => each.serverErrors)
   write('now-requests', rate(point.requests))
   write('refused-term', condition.enforce ? 'Refused/s' : 'Would be refused/s')
   write('now-refused', rate(refused))

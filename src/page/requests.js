@@ -1,10 +1,9 @@
 import { refusedOf } from './chart-data.js'
-import { byId, el, show, write } from './dom.js'
+import { ask, byId, el, show, write } from './dom.js'
 import { latency, localNow, moment, words } from './format.js'
 
-/** @typedef {import('../overview/model.ts').RequestRow} RequestRow */
-/** @typedef {import('../overview/model.ts').Explanation} Explanation */
-/** @typedef {import('./state.js').State} State */
+/** @import { Explanation, RequestRow } from '../overview/model.ts' */
+/** @import { State } from './state.js' */
 
 /** The list is read again at most this often (ms). */
 const PAUSE = 2_000
@@ -30,7 +29,7 @@ export function showRequests(state) {
   async function read() {
     readAt = localNow()
     const until = state.points.at(-1)?.time ?? 0
-    const { found, failure } = await getJson('page/requests')
+    const { found, failure } = await ask('page/requests')
     problem.hidden = failure === undefined
     write('requests-problem', failure === undefined ? '' : `This list may be old. ${failure}`)
     if (failure !== undefined) {
@@ -68,7 +67,7 @@ function makeRow({ id, method, path, client, status, refusal, time }) {
 /** Opens the explanation of a request. @param {string} id */
 async function explain(id) {
   if (id === '') return
-  const { found, status, failure } = await getJson(`page/requests?id=${encodeURIComponent(id)}`)
+  const { found, status, failure } = await ask(`page/requests?id=${encodeURIComponent(id)}`)
   const missing = `No request with the id ${id} is remembered: only the last ones are, under a flood only part of them, and only until a restart. The access log reaches back further; of a flood of refusals it has the first ones and the number of the others.`
   if (failure === undefined) showFindings(found)
   else if (status === 404) showDialog('Not remembered', el('p', {}, missing))
@@ -89,20 +88,4 @@ function showFindings({ request, findings }) {
   const parts = findings.map(({ title, text }) => el('div', {}, el('dt', {}, title), el('dd', {}, text)))
   const note = el('p', { class: 'note' }, 'id ', el('code', {}, id))
   showDialog(`${method} ${path}`, el('p', {}, line), note, el('dl', {}, ...parts))
-}
-
-/**
- * @param {string} url
- * @returns {Promise<{ found?: any, status?: number, failure?: string }>} `failure` is a sentence, undefined if the document was found
- */
-async function getJson(url) {
-  try {
-    const response = await fetch(url, { cache: 'no-store' })
-    const { status } = response
-    if (response.ok) return { status, found: await response.json() }
-    if (status === 401) return { status, failure: 'You are signed out. Load the page again to sign in.' }
-    return { status, failure: `The sidecar answered ${status}.` }
-  } catch {
-    return { failure: 'The sidecar does not answer.' }
-  }
 }

@@ -1,7 +1,4 @@
-/** @typedef {import('../overview/model.ts').PageEvents} PageEvents */
-/** @typedef {import('../overview/model.ts').Point} Point */
-/** @typedef {import('../overview/model.ts').GrantRow} GrantRow */
-/** @typedef {import('../overview/model.ts').TimelineEntry} TimelineEntry */
+/** @import { GrantRow, PageEvents, Point, TimelineEntry } from '../overview/model.ts' */
 
 /** How long the page remembers points (ms). */
 export const MEMORY = 15 * 60_000

@@ -1,9 +1,9 @@
 import { byId, el, show } from './dom.js'
 import { moment, now, span, timeOfDay } from './format.js'
 
-/** @typedef {import('./stream.js').Link} Link */
-/** @typedef {import('./load-alarms.js').Alarm} Alarm */
-/** @typedef {import('../overview/model.ts').Condition} Condition */
+/** @import { Condition } from '../overview/model.ts' */
+/** @import { Alarm } from './load-alarms.js' */
+/** @import { Link } from './stream.js' */
 
 /**
  * How the sidecar is, or why the page cannot know.

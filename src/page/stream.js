@@ -1,6 +1,6 @@
 import { localNow } from './format.js'
 
-/** @typedef {import('../overview/model.ts').PageEvents} PageEvents */
+/** @import { PageEvents } from '../overview/model.ts' */
 
 /** A point arrives each second, so a stream without one for this long is dead (ms). */
 const SILENCE = 3_000
@@ -115,17 +115,11 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
 
   /** @param {string} block an event of the stream */
   function dispatch(block) {
-    /** @type {Record<string, string>} */
-    const fields = {}
-    for (const line of block.split('\n')) {
-      const [, name = '', value = ''] = /^([a-z]+): ?(.*)$/.exec(line) ?? []
-      if (name !== '') fields[name] = name in fields ? `${fields[name]}\n${value}` : value
-    }
-    if (fields.id !== undefined) lastId = fields.id
-    if (fields.event === undefined || fields.data === undefined) return
+    const [, id, name, data] = /(?:^id: (.*)\n)?^event: (.*)\ndata: (.*)$/m.exec(block) ?? []
+    if (id !== undefined) lastId = id
+    if (data === undefined) return
     // The sidecar sends only the events of `PageEvents`, and its tests hold it to their types.
-    const name = /** @type {keyof PageEvents} */ (fields.event)
-    onEvent(name, JSON.parse(fields.data))
+    onEvent(/** @type {keyof PageEvents} */ (name), JSON.parse(data))
     link.heard = localNow()
     pause = PAUSES.first
     enter('live')

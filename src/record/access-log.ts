@@ -5,11 +5,7 @@ import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Logger, lineWriter } from './log.ts'
 
-export interface AccessLog {
-  write(exchange: Exchange): void
-  /** Writes the pending sums of refusals. */
-  close(): void
-}
+export type AccessLog = ReturnType<typeof createAccessLog>
 
 /** Refusals of one kind that are logged one by one in a period (ms). One line then reports the number of the others. */
 const LINES_PER_PERIOD = 10
@@ -26,68 +22,50 @@ const LONGEST_CLIENT = 64
  * Writes one line for each exchange, with the path but without the query, the fields and the body, which may hold secrets. A
  * flood of refusals of one kind costs eleven lines in ten seconds, so an attacker cannot fill the disk.
  */
-export function createAccessLog(log: Logger, clock: Clock): AccessLog {
+export function createAccessLog(log: Logger, clock: Clock) {
   const floods = new Map<string, Flood>()
-  /** Runs only after refusals: an idle process sleeps. */
-  let timer: NodeJS.Timeout | undefined
   const writeLine = lineWriter(log)
   const timestamp = createTimestamp()
 
   /** Whether this refusal gets a line. If not, it is counted for the sum. */
   function getsLine(kind: string): boolean {
-    const now = clock.monotonic()
-    const flood = floods.get(kind)
-    if (flood === undefined || now >= flood.until) {
-      if (flood !== undefined) sumUp(kind, flood)
-      floods.set(kind, { until: now + PERIOD, lines: 1, withheld: 0 })
-      timer ??= setInterval(endFloods, PERIOD / 10).unref()
-      return true
+    let flood = floods.get(kind)
+    if (flood === undefined) {
+      // Runs only after refusals: an idle process sleeps.
+      flood = { lines: 0, withheld: 0, end: setTimeout(() => sumUp(kind), PERIOD).unref() }
+      floods.set(kind, flood)
     }
-    if (flood.lines < LINES_PER_PERIOD) {
-      flood.lines += 1
-      return true
-    }
-    flood.withheld += 1
-    return false
+    const isLogged = flood.lines < LINES_PER_PERIOD
+    if (isLogged) flood.lines += 1
+    else flood.withheld += 1
+    return isLogged
   }
 
-  function sumUp(kind: string, flood: Flood): void {
-    if (flood.withheld > 0) log.info({ refusal: kind, count: flood.withheld }, 'more refusals')
-  }
-
-  function endFloods(): void {
-    const now = clock.monotonic()
-    for (const [kind, flood] of floods) {
-      if (now < flood.until) continue
-      sumUp(kind, flood)
-      floods.delete(kind)
-    }
-    if (floods.size === 0) stopTimer()
-  }
-
-  function stopTimer(): void {
-    clearInterval(timer)
-    timer = undefined
+  function sumUp(kind: string): void {
+    const { end, withheld: count } = floods.get(kind) ?? { withheld: 0 }
+    clearTimeout(end)
+    floods.delete(kind)
+    if (count > 0) log.info({ refusal: kind, count }, 'more refusals')
   }
 
   return {
-    write(exchange) {
+    write(exchange: Exchange): void {
       const { refusal } = exchange
       if (refusal !== undefined && !getsLine(refusal.kind)) return
       if (log.isLevelEnabled('info')) writeRequest(writeLine, exchange, timestamp(clock.wall()))
     },
-    close() {
-      stopTimer()
-      for (const [kind, flood] of floods) sumUp(kind, flood)
-      floods.clear()
+    /** Writes the pending sums of refusals. */
+    close(): void {
+      for (const kind of [...floods.keys()]) sumUp(kind)
     },
   }
 }
 
+/** The refusals of one kind in a period. */
 interface Flood {
-  readonly until: number
   lines: number
   withheld: number
+  readonly end: NodeJS.Timeout
 }
 
 /** The line that pino would write, in pieces. It is built by hand, which is faster, because every request writes one. 30 is `info`. */

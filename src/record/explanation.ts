@@ -3,20 +3,8 @@ import type { AuthFailure, Refusal } from '../http/refusal.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import type { RequestFacts } from './request-facts.ts'
 
-/** One of the last requests. Times are in ms since the Unix epoch, durations in ms. Nothing in it is a secret. */
-export interface RequestRow {
-  readonly id: string
-  readonly time: number
-  readonly method: string
-  /** Without the query. */
-  readonly path: string
-  readonly client: string
-  /** 0 if the client left before a response. */
-  readonly status: number
-  /** The name of the refusal in the access log; null if it was not refused. */
-  readonly refusal: string | null
-  readonly duration: number
-}
+/** One of the last requests. Nothing in it is a secret. */
+export type RequestRow = Readonly<ReturnType<typeof summaryOf>>
 
 /** What was decided about one request, and why. */
 export interface Explanation {
@@ -30,19 +18,13 @@ interface Finding {
   readonly text: string
 }
 
-export function rowOf({
-  id,
-  time,
-  method,
-  path,
-  client,
-  status,
-  refusal,
-  duration,
-}: RequestFacts): RequestRow {
-  const shown = { id, time: Math.round(time), method, path, client, status, refusal: refusal || null }
-  // To the microsecond.
-  return { ...shown, duration: Math.round(duration * 1000) / 1000 }
+/** The time is in whole ms since the Unix epoch, the duration in ms, to the microsecond; `refusal` is null if it was not refused. */
+export function summaryOf({ id, time, method, path, client, status, refusal, duration }: RequestFacts) {
+  return {
+    ...{ id, time: Math.round(time), method, path, client, status },
+    refusal: refusal === '' ? null : refusal,
+    duration: Math.round(duration * 1000) / 1000,
+  }
 }
 
 /** Explains a request in plain sentences, one finding for each station that decided something about it. */
@@ -58,41 +40,38 @@ export function explain(facts: RequestFacts): Explanation {
     ['Response', responseText(facts)],
     ['Time', timeText(facts)],
   ] as const
-  return { request: rowOf(facts), findings: findings.map(([title, text]) => ({ title, text })) }
+  return { request: summaryOf(facts), findings: findings.map(([title, text]) => ({ title, text })) }
 }
 
 function requestText(facts: RequestFacts): string {
   const what =
     facts.ownEndpoint !== ''
       ? `the ${facts.ownEndpoint} endpoint of Postern itself; the device never sees it`
-      : `a ${facts.marks.includes('upgrade') ? 'WebSocket' : 'request'} for the device`
+      : `a ${facts.upgrade ? 'WebSocket' : 'request'} for the device`
   return `${facts.method} ${facts.path} over HTTP/${facts.version}: ${what}.`
 }
 
 function clientText(facts: RequestFacts): string {
   const { client } = facts
-  if (facts.marks.includes('forwarded')) return `${client}, which a trusted proxy named in X-Forwarded-For.`
+  if (facts.forwarded) return `${client}, which a trusted proxy named in X-Forwarded-For.`
   if (client === 'unix') return 'A process of this machine, through the Unix socket.'
   return `${client}, the peer of the connection. No X-Forwarded-For of a trusted proxy was used.`
 }
 
 function windowText(facts: RequestFacts): string {
   const { limit, remaining, client, per, endpoint } = facts
-  const owner =
-    facts.overflow !== 0
-      ? 'all clients beyond limits.max_keys together'
-      : per === 'device'
-        ? 'all clients together'
-        : per !== 'client' && facts.token === 'valid'
-          ? `${per} ${per === 'name' ? nameOfGrant(facts.grant) : facts.grant}`
-          : `client ${prefix64(client)}`
+  const owner = facts.overflow
+    ? 'all clients beyond limits.max_keys together'
+    : per === 'device'
+      ? 'all clients together'
+      : per !== 'client' && facts.token === 'valid'
+        ? `${per} ${per === 'name' ? nameOfGrant(facts.grant) : facts.grant}`
+        : `client ${prefix64(client)}`
   const until = new Date(facts.time + facts.lookup + facts.closesIn).toISOString()
-  const used =
-    facts.admitted !== 0
-      ? `Request ${limit - remaining} of ${limit}.`
-      : `All ${limit} requests were used. ${facts.kind === 'forward' ? 'This one did' : 'A refused request does'} not count.`
-  const counter =
-    facts.shared !== 0 ? 'The shared store counts it, for all sidecars.' : 'This sidecar counts it.'
+  const used = facts.admitted
+    ? `Request ${limit - remaining} of ${limit}.`
+    : `All ${limit} requests were used. ${facts.kind === 'forward' ? 'This one did' : 'A refused request does'} not count.`
+  const counter = facts.shared ? 'The shared store counts it, for all sidecars.' : 'This sidecar counts it.'
   return `That of ${owner}, for the endpoint type ${endpoint}. ${used} It closes at ${until}. ${counter}`
 }
 
@@ -183,12 +162,12 @@ function deviceText(facts: RequestFacts): string {
   const service = route === '' ? 'The main service.' : `The service of upstream.routes ${route}.`
   if (isShared(facts)) return `${service} Shared: ${sharedText(facts)}`
   if (attempts === 0) return `${service} The request was not sent${whyUnsent(facts)}.`
-  const connection = facts.reused !== 0 ? 'a connection that was already open' : 'a new connection'
+  const connection = facts.reused ? 'a connection that was already open' : 'a new connection'
   const sent =
     attempts === 1
       ? `Sent once, on ${connection}.`
       : `Sent ${attempts} times, at last on ${connection}: the device had closed a connection, or asked for another login.`
-  const rules = facts.tolerant !== 0 ? ', read by the tolerant rules' : ''
+  const rules = facts.tolerant ? ', read by the tolerant rules' : ''
   const answer = deviceStatus === 0 ? 'It sent no response head' : `It answered ${deviceStatus}${rules}`
   return `${service} ${sent} ${answer}${failure === '' ? '.' : `, and failed: ${failure}.`}`
 }

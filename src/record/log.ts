@@ -44,11 +44,13 @@ export function lineWriter(log: Logger): (...pieces: readonly string[]) => void 
   return stream.writePieces ?? ((...pieces) => stream.write(pieces.join('')))
 }
 
+type BufferedStream = ReturnType<typeof bufferedStream>
+
 /**
  * Encodes lines into one buffer and writes them together. A buffer for each line and frequent writes made up half of the cost
  * of a line.
  */
-function bufferedStream(sink: LogSink): BufferedStream {
+function bufferedStream(sink: LogSink) {
   const file = destination({
     fd: sink.fd,
     sync: false,
@@ -97,6 +99,7 @@ function bufferedStream(sink: LogSink): BufferedStream {
     flushSync()
   }
 
+  /** Writes one line. */
   function writePieces(...pieces: readonly string[]): void {
     // By index: until V8 has compiled it, an iterator allocates an object for each piece.
     let units = 0
@@ -112,21 +115,14 @@ function bufferedStream(sink: LogSink): BufferedStream {
 
   return {
     writePieces,
-    write: (line) => writePieces(line),
+    write: (line: string): void => writePieces(line),
+    /** Called by `log.flush()`. */
     flush: writeOut,
-    abandon() {
+    /** Drops the lines that are not written yet, so that nothing waits for them. */
+    abandon(): void {
       abandoned = true
     },
   }
-}
-
-interface BufferedStream extends DestinationStream {
-  /** Writes one line. */
-  writePieces(...pieces: readonly string[]): void
-  /** Called by `log.flush()`. */
-  flush(done?: (error?: Error) => void): void
-  /** Drops the lines that are not written yet, so that nothing waits for them. */
-  abandon(): void
 }
 
 /**
@@ -179,10 +175,7 @@ export function readableLine(line: string, coloured: boolean): string {
   const members = isStack || err === undefined ? rest : { err, ...rest }
   const shown = Object.keys(members).length === 0 ? '' : ` ${paint(safe(JSON.stringify(members)), GREY)}`
   const stack = isStack
-    ? `${String(err.stack)
-        .split('\n')
-        .map((each) => `    ${safe(each)}`)
-        .join('\n')}\n`
+    ? `${String(err.stack).split('\n').map(safe).join('\n').replace(/^/gm, '    ')}\n`
     : ''
   return `[${clockTime(time)}] ${paint(name, colour)}: ${paint(safe(String(msg)), CYAN)}${shown}\n${stack}`
 }
@@ -194,8 +187,7 @@ function safe(text: string): string {
 /** `03:31:25.275`, in the time zone of this machine. */
 function clockTime(time: unknown): string {
   const at = new Date(String(time))
-  const pad = (part: number, digits = 2): string => String(part).padStart(digits, '0')
-  return `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}.${pad(at.getMilliseconds(), 3)}`
+  return `${at.toTimeString().slice(0, 8)}.${String(at.getMilliseconds()).padStart(3, '0')}`
 }
 
 function parsed(line: string): Readonly<Record<string, unknown>> {

@@ -1,130 +1,105 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks'
-import {
-  Counter,
-  collectDefaultMetrics,
-  Gauge,
-  type LabelValues,
-  type MetricValueWithName,
-  Registry,
-} from 'prom-client'
-import { createHistogram, type Histogram, type Sample } from './tally.ts'
+/** A series of a counter or gauge. Its owner adds to it, so the path of a request looks up no label. NaN has no sample. */
+export class Series {
+  value = 0
 
-/** `collect` is called on every scrape. */
-type Definition<L extends string, M> = readonly [
+  add(amount = 1): void {
+    this.value += amount
+  }
+}
+
+/** The series with these label values, in the order of the label names. It is in the text from its first call on, at 0. */
+type Family<S = Series> = (...values: readonly string[]) => S
+
+type Definition<S = Series> = readonly [
   name: string,
   help: string,
-  labelNames?: readonly L[],
-  collect?: (metric: M) => void,
+  labelNames?: readonly string[],
+  /** Called on each scrape. */
+  collect?: (family: Family<S>) => void,
 ]
 
-export interface MetricRegistry {
-  readonly counter: <L extends string>(...metric: Definition<L, Counter<L>>) => Counter<L>
-  readonly gauge: <L extends string>(...metric: Definition<L, Gauge<L>>) => Gauge<L>
-  histogram(name: string, help: string): Histogram
-  readonly contentType: string
-  /** The exposition text. */
-  text(): Promise<string>
-  /** Every sample of the text as a value. */
-  snapshot(): Promise<readonly Sample[]>
-}
-
-/** Gauges of prom-client with a counter's name; `promtool check metrics` reports them. */
-const MISNAMED = [
-  'nodejs_active_handles_total',
-  'nodejs_active_requests_total',
-  'nodejs_active_resources_total',
+/** The upper bounds of the buckets in seconds: from a cached response of a LAN device to the response deadline. */
+export const BOUNDS: readonly number[] = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 ]
 
-/** A period (ms) of prom-client's monitor of the event loop that never ends. Its usual one, 10 ms, wakes an idle process. */
-const NEVER = 2 ** 31 - 1
+/** A series of a histogram of durations. */
+class Durations {
+  /** Observations in each bucket and in no lower one. The last bucket has no bound. */
+  readonly counts = new Array<number>(BOUNDS.length + 1).fill(0)
+  /** Of all observations (s). */
+  sum = 0
 
-/** prom-client's metrics of the process. All sidecars of a process share them: what measures the collector cannot be stopped. */
-let ofProcess: Registry | undefined
-
-function processMetrics(): Registry {
-  if (ofProcess !== undefined) return ofProcess
-  ofProcess = new Registry()
-  collectDefaultMetrics({ register: ofProcess, eventLoopMonitoringPrecision: NEVER })
-  for (const name of MISNAMED) ofProcess.removeSingleMetric(name)
-  measureLoop(ofProcess)
-  return ofProcess
+  observe(seconds: number): void {
+    let i = 0
+    while (seconds > (BOUNDS[i] ?? Number.POSITIVE_INFINITY)) i += 1
+    this.counts[i] = (this.counts[i] ?? 0) + 1
+    this.sum += seconds
+  }
 }
 
-/** A registry for one sidecar, including prom-client's metrics of the process. */
-export function createMetricRegistry(): MetricRegistry {
-  const shared = processMetrics()
-  const register = new Registry()
-  const histograms: Histogram[] = []
+export type MetricRegistry = ReturnType<typeof createMetricRegistry>
 
-  function configured<L extends string, M>(...[name, help, labelNames = [], collect]: Definition<L, M>) {
-    const options = { name: `postern_${name}`, help, labelNames, registers: [register] }
-    return collect === undefined ? options : { ...options, collect: collecting(collect) }
+/** The metrics of one sidecar, in the text format of Prometheus. (prom-client looks up the labels on each count.) */
+export function createMetricRegistry() {
+  const families: (() => readonly string[])[] = []
+
+  function addFamily<S>(
+    type: string,
+    [shortName, help, labelNames = [], collect]: Definition<S>,
+    create: () => S,
+    linesOf: (series: S, name: string, labels: readonly string[]) => readonly string[],
+  ): Family<S> {
+    const name = `postern_${shortName}`
+    const all = new Map<string, { readonly labels: readonly string[]; readonly series: S }>()
+    const family: Family<S> = (...values) => {
+      const key = values.join('\n')
+      const known = all.get(key)
+      if (known !== undefined) return known.series
+      const labels = labelNames.map((label, i) => `${label}=${JSON.stringify(values[i])}`)
+      const series = create()
+      all.set(key, { labels, series })
+      return series
+    }
+    families.push(() => {
+      collect?.(family)
+      const lines = [...all.values()].flatMap(({ labels, series }) => linesOf(series, name, labels))
+      return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines]
+    })
+    return family
   }
 
   return {
-    counter: (...metric) => new Counter(configured(...metric)),
-    gauge: (...metric) => new Gauge(configured(...metric)),
-    histogram(name, help) {
-      const histogram = createHistogram(`postern_${name}`, help)
-      histograms.push(histogram)
-      return histogram
-    },
-    contentType: register.contentType,
-    async text() {
-      return [
-        await shared.metrics(),
-        await register.metrics(),
-        ...histograms.map((histogram) => histogram.text()),
-      ].join('\n')
-    },
-    async snapshot() {
-      const metrics = [...(await shared.getMetricsAsJSON()), ...(await register.getMetricsAsJSON())]
-      const counted = metrics.flatMap((metric) =>
-        // `metricName` is set if a metric has samples of several names.
-        metric.values.map(({ labels, value, metricName = metric.name }: MetricValueWithName<string>) => ({
-          name: metricName,
-          labels: textual(labels),
-          value,
-        })),
-      )
-      return [...counted, ...histograms.flatMap((histogram) => histogram.samples())]
-    },
+    counter: (...metric: Definition): Family => addFamily('counter', metric, () => new Series(), valueLines),
+    gauge: (...metric: Definition): Family => addFamily('gauge', metric, () => new Series(), valueLines),
+    histogram: (...metric: Definition<Durations>): Family<Durations> =>
+      addFamily('histogram', metric, () => new Durations(), bucketLines),
+    text: (): string => `${families.flatMap((lines) => lines()).join('\n')}\n`,
   }
 }
 
-/**
- * Replaces prom-client's figures of the event loop by the durations of its turns since the last scrape: work that arrives waits at
- * most that long. Node measures them in the turns themselves, so nothing has to wake up for it.
- */
-function measureLoop(register: Registry): void {
-  const turns = monitorEventLoopDelay({ samplePerIteration: true })
-  turns.enable()
-  const figures = {
-    min: () => turns.min,
-    max: () => turns.max,
-    mean: () => turns.mean,
-    stddev: () => turns.stddev,
-    p50: () => turns.percentile(50),
-    p90: () => turns.percentile(90),
-    p99: () => turns.percentile(99),
-  }
-  for (const [key, read] of Object.entries(figures)) {
-    const collect = collecting((gauge: Gauge) => {
-      gauge.set(turns.count === 0 ? 0 : read() / 1e9)
-      if (key === 'p99') turns.reset()
-    })
-    // Runs after that of prom-client's first gauge, which sets all of them.
-    Object.assign(register.getSingleMetric(`nodejs_eventloop_lag_${key}_seconds`) ?? {}, { collect })
-  }
+/** The series of a family with one label, from the start: `increase()` does not see the first event of a new series. */
+export function seriesOf<Value extends string>(
+  family: Family,
+  values: readonly Value[],
+): Readonly<Record<Value, Series>> {
+  // Proof of the cast: the keys are all values.
+  return Object.fromEntries(values.map((value) => [value, family(value)])) as Record<Value, Series>
 }
 
-function textual(labels: LabelValues<string>): Sample['labels'] {
-  return Object.fromEntries(Object.entries(labels).map(([label, value]) => [label, String(value)]))
+function valueLines({ value }: Series, name: string, labels: readonly string[]): readonly string[] {
+  return Number.isNaN(value) ? [] : [sample(name, labels, value)]
 }
 
-/** prom-client passes the metric as `this`. */
-function collecting<M>(collect: (metric: M) => void): (this: M) => void {
-  return function (this: M) {
-    collect(this)
-  }
+function bucketLines({ counts, sum }: Durations, name: string, labels: readonly string[]): readonly string[] {
+  let total = 0
+  const buckets = counts.map((count, i) => {
+    total += count
+    return sample(`${name}_bucket`, [`le="${BOUNDS[i] ?? '+Inf'}"`, ...labels], total)
+  })
+  return [...buckets, sample(`${name}_sum`, labels, sum), sample(`${name}_count`, labels, total)]
+}
+
+function sample(name: string, labels: readonly string[], value: number): string {
+  return `${name}${labels.length === 0 ? '' : `{${labels.join()}}`} ${value}`
 }

@@ -1,18 +1,12 @@
 import type { WindowType } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
-import { createMetricRegistry, type MetricRegistry } from './metric-registry.ts'
-import { createNameCounts } from './name-counts.ts'
-import { createRefusalCounts, createTally, drain, REFUSAL_REASONS, type Totals } from './tally.ts'
-import {
-  createStoreMetrics,
-  createUpstreamMetrics,
-  type DeviceLoad,
-  type StoreMetrics,
-  type UpstreamMetrics,
-} from './upstream-metrics.ts'
-
-export type { Sample } from './tally.ts'
+import { nameOfGrant } from '../http/scope.ts'
+import { type Clock, systemClock } from '../system/clock.ts'
+import { BOUNDS, createMetricRegistry, seriesOf } from './metric-registry.ts'
+import { processMetrics } from './process-metrics.ts'
+import { createTally, REASONS, REFUSAL_REASONS } from './tally.ts'
+import { createStoreMetrics, createUpstreamMetrics, type DeviceLoad } from './upstream-metrics.ts'
 
 interface ScrapeSources {
   readonly tokens: () => { readonly access: number; readonly refresh: number }
@@ -22,129 +16,105 @@ interface ScrapeSources {
   readonly upstream: () => DeviceLoad
 }
 
-export interface Metrics {
-  readonly totals: Totals
-  /** Counts an exchange that has ended. */
-  exchange(exchange: Exchange): void
-  /** Counts a refusal that belongs to no exchange record. */
-  refused(refusal: Refusal): void
-  /** The shared store did not answer, so this sidecar alone counted a request. */
-  rateFallback(endpoint: WindowType): void
-  passwordFailed(): void
-  loginSlowed(): void
-  /** @param responses 0 creates the series of a grant type before its first use */
-  tokensIssued(grant: string, responses?: number): void
-  tokensRevoked(reason: string, grants: number): void
-  tokensEvicted(kind: 'access' | 'refresh', count: number): void
-  /** Gives each operation of a store a series of 0: `increase()` does not see the first event of a new series. */
-  storeOpened(store: string, operations: readonly string[]): void
-  storeFailed(store: string, operation: string): void
-  configReloaded(result: 'success' | 'failure'): void
-  /** The validity of the served certificate, in ms since the Unix epoch. */
-  certificateServed(from: number, until: number): void
-  /** Events of the public listener's connections. A reason is the name of the configuration key of the cap. */
-  readonly connections: {
-    connection(protocol: string, change: 1 | -1): void
-    refused(reason: string): void
-    overused(reason: string): void
-    handshakeFailed(reason: string): void
-  }
-  /** @param route the path of a route's service; undefined for the device's main service */
-  upstream(route: string | undefined): UpstreamMetrics
-  /** Creates the metrics of a shared store. Call it at most once. */
-  sharedStore(): StoreMetrics
-  setScrapeSources(sources: ScrapeSources): void
-  readonly contentType: string
-  /** The exposition text. */
-  text(): Promise<string>
-  /** The samples of the text as values. */
-  readonly snapshot: MetricRegistry['snapshot']
-}
+export type Metrics = ReturnType<typeof createMetrics>
+export type Totals = ReturnType<Metrics['totals']>
 
-export function createMetrics(built: { readonly version: string; readonly node: string }): Metrics {
+export function createMetrics(
+  built: { readonly version: string; readonly node: string },
+  clock: Clock = systemClock,
+) {
+  const ofProcess = processMetrics()
   const registry = createMetricRegistry()
   const { counter, gauge, histogram } = registry
-  const requests = createTally()
-  const bytes = { request: 0, response: 0 }
   let serverErrors = 0
   let sources: ScrapeSources | undefined
 
-  counter(
+  const requests = counter(
     'requests_total',
     'Requests that have ended, by endpoint type, method and status code.',
     ['endpoint', 'method', 'code'],
-    (counted) => requests.drain((labels, amount) => counted.labels(...labels).inc(amount)),
   )
-  counter('request_bytes_total', 'Bytes of request bodies and tunnels read from clients.', [], (counted) => {
-    counted.inc(bytes.request)
-    bytes.request = 0
-  })
-  counter('response_bytes_total', 'Bytes of response bodies and tunnels sent to clients.', [], (counted) => {
-    counted.inc(bytes.response)
-    bytes.response = 0
-  })
-  const requestDuration = histogram(
+  const requestBytes = counter(
+    'request_bytes_total',
+    'Bytes of request bodies and tunnels read from clients.',
+  )()
+  const responseBytes = counter(
+    'response_bytes_total',
+    'Bytes of response bodies and tunnels sent to clients.',
+  )()
+  const durations = histogram(
     'request_duration_seconds',
     'Time from the request head to the end of the response.',
+    ['endpoint'],
   )
-  /** `browser` has series from its first request on: without `browser.login` there is none. */
-  const shown: WindowType[] = ['api', 'oauth']
-  const durations = {
-    api: requestDuration.series({ endpoint: 'api' }),
-    oauth: requestDuration.series({ endpoint: 'oauth' }),
-    browser: requestDuration.series({ endpoint: 'browser' }, () => shown.includes('browser')),
+  const rateLimited = counter('rate_limited_total', 'Requests refused with 429.', ['endpoint'])
+  function openEndpoint(endpoint: WindowType) {
+    const series = {
+      count: createTally(requests, endpoint),
+      durations: durations(endpoint),
+      limited: rateLimited(endpoint),
+    }
+    endpoints.set(endpoint, series)
+    return series
   }
-  const countName = createNameCounts(registry)
-  const upstream = createUpstreamMetrics(registry, () => sources?.upstream())
-  const refusals = createRefusalCounts()
-  counter(
-    'refusals_total',
-    'Refusals, by reason, of bytes that are no valid request too. With `enforce: false` also those that would have been.',
-    ['reason'],
-    (counted) => {
-      counted.reset()
-      for (const reason of REFUSAL_REASONS) counted.inc({ reason }, refusals.counts[reason])
-    },
-  )
-  const rateLimited = { api: 0, oauth: 0, browser: 0 }
-  counter('rate_limited_total', 'Requests refused with 429.', ['endpoint'], (counted) =>
-    drain(rateLimited, (endpoint, amount) => shown.includes(endpoint) && counted.inc({ endpoint }, amount)),
-  )
-  gauge('rate_windows', 'Rate limit windows held.', ['endpoint'], (g) => {
-    for (const endpoint of shown) g.set({ endpoint }, sources?.windows(endpoint) ?? 0)
+  /** `browser` has series from its first request on: without `browser.login` there is none. */
+  const endpoints = new Map<WindowType, ReturnType<typeof openEndpoint>>()
+  for (const endpoint of ['api', 'oauth'] as const) openEndpoint(endpoint)
+  gauge('rate_windows', 'Rate limit windows held.', ['endpoint'], (windows) => {
+    for (const endpoint of endpoints.keys()) windows(endpoint).value = sources?.windows(endpoint) ?? 0
   })
+  const named = counter(
+    'named_requests_total',
+    'Requests with a token of a name of `passwords`, by whether the name may make them.',
+    ['name', 'result'],
+  )
+  const upstream = createUpstreamMetrics(registry, () => sources?.upstream(), clock)
+  const refusals = seriesOf(
+    counter(
+      'refusals_total',
+      'Refusals, by reason, of bytes that are no valid request too. With `enforce: false` also those that would have been.',
+      ['reason'],
+    ),
+    REFUSAL_REASONS,
+  )
   const fallbacks = counter(
     'rate_fallback_total',
     'Requests counted by this sidecar alone because the shared store did not answer.',
     ['endpoint'],
   )
-  const authFailures = { missing: 0, malformed: 0, unknown: 0, expired: 0, revoked: 0 }
-  counter('auth_failures_total', 'Requests refused with 401, by reason.', ['reason'], (counted) =>
-    drain(authFailures, (reason, amount) => counted.inc({ reason }, amount)),
+  seriesOf(fallbacks, ['api', 'oauth'])
+  const authFailures = seriesOf(
+    counter('auth_failures_total', 'Requests refused with 401, by reason.', ['reason']),
+    ['missing', 'malformed', 'unknown', 'expired', 'revoked'],
   )
-  const passwordFailures = counter('password_failures_total', 'Password grants with a wrong password.')
+  const passwordFailures = counter('password_failures_total', 'Password grants with a wrong password.')()
   const slowedLogins = counter(
     'logins_slowed_total',
     'Logins that waited because of wrong passwords before them.',
-  )
-  gauge('tokens', 'Live tokens.', ['kind'], (g) => {
-    for (const kind of ['access', 'refresh'] as const) g.set({ kind }, sources?.tokens()[kind] ?? 0)
+  )()
+  gauge('tokens', 'Live tokens.', ['kind'], (tokens) => {
+    for (const kind of ['access', 'refresh'] as const) tokens(kind).value = sources?.tokens()[kind] ?? 0
   })
   gauge(
     'tokens_unsaved',
     'Live tokens that are missing in the token file because writing it failed. A restart would lose them.',
     [],
-    (g) => {
-      const unsaved = sources?.unsaved()
-      if (unsaved === undefined) g.remove()
-      else g.set(unsaved)
+    (unsaved) => {
+      unsaved().value = sources?.unsaved() ?? Number.NaN
     },
   )
   const issued = counter('tokens_issued_total', 'Token responses, by grant type.', ['grant'])
   const revoked = counter('tokens_revoked_total', 'Grants revoked with all tokens, by reason.', ['reason'])
-  const evicted = counter('tokens_evicted_total', 'Tokens dropped because the store was full.', ['kind'])
+  const evicted = seriesOf(
+    counter('tokens_evicted_total', 'Tokens dropped because the store was full.', ['kind']),
+    ['access', 'refresh'],
+  )
   const storeErrors = counter('store_errors_total', 'Failures of a store.', ['store', 'operation'])
-  const reloads = counter('config_reloads_total', 'Configuration reloads, by result.', ['result'])
+  const reloads = seriesOf(counter('config_reloads_total', 'Configuration reloads, by result.', ['result']), [
+    'success',
+    'failure',
+  ])
+  // Without TLS there is no certificate. A sample of 0 would mean 1970, so there is none.
   const certificateFrom = gauge(
     'certificate_not_before_timestamp_seconds',
     'Unix time at which the served certificate becomes valid; of a chain, the last to do so.',
@@ -153,8 +123,6 @@ export function createMetrics(built: { readonly version: string; readonly node: 
     'certificate_expiry_timestamp_seconds',
     'Unix time at which the served certificate expires; of a chain, the first to do so.',
   )
-  // Without TLS there is no certificate. A sample of 0 would mean 1970, so there is none.
-  for (const bound of [certificateFrom, certificateUntil]) bound.remove()
   const connections = gauge('connections', 'Open client connections.', ['protocol'])
   let openConnections = 0
   const refused = counter(
@@ -168,82 +136,96 @@ export function createMetrics(built: { readonly version: string; readonly node: 
     ['reason'],
   )
   const handshakes = counter('handshakes_failed_total', 'Failed TLS handshakes, by cause.', ['reason'])
-  gauge('build_info', 'Version of Postern and of Node.', ['version', 'node']).set(built, 1)
+  gauge('build_info', 'Version of Postern and of Node.', ['version', 'node'])(
+    built.version,
+    built.node,
+  ).value = 1
 
-  for (const endpoint of shown) fallbacks.inc({ endpoint }, 0)
-  for (const result of ['success', 'failure']) reloads.inc({ result }, 0)
-  for (const kind of ['access', 'refresh']) evicted.inc({ kind }, 0)
-  const reasonsOf = [
-    [refused, 'max_connections', 'max_connections_per_client', 'not_allowed'],
-    [overused, 'max_resets', 'max_control_frames', 'max_queued_bytes', 'protocol_error'],
-    [handshakes, 'handshake_timeout', 'client_left', 'plain_http', 'tls_error'],
-  ] as const
-  for (const [counted, ...reasons] of reasonsOf) for (const reason of reasons) counted.inc({ reason }, 0)
-  for (const protocol of ['http/1.1', 'h2']) connections.set({ protocol }, 0)
+  seriesOf(connections, ['http/1.1', 'h2'])
+  seriesOf(refused, ['max_connections', 'max_connections_per_client', 'not_allowed'])
+  seriesOf(overused, ['max_resets', 'max_control_frames', 'max_queued_bytes', 'protocol_error'])
+  seriesOf(handshakes, ['handshake_timeout', 'client_left', 'plain_http', 'tls_error'])
+
+  /** Counts a refusal that belongs to no exchange record. */
+  function countRefusal({ kind }: Refusal): void {
+    refusals[REASONS[kind]].value += 1
+  }
 
   return {
-    totals: {
-      requests: [durations.api.counts, durations.oauth.counts, durations.browser.counts],
-      device: upstream.durations,
-      refusals: refusals.counts,
-      get serverErrors() {
-        return serverErrors
-      },
-      get connections() {
-        return openConnections
-      },
-      get tunnels() {
-        return upstream.tunnels
-      },
-    },
-    exchange(exchange) {
-      const { head, endpoint, refusal, wouldRefuse, status, duration } = exchange
-      const gateRefusal = refusal ?? wouldRefuse
-      if (!shown.includes(endpoint)) shown.push(endpoint)
-      requests.add(endpoint, head.method, status)
-      durations[endpoint].observe(duration / 1000)
+    /** Sums since the start. Requests, and the device's response heads, are those of each duration, in the buckets of `BOUNDS`. */
+    totals: () => ({
+      requests: [...BOUNDS, Number.POSITIVE_INFINITY].map((_, i) =>
+        endpoints.values().reduce((sum, { durations }) => sum + (durations.counts[i] ?? 0), 0),
+      ),
+      device: [...upstream.durations],
+      /** In the order of `REFUSAL_REASONS`. */
+      refusals: REFUSAL_REASONS.map((reason) => refusals[reason].value),
+      /** Ended requests with a status of 500 and above, the device's or Postern's own. */
+      serverErrors,
+      /** At present. */
+      connections: openConnections,
+      tunnels: upstream.tunnels.value,
+    }),
+    /** Counts an exchange that has ended. */
+    exchange(exchange: Exchange): void {
+      const { head, endpoint, refusal, wouldRefuse, status, duration, scope } = exchange
+      const series = endpoints.get(endpoint) ?? openEndpoint(endpoint)
+      series.count(head.method, status)
+      series.durations.observe(duration / 1000)
       if (status >= 500) serverErrors += 1
-      bytes.request += exchange.requestBytes
-      bytes.response += exchange.responseBytes
-      if (exchange.scope !== undefined || refusal?.kind === 'insufficient-scope') countName(exchange)
+      requestBytes.value += exchange.requestBytes
+      responseBytes.value += exchange.responseBytes
+      if (refusal?.kind === 'insufficient-scope')
+        named(nameOfGrant(exchange.grant ?? ''), 'insufficient_scope').value += 1
+      else if (scope !== undefined) named(scope.name, 'admitted').value += 1
+      const gateRefusal = refusal ?? wouldRefuse
       if (gateRefusal === undefined) return
-      refusals.add(gateRefusal)
+      countRefusal(gateRefusal)
       const { kind } = gateRefusal
-      if (kind === 'rate-limited' || kind === 'wrong-passwords') rateLimited[endpoint] += 1
-      if (gateRefusal.kind === 'unauthorized') authFailures[gateRefusal.cause] += 1
+      if (kind === 'rate-limited' || kind === 'wrong-passwords') series.limited.value += 1
+      if (gateRefusal.kind === 'unauthorized') authFailures[gateRefusal.cause].value += 1
     },
-    refused: refusals.add,
-    rateFallback: (endpoint) => fallbacks.inc({ endpoint }),
-    passwordFailed: () => passwordFailures.inc(),
-    loginSlowed: () => slowedLogins.inc(),
-    tokensIssued: (grant, responses = 1) => issued.inc({ grant }, responses),
-    tokensRevoked: (reason, grants) => revoked.inc({ reason }, grants),
-    tokensEvicted: (kind, count) => evicted.inc({ kind }, count),
-    storeOpened(store, operations) {
-      for (const operation of operations) storeErrors.inc({ store, operation }, 0)
+    refused: countRefusal,
+    /** The shared store did not answer, so this sidecar alone counted a request. */
+    rateFallback: (endpoint: WindowType): void => fallbacks(endpoint).add(),
+    passwordFailed: (): void => passwordFailures.add(),
+    loginSlowed: (): void => slowedLogins.add(),
+    /** @param responses 0 creates the series of a grant type before its first use */
+    tokensIssued(grant: string, responses = 1): void {
+      issued(grant).value += responses
     },
-    storeFailed: (store, operation) => storeErrors.inc({ store, operation }),
-    configReloaded: (result) => reloads.inc({ result }),
-    certificateServed(from, until) {
-      certificateFrom.set(from / 1000)
-      certificateUntil.set(until / 1000)
+    tokensRevoked: (reason: string, grants: number): void => revoked(reason).add(grants),
+    tokensEvicted: (kind: 'access' | 'refresh', count: number): void => evicted[kind].add(count),
+    /** Gives each operation of a store a series of 0: `increase()` does not see the first event of a new series. */
+    storeOpened(store: string, operations: readonly string[]): void {
+      for (const operation of operations) storeErrors(store, operation)
     },
+    storeFailed: (store: string, operation: string): void => storeErrors(store, operation).add(),
+    configReloaded: (result: 'success' | 'failure'): void => reloads[result].add(),
+    /** The validity of the served certificate, in ms since the Unix epoch. */
+    certificateServed(from: number, until: number): void {
+      certificateFrom().value = from / 1000
+      certificateUntil().value = until / 1000
+    },
+    /** Events of the public listener's connections. A reason is the name of the configuration key of the cap. */
     connections: {
-      connection(protocol, change) {
+      connection(protocol: string, change: 1 | -1): void {
         openConnections += change
-        connections.inc({ protocol }, change)
+        connections(protocol).value += change
       },
-      refused: (reason) => refused.inc({ reason }),
-      overused: (reason) => overused.inc({ reason }),
-      handshakeFailed: (reason) => handshakes.inc({ reason }),
+      refused: (reason: string): void => refused(reason).add(),
+      overused: (reason: string): void => overused(reason).add(),
+      handshakeFailed: (reason: string): void => handshakes(reason).add(),
     },
+    /** @param route the path of a route's service; undefined for the device's main service */
     upstream: upstream.service,
+    /** Creates the metrics of a shared store. Call it at most once. */
     sharedStore: () => createStoreMetrics(registry),
-    setScrapeSources(next) {
+    setScrapeSources(next: ScrapeSources): void {
       sources = next
     },
-    contentType: registry.contentType,
-    text: registry.text,
-    snapshot: registry.snapshot,
+    contentType: ofProcess.contentType as string,
+    /** The exposition text. */
+    text: async (): Promise<string> => `${await ofProcess.metrics()}\n${registry.text()}`,
   }
 }

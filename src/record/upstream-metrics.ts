@@ -1,6 +1,6 @@
 import { isUnreachable, type UpstreamFailure } from '../http/refusal.ts'
-import type { MetricRegistry } from './metric-registry.ts'
-import type { Series } from './tally.ts'
+import type { Clock } from '../system/clock.ts'
+import { type MetricRegistry, type Series, seriesOf } from './metric-registry.ts'
 
 /** The load of the device, the sum over its services. */
 export interface DeviceLoad {
@@ -11,45 +11,12 @@ export interface DeviceLoad {
   readonly limit: number
 }
 
-export interface UpstreamMetrics {
-  /** @param duration time to the head of the response (ms) */
-  responded(duration: number): void
-  /** A whole response was relayed. */
-  relayed(): void
-  failed(reason: UpstreamFailure): void
-  /** The result of a health check. @param failure why a health check says that it is not up; no request failed, so `upstream_errors_total` stays */
-  up(up: boolean, failure?: string): void
-  tunnel(change: 1 | -1): void
-  /** A request got the response to another one, which was kept or still at the device. */
-  shared(isKept: boolean): void
-  /** The learned bound of its places changed. */
-  limitChanged(reason: string): void
-  /** Passes on what `upstream_up` and `upstream_errors_total` see from now on, and failed health checks. A later watcher replaces an earlier one. */
-  watch(watcher: UpstreamWatcher): void
-}
-
-export interface UpstreamWatcher {
-  /** Called when `upstream_up` (or `route_up`) gets its first value, and when the value changes. */
-  up(up: boolean): void
-  failed(reason: string): void
-}
-
-/** The metrics of the device: those of each service, and the sums over all. */
-export interface DeviceMetrics {
-  /**
-   * The metrics of one service. Returns the same object on each call, because `upstream_up` is set only on a change, so one object
-   * has to see every response.
-   *
-   * @param route the path of a route's service; undefined for the main service
-   */
-  service(route: string | undefined): UpstreamMetrics
-  readonly durations: Series['counts']
-  readonly tunnels: number
-}
+export type UpstreamMetrics = ReturnType<ReturnType<typeof createUpstreamMetrics>['service']>
 
 /** So many failed answers in a row, without a whole one between them, and the service counts as down: it answers, but with garbage. */
 const FAILED_ANSWERS = 5
 
+const NO_FAILURE = { failure: null, failedAt: null }
 const IDLE: DeviceLoad = { inFlight: 0, queued: 0, tolerant: false, limit: 0 }
 
 /**
@@ -59,87 +26,106 @@ const IDLE: DeviceLoad = { inFlight: 0, queued: 0, tolerant: false, limit: 0 }
 export function createUpstreamMetrics(
   { counter, gauge, histogram }: MetricRegistry,
   load: () => DeviceLoad | undefined,
-): DeviceMetrics {
+  clock: Clock,
+) {
   const duration = histogram(
     'upstream_duration_seconds',
     "Time from sending a request to the device to the head of the device's response.",
-  ).series()
+  )()
   const errors = counter('upstream_errors_total', 'Requests that failed at the device, by reason.', [
     'reason',
   ])
-  const shared = counter(
-    'upstream_shared_total',
-    'Requests that got the response to another one (`upstream.share`), by where it was: at the device, or kept. Each is a request that the device did not get.',
-    ['source'],
+  const shared = seriesOf(
+    counter(
+      'upstream_shared_total',
+      'Requests that got the response to another one (`upstream.share`), by where it was: at the device, or kept. Each is a request that the device did not get.',
+      ['source'],
+    ),
+    ['device', 'kept'],
   )
-  for (const source of ['device', 'kept']) shared.inc({ source }, 0)
+  // No sample before the first request: a 0 would raise an alarm.
   const mainUp = gauge(
     'upstream_up',
     'Whether the device answers: 0 when it cannot be reached, and after five failed answers in a row.',
   )
-  // No sample before the first request: a 0 would raise an alarm.
-  mainUp.remove()
   const routeUp = gauge(
     'route_up',
     'Whether a service of upstream.routes answers, by path: 0 when it cannot be reached, and after five failed answers in a row.',
     ['route'],
   )
-  const now = (): DeviceLoad => load() ?? IDLE
-  gauge('upstream_in_flight', 'Requests in flight at the device.', [], (g) => g.set(now().inFlight))
+  const now = (read: (load: DeviceLoad) => number) => (family: () => Series) => {
+    family().value = read(load() ?? IDLE)
+  }
+  gauge(
+    'upstream_in_flight',
+    'Requests in flight at the device.',
+    [],
+    now(({ inFlight }) => inFlight),
+  )
   gauge(
     'upstream_limit',
     'Requests that may be at the device at once: upstream.max_in_flight, fixed or learned.',
     [],
-    (g) => g.set(now().limit),
+    now(({ limit }) => limit),
   )
   const changes = counter(
     'upstream_limit_changes_total',
     'Changes of the learned upstream.max_in_flight, by reason.',
     ['reason'],
   )
-  gauge('upstream_queued', 'Requests in the queue for the device.', [], (g) => g.set(now().queued))
+  gauge(
+    'upstream_queued',
+    'Requests in the queue for the device.',
+    [],
+    now(({ queued }) => queued),
+  )
   gauge(
     'upstream_tolerant',
     'Whether responses of the device are parsed tolerantly, with a connection for each request.',
     [],
-    (g) => g.set(now().tolerant ? 1 : 0),
+    now(({ tolerant }) => Number(tolerant)),
   )
-  let tunnels = 0
-  gauge('tunnels', 'Open WebSocket tunnels.', [], (g) => g.set(tunnels))
+  const tunnels = gauge('tunnels', 'Open WebSocket tunnels.')()
 
-  const services = new Map<string | undefined, UpstreamMetrics>()
+  const services = new Map<string | undefined, ReturnType<typeof serviceMetrics>>()
 
-  function serviceMetrics(route: string | undefined): UpstreamMetrics {
-    let watcher: UpstreamWatcher | undefined
+  function serviceMetrics(route: string | undefined) {
+    let state: { readonly up: boolean | null; readonly since: number | null } = { up: null, since: null }
+    let last: { readonly failure: string | null; readonly failedAt: number | null } = NO_FAILURE
     let failedAnswers = 0
     let failedSinceCheck = false
-    let isUp: boolean | undefined
     function set(up: boolean): void {
-      if (up === isUp) return
-      isUp = up
-      if (route === undefined) mainUp.set(up ? 1 : 0)
-      else routeUp.set({ route }, up ? 1 : 0)
-      watcher?.up(up)
+      if (up === state.up) return
+      state = { up, since: clock.wall() }
+      const series = route === undefined ? mainUp() : routeUp(route)
+      series.value = Number(up)
+    }
+    function note(failure: string): void {
+      last = { failure, failedAt: clock.wall() }
+    }
+    function relayed(): void {
+      if (state.up && failedAnswers === 0) return
+      failedAnswers = 0
+      set(true)
     }
     return {
-      responded(ms) {
+      /** @param ms time to the head of the response */
+      responded(ms: number): void {
         duration.observe(ms / 1000)
-        if (!isUp && failedAnswers < FAILED_ANSWERS) set(true)
+        if (!state.up && failedAnswers < FAILED_ANSWERS) set(true)
       },
-      relayed() {
-        if (isUp && failedAnswers === 0) return
-        failedAnswers = 0
-        set(true)
-      },
-      failed(reason) {
-        errors.inc({ reason })
-        watcher?.failed(reason)
+      /** A whole response was relayed. */
+      relayed,
+      failed(reason: UpstreamFailure): void {
+        errors(reason).value += 1
+        note(reason)
         failedSinceCheck = true
         if (!isUnreachable(reason)) failedAnswers += 1
         if (isUnreachable(reason) || failedAnswers >= FAILED_ANSWERS) set(false)
       },
-      up(up, failure) {
-        if (failure !== undefined) watcher?.failed(failure)
+      /** The result of a health check. @param failure why it says that the service is not up; no request failed, so `upstream_errors_total` stays */
+      up(up: boolean, failure?: string): void {
+        if (failure !== undefined) note(failure)
         // A health check asks for one cheap page. It does not outweigh the requests that failed since the check before.
         const isFailing = failedSinceCheck && failedAnswers >= FAILED_ANSWERS
         failedSinceCheck = false
@@ -147,46 +133,51 @@ export function createUpstreamMetrics(
         failedAnswers = 0
         set(up)
       },
-      tunnel(change) {
-        tunnels += change
-        if (change === 1) this.relayed()
+      tunnel(change: 1 | -1): void {
+        tunnels.value += change
+        if (change === 1) relayed()
       },
-      shared: (isKept) => shared.inc({ source: isKept ? 'kept' : 'device' }),
-      limitChanged(reason) {
-        changes.inc({ reason })
-      },
-      watch(next) {
-        watcher = next
-      },
+      /** A request got the response to another one, which was kept or still at the device. */
+      shared: (isKept: boolean): void => shared[isKept ? 'kept' : 'device'].add(),
+      /** The learned bound of its places changed. */
+      limitChanged: (reason: string): void => changes(reason).add(),
+      /**
+       * Whether the service answers, and its last failure, also that of a health check. Times are in ms since the Unix epoch; null: it was
+       * not asked yet, or has not failed.
+       */
+      condition: () => ({ ...state, ...last }),
     }
   }
 
   return {
-    service(route) {
+    /**
+     * The metrics of one service. Returns the same object on each call, because `upstream_up` is set only on a change, so one object
+     * has to see every response.
+     *
+     * @param route the path of a route's service; undefined for the main service
+     */
+    service(route: string | undefined) {
       const metrics = services.get(route) ?? serviceMetrics(route)
       services.set(route, metrics)
       return metrics
     },
     durations: duration.counts,
-    get tunnels() {
-      return tunnels
-    },
+    tunnels,
   }
 }
 
-/** The connection to the store that several sidecars share. */
-export interface StoreMetrics {
-  up(up: boolean): void
-  /** @param duration time until the answer (ms) */
-  answered(duration: number): void
-}
-
-/** The metrics of a shared store. Without one they do not exist: a `store_up` of 0 would raise an alarm. */
-export function createStoreMetrics({ gauge, histogram }: MetricRegistry): StoreMetrics {
-  const storeUp = gauge('store_up', 'Whether the shared store answers, and accepts what the sidecar asks.')
+/** The metrics of a store that several sidecars share. Without one they do not exist: a `store_up` of 0 would raise an alarm. */
+export function createStoreMetrics({ gauge, histogram }: MetricRegistry) {
+  const storeUp = gauge('store_up', 'Whether the shared store answers, and accepts what the sidecar asks.')()
   const duration = histogram(
     'store_duration_seconds',
     'Time from a question to the shared store to its answer.',
-  ).series()
-  return { up: (up) => storeUp.set(up ? 1 : 0), answered: (ms) => duration.observe(ms / 1000) }
+  )()
+  return {
+    up(up: boolean): void {
+      storeUp.value = Number(up)
+    },
+    /** @param ms time until the answer */
+    answered: (ms: number): void => duration.observe(ms / 1000),
+  }
 }

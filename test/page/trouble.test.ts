@@ -183,7 +183,7 @@ it('H159 the focus stays at a login while others go and its age changes, and sel
   await client.selectText()
   const [selected, used] = [await client.textContent(), page.locator('#grant-rows tr', { hasText: 'two' })]
   send('grants', { total: 1, changed: [], removed: ['one'] })
-  await used.getByText('1 s', { exact: true }).waitFor()
+  await used.getByText(/^[1-9]\d* s$/).waitFor()
   expect(await page.locator('#grant-rows tr').count()).toBe(1)
   expect(await page.evaluate('document.activeElement.ariaLabel')).toBe('Revoke the login of two, two')
   expect(await page.evaluate('String(getSelection())')).toBe(selected)

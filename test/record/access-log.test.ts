@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { createAccessLog, createTimestamp } from '../../src/record/access-log.ts'
 import { createLogOn } from '../../src/record/log.ts'
@@ -105,4 +105,29 @@ it('a timestamp is correct although its second is cached, also when the clock ju
       }
     }),
   )
+})
+
+it('of the refusals of one kind, ten in ten seconds have a line each, and one line has the number of the others', () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  closeLater(() => void vi.useRealTimers())
+  const lines: string[] = []
+  const log = createAccessLog(createLogOn('info', { write: (line) => lines.push(line) }), movableClock())
+  const refuse = (times: number, kind: 'rate-limited' | 'wrong-passwords') => {
+    for (let i = 0; i < times; i += 1) log.write(exchangeRecord({ refusal: { kind, retryAfter: 1 } }))
+  }
+  refuse(15, 'rate-limited')
+  refuse(11, 'wrong-passwords')
+  refuse(4, 'rate-limited')
+  log.write(RECORD)
+  expect(lines).toHaveLength(21)
+  vi.advanceTimersByTime(10_000)
+  const sums = () => lines.flatMap((line) => (line.includes('more refusals') ? [JSON.parse(line)] : []))
+  expect(sums()).toMatchObject([
+    { refusal: 'rate-limited', count: 9 },
+    { refusal: 'wrong-passwords', count: 1 },
+  ])
+  refuse(12, 'rate-limited')
+  log.close()
+  expect(sums()).toHaveLength(3)
+  expect(lines).toHaveLength(34)
 })
