@@ -126,12 +126,11 @@ export function createPassage(deps: PassageDependencies): Passage {
 
   async function serveOwnEndpoint(exchange: Exchange): Promise<void> {
     const result = await ownEndpoints[exchange.classified.ownEndpoint ?? 'token'](exchange)
-    if (result.kind === 'refused') refuse(exchange, result.refusal, result.close)
-    else {
-      const facts: GateFacts = exchange
-      facts.grant = result.grant
-      exchange.reply(result.reply)
-    }
+    // A body that is too large may have arrived whole, but a request behind it is not read.
+    if ('kind' in result) return refuse(exchange, result, result.kind === 'content-too-large')
+    const facts: GateFacts = exchange
+    facts.grant = result.grant
+    exchange.reply(result.reply)
   }
 
   function refuse(exchange: Exchange, refusal: Refusal, close: boolean): void {
