@@ -1,6 +1,6 @@
 import type { UpstreamAuthConfig } from '../config/auth-fields.ts'
 import type { OwnResponse } from '../device/own-request.ts'
-import { fieldValues, keepFields } from '../http/fields.ts'
+import { fieldValues } from '../http/fields.ts'
 import { pathOf } from '../http/request-path.ts'
 import type { Clock } from '../system/clock.ts'
 import {
@@ -11,7 +11,13 @@ import {
   type Scheme,
   type Session,
 } from './scheme.ts'
-import { cookiesSetBy, isExpired, matchesPath, type SessionCookie } from './session-cookies.ts'
+import {
+  cookiesSetBy,
+  isExpired,
+  matchesPath,
+  type SessionCookie,
+  withoutSession,
+} from './session-cookies.ts'
 
 /** `checkPath`: a path that refuses a client that is not signed in; without it the response to the login is the only check. */
 type FormSettings = Extract<UpstreamAuthConfig, { readonly form: unknown }>['form']
@@ -47,8 +53,7 @@ export function createFormScheme(settings: FormSettings, ask: Ask, clock: Clock)
       !asksToSignIn(login, response) &&
       looksRight(response, settings.success)
     if (!right) return { kind: 'wrong' }
-    const session = createFormSession(cookies, path, checkPath !== undefined, clock)
-    return { kind: 'right', session }
+    return { kind: 'right', session: createFormSession(cookies, path, checkPath !== undefined, clock) }
   }
 
   /** Many devices set a cookie for every client. Only a request to a protected page shows whether this one is a session. */
@@ -120,7 +125,6 @@ function createFormSession(
 
   return {
     proven,
-    reusable: true,
     get expired() {
       const now = clock.monotonic()
       return kept.length < names.size || kept.some((cookie) => isExpired(cookie, now))
@@ -131,8 +135,6 @@ function createFormSession(
         .map(({ name, value }) => `${name}=${value}`)
       return { fields: pairs.length === 0 ? [] : ['Cookie', pairs.join('; ')], nonce: '' }
     },
-    renew: () => undefined,
-    adopt() {},
     accepted({ target }, { fields }) {
       // A client that signs in at the device as another user must not change the session of all clients.
       if (pathOf(target) === loginPath) return
@@ -142,11 +144,6 @@ function createFormSession(
         kept = isExpired(cookie, clock.monotonic()) || cookie.value === '' ? others : [...others, cookie]
       }
     },
-    /** The session belongs to the sidecar: a client that has its cookie could reach the device without a token. */
-    conceal: (fields) =>
-      keepFields(
-        fields,
-        (name, value) => name !== 'set-cookie' || !names.has(value.split('=', 1)[0]?.trim() ?? ''),
-      ),
+    conceal: (fields) => withoutSession(fields, names),
   }
 }
