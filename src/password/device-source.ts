@@ -1,14 +1,13 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { PasswordCheck, SignIn } from '../sign-in/sign-in.ts'
 import { createBoundedQueue } from '../system/bounded-queue.ts'
 import { fingerprintOf } from './key-derivation.ts'
+import type { PasswordSourceState } from './source.ts'
 import type { Verification, Verified } from './verifier.ts'
 
 /** The device could not be reached, so the password was not checked: the client must not be told that it is wrong. */
-interface Unavailable {
-  readonly unavailable: UpstreamFailure
-}
+type Unavailable = { readonly unavailable: UpstreamFailure }
 
 export interface DevicePasswordEvents {
   /** A different password is valid from now on, or none is known: revoke every token issued for the earlier one (C8). */
@@ -42,7 +41,7 @@ export interface DevicePassword {
    * in plain text has the same one, so a change of the source from such a file to the device keeps the tokens.
    */
   fingerprint(salt: Uint8Array): Promise<string | undefined>
-  state(): { readonly readable: boolean; readonly reason?: string; readonly changedAt?: number | undefined }
+  state(): PasswordSourceState
   close(): void
 }
 
@@ -83,7 +82,7 @@ export function createDevicePassword({ signIn, events, stored }: DevicePasswordD
   async function check(password: string): Promise<Verification | Unavailable> {
     const checked = await checkAtDevice(password)
     if (checked.kind === 'failed') return { unavailable: checked.failure }
-    const isKnown = known !== undefined && isSame(password, known)
+    const isKnown = known !== undefined && timingSafeEqual(digestOf(password), digestOf(known))
     if (checked.kind === 'wrong') {
       // Either the password has changed or the account is locked: the sidecar cannot distinguish them.
       if (isKnown) forget()
@@ -156,10 +155,6 @@ export function createDevicePassword({ signIn, events, stored }: DevicePasswordD
   }
 }
 
-function isSame(one: string, other: string): boolean {
-  return timingSafeEqual(digestOf(one), digestOf(other))
-}
-
 function digestOf(password: string): Buffer {
-  return createHash('sha256').update(password).digest()
+  return hash('sha256', password, 'buffer')
 }
