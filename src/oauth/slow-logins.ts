@@ -24,26 +24,18 @@ const FORGOTTEN = 12_000
 const MOST_WAITING = 1_000
 
 /** The attempts of one client. Times on the monotonic clock (ms). */
-interface Guesses {
+class Guesses {
   /** Attempts that were wrong, or are not verified yet. */
-  wrong: number
+  wrong = 0
   /** When they are forgotten. */
-  closesAt: number
+  closesAt = 0
   /** When the password of the latest attempt is verified; if that was refused, when the next one may be. */
-  latest: number
+  latest = 0
   /** The latest attempt was refused. The next one does not wait beyond `latest`, because it has waited already. */
-  owed: boolean
+  owed = false
   /** The verification of the latest attempt. */
-  verified: Promise<unknown>
+  verified: Promise<unknown> = Promise.resolve()
 }
-
-const noGuesses = (): Guesses => ({
-  wrong: 0,
-  closesAt: 0,
-  latest: 0,
-  owed: false,
-  verified: Promise.resolve(),
-})
 
 const waitAfter = (wrong: number, { free, step }: typeof OF_CLIENT): number =>
   wrong < free ? 0 : Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** Math.floor((wrong - free) / step))
@@ -78,7 +70,7 @@ export function slowLogins(
   { clock, settings, grants, onSlowed }: SlowLoginDependencies,
 ): LogIn {
   const clients = new Map<string, Guesses>()
-  const others = noGuesses()
+  const others = new Guesses()
   const all = { wrong: 0, at: 0 }
   let waiting = 0
   /** The clients with a live grant, and when they were read. */
@@ -116,7 +108,7 @@ export function slowLogins(
       if (others.closesAt <= now) others.wrong = 0
       return others
     }
-    const guesses = found === 'new' ? noGuesses() : found
+    const guesses = found === 'new' ? new Guesses() : found
     // At the end of the map, because it is forgotten last: see `findWindow`.
     clients.delete(key)
     clients.set(key, guesses)

@@ -29,21 +29,7 @@ export interface DevicePasswordDependencies {
 }
 
 /** The device password where no file holds it: verified by signing in to the device. */
-export interface DevicePassword {
-  /**
-   * Signs in to the device for each call. If a different password is right, `changed` is called before `right` is returned. `client` and
-   * `generation`: as in `Passwords`.
-   */
-  verify(password: string, client: string): Promise<Verified | Unavailable>
-  readonly generation: number
-  /**
-   * The fingerprint of the known password; `undefined` while none is known, as after each start. A file with the password
-   * in plain text has the same one, so a change of the source from such a file to the device keeps the tokens.
-   */
-  fingerprint(salt: Uint8Array): Promise<string | undefined>
-  state(): PasswordSourceState
-  close(): void
-}
+export type DevicePassword = ReturnType<typeof createDevicePassword>
 
 /** One login at a time: the device is slow, and a login may end the session of the previous one. `maxWait` in ms. */
 const BOUNDS = { inside: 1, waiting: 64, maxWait: 10_000 }
@@ -53,7 +39,7 @@ const BOUNDS = { inside: 1, waiting: 64, maxWait: 10_000 }
  * and the sidecar cannot sign in: restored tokens are valid, but their requests reach the device without credentials until
  * the first grant. If that grant has a different password, the restored tokens are revoked before it gets its own.
  */
-export function createDevicePassword({ signIn, events, stored }: DevicePasswordDependencies): DevicePassword {
+export function createDevicePassword({ signIn, events, stored }: DevicePasswordDependencies) {
   const queue = createBoundedQueue(BOUNDS)
   const inFlight = new Map<string, Promise<Verified | Unavailable>>()
   let known: string | undefined
@@ -140,18 +126,28 @@ export function createDevicePassword({ signIn, events, stored }: DevicePasswordD
   }
 
   return {
-    verify(password, client) {
+    /**
+     * Signs in to the device for each call. If a different password is right, `changed` is called before `right` is returned. `client` and
+     * `generation`: as in `Passwords`.
+     */
+    verify(password: string, client: string): Promise<Verified | Unavailable> {
       const key = digestOf(password).toString('base64')
       const running = inFlight.get(key) ?? checkInTurn(password, client).finally(() => inFlight.delete(key))
       inFlight.set(key, running)
       return running
     },
-    get generation() {
+    get generation(): number {
       return generation
     },
-    fingerprint: async (salt) => (known === undefined ? undefined : fingerprintOf(known, salt)),
-    state: () => (problem === undefined ? { readable: true } : { readable: false, reason: problem }),
-    close() {},
+    /**
+     * The fingerprint of the known password; `undefined` while none is known, as after each start. A file with the password
+     * in plain text has the same one, so a change of the source from such a file to the device keeps the tokens.
+     */
+    fingerprint: async (salt: Uint8Array): Promise<string | undefined> =>
+      known === undefined ? undefined : fingerprintOf(known, salt),
+    state: (): PasswordSourceState =>
+      problem === undefined ? { readable: true } : { readable: false, reason: problem },
+    close(): void {},
   }
 }
 

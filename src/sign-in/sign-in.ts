@@ -4,7 +4,6 @@ import type { Fields } from '../http/fields.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
-import { createPause } from './pause.ts'
 import type { Credentials, LoginResult, RequestLine, Scheme, Session } from './scheme.ts'
 
 /** The credentials that were sent with one request. They show `renew` and `accepted` what the response is about. */
@@ -55,6 +54,10 @@ export interface SignInDependencies {
  */
 const LOGIN_INTERVAL = 5_000
 
+/** In ms. Each further refusal doubles the pause: devices lock an account after a few failures in some minutes. */
+const SHORTEST_PAUSE = 30_000
+const LONGEST_PAUSE = 960_000
+
 /** One request at a time. A request that has waited for `maxWait` (ms) is sent anyway. */
 const REPEAT_QUEUE = { inside: 1, waiting: Number.POSITIVE_INFINITY, maxWait: 2_000 }
 
@@ -65,7 +68,6 @@ export type SignIn = ReturnType<typeof createSignIn>
 
 /** The sidecar's own account at the device. */
 export function createSignIn({ scheme, readPassword, clock, events }: SignInDependencies) {
-  const pause = createPause(clock)
   const listeners: (() => void)[] = []
   let adopted: string | undefined
   let current: { readonly session: Session; readonly password: string } | undefined
@@ -75,6 +77,8 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
   /** Not used any more, but not yet ended at the device: many devices have four sessions and no more. */
   let retired: Session | undefined
   let closed = false
+  /** Not tried again before the end of the pause (ms on the monotonic clock). Any other password may be tried at once. */
+  let paused: { readonly password: string; readonly length: number; readonly until: number } | undefined
 
   function retire(): void {
     retired = current?.session ?? retired
@@ -89,7 +93,7 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
 
   function useSession(session: Session, password: string): void {
     current = { session, password }
-    if (session.proven) pause.end()
+    if (session.proven) paused = undefined
     reported = undefined
     events.signedIn()
   }
@@ -100,11 +104,18 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
     reported = reason
   }
 
+  /** Returns the length of the pause (ms). */
+  function pause(password: string): number {
+    const length = paused?.password === password ? Math.min(paused.length * 2, LONGEST_PAUSE) : SHORTEST_PAUSE
+    paused = { password, length, until: clock.monotonic() + length }
+    return length
+  }
+
   function refuse(password: string): void {
     retire()
     if (adopted === password) adopted = undefined
     noLoginBefore = 0
-    events.refused(pause.begin(password))
+    events.refused(pause(password))
     for (const listener of listeners) listener()
   }
 
@@ -120,7 +131,8 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
   async function signIn(): Promise<UpstreamFailure | undefined> {
     await endRetired()
     const password = readPassword === undefined ? adopted : await readPassword().catch(unreadable)
-    if (closed || password === undefined || pause.blocks(password)) return undefined
+    if (closed || password === undefined) return undefined
+    if (paused?.password === password && clock.monotonic() < paused.until) return undefined
     const login = await tried(password)
     if (login.kind === 'failed') {
       // Such a login says nothing about the account, so the next refusal may cause another one.
@@ -132,7 +144,7 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
     if (login.kind === 'right') useSession(login.session, password)
     else if (login.kind === 'wrong') refuse(password)
     else {
-      pause.begin(password)
+      pause(password)
       report(login.reason)
     }
     return undefined
@@ -198,7 +210,7 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
     accepted(request: RequestLine, response: OwnResponse, sent: SentCredentials | undefined): void {
       if (sent === undefined || current?.session !== sent.session) return
       const { session, nonce } = sent
-      if (!session.proven) pause.end()
+      if (!session.proven) paused = undefined
       session.proven = true
       session.accepted?.(request, response, nonce)
     },
