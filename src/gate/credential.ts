@@ -32,8 +32,8 @@ const LONGEST_TOKEN = 512
  */
 const BEARER = /^bearer +[A-Za-z0-9\-._~+/]+=*$/i
 
-const BEARER_SCHEME_ONLY = /^bearer *$/i
-const BEARER_SCHEME = /^bearer[\t ,]/i
+/** The scheme, with anything but spaces behind it. */
+const BEARER_SHOWN = /^bearer(?:[\t,]| +[^ ])/i
 
 /**
  * Reads the token from the `Authorization` fields. `missing`: the request shows no bearer token, because it has no field, another
@@ -47,8 +47,7 @@ export function readBearer(fields: readonly string[]): Exclude<Presented, { kind
     const token = value.slice(value.lastIndexOf(' ') + 1)
     return token.length > LONGEST_TOKEN ? { kind: 'none', cause: 'malformed' } : { kind: 'token', token }
   }
-  const shown = BEARER_SCHEME.test(value) && !BEARER_SCHEME_ONLY.test(value)
-  return { kind: 'none', cause: shown ? 'malformed' : 'missing' }
+  return { kind: 'none', cause: BEARER_SHOWN.test(value) ? 'malformed' : 'missing' }
 }
 
 /**

@@ -93,7 +93,7 @@ const SETTLE = 75
 
 interface Dependencies {
   readonly clock: Clock
-  readonly events: PasswordSourceEvents
+  readonly events: Partial<PasswordSourceEvents>
   /** The configuration key of the file. */
   readonly key: string
   /** Why a password cannot be verified by this credential; undefined if it can. */
@@ -134,7 +134,7 @@ export async function openPasswordSource(
   const apply = (content: SourceContent): void => {
     if ('reason' in content) {
       problem = content.reason
-      events.unreadable(named(content.reason))
+      events.unreadable?.(named(content.reason))
       return
     }
     const wasUnusable = problem !== undefined
@@ -142,8 +142,8 @@ export async function openPasswordSource(
     problem = undefined
     // Before the events: once the tokens are revoked, the earlier password must not log anybody in.
     current = content
-    if (wasUnusable) events.restored()
-    if (isDifferent) events.changed()
+    if (wasUnusable) events.restored?.()
+    if (isDifferent) events.changed?.()
   }
 
   const reread = async (): Promise<void> => {

@@ -26,8 +26,6 @@ export interface PasswordsEvents extends Pick<PasswordSourceEvents, 'unreadable'
 /** Passwords, each in a file that is watched. */
 export type Passwords = Awaited<ReturnType<typeof openPasswords>>
 
-const ignore = (): void => {}
-
 /** Opens all sources. Rejects with `SetupError` if one cannot be used. */
 export async function openPasswords(
   sources: readonly NamedSource[],
@@ -46,7 +44,6 @@ export async function openPasswords(
   let generation = 0
   const opened = new Map<string, PasswordSource>()
   const { obstacle } = verifier
-  const { unreadable = ignore, restored = ignore } = events
   const close = (): void => {
     for (const each of opened.values()) each.close()
     verifier.close()
@@ -57,8 +54,8 @@ export async function openPasswords(
         generation += 1
         events.changed?.(name)
       }
-      const named = { changed, unreadable, restored }
-      opened.set(name, await openPasswordSource(place, { clock, events: named, key, obstacle }))
+      const ofName = { ...events, changed }
+      opened.set(name, await openPasswordSource(place, { clock, events: ofName, key, obstacle }))
     }
   } catch (error) {
     close()
