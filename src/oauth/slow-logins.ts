@@ -79,10 +79,8 @@ export function slowLogins(
 
   async function readGrants(): Promise<ReadonlySet<string>> {
     const live = await grants()
-    const clients = new Set<string>()
-    if (live === 'unavailable') return clients
-    for (const { id, client } of live) if (isUnlimited(id)) clients.add(prefix64(client))
-    return clients
+    const found = live === 'unavailable' ? [] : live.filter(({ id }) => isUnlimited(id))
+    return new Set(found.map(({ client }) => prefix64(client)))
   }
 
   /** Reads the grants at most once a second: many attempts must not make it costly. If a shared store does not respond, there are none. */

@@ -5,8 +5,8 @@ import { pathOf } from '../http/request-path.ts'
 import type { Clock } from '../system/clock.ts'
 import {
   type Ask,
+  checkedLogin,
   type LoginResult,
-  loginResult,
   type RequestLine,
   type Scheme,
   type Session,
@@ -56,29 +56,14 @@ export function createFormScheme(settings: FormSettings, ask: Ask, clock: Clock)
     return { kind: 'right', session: createFormSession(cookies, path, checkPath !== undefined, clock) }
   }
 
-  /** Many devices set a cookie for every client. Only a request to a protected page shows whether this one is a session. */
-  async function tried(session: Session, target: string): Promise<LoginResult> {
-    const check = { method: 'GET', target } as const
-    const credentials = session.credentialsFor(check)
-    const response = await ask({ ...check, fields: credentials.fields })
-    return asksToSignIn(check, response) ? { kind: 'wrong' } : loginResult(response, target, session)
-  }
-
   return {
     // A client that signs in at the device itself, through the sidecar, is also redirected to that page by a wrong password.
     isChallenge: (request, response) =>
       ![path, loginPage].includes(pathOf(request.target)) && asksToSignIn(request, response),
-    async login(password) {
-      if (checkPath === undefined) return submit(password)
-      const check = { method: 'GET', target: checkPath } as const
-      const open = await ask({ ...check, fields: [] })
-      if (!asksToSignIn(check, open)) {
-        const reason = `${checkPath} answered ${open.status} without asking for a login; set check_path to a path that does`
-        return { kind: 'unusable', reason }
-      }
-      const login = await submit(password)
-      return login.kind === 'right' ? tried(login.session, checkPath) : login
-    },
+    login: (password) =>
+      checkPath === undefined
+        ? submit(password)
+        : checkedLogin(checkPath, ask, asksToSignIn, 'a login', () => submit(password)),
   }
 }
 

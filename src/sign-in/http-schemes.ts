@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type Fields, fieldValues, keepFields } from '../http/fields.ts'
+import { fieldValues, keepFields } from '../http/fields.ts'
 import { parseChallenges, parseParameters } from './challenge.ts'
 import {
   type Account,
@@ -8,7 +8,7 @@ import {
   digestChallenge,
   digestKey,
 } from './digest.ts'
-import { type Ask, loginResult, type Scheme, type Session } from './scheme.ts'
+import { type Ask, checkedLogin, type Scheme, type Session } from './scheme.ts'
 
 /** The settings of the schemes that HTTP itself defines. */
 interface CheckedAccount {
@@ -17,65 +17,37 @@ interface CheckedAccount {
   readonly checkPath: string
 }
 
-/** How many nonces a login tries if each becomes stale before it is used. */
-const MAX_TRIES = 4
-
 /** Basic (RFC 7617), in UTF-8. */
-export function createBasicScheme(account: CheckedAccount, ask: Ask): Scheme {
-  const begin = (_: true, { user, password }: Account): Session => {
-    const pair = Buffer.from(`${user}:${password}`, 'utf8').toString('base64')
-    const credentials = { fields: ['Authorization', `Basic ${pair}`], nonce: '' }
-    return { proven: true, credentialsFor: () => credentials }
+export function createBasicScheme({ user, checkPath }: CheckedAccount, ask: Ask): Scheme {
+  // Some firmware sends 401 without `WWW-Authenticate`.
+  const isChallenge: Scheme['isChallenge'] = (_request, { status, fields }) => {
+    const named = fieldValues(fields, 'www-authenticate')
+    const isBasic = named.length === 0 || parseChallenges(named).some(({ scheme }) => scheme === 'basic')
+    return status === 401 && isBasic
   }
-  return createHttpScheme(account, ask, 'Basic credentials', basicChallenge, begin)
-}
-
-/** Some firmware sends 401 without `WWW-Authenticate`. */
-function basicChallenge(fields: Fields): true | undefined {
-  const named = fieldValues(fields, 'www-authenticate')
-  const isBasic = named.length === 0 || parseChallenges(named).some(({ scheme }) => scheme === 'basic')
-  return isBasic || undefined
-}
-
-/** Digest (RFC 7616). */
-export function createDigestScheme(account: CheckedAccount, ask: Ask): Scheme {
-  const credentials = 'Digest credentials that are supported'
-  return createHttpScheme(account, ask, credentials, digestChallenge, createDigestSession)
-}
-
-/** A login gets a challenge from `checkPath` and answers it there. The response says whether a password is right. */
-function createHttpScheme<Challenge>(
-  { user, checkPath }: CheckedAccount,
-  ask: Ask,
-  credentials: string,
-  challengeIn: (fields: Fields) => Challenge | undefined,
-  begin: (challenge: Challenge, account: Account) => Session,
-): Scheme {
-  const check = { method: 'GET', target: checkPath } as const
   return {
-    async login(password) {
-      const open = await ask({ ...check, fields: [] })
-      const challenge = open.status === 401 ? challengeIn(open.fields) : undefined
-      if (challenge === undefined) {
-        return {
-          kind: 'unusable',
-          reason: `${checkPath} answered ${open.status} and did not ask for ${credentials}; set check_path to a path that does`,
-        }
-      }
-      const session = begin(challenge, { user, password })
-      let nonce: string | undefined
-      for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-        const sent = session.credentialsFor(check, nonce)
-        const response = await ask({ ...check, fields: sent.fields })
-        // The device says `stale` only if the password is right (RFC 7616 §3.3), so that is no wrong password.
-        nonce = response.status === 401 ? session.renew?.(response, sent.nonce) : undefined
-        if (nonce !== undefined) continue
-        if (response.status !== 401) session.accepted?.(check, response, sent.nonce)
-        return loginResult(response, checkPath, session)
-      }
-      return { kind: 'unusable', reason: `${checkPath} calls every nonce stale` }
-    },
-    isChallenge: (_request, { status, fields }) => status === 401 && challengeIn(fields) !== undefined,
+    isChallenge,
+    login: (password) =>
+      checkedLogin(checkPath, ask, isChallenge, 'Basic credentials', async () => {
+        const pair = Buffer.from(`${user}:${password}`, 'utf8').toString('base64')
+        const credentials = { fields: ['Authorization', `Basic ${pair}`], nonce: '' }
+        return { kind: 'right', session: { proven: true, credentialsFor: () => credentials } }
+      }),
+  }
+}
+
+/** Digest (RFC 7616). A login answers the challenge of `checkPath`; later requests share its nonce. */
+export function createDigestScheme({ user, checkPath }: CheckedAccount, ask: Ask): Scheme {
+  const isChallenge: Scheme['isChallenge'] = (_request, { status, fields }) =>
+    status === 401 && digestChallenge(fields) !== undefined
+  const wanted = 'Digest credentials that are supported'
+  return {
+    isChallenge,
+    login: (password) =>
+      checkedLogin(checkPath, ask, isChallenge, wanted, async ({ fields }) => {
+        const challenge = digestChallenge(fields)
+        return challenge && { kind: 'right', session: createDigestSession(challenge, { user, password }) }
+      }),
   }
 }
 

@@ -62,12 +62,43 @@ export interface Scheme {
   isChallenge(request: RequestLine, response: OwnResponse): boolean
 }
 
+/** How many nonces a login tries if each becomes stale before it is used. */
+const MAX_TRIES = 4
+
 /**
- * What the response to a request with credentials says about the password. Only 2xx and 3xx mean that it is right: a device
- * that is busy, locked or broken responds too.
+ * A login at a device with a path that needs one: it asks for `credentials`, and then shows whether the new session is one. Many devices
+ * give a cookie to every client. Only 2xx and 3xx mean that the password is right: a device that is busy, locked or broken responds too.
+ *
+ * @param begin answers the response to a request without credentials; returns undefined if that does not ask for any
  */
-export function loginResult({ status }: OwnResponse, checkPath: string, session: Session): LoginResult {
-  if (status === 401) return { kind: 'wrong' }
-  if (status >= 200 && status < 400) return { kind: 'right', session }
-  return { kind: 'unusable', reason: `${checkPath} answered ${status} to the credentials` }
+export async function checkedLogin(
+  checkPath: string,
+  ask: Ask,
+  isChallenge: Scheme['isChallenge'],
+  credentials: string,
+  begin: (open: OwnResponse) => Promise<LoginResult | undefined>,
+): Promise<LoginResult> {
+  const check = { method: 'GET', target: checkPath } as const
+  const unusable = (problem: string) => ({ kind: 'unusable', reason: `${checkPath} ${problem}` }) as const
+  const open = await ask({ ...check, fields: [] })
+  const login = isChallenge(check, open) ? await begin(open) : undefined
+  if (login === undefined)
+    return unusable(
+      `answered ${open.status} and did not ask for ${credentials}; set check_path to a path that does`,
+    )
+  if (login.kind !== 'right') return login
+  const { session } = login
+  let nonce: string | undefined
+  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+    const sent = session.credentialsFor(check, nonce)
+    const response = await ask({ ...check, fields: sent.fields })
+    const { status } = response
+    // The device says `stale` only if the password is right (RFC 7616 §3.3), so that is no wrong password.
+    nonce = status === 401 ? session.renew?.(response, sent.nonce) : undefined
+    if (nonce !== undefined) continue
+    if (status === 401 || isChallenge(check, response)) return { kind: 'wrong' }
+    session.accepted?.(check, response, sent.nonce)
+    return status >= 200 && status < 400 ? login : unusable(`answered ${status} to the credentials`)
+  }
+  return unusable('calls every nonce stale')
 }
