@@ -16,21 +16,15 @@ type ErrorCode =
 
 /** The part of a response that is the same for all refusals of a kind. */
 interface RefusalResponse {
-  readonly contract: 200 | 400 | 401 | 429 | 500
+  /** The precise status. */
   readonly http: number
   readonly code: ErrorCode
   /** Built once, because a flood of requests gets it. Undefined: the refusal has a description of its own. */
   readonly content: JsonContent | undefined
 }
 
-function response(
-  contract: RefusalResponse['contract'],
-  http: number,
-  code: ErrorCode,
-  description?: string,
-): RefusalResponse {
-  const content = description === undefined ? undefined : errorContent(code, description)
-  return { contract, http, code, content }
+function response(http: number, code: ErrorCode, description?: string): RefusalResponse {
+  return { http, code, content: description === undefined ? undefined : errorContent(code, description) }
 }
 
 function errorContent(code: ErrorCode, description: string): JsonContent {
@@ -38,7 +32,7 @@ function errorContent(code: ErrorCode, description: string): JsonContent {
 }
 
 const invalid = (http: number, description?: string): RefusalResponse =>
-  response(400, http, 'invalid_request', description)
+  response(http, 'invalid_request', description)
 
 const SERVER_ERROR = 'The server failed to process the request.'
 
@@ -57,20 +51,20 @@ const RESPONSES: Readonly<Record<Refusal['kind'], RefusalResponse>> = {
   'header-too-large': invalid(431, 'The header of the request is too large.'),
   'cross-origin': invalid(403, 'The request does not come from a page of this address.'),
   'address-denied': invalid(403, 'This address may not use this service.'),
-  'invalid-grant': response(400, 400, 'invalid_grant'),
-  'unsupported-grant-type': response(400, 400, 'unsupported_grant_type'),
-  unauthorized: response(401, 401, 'invalid_token', 'The access token is not valid.'),
-  'insufficient-scope': response(400, 403, 'insufficient_scope', 'This login may not make the request.'),
-  'rate-limited': response(429, 429, 'rate_limited', 'The rate limit is exceeded.'),
-  'wrong-passwords': response(429, 429, 'rate_limited', 'Too many wrong passwords: try again later.'),
-  overloaded: response(500, 503, 'overloaded', 'The device is busy.'),
+  'invalid-grant': response(400, 'invalid_grant'),
+  'unsupported-grant-type': response(400, 'unsupported_grant_type'),
+  unauthorized: response(401, 'invalid_token', 'The access token is not valid.'),
+  'insufficient-scope': response(403, 'insufficient_scope', 'This login may not make the request.'),
+  'rate-limited': response(429, 'rate_limited', 'The rate limit is exceeded.'),
+  'wrong-passwords': response(429, 'rate_limited', 'Too many wrong passwords: try again later.'),
+  overloaded: response(503, 'overloaded', 'The device is busy.'),
   // 502 for a device that is unreachable or sends an invalid response, 504 for a timeout (RFC 9110 §15.6, RFC 9209 §2.3).
-  upstream: response(500, 502, 'upstream_unavailable', 'The device sent no usable response.'),
-  'store-unavailable': response(500, 503, 'server_error', SERVER_ERROR),
-  'server-error': response(500, 500, 'server_error', SERVER_ERROR),
+  upstream: response(502, 'upstream_unavailable', 'The device sent no usable response.'),
+  'store-unavailable': response(503, 'server_error', SERVER_ERROR),
+  'server-error': response(500, 'server_error', SERVER_ERROR),
 }
-const TOKEN_MISSING = response(401, 401, 'invalid_token', 'A bearer token is required.')
-const UPSTREAM_LATE = response(500, 504, 'upstream_timeout', 'The device did not respond in time.')
+const TOKEN_MISSING = response(401, 'invalid_token', 'A bearer token is required.')
+const UPSTREAM_LATE = response(504, 'upstream_timeout', 'The device did not respond in time.')
 
 export interface RefusalSettings {
   /** `contract`: only the five statuses that the device's documentation lists. `http`: the precise status (C19). */
@@ -100,10 +94,16 @@ export function refusalReply(refusal: Refusal, settings: RefusalSettings): Reply
 }
 
 function replyOf(refusal: Refusal, settings: RefusalSettings, reusable: boolean): Reply {
-  const { contract, http, code, content } = responseFor(refusal)
+  const { http, code, content } = responseFor(refusal)
   const { fields, body } = content ?? errorContent(code, 'description' in refusal ? refusal.description : '')
-  const status = settings.statusCodes === 'contract' ? contract : http
+  const status = settings.statusCodes === 'http' ? http : documentedStatus(http)
   return { status, fields: [...fields, ...fieldsFor(refusal, settings)], body, reusable }
+}
+
+/** The one of the five statuses of the device's documentation that says the same. */
+function documentedStatus(http: number): 400 | 401 | 429 | 500 {
+  if (http === 401 || http === 429) return http
+  return http < 500 ? 400 : 500
 }
 
 function responseFor(refusal: Refusal): RefusalResponse {

@@ -18,8 +18,8 @@ interface LoginSettings extends FormSettings {
 export type BrowserLogin = ReturnType<typeof createBrowserLogin>
 
 /**
- * The login of browsers: the two endpoints, and the login page as the body of a refusal. A login is a password grant: its tokens stay here, and the browser gets a session. Login and logout show a page for GET, and take the POST
- * of that page only, which the gate checks.
+ * The login of browsers: the two endpoints, and the login page as the body of a refusal. A login is a password grant: its tokens stay
+ * here, and the browser gets a session. Login and logout show a page for GET, and take the POST of that page only, which the gate checks.
  */
 export function createBrowserLogin(grant: GrantType, sessions: Sessions, settings: LoginSettings) {
   function page(exchange: Exchange, to: string, message?: Message): LoginPage {

@@ -83,7 +83,6 @@ export function createDevicePassword({ signIn, events, stored }: DevicePasswordD
     const isSamePassword =
       before !== undefined && (await fingerprintOf(password, before.salt)) === before.fingerprint
     accept(password, adopt)
-    generation += 1
     earlier = undefined
     if (before === undefined) events.learned()
     else if (!isSamePassword) events.changed()
@@ -103,12 +102,12 @@ export function createDevicePassword({ signIn, events, stored }: DevicePasswordD
     if (old.kind === 'failed') return { unavailable: old.failure }
     if (old.kind === 'right') return accept(before, old.adopt)
     accept(password, adopt)
-    generation += 1
     events.changed()
     return 'right'
   }
 
   function accept(password: string, adopt: () => void): 'right' {
+    if (password !== known) generation += 1
     known = password
     adopt()
     return 'right'

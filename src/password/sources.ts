@@ -82,8 +82,8 @@ export async function openPasswords(
 
   return {
     /**
-     * Verifies against the passwords of all names that are valid now. If one changes meanwhile, the result is about an earlier `generation`:
-     * verify again. The password of two names is `wrong`. `client`: as in `Verifier`.
+     * Verifies against the passwords of all names that are valid now. If one changes meanwhile, the result is about an earlier
+     * `generation`: verify again. The password of two names is `wrong`. `client`: as in `Verifier`.
      */
     async verify(password: string, client: string): Promise<Verified> {
       const before = generation

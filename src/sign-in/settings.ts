@@ -65,8 +65,8 @@ function schemeFor(auth: Exclude<UpstreamAuthConfig, 'off'>, device: SessionDevi
 }
 
 /**
- * Sends the sidecar's own requests to the device, each with the `common` fields that it does not replace. A request that meets a closed idle connection is sent
- * once more. Failures are `DeviceFault`s, whose messages hold nothing that was sent.
+ * Sends the sidecar's own requests to the device, each with the `common` fields that it does not replace. A request that meets a
+ * closed idle connection is sent once more. Failures are `DeviceFault`s, whose messages hold nothing that was sent.
  */
 function createAsk(connections: Connections, common: () => Fields): Ask {
   return async (request) => {
