@@ -103,7 +103,7 @@ interface Attempted {
 }
 
 function adopt(renewal: Renewal, sent: SentCredentials | undefined): void {
-  if (renewal.kind === 'new-nonce') sent?.session.adopt(renewal.nonce)
+  if (renewal.kind === 'new-nonce') sent?.session.adopt?.(renewal.nonce)
 }
 
 function leaveOf(entry: Entry): Leave | undefined {

@@ -1,28 +1,24 @@
-import type { GateFacts, Identity, LimitDecision, Per, WindowType } from '../http/admission.ts'
-import type { Admission, Exchange, Forward } from '../http/exchange.ts'
+import type { Identity, LimitDecision, Per, WindowType } from '../http/admission.ts'
+import type { Admission, Exchange, Forward, GateExchange } from '../http/exchange.ts'
 import { ietfLimitFields, resetTime, secondsToReset } from '../http/limit-fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { WindowPolicy, Windows } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
 import type { RandomBytes } from '../tokens/mint.ts'
-import type { Later, Tokens } from '../tokens/state.ts'
+import type { Later } from '../tokens/state.ts'
 import { type ClassifyRules, classify, readsSignedIn } from './classify.ts'
 import { type ClientOf, windowKey } from './client-address.ts'
 import { corsFields } from './cors.ts'
 import {
   type CredentialRules,
+  type CredentialStores,
   credentialFault,
   identifyCredential,
   isOfSession,
-  type SessionsOfGate,
 } from './credential.ts'
 
-interface EndpointLimit extends WindowPolicy {
-  readonly per: Per
-}
-
 export interface GateRules extends ClassifyRules, CredentialRules {
-  readonly limits: Readonly<Record<WindowType, EndpointLimit>>
+  readonly limits: Readonly<Record<WindowType, WindowPolicy & { readonly per: Per }>>
   readonly ietfHeaders: boolean
   /** False: the gate only observes. It forwards requests that exceed the limit or lack a valid token, and records them. */
   readonly enforce: boolean
@@ -34,12 +30,9 @@ export interface GateSettings {
   readonly clientOf: ClientOf
 }
 
-export interface GateDependencies {
+export interface GateDependencies extends CredentialStores {
   readonly clock: Clock
   readonly tables: Readonly<Record<WindowType, Windows>>
-  readonly identify: Tokens['identify']
-  /** Those of browsers, if `browser.login` is on. */
-  readonly sessions: SessionsOfGate
   readonly newRequestId: () => string
   readonly settings: GateSettings
 }
@@ -57,31 +50,24 @@ type Decided = Later<Admission>
  * - Identify comes after the limit, so that a flood costs no token hashes. If the limit counts by grant or
  *   name, identify comes before the limit. It refuses nothing.
  */
-export function createGate({
-  clock,
-  tables,
-  identify,
-  sessions,
-  newRequestId,
-  settings,
-}: GateDependencies): Admit {
-  function admit(exchange: Exchange): Decided {
+export function createGate(deps: GateDependencies): Admit {
+  const { clock, tables, newRequestId, settings } = deps
+
+  function admit(exchange: GateExchange): Decided {
     const { gate: rules, clientOf } = settings
     const { head } = exchange
-    const facts: GateFacts = exchange
-    facts.classified = classify(head, rules)
-    facts.client = clientOf(head.peer, head.survey.forwardedFor)
-    facts.endpoint =
-      rules.browser && isOfSession(exchange, sessions) ? 'browser' : exchange.classified.endpoint
-    facts.per = rules.limits[exchange.endpoint].per
+    exchange.classified = classify(head, rules)
+    exchange.client = clientOf(head.peer, head.survey.forwardedFor)
+    exchange.endpoint =
+      rules.browser && isOfSession(exchange, deps) ? 'browser' : exchange.classified.endpoint
+    exchange.per = rules.limits[exchange.endpoint].per
     if (exchange.per !== 'grant' && exchange.per !== 'name') return limit(exchange, rules, undefined)
-    const known = identifyCredential(exchange, identify, rules.browser ? sessions : undefined)
+    const known = identifyCredential(exchange, rules, deps)
     return known instanceof Promise ? later(exchange, rules, known, limit) : limit(exchange, rules, known)
   }
 
-  function limit(exchange: Exchange, rules: GateRules, identity: Identity | undefined): Decided {
-    const facts: GateFacts = exchange
-    facts.identity = identity
+  function limit(exchange: GateExchange, rules: GateRules, identity: Identity | undefined): Decided {
+    exchange.identity = identity
     const key = windowKey(exchange.per, exchange.client, identity)
     const decision = tables[exchange.endpoint].count(key)
     return decision instanceof Promise
@@ -89,26 +75,24 @@ export function createGate({
       : judge(exchange, rules, decision)
   }
 
-  function judge(exchange: Exchange, rules: GateRules, decision: LimitDecision): Decided {
+  function judge(exchange: GateExchange, rules: GateRules, decision: LimitDecision): Decided {
     const { head, classified, client, endpoint, identity } = exchange
-    const facts: GateFacts = exchange
-    facts.requestId = requestIdOf(head.survey.requestId, client.peerTrusted, newRequestId)
-    facts.decision = decision
-    facts.resetAt = resetTime(decision, clock.wall())
-    if (rules.ietfHeaders) facts.ownFields = ietfLimitFields(endpoint, decision, rules.limits[endpoint])
-    if (rules.cors !== undefined) facts.ownFields = [...exchange.ownFields, ...corsFields(head, rules.cors)]
+    exchange.requestId = requestIdOf(head.survey.requestId, client.peerTrusted, newRequestId)
+    exchange.decision = decision
+    exchange.resetAt = resetTime(decision, clock.wall())
+    if (rules.ietfHeaders) exchange.ownFields = ietfLimitFields(endpoint, decision, rules.limits[endpoint])
+    if (rules.cors !== undefined)
+      exchange.ownFields = [...exchange.ownFields, ...corsFields(head, rules.cors)]
     if (!decision.admitted) {
       const limited: Refusal = { kind: 'rate-limited', retryAfter: secondsToReset(decision) }
       if (isFinal(limited, exchange, rules)) return refused(exchange, limited)
-      facts.wouldRefuse = limited
+      exchange.wouldRefuse = limited
     }
     if (!client.admitted) return refused(exchange, { kind: 'address-denied' })
     // The endpoints of the sidecar ignore `Authorization`.
     const known =
       identity ??
-      (classified.ownEndpoint === undefined
-        ? identifyCredential(exchange, identify, rules.browser ? sessions : undefined)
-        : undefined)
+      (classified.ownEndpoint === undefined ? identifyCredential(exchange, rules, deps) : undefined)
     return known instanceof Promise
       ? later(exchange, rules, known, authorize)
       : authorize(exchange, rules, known)
@@ -123,10 +107,10 @@ export function createGate({
  * of a function whose variables a closure captures, even if the call never creates the closure.
  */
 function later<T>(
-  exchange: Exchange,
+  exchange: GateExchange,
   rules: GateRules,
   pending: Promise<T>,
-  step: (exchange: Exchange, rules: GateRules, value: T) => Decided,
+  step: (exchange: GateExchange, rules: GateRules, value: T) => Decided,
 ): Promise<Admission> {
   return pending.then((value) => step(exchange, rules, value))
 }
@@ -135,22 +119,21 @@ function later<T>(
  * The last step. Refuses a request that exceeds the limit, is faulty, has no valid token, or is one that the name of its token may not
  * make. Admits every other one.
  */
-function authorize(exchange: Exchange, rules: GateRules, identity: Identity | undefined): Admission {
+function authorize(exchange: GateExchange, rules: GateRules, identity: Identity | undefined): Admission {
   const { classified, wouldRefuse: limited } = exchange
-  const facts: GateFacts = exchange
-  facts.identity = identity
+  exchange.identity = identity
   const fault = classified.fault ?? credentialFault(exchange, rules)
   // A request that exceeds the limit gets here only if the gate observes. What its name may not do is refused even then.
   const refusal = fault?.kind === 'insufficient-scope' ? fault : (limited ?? fault)
   if (refusal !== undefined && isFinal(refusal, exchange, rules)) return refused(exchange, refusal)
   if (classified.ownEndpoint !== undefined) {
-    facts.kind = 'own-endpoint'
+    exchange.kind = 'own-endpoint'
     // Proof of the cast: the line above.
     return exchange as Admission
   }
-  facts.wouldRefuse = refusal
-  facts.kind = 'forward'
-  facts.signedIn = exchange.grant !== undefined || readsSignedIn(exchange, rules.findPublic)
+  exchange.wouldRefuse = refusal
+  exchange.kind = 'forward'
+  exchange.signedIn = exchange.grant !== undefined || readsSignedIn(exchange, rules.findPublic)
   // The mark of `Forward` exists only for the compiler. Only this line sets it, after the limit and the token check.
   return exchange as Forward
 }
@@ -171,10 +154,9 @@ const OBSERVED: ReadonlySet<Refusal['kind']> = new Set([
   'cross-origin',
 ])
 
-function refused(exchange: Exchange, refusal: Refusal): Admission {
-  const facts: GateFacts = exchange
-  facts.kind = 'refused'
-  facts.refusal = refusal
+function refused(exchange: GateExchange, refusal: Refusal): Admission {
+  exchange.kind = 'refused'
+  exchange.refusal = refusal
   // Proof of the cast: the lines above.
   return exchange as Admission
 }

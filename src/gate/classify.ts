@@ -23,14 +23,9 @@ const FORWARDED_METHODS: ReadonlySet<string> = new Set(
 /** The `Allow` field in the refusal of a method: the methods of an API, without those of WebDAV. */
 const NAMED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
-/** The caps on a request head: the bytes of its names and values, and the number of its fields. */
-interface HeaderCaps {
-  readonly maxHeaderSize: number
-  readonly maxHeaderCount: number
-}
-
 export interface ClassifyRules {
-  readonly headerCaps: HeaderCaps
+  /** The caps on a request head: the bytes of its names and values, and the number of its fields. */
+  readonly headerCaps: { readonly maxHeaderSize: number; readonly maxHeaderCount: number }
   /** The path of the revocation endpoint (RFC 7009); undefined if it is switched off. */
   readonly revocationPath: string | undefined
   /** The login of browsers is on. */
@@ -88,7 +83,7 @@ function malformed(description: string): Refusal {
  * Checks both caps for both HTTP versions: the HTTP/1 reader does not count fields, and nghttp2 enforces the size only after the
  * client has acknowledged the sidecar's SETTINGS.
  */
-function capFault(head: RequestHead, caps: HeaderCaps): Refusal | undefined {
+function capFault(head: RequestHead, caps: ClassifyRules['headerCaps']): Refusal | undefined {
   const size = head.method.length + head.target.length + (head.authority?.length ?? 0) + head.survey.size
   const over = size > caps.maxHeaderSize || head.fields.length > 2 * caps.maxHeaderCount
   return over ? { kind: 'header-too-large' } : undefined

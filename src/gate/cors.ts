@@ -54,6 +54,6 @@ export function createPreflight(settings: {
     const allowed = ['Access-Control-Allow-Methods', method, 'Access-Control-Max-Age', MAX_AGE]
     if (names !== '') allowed.push('Access-Control-Allow-Headers', names)
     const status = settings.config.statusCodes === 'http' ? 204 : 200
-    return { kind: 'reply', reply: { status, fields: allowed, body: '' } }
+    return { reply: { status, fields: allowed, body: '' } }
   }
 }

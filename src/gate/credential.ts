@@ -1,15 +1,20 @@
-import type { GateFacts, Identity, OwnEndpoint, Presented } from '../http/admission.ts'
+import type { Identity, OwnEndpoint, Presented } from '../http/admission.ts'
 import { isFromHere, publicOrigin, sessionCookieIn } from '../http/browsers.ts'
-import type { Exchange } from '../http/exchange.ts'
+import type { Exchange, GateExchange } from '../http/exchange.ts'
 import { fieldValues } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { isRead, nameOfGrant, type Scopes, UPGRADE } from '../http/scope.ts'
 import type { Sessions } from '../oauth/sessions.ts'
-import type { Tokens } from '../tokens/state.ts'
-import type { FindPublic } from './classify.ts'
+import type { Later, Tokens } from '../tokens/state.ts'
+import type { ClassifyRules, FindPublic } from './classify.ts'
 import { REVOKED } from './live-exchanges.ts'
 
-export type SessionsOfGate = Pick<Sessions, 'has' | 'identify'>
+/** What finds the grant of a credential. */
+export interface CredentialStores {
+  readonly identify: Tokens['identify']
+  /** Those of browsers, if `browser.login` is on. */
+  readonly sessions: Pick<Sessions, 'has' | 'identify'>
+}
 
 /** The rules by which a token admits a request. */
 export interface CredentialRules {
@@ -27,8 +32,8 @@ const LONGEST_TOKEN = 512
  */
 const BEARER = /^bearer +[A-Za-z0-9\-._~+/]+=*$/i
 
-const BEARER_SCHEME_ONLY = /^bearer *$/i
-const BEARER_SCHEME = /^bearer[\t ,]/i
+/** The scheme, with anything but spaces behind it. */
+const BEARER_SHOWN = /^bearer(?:[\t,]| +[^ ])/i
 
 /**
  * Reads the token from the `Authorization` fields. `missing`: the request shows no bearer token, because it has no field, another
@@ -42,15 +47,14 @@ export function readBearer(fields: readonly string[]): Exclude<Presented, { kind
     const token = value.slice(value.lastIndexOf(' ') + 1)
     return token.length > LONGEST_TOKEN ? { kind: 'none', cause: 'malformed' } : { kind: 'token', token }
   }
-  const shown = BEARER_SCHEME.test(value) && !BEARER_SCHEME_ONLY.test(value)
-  return { kind: 'none', cause: shown ? 'malformed' : 'missing' }
+  return { kind: 'none', cause: BEARER_SHOWN.test(value) ? 'malformed' : 'missing' }
 }
 
 /**
  * Whether a request has a live session, and no page of another origin may have caused it. The method does not matter: firmware changes its
  * state by GET, too. `SameSite` does not suffice: another port of the same host is the same site.
  */
-export function isOfSession(exchange: Exchange, sessions: SessionsOfGate): boolean {
+export function isOfSession(exchange: Exchange, { sessions }: CredentialStores): boolean {
   const { head, classified } = exchange
   if (classified.ownEndpoint !== undefined) return false
   head.presented ??= presentedIn(head)
@@ -76,16 +80,12 @@ function isOfThisOrigin(exchange: Exchange, others: Parameters<typeof isFromHere
 const MISSING: Identity = { kind: 'refused', cause: 'missing' }
 const FOREIGN: Identity = { kind: 'refused', cause: 'missing', foreign: true }
 
-/**
- * The grant of the credential that a request shows; a promise if the token store returns one.
- *
- * @param sessions undefined: `browser.login` is off
- */
+/** The grant of the credential that a request shows; a promise if the token store returns one. */
 export function identifyCredential(
   exchange: Exchange,
-  identify: Tokens['identify'],
-  sessions: SessionsOfGate | undefined,
-): Identity | Promise<Identity> {
+  { browser }: Pick<ClassifyRules, 'browser'>,
+  { identify, sessions }: CredentialStores,
+): Later<Identity> {
   const { head, client } = exchange
   head.presented ??= presentedIn(head)
   const { presented } = head
@@ -93,7 +93,7 @@ export function identifyCredential(
     case 'token':
       return identify(presented.token, client.key)
     case 'session':
-      if (sessions === undefined) return MISSING
+      if (!browser) return MISSING
       if (exchange.endpoint === 'browser') return sessions.identify(presented.id, client.key)
       return sessions.has(presented.id) ? FOREIGN : MISSING
     case 'none':
@@ -105,9 +105,8 @@ export function identifyCredential(
  * Every path but the sidecar's own endpoints needs a valid token, or the session of a browser, and its name has to allow the request. A
  * public path needs none: there, a token that does not admit the request counts as no token.
  */
-export function credentialFault(exchange: Exchange, rules: CredentialRules): Refusal | undefined {
+export function credentialFault(exchange: GateExchange, rules: CredentialRules): Refusal | undefined {
   const { classified, identity } = exchange
-  const facts: GateFacts = exchange
   if (classified.ownEndpoint !== undefined) return ownEndpointFault(exchange, classified.ownEndpoint)
   if (identity?.kind !== 'valid') {
     if (rules.findPublic(classified.target) !== undefined) return undefined
@@ -119,21 +118,20 @@ export function credentialFault(exchange: Exchange, rules: CredentialRules): Ref
   const fault = rules.scopes === undefined ? undefined : scopeFault(exchange, grant, rules.scopes)
   if (fault !== undefined && rules.findPublic(classified.target) !== undefined) return undefined
   // Also for the record of a refused request, which is not live.
-  facts.grant = grant
+  exchange.grant = grant
   return fault
 }
 
 /** Whether the name of a grant may make the request. Writes the scope into the exchange if it may. */
-function scopeFault(exchange: Exchange, grant: string, scopes: Scopes): Refusal | undefined {
+function scopeFault(exchange: GateExchange, grant: string, scopes: Scopes): Refusal | undefined {
   const { head, classified } = exchange
-  const facts: GateFacts = exchange
   const scope = scopes.get(nameOfGrant(grant))
   // A reload has removed the name.
   if (scope === undefined) return REVOKED
   const { allows } = scope
   if (allows !== undefined && !allows(head.upgrade ? UPGRADE : head.method, classified.target))
     return OUT_OF_SCOPE
-  facts.scope = scope
+  exchange.scope = scope
   return undefined
 }
 

@@ -11,37 +11,18 @@ export interface LiveExchange {
   older: this | undefined
 }
 
-/** The exchanges in flight that were admitted by a grant. */
-export interface LiveExchanges<E extends LiveExchange = Exchange> {
-  add(exchange: E): void
-  /** Must be called exactly once for each added exchange. */
-  delete(exchange: E): void
-  /** Calls the listener with each exchange that is to end, and why. A later listener replaces an earlier one. */
-  onEnd(listener: (exchange: E, refusal: Refusal) => void): void
-  /** Revokes these grants (C8). */
-  cut(grants: readonly string[]): void
-  /** Ends the exchanges that are refused now. */
-  judgeAnew(refusalOf: (exchange: E) => Refusal | undefined): void
-  /** The grants of these exchanges. */
-  grants(): ReadonlySet<string>
-  /** Collects the grants that are revoked from now on, for a request whose token lookup is pending. */
-  watchRevoked(): RevocationWatch
-}
-
-export interface RevocationWatch {
-  has(grant: string): boolean
-  close(): void
-}
+export type LiveExchanges<E extends LiveExchange = Exchange> = ReturnType<typeof createLiveExchanges<E>>
 
 /**
- * One linked list for all grants, because every request is added and deleted but grants are rarely revoked. A `Set` takes a
- * microsecond to add and delete, mostly to create a hash for the new object.
+ * The exchanges in flight that were admitted by a grant. One linked list for all grants, because every request is added and deleted
+ * but grants are rarely revoked. A `Set` takes a microsecond to add and delete, mostly to create a hash for the new object.
  */
-export function createLiveExchanges<E extends LiveExchange = Exchange>(): LiveExchanges<E> {
+export function createLiveExchanges<E extends LiveExchange = Exchange>() {
   let newest: E | undefined
   let end: (exchange: E, refusal: Refusal) => void = () => {}
   const watches = new Set<Set<string>>()
 
+  /** Ends the exchanges that are refused now. */
   function judgeAnew(refusalOf: (exchange: E) => Refusal | undefined): void {
     const refused: (readonly [E, Refusal])[] = []
     for (let at = newest; at !== undefined; at = at.older) {
@@ -52,12 +33,13 @@ export function createLiveExchanges<E extends LiveExchange = Exchange>(): LiveEx
   }
 
   return {
-    add(exchange) {
+    add(exchange: E): void {
       exchange.older = newest
       if (newest !== undefined) newest.newer = exchange
       newest = exchange
     },
-    delete(exchange) {
+    /** Must be called exactly once for each added exchange. */
+    delete(exchange: E): void {
       const { newer, older } = exchange
       if (older !== undefined) older.newer = newer
       if (newer !== undefined) newer.older = older
@@ -65,24 +47,28 @@ export function createLiveExchanges<E extends LiveExchange = Exchange>(): LiveEx
       exchange.newer = undefined
       exchange.older = undefined
     },
-    onEnd(listener) {
+    /** Calls the listener with each exchange that is to end, and why. A later listener replaces an earlier one. */
+    onEnd(listener: typeof end): void {
       end = listener
     },
     judgeAnew,
-    cut(grants) {
+    /** Revokes these grants (C8). */
+    cut(grants: readonly string[]): void {
       const revoked = new Set(grants)
       for (const watched of watches) for (const grant of grants) watched.add(grant)
       judgeAnew(({ grant }) => (grant !== undefined && revoked.has(grant) ? REVOKED : undefined))
     },
-    grants() {
+    /** The grants of these exchanges. */
+    grants(): ReadonlySet<string> {
       const found = new Set<string>()
       for (let at = newest; at !== undefined; at = at.older) if (at.grant !== undefined) found.add(at.grant)
       return found
     },
+    /** Collects the grants that are revoked until `close`, for a request whose token lookup is pending. */
     watchRevoked() {
       const watched = new Set<string>()
       watches.add(watched)
-      return { has: (grant) => watched.has(grant), close: () => watches.delete(watched) }
+      return { has: (grant: string) => watched.has(grant), close: () => watches.delete(watched) }
     },
   }
 }

@@ -29,20 +29,13 @@ export interface PassageDependencies {
   readonly onBug: (error: unknown) => void
 }
 
-/** Handles the requests of a listener: each is refused, served by an own endpoint, or forwarded, and then recorded. */
-export interface Passage {
-  request(exchange: Exchange): void
-  upgrade(exchange: UpgradeExchange): void
-  /** The complete HTTP/1 response for bytes that are not a valid request (C20). Counts it: call it once per response. */
-  refusalMessage(refusal: Refusal): string
-}
-
 type ForwardBy<E extends Exchange> = (request: Forward<E>, listener: ForwardListener) => void
 
 /** An unread request body up to this size (bytes) is drained to keep the connection; a larger one closes it. */
 const DRAINED_BODY = 8 * 1024
 
-export function createPassage(deps: PassageDependencies): Passage {
+/** Handles the requests of a listener: each is refused, served by an own endpoint, or forwarded, and then recorded. */
+export function createPassage(deps: PassageDependencies) {
   const { admit, ownEndpoints, upstream, live, clock, settings } = deps
 
   /** What becomes of requests behind the gate. */
@@ -57,9 +50,8 @@ export function createPassage(deps: PassageDependencies): Passage {
     },
   }
 
-  function pass<E extends Exchange>(exchange: E, forward: ForwardBy<E>): void {
-    const facts: GateFacts = exchange
-    facts.start = clock.monotonic()
+  function pass<E extends Exchange>(exchange: E & GateFacts, forward: ForwardBy<E>): void {
+    exchange.start = clock.monotonic()
     let admission: ReturnType<typeof admit<E>>
     try {
       admission = admit(exchange)
@@ -76,7 +68,7 @@ export function createPassage(deps: PassageDependencies): Passage {
 
   /** While the lookup is pending, the client may leave, and the grant may be revoked after the lookup has read it. */
   async function passLater<E extends Exchange>(
-    exchange: E,
+    exchange: E & GateFacts,
     forward: ForwardBy<E>,
     asked: Promise<Admission<E>>,
   ): Promise<void> {
@@ -84,8 +76,7 @@ export function createPassage(deps: PassageDependencies): Passage {
     const admission = await asked.catch((error: unknown) => gateFailed(exchange, error))
     revoked.close()
     if (admission === undefined) return
-    const facts: GateFacts = exchange
-    facts.lookup = clock.monotonic() - exchange.start
+    exchange.lookup = clock.monotonic() - exchange.start
     begin(admission)
     if (exchange.grant !== undefined && revoked.has(exchange.grant)) end(exchange, REVOKED)
     if (!exchange.answered) follow(admission, forward)
@@ -98,10 +89,9 @@ export function createPassage(deps: PassageDependencies): Passage {
     else exchange.recorder = record
   }
 
-  function record(exchange: Exchange): void {
+  function record(exchange: Exchange & GateFacts): void {
     if (isLive(exchange)) live.delete(exchange)
-    const facts: GateFacts = exchange
-    facts.duration = clock.monotonic() - exchange.start
+    exchange.duration = clock.monotonic() - exchange.start
     deps.record(exchange)
   }
 
@@ -124,20 +114,17 @@ export function createPassage(deps: PassageDependencies): Passage {
     exchange.reply(refusalReply(refusal, settings.config), true)
   }
 
-  async function serveOwnEndpoint(exchange: Exchange): Promise<void> {
+  async function serveOwnEndpoint(exchange: Exchange & GateFacts): Promise<void> {
     const result = await ownEndpoints[exchange.classified.ownEndpoint ?? 'token'](exchange)
-    if (result.kind === 'refused') refuse(exchange, result.refusal, result.close)
-    else {
-      const facts: GateFacts = exchange
-      facts.grant = result.grant
-      exchange.reply(result.reply)
-    }
+    // A body that is too large may have arrived whole, but a request behind it is not read.
+    if ('kind' in result) return refuse(exchange, result, result.kind === 'content-too-large')
+    exchange.grant = result.grant
+    exchange.reply(result.reply)
   }
 
-  function refuse(exchange: Exchange, refusal: Refusal, close: boolean): void {
+  function refuse(exchange: Exchange & GateFacts, refusal: Refusal, close: boolean): void {
     if (exchange.answered) return
-    const facts: GateFacts = exchange
-    facts.refusal = refusal
+    exchange.refusal = refusal
     const reply = refusalReply(refusal, settings.config)
     const shown = settings.gate.browser ? deps.withPage(exchange, refusal, reply) : reply
     exchange.reply(shown, close || leavesBody(exchange))
@@ -151,9 +138,10 @@ export function createPassage(deps: PassageDependencies): Passage {
 
   live.onEnd(end)
   return {
-    request: (exchange) => pass(exchange, upstream.forward),
-    upgrade: (exchange) => pass(exchange, upstream.upgrade),
-    refusalMessage(refusal) {
+    request: (exchange: Exchange): void => pass(exchange, upstream.forward),
+    upgrade: (exchange: UpgradeExchange): void => pass(exchange, upstream.upgrade),
+    /** The complete HTTP/1 response for bytes that are not a valid request (C20). Counts it: call it once per response. */
+    refusalMessage(refusal: Refusal): string {
       deps.onUnrecordedRefusal(refusal)
       const { status, fields, body } = refusalReply(refusal, settings.config)
       const lines = fieldLines([...fields, 'Connection', 'close'])

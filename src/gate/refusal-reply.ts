@@ -1,14 +1,5 @@
-import { PSEUDONYM } from '../http/fields.ts'
-import {
-  type JsonContent,
-  jsonContent,
-  type Refusal,
-  type Reply,
-  type UpstreamFailure,
-} from '../http/refusal.ts'
-
-/** `contract`: only the five statuses that the device's documentation lists. `http`: the precise status (C19). */
-export type StatusCodes = 'contract' | 'http'
+import { type Fields, PSEUDONYM } from '../http/fields.ts'
+import { type JsonContent, jsonContent, type Refusal, type Reply } from '../http/refusal.ts'
 
 /** The error codes that clients receive (C18). */
 type ErrorCode =
@@ -23,27 +14,61 @@ type ErrorCode =
   | 'upstream_timeout'
   | 'overloaded'
 
+/** The part of a response that is the same for all refusals of a kind. */
 interface RefusalResponse {
-  readonly contract: 200 | 400 | 401 | 429 | 500
+  /** The precise status. */
   readonly http: number
-  readonly content: JsonContent
-  readonly fields?: readonly string[]
+  readonly code: ErrorCode
+  /** Built once, because a flood of requests gets it. Undefined: the refusal has a description of its own. */
+  readonly content: JsonContent | undefined
+}
+
+function response(http: number, code: ErrorCode, description?: string): RefusalResponse {
+  return { http, code, content: description === undefined ? undefined : errorContent(code, description) }
 }
 
 function errorContent(code: ErrorCode, description: string): JsonContent {
   return jsonContent({ error: code, error_description: description })
 }
 
-/** Built once, because a flood of requests gets these responses. */
-const RATE_LIMITED = errorContent('rate_limited', 'The rate limit is exceeded.')
-const TOO_MANY_GUESSES = errorContent('rate_limited', 'Too many wrong passwords: try again later.')
-const TOKEN_MISSING = errorContent('invalid_token', 'A bearer token is required.')
-const OUT_OF_SCOPE = errorContent('insufficient_scope', 'This login may not make the request.')
-const SERVER_ERROR = errorContent('server_error', 'The server failed to process the request.')
-const TOKEN_INVALID = errorContent('invalid_token', 'The access token is not valid.')
+const invalid = (http: number, description?: string): RefusalResponse =>
+  response(http, 'invalid_request', description)
+
+const SERVER_ERROR = 'The server failed to process the request.'
+
+const RESPONSES: Readonly<Record<Refusal['kind'], RefusalResponse>> = {
+  malformed: invalid(400),
+  'invalid-request': invalid(400),
+  'method-not-allowed': invalid(405, 'The method is not allowed at this path.'),
+  'unsupported-media-type': invalid(
+    415,
+    'The Content-Type must be application/x-www-form-urlencoded in UTF-8.',
+  ),
+  'content-too-large': invalid(413, 'The request body is too large.'),
+  'length-required': invalid(411, 'The device needs the length of the body: send Content-Length.'),
+  'request-timeout': invalid(408, 'The request did not arrive in time.'),
+  'expectation-failed': invalid(417, 'The only supported expectation is 100-continue.'),
+  'header-too-large': invalid(431, 'The header of the request is too large.'),
+  'cross-origin': invalid(403, 'The request does not come from a page of this address.'),
+  'address-denied': invalid(403, 'This address may not use this service.'),
+  'invalid-grant': response(400, 'invalid_grant'),
+  'unsupported-grant-type': response(400, 'unsupported_grant_type'),
+  unauthorized: response(401, 'invalid_token', 'The access token is not valid.'),
+  'insufficient-scope': response(403, 'insufficient_scope', 'This login may not make the request.'),
+  'rate-limited': response(429, 'rate_limited', 'The rate limit is exceeded.'),
+  'wrong-passwords': response(429, 'rate_limited', 'Too many wrong passwords: try again later.'),
+  overloaded: response(503, 'overloaded', 'The device is busy.'),
+  // 502 for a device that is unreachable or sends an invalid response, 504 for a timeout (RFC 9110 §15.6, RFC 9209 §2.3).
+  upstream: response(502, 'upstream_unavailable', 'The device sent no usable response.'),
+  'store-unavailable': response(503, 'server_error', SERVER_ERROR),
+  'server-error': response(500, 'server_error', SERVER_ERROR),
+}
+const TOKEN_MISSING = response(401, 'invalid_token', 'A bearer token is required.')
+const UPSTREAM_LATE = response(504, 'upstream_timeout', 'The device did not respond in time.')
 
 export interface RefusalSettings {
-  readonly statusCodes: StatusCodes
+  /** `contract`: only the five statuses that the device's documentation lists. `http`: the precise status (C19). */
+  readonly statusCodes: 'contract' | 'http'
   readonly realm: string
 }
 
@@ -58,115 +83,64 @@ const unauthorizedReplies = new WeakMap<
  * machine can leak through them.
  */
 export function refusalReply(refusal: Refusal, settings: RefusalSettings): Reply {
-  if (refusal.kind === 'insufficient-scope') return replyOf(outOfScope(settings), settings, false)
-  if (refusal.kind !== 'unauthorized') return replyOf(responseFor(refusal), settings, false)
+  if (refusal.kind !== 'unauthorized') return replyOf(refusal, settings, false)
   let replies = unauthorizedReplies.get(settings)
   if (replies === undefined) {
-    const missing = replyOf(unauthorized(TOKEN_MISSING, settings.realm, ''), settings, true)
-    const invalid = replyOf(
-      unauthorized(TOKEN_INVALID, settings.realm, ', error="invalid_token"'),
-      settings,
-      true,
-    )
-    replies = { missing, invalid }
+    const missing = replyOf({ kind: 'unauthorized', cause: 'missing' }, settings, true)
+    replies = { missing, invalid: replyOf({ kind: 'unauthorized', cause: 'unknown' }, settings, true) }
     unauthorizedReplies.set(settings, replies)
   }
   return refusal.cause === 'missing' ? replies.missing : replies.invalid
 }
 
-function replyOf(
-  { contract, http, content, fields = [] }: RefusalResponse,
-  { statusCodes }: RefusalSettings,
-  reusable: boolean,
-): Reply {
-  const status = statusCodes === 'contract' ? contract : http
-  return { status, fields: [...content.fields, ...fields], body: content.body, reusable }
+function replyOf(refusal: Refusal, settings: RefusalSettings, reusable: boolean): Reply {
+  const { http, code, content } = responseFor(refusal)
+  const { fields, body } = content ?? errorContent(code, 'description' in refusal ? refusal.description : '')
+  const status = settings.statusCodes === 'http' ? http : documentedStatus(http)
+  return { status, fields: [...fields, ...fieldsFor(refusal, settings)], body, reusable }
 }
 
-/** Refusals with the code `invalid_request` and a fixed text: their precise status, and the text. */
-const INVALID = {
-  'method-not-allowed': [405, 'The method is not allowed at this path.'],
-  'unsupported-media-type': [415, 'The Content-Type must be application/x-www-form-urlencoded in UTF-8.'],
-  'content-too-large': [413, 'The request body is too large.'],
-  'length-required': [411, 'The device needs the length of the body: send Content-Length.'],
-  'request-timeout': [408, 'The request did not arrive in time.'],
-  'expectation-failed': [417, 'The only supported expectation is 100-continue.'],
-  'header-too-large': [431, 'The header of the request is too large.'],
-  'cross-origin': [403, 'The request does not come from a page of this address.'],
-  'address-denied': [403, 'This address may not use this service.'],
-} as const
+/** The one of the five statuses of the device's documentation that says the same. */
+function documentedStatus(http: number): 400 | 401 | 429 | 500 {
+  if (http === 401 || http === 429) return http
+  return http < 500 ? 400 : 500
+}
 
-function responseFor(
-  refusal: Exclude<Refusal, { kind: 'unauthorized' | 'insufficient-scope' }>,
-): RefusalResponse {
+function responseFor(refusal: Refusal): RefusalResponse {
+  if (refusal.kind === 'unauthorized' && refusal.cause === 'missing') return TOKEN_MISSING
+  const isLate = refusal.kind === 'upstream' && /^(?:connection|http_response)_timeout$/.test(refusal.failure)
+  return isLate ? UPSTREAM_LATE : RESPONSES[refusal.kind]
+}
+
+function fieldsFor(refusal: Refusal, { realm, statusCodes }: RefusalSettings): Fields {
   switch (refusal.kind) {
-    case 'malformed':
-    case 'invalid-request':
-      return badRequest(400, 'invalid_request', refusal.description)
-    case 'invalid-grant':
-      return badRequest(400, 'invalid_grant', refusal.description)
-    case 'unsupported-grant-type':
-      return badRequest(400, 'unsupported_grant_type', refusal.description)
+    case 'method-not-allowed':
+      return ['Allow', refusal.allow]
     case 'rate-limited':
-    case 'wrong-passwords': {
-      const content = refusal.kind === 'rate-limited' ? RATE_LIMITED : TOO_MANY_GUESSES
-      return { contract: 429, http: 429, content, fields: ['Retry-After', String(refusal.retryAfter)] }
-    }
-    case 'overloaded': {
-      const content = errorContent('overloaded', 'The device is busy.')
-      const fields = ['Retry-After', String(refusal.retryAfter)]
-      return failed(503, content, 'connection_limit_reached', fields)
-    }
+    case 'wrong-passwords':
+      return ['Retry-After', String(refusal.retryAfter)]
+    case 'overloaded':
+      return ['Retry-After', String(refusal.retryAfter), ...proxyStatus('connection_limit_reached')]
     case 'upstream':
-      return upstreamFailed(refusal.failure)
+      return proxyStatus(refusal.failure)
     case 'store-unavailable':
-      // The error of RFC 9209 §2.3 for a failure that has nothing to do with the device.
-      return failed(503, SERVER_ERROR, 'proxy_internal_error')
-    case 'server-error':
-      return { contract: 500, http: 500, content: SERVER_ERROR }
-    default: {
-      const [http, description] = INVALID[refusal.kind]
-      const fields = refusal.kind === 'method-not-allowed' ? ['Allow', refusal.allow] : []
-      return { ...badRequest(http, 'invalid_request', description), fields }
-    }
+      return proxyStatus('proxy_internal_error')
+    case 'unauthorized':
+      // With an error only if the request showed a token (RFC 6750 §3).
+      return challenge(realm, refusal.cause === 'missing' ? '' : ', error="invalid_token"')
+    case 'insufficient-scope':
+      // RFC 6750 §3.1. A client that may only read must not take it for a reason to log in again, so it is never 401.
+      return statusCodes === 'http' ? challenge(realm, ', error="insufficient_scope"') : []
+    default:
+      return []
   }
 }
 
-function badRequest(http: number, code: ErrorCode, description: string): RefusalResponse {
-  return { contract: 400, http, content: errorContent(code, description) }
+function challenge(realm: string, error: string): Fields {
+  return ['WWW-Authenticate', `Bearer realm="${realm}"${error}`]
 }
 
-/** @param error the name of RFC 9209 §2.3 for `Proxy-Status` */
-function failed(
-  http: number,
-  content: JsonContent,
-  error: string,
-  fields: readonly string[] = [],
-): RefusalResponse {
-  return { contract: 500, http, content, fields: [...fields, 'Proxy-Status', `${PSEUDONYM}; error=${error}`] }
-}
-
-/** @param error of the challenge, only if the request showed a token (RFC 6750 §3) */
-function unauthorized(content: JsonContent, realm: string, error: string): RefusalResponse {
-  return {
-    contract: 401,
-    http: 401,
-    content,
-    fields: ['WWW-Authenticate', `Bearer realm="${realm}"${error}`],
-  }
-}
-
-/** RFC 6750 §3.1. A client that may only read must not take it for a reason to log in again, so it is never 401. */
-function outOfScope({ statusCodes, realm }: RefusalSettings): RefusalResponse {
-  const challenge = `Bearer realm="${realm}", error="insufficient_scope"`
-  const fields = statusCodes === 'http' ? ['WWW-Authenticate', challenge] : []
-  return { contract: 400, http: 403, content: OUT_OF_SCOPE, fields }
-}
-
-/** 504 for a timeout; 502 for a device that is unreachable or sends an invalid response (RFC 9110 §15.6, RFC 9209 §2.3). */
-function upstreamFailed(failure: UpstreamFailure): RefusalResponse {
-  const isLate = failure === 'connection_timeout' || failure === 'http_response_timeout'
-  return isLate
-    ? failed(504, errorContent('upstream_timeout', 'The device did not respond in time.'), failure)
-    : failed(502, errorContent('upstream_unavailable', 'The device sent no usable response.'), failure)
+/** @param error the name of RFC 9209 §2.3; `proxy_internal_error` has nothing to do with the device */
+function proxyStatus(error: string): Fields {
+  return ['Proxy-Status', `${PSEUDONYM}; error=${error}`]
 }

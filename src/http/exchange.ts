@@ -179,6 +179,9 @@ export abstract class Exchange extends Decided {
   }
 }
 
+/** The same for the gate, which writes what it finds out. */
+export type GateExchange = Exchange & GateFacts
+
 declare const admitted: unique symbol
 
 /**

@@ -3,37 +3,25 @@ import type { Exchange } from '../http/exchange.ts'
 import { fieldValues } from '../http/fields.ts'
 import { isLoopback } from '../http/ip.ts'
 import type { Refusal, Reply } from '../http/refusal.ts'
-import { readFormRequest, refuse, required } from './form-request.ts'
+import { type FormSettings, readForm } from './form-request.ts'
 import { escaped, type LoginPage, type Message, pageReply } from './login-page.ts'
 import { CLEARED_COOKIE, type Sessions } from './sessions.ts'
 import type { GrantType, OwnEndpointHandler } from './token-endpoint.ts'
 
-/** A reload replaces `config`. */
-interface LoginSettings {
-  readonly config: {
+interface LoginSettings extends FormSettings {
+  readonly config: FormSettings['config'] & {
     readonly realm: string
     readonly statusCodes: 'contract' | 'http'
-    readonly listen: { readonly bodyTimeout: number }
   }
 }
 
-/** The login of browsers: the two endpoints, and the login page as the body of a refusal. */
-export interface BrowserLogin {
-  readonly login: OwnEndpointHandler
-  readonly logout: OwnEndpointHandler
-  /** The reply to a refused request: to a browser that opens a page the login page, with the status and the fields of `reply`. */
-  readonly withPage: (exchange: Exchange, refusal: Refusal, reply: Reply) => Reply
-}
+export type BrowserLogin = ReturnType<typeof createBrowserLogin>
 
 /**
- * A login is a password grant: its tokens stay here, and the browser gets a session. Login and logout show a page for GET, and take the POST
- * of that page only, which the gate checks.
+ * The login of browsers: the two endpoints, and the login page as the body of a refusal. A login is a password grant: its tokens stay
+ * here, and the browser gets a session. Login and logout show a page for GET, and take the POST of that page only, which the gate checks.
  */
-export function createBrowserLogin(
-  grant: GrantType<'password'>,
-  sessions: Sessions,
-  settings: LoginSettings,
-): BrowserLogin {
+export function createBrowserLogin(grant: GrantType, sessions: Sessions, settings: LoginSettings) {
   function page(exchange: Exchange, to: string, message?: Message): LoginPage {
     const { realm } = settings.config
     const confidential = isConfidential(exchange)
@@ -56,48 +44,39 @@ export function createBrowserLogin(
     return pageReply(200, blank, fields, `\n<meta http-equiv="refresh" content="0; url=${escaped(to)}">`)
   }
 
+  const login: OwnEndpointHandler = async (exchange) => {
+    if (exchange.head.method !== 'POST') return { kind: 'unauthorized', cause: 'missing' }
+    if (!isConfidential(exchange)) return { kind: 'invalid-request', description: 'The login needs TLS.' }
+    const form = await readForm(exchange, settings)
+    if ('kind' in form) return form
+    const issued = await grant.exchange(form, exchange.client)
+    if ('kind' in issued) return issued
+    // The new cookie replaces that of an earlier session, which would otherwise live on.
+    await sessions.end(exchange.head.fields)
+    return { reply: leadTo(askedFor(exchange), sessions.begin(issued)), grant: issued.grant }
+  }
+
+  const logout: OwnEndpointHandler = async (exchange) => {
+    if (exchange.head.method === 'POST') {
+      const ended = await sessions.end(exchange.head.fields)
+      return ended === 'unavailable' ? { kind: 'store-unavailable' } : { reply: leadTo('/', CLEARED_COOKIE) }
+    }
+    const form = { kind: 'logout', action: '/oauth/logout' } as const
+    return { reply: pageReply(200, { ...page(exchange, '/'), form }) }
+  }
+
   return {
-    async login(exchange) {
-      if (exchange.head.method !== 'POST') return refuse({ kind: 'unauthorized', cause: 'missing' })
-      if (!isConfidential(exchange))
-        return refuse({ kind: 'invalid-request', description: 'The login needs TLS.' }, true)
-      const form = await readFormRequest(exchange, settings.config.listen.bodyTimeout)
-      if (form.kind === 'refused') return form
-      const given = required(form.parameters, ['password'])
-      if (given.kind === 'refused') return given
-      const result = await grant.exchange(given.values, exchange.client)
-      if (result.kind === 'refused') return result
-      // The new cookie replaces that of an earlier session, which would otherwise live on.
-      await sessions.end(exchange.head.fields)
-      const cookie = sessions.begin(result.tokens)
-      return {
-        kind: 'reply',
-        reply: leadTo(askedFor(exchange), cookie),
-        grant: result.tokens.grant,
-      }
-    },
-
-    async logout(exchange) {
-      if (exchange.head.method === 'POST') {
-        const ended = await sessions.end(exchange.head.fields)
-        if (ended === 'unavailable') return refuse({ kind: 'store-unavailable' })
-        return { kind: 'reply', reply: leadTo('/', CLEARED_COOKIE) }
-      }
-      const form = { kind: 'logout', action: '/oauth/logout' } as const
-      return { kind: 'reply', reply: pageReply(200, { ...page(exchange, '/'), form }) }
-    },
-
-    withPage(exchange, refusal, reply) {
-      const { ownEndpoint } = exchange.classified
+    login,
+    logout,
+    /** The reply to a refused request: to a browser that opens a page the login page, with the status and the fields of `reply`. */
+    withPage(exchange: Exchange, refusal: Refusal, reply: Reply): Reply {
       const { kind } = refusal
-      const helps = ownEndpoint === 'login' || kind === 'unauthorized' || kind === 'cross-origin'
-      if (
-        !helps ||
-        kind === 'address-denied' ||
-        exchange.head.survey.authorization.some((value) => /^bearer\b/i.test(value)) ||
-        !opensPage(exchange)
-      )
-        return reply
+      const helps =
+        kind === 'unauthorized' ||
+        kind === 'cross-origin' ||
+        (exchange.classified.ownEndpoint === 'login' && kind !== 'address-denied')
+      const showsToken = exchange.head.survey.authorization.some((value) => /^bearer\b/i.test(value))
+      if (!helps || showsToken || !opensPage(exchange)) return reply
       const { fields, status } = reply
       const others = fields.filter((_, i) => !ABOUT_BODY.test(fields[i - (i % 2)] ?? ''))
       return pageReply(status, page(exchange, askedFor(exchange), messageOf(refusal)), others)
@@ -109,19 +88,10 @@ export function createBrowserLogin(
 const ABOUT_BODY = /^(?:content-(?:type|length)|cache-control|pragma)$/i
 
 function messageOf({ kind }: Refusal): Message | undefined {
-  switch (kind) {
-    case 'unauthorized':
-      return undefined
-    case 'invalid-grant':
-      return 'wrong'
-    case 'rate-limited':
-    case 'wrong-passwords':
-      return 'wait'
-    case 'cross-origin':
-      return 'foreign'
-    default:
-      return 'busy'
-  }
+  if (kind === 'unauthorized') return undefined
+  if (kind === 'invalid-grant') return 'wrong'
+  if (kind === 'cross-origin') return 'foreign'
+  return kind === 'rate-limited' || kind === 'wrong-passwords' ? 'wait' : 'busy'
 }
 
 /** Whether a browser shows the response as a page. `Sec-Fetch-Mode` says so; browsers send it over TLS and to loopback. */

@@ -6,42 +6,28 @@ import { bodyFault, type Refusal } from '../http/refusal.ts'
 /** The largest form (bytes): more than any grant needs, too little to exhaust memory (C9). */
 const LARGEST_BODY = 8 * 1024
 
-/** `close`: the rest of the body is unread, so the connection closes. */
-export interface Refused {
-  readonly kind: 'refused'
-  readonly refusal: Refusal
-  readonly close: boolean
+/** The parameters of a form, each of which stands in it once. */
+export type Form = ReadonlyMap<string, string>
+
+/** A reload replaces `config`. `bodyTimeout`: the deadline of a request body (ms). */
+export interface FormSettings {
+  readonly config: { readonly listen: { readonly bodyTimeout: number } }
 }
 
-export function refuse(refusal: Refusal, close = false): Refused {
-  return { kind: 'refused', refusal, close }
-}
-
-type FormRequest = { readonly kind: 'form'; readonly parameters: ReadonlyMap<string, string> } | Refused
-
-/** Checks the media type, reads the body, parses the parameters. The first refusal ends these steps. `bodyTimeout` in ms. */
-export async function readFormRequest(exchange: Exchange, bodyTimeout: number): Promise<FormRequest> {
+/** Checks the media type, reads the body, parses the parameters. The first refusal ends these steps. */
+export async function readForm(exchange: Exchange, { config }: FormSettings): Promise<Form | Refusal> {
   const typeFault = mediaTypeFault(exchange)
-  if (typeFault !== undefined) return refuse(typeFault)
-  const [length] = exchange.head.survey.contentLength
-  const body = await readFormBody(exchange, length === undefined ? undefined : Number(length), bodyTimeout)
-  return body.kind === 'refused' ? body : parseForm(body.bytes)
+  if (typeFault !== undefined) return typeFault
+  const { framing } = exchange.classified
+  // Before the body is read, so that a client that waits for `100 Continue` does not send it.
+  if (typeof framing === 'number' && framing > LARGEST_BODY) return TOO_LARGE
+  const body = await readFormBody(exchange, config.listen.bodyTimeout)
+  return 'kind' in body ? body : parseForm(body)
 }
 
-type RequiredParameters<Name extends string> =
-  | { readonly kind: 'present'; readonly values: Readonly<Record<Name, string>> }
-  | Refused
-
-/** Takes the parameters `names` from a form. Refuses the request if one is missing or empty (RFC 6749 §5.2). */
-export function required<Name extends string>(
-  parameters: ReadonlyMap<string, string>,
-  names: readonly Name[],
-): RequiredParameters<Name> {
-  const missing = names.find((name) => !parameters.get(name))
-  if (missing !== undefined) return invalid(`The parameter ${missing} is missing or empty.`)
-  // Proof of the cast: the check above found each name.
-  const values = Object.fromEntries(names.map((name) => [name, parameters.get(name)])) as Record<Name, string>
-  return { kind: 'present', values }
+/** The value of a parameter. Refuses the request if it is missing or empty (RFC 6749 §5.2). */
+export function required(form: Form, name: string): string | Refusal {
+  return form.get(name) || invalid(`The parameter ${name} is missing or empty.`)
 }
 
 function mediaTypeFault(exchange: Exchange): Refusal | undefined {
@@ -51,37 +37,27 @@ function mediaTypeFault(exchange: Exchange): Refusal | undefined {
   const codings = fieldValues(exchange.head.fields, 'content-encoding')
   return codings.every((coding) => coding.toLowerCase() === 'identity')
     ? undefined
-    : { kind: 'invalid-request', description: 'The body must not have a Content-Encoding.' }
+    : invalid('The body must not have a Content-Encoding.')
 }
 
-const TOO_LARGE = refuse({ kind: 'content-too-large' }, true)
+const TOO_LARGE: Refusal = { kind: 'content-too-large' }
 
-type FormBody = { readonly kind: 'body'; readonly bytes: Buffer } | Refused
-
-/**
- * Reads a request body of at most `LARGEST_BODY` bytes within `deadline` ms. A larger Content-Length is refused before the body
- * is read. After a refusal more of the body may arrive, so the connection closes.
- */
-export async function readFormBody(
-  exchange: Exchange,
-  declaredLength: number | undefined,
-  deadline: number,
-): Promise<FormBody> {
-  if (declaredLength !== undefined && declaredLength > LARGEST_BODY) return TOO_LARGE
-  const late = Promise.withResolvers<FormBody>()
-  const timer = setTimeout(() => late.resolve(refuse({ kind: 'request-timeout' }, true)), deadline)
+/** Reads a request body of at most `LARGEST_BODY` bytes within `deadline` ms. */
+export async function readFormBody(exchange: Exchange, deadline: number): Promise<Buffer | Refusal> {
+  const late = Promise.withResolvers<Refusal>()
+  const timer = setTimeout(() => late.resolve({ kind: 'request-timeout' }), deadline)
   try {
     return await Promise.race([collect(exchange, deadline), late.promise])
   } catch (error) {
     const refusal = bodyFault(error)
     if (refusal === undefined) throw error
-    return refuse(refusal, true)
+    return refusal
   } finally {
     clearTimeout(timer)
   }
 }
 
-async function collect(exchange: Exchange, deadline: number): Promise<FormBody> {
+async function collect(exchange: Exchange, deadline: number): Promise<Buffer | Refusal> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of exchange.body(deadline)) {
@@ -89,14 +65,14 @@ async function collect(exchange: Exchange, deadline: number): Promise<FormBody> 
     if (size > LARGEST_BODY) return TOO_LARGE
     chunks.push(chunk)
   }
-  return { kind: 'body', bytes: Buffer.concat(chunks) }
+  return Buffer.concat(chunks)
 }
 
 /**
  * Parses `application/x-www-form-urlencoded` in UTF-8. It refuses a body that two parsers could read differently, and a
  * repeated parameter (RFC 6749 §3.2). No description quotes a name or a value, because either may be a secret.
  */
-function parseForm(body: Uint8Array): FormRequest {
+function parseForm(body: Uint8Array): Form | Refusal {
   if (!isUtf8(body)) return invalid('The body is not UTF-8.')
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(body)
   const parameters = new Map<string, string>()
@@ -112,12 +88,11 @@ function parseForm(body: Uint8Array): FormRequest {
     if (parameters.has(name)) return invalid('A parameter stands more than once in the body.')
     parameters.set(name, value)
   }
-  return { kind: 'form', parameters }
+  return parameters
 }
 
-/** All of the body has been read, so the connection stays open. */
-function invalid(description: string): Refused {
-  return refuse({ kind: 'invalid-request', description })
+function invalid(description: string): Refusal {
+  return { kind: 'invalid-request', description }
 }
 
 /** `undefined` for a stray `%` and for bytes that are not UTF-8, such as encoded surrogates. */

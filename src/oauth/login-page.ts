@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Fields } from '../http/fields.ts'
 import type { Reply } from '../http/refusal.ts'
 
@@ -26,31 +26,24 @@ button{border-color:transparent;font-weight:600;color:light-dark(#fff,#0e1215);b
 [hidden]{display:none}
 `
 
-const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
+const STYLE_HASH = hash('sha256', STYLE, 'base64')
 
 /**
  * A page of the login has no script, loads nothing from elsewhere, and is shown in no frame of another origin (clickjacking).
  * `Referrer-Policy` is not `no-referrer`: with that, browsers send `Origin: null` with the form.
  */
-const PAGE_FIELDS: Fields = [
-  'Content-Type',
-  'text/html; charset=utf-8',
-  'Cache-Control',
-  'no-store',
-  'Content-Security-Policy',
-  `default-src 'none'; img-src data:; style-src 'sha256-${STYLE_HASH}'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'`,
-  'X-Frame-Options',
-  'SAMEORIGIN',
-  'X-Content-Type-Options',
-  'nosniff',
-  'Referrer-Policy',
-  'same-origin',
-]
+const PAGE_FIELDS: Fields = Object.entries({
+  'Content-Type': 'text/html; charset=utf-8',
+  'Cache-Control': 'no-store',
+  'Content-Security-Policy': `default-src 'none'; img-src data:; style-src 'sha256-${STYLE_HASH}'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'`,
+  'X-Frame-Options': 'SAMEORIGIN',
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'same-origin',
+}).flat()
 
 /** A page of the login, in the language of the browser. `more`: further fields. `head`: further elements of its head. */
 export function pageReply(status: number, page: LoginPage, more: Fields = [], head = ''): Reply {
-  const [language, words] = wordsFor(page.languages)
-  const body = documentOf(page, language, words, head)
+  const body = documentOf(page, head)
   return {
     status,
     fields: [...PAGE_FIELDS, 'Content-Length', String(Buffer.byteLength(body)), ...more],
@@ -58,12 +51,8 @@ export function pageReply(status: number, page: LoginPage, more: Fields = [], he
   }
 }
 
-function documentOf(
-  { realm, message, form }: LoginPage,
-  language: string,
-  words: Words,
-  head: string,
-): string {
+function documentOf({ realm, languages, message, form }: LoginPage, head: string): string {
+  const [language, words] = wordsFor(languages)
   const title = escaped(realm)
   const password = `
 <input type="text" autocomplete="username" value="${title}" readonly hidden>

@@ -4,7 +4,8 @@ import { prefix64 } from '../http/ip.ts'
 import { nameOfGrant, type Scopes } from '../http/scope.ts'
 import { findWindow } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
-import type { LogIn, LogInResult, Tokens } from '../tokens/state.ts'
+import type { LogIn, Tokens } from '../tokens/state.ts'
+import type { FormSettings } from './form-request.ts'
 
 /** After this time (ms) without an attempt, the wrong passwords of a client are forgotten. */
 const MEMORY = 600_000
@@ -12,15 +13,10 @@ const MEMORY = 600_000
 const FIRST_WAIT = 250
 const LONGEST_WAIT = 30_000
 
-interface Ladder {
-  /** So many wrong passwords cause no wait. */
-  readonly free: number
-  /** The wait doubles each time that so many more were wrong. */
-  readonly step: number
-}
-const OF_CLIENT: Ladder = { free: 4, step: 1 }
+/** `free` wrong passwords cause no wait. It doubles each time that `step` more were wrong. */
+const OF_CLIENT = { free: 4, step: 1 }
 /** An attacker with many addresses passes the bound by client. Clients that only mistype share this one with it, so it rises slowly. */
-const OF_ALL: Ladder = { free: 50, step: 25 }
+const OF_ALL = { free: 50, step: 25 }
 /** One wrong password of all clients is forgotten in each such time (ms): a script with an old password must not slow everyone. */
 const FORGOTTEN = 12_000
 
@@ -28,42 +24,31 @@ const FORGOTTEN = 12_000
 const MOST_WAITING = 1_000
 
 /** The attempts of one client. Times on the monotonic clock (ms). */
-interface Guesses {
+class Guesses {
   /** Attempts that were wrong, or are not verified yet. */
-  wrong: number
+  wrong = 0
   /** When they are forgotten. */
-  closesAt: number
+  closesAt = 0
   /** When the password of the latest attempt is verified; if that was refused, when the next one may be. */
-  latest: number
+  latest = 0
   /** The latest attempt was refused. The next one does not wait beyond `latest`, because it has waited already. */
-  owed: boolean
+  owed = false
   /** The verification of the latest attempt. */
-  verified: Promise<unknown>
+  verified: Promise<unknown> = Promise.resolve()
 }
 
-const noGuesses = (): Guesses => ({
-  wrong: 0,
-  closesAt: 0,
-  latest: 0,
-  owed: false,
-  verified: Promise.resolve(),
-})
-
-const waitAfter = (wrong: number, { free, step }: Ladder): number =>
+const waitAfter = (wrong: number, { free, step }: typeof OF_CLIENT): number =>
   wrong < free ? 0 : Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** Math.floor((wrong - free) / step))
 
-/** A reload replaces `config`. */
-interface SlowLoginSettings {
-  readonly gate: { readonly scopes: Scopes | undefined }
-  readonly config: {
-    readonly limits: { readonly wrongPasswords: 'off' | 'slow'; readonly maxKeys: number }
-    readonly listen: { readonly bodyTimeout: number }
-  }
-}
-
-export interface SlowLoginDependencies {
+interface SlowLoginDependencies {
   readonly clock: Clock
-  readonly settings: SlowLoginSettings
+  /** A reload replaces what it holds. */
+  readonly settings: FormSettings & {
+    readonly gate: { readonly scopes: Scopes | undefined }
+    readonly config: {
+      readonly limits: { readonly wrongPasswords: 'off' | 'slow'; readonly maxKeys: number }
+    }
+  }
   readonly grants: Tokens['grants']
   /** An attempt has to wait. */
   readonly onSlowed: () => void
@@ -85,19 +70,17 @@ export function slowLogins(
   { clock, settings, grants, onSlowed }: SlowLoginDependencies,
 ): LogIn {
   const clients = new Map<string, Guesses>()
-  const others = noGuesses()
+  const others = new Guesses()
   const all = { wrong: 0, at: 0 }
   let waiting = 0
   /** The clients with a live grant, and when they were read. */
   let known: Promise<ReadonlySet<string>> = Promise.resolve(new Set())
   let readAt = Number.NEGATIVE_INFINITY
 
-  async function clientsWithGrant(): Promise<ReadonlySet<string>> {
+  async function readGrants(): Promise<ReadonlySet<string>> {
     const live = await grants()
-    const unlimited = (live === 'unavailable' ? [] : live).filter(({ id }) =>
-      isUnlimited(id, settings.gate.scopes),
-    )
-    return new Set(unlimited.map(({ client }) => prefix64(client)))
+    const found = live === 'unavailable' ? [] : live.filter(({ id }) => isUnlimited(id))
+    return new Set(found.map(({ client }) => prefix64(client)))
   }
 
   /** Reads the grants at most once a second: many attempts must not make it costly. If a shared store does not respond, there are none. */
@@ -105,9 +88,16 @@ export function slowLogins(
     const now = clock.monotonic()
     if (now - readAt >= 1_000) {
       readAt = now
-      known = clientsWithGrant()
+      known = readGrants()
     }
     return (await known).has(key)
+  }
+
+  /** Whether the name of a grant has no `allow`. */
+  function isUnlimited(grant = ''): boolean {
+    const { scopes } = settings.gate
+    const scope = scopes?.get(nameOfGrant(grant))
+    return scopes === undefined || (scope !== undefined && scope.allows === undefined)
   }
 
   function guessesOf(key: string, now: number): Guesses {
@@ -116,66 +106,50 @@ export function slowLogins(
       if (others.closesAt <= now) others.wrong = 0
       return others
     }
-    const guesses = found === 'new' ? noGuesses() : found
+    const guesses = found === 'new' ? new Guesses() : found
     // At the end of the map, because it is forgotten last: see `findWindow`.
     clients.delete(key)
     clients.set(key, guesses)
     return guesses
   }
 
-  /** Begins an attempt. Returns how long it waits, or after what time the client may try again (ms). */
-  async function begin(guesses: Guesses, client: Client): Promise<{ wait: number } | { refused: number }> {
-    const arrived = clock.monotonic()
-    all.wrong = Math.max(0, all.wrong - (arrived - all.at) / FORGOTTEN)
-    all.at = arrived
-    const ofAll = waitAfter(all.wrong, OF_ALL)
-    const spared = ofAll === 0 || (await hasGrant(client))
+  /** How long (ms) this client waits for the wrong passwords of all. */
+  async function waitForAll(client: Client): Promise<number> {
     const now = clock.monotonic()
-    const pace = Math.max(waitAfter(guesses.wrong, OF_CLIENT), spared ? 0 : ofAll)
-    const start = guesses.owed ? Math.max(now, guesses.latest) : Math.max(now, guesses.latest) + pace
-    guesses.closesAt = start + MEMORY
-    const delay = start - now
-    const patience = settings.config.listen.bodyTimeout
-    if (delay > 0 && (delay > patience || waiting >= MOST_WAITING)) {
-      guesses.owed = true
-      guesses.latest = start
-      return { refused: delay }
-    }
-    guesses.owed = false
-    guesses.latest = start
-    guesses.wrong += 1
-    all.wrong += 1
-    return { wait: delay }
+    all.wrong = Math.max(0, all.wrong - (now - all.at) / FORGOTTEN)
+    all.at = now
+    const time = waitAfter(all.wrong, OF_ALL)
+    return time > 0 && (await hasGrant(client)) ? 0 : time
   }
 
   return async (password, client, grantType) => {
-    if (settings.config.limits.wrongPasswords === 'off') return logIn(password, client, grantType)
+    const { limits, listen } = settings.config
+    if (limits.wrongPasswords === 'off') return logIn(password, client, grantType)
     const guesses = guessesOf(client.key, clock.monotonic())
-    const begun = await begin(guesses, client)
-    if ('refused' in begun) return { slowedFor: begun.refused }
-    if (begun.wait > 0) {
+    const ofAll = await waitForAll(client)
+    const now = clock.monotonic()
+    const pace = guesses.owed ? 0 : Math.max(waitAfter(guesses.wrong, OF_CLIENT), ofAll)
+    const start = Math.max(now, guesses.latest) + pace
+    const delay = start - now
+    guesses.latest = start
+    guesses.closesAt = start + MEMORY
+    guesses.owed = delay > 0 && (delay > listen.bodyTimeout || waiting >= MOST_WAITING)
+    if (guesses.owed) return { slowedFor: delay }
+    guesses.wrong += 1
+    all.wrong += 1
+    if (delay > 0) {
       onSlowed()
       waiting += 1
-      await wait(begun.wait, undefined, { ref: false })
+      await wait(delay, undefined, { ref: false })
       waiting -= 1
     }
-    const before = guesses.verified
-    const attempt = before.then(() => logIn(password, client, grantType))
+    const attempt = guesses.verified.then(() => logIn(password, client, grantType))
     guesses.verified = attempt.catch(() => {})
     const result = await attempt
     if (result === 'wrong') return result
     all.wrong = Math.max(0, all.wrong - 1)
-    guesses.wrong = forgives(result, settings.gate.scopes) ? 0 : Math.max(0, guesses.wrong - 1)
+    const forgives = typeof result === 'object' && 'accessToken' in result && isUnlimited(result.grant)
+    guesses.wrong = forgives ? 0 : Math.max(0, guesses.wrong - 1)
     return result
   }
-}
-
-function forgives(result: LogInResult, scopes: Scopes | undefined): boolean {
-  return typeof result === 'object' && 'accessToken' in result && isUnlimited(result.grant, scopes)
-}
-
-/** Whether the name of a grant has no `allow`. */
-function isUnlimited(grant = '', scopes: Scopes | undefined): boolean {
-  const scope = scopes?.get(nameOfGrant(grant))
-  return scopes === undefined || (scope !== undefined && scope.allows === undefined)
 }

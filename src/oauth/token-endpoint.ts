@@ -1,30 +1,19 @@
 import type { Client } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { jsonReply, type Reply, type UpstreamFailure } from '../http/refusal.ts'
+import { jsonReply, type Refusal, type Reply, type UpstreamFailure } from '../http/refusal.ts'
 import type { IssuedTokens, LogIn, Tokens } from '../tokens/state.ts'
-import { type Refused, readFormRequest, refuse, required } from './form-request.ts'
-
-export type GrantResult = { readonly kind: 'granted'; readonly tokens: IssuedTokens } | Refused
+import { type Form, type FormSettings, readForm, required } from './form-request.ts'
 
 /** A grant type. A new one needs a function that creates a `GrantType`, and a line in `compose/state.ts`. */
-export interface GrantType<Parameter extends string = string> {
+export interface GrantType {
   /** The value of `grant_type`. Passed on when tokens are issued, it is the `grant` label of the metric. */
   readonly name: string
-  /** The other parameters that the form must have, none of them empty. */
-  readonly parameters: readonly Parameter[]
-  // A method, not a function property: its parameters are bivariant, so one list holds grants with different parameters.
-  exchange(given: Readonly<Record<Parameter, string>>, client: Client): GrantResult | Promise<GrantResult>
-}
-
-/** The deadline of a request body (ms). A reload replaces `config`. */
-interface EndpointSettings {
-  readonly config: { readonly listen: { readonly bodyTimeout: number } }
+  /** Takes its parameters from the form: see `required`. */
+  exchange(form: Form, client: Client): Promise<IssuedTokens | Refusal>
 }
 
 /** The result of a request to one of the sidecar's endpoints. `grant`: that of the tokens in the reply, for the record. */
-type EndpointResult =
-  | { readonly kind: 'reply'; readonly reply: Reply; readonly grant?: string | undefined }
-  | Refused
+type EndpointResult = { readonly reply: Reply; readonly grant?: string | undefined } | Refusal
 
 export type OwnEndpointHandler = (exchange: Exchange) => Promise<EndpointResult>
 
@@ -35,31 +24,22 @@ export type OwnEndpointHandler = (exchange: Exchange) => Promise<EndpointResult>
  */
 export function createTokenEndpoint(
   grants: readonly GrantType[],
-  settings: EndpointSettings,
+  settings: FormSettings,
 ): OwnEndpointHandler {
-  const unsupported = refuse({
+  const unsupported: Refusal = {
     kind: 'unsupported-grant-type',
     description: `The grant_type must be ${grants.map(({ name }) => `"${name}"`).join(' or ')}.`,
-  })
-
-  async function exchangeGrant(
-    parameters: ReadonlyMap<string, string>,
-    client: Client,
-  ): Promise<GrantResult> {
-    const asked = required(parameters, ['grant_type'])
-    if (asked.kind === 'refused') return asked
-    const grant = grants.find(({ name }) => name === asked.values.grant_type)
-    if (grant === undefined) return unsupported
-    const given = required(parameters, grant.parameters)
-    return given.kind === 'refused' ? given : grant.exchange(given.values, client)
   }
-
   return async (exchange) => {
-    const form = await readFormRequest(exchange, settings.config.listen.bodyTimeout)
-    if (form.kind === 'refused') return form
-    const result = await exchangeGrant(form.parameters, exchange.client)
-    if (result.kind === 'refused') return result
-    const { grant, expiresIn, refreshToken, accessToken } = result.tokens
+    const form = await readForm(exchange, settings)
+    if ('kind' in form) return form
+    const type = required(form, 'grant_type')
+    if (typeof type !== 'string') return type
+    const grantType = grants.find(({ name }) => name === type)
+    if (grantType === undefined) return unsupported
+    const issued = await grantType.exchange(form, exchange.client)
+    if ('kind' in issued) return issued
+    const { grant, expiresIn, refreshToken, accessToken } = issued
     // Exactly the four members that the device's API documents (C4).
     const members = {
       expires_in: expiresIn,
@@ -67,7 +47,7 @@ export function createTokenEndpoint(
       refresh_token: refreshToken,
       access_token: accessToken,
     }
-    return { kind: 'reply', reply: jsonReply(200, members), grant }
+    return { reply: jsonReply(200, members), grant }
   }
 }
 
@@ -87,41 +67,41 @@ export function createPasswordGrant({
   logIn,
   onWrongPassword,
   onUnavailable,
-}: PasswordGrantDependencies): GrantType<'password'> {
+}: PasswordGrantDependencies): GrantType {
   return {
     name: PASSWORD,
-    parameters: ['password'],
-    async exchange({ password }, client) {
+    async exchange(form, client) {
+      const password = required(form, PASSWORD)
+      if (typeof password !== 'string') return password
       const result = await logIn(password, client, PASSWORD)
       switch (result) {
         case 'wrong':
           onWrongPassword()
-          return refuse({ kind: 'invalid-grant', description: 'The password is not right.' })
+          return { kind: 'invalid-grant', description: 'The password is not right.' }
         case 'overloaded':
-          return refuse({ kind: 'overloaded', retryAfter: RETRY_AFTER_OVERLOAD })
+          return { kind: 'overloaded', retryAfter: RETRY_AFTER_OVERLOAD }
         case 'unavailable':
-          return refuse({ kind: 'store-unavailable' })
+          return { kind: 'store-unavailable' }
       }
-      if ('accessToken' in result) return { kind: 'granted', tokens: result }
+      if ('accessToken' in result) return result
       if ('slowedFor' in result)
-        return refuse({ kind: 'wrong-passwords', retryAfter: Math.ceil(result.slowedFor / 1000) })
+        return { kind: 'wrong-passwords', retryAfter: Math.ceil(result.slowedFor / 1000) }
       onUnavailable(result.unavailable)
-      return refuse({ kind: 'upstream', failure: result.unavailable })
+      return { kind: 'upstream', failure: result.unavailable }
     },
   }
 }
 
 /** Exchanges a refresh token for a new access token (RFC 6749 §6). The refusal does not say why the token is invalid. */
-export function createRefreshGrant(refresh: Tokens['refresh']): GrantType<'refresh_token'> {
+export function createRefreshGrant(refresh: Tokens['refresh']): GrantType {
   return {
     name: 'refresh_token',
-    parameters: ['refresh_token'],
-    async exchange({ refresh_token: refreshToken }) {
-      const tokens = await refresh(refreshToken)
-      if (tokens === 'unavailable') return refuse({ kind: 'store-unavailable' })
-      return tokens === undefined
-        ? refuse({ kind: 'invalid-grant', description: 'The refresh token is not valid.' })
-        : { kind: 'granted', tokens }
+    async exchange(form) {
+      const token = required(form, 'refresh_token')
+      if (typeof token !== 'string') return token
+      const issued = await refresh(token)
+      if (issued === 'unavailable') return { kind: 'store-unavailable' }
+      return issued ?? { kind: 'invalid-grant', description: 'The refresh token is not valid.' }
     },
   }
 }
@@ -132,15 +112,14 @@ export function createRefreshGrant(refresh: Tokens['refresh']): GrantType<'refre
  */
 export function createRevocationEndpoint(
   revoke: Tokens['revoke'],
-  settings: EndpointSettings,
+  settings: FormSettings,
 ): OwnEndpointHandler {
   return async (exchange) => {
-    const form = await readFormRequest(exchange, settings.config.listen.bodyTimeout)
-    if (form.kind === 'refused') return form
-    const given = required(form.parameters, ['token'])
-    if (given.kind === 'refused') return given
-    const revoked = await revoke({ token: given.values.token }, 'client')
-    if (revoked === 'unavailable') return refuse({ kind: 'store-unavailable' })
-    return { kind: 'reply', reply: jsonReply(200, {}) }
+    const form = await readForm(exchange, settings)
+    if ('kind' in form) return form
+    const token = required(form, 'token')
+    if (typeof token !== 'string') return token
+    const revoked = await revoke({ token }, 'client')
+    return revoked === 'unavailable' ? { kind: 'store-unavailable' } : { reply: jsonReply(200, {}) }
   }
 }

@@ -1,14 +1,13 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { PasswordCheck, SignIn } from '../sign-in/sign-in.ts'
 import { createBoundedQueue } from '../system/bounded-queue.ts'
 import { fingerprintOf } from './key-derivation.ts'
+import type { PasswordSourceState } from './source.ts'
 import type { Verification, Verified } from './verifier.ts'
 
 /** The device could not be reached, so the password was not checked: the client must not be told that it is wrong. */
-interface Unavailable {
-  readonly unavailable: UpstreamFailure
-}
+type Unavailable = { readonly unavailable: UpstreamFailure }
 
 export interface DevicePasswordEvents {
   /** A different password is valid from now on, or none is known: revoke every token issued for the earlier one (C8). */
@@ -30,21 +29,7 @@ export interface DevicePasswordDependencies {
 }
 
 /** The device password where no file holds it: verified by signing in to the device. */
-export interface DevicePassword {
-  /**
-   * Signs in to the device for each call. If a different password is right, `changed` is called before `right` is returned. `client` and
-   * `generation`: as in `Passwords`.
-   */
-  verify(password: string, client: string): Promise<Verified | Unavailable>
-  readonly generation: number
-  /**
-   * The fingerprint of the known password; `undefined` while none is known, as after each start. A file with the password
-   * in plain text has the same one, so a change of the source from such a file to the device keeps the tokens.
-   */
-  fingerprint(salt: Uint8Array): Promise<string | undefined>
-  state(): { readonly readable: boolean; readonly reason?: string; readonly changedAt?: number | undefined }
-  close(): void
-}
+export type DevicePassword = ReturnType<typeof createDevicePassword>
 
 /** One login at a time: the device is slow, and a login may end the session of the previous one. `maxWait` in ms. */
 const BOUNDS = { inside: 1, waiting: 64, maxWait: 10_000 }
@@ -54,7 +39,7 @@ const BOUNDS = { inside: 1, waiting: 64, maxWait: 10_000 }
  * and the sidecar cannot sign in: restored tokens are valid, but their requests reach the device without credentials until
  * the first grant. If that grant has a different password, the restored tokens are revoked before it gets its own.
  */
-export function createDevicePassword({ signIn, events, stored }: DevicePasswordDependencies): DevicePassword {
+export function createDevicePassword({ signIn, events, stored }: DevicePasswordDependencies) {
   const queue = createBoundedQueue(BOUNDS)
   const inFlight = new Map<string, Promise<Verified | Unavailable>>()
   let known: string | undefined
@@ -83,7 +68,7 @@ export function createDevicePassword({ signIn, events, stored }: DevicePasswordD
   async function check(password: string): Promise<Verification | Unavailable> {
     const checked = await checkAtDevice(password)
     if (checked.kind === 'failed') return { unavailable: checked.failure }
-    const isKnown = known !== undefined && isSame(password, known)
+    const isKnown = known !== undefined && timingSafeEqual(digestOf(password), digestOf(known))
     if (checked.kind === 'wrong') {
       // Either the password has changed or the account is locked: the sidecar cannot distinguish them.
       if (isKnown) forget()
@@ -98,7 +83,6 @@ export function createDevicePassword({ signIn, events, stored }: DevicePasswordD
     const isSamePassword =
       before !== undefined && (await fingerprintOf(password, before.salt)) === before.fingerprint
     accept(password, adopt)
-    generation += 1
     earlier = undefined
     if (before === undefined) events.learned()
     else if (!isSamePassword) events.changed()
@@ -118,12 +102,12 @@ export function createDevicePassword({ signIn, events, stored }: DevicePasswordD
     if (old.kind === 'failed') return { unavailable: old.failure }
     if (old.kind === 'right') return accept(before, old.adopt)
     accept(password, adopt)
-    generation += 1
     events.changed()
     return 'right'
   }
 
   function accept(password: string, adopt: () => void): 'right' {
+    if (password !== known) generation += 1
     known = password
     adopt()
     return 'right'
@@ -141,25 +125,31 @@ export function createDevicePassword({ signIn, events, stored }: DevicePasswordD
   }
 
   return {
-    verify(password, client) {
+    /**
+     * Signs in to the device for each call. If a different password is right, `changed` is called before `right` is returned. `client` and
+     * `generation`: as in `Passwords`.
+     */
+    verify(password: string, client: string): Promise<Verified | Unavailable> {
       const key = digestOf(password).toString('base64')
       const running = inFlight.get(key) ?? checkInTurn(password, client).finally(() => inFlight.delete(key))
       inFlight.set(key, running)
       return running
     },
-    get generation() {
+    get generation(): number {
       return generation
     },
-    fingerprint: async (salt) => (known === undefined ? undefined : fingerprintOf(known, salt)),
-    state: () => (problem === undefined ? { readable: true } : { readable: false, reason: problem }),
-    close() {},
+    /**
+     * The fingerprint of the known password; `undefined` while none is known, as after each start. A file with the password
+     * in plain text has the same one, so a change of the source from such a file to the device keeps the tokens.
+     */
+    fingerprint: async (salt: Uint8Array): Promise<string | undefined> =>
+      known === undefined ? undefined : fingerprintOf(known, salt),
+    state: (): PasswordSourceState =>
+      problem === undefined ? { readable: true } : { readable: false, reason: problem },
+    close(): void {},
   }
 }
 
-function isSame(one: string, other: string): boolean {
-  return timingSafeEqual(digestOf(one), digestOf(other))
-}
-
 function digestOf(password: string): Buffer {
-  return createHash('sha256').update(password).digest()
+  return hash('sha256', password, 'buffer')
 }

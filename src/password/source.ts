@@ -14,13 +14,12 @@ export interface PasswordPlace {
   readonly user?: string
 }
 
-/** What the source holds now. The reason may be logged: it never quotes the file. */
-export type SourceContent =
-  | { readonly kind: 'line'; readonly line: string; readonly credential: Credential }
-  | Unusable
+/** What the source holds now. */
+export type SourceContent = { readonly line: string; readonly credential: Credential } | Unusable
 
+/** Why what was read cannot be used. */
 interface Unusable {
-  readonly kind: 'unusable'
+  /** May be logged: it never quotes the file. */
   readonly reason: string
   /** What to do about a file that cannot be read; undefined for one that is missing or holds no usable line. */
   readonly remedy?: string | undefined
@@ -31,57 +30,42 @@ const TABLE_LIMIT = 1024 * 1024
 
 /** Reads and parses the source. A source that cannot be used is a result, not an error, so a running sidecar continues. */
 export async function readSource({ file, user }: PasswordPlace): Promise<SourceContent> {
-  const stored = user === undefined ? await readOnlyLine(file) : await readUsersField(file, user)
-  if (stored.kind === 'unusable') return stored
-  const parsed = parseStoredLine(stored.text, user === undefined)
-  return typeof parsed === 'string'
-    ? unusable(parsed)
-    : { kind: 'line', line: stored.text, credential: parsed }
+  const line = user === undefined ? await readOnlyLine(file) : await readUsersField(file, user)
+  if (typeof line !== 'string') return line
+  const credential = parseStoredLine(line, user === undefined)
+  return typeof credential === 'string' ? { reason: credential } : { line, credential }
 }
 
-/** What was read; or why it cannot be used, without quoting the file. */
-export type Text = { readonly kind: 'text'; readonly text: string } | Unusable
-
 /** Reads the only line of a file, without its line end. */
-export async function readOnlyLine(file: string): Promise<Text> {
-  const whole = await readText(file, SINGLE_LINE_LIMIT)
-  if (whole.kind === 'unusable') return whole
-  const line = whole.text.replace(/\r?\n$/, '')
-  return /[\r\n]/.test(line)
-    ? unusable('it has several lines, and must have exactly one')
-    : { kind: 'text', text: line }
+export async function readOnlyLine(file: string): Promise<string | Unusable> {
+  const text = await readText(file, SINGLE_LINE_LIMIT)
+  if (typeof text !== 'string') return text
+  const line = text.replace(/\r?\n$/, '')
+  return /[\r\n]/.test(line) ? { reason: 'it has several lines, and must have exactly one' } : line
 }
 
 /** The field after the user name. The first entry of that user counts, as for Apache and login. */
-async function readUsersField(file: string, user: string): Promise<Text> {
-  const whole = await readText(file, TABLE_LIMIT)
-  if (whole.kind === 'unusable') return whole
-  for (const entry of whole.text.split(/\r?\n/)) {
+async function readUsersField(file: string, user: string): Promise<string | Unusable> {
+  const text = await readText(file, TABLE_LIMIT)
+  if (typeof text !== 'string') return text
+  for (const entry of text.split(/\r?\n/)) {
     const [name, field = ''] = entry.split(':', 2)
-    if (name === user && entry.includes(':')) return { kind: 'text', text: field }
+    if (name === user && entry.includes(':')) return field
   }
-  return unusable(`it has no user ${JSON.stringify(user)}`)
+  return { reason: `it has no user ${JSON.stringify(user)}` }
 }
 
 /** Reads at most `limit` bytes of a file, as text. */
-async function readText(file: string, limit: number): Promise<Text> {
+async function readText(file: string, limit: number): Promise<string | Unusable> {
   try {
-    return decoded(await readWholeFile(file, limit))
+    const bytes = await readWholeFile(file, limit)
+    // `TextDecoder` drops a byte order mark, which Windows editors add and which is not part of the password.
+    return isUtf8(bytes) ? new TextDecoder().decode(bytes) : { reason: 'it is not valid UTF-8' }
   } catch (error) {
     if (isBug(error)) throw error
     const { reason, remedy } = explainPathError(error, file)
-    return { kind: 'unusable', reason, remedy: codeOf(error) === 'ENOENT' ? undefined : remedy }
+    return { reason, remedy: codeOf(error) === 'ENOENT' ? undefined : remedy }
   }
-}
-
-/** `TextDecoder` drops a byte order mark, which Windows editors add and which is not part of the password. */
-function decoded(bytes: Uint8Array): Text {
-  if (!isUtf8(bytes)) return unusable('it is not valid UTF-8')
-  return { kind: 'text', text: new TextDecoder().decode(bytes) }
-}
-
-function unusable(reason: string): Unusable {
-  return { kind: 'unusable', reason }
 }
 
 /** Called when the source changes while the sidecar runs. */
@@ -109,7 +93,7 @@ const SETTLE = 75
 
 interface Dependencies {
   readonly clock: Clock
-  readonly events: PasswordSourceEvents
+  readonly events: Partial<PasswordSourceEvents>
   /** The configuration key of the file. */
   readonly key: string
   /** Why a password cannot be verified by this credential; undefined if it can. */
@@ -126,13 +110,12 @@ export async function openPasswordSource(
 
   const read = async (): Promise<SourceContent> => {
     const content = await readSource(place)
-    if (content.kind === 'unusable') return content
-    const reason = obstacle(content.credential)
-    return reason === undefined ? content : { kind: 'unusable', reason }
+    const reason = 'reason' in content ? undefined : obstacle(content.credential)
+    return reason === undefined ? content : { reason }
   }
 
   const first = await read()
-  if (first.kind === 'unusable') {
+  if ('reason' in first) {
     const remedy =
       user === undefined
         ? `postern hash-password > ${file} writes a usable one`
@@ -146,23 +129,21 @@ export async function openPasswordSource(
   let changedAt = await changeOf(file)
 
   const isNews = (content: SourceContent): boolean =>
-    content.kind === 'unusable'
-      ? content.reason !== problem
-      : problem !== undefined || content.line !== current.line
+    !isSame(content, problem === undefined ? current : { reason: problem })
 
   const apply = (content: SourceContent): void => {
-    if (content.kind === 'unusable') {
+    if ('reason' in content) {
       problem = content.reason
-      events.unreadable(named(content.reason))
+      events.unreadable?.(named(content.reason))
       return
     }
     const wasUnusable = problem !== undefined
     const isDifferent = content.line !== current.line
     problem = undefined
     // Before the events: once the tokens are revoked, the earlier password must not log anybody in.
-    if (isDifferent) current = content
-    if (wasUnusable) events.restored()
-    if (isDifferent) events.changed()
+    current = content
+    if (wasUnusable) events.restored?.()
+    if (isDifferent) events.changed?.()
   }
 
   const reread = async (): Promise<void> => {
@@ -206,6 +187,7 @@ async function changeOf(file: string): Promise<number | undefined> {
 }
 
 function isSame(one: SourceContent, other: SourceContent): boolean {
-  if (one.kind === 'line') return other.kind === 'line' && one.line === other.line
-  return other.kind === 'unusable' && one.reason === other.reason
+  if ('reason' in one || 'reason' in other)
+    return 'reason' in one && 'reason' in other && one.reason === other.reason
+  return one.line === other.line
 }

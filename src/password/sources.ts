@@ -1,8 +1,8 @@
 import { textOfNames } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
-import type { PasswordPlace } from './source.ts'
 import {
   openPasswordSource,
+  type PasswordPlace,
   type PasswordSource,
   type PasswordSourceEvents,
   type PasswordSourceState,
@@ -24,21 +24,7 @@ export interface PasswordsEvents extends Pick<PasswordSourceEvents, 'unreadable'
 }
 
 /** Passwords, each in a file that is watched. */
-export interface Passwords extends Pick<PasswordSource, 'state' | 'close'> {
-  /**
-   * Verifies against the passwords of all names that are valid now. If one changes meanwhile, the result is about an earlier `generation`:
-   * verify again. The password of two names is `wrong`. `client`: as in `Verifier`.
-   */
-  verify(password: string, client: string): Promise<Verified>
-  /** Counts the changes of all passwords. A change counts before `changed` is called. */
-  readonly generation: number
-  /** The fingerprints of all names as one text: see `textOfNames`. */
-  fingerprint(salt: Uint8Array): Promise<string>
-  /** Names that have the same password, as far as the files show it: two hashes of one password look different. */
-  twins(): Promise<readonly string[]>
-}
-
-const ignore = (): void => {}
+export type Passwords = Awaited<ReturnType<typeof openPasswords>>
 
 /** Opens all sources. Rejects with `SetupError` if one cannot be used. */
 export async function openPasswords(
@@ -53,12 +39,11 @@ export async function openPasswords(
     /** Whether a reload has left the name. */
     readonly hasName?: (name: string) => boolean
   },
-): Promise<Passwords> {
+) {
   const verifier = createVerifier()
   let generation = 0
   const opened = new Map<string, PasswordSource>()
   const { obstacle } = verifier
-  const { unreadable = ignore, restored = ignore } = events
   const close = (): void => {
     for (const each of opened.values()) each.close()
     verifier.close()
@@ -69,8 +54,8 @@ export async function openPasswords(
         generation += 1
         events.changed?.(name)
       }
-      const named = { changed, unreadable, restored }
-      opened.set(name, await openPasswordSource(place, { clock, events: named, key, obstacle }))
+      const ofName = { ...events, changed }
+      opened.set(name, await openPasswordSource(place, { clock, events: ofName, key, obstacle }))
     }
   } catch (error) {
     close()
@@ -96,26 +81,32 @@ export async function openPasswords(
   }
 
   return {
-    async verify(password, client) {
+    /**
+     * Verifies against the passwords of all names that are valid now. If one changes meanwhile, the result is about an earlier
+     * `generation`: verify again. The password of two names is `wrong`. `client`: as in `Verifier`.
+     */
+    async verify(password: string, client: string): Promise<Verified> {
       const before = generation
       const found = await namesOf(password, client)
       if (found === 'overloaded') return { result: found, generation: before }
-      const [name] = found
-      if (name === undefined) return { result: 'wrong', generation: before }
-      if (found.length === 1) return { result: 'right', generation: before, name }
-      report(found)
-      return { result: 'wrong', generation: before }
+      const [name, second] = found
+      if (second !== undefined) report(found)
+      if (name === undefined || second !== undefined) return { result: 'wrong', generation: before }
+      return { result: 'right', generation: before, name }
     },
-    get generation() {
+    /** Counts the changes of all passwords. A change counts before `changed` is called. */
+    get generation(): number {
       return generation
     },
-    async fingerprint(salt) {
+    /** The fingerprints of all names as one text: see `textOfNames`. */
+    async fingerprint(salt: Uint8Array): Promise<string> {
       const prints = await Promise.all(
         [...opened].map(async ([name, each]) => [name, await each.fingerprint(salt)] as const),
       )
       return textOfNames(new Map(prints))
     },
-    async twins() {
+    /** Names that have the same password, as far as the files show it: two hashes of one password look different. */
+    async twins(): Promise<readonly string[]> {
       for (const { current } of all) {
         const found =
           current.credential.kind === 'plain'
@@ -125,7 +116,7 @@ export async function openPasswords(
       }
       return []
     },
-    state: () => stateOf(all.map((each) => each.state())),
+    state: (): PasswordSourceState => stateOf(all.map((each) => each.state())),
     close,
   }
 }

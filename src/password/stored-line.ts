@@ -1,30 +1,22 @@
-import { createHash } from 'node:crypto'
-import { argon2Available, type DerivedCredential, NO_ARGON2 } from './key-derivation.ts'
+import { hash } from 'node:crypto'
+import type { DerivedCredential } from './key-derivation.ts'
 
 /** A stored password after parsing: everything that a verification needs, checked and bounded. */
 export type Credential = DigestCredential | DerivedCredential | CryptCredential
 
-/** Verified in microseconds, on the event loop. */
-type DigestCredential =
-  | { readonly kind: 'plain'; readonly digest: Uint8Array }
-  | { readonly kind: 'sha1'; readonly digest: Uint8Array }
+/** Verified in microseconds, on the event loop. `plain`: the SHA-256 of the password. */
+export interface DigestCredential {
+  readonly kind: 'plain' | 'sha1'
+  readonly digest: Uint8Array
+}
 
 /** Computed in JavaScript, which would block the event loop, so a worker verifies it. */
 export type CryptCredential =
   | { readonly kind: 'bcrypt'; readonly hash: string }
-  | {
-      readonly kind: 'md5-crypt'
-      readonly magic: '$1$' | '$apr1$'
-      readonly salt: string
-      readonly digest: string
-    }
-  | {
-      readonly kind: 'sha-crypt'
-      readonly algorithm: 'sha256' | 'sha512'
-      readonly rounds: number
-      readonly salt: string
-      readonly digest: string
-    }
+  | ({ readonly salt: string; readonly digest: string } & (
+      | { readonly kind: 'md5-crypt'; readonly magic: '$1$' | '$apr1$' }
+      | { readonly kind: 'sha-crypt'; readonly algorithm: 'sha256' | 'sha512'; readonly rounds: number }
+    ))
 
 /** What a stored line holds; or why it is unusable, which may be logged: it never quotes the line. */
 type StoredLine = Credential | string
@@ -70,7 +62,7 @@ export function parseStoredLine(line: string, plainAllowed: boolean): StoredLine
   if (line.startsWith('{SHA}')) return parseApacheSha1(line)
   if (SCHEME.test(line)) return `it is a hash of an unsupported kind; ${SUPPORTED}`
   if (!plainAllowed) return `it is not a hash that can be verified; ${SUPPORTED}`
-  return { kind: 'plain', digest: createHash('sha256').update(line).digest() }
+  return { kind: 'plain', digest: hash('sha256', line, 'buffer') }
 }
 
 /** bcrypt in JavaScript takes about five seconds for this cost on a desktop; each step doubles it. */
@@ -146,7 +138,6 @@ function parseArgon2id(line: string): StoredLine {
   if (parallelism > PARALLELISM_LIMIT) return `its argon2 parallelism is more than ${PARALLELISM_LIMIT}`
   const [salt, tag] = [Buffer.from(saltText, 'base64'), Buffer.from(tagText, 'base64')]
   if (salt.length < 8 || tag.length < 12 || tag.length > 128) return SIZES
-  if (!argon2Available()) return NO_ARGON2
   return { kind: 'argon2id', memory, passes, parallelism, salt, tag }
 }
 

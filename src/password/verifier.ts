@@ -1,10 +1,11 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
+import { once } from 'node:events'
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { createBoundedQueue } from '../system/bounded-queue.ts'
 import { isWithheld, reasonOf } from '../system/setup-error.ts'
-import { type DerivedCredential, derive } from './key-derivation.ts'
-import type { Credential, CryptCredential } from './stored-line.ts'
+import { derive } from './key-derivation.ts'
+import type { Credential, CryptCredential, DigestCredential } from './stored-line.ts'
 
 /** `overloaded`: the queue was full or the wait too long, so the password was not checked. */
 export type Verification = 'right' | 'wrong' | 'overloaded'
@@ -31,6 +32,8 @@ const BOUNDS = { inside: 2, waiting: 64, maxWait: 5000 }
  */
 const LONGEST_CRYPT_PASSWORD = 511
 
+/** Too fast to wait for a turn. */
+const FAST: ReadonlySet<Credential['kind']> = new Set(['plain', 'sha1'])
 /** Computed in JavaScript, on worker threads. */
 const THREADED: ReadonlySet<Credential['kind']> = new Set(['bcrypt', 'md5-crypt', 'sha-crypt'])
 
@@ -39,13 +42,17 @@ export function createVerifier() {
   const workers = createCryptWorkers()
 
   const matches = async (credential: Credential, password: string): Promise<boolean> => {
-    if (credential.kind === 'plain') return sameDigest('sha256', password, credential.digest)
-    if (credential.kind === 'sha1') return sameDigest('sha1', password, credential.digest)
     if (neverMatches(credential, password)) return false
-    if (credential.kind === 'argon2id' || credential.kind === 'scrypt') {
-      return timingSafeEqual(await derive(credential, password), credential.tag)
+    switch (credential.kind) {
+      case 'plain':
+      case 'sha1':
+        return sameDigest(credential, password)
+      case 'argon2id':
+      case 'scrypt':
+        return timingSafeEqual(await derive(credential, password), credential.tag)
+      default:
+        return workers.matches({ credential, password })
     }
-    return workers.matches({ credential, password })
   }
 
   return {
@@ -59,7 +66,7 @@ export function createVerifier() {
       password: string,
       client: string,
     ): Promise<readonly number[] | 'overloaded'> {
-      const isSlow = credentials.some((each) => isHashed(each) && !neverMatches(each, password))
+      const isSlow = credentials.some((each) => !FAST.has(each.kind) && !neverMatches(each, password))
       const entry = isSlow ? await queue.enter(client) : undefined
       if (entry !== undefined && entry.kind !== 'entered') return 'overloaded'
       try {
@@ -84,21 +91,16 @@ export function createVerifier() {
   }
 }
 
-/** Whether a verification takes long enough to wait for its turn. */
-function isHashed(credential: Credential): credential is DerivedCredential | CryptCredential {
-  return credential.kind !== 'plain' && credential.kind !== 'sha1'
-}
-
-function neverMatches(credential: DerivedCredential | CryptCredential, password: string): boolean {
+function neverMatches({ kind }: Credential, password: string): boolean {
   // No tool hashes a NUL. bcrypt repeats its key after a NUL, so `a` and `a\0a` would be the same password.
   if (password.includes('\0')) return true
-  const bounded = credential.kind === 'md5-crypt' || credential.kind === 'sha-crypt'
+  const bounded = kind === 'md5-crypt' || kind === 'sha-crypt'
   return bounded && Buffer.byteLength(password) > LONGEST_CRYPT_PASSWORD
 }
 
 /** Compares digests of equal length in constant time, so the timing does not even reveal the length of the password. */
-function sameDigest(algorithm: 'sha1' | 'sha256', password: string, digest: Uint8Array): boolean {
-  return timingSafeEqual(createHash(algorithm).update(password).digest(), digest)
+function sameDigest({ kind, digest }: DigestCredential, password: string): boolean {
+  return timingSafeEqual(hash(kind === 'plain' ? 'sha256' : 'sha1', password, 'buffer'), digest)
 }
 
 /** The message to a worker: one hash to verify. */
@@ -132,29 +134,26 @@ function createCryptWorkers() {
 
   return {
     /** Rejects if the thread dies or `close` is called during the job. The caller bounds the number of concurrent jobs. */
-    matches(job: CryptJob): Promise<boolean> {
-      if (closed) return Promise.reject(new Error('the password workers are closed'))
+    async matches(job: CryptJob): Promise<boolean> {
+      if (closed) throw new Error('the password workers are closed')
       const worker = idle.pop() ?? startWorker()
-      const { promise, resolve, reject } = Promise.withResolvers<boolean>()
-      const settled = (): void => {
-        worker.off('message', onMessage).off('error', onError).off('exit', onExit)
+      const settled = new AbortController()
+      const { signal } = settled
+      worker.ref()
+      worker.postMessage(job)
+      try {
+        // The wait for the message also rejects if the thread fails.
+        const ended = once(worker, 'exit', { signal }).then(() => Promise.reject(new Error('it has ended')))
+        const [matches] = await Promise.race([once(worker, 'message', { signal }), ended])
+        idle.push(worker)
+        return matches === true
+      } catch (cause) {
+        throw new Error('a password worker failed', { cause })
+      } finally {
+        settled.abort()
         // An idle thread must not keep the process alive; a busy one must.
         worker.unref()
       }
-      const onMessage = (matches: unknown): void => {
-        settled()
-        idle.push(worker)
-        resolve(matches === true)
-      }
-      const onError = (cause: unknown): void => {
-        settled()
-        reject(new Error('a password worker failed', { cause }))
-      }
-      const onExit = (): void => onError(undefined)
-      worker.on('message', onMessage).on('error', onError).on('exit', onExit)
-      worker.ref()
-      worker.postMessage(job)
-      return promise
     },
     /** Starts the first thread ahead of the first job. Returns the reason if Node's permission flags forbid threads. */
     start(): string | undefined {

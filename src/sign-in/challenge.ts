@@ -9,13 +9,12 @@ export interface Challenge {
 
 export type Parameters = ReadonlyMap<string, string>
 
-const NAME = new RegExp(TOKEN, 'y')
-const QUOTED = /"((?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t \x21-\x7e\x80-\xff])*)"/y
-const TOKEN68 = /[\w\-.~+/]+=*(?=[\t ]*(?:,|$))/y
-const EQUALS = /[\t ]*=[\t ]*/y
-const SPACES = / +/y
-const SEPARATOR = /[\t ]*(?:,[\t ]*)+/y
-const BLANK = /[\t ]*/y
+const QUOTED = String.raw`"((?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t \x21-\x7e\x80-\xff])*)"`
+/** The first parameter of a challenge stands behind the scheme. */
+const PARAMETER = String.raw`(?:(${TOKEN}) +)?(${TOKEN})[\t ]*=[\t ]*(?:(${TOKEN})|${QUOTED})`
+/** A scheme without parameters; it may have a token68. */
+const BARE = String.raw`(${TOKEN})(?: +[\w\-.~+/]+=*)?`
+const ELEMENT = new RegExp(String.raw`(?:${PARAMETER}|${BARE})[\t ]*(?:,[\t ,]*|$)`, 'y')
 
 /**
  * The challenges of all `WWW-Authenticate` fields (RFC 9110 §11.6.1). A field with a syntax error is ignored as a whole: a
@@ -31,53 +30,20 @@ export function parseParameters(value: string): Parameters | undefined {
 }
 
 function parseField(value: string): readonly Challenge[] | undefined {
-  const scan = createScanner(value)
   const challenges: { scheme: string; parameters: Map<string, string> }[] = []
-  let parameterDue = false
-  scan.take(SEPARATOR)
-  scan.take(BLANK)
-  while (!scan.atEnd()) {
-    const name = scan.take(NAME)?.toLowerCase()
-    if (name === undefined) return undefined
-    const current = challenges.at(-1)
-    if (current !== undefined && scan.take(EQUALS) !== undefined) {
-      const text = scan.take(NAME) ?? unquoted(scan.take(QUOTED))
-      // The device and the sidecar could use different values of a repeated parameter.
-      if (text === undefined || current.parameters.has(name)) return undefined
-      current.parameters.set(name, text)
-      parameterDue = false
-    } else if (parameterDue) return undefined
-    else {
-      challenges.push({ scheme: name, parameters: new Map() })
-      const bare = scan.take(SPACES) === undefined || scan.take(TOKEN68) !== undefined
-      parameterDue = !bare && !scan.looksAt(SEPARATOR) && !scan.atEnd()
-      if (parameterDue) continue
-    }
-    if (scan.take(SEPARATOR) === undefined) {
-      scan.take(BLANK)
-      if (!scan.atEnd()) return undefined
-    }
+  ELEMENT.lastIndex = /^[\t ,]*/.exec(value)?.[0].length ?? 0
+  while (ELEMENT.lastIndex < value.length) {
+    const element = ELEMENT.exec(value)
+    if (element === null) return undefined
+    const [, first, name, token, quoted = '', bare] = element
+    const scheme = first ?? bare
+    if (scheme !== undefined) challenges.push({ scheme: scheme.toLowerCase(), parameters: new Map() })
+    if (name === undefined) continue
+    const parameters = challenges.at(-1)?.parameters
+    const key = name.toLowerCase()
+    // The device and the sidecar could use different values of a repeated parameter.
+    if (parameters === undefined || parameters.has(key)) return undefined
+    parameters.set(key, token ?? quoted.replace(/\\(.)/g, '$1'))
   }
   return challenges
-}
-
-function unquoted(text: string | undefined): string | undefined {
-  return text?.slice(1, -1).replace(/\\(.)/g, '$1')
-}
-
-function createScanner(text: string) {
-  let at = 0
-  const match = (pattern: RegExp): string | undefined => {
-    pattern.lastIndex = at
-    return pattern.exec(text)?.[0]
-  }
-  return {
-    atEnd: (): boolean => at >= text.length,
-    looksAt: (pattern: RegExp): boolean => match(pattern) !== undefined,
-    take(pattern: RegExp): string | undefined {
-      const found = match(pattern)
-      at += found?.length ?? 0
-      return found
-    },
-  }
 }

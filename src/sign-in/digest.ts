@@ -1,6 +1,7 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { type Fields, fieldValues, listMembers } from '../http/fields.ts'
 import { type Parameters, parseChallenges } from './challenge.ts'
+import type { RequestLine } from './scheme.ts'
 
 /** A Digest challenge that the sidecar supports (RFC 7616 §3.3). Text as on the wire, one character for each byte. */
 export interface DigestChallenge {
@@ -9,7 +10,7 @@ export interface DigestChallenge {
   readonly opaque: string | undefined
   /** As the device sent it; `undefined` if it sent none, which means MD5. */
   readonly algorithm: string | undefined
-  readonly hash: DigestHash
+  readonly hash: string
   /** `-sess`: the key is bound to the first nonce and to the cnonce. */
   readonly session: boolean
   /** `auth`, or `undefined` for the older scheme of RFC 2069, which old firmware still uses. */
@@ -19,22 +20,18 @@ export interface DigestChallenge {
   readonly utf8: boolean
 }
 
-export type DigestHash = 'md5' | 'sha256' | 'sha512-256'
-
-const STRENGTH: readonly DigestHash[] = ['md5', 'sha256', 'sha512-256']
-
-const HASHES: ReadonlyMap<string, DigestHash> = new Map([
+/** The names of Node, by those of the device, the strongest last. */
+const HASHES: ReadonlyMap<string, string> = new Map([
   ['md5', 'md5'],
   ['sha-256', 'sha256'],
   ['sha-512-256', 'sha512-256'],
 ])
+const STRENGTH = [...HASHES.values()]
 
 /** The strongest Digest challenge of a response, or `undefined` if the sidecar supports none of them. */
 export function digestChallenge(fields: Fields): DigestChallenge | undefined {
   return parseChallenges(fieldValues(fields, 'www-authenticate'))
-    .filter(({ scheme }) => scheme === 'digest')
-    .map(({ parameters }) => understood(parameters))
-    .filter((challenge) => challenge !== undefined)
+    .flatMap(({ scheme, parameters }) => (scheme === 'digest' ? (understood(parameters) ?? []) : []))
     .sort((a, b) => STRENGTH.indexOf(b.hash) - STRENGTH.indexOf(a.hash))[0]
 }
 
@@ -70,10 +67,7 @@ export interface Account {
 }
 
 /** The parts of the credentials that differ from request to request. */
-export interface DigestUse {
-  readonly method: string
-  /** The request target, byte for byte as it is sent. */
-  readonly target: string
+interface DigestUse extends RequestLine {
   readonly nonce: string
   /** The nonce count: how many requests have used the nonce, this one included. */
   readonly count: number
@@ -129,6 +123,6 @@ function wire(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1')
 }
 
-function digest(hash: DigestHash, text: string): string {
-  return createHash(hash).update(text, 'latin1').digest('hex')
+function digest(algorithm: string, text: string): string {
+  return hash(algorithm, Buffer.from(text, 'latin1'), 'hex')
 }

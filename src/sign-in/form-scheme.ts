@@ -1,17 +1,23 @@
 import type { UpstreamAuthConfig } from '../config/auth-fields.ts'
 import type { OwnResponse } from '../device/own-request.ts'
-import { fieldValues, keepFields } from '../http/fields.ts'
+import { fieldValues } from '../http/fields.ts'
 import { pathOf } from '../http/request-path.ts'
 import type { Clock } from '../system/clock.ts'
 import {
   type Ask,
+  checkedLogin,
   type LoginResult,
-  loginResult,
   type RequestLine,
   type Scheme,
   type Session,
 } from './scheme.ts'
-import { cookiesSetBy, isExpired, matchesPath, type SessionCookie } from './session-cookies.ts'
+import {
+  cookiesSetBy,
+  isExpired,
+  matchesPath,
+  type SessionCookie,
+  withoutSession,
+} from './session-cookies.ts'
 
 /** `checkPath`: a path that refuses a client that is not signed in; without it the response to the login is the only check. */
 type FormSettings = Extract<UpstreamAuthConfig, { readonly form: unknown }>['form']
@@ -47,33 +53,17 @@ export function createFormScheme(settings: FormSettings, ask: Ask, clock: Clock)
       !asksToSignIn(login, response) &&
       looksRight(response, settings.success)
     if (!right) return { kind: 'wrong' }
-    const session = createFormSession(cookies, path, checkPath !== undefined, clock)
-    return { kind: 'right', session }
-  }
-
-  /** Many devices set a cookie for every client. Only a request to a protected page shows whether this one is a session. */
-  async function tried(session: Session, target: string): Promise<LoginResult> {
-    const check = { method: 'GET', target } as const
-    const credentials = session.credentialsFor(check)
-    const response = await ask({ ...check, fields: credentials.fields })
-    return asksToSignIn(check, response) ? { kind: 'wrong' } : loginResult(response, target, session)
+    return { kind: 'right', session: createFormSession(cookies, path, checkPath !== undefined, clock) }
   }
 
   return {
     // A client that signs in at the device itself, through the sidecar, is also redirected to that page by a wrong password.
     isChallenge: (request, response) =>
       ![path, loginPage].includes(pathOf(request.target)) && asksToSignIn(request, response),
-    async login(password) {
-      if (checkPath === undefined) return submit(password)
-      const check = { method: 'GET', target: checkPath } as const
-      const open = await ask({ ...check, fields: [] })
-      if (!asksToSignIn(check, open)) {
-        const reason = `${checkPath} answered ${open.status} without asking for a login; set check_path to a path that does`
-        return { kind: 'unusable', reason }
-      }
-      const login = await submit(password)
-      return login.kind === 'right' ? tried(login.session, checkPath) : login
-    },
+    login: (password) =>
+      checkPath === undefined
+        ? submit(password)
+        : checkedLogin(checkPath, ask, asksToSignIn, 'a login', () => submit(password)),
   }
 }
 
@@ -120,7 +110,6 @@ function createFormSession(
 
   return {
     proven,
-    reusable: true,
     get expired() {
       const now = clock.monotonic()
       return kept.length < names.size || kept.some((cookie) => isExpired(cookie, now))
@@ -131,8 +120,6 @@ function createFormSession(
         .map(({ name, value }) => `${name}=${value}`)
       return { fields: pairs.length === 0 ? [] : ['Cookie', pairs.join('; ')], nonce: '' }
     },
-    renew: () => undefined,
-    adopt() {},
     accepted({ target }, { fields }) {
       // A client that signs in at the device as another user must not change the session of all clients.
       if (pathOf(target) === loginPath) return
@@ -142,11 +129,6 @@ function createFormSession(
         kept = isExpired(cookie, clock.monotonic()) || cookie.value === '' ? others : [...others, cookie]
       }
     },
-    /** The session belongs to the sidecar: a client that has its cookie could reach the device without a token. */
-    conceal: (fields) =>
-      keepFields(
-        fields,
-        (name, value) => name !== 'set-cookie' || !names.has(value.split('=', 1)[0]?.trim() ?? ''),
-      ),
+    conceal: (fields) => withoutSession(fields, names),
   }
 }

@@ -1,6 +1,5 @@
 import type { OwnRequest, OwnResponse } from '../device/own-request.ts'
-import { type Fields, fieldValues } from '../http/fields.ts'
-import { parseChallenges } from './challenge.ts'
+import type { Fields } from '../http/fields.ts'
 
 export interface RequestLine {
   readonly method: string
@@ -18,37 +17,40 @@ export type LoginResult =
   | { readonly kind: 'unusable'; readonly reason: string }
 
 /** The credentials of one request. */
-interface Credentials {
+export interface Credentials {
   readonly fields: Fields
   /** The Digest nonce that they use; empty in the other schemes. */
   readonly nonce: string
 }
 
-/** The session that a login opened. */
+/** The session that a login opened. What it lacks, its scheme does not have. */
 export interface Session {
-  /** The device accepts this session: a request with it got a response that only a signed-in client gets. */
-  readonly proven: boolean
+  /**
+   * The device has accepted this session: a request with it got a response that only a signed-in client gets. If the device refuses it
+   * now, it has expired, and the password is right.
+   */
+  proven: boolean
+  /** @param nonce the one that `renew` returned; by default the one that all requests share */
+  credentialsFor(request: RequestLine, nonce?: string): Credentials
+  /** Removes the session's secrets from the header of a response that goes to the client. */
+  conceal?(fields: Fields): Fields
+  /** The session knows that it has expired, though the device has refused nothing yet. */
+  readonly expired?: boolean
   /**
    * The device has accepted the same credentials more than once. Until then they may be valid for one request only, so that
    * concurrent requests invalidate each other's.
    */
-  readonly reusable: boolean
-  /** The session knows that it has expired, though the device has refused nothing yet. */
-  readonly expired: boolean
-  /** @param nonce the one that `renew` returned; by default the one that all requests share */
-  credentialsFor(request: RequestLine, nonce?: string): Credentials
+  readonly reusable?: boolean
   /**
    * Called when the device refused a request that used `nonce`. Returns the nonce to repeat the request with, if the response
    * holds one, and `undefined` if a new login is needed.
    */
-  renew(response: OwnResponse, nonce: string): string | undefined
+  renew?(response: OwnResponse, nonce: string): string | undefined
   /** Called when that request is not repeated: later requests share the nonce that `renew` returned. */
-  adopt(nonce: string): void
+  adopt?(nonce: string): void
   /** Called when the device accepted a request that used `nonce`. */
-  accepted(request: RequestLine, response: OwnResponse, nonce: string): void
-  /** Removes the session's secrets from the header of a response that goes to the client. */
-  conceal(fields: Fields): Fields
-  /** Ends the session at the device, if the scheme can. Bounded in time; never fails because of the device. */
+  accepted?(request: RequestLine, response: OwnResponse, nonce: string): void
+  /** Ends the session at the device. Bounded in time; never fails because of the device. */
   end?(): Promise<void>
 }
 
@@ -60,67 +62,43 @@ export interface Scheme {
   isChallenge(request: RequestLine, response: OwnResponse): boolean
 }
 
+/** How many nonces a login tries if each becomes stale before it is used. */
+const MAX_TRIES = 4
+
 /**
- * What the response to a request with credentials says about the password. Only 2xx and 3xx mean that it is right: a device
- * that is busy, locked or broken responds too.
+ * A login at a device with a path that needs one: it asks for `credentials`, and then shows whether the new session is one. Many devices
+ * give a cookie to every client. Only 2xx and 3xx mean that the password is right: a device that is busy, locked or broken responds too.
+ *
+ * @param begin answers the response to a request without credentials; returns undefined if that does not ask for any
  */
-export function loginResult({ status }: OwnResponse, checkPath: string, session: Session): LoginResult {
-  if (status === 401) return { kind: 'wrong' }
-  if (status >= 200 && status < 400) return { kind: 'right', session }
-  return { kind: 'unusable', reason: `${checkPath} answered ${status} to the credentials` }
-}
-
-/** The settings of the schemes that HTTP itself defines. */
-export interface CheckedAccount {
-  readonly user: string
-  /** A path that responds 401 to a client that is not signed in. */
-  readonly checkPath: string
-}
-
-/** Basic (RFC 7617), in UTF-8. The response of `checkPath` says whether a password is right. */
-export function createBasicScheme({ user, checkPath }: CheckedAccount, ask: Ask): Scheme {
+export async function checkedLogin(
+  checkPath: string,
+  ask: Ask,
+  isChallenge: Scheme['isChallenge'],
+  credentials: string,
+  begin: (open: OwnResponse) => Promise<LoginResult | undefined>,
+): Promise<LoginResult> {
   const check = { method: 'GET', target: checkPath } as const
-  return {
-    async login(password) {
-      const open = await ask({ ...check, fields: [] })
-      if (!asksForBasic(open)) {
-        return {
-          kind: 'unusable',
-          reason: `${checkPath} answered ${open.status} and did not ask for Basic credentials; set check_path to a path that does`,
-        }
-      }
-      const session = basicSession(user, password)
-      return loginResult(await ask({ ...check, fields: session.fields }), checkPath, session)
-    },
-    isChallenge: (_request, response) => asksForBasic(response),
+  const unusable = (problem: string) => ({ kind: 'unusable', reason: `${checkPath} ${problem}` }) as const
+  const open = await ask({ ...check, fields: [] })
+  const login = isChallenge(check, open) ? await begin(open) : undefined
+  if (login === undefined)
+    return unusable(
+      `answered ${open.status} and did not ask for ${credentials}; set check_path to a path that does`,
+    )
+  if (login.kind !== 'right') return login
+  const { session } = login
+  let nonce: string | undefined
+  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+    const sent = session.credentialsFor(check, nonce)
+    const response = await ask({ ...check, fields: sent.fields })
+    const { status } = response
+    // The device says `stale` only if the password is right (RFC 7616 §3.3), so that is no wrong password.
+    nonce = status === 401 ? session.renew?.(response, sent.nonce) : undefined
+    if (nonce !== undefined) continue
+    if (status === 401 || isChallenge(check, response)) return { kind: 'wrong' }
+    session.accepted?.(check, response, sent.nonce)
+    return status >= 200 && status < 400 ? login : unusable(`answered ${status} to the credentials`)
   }
-}
-
-/** Some firmware sends 401 without `WWW-Authenticate`. */
-function asksForBasic({ status, fields }: OwnResponse): boolean {
-  const named = fieldValues(fields, 'www-authenticate')
-  return (
-    status === 401 && (named.length === 0 || parseChallenges(named).some(({ scheme }) => scheme === 'basic'))
-  )
-}
-
-function basicSession(user: string, password: string): Session & { readonly fields: readonly string[] } {
-  const pair = Buffer.from(`${user}:${password}`, 'utf8').toString('base64')
-  const fields = ['Authorization', `Basic ${pair}`]
-  return { ...fixedSession(fields), fields }
-}
-
-/** A session whose credentials are the same for all requests. */
-export function fixedSession(fields: Fields): Session {
-  const credentials = { fields, nonce: '' }
-  return {
-    proven: true,
-    reusable: true,
-    expired: false,
-    credentialsFor: () => credentials,
-    renew: () => undefined,
-    adopt() {},
-    accepted() {},
-    conceal: (device) => device,
-  }
+  return unusable('calls every nonce stale')
 }

@@ -1,4 +1,5 @@
-import { type Fields, fieldValues, isToken, withoutBlanks } from '../http/fields.ts'
+import { type Fields, fieldValues, isToken, keepFields, withoutBlanks } from '../http/fields.ts'
+import { pathOf } from '../http/request-path.ts'
 import type { Clock } from '../system/clock.ts'
 
 /** A cookie of the device (RFC 6265 §5.3), with the attributes that matter for one host and one session. */
@@ -33,36 +34,44 @@ export function isExpired({ until }: SessionCookie, now: number): boolean {
 
 /** Whether the path of a cookie matches the request target (RFC 6265 §5.1.4). */
 export function matchesPath({ path }: SessionCookie, target: string): boolean {
-  const asked = target.replace(/[?#].*$/, '')
+  const asked = pathOf(target)
   if (!asked.startsWith(path)) return false
   return asked.length === path.length || path.endsWith('/') || asked[path.length] === '/'
 }
 
+/**
+ * The fields of a response for the client, without the secrets of the sidecar's session: a client that has them could reach the device
+ * without a token of Postern. `headers`: in lower case.
+ */
+export function withoutSession(
+  fields: Fields,
+  cookies: ReadonlySet<string>,
+  headers: readonly string[] = [],
+): Fields {
+  return keepFields(fields, (name, value) => {
+    if (name === 'set-cookie' && cookies.has(value.split('=', 1)[0]?.trim() ?? '')) return false
+    return !headers.includes(name)
+  })
+}
+
 function parseSetCookie(line: string, target: string, clock: Clock, date: number): SessionCookie | undefined {
   const [pair = '', ...rest] = line.split(';')
-  const [name, value] = nameAndValue(pair) ?? ['', '']
-  if (!isToken(name) || !VALUE.test(value)) return undefined
-  const attributes = new Map(rest.map(attribute))
+  const [name, value] = nameAndValue(pair)
+  if (!pair.includes('=') || !isToken(name) || !VALUE.test(value)) return undefined
+  const attributes = new Map(rest.map(nameAndValue).map(([key, text]) => [key.toLowerCase(), text]))
   const path = attributes.get('path')
   return {
     name,
     value,
-    path: path?.startsWith('/') === true ? path : directoryOf(target),
+    path: path?.startsWith('/') === true ? path : directoryOf(pathOf(target)),
     until: expiryOf(attributes, clock, date),
   }
 }
 
-function attribute(text: string): readonly [string, string] {
-  const [name, value] = nameAndValue(text) ?? [withoutBlanks(text), '']
-  return [name.toLowerCase(), value]
-}
-
-/** The texts before and after the first `=`; `undefined` if there is none. */
-function nameAndValue(text: string): readonly [string, string] | undefined {
-  const equals = text.indexOf('=')
-  return equals < 0
-    ? undefined
-    : [withoutBlanks(text.slice(0, equals)), withoutBlanks(text.slice(equals + 1))]
+/** The texts before and after the first `=`. */
+function nameAndValue(text: string): readonly [string, string] {
+  const [name = '', ...value] = text.split('=')
+  return [withoutBlanks(name), withoutBlanks(value.join('='))]
 }
 
 /** `Max-Age` wins over `Expires`. `Expires` is relative to the device's `Date`, because its clock may be wrong. */
@@ -76,7 +85,6 @@ function expiryOf(attributes: ReadonlyMap<string, string>, clock: Clock, date: n
 }
 
 /** The default path (RFC 6265 §5.1.4). */
-function directoryOf(target: string): string {
-  const path = target.replace(/[?#].*$/, '')
+function directoryOf(path: string): string {
   return path.slice(0, Math.max(path.lastIndexOf('/'), 1))
 }

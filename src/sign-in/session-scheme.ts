@@ -1,10 +1,10 @@
 import type { SessionConfig } from '../config/auth-fields.ts'
 import { DeviceFault } from '../device/failure.ts'
 import type { OwnResponse } from '../device/own-request.ts'
-import { fieldValues, keepFields } from '../http/fields.ts'
+import { fieldValues } from '../http/fields.ts'
 import { type Clock, waitAtMost } from '../system/clock.ts'
-import { type Ask, fixedSession, type Scheme, type Session } from './scheme.ts'
-import { cookiesSetBy, isExpired } from './session-cookies.ts'
+import type { Ask, Scheme, Session } from './scheme.ts'
+import { cookiesSetBy, isExpired, withoutSession } from './session-cookies.ts'
 
 export interface SessionDevice {
   readonly ask: Ask
@@ -83,24 +83,17 @@ function tokenIn(response: OwnResponse, settings: SessionConfig, clock: Clock): 
 function createSession({ token, send }: SessionConfig, value: string): Session {
   const { header = 'Cookie', prefix = '', cookie } = send
   const text = cookie === undefined ? prefix + value : `${cookie}=${value}`
+  const credentials = { fields: [header, text], nonce: '' }
+  const places = [...Object.entries<string>(token), ...Object.entries(send)]
   const names = (wanted: 'header' | 'cookie'): readonly string[] =>
-    [...Object.entries<string>(token), ...Object.entries(send)].flatMap(([kind, name]) =>
-      kind === wanted ? name : [],
-    )
+    places.flatMap(([kind, name]) => (kind === wanted ? name : []))
   const headers = names('header').map((name) => name.toLowerCase())
-  const cookies = names('cookie')
+  const cookies = new Set(names('cookie'))
   return {
-    ...fixedSession([header, text]),
     // Many devices set a cookie for every client. Only a request shows whether it is a session.
     proven: !('cookie' in token),
-    /** The session belongs to the sidecar: a client that has its token could reach the device without a token of Postern. */
-    conceal: (fields) =>
-      keepFields(
-        fields,
-        (name, set) =>
-          !headers.includes(name) &&
-          !(name === 'set-cookie' && cookies.includes(set.split('=', 1)[0]?.trim() ?? '')),
-      ),
+    credentialsFor: () => credentials,
+    conceal: (fields) => withoutSession(fields, cookies, headers),
   }
 }
 
@@ -155,23 +148,23 @@ function createLogout(
     if (!reported.has(kind)) onLogoutFailed(reason)
     reported.add(kind)
   }
+  if (logout === undefined) return async () => {}
+  const { method, path } = logout
 
-  function targetOf(opened: OwnResponse): string | undefined {
-    if (logout === undefined) return undefined
-    if (typeof logout.path === 'string') return logout.path
-    const { header } = logout.path
-    const [location] = fieldValues(opened.fields, header.toLowerCase())
+  function targetOf({ fields }: OwnResponse): string | undefined {
+    if (typeof path === 'string') return path
+    const [location] = fieldValues(fields, path.header.toLowerCase())
     const own = origins()
     const url = location === undefined ? null : URL.parse(location, own[0] + login.path)
     if (url !== null && own.some((origin) => new URL(origin).origin === url.origin))
       return url.pathname + url.search
     // Another server must not get the token. The path may be a secret, so only the origin is reported, of one login, and cut.
     const named = url === null ? 'no address' : `${url.origin.slice(0, LONGEST_ORIGIN)}, not the device`
-    report(`${header} of the login names ${named}`, 'foreign')
+    report(`${path.header} of the login names ${named}`, 'foreign')
     return undefined
   }
 
-  async function send(method: string, target: string, session: Session): Promise<void> {
+  async function send(target: string, session: Session): Promise<void> {
     try {
       const { fields } = session.credentialsFor({ method, target })
       const { status } = await ask({ method, target, fields })
@@ -184,7 +177,6 @@ function createLogout(
 
   return async (session, opened) => {
     const target = targetOf(opened)
-    if (logout === undefined || target === undefined) return
-    await waitAtMost(LONGEST_LOGOUT, send(logout.method, target, session))
+    if (target !== undefined) await waitAtMost(LONGEST_LOGOUT, send(target, session))
   }
 }

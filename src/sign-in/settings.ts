@@ -7,9 +7,9 @@ import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { readSecretLine } from '../system/named-file.ts'
 import { isBug } from '../system/setup-error.ts'
-import { createDigestScheme } from './digest-scheme.ts'
 import { createFormScheme } from './form-scheme.ts'
-import { type Ask, createBasicScheme, type Scheme } from './scheme.ts'
+import { createBasicScheme, createDigestScheme } from './http-schemes.ts'
+import type { Ask, Scheme } from './scheme.ts'
 import { createSessionScheme, type SessionDevice } from './session-scheme.ts'
 import { createSignIn, type SignIn, type SignInEvents } from './sign-in.ts'
 
@@ -65,27 +65,19 @@ function schemeFor(auth: Exclude<UpstreamAuthConfig, 'off'>, device: SessionDevi
 }
 
 /**
- * Sends the sidecar's own requests to the device, each with `fields`. A request that meets a closed idle connection is sent
- * once more. Failures are `DeviceFault`s, whose messages hold nothing that was sent.
+ * Sends the sidecar's own requests to the device, each with the `common` fields that it does not replace. A request that meets a
+ * closed idle connection is sent once more. Failures are `DeviceFault`s, whose messages hold nothing that was sent.
  */
-function createAsk(connections: Connections, fields: () => Fields): Ask {
+function createAsk(connections: Connections, common: () => Fields): Ask {
   return async (request) => {
+    const own = namesIn(request.fields)
+    const fields = [...keepFields(common(), (name) => !own.has(name)), ...request.fields]
     try {
-      return await sendOwnRequest(
-        connections,
-        { ...request, fields: combined(fields(), request.fields) },
-        true,
-      )
+      return await sendOwnRequest(connections, { ...request, fields }, true)
     } catch (error) {
       throw isBug(error) ? error : new DeviceFault(failureOf(error))
     }
   }
-}
-
-/** The fields of one request replace common ones of the same name. */
-function combined(common: Fields, own: Fields): Fields {
-  const names = namesIn(own)
-  return [...keepFields(common, (name) => !names.has(name)), ...own]
 }
 
 /** Logs the sign-in events. No line holds a password, cookie, token or nonce. */

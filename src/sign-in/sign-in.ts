@@ -2,53 +2,24 @@ import { DeviceFault } from '../device/failure.ts'
 import type { OwnResponse } from '../device/own-request.ts'
 import type { Fields } from '../http/fields.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
-import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
+import { createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
-import { createPause } from './pause.ts'
-import type { LoginResult, RequestLine, Scheme, Session } from './scheme.ts'
+import type { Credentials, LoginResult, RequestLine, Scheme, Session } from './scheme.ts'
 
-/** The credentials that were sent with one request. */
-export interface SentCredentials {
-  readonly fields: Fields
-  /** Session and nonce show `renew` and `accepted` which credentials the response is about. */
+/** The credentials that were sent with one request. They show `renew` and `accepted` what the response is about. */
+export interface SentCredentials extends Credentials {
   readonly session: Session
-  readonly nonce: string
 }
 
-/** `failed`: the device did not respond, or its response says neither right nor wrong. */
+/** The device did not respond, or its response says neither right nor wrong. */
+interface FailedCheck {
+  readonly kind: 'failed'
+  readonly failure: UpstreamFailure
+}
+
 export type PasswordCheck =
   /** `adopt`: from now on requests use this password, and the session that the check opened. */
-  | { readonly kind: 'right'; readonly adopt: () => void }
-  | { readonly kind: 'wrong' }
-  | { readonly kind: 'failed'; readonly failure: UpstreamFailure }
-
-/** The sidecar's own account at the device. */
-export interface SignIn {
-  /** Signs in if there is no session. Concurrent callers share one login. Returns the failure if the device did not respond. */
-  ready(): Promise<UpstreamFailure | undefined>
-  /**
-   * The credentials for this request; `undefined` while not signed in: the request is then sent without, and the device
-   * decides. `nonce`: from the renewal, for a repeated request.
-   */
-  credentialsFor(request: RequestLine, nonce?: string): SentCredentials | undefined
-  /** Whether the device's response asks the client to sign in first. */
-  isChallenge(request: RequestLine, response: OwnResponse): boolean
-  /** Called when the device responded with a challenge. `mayLogin`: this request has not caused a login yet. */
-  renew(response: OwnResponse, sent: SentCredentials | undefined, mayLogin: boolean): Promise<Renewal>
-  /** Requests that are repeated with a new nonce wait here if the device accepts each nonce only once. */
-  readonly repeatQueue: BoundedQueue
-  /** Called when the device accepted a request that it had refused before the login. */
-  loginHelped(): void
-  /** Called when the device's response is no challenge. */
-  accepted(request: RequestLine, response: OwnResponse, sent: SentCredentials | undefined): void
-  /** Removes the secrets of the sidecar's session from the header of a response that goes to the client. */
-  conceal(fields: Fields, sent: SentCredentials | undefined): Fields
-  /** Tries a password at the device, once. */
-  check(password: string): Promise<PasswordCheck>
-  /** Calls back when the device refuses the configured password, or the one that it accepted before. */
-  onRefused(listener: () => void): void
-  signOut(): Promise<void>
-}
+  { readonly kind: 'right'; readonly adopt: () => void } | { readonly kind: 'wrong' } | FailedCheck
 
 /** Whether it makes sense to repeat the request: after a login, or with the nonce of the challenge. */
 export type Renewal =
@@ -83,23 +54,31 @@ export interface SignInDependencies {
  */
 const LOGIN_INTERVAL = 5_000
 
+/** In ms. Each further refusal doubles the pause: devices lock an account after a few failures in some minutes. */
+const SHORTEST_PAUSE = 30_000
+const LONGEST_PAUSE = 960_000
+
 /** One request at a time. A request that has waited for `maxWait` (ms) is sent anyway. */
 const REPEAT_QUEUE = { inside: 1, waiting: Number.POSITIVE_INFINITY, maxWait: 2_000 }
 
 const REFUSED = { kind: 'refused' } as const
 const SIGNED_IN = { kind: 'signed-in' } as const
 
-export function createSignIn({ scheme, readPassword, clock, events }: SignInDependencies): SignIn {
-  const pause = createPause(clock)
+export type SignIn = ReturnType<typeof createSignIn>
+
+/** The sidecar's own account at the device. */
+export function createSignIn({ scheme, readPassword, clock, events }: SignInDependencies) {
   const listeners: (() => void)[] = []
   let adopted: string | undefined
-  let current: CurrentSession | undefined
+  let current: { readonly session: Session; readonly password: string } | undefined
   let reported: string | undefined
   let running: Promise<UpstreamFailure | undefined> | undefined
   let noLoginBefore = 0
   /** Not used any more, but not yet ended at the device: many devices have four sessions and no more. */
   let retired: Session | undefined
   let closed = false
+  /** Not tried again before the end of the pause (ms on the monotonic clock). Any other password may be tried at once. */
+  let paused: { readonly password: string; readonly length: number; readonly until: number } | undefined
 
   function retire(): void {
     retired = current?.session ?? retired
@@ -113,8 +92,8 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
   }
 
   function useSession(session: Session, password: string): void {
-    current = { session, password, proven: session.proven }
-    if (session.proven) pause.end()
+    current = { session, password }
+    if (session.proven) paused = undefined
     reported = undefined
     events.signedIn()
   }
@@ -125,33 +104,47 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
     reported = reason
   }
 
+  /** Returns the length of the pause (ms). */
+  function pause(password: string): number {
+    const length = paused?.password === password ? Math.min(paused.length * 2, LONGEST_PAUSE) : SHORTEST_PAUSE
+    paused = { password, length, until: clock.monotonic() + length }
+    return length
+  }
+
   function refuse(password: string): void {
     retire()
     if (adopted === password) adopted = undefined
     noLoginBefore = 0
-    events.refused(pause.begin(password))
+    events.refused(pause(password))
     for (const listener of listeners) listener()
+  }
+
+  async function tried(password: string): Promise<LoginResult | FailedCheck> {
+    try {
+      return await scheme.login(password)
+    } catch (error) {
+      if (error instanceof DeviceFault) return { kind: 'failed', failure: error.failure }
+      throw error
+    }
   }
 
   async function signIn(): Promise<UpstreamFailure | undefined> {
     await endRetired()
     const password = readPassword === undefined ? adopted : await readPassword().catch(unreadable)
-    if (closed || password === undefined || pause.blocks(password)) return undefined
-    let login: LoginResult
-    try {
-      login = await scheme.login(password)
-    } catch (error) {
-      if (!(error instanceof DeviceFault)) throw error
+    if (closed || password === undefined) return undefined
+    if (paused?.password === password && clock.monotonic() < paused.until) return undefined
+    const login = await tried(password)
+    if (login.kind === 'failed') {
       // Such a login says nothing about the account, so the next refusal may cause another one.
       noLoginBefore = 0
-      return error.failure
+      return login.failure
     }
     // Another password was adopted during the login, so this one no longer matters.
     if (readPassword === undefined && adopted !== password) return undefined
     if (login.kind === 'right') useSession(login.session, password)
     else if (login.kind === 'wrong') refuse(password)
     else {
-      pause.begin(password)
+      pause(password)
       report(login.reason)
     }
     return undefined
@@ -170,23 +163,35 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
   }
 
   return {
-    async ready() {
+    /** Signs in if there is no session. Concurrent callers share one login. Returns the failure if the device did not respond. */
+    async ready(): Promise<UpstreamFailure | undefined> {
       if (current?.session.expired === true) retire()
       return current === undefined ? signInOnce() : undefined
     },
-    credentialsFor(request, nonce) {
+    /**
+     * The credentials for this request; `undefined` while not signed in: the request is then sent without, and the device
+     * decides. `nonce`: from the renewal, for a repeated request.
+     */
+    credentialsFor(request: RequestLine, nonce?: string): SentCredentials | undefined {
       if (current === undefined) return undefined
       const { session } = current
       return { ...session.credentialsFor(request, nonce), session }
     },
     isChallenge: scheme.isChallenge,
+    /** Requests that are repeated with a new nonce wait here if the device accepts each nonce only once. */
     repeatQueue: createBoundedQueue(REPEAT_QUEUE),
-    async renew(response, sent, mayLogin) {
+    /** Called when the device responded with a challenge. `mayLogin`: this request has not caused a login yet. */
+    async renew(
+      response: OwnResponse,
+      sent: SentCredentials | undefined,
+      mayLogin: boolean,
+    ): Promise<Renewal> {
       if (sent !== undefined && current?.session === sent.session) {
-        const nonce = current.session.renew(response, sent.nonce)
+        const { session, password } = current
+        const nonce = session.renew?.(response, sent.nonce)
         if (nonce !== undefined) return { kind: 'new-nonce', nonce }
-        if (!current.proven) {
-          refuse(current.password)
+        if (!session.proven) {
+          refuse(password)
           return REFUSED
         }
         const now = clock.monotonic()
@@ -197,39 +202,41 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
       if (current === undefined) await signInOnce()
       return current !== undefined && mayLogin ? SIGNED_IN : REFUSED
     },
-    loginHelped() {
+    /** Called when the device accepted a request that it had refused before the login. */
+    loginHelped(): void {
       noLoginBefore = 0
     },
-    accepted(request, response, sent) {
+    /** Called when the device's response is no challenge. */
+    accepted(request: RequestLine, response: OwnResponse, sent: SentCredentials | undefined): void {
       if (sent === undefined || current?.session !== sent.session) return
-      if (!current.proven) pause.end()
-      current.proven = true
-      sent.session.accepted(request, response, sent.nonce)
+      const { session, nonce } = sent
+      if (!session.proven) paused = undefined
+      session.proven = true
+      session.accepted?.(request, response, nonce)
     },
-    conceal: (fields, sent) => (sent ?? current)?.session.conceal(fields) ?? fields,
-    async check(password) {
-      try {
-        const login = await scheme.login(password)
-        if (login.kind === 'wrong') return login
-        if (login.kind === 'right') {
-          const adopt = (): void => {
-            adopted = password
-            noLoginBefore = 0
-            useSession(login.session, password)
-          }
-          return { kind: 'right', adopt }
-        }
+    /** Removes the secrets of the sidecar's session from the header of a response that goes to the client. */
+    conceal: (fields: Fields, sent: SentCredentials | undefined): Fields =>
+      (sent ?? current)?.session.conceal?.(fields) ?? fields,
+    /** Tries a password at the device, once. */
+    async check(password: string): Promise<PasswordCheck> {
+      const login = await tried(password)
+      if (login.kind === 'unusable') {
         report(login.reason)
         return { kind: 'failed', failure: 'destination_unavailable' }
-      } catch (error) {
-        if (error instanceof DeviceFault) return { kind: 'failed', failure: error.failure }
-        throw error
       }
+      if (login.kind !== 'right') return login
+      const adopt = (): void => {
+        adopted = password
+        noLoginBefore = 0
+        useSession(login.session, password)
+      }
+      return { kind: 'right', adopt }
     },
-    onRefused: (listener) => {
+    /** Calls back when the device refuses the configured password, or the one that it accepted before. */
+    onRefused(listener: () => void): void {
       listeners.push(listener)
     },
-    async signOut() {
+    async signOut(): Promise<void> {
       closed = true
       // A bug in it is reported by the request that waits for it.
       await Promise.allSettled([running])
@@ -237,11 +244,4 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
       await endRetired()
     },
   }
-}
-
-interface CurrentSession {
-  readonly session: Session
-  readonly password: string
-  /** The device has accepted the session. If it refuses the session now, the session has expired; the password is right. */
-  proven: boolean
 }

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { required } from '../../src/oauth/form-request.ts'
 import { createTokenEndpoint, type GrantType } from '../../src/oauth/token-endpoint.ts'
 import { bareExchange } from '../support/exchange.ts'
 import { requestHead } from '../support/request-head.ts'
@@ -6,15 +7,18 @@ import { requestHead } from '../support/request-head.ts'
 const TOKENS = { accessToken: 'a', refreshToken: 'r', expiresIn: 60 }
 
 /** An invented grant type with two parameters. */
-const pairing: GrantType<'code' | 'serial'> = {
+const pairing: GrantType = {
   name: 'pairing',
-  parameters: ['serial', 'code'],
-  exchange: ({ serial, code }, { address }) =>
-    `${serial} ${code} ${address}` === 's1 c1 192.0.2.1'
-      ? { kind: 'granted', tokens: TOKENS }
-      : { kind: 'refused', refusal: { kind: 'invalid-grant', description: 'no' }, close: false },
+  async exchange(form, { address }) {
+    const [serial, code] = [required(form, 'serial'), required(form, 'code')]
+    if (typeof serial !== 'string') return serial
+    if (typeof code !== 'string') return code
+    return `${serial} ${code} ${address}` === 's1 c1 192.0.2.1'
+      ? TOKENS
+      : { kind: 'invalid-grant', description: 'no' }
+  },
 }
-const other: GrantType<never> = { ...pairing, name: 'other', parameters: [] }
+const other: GrantType = { ...pairing, name: 'other' }
 
 const endpoint = createTokenEndpoint([pairing, other], { config: { listen: { bodyTimeout: 1000 } } })
 
@@ -30,7 +34,6 @@ function post(form: string): ReturnType<typeof endpoint> {
 
 it('the token endpoint serves a registered grant type and passes its parameters', async () => {
   expect(await post('grant_type=pairing&code=c1&serial=s1')).toMatchObject({
-    kind: 'reply',
     reply: { status: 200, body: expect.stringContaining('"access_token":"a"') },
   })
 })
@@ -53,5 +56,5 @@ it.each([
     { kind: 'unsupported-grant-type', description: 'The grant_type must be "pairing" or "other".' },
   ],
 ])('the token endpoint refuses %s', async (form, refusal) => {
-  expect(await post(form)).toEqual({ kind: 'refused', refusal, close: false })
+  expect(await post(form)).toEqual(refusal)
 })

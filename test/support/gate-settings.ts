@@ -1,8 +1,8 @@
 import type { GateRules } from '../../src/gate/admit.ts'
-import type { SessionsOfGate } from '../../src/gate/credential.ts'
+import type { CredentialStores } from '../../src/gate/credential.ts'
 
 /** What a gate has of sessions before the first login of a browser. */
-export const NO_SESSIONS: SessionsOfGate = {
+export const NO_SESSIONS: CredentialStores['sessions'] = {
   has: () => false,
   identify: () => ({ kind: 'refused', cause: 'missing' }),
 }

@@ -104,10 +104,10 @@ export async function readPlainPassword(file: string | undefined): Promise<strin
   }
   if (file === '') throw new SetupError('--password-file: the name of the file is empty')
   const line = await readOnlyLine(file)
-  const fault = line.kind === 'unusable' ? line.reason : passwordFault(line.text)
-  if (line.kind === 'unusable' || fault !== undefined)
+  const fault = typeof line === 'string' ? passwordFault(line) : line.reason
+  if (typeof line !== 'string' || fault !== undefined)
     throw new SetupError(`${file}: ${fault}`, { key: '--password-file' })
-  return line.text
+  return line
 }
 
 function passwordFault(line: string): string | undefined {

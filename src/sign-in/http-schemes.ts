@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { fieldValues, keepFields } from '../http/fields.ts'
-import { parseParameters } from './challenge.ts'
+import { parseChallenges, parseParameters } from './challenge.ts'
 import {
   type Account,
   type DigestChallenge,
@@ -8,42 +8,46 @@ import {
   digestChallenge,
   digestKey,
 } from './digest.ts'
-import { type Ask, type CheckedAccount, loginResult, type Scheme, type Session } from './scheme.ts'
+import { type Ask, checkedLogin, type Scheme, type Session } from './scheme.ts'
 
-/** How many nonces a login tries if each becomes stale before it is used. */
-const MAX_TRIES = 4
+/** The settings of the schemes that HTTP itself defines. */
+interface CheckedAccount {
+  readonly user: string
+  /** A path that responds 401 to a client that is not signed in. */
+  readonly checkPath: string
+}
 
-/** Digest (RFC 7616). A login gets a challenge from `checkPath` and answers it there. Later requests share its nonce. */
-export function createDigestScheme({ user, checkPath }: CheckedAccount, ask: Ask): Scheme {
-  const check = { method: 'GET', target: checkPath } as const
+/** Basic (RFC 7617), in UTF-8. */
+export function createBasicScheme({ user, checkPath }: CheckedAccount, ask: Ask): Scheme {
+  // Some firmware sends 401 without `WWW-Authenticate`.
+  const isChallenge: Scheme['isChallenge'] = (_request, { status, fields }) => {
+    const named = fieldValues(fields, 'www-authenticate')
+    const isBasic = named.length === 0 || parseChallenges(named).some(({ scheme }) => scheme === 'basic')
+    return status === 401 && isBasic
+  }
   return {
-    async login(password) {
-      const open = await ask({ ...check, fields: [] })
-      const challenge = open.status === 401 ? digestChallenge(open.fields) : undefined
-      if (challenge === undefined) {
-        return {
-          kind: 'unusable',
-          reason: `${checkPath} answered ${open.status} without a Digest challenge that is supported; set check_path to a path that sends one`,
-        }
-      }
-      const session = createDigestSession(challenge, { user, password })
-      let credentials = session.credentialsFor(check)
-      for (let tries = 1; ; tries += 1) {
-        const response = await ask({ ...check, fields: credentials.fields })
-        const stale = response.status === 401 && digestChallenge(response.fields)?.stale === true
-        if (!stale) {
-          if (response.status !== 401) session.accepted(check, response, credentials.nonce)
-          return loginResult(response, checkPath, session)
-        }
-        // The device says `stale` only if the password is right (RFC 7616 §3.3), so this is no wrong password.
-        const nonce = session.renew(response, credentials.nonce)
-        if (tries === MAX_TRIES) {
-          return { kind: 'unusable', reason: `${checkPath} calls every nonce stale` }
-        }
-        credentials = session.credentialsFor(check, nonce)
-      }
-    },
-    isChallenge: (_request, { status, fields }) => status === 401 && digestChallenge(fields) !== undefined,
+    isChallenge,
+    login: (password) =>
+      checkedLogin(checkPath, ask, isChallenge, 'Basic credentials', async () => {
+        const pair = Buffer.from(`${user}:${password}`, 'utf8').toString('base64')
+        const credentials = { fields: ['Authorization', `Basic ${pair}`], nonce: '' }
+        return { kind: 'right', session: { proven: true, credentialsFor: () => credentials } }
+      }),
+  }
+}
+
+/** Digest (RFC 7616). A login answers the challenge of `checkPath`; later requests share its nonce. */
+export function createDigestScheme({ user, checkPath }: CheckedAccount, ask: Ask): Scheme {
+  const isChallenge: Scheme['isChallenge'] = (_request, { status, fields }) =>
+    status === 401 && digestChallenge(fields) !== undefined
+  const wanted = 'Digest credentials that are supported'
+  return {
+    isChallenge,
+    login: (password) =>
+      checkedLogin(checkPath, ask, isChallenge, wanted, async ({ fields }) => {
+        const challenge = digestChallenge(fields)
+        return challenge && { kind: 'right', session: createDigestSession(challenge, { user, password }) }
+      }),
   }
 }
 
@@ -66,17 +70,13 @@ const MAX_NONCES = 64
  * nonce of its own challenge. Other requests share that nonce only after the device has accepted it. So concurrent requests do
  * not invalidate each other's nonces at firmware that accepts each nonce once, or only in the order of the count.
  */
-function createDigestSession(
-  first: DigestChallenge,
-  account: Account,
-  mintCnonce: () => string = () => randomBytes(18).toString('base64'),
-): Session {
+function createDigestSession(first: DigestChallenge, account: Account): Session {
   const nonces = new Map<string, NonceState>()
   let shared = begin(first)
   let reusable = false
 
   function begin(challenge: DigestChallenge): NonceState {
-    const cnonce = mintCnonce()
+    const cnonce = randomBytes(18).toString('base64')
     const key = digestKey(challenge, account, cnonce)
     return keep({ challenge, cnonce, key, nonce: challenge.nonce, count: 0, accepted: false })
   }
@@ -93,16 +93,12 @@ function createDigestSession(
     get reusable() {
       return reusable
     },
-    expired: false,
-    credentialsFor({ method, target }, wanted = shared.nonce) {
+    credentialsFor(request, wanted = shared.nonce) {
       const state = nonces.get(wanted) ?? shared
       state.count += 1
-      const { challenge, key, nonce, count, cnonce } = state
-      const use = { method, target, nonce, count, cnonce }
-      return {
-        fields: ['Authorization', digestAuthorization(challenge, account.user, key, use)],
-        nonce,
-      }
+      const { challenge, key, nonce } = state
+      const authorization = digestAuthorization(challenge, account.user, key, { ...request, ...state })
+      return { fields: ['Authorization', authorization], nonce }
     },
     renew({ fields }, nonce) {
       const next = digestChallenge(fields)
