@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { DeviceFault, failureOf } from './failure.ts'
 import type { OpenSocket } from './open-socket.ts'
-import { createDeadline, type Deadline, type UpstreamDeadlines } from './target.ts'
+import type { UpstreamDeadlines } from './target.ts'
 import type { Room, Turns } from './turns.ts'
 
 export interface SocketSettings {
@@ -31,7 +31,7 @@ export abstract class DeviceSocket {
   #opening = 0
   /** How long (ms) the connection has to stay open before a dropped request is sent again; 0: none was dropped. See `Turns.trial`. */
   #trial = 0
-  #connectLimit: Deadline
+  #connectLimit: NodeJS.Timeout
   #endLimit: NodeJS.Timeout | undefined
   /** Why the device did not take the last attempt. */
   #refusal: unknown
@@ -72,14 +72,11 @@ export abstract class DeviceSocket {
 
   readonly onData = (bytes: Buffer): void => void this.received(bytes, bytes.length, true)
 
-  #limitConnect(): Deadline {
+  #limitConnect(): NodeJS.Timeout {
     const { connect } = this.#settings.deadlines
-    const limit = createDeadline(connect, () => {
-      // Between two attempts the device has not been silent: it refused.
-      this.destroy(this.#refusal ?? new DeviceFault('connection_timeout'))
-    })
-    limit.restart()
-    return limit
+    // Between two attempts the device has not been silent: it refused.
+    const giveUp = (): void => this.destroy(this.#refusal ?? new DeviceFault('connection_timeout'))
+    return setTimeout(giveUp, connect).unref()
   }
 
   #open(): void {
@@ -118,7 +115,7 @@ export abstract class DeviceSocket {
     if (this.state !== 'connecting' || this.socket !== socket) return
     this.state = 'open'
     this.#settings.turns.opened()
-    this.#connectLimit.close()
+    clearTimeout(this.#connectLimit)
     this.opened()
   }
 
@@ -159,7 +156,7 @@ export abstract class DeviceSocket {
     const { socket } = this
     const { turns } = this.#settings
     this.state = 'closed'
-    this.#connectLimit.close()
+    clearTimeout(this.#connectLimit)
     if (socket === undefined) this.closed()
     else if (!turns.inOrder() || !idle || socket.destroyed) socket.destroy()
     else {
