@@ -16,20 +16,11 @@ export interface Places {
   readonly learner?: Learner | undefined
 }
 
-/**
- * Waits for the first bytes of an upload, because a client that sends none holds no place. Resolves with the refusal if none come.
- *
- * @param stallTimeout ms
- */
-export async function firstBytes(exchange: Exchange, stallTimeout: number): Promise<Refusal | undefined> {
-  try {
-    await exchange.arrival(stallTimeout)
-    return undefined
-  } catch (error) {
-    const fault = bodyFault(error)
-    if (fault === undefined) throw error
-    return fault
-  }
+/** The refusal for a request body that the client has not sent as it should. Throws any other error: a bug. */
+export function bodyRefusal(error: unknown): Refusal {
+  const fault = bodyFault(error)
+  if (fault === undefined) throw error
+  return fault
 }
 
 /**

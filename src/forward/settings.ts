@@ -46,25 +46,22 @@ export async function upstreamTarget(
   }
 }
 
-/** The targets of all services, whose certificates and keys a reload renews. */
-export interface Targets {
-  open(service: ServiceConfig, key: string): Promise<UpstreamTarget>
-  /**
-   * Reads the files of `tls` again, where the section is the same: other changes of it take effect together, after a restart. Rejects
-   * with `SetupError`, and then changes nothing. The result puts what was read into effect, for new connections.
-   */
-  renew(next: UpstreamConfig): Promise<() => void>
-}
+export type Targets = ReturnType<typeof createTargets>
 
-export function createTargets(): Targets {
+/** The targets of all services, whose certificates and keys a reload renews. */
+export function createTargets() {
   const opened = new Map<string, { readonly service: ServiceConfig; readonly tls: DeviceTls }>()
   return {
-    async open(service, key) {
+    async open(service: ServiceConfig, key: string): Promise<UpstreamTarget> {
       const target = await upstreamTarget(service, key)
       if (target.tls !== undefined) opened.set(key, { service, tls: target.tls })
       return target
     },
-    async renew(next) {
+    /**
+     * Reads the files of `tls` again, where the section is the same: other changes of it take effect together, after a restart. Rejects
+     * with `SetupError`, and then changes nothing. The result puts what was read into effect, for new connections.
+     */
+    async renew(next: UpstreamConfig): Promise<() => void> {
       const renewals = servicesOf(next).map(async ({ path, service }) => {
         const key = path.join('.')
         const running = opened.get(key)

@@ -193,18 +193,10 @@ export class Changes {
   }
 }
 
-/** The sharing of responses of all services of a device (`upstream.share`). */
-export interface Sharing {
-  /** One service, with the sharing that its configuration asks for. */
-  of(inner: Upstream, service: ServiceConfig, deps: SharingDependencies): Upstream
-  /**
-   * The whole device. A change is each request that is not a plain GET or HEAD, each upgrade, and each GET or HEAD with a query for a path
-   * that is not shared: much firmware acts on such a GET.
-   */
-  watch(inner: Upstream): Upstream
-}
+export type Sharing = ReturnType<typeof createSharing>
 
-export function createSharing(services: readonly ServiceConfig[]): Sharing {
+/** The sharing of responses of all services of a device (`upstream.share`). */
+export function createSharing(services: readonly ServiceConfig[]) {
   const paths = services.flatMap(({ share: { paths } }) => paths)
   const isShared = shareable(paths)
   const changes = new Changes()
@@ -228,9 +220,14 @@ export function createSharing(services: readonly ServiceConfig[]): Sharing {
   }
 
   return {
-    of: (inner, service, deps) =>
+    /** One service, with the sharing that its configuration asks for. */
+    of: (inner: Upstream, service: ServiceConfig, deps: SharingDependencies): Upstream =>
       service.share.paths.length === 0 ? inner : share(inner, service, changes, deps),
-    watch(inner) {
+    /**
+     * The whole device. A change is each request that is not a plain GET or HEAD, each upgrade, and each GET or HEAD with a query for a
+     * path that is not shared: much firmware acts on such a GET.
+     */
+    watch(inner: Upstream): Upstream {
       if (paths.length === 0) return inner
       return {
         forward(request, listener) {
