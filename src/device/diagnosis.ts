@@ -6,15 +6,7 @@ import type { Breaker } from './breaker.ts'
 import { createSocketOpener } from './open-socket.ts'
 import type { UpstreamTarget } from './target.ts'
 import { deviceTls, type TlsSettings } from './target.ts'
-import {
-  type Diagnosis,
-  explainCertificate,
-  explainFault,
-  faultOf,
-  type Handshake,
-  hostAndPort,
-  linesFor,
-} from './tls-faults.ts'
+import { type Diagnosis, explainCertificate, faultOf, type Handshake, linesFor } from './tls-faults.ts'
 
 type TlsAttempt = Handshake | { readonly error: unknown }
 
@@ -46,8 +38,8 @@ export async function diagnose(
   key: string,
   signal: AbortSignal,
 ): Promise<Diagnosis | undefined> {
-  const { protocol, host } = new URL(target.origin)
-  const at = hostAndPort(target.origin)
+  const { protocol, host, hostname, port } = new URL(target.origin)
+  const at = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`
   if (protocol === 'http:') {
     const found = await tryTls({ ...target, origin: `https://${at}` }, {}, signal)
     // An alert is TLS, too.
@@ -62,7 +54,11 @@ export async function diagnose(
   const first = await tryTls(target, settings, signal)
   if (!('error' in first)) return explainCertificate(first, target, settings, key)
   const fault = faultOf(first.error)
-  const failed = fault && explainFault(fault, first.error, target.origin, key)
+  const look = `look at the TLS settings of the device; openssl s_client -connect ${at} shows what it offers`
+  const failed = fault && {
+    reason: `${fault.cause} (${codeOf(first.error)})`,
+    remedy: fault.remedy?.(key, at) ?? look,
+  }
   const isMendable = fault === undefined ? BREAKS.has(codeOf(first.error)) : fault.remedy === undefined
   if (!isMendable) return failed
   for (const each of looserThan(settings)) {

@@ -22,7 +22,7 @@ import { reasonOf, SetupError } from '../system/setup-error.ts'
 import type { UploadBuffering } from './buffered-body.ts'
 import { uploadPace } from './pace.ts'
 import type { Places } from './place.ts'
-import type { RequestFieldSettings } from './request-fields.ts'
+import { type RequestFieldSettings, setNames } from './request-fields.ts'
 
 /**
  * Reads where the device is from the configuration, and the certificates of `tls` from their files. Rejects with `SetupError`.
@@ -169,11 +169,13 @@ export function uploadBuffering(
  * How header fields change on the way to a service and back. Reads the secret ones from their files. Rejects with `SetupError`.
  */
 export async function readRequestFields(service: ServiceConfig, key: string): Promise<RequestFieldSettings> {
-  const { forwarding, drop, rewrite, url } = service
+  const { headers, forwarding, drop, rewrite, url } = service
+  const names = Object.keys(headers)
   return {
     host: hostFor(service),
-    added: await readAddedFields(service.headers, `${key}.headers`),
-    named: Object.keys(service.headers).filter((name) => isClientName(service.headers[name])),
+    added: await readAddedFields(headers, `${key}.headers`),
+    named: names.filter((name) => isClientName(headers[name])),
+    set: names.length === 0 ? undefined : setNames(names.flatMap((name) => [name, ''])),
     forwarding,
     keeps: drop.length === 0 ? undefined : keepsBut(drop),
     origin: service.host === 'target' ? url.origin : undefined,

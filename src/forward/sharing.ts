@@ -27,12 +27,11 @@ const ALONE_FOR = 600_000
  */
 function share(
   inner: Upstream,
-  { share: { paths, for: keptFor }, queue: { timeout }, streamAfter, headers }: ServiceConfig,
+  { share: { paths, for: keptFor }, queue: { timeout }, streamAfter }: ServiceConfig,
   changes: Changes,
   { clock, fields: settings, route, onShared }: SharingDependencies,
 ): Upstream {
   const mayAsk = shareable(paths)
-  const set = new Set(Object.keys(headers).map((name) => name.toLowerCase()))
   /** The responses that another request may join, by their key. */
   const joinable = new Map<string, FanOut>()
   /** Those, and the ones that still have readers. */
@@ -155,7 +154,7 @@ function share(
       }
       request.route = route
       const fields = requestFields(request, null, settings.request)
-      const key = keyOf(request, fields, set)
+      const key = keyOf(request, fields, settings.request.set)
       const since = clock.monotonic()
       ask({ exchange: request, listener, key, fields, since, again: false, sent: 0, full: false })
     },
@@ -168,7 +167,7 @@ function readerOf({ grant, client, classified }: Forward): string {
 }
 
 /** The requests that may change what the device answers. A response that began before such a request was answered is joined no more. */
-export class Changes {
+class Changes {
   #epoch = 0
   readonly #unanswered = new Set<Exchange>()
 
@@ -185,11 +184,10 @@ export class Changes {
   begin(request: Exchange): void {
     this.#epoch += 1
     this.#unanswered.add(request)
-  }
-
-  end(request: Exchange): void {
-    this.#epoch += 1
-    this.#unanswered.delete(request)
+    request.onEnd(() => {
+      this.#epoch += 1
+      this.#unanswered.delete(request)
+    })
   }
 }
 
@@ -205,20 +203,6 @@ export function createSharing(services: readonly ServiceConfig[]) {
     return !onlyReads(request) || (request.classified.target.includes('?') && !isShared(request))
   }
 
-  function watched(request: Forward, listener: ForwardListener): ForwardListener {
-    changes.begin(request)
-    return {
-      ended(exchange, refusal) {
-        changes.end(request)
-        listener.ended(exchange, refusal)
-      },
-      onBug(exchange, bug) {
-        changes.end(request)
-        listener.onBug(exchange, bug)
-      },
-    }
-  }
-
   return {
     /** One service, with the sharing that its configuration asks for. */
     of: (inner: Upstream, service: ServiceConfig, deps: SharingDependencies): Upstream =>
@@ -231,10 +215,12 @@ export function createSharing(services: readonly ServiceConfig[]) {
       if (paths.length === 0) return inner
       return {
         forward(request, listener) {
-          inner.forward(request, isChange(request) ? watched(request, listener) : listener)
+          if (isChange(request)) changes.begin(request)
+          inner.forward(request, listener)
         },
         upgrade(request, listener) {
-          inner.upgrade(request, watched(request, listener))
+          changes.begin(request)
+          inner.upgrade(request, listener)
         },
       }
     },

@@ -15,6 +15,7 @@ export const PLAIN: RequestFieldSettings = {
   host: undefined,
   added: [],
   named: [],
+  set: undefined,
   forwarding: 'full',
   keeps: undefined,
   origin: undefined,
