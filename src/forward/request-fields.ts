@@ -14,8 +14,6 @@ export interface RequestFieldSettings {
   readonly added: Fields
   /** The names of fields that tell the device the name of the login. They replace the client's, also where there is no such name. */
   readonly named: readonly string[]
-  /** The names of both, as `setNames` gives them; undefined if there are none. */
-  readonly set: ReadonlySet<string> | undefined
   /** Which of the sidecar's own fields are sent. `minimal`: `X-Forwarded-For` and `X-Request-Id`. */
   readonly forwarding: 'full' | 'minimal' | 'off'
   /** Whether a field is sent, by its name in lower case; undefined if all are. `added` is always sent. */
@@ -57,10 +55,11 @@ export function requestFields(
   framing: Classified['framing'],
   settings: RequestFieldSettings,
 ): string[] {
-  const { host, added, named, set, forwarding, keeps, origin } = settings
+  const { host, added, named, forwarding, keeps, origin } = settings
   const { head, client, scope } = request
   const passesClaims = client.peerTrusted && forwarding === 'full'
   const options = head.survey.connection
+  const set = added.length + named.length === 0 ? undefined : namesOf(settings)
   const target = host ?? request.classified.host
   const fields: string[] = target === '' ? [] : ['Host', target]
   /** The names that a later step must not write again: of forwarding fields, and `cookie` when it is joined. */
@@ -119,8 +118,19 @@ export function requestLines(request: Forward, settings: RequestFieldSettings): 
   return lines
 }
 
-/** The names of fields that are set here, as a CGI program reads them. */
-export function setNames(fields: Fields): ReadonlySet<string> {
+/** The names are the same for all requests until a reload, so they are computed once. */
+const namesBySettings = new WeakMap<RequestFieldSettings, ReadonlySet<string>>()
+
+/** The names of the fields that are set here. */
+export function namesOf(settings: RequestFieldSettings): ReadonlySet<string> {
+  const known = namesBySettings.get(settings)
+  if (known !== undefined) return known
+  const names = cgiNamesIn([...settings.added, ...settings.named.flatMap((name) => [name, ''])])
+  namesBySettings.set(settings, names)
+  return names
+}
+
+function cgiNamesIn(fields: Fields): ReadonlySet<string> {
   return new Set([...namesIn(fields)].map(asCgi))
 }
 
@@ -159,7 +169,7 @@ function appended(before: readonly string[], last: string): string {
 export function withCredentials(fields: Fields, own: Fields): string[] {
   if (own.length === 0) return [...fields]
   const session = fieldValues(own, 'cookie').join('; ')
-  const replaced = setNames(own)
+  const replaced = cgiNamesIn(own)
   const merged = session === '' ? [] : ['Cookie', mergeCookies(fieldValues(fields, 'cookie'), session)]
   return [
     ...keepFields(fields, (name) => !replaced.has(asCgi(name))),

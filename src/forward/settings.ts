@@ -22,7 +22,7 @@ import { reasonOf, SetupError } from '../system/setup-error.ts'
 import type { UploadBuffering } from './buffered-body.ts'
 import { uploadPace } from './pace.ts'
 import type { Places } from './place.ts'
-import { type RequestFieldSettings, setNames } from './request-fields.ts'
+import type { RequestFieldSettings } from './request-fields.ts'
 
 /**
  * Reads where the device is from the configuration, and the certificates of `tls` from their files. Rejects with `SetupError`.
@@ -170,12 +170,10 @@ export function uploadBuffering(
  */
 export async function readRequestFields(service: ServiceConfig, key: string): Promise<RequestFieldSettings> {
   const { headers, forwarding, drop, rewrite, url } = service
-  const names = Object.keys(headers)
   return {
     host: hostFor(service),
     added: await readAddedFields(headers, `${key}.headers`),
-    named: names.filter((name) => isClientName(headers[name])),
-    set: names.length === 0 ? undefined : setNames(names.flatMap((name) => [name, ''])),
+    named: Object.keys(headers).filter((name) => isClientName(headers[name])),
     forwarding,
     keeps: drop.length === 0 ? undefined : keepsBut(drop),
     origin: service.host === 'target' ? url.origin : undefined,

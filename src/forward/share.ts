@@ -52,15 +52,15 @@ const ADDRESSES: ReadonlySet<string> = new Set(['x-request-id', 'x-forwarded-for
 /**
  * Requests with the same key may share a response: the device would see them as the same, and their responses are adapted alike.
  *
- * @param set the names of `upstream.headers`, as `setNames` gives them: their values count, whatever their names
+ * @param set the names of `upstream.headers`, as `namesOf` gives them: their values count, whatever their names
  */
-export function keyOf(request: Forward, fields: Fields, set: ReadonlySet<string> | undefined): string {
+export function keyOf(request: Forward, fields: Fields, set: ReadonlySet<string>): string {
   const { head, classified, signedIn } = request
   const seen: string[] = []
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const [name = '', value = ''] = fields.slice(i, i + 2)
     const lower = name.toLowerCase()
-    if (set?.has(lower)) seen.push(name, value)
+    if (set.has(lower)) seen.push(name, value)
     else if (lower === 'forwarded') seen.push(name, value.replace(/\b(?:for|by)=(?:"[^"]*"|[^;,\s]*)/gi, ''))
     else if (!ADDRESSES.has(lower)) seen.push(name, value)
   }

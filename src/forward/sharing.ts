@@ -2,7 +2,7 @@ import type { ServiceConfig } from '../config/upstream-fields.ts'
 import type { Exchange, Forward, ForwardListener } from '../http/exchange.ts'
 import type { Clock } from '../system/clock.ts'
 import { FanOut } from './fan-out.ts'
-import { type RequestFieldSettings, requestFields } from './request-fields.ts'
+import { namesOf, type RequestFieldSettings, requestFields } from './request-fields.ts'
 import { keyOf, mayKeep, onlyReads, type Reader, shareable } from './share.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -154,7 +154,7 @@ function share(
       }
       request.route = route
       const fields = requestFields(request, null, settings.request)
-      const key = keyOf(request, fields, settings.request.set)
+      const key = keyOf(request, fields, namesOf(settings.request))
       const since = clock.monotonic()
       ask({ exchange: request, listener, key, fields, since, again: false, sent: 0, full: false })
     },

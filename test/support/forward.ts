@@ -15,7 +15,6 @@ export const PLAIN: RequestFieldSettings = {
   host: undefined,
   added: [],
   named: [],
-  set: undefined,
   forwarding: 'full',
   keeps: undefined,
   origin: undefined,
