@@ -73,11 +73,5 @@ export function pinOf(certificate: Buffer = Buffer.alloc(0)): string {
   return `sha256/${hash('sha256', certificate, 'base64')}`
 }
 
+/** The code of the error if another certificate than the pinned one came. */
 export const PIN_MISMATCH = 'ERR_TLS_CERT_PIN'
-
-/** Another certificate than the pinned one came. */
-export function pinMismatch(shown = ''): Error {
-  return Object.assign(new Error(`its certificate is not the pinned one: ${shown} came`), {
-    code: PIN_MISMATCH,
-  })
-}

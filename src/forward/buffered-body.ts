@@ -1,8 +1,7 @@
 import type { Exchange } from '../http/exchange.ts'
 import { type Refusal, StalledBodyError } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
-import { idleIn, watchPace } from './pace.ts'
-import { bodyRefusal, type Places, waitForPlace } from './place.ts'
+import { bodyRefusal, idleIn, type Places, waitForPlace, watchPace } from './place.ts'
 
 export type BufferedBody = ReturnType<typeof bufferBody>
 

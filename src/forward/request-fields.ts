@@ -1,6 +1,6 @@
-import type { Classified } from '../http/admission.ts'
-import { type Addressed, mergeCookies, withoutOwnCookies } from '../http/browsers.ts'
-import type { Forward } from '../http/exchange.ts'
+import type { Classified, Client } from '../http/admission.ts'
+import { mergeCookies, withoutOwnCookies } from '../http/browsers.ts'
+import type { Forward, RequestHead } from '../http/exchange.ts'
 import { type Fields, fieldValues, isHopByHop, keepFields, namesIn, PSEUDONYM } from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
 import { isOverride } from '../http/scope.ts'
@@ -24,7 +24,11 @@ export interface RequestFieldSettings {
 }
 
 /** A request as its header for the device needs it. */
-type Described = Addressed & Pick<Forward, 'requestId' | 'scope'>
+interface Described extends Pick<Forward, 'requestId' | 'scope'> {
+  readonly head: Pick<RequestHead, 'version' | 'secure' | 'fields' | 'survey' | 'peer' | 'localPort'>
+  readonly client: Pick<Client, 'address' | 'peerTrusted'>
+  readonly classified: Pick<Classified, 'host'>
+}
 
 /** Whether the sidecar writes the field itself. `Authorization` is the gate's: the device must not see the client's token. */
 function isReplaced(lowerName: string): boolean {
