@@ -11,7 +11,7 @@ import {
 import type { Clock } from '../system/clock.ts'
 import { writeSoon } from '../system/write-soon.ts'
 import { DeviceSocket, type SocketSettings } from './device-socket.ts'
-import { DeviceFault, faultyResponse } from './failure.ts'
+import { BY_RESPONSE_FAULT, DeviceFault } from './failure.ts'
 import type { DelayedAcks } from './kept-connections.ts'
 import { type DeviceRequest, type ResponseHandler, sendUpload } from './request.ts'
 import type { Reuse } from './target.ts'
@@ -75,7 +75,7 @@ export abstract class DeviceConnection extends DeviceSocket {
       },
       // The request fails only when the connection has closed, so data before the fault still reaches the client.
       onFault: (fault) => {
-        this.fault = faultyResponse(fault)
+        this.fault = new DeviceFault(BY_RESPONSE_FAULT[fault])
         this.socket?.destroy()
       },
       onSwitch: (head, rest) => {

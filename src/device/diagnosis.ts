@@ -148,12 +148,6 @@ export function watchTrouble(target: UpstreamTarget, { key, clock, breaker, onFo
   let inARow = 0
   let responses = 0
 
-  async function explain(): Promise<void> {
-    const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(LIMIT)])
-    const found = await diagnose(target, key, signal)
-    if (found !== undefined && !closing.signal.aborted) onFound(found)
-  }
-
   return {
     failed(failure: UpstreamFailure): void {
       if (breaker.successes > responses) {
@@ -166,7 +160,11 @@ export function watchTrouble(target: UpstreamTarget, { key, clock, breaker, onFo
       const isDue = inARow >= FAILURES_IN_A_ROW && now - last >= INTERVAL
       if (!isDue || speaksHttp || closing.signal.aborted || !canDiagnose(failure, target)) return
       last = now
-      explain().catch(onBug)
+      diagnose(target, key, AbortSignal.any([closing.signal, AbortSignal.timeout(LIMIT)]))
+        .then((found) => {
+          if (found !== undefined && !closing.signal.aborted) onFound(found)
+        })
+        .catch(onBug)
     },
     /** Aborts the attempt that is under way; nothing is reported later. */
     close: (): void => closing.abort(),

@@ -150,7 +150,7 @@ function pushForwarding(
 ): void {
   const before = client.peerTrusted ? head.survey.forwardedFor : NONE
   const peer = client.peerTrusted ? (normalizeAddress(head.peer) ?? 'unix') : client.address
-  fields.push('X-Forwarded-For', appended(before, peer))
+  fields.push('X-Forwarded-For', [...before, peer].join(', '))
   if (full) {
     if (!seen.includes('x-forwarded-proto')) fields.push('X-Forwarded-Proto', head.secure ? 'https' : 'http')
     if (!seen.includes('x-forwarded-host') && classified.host !== '')
@@ -158,16 +158,12 @@ function pushForwarding(
     if (!seen.includes('x-forwarded-port') && head.localPort !== 0) {
       fields.push('X-Forwarded-Port', String(head.localPort))
     }
-    fields.push('Via', appended(head.survey.via, `${head.version} ${PSEUDONYM}`))
+    fields.push('Via', [...head.survey.via, `${head.version} ${PSEUDONYM}`].join(', '))
   }
   fields.push(ID_FIELD, requestId)
 }
 
 const NONE: readonly string[] = []
-
-function appended(before: readonly string[], last: string): string {
-  return before.length === 0 ? last : [...before, last].join(', ')
-}
 
 /** Adds the sidecar's credentials to a request header. They replace `Authorization`, and precede the client's cookies. */
 export function withCredentials(fields: Fields, own: Fields): string[] {

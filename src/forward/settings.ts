@@ -168,27 +168,15 @@ export function uploadBuffering(
  * How header fields change on the way to a service and back. Reads the secret ones from their files. Rejects with `SetupError`.
  */
 export async function readRequestFields(service: ServiceConfig, key: string): Promise<RequestFieldSettings> {
-  const { headers, forwarding, drop, rewrite, url } = service
+  const { headers, host, forwarding, drop, rewrite, url } = service
   return {
-    host: hostFor(service),
+    host: host === 'preserve' ? undefined : host === 'target' ? new URL(url.origin).host : host,
     added: await readAddedFields(headers, `${key}.headers`),
     named: Object.keys(headers).filter((name) => isClientName(headers[name])),
     forwarding,
     keeps: drop.length === 0 ? undefined : keepsBut(drop),
-    origin: service.host === 'target' ? url.origin : undefined,
+    origin: host === 'target' ? url.origin : undefined,
     rewrite: rewrite === 'on',
-  }
-}
-
-/** The `Host` that the device receives; undefined for the client's own. */
-function hostFor({ host, url }: ServiceConfig): string | undefined {
-  switch (host) {
-    case 'preserve':
-      return undefined
-    case 'target':
-      return new URL(url.origin).host
-    default:
-      return host
   }
 }
 

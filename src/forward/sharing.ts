@@ -3,6 +3,7 @@ import type { Exchange, Forward, ForwardListener } from '../http/exchange.ts'
 import type { Clock } from '../system/clock.ts'
 import { FanOut } from './fan-out.ts'
 import { namesOf, type RequestFieldSettings, requestFields } from './request-fields.ts'
+import type { Detour } from './round-trip-service.ts'
 import { keyOf, mayKeep, onlyReads, type Reader, shareable } from './share.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -68,9 +69,7 @@ function share(
 
   /** A client that was cut off and asks again gets the whole response by itself. */
   function wasCut(request: Forward): boolean {
-    if (long.size === 0) return false
-    const until = long.get(readerOf(request))
-    return until !== undefined && clock.monotonic() < until
+    return long.size > 0 && clock.monotonic() < (long.get(readerOf(request)) ?? 0)
   }
 
   function noteCut(request: Forward): void {
@@ -79,13 +78,15 @@ function share(
     long.set(readerOf(request), clock.monotonic() + ALONE_FOR)
   }
 
-  function askAlone({ exchange, listener }: Reader): void {
+  function forward(request: Forward, listener: ForwardListener, detour?: Detour): void {
     try {
-      inner.forward(exchange, listener)
+      inner.forward(request, listener, detour)
     } catch (bug) {
-      listener.onBug(exchange, bug)
+      listener.onBug(request, bug)
     }
   }
+
+  const askAlone = ({ exchange, listener }: Reader): void => forward(exchange, listener)
 
   function askFor(asker: Reader): void {
     const response: FanOut = new FanOut(asker, {
@@ -106,12 +107,7 @@ function share(
     })
     joinable.set(asker.key, response)
     live.add(response)
-    const listener = listenerOf(response)
-    try {
-      inner.forward(asker.exchange, listener, { client: response, fields: asker.fields })
-    } catch (bug) {
-      listener.onBug(asker.exchange, bug)
-    }
+    forward(asker.exchange, listenerOf(response), { client: response, fields: asker.fields })
   }
 
   /**
