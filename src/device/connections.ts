@@ -140,11 +140,11 @@ class PooledConnection extends DeviceConnection {
 
   /** Lends the connection. Returns false if the device may have closed it; the connection is then closed here too. */
   lend(repeatable: boolean): boolean {
-    const { memory, clock, rules } = this.#pool
+    const { memory, clock, rules, deadlines } = this.#pool
     this.#lentAt = clock.monotonic()
     this.#idleFor = this.#lentAt - this.#since
     this.#lent = true
-    this.due = Number.POSITIVE_INFINITY
+    this.wait(deadlines.response, this.#lentAt)
     this.#openWhenLent = this.state !== 'connecting'
     if (!this.#openWhenLent) return true
     const isTrusted = this.#idleFor < memory.safe || memory.trusts(this.#idleFor, repeatable)

@@ -45,7 +45,7 @@ export abstract class DeviceConnection extends DeviceSocket {
   /** The request allows another one on this connection. Its response decides too. */
   #mayFollow = false
   /** When the present wait is too long (ms): that for a response, for more of its body, or for another request. */
-  protected due: number = Number.POSITIVE_INFINITY
+  #due = 0
   #looksAt = 0
   #timer: NodeJS.Timeout | undefined
 
@@ -159,11 +159,13 @@ export abstract class DeviceConnection extends DeviceSocket {
   }
 
   protected override opened(): void {
-    if (this.#request !== undefined) this.#write(this.#request)
+    if (this.#request === undefined) return
+    this.wait(this.#settings.deadlines.response)
+    this.#write(this.#request)
   }
 
   #write(request: DeviceRequest): void {
-    const { host, reuse, rules, acks, version, deadlines } = this.#settings
+    const { host, reuse, rules, acks, version } = this.#settings
     this.#mayFollow = reuse === 'shared' && !acks.found && rules !== 'tolerant' && mayPersist(request)
     const head = writeRequestHead(request, host, this.#mayFollow, version)
     if (head === undefined) {
@@ -173,7 +175,6 @@ export abstract class DeviceConnection extends DeviceSocket {
     const socket = this.socket
     if (socket === undefined) return
     this.#handler?.sent?.()
-    this.wait(deadlines.response)
     if (request.body === undefined) writeSoon(socket, head)
     else this.#upload(socket, head, request.body, request.framing)
   }
@@ -201,18 +202,18 @@ export abstract class DeviceConnection extends DeviceSocket {
 
   /** Begins a wait of at most `time` (ms) in place of the one before. A timer that looks at them costs less than one for each. */
   protected wait(time: number, now: number = this.#settings.clock.monotonic()): void {
-    this.due = now + time
-    if (this.state === 'closed' || (this.#timer !== undefined && this.#looksAt <= this.due)) return
+    this.#due = now + time
+    if (this.state === 'closed' || (this.#timer !== undefined && this.#looksAt <= this.#due)) return
     clearTimeout(this.#timer)
-    this.#looksAt = this.due
+    this.#looksAt = this.#due
     this.#timer = setTimeout(this.#look, time).unref()
   }
 
   readonly #look = (): void => {
     this.#timer = undefined
-    const left = this.due - this.#settings.clock.monotonic()
+    const left = this.#due - this.#settings.clock.monotonic()
     if (left <= 0) this.late()
-    else if (left < Number.POSITIVE_INFINITY) this.wait(left)
+    else this.wait(left)
   }
 
   /** The response is late. An upload that waits for the client may wait on, but not one that the device has stopped reading. */

@@ -138,20 +138,19 @@ export interface UploadBuffering extends Places {
   readonly uploadTimeout: () => number
 }
 
-/** Sends a request with a buffered body to the device; in chunks if it is longer than the bound. */
-type Send = (body: BufferedBody, framing: number | 'chunked') => Promise<Refusal | undefined>
-
 /**
  * Buffers an upload of unknown length, then sends it with a `Content-Length`. Old firmware reads only that field: it takes a
  * chunked request for one without a body, or takes the chunk sizes for part of the body. The upload takes a place at the device
  * only when it is complete or exceeds the bound, so a slow client holds none, and no byte of an upload that is refused here reaches
  * the device.
+ *
+ * @param send in chunks if the body is longer than the bound
  */
 export async function sendBuffered(
   exchange: Exchange,
   buffering: UploadBuffering,
   clock: Clock,
-  send: Send,
+  send: (body: BufferedBody, framing: number | 'chunked') => Promise<Refusal | undefined>,
 ): Promise<Refusal | undefined> {
   const { most, onLonger, queue, pace, uploadTimeout } = buffering
   const leave = queue.tryEnter() ?? (await waitForPlace(buffering, exchange, clock))
