@@ -115,8 +115,7 @@ export function createConnections(
 }
 
 /** A connection that requests borrow, one at a time. */
-class PooledConnection extends DeviceConnection {
-  readonly #pool: Pool
+class PooledConnection extends DeviceConnection<Pool> {
   #lent = true
   #openWhenLent = false
   /** When it was given back, and when it was lent. */
@@ -128,7 +127,6 @@ class PooledConnection extends DeviceConnection {
 
   constructor(pool: Pool, repeatable: boolean, upgrade: boolean) {
     super(pool, repeatable, upgrade)
-    this.#pool = pool
     this.#lentAt = pool.clock.monotonic()
     pool.all.add(this)
   }
@@ -140,7 +138,7 @@ class PooledConnection extends DeviceConnection {
 
   /** Lends the connection. Returns false if the device may have closed it; the connection is then closed here too. */
   lend(repeatable: boolean): boolean {
-    const { memory, clock, rules, deadlines } = this.#pool
+    const { memory, clock, rules, deadlines } = this.settings
     this.#lentAt = clock.monotonic()
     this.#idleFor = this.#lentAt - this.#since
     this.#lent = true
@@ -168,7 +166,7 @@ class PooledConnection extends DeviceConnection {
    * @param responded the connection carried a complete response
    */
   release(responded: boolean): void {
-    const { memory, clock, acks, turns, room, all, idle } = this.#pool
+    const { memory, clock, acks, turns, room, all, idle } = this.settings
     this.#lent = false
     this.#since = clock.monotonic()
     let delayed = false
@@ -203,7 +201,7 @@ class PooledConnection extends DeviceConnection {
    * connection had carried a complete response.
    */
   protected override closedByDevice(): void {
-    const { memory, clock, room } = this.#pool
+    const { memory, clock, room } = this.settings
     if (!this.#hasResponded) {
       if (this.#lent && !this.reading.heard) room.reset()
     } else if (!this.#lent) memory.closed(clock.monotonic() - this.#since)
@@ -211,11 +209,11 @@ class PooledConnection extends DeviceConnection {
   }
 
   protected override closed(): void {
-    const { idle, all } = this.#pool
+    const { idle, all } = this.settings
     const index = idle.indexOf(this)
     if (index >= 0) idle.splice(index, 1)
     all.delete(this)
     super.closed(this.#hasResponded)
-    if (all.size === 0) this.#pool.onEmpty()
+    if (all.size === 0) this.settings.onEmpty()
   }
 }

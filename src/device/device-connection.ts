@@ -34,8 +34,9 @@ export interface ConnectionSettings extends SocketSettings {
 }
 
 /** One connection to the device. It carries one request at a time, and stays open as long as both sides allow. */
-export abstract class DeviceConnection extends DeviceSocket {
-  readonly #settings: ConnectionSettings
+export abstract class DeviceConnection<
+  S extends ConnectionSettings = ConnectionSettings,
+> extends DeviceSocket<S> {
   protected readonly reading: ResponseReader
   #handler: ResponseHandler | undefined
   #request: DeviceRequest | undefined
@@ -49,10 +50,9 @@ export abstract class DeviceConnection extends DeviceSocket {
   #looksAt = 0
   #timer: NodeJS.Timeout | undefined
 
-  constructor(settings: ConnectionSettings, repeatable: boolean, upgrade: boolean) {
+  constructor(settings: S, repeatable: boolean, upgrade: boolean) {
     super(settings, repeatable, upgrade)
     const { deadlines, known, onSloppy } = settings
-    this.#settings = settings
     const events: ResponseEvents = {
       onInterim: ({ status, fields }) => {
         this.wait(deadlines.response)
@@ -100,7 +100,7 @@ export abstract class DeviceConnection extends DeviceSocket {
     this.#handler = handler
     this.#paused = false
     if (this.state === 'closed') this.abort(this.fault)
-    else this.reading.expect(request.method, this.#settings.rules, request.upgrade)
+    else this.reading.expect(request.method, this.settings.rules, request.upgrade)
     if (this.state === 'open') this.#write(request)
   }
 
@@ -115,7 +115,7 @@ export abstract class DeviceConnection extends DeviceSocket {
 
   resume(): void {
     this.#paused = false
-    this.wait(this.#settings.deadlines.idle)
+    this.wait(this.settings.deadlines.idle)
     this.socket?.resume()
   }
 
@@ -160,12 +160,12 @@ export abstract class DeviceConnection extends DeviceSocket {
 
   protected override opened(): void {
     if (this.#request === undefined) return
-    this.wait(this.#settings.deadlines.response)
+    this.wait(this.settings.deadlines.response)
     this.#write(this.#request)
   }
 
   #write(request: DeviceRequest): void {
-    const { host, reuse, rules, acks, version } = this.#settings
+    const { host, reuse, rules, acks, version } = this.settings
     this.#mayFollow = reuse === 'shared' && !acks.found && rules !== 'tolerant' && mayPersist(request)
     const head = writeRequestHead(request, host, this.#mayFollow, version)
     if (head === undefined) {
@@ -190,7 +190,7 @@ export abstract class DeviceConnection extends DeviceSocket {
     const onSent = (size: number, whole: boolean): void => {
       if (this.#uploading !== body) return
       this.#uploaded += size
-      this.wait(this.#settings.deadlines.response)
+      this.wait(this.settings.deadlines.response)
       if (!whole) return
       this.#uploading = undefined
       this.#handler?.uploaded?.()
@@ -201,7 +201,7 @@ export abstract class DeviceConnection extends DeviceSocket {
   }
 
   /** Begins a wait of at most `time` (ms) in place of the one before. A timer that looks at them costs less than one for each. */
-  protected wait(time: number, now: number = this.#settings.clock.monotonic()): void {
+  protected wait(time: number, now: number = this.settings.clock.monotonic()): void {
     this.#due = now + time
     if (this.state === 'closed' || (this.#timer !== undefined && this.#looksAt <= this.#due)) return
     clearTimeout(this.#timer)
@@ -211,7 +211,7 @@ export abstract class DeviceConnection extends DeviceSocket {
 
   readonly #look = (): void => {
     this.#timer = undefined
-    const left = this.#due - this.#settings.clock.monotonic()
+    const left = this.#due - this.settings.clock.monotonic()
     if (left <= 0) this.late()
     else this.wait(left)
   }
@@ -219,7 +219,7 @@ export abstract class DeviceConnection extends DeviceSocket {
   /** The response is late. An upload that waits for the client may wait on, but not one that the device has stopped reading. */
   protected late(): void {
     if (this.#handler === undefined || this.state !== 'open') return
-    const { response } = this.#settings.deadlines
+    const { response } = this.settings.deadlines
     if (this.reading.head !== undefined) {
       if (!this.#paused) this.#fail('http_response_incomplete')
     } else if (this.#uploading !== undefined && this.socket?.writableNeedDrain !== true) this.wait(response)
@@ -243,7 +243,7 @@ export abstract class DeviceConnection extends DeviceSocket {
 
   /** Closes the connection: the next request would get these bytes as its response (response desynchronization). */
   #dropStray(): void {
-    this.#settings.onStray()
+    this.settings.onStray()
     this.close()
   }
 }

@@ -4,7 +4,7 @@ import type { ClientSide, Forward, ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import type { Leave } from '../system/bounded-queue.ts'
-import { bufferBody } from './buffered-body.ts'
+import { Blocks, bufferBody } from './buffered-body.ts'
 import { type RequestFieldSettings, requestFields, withCredentials } from './request-fields.ts'
 import type { Detour, RoundTripEnd } from './round-trip-service.ts'
 
@@ -65,7 +65,7 @@ export async function sendSignedIn(
       const end = await send({ ...detour, client, fields: withCredentials(fields, sent?.fields ?? []) })
       if (challenge === undefined) return end
       const renewing = signIn.renew(challenge, sent, !loggedIn)
-      const repeatable = client.held !== undefined && (!hasBody || body?.repeatable === true)
+      const repeatable = client.holds && (!hasBody || body?.repeatable === true)
       if (!repeatable) client.release()
       const renewal = await renewing
       nonce = renewal.kind === 'new-nonce' ? renewal.nonce : undefined
@@ -95,12 +95,6 @@ interface HoldingRules {
   readonly body: (stallTimeout: number) => AsyncIterable<Buffer>
 }
 
-interface HeldResponse {
-  readonly head: ResponseHead
-  readonly chunks: Buffer[]
-  size: number
-}
-
 /** A challenge is a short page. A response larger than this (bytes) goes to the client at once. */
 const LARGEST_HELD = 64 * 1024
 
@@ -108,7 +102,9 @@ const LARGEST_HELD = 64 * 1024
 export class HoldingClient implements ClientSide {
   readonly #inner: ClientSide
   readonly #rules: HoldingRules
-  #response: HeldResponse | undefined
+  /** The head of the response that is held back, and what has come of its body. */
+  #held: ResponseHead | undefined
+  readonly #body = new Blocks()
   #complete = false
 
   constructor(inner: ClientSide, rules: HoldingRules) {
@@ -116,22 +112,22 @@ export class HoldingClient implements ClientSide {
     this.#rules = rules
   }
 
-  /** The held response; undefined until it is complete. */
-  get held(): OwnResponse | undefined {
-    return this.#complete ? this.#response?.head : undefined
+  /** Whether a whole response is held back. */
+  get holds(): boolean {
+    return this.#complete && this.#held !== undefined
   }
 
   /** Sends the held response to the client, if it is complete. */
   release(): void {
-    if (this.#complete && this.#response !== undefined) this.#forward(this.#response)
+    if (this.#complete && this.#held !== undefined) this.#forward(this.#held)
   }
 
-  #forward(held: HeldResponse): boolean {
-    this.#response = undefined
-    this.#pass(held.head)
-    const writable = held.chunks.map((chunk) => this.#inner.write(chunk)).every(Boolean)
+  #forward(head: ResponseHead): boolean {
+    this.#held = undefined
+    this.#pass(head)
+    const writable = this.#body.filled().map((chunk) => this.#inner.write(chunk))
     if (this.#complete) this.#inner.end()
-    return writable
+    return writable.every(Boolean)
   }
 
   /** Reports the head of a response that is not held back, that of a tunnel. Returns its fields for the client. */
@@ -141,28 +137,24 @@ export class HoldingClient implements ClientSide {
   }
 
   begin(head: ResponseHead): void {
-    if (this.#rules.holds(head)) this.#response = { head, chunks: [], size: 0 }
+    if (this.#rules.holds(head)) this.#held = head
     else this.#pass(head)
   }
 
   write(chunk: Buffer): boolean {
-    const held = this.#response
-    if (held === undefined) return this.#inner.write(chunk)
-    held.chunks.push(chunk)
-    held.size += chunk.length
-    return held.size <= LARGEST_HELD || this.#forward(held)
+    if (this.#held === undefined) return this.#inner.write(chunk)
+    this.#body.add(chunk)
+    return this.#body.size <= LARGEST_HELD || this.#forward(this.#held)
   }
 
-  end(lastChunk?: Buffer): void {
-    if (this.#response === undefined) this.#inner.end(lastChunk)
-    else {
-      if (lastChunk !== undefined) this.#response.chunks.push(lastChunk)
-      this.#complete = true
-    }
+  end(last?: Buffer): void {
+    this.#complete = this.#held !== undefined
+    if (!this.#complete) this.#inner.end(last)
+    else if (last !== undefined) this.#body.add(last)
   }
 
   cut(): void {
-    this.#response = undefined
+    this.#held = undefined
     this.#inner.cut()
   }
 
