@@ -117,14 +117,13 @@ function share(
   function listenerOf(response: FanOut): ForwardListener {
     const { asker } = response
     return {
-      ended(request, refusal) {
+      ended(_request, refusal) {
         if (refusal === undefined) return
         const waiting = response.dismiss()
         const isLate = (reader: Reader): boolean =>
           refusal.kind === 'overloaded' ? clock.monotonic() - reader.since >= timeout : reader.again
         for (const reader of waiting) {
-          if (reader === asker) reader.listener.ended(request, refusal)
-          else if (isLate(reader)) {
+          if (reader === asker || isLate(reader)) {
             const { failure, cause } = asker.exchange
             reader.listener.ended(Object.assign(reader.exchange, { failure, cause }), refusal)
           } else {

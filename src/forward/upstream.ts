@@ -39,7 +39,6 @@ export interface Upstream {
   upgrade(request: Forward<UpgradeExchange>, listener: ForwardListener): void
 }
 
-const LENGTH_REQUIRED: Refusal = { kind: 'length-required' }
 const NO_UPGRADES: Refusal = {
   kind: 'invalid-request',
   description: 'The device speaks HTTP/1.0, which has no WebSockets.',
@@ -198,7 +197,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       const { framing } = request.classified
       const hasBody = framing !== null
       if (isOld && buffering === undefined && framing === 'chunked') {
-        return listener.ended(request, LENGTH_REQUIRED)
+        return listener.ended(request, { kind: 'length-required' })
       }
       const broken = hasBody && request.broken
       if (hasBody && request.arrived === 0 && !broken) return startLater(request, listener)
