@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net'
-import { createDeadline, type Deadline } from '../../src/device/target.ts'
 import { HeadMemory } from '../../src/http1/head-memory.ts'
 import { type ResponseEvents, ResponseReader } from '../../src/http1/response-reader.ts'
 import type { Capability } from './capabilities.ts'
+import { createDeadline, type Deadline } from './deadline.ts'
 import type { DeviceResponse, FloorExchange } from './exchange.ts'
 
 /** The defaults of Postern (ms). */

@@ -7,7 +7,7 @@ import { createConnections, type Quirk } from '../device/connections.ts'
 import { watchTrouble } from '../device/diagnosis.ts'
 import { type Ceilings, openCeilings } from '../forward/ceilings.ts'
 import { createPlaces } from '../forward/learner.ts'
-import { downloadPace } from '../forward/pace.ts'
+import { downloadPace } from '../forward/place.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import { createRoutedUpstream } from '../forward/routes.ts'
 import {

@@ -63,7 +63,7 @@ interface HealthEvents {
 
 /**
  * Requests `path` from the device every `interval` ms, one request at a time. Any response proves that the device is reachable; only a
- * status below 500 counts as up. Undefined if `path` is null: nothing is checked.
+ * status below 500 counts as up. Undefined if `path` is null: nothing is checked. `up` is the result of the last check.
  */
 export function startHealthCheck(
   { path, interval }: { readonly path: string | null; readonly interval: number },
@@ -74,10 +74,9 @@ export function startHealthCheck(
   if (path === null) return undefined
   const request = { method: 'GET', target: path, fields: [] }
   let checking = false
-  let last: boolean | undefined
 
   const report: HealthEvents['onResult'] = (up, failure) => {
-    last = up
+    health.up = up
     onResult(up, failure)
   }
 
@@ -103,13 +102,8 @@ export function startHealthCheck(
     }
   }
 
-  void check()
   const timer = setInterval(() => void check(), interval).unref()
-  return {
-    /** The result of the last check; undefined before the first one. */
-    get up(): boolean | undefined {
-      return last
-    },
-    close: (): void => clearInterval(timer),
-  }
+  const health: { up?: boolean; readonly close: () => void } = { close: () => clearInterval(timer) }
+  void check()
+  return health
 }

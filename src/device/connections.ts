@@ -1,30 +1,19 @@
 import { HeadMemory } from '../http1/head-memory.ts'
+import type { ResponseRules } from '../http1/response-reader.ts'
 import type { Clock } from '../system/clock.ts'
 import { type ConnectionSettings, DeviceConnection } from './device-connection.ts'
 import { createIdleMemory, type IdleMemory, SHORTEST_DELAYED, watchDelayedAcks } from './kept-connections.ts'
 import { createSocketOpener } from './open-socket.ts'
-import type { DeviceRequest, ResponseHandler, Transfer } from './request.ts'
-import { createDeviceRules, type UpstreamDeadlines, type UpstreamTarget } from './target.ts'
+import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 import { ENOUGH_ROOM, type Room, Turns } from './turns.ts'
 
-/** A connection to the device. One request at a time borrows it. */
-export interface Connection extends Transfer {
-  /**
-   * The connection was already open when it was borrowed, and no byte has arrived since. If it breaks in this state, the device
-   * closed it while it was idle.
-   */
-  readonly reused: boolean
-  send(request: DeviceRequest, handler: ResponseHandler): void
-  /**
-   * Gives the connection back. A connection that is still opening is kept too: otherwise each client that leaves early would
-   * cost the device a connection.
-   *
-   * @param responded the connection carried a complete response
-   */
-  release(responded: boolean): void
-}
+/** A connection to the device, as the request that has borrowed it sees it. */
+export type Connection = Pick<
+  PooledConnection,
+  'reused' | 'uploaded' | 'send' | 'pause' | 'resume' | 'abort' | 'release'
+>
 
-export type Connections = ReturnType<typeof createConnections>
+export type Connections = Readonly<ReturnType<typeof createConnections>>
 
 /**
  * What the connections teach about the device. `stray`: it sends bytes after its response. `tolerant`: it sends malformed HTTP.
@@ -48,12 +37,11 @@ const LONGEST_KEPT = 600_000
 /** How many response heads of the device are remembered. A head with a `Date` repeats for a second only. */
 const HEADS_KNOWN = 64
 
-interface Pool {
-  readonly settings: ConnectionSettings
+interface Pool extends ConnectionSettings {
+  rules: ResponseRules
   readonly idle: PooledConnection[]
   readonly all: Set<PooledConnection>
   readonly memory: IdleMemory
-  readonly clock: Clock
   onEmpty: () => void
 }
 
@@ -70,37 +58,36 @@ export function createConnections(
   clock: Clock,
   { room = ENOUGH_ROOM, onQuirk = ignore }: ConnectionsOptions = {},
 ) {
-  const { version = '1.1' } = target
-  const inOrder = (): boolean => target.reuse === 'never' || room.isFull()
+  const { version = '1.1', reuse, parser } = target
+  const inOrder = (): boolean => reuse === 'never' || room.isFull()
   const memory = createIdleMemory(clock)
   let strayed = false
   const pool: Pool = {
-    settings: {
-      turns: new Turns(clock, inOrder, deadlines.connect, memory.startAnew),
-      openSocket: createSocketOpener(target),
-      host: new URL(target.origin).host,
-      deadlines,
-      reuse: target.reuse,
-      version,
-      rules: createDeviceRules(target.parser, () => onQuirk('tolerant')),
-      acks: watchDelayedAcks(() => onQuirk('delayed')),
-      known: new HeadMemory(HEADS_KNOWN),
-      onStray() {
-        if (!strayed) onQuirk('stray')
-        strayed = true
-      },
-      room,
+    ...{ clock, deadlines, reuse, version, room, memory },
+    turns: new Turns(clock, inOrder, deadlines.connect, memory.startAnew),
+    openSocket: createSocketOpener(target),
+    host: new URL(target.origin).host,
+    rules: parser,
+    acks: watchDelayedAcks(() => onQuirk('delayed')),
+    known: new HeadMemory(HEADS_KNOWN),
+    onStray() {
+      if (!strayed) onQuirk('stray')
+      strayed = true
+    },
+    onSloppy() {
+      // Another connection may have found it first.
+      if (pool.rules !== 'auto') return
+      pool.rules = 'tolerant'
+      connections.tolerant = true
+      onQuirk('tolerant')
     },
     idle: [],
     all: new Set(),
-    memory,
-    clock,
     onEmpty: ignore,
   }
-  return {
-    get tolerant(): boolean {
-      return pool.settings.rules.current === 'tolerant'
-    },
+  const connections = {
+    /** Responses are read by the tolerant rules. */
+    tolerant: parser === 'tolerant',
     /** The HTTP version of requests. 1.0 has neither chunks nor upgrades. */
     version,
     /**
@@ -124,10 +111,11 @@ export function createConnections(
       })
     },
   }
+  return connections
 }
 
-class PooledConnection extends DeviceConnection implements Connection {
-  readonly #pool: Pool
+/** A connection that requests borrow, one at a time. */
+class PooledConnection extends DeviceConnection<Pool> {
   #lent = true
   #openWhenLent = false
   /** When it was given back, and when it was lent. */
@@ -136,12 +124,9 @@ class PooledConnection extends DeviceConnection implements Connection {
   /** How long it had been idle when it was lent. */
   #idleFor = 0
   #hasResponded = false
-  #idleBound = 0
-  #idleTimer: NodeJS.Timeout | undefined
 
   constructor(pool: Pool, repeatable: boolean, upgrade: boolean) {
-    super(pool.settings, repeatable, upgrade)
-    this.#pool = pool
+    super(pool, repeatable, upgrade)
     this.#lentAt = pool.clock.monotonic()
     pool.all.add(this)
   }
@@ -153,30 +138,40 @@ class PooledConnection extends DeviceConnection implements Connection {
 
   /** Lends the connection. Returns false if the device may have closed it; the connection is then closed here too. */
   lend(repeatable: boolean): boolean {
-    const { clock, memory, settings } = this.#pool
+    const { memory, clock, rules, deadlines } = this.settings
     this.#lentAt = clock.monotonic()
     this.#idleFor = this.#lentAt - this.#since
     this.#lent = true
+    this.wait(deadlines.response, this.#lentAt)
     this.#openWhenLent = this.state !== 'connecting'
     if (!this.#openWhenLent) return true
     const isTrusted = this.#idleFor < memory.safe || memory.trusts(this.#idleFor, repeatable)
-    if (isTrusted && this.state === 'open' && settings.rules.current !== 'tolerant') return true
+    if (isTrusted && this.state === 'open' && rules !== 'tolerant') return true
     this.close()
     return false
   }
 
+  /**
+   * The connection was already open when it was borrowed, and no byte has arrived since. If it breaks in this state, the device
+   * closed it while it was idle.
+   */
   get reused(): boolean {
     return this.#openWhenLent && !this.reading.heard
   }
 
+  /**
+   * Gives the connection back. A connection that is still opening is kept too: otherwise each client that leaves early would
+   * cost the device a connection.
+   *
+   * @param responded the connection carried a complete response
+   */
   release(responded: boolean): void {
-    const { memory, settings, all, idle, clock } = this.#pool
+    const { memory, clock, acks, turns, room, all, idle } = this.settings
     this.#lent = false
     this.#since = clock.monotonic()
     let delayed = false
     if (responded) {
       const took = this.#since - this.#lentAt
-      const { acks, turns } = settings
       delayed =
         (acks.suspected || took >= SHORTEST_DELAYED) &&
         acks.carried(took, this.#hasResponded, all.size - idle.length, this.#since)
@@ -185,38 +180,20 @@ class PooledConnection extends DeviceConnection implements Connection {
       else if (this.#idleFor > memory.safe) memory.carried(this.#idleFor)
       this.#hasResponded = true
     }
-    if (this.state === 'connecting') {
-      // At the front, because `pop` takes from the end, and open connections are better.
-      this.#pool.idle.unshift(this)
-      this.#limitIdleness(KEPT_FOR)
-    } else if (responded && this.state === 'open' && !delayed && !settings.room.isCrowded()) {
-      const announced = this.reading.head?.keptFor
-      const time = announced === undefined ? KEPT_FOR : Math.min(announced - MARGIN, LONGEST_KEPT)
-      if (time > 0) {
-        this.#limitIdleness(time)
-        this.#pool.idle.push(this)
-      } else this.close()
-    } else this.close()
+    const announced = this.state === 'open' ? this.reading.head?.keptFor : undefined
+    const time = announced === undefined ? KEPT_FOR : Math.min(announced - MARGIN, LONGEST_KEPT)
+    const isOpening = this.state === 'connecting'
+    const isKept = responded && this.state === 'open' && !delayed && !room.isCrowded() && time > 0
+    // At the front, because `pop` takes from the end, and open connections are better.
+    if (isOpening) idle.unshift(this)
+    else if (isKept) idle.push(this)
+    else this.close()
+    this.wait(time, this.#since)
   }
 
-  /** Keeps one timer and checks the idle time when it fires. A new timer per request would cost more. */
-  #limitIdleness(time: number): void {
-    if (time !== this.#idleBound) this.#stopTimer()
-    this.#idleBound = time
-    this.#idleTimer ??= setTimeout(this.#checkIdleness, time).unref()
-  }
-
-  readonly #checkIdleness = (): void => {
-    this.#idleTimer = undefined
-    if (this.#lent) return
-    const left = this.#since + this.#idleBound - this.#pool.clock.monotonic()
-    if (left <= 0) this.close()
-    else this.#idleTimer = setTimeout(this.#checkIdleness, left).unref()
-  }
-
-  #stopTimer(): void {
-    clearTimeout(this.#idleTimer)
-    this.#idleTimer = undefined
+  protected override late(): void {
+    if (this.#lent) super.late()
+    else this.close()
   }
 
   /**
@@ -224,20 +201,19 @@ class PooledConnection extends DeviceConnection implements Connection {
    * connection had carried a complete response.
    */
   protected override closedByDevice(): void {
-    const { memory, clock, settings } = this.#pool
+    const { memory, clock, room } = this.settings
     if (!this.#hasResponded) {
-      if (this.#lent && !this.reading.heard) settings.room.reset()
+      if (this.#lent && !this.reading.heard) room.reset()
     } else if (!this.#lent) memory.closed(clock.monotonic() - this.#since)
     else if (this.reused) memory.closed(this.#idleFor)
   }
 
   protected override closed(): void {
-    const { idle, all } = this.#pool
-    this.#stopTimer()
+    const { idle, all } = this.settings
     const index = idle.indexOf(this)
     if (index >= 0) idle.splice(index, 1)
     all.delete(this)
     super.closed(this.#hasResponded)
-    if (all.size === 0) this.#pool.onEmpty()
+    if (all.size === 0) this.settings.onEmpty()
   }
 }

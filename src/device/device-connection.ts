@@ -2,34 +2,42 @@ import type { Socket } from 'node:net'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { onlyLineEnds } from '../http1/bytes.ts'
 import { type HttpVersion, mayPersist, mayRepeat, writeRequestHead } from '../http1/request-writer.ts'
-import { type KnownHeads, type ResponseEvents, ResponseReader } from '../http1/response-reader.ts'
+import {
+  type KnownHeads,
+  type ResponseEvents,
+  ResponseReader,
+  type ResponseRules,
+} from '../http1/response-reader.ts'
+import type { Clock } from '../system/clock.ts'
 import { writeSoon } from '../system/write-soon.ts'
 import { DeviceSocket, type SocketSettings } from './device-socket.ts'
-import { DeviceFault, faultyResponse } from './failure.ts'
+import { BY_RESPONSE_FAULT, DeviceFault } from './failure.ts'
 import type { DelayedAcks } from './kept-connections.ts'
-import type { DeviceRequest, ResponseHandler, Transfer } from './request.ts'
-import { sendUpload } from './request.ts'
-import { createDeadline, type Deadline, type DeviceRules, type Reuse } from './target.ts'
+import { type DeviceRequest, type ResponseHandler, sendUpload } from './request.ts'
+import type { Reuse } from './target.ts'
 
 /** What all connections to one device share. */
 export interface ConnectionSettings extends SocketSettings {
+  readonly clock: Clock
   /** For requests that name no host. */
   readonly host: string
   readonly reuse: Reuse
   readonly version: HttpVersion
-  readonly rules: DeviceRules
+  /** For the next response. With `tolerant` a connection carries one request: stray bytes cannot become a response. */
+  readonly rules: ResponseRules
   readonly acks: DelayedAcks
   readonly known: KnownHeads
   /** Called when the device sends bytes that belong to no request, on a connection that could have carried another one. */
   readonly onStray: () => void
+  /** The device sent a response that the strict rules refuse: `auto` becomes `tolerant`, and stays so. */
+  readonly onSloppy: () => void
 }
 
 /** One connection to the device. It carries one request at a time, and stays open as long as both sides allow. */
-export abstract class DeviceConnection extends DeviceSocket implements Transfer {
-  readonly #settings: ConnectionSettings
+export abstract class DeviceConnection<
+  S extends ConnectionSettings = ConnectionSettings,
+> extends DeviceSocket<S> {
   protected readonly reading: ResponseReader
-  readonly #responseLimit: Deadline
-  readonly #bodyLimit: Deadline
   #handler: ResponseHandler | undefined
   #request: DeviceRequest | undefined
   #uploading: DeviceRequest['body']
@@ -37,33 +45,37 @@ export abstract class DeviceConnection extends DeviceSocket implements Transfer 
   #paused = false
   /** The request allows another one on this connection. Its response decides too. */
   #mayFollow = false
+  /** When the present wait is too long (ms): that for a response, for more of its body, or for another request. */
+  #due = 0
+  #looksAt = 0
+  #timer: NodeJS.Timeout | undefined
 
-  constructor(settings: ConnectionSettings, repeatable: boolean, upgrade: boolean) {
+  constructor(settings: S, repeatable: boolean, upgrade: boolean) {
     super(settings, repeatable, upgrade)
-    const { deadlines } = settings
-    this.#settings = settings
-    this.#responseLimit = createDeadline(deadlines.response, () => this.#checkResponse())
-    this.#bodyLimit = createDeadline(deadlines.idle, () => {
-      const underway = this.#handler !== undefined && this.reading.head !== undefined
-      if (underway && !this.#paused) this.#fail('http_response_incomplete')
-    })
+    const { deadlines, known, onSloppy } = settings
     const events: ResponseEvents = {
       onInterim: ({ status, fields }) => {
-        this.#responseLimit.restart()
+        this.wait(deadlines.response)
         this.#handler?.inform(status, fields)
       },
       onHead: (head) => {
-        this.#bodyLimit.restart()
+        this.wait(deadlines.idle)
         this.#handler?.head(head)
       },
       onBody: (chunk) => {
-        this.#bodyLimit.restart()
+        this.wait(deadlines.idle)
         this.#handler?.data(chunk)
       },
-      onWhole: (last, clean) => this.#complete(last, clean),
+      onWhole: (last, clean) => {
+        const handler = this.#handler
+        this.#handler = undefined
+        if (this.#uploading !== undefined || !this.#mayFollow || !this.reading.persists) this.close()
+        else if (!clean) this.#dropStray()
+        handler?.end(last)
+      },
       // The request fails only when the connection has closed, so data before the fault still reaches the client.
       onFault: (fault) => {
-        this.fault = faultyResponse(fault)
+        this.fault = new DeviceFault(BY_RESPONSE_FAULT[fault])
         this.socket?.destroy()
       },
       onSwitch: (head, rest) => {
@@ -72,11 +84,12 @@ export abstract class DeviceConnection extends DeviceSocket implements Transfer 
         if (socket !== undefined) this.#handler?.switched?.(head, socket, rest)
         this.#handler = undefined
       },
-      onSloppy: () => settings.rules.foundSloppy(),
+      onSloppy,
     }
-    this.reading = new ResponseReader(events, settings.known)
+    this.reading = new ResponseReader(events, known)
   }
 
+  /** The bytes of the upload that the device has taken; undefined unless it has taken all that the client sent, and waits for more. */
   get uploaded(): number | undefined {
     const busy = this.#uploading === undefined || this.socket === undefined || this.socket.writableLength > 0
     return busy ? undefined : this.#uploaded
@@ -87,7 +100,7 @@ export abstract class DeviceConnection extends DeviceSocket implements Transfer 
     this.#handler = handler
     this.#paused = false
     if (this.state === 'closed') this.abort(this.fault)
-    else this.reading.expect(request.method, this.#settings.rules.current, request.upgrade)
+    else this.reading.expect(request.method, this.settings.rules, request.upgrade)
     if (this.state === 'open') this.#write(request)
   }
 
@@ -102,11 +115,14 @@ export abstract class DeviceConnection extends DeviceSocket implements Transfer 
 
   resume(): void {
     this.#paused = false
-    this.#bodyLimit.restart()
+    this.wait(this.settings.deadlines.idle)
     this.socket?.resume()
   }
 
-  /** A connection that is still opening stays open: no byte of the request was sent, so it can carry another request. */
+  /**
+   * Ends the attempt. Calls `failed` with `error` before it returns. A connection that is still opening stays open: no byte of the
+   * request was sent, so it can carry another request.
+   */
   abort(error: unknown): void {
     if (this.state !== 'connecting') this.close()
     const handler = this.#handler
@@ -125,8 +141,7 @@ export abstract class DeviceConnection extends DeviceSocket implements Transfer 
     if (this.state === 'closed') return
     const idle = this.state === 'open' && this.#handler === undefined && this.#uploading === undefined
     this.reading.close()
-    this.#responseLimit.close()
-    this.#bodyLimit.close()
+    clearTimeout(this.#timer)
     this.closeSocket(idle)
   }
 
@@ -144,12 +159,14 @@ export abstract class DeviceConnection extends DeviceSocket implements Transfer 
   }
 
   protected override opened(): void {
-    if (this.#request !== undefined) this.#write(this.#request)
+    if (this.#request === undefined) return
+    this.wait(this.settings.deadlines.response)
+    this.#write(this.#request)
   }
 
   #write(request: DeviceRequest): void {
-    const { host, reuse, rules, acks, version } = this.#settings
-    this.#mayFollow = reuse === 'shared' && !acks.found && rules.current !== 'tolerant' && mayPersist(request)
+    const { host, reuse, rules, acks, version } = this.settings
+    this.#mayFollow = reuse === 'shared' && !acks.found && rules !== 'tolerant' && mayPersist(request)
     const head = writeRequestHead(request, host, this.#mayFollow, version)
     if (head === undefined) {
       this.#fail('http_protocol_error')
@@ -158,7 +175,6 @@ export abstract class DeviceConnection extends DeviceSocket implements Transfer 
     const socket = this.socket
     if (socket === undefined) return
     this.#handler?.sent?.()
-    this.#responseLimit.restart()
     if (request.body === undefined) writeSoon(socket, head)
     else this.#upload(socket, head, request.body, request.framing)
   }
@@ -174,7 +190,7 @@ export abstract class DeviceConnection extends DeviceSocket implements Transfer 
     const onSent = (size: number, whole: boolean): void => {
       if (this.#uploading !== body) return
       this.#uploaded += size
-      this.#responseLimit.restart()
+      this.wait(this.settings.deadlines.response)
       if (!whole) return
       this.#uploading = undefined
       this.#handler?.uploaded?.()
@@ -184,11 +200,29 @@ export abstract class DeviceConnection extends DeviceSocket implements Transfer 
     })
   }
 
-  /** While an upload waits for the client, the deadline restarts. It does not restart while the device stops reading. */
-  #checkResponse(): void {
-    if (this.#handler === undefined || this.reading.head !== undefined) return
-    if (this.#uploading !== undefined && this.socket?.writableNeedDrain !== true)
-      this.#responseLimit.restart()
+  /** Begins a wait of at most `time` (ms) in place of the one before. A timer that looks at them costs less than one for each. */
+  protected wait(time: number, now: number = this.settings.clock.monotonic()): void {
+    this.#due = now + time
+    if (this.state === 'closed' || (this.#timer !== undefined && this.#looksAt <= this.#due)) return
+    clearTimeout(this.#timer)
+    this.#looksAt = this.#due
+    this.#timer = setTimeout(this.#look, time).unref()
+  }
+
+  readonly #look = (): void => {
+    this.#timer = undefined
+    const left = this.#due - this.settings.clock.monotonic()
+    if (left <= 0) this.late()
+    else this.wait(left)
+  }
+
+  /** The response is late. An upload that waits for the client may wait on, but not one that the device has stopped reading. */
+  protected late(): void {
+    if (this.#handler === undefined || this.state !== 'open') return
+    const { response } = this.settings.deadlines
+    if (this.reading.head !== undefined) {
+      if (!this.#paused) this.#fail('http_response_incomplete')
+    } else if (this.#uploading !== undefined && this.socket?.writableNeedDrain !== true) this.wait(response)
     else this.#fail('http_response_timeout')
   }
 
@@ -207,17 +241,9 @@ export abstract class DeviceConnection extends DeviceSocket implements Transfer 
     }
   }
 
-  #complete(last: Buffer | undefined, clean: boolean): void {
-    const handler = this.#handler
-    this.#handler = undefined
-    if (this.#uploading !== undefined || !this.#mayFollow || !this.reading.persists) this.close()
-    else if (!clean) this.#dropStray()
-    handler?.end(last)
-  }
-
   /** Closes the connection: the next request would get these bytes as its response (response desynchronization). */
   #dropStray(): void {
-    this.#settings.onStray()
+    this.settings.onStray()
     this.close()
   }
 }

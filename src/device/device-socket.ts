@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { DeviceFault, failureOf } from './failure.ts'
 import type { OpenSocket } from './open-socket.ts'
-import { createDeadline, type Deadline, type UpstreamDeadlines } from './target.ts'
+import type { UpstreamDeadlines } from './target.ts'
 import type { Room, Turns } from './turns.ts'
 
 export interface SocketSettings {
@@ -16,8 +16,8 @@ export interface SocketSettings {
  * response, it is opened again with growing pauses, within the connect deadline, for a request that may be sent again. A request that
  * was sent and dropped is sent only once more, on a connection that the device keeps for a moment: the request may be what crashes it.
  */
-export abstract class DeviceSocket {
-  readonly #settings: SocketSettings
+export abstract class DeviceSocket<S extends SocketSettings = SocketSettings> {
+  protected readonly settings: S
   readonly #upgrade: boolean
   /** `switched`: a handler has the socket, as a tunnel. */
   protected state: 'connecting' | 'open' | 'switched' | 'closed' = 'connecting'
@@ -31,16 +31,16 @@ export abstract class DeviceSocket {
   #opening = 0
   /** How long (ms) the connection has to stay open before a dropped request is sent again; 0: none was dropped. See `Turns.trial`. */
   #trial = 0
-  #connectLimit: Deadline
+  #connectLimit: NodeJS.Timeout
   #endLimit: NodeJS.Timeout | undefined
   /** Why the device did not take the last attempt. */
   #refusal: unknown
   onEnded: (() => void) | undefined = undefined
 
   /** @param upgrade the connection may become a tunnel */
-  constructor(settings: SocketSettings, repeatable: boolean, upgrade: boolean) {
+  constructor(settings: S, repeatable: boolean, upgrade: boolean) {
     const { turns } = settings
-    this.#settings = settings
+    this.settings = settings
     this.#upgrade = upgrade
     this.#connectLimit = this.#limitConnect()
     this.#pause = turns.pause(repeatable)
@@ -62,29 +62,26 @@ export abstract class DeviceSocket {
   /** Called once, when the connection has closed, by either side. */
   protected closed(responded = false): void {
     clearTimeout(this.#endLimit)
-    this.#settings.turns.ended(this, responded)
+    this.settings.turns.ended(this, responded)
   }
 
   /** The device responded on this connection for the first time. `alone`: it has no other, so a refusal was about the pause. */
   protected accepted(alone: boolean): void {
-    if (this.#refused === 0 || alone) this.#settings.turns.accepted(this.#pause, this.#refused)
+    if (this.#refused === 0 || alone) this.settings.turns.accepted(this.#pause, this.#refused)
   }
 
   readonly onData = (bytes: Buffer): void => void this.received(bytes, bytes.length, true)
 
-  #limitConnect(): Deadline {
-    const { connect } = this.#settings.deadlines
-    const limit = createDeadline(connect, () => {
-      // Between two attempts the device has not been silent: it refused.
-      this.destroy(this.#refusal ?? new DeviceFault('connection_timeout'))
-    })
-    limit.restart()
-    return limit
+  #limitConnect(): NodeJS.Timeout {
+    const { connect } = this.settings.deadlines
+    // Between two attempts the device has not been silent: it refused.
+    const giveUp = (): void => this.destroy(this.#refusal ?? new DeviceFault('connection_timeout'))
+    return setTimeout(giveUp, connect).unref()
   }
 
   #open(): void {
     if (this.state !== 'connecting') return
-    const { openSocket, turns } = this.#settings
+    const { openSocket, turns } = this.settings
     this.#opening = turns.now()
     const socket = openSocket(
       () => {
@@ -99,7 +96,7 @@ export abstract class DeviceSocket {
     if (this.#upgrade) socket.on('data', this.onData)
     socket.on('end', () => {
       if (this.state === 'switched') return
-      if (this.state === 'closed') this.#settings.turns.endedInTime()
+      if (this.state === 'closed') this.settings.turns.endedInTime()
       else this.closedByDevice()
       this.finished(!socket.destroyed)
       socket.destroy()
@@ -117,8 +114,8 @@ export abstract class DeviceSocket {
   #start(socket: Socket): void {
     if (this.state !== 'connecting' || this.socket !== socket) return
     this.state = 'open'
-    this.#settings.turns.opened()
-    this.#connectLimit.close()
+    this.settings.turns.opened()
+    clearTimeout(this.#connectLimit)
     this.opened()
   }
 
@@ -135,7 +132,7 @@ export abstract class DeviceSocket {
     this.socket = undefined
     socket.destroy()
     if (sent) {
-      this.#trial = this.#settings.turns.trial(this.#opening)
+      this.#trial = this.settings.turns.trial(this.#opening)
       this.#connectLimit = this.#limitConnect()
     }
     this.state = 'connecting'
@@ -143,7 +140,7 @@ export abstract class DeviceSocket {
   }
 
   #nextPause(sent: boolean, error: unknown): number | undefined {
-    const { turns, deadlines, room } = this.#settings
+    const { turns, deadlines, room } = this.settings
     const failure = failureOf(error)
     const turnedAway = failure === 'connection_refused' || failure === 'connection_terminated'
     if (failure === 'connection_refused') {
@@ -157,9 +154,9 @@ export abstract class DeviceSocket {
   /** Closes the socket. `idle`: no request is in flight. Otherwise the connection is cut, to end the request at the device. */
   protected closeSocket(idle: boolean): void {
     const { socket } = this
-    const { turns } = this.#settings
+    const { turns } = this.settings
     this.state = 'closed'
-    this.#connectLimit.close()
+    clearTimeout(this.#connectLimit)
     if (socket === undefined) this.closed()
     else if (!turns.inOrder() || !idle || socket.destroyed) socket.destroy()
     else {

@@ -6,15 +6,7 @@ import type { Breaker } from './breaker.ts'
 import { createSocketOpener } from './open-socket.ts'
 import type { UpstreamTarget } from './target.ts'
 import { deviceTls, type TlsSettings } from './target.ts'
-import {
-  type Diagnosis,
-  explainCertificate,
-  explainFault,
-  faultOf,
-  type Handshake,
-  hostAndPort,
-  linesFor,
-} from './tls-faults.ts'
+import { type Diagnosis, explainCertificate, faultOf, type Handshake, linesFor } from './tls-faults.ts'
 
 type TlsAttempt = Handshake | { readonly error: unknown }
 
@@ -46,8 +38,8 @@ export async function diagnose(
   key: string,
   signal: AbortSignal,
 ): Promise<Diagnosis | undefined> {
-  const { protocol, host } = new URL(target.origin)
-  const at = hostAndPort(target.origin)
+  const { protocol, host, hostname, port } = new URL(target.origin)
+  const at = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`
   if (protocol === 'http:') {
     const found = await tryTls({ ...target, origin: `https://${at}` }, {}, signal)
     // An alert is TLS, too.
@@ -62,7 +54,11 @@ export async function diagnose(
   const first = await tryTls(target, settings, signal)
   if (!('error' in first)) return explainCertificate(first, target, settings, key)
   const fault = faultOf(first.error)
-  const failed = fault && explainFault(fault, first.error, target.origin, key)
+  const look = `look at the TLS settings of the device; openssl s_client -connect ${at} shows what it offers`
+  const failed = fault && {
+    reason: `${fault.cause} (${codeOf(first.error)})`,
+    remedy: fault.remedy?.(key, at) ?? look,
+  }
   const isMendable = fault === undefined ? BREAKS.has(codeOf(first.error)) : fault.remedy === undefined
   if (!isMendable) return failed
   for (const each of looserThan(settings)) {
@@ -152,12 +148,6 @@ export function watchTrouble(target: UpstreamTarget, { key, clock, breaker, onFo
   let inARow = 0
   let responses = 0
 
-  async function explain(): Promise<void> {
-    const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(LIMIT)])
-    const found = await diagnose(target, key, signal)
-    if (found !== undefined && !closing.signal.aborted) onFound(found)
-  }
-
   return {
     failed(failure: UpstreamFailure): void {
       if (breaker.successes > responses) {
@@ -170,7 +160,11 @@ export function watchTrouble(target: UpstreamTarget, { key, clock, breaker, onFo
       const isDue = inARow >= FAILURES_IN_A_ROW && now - last >= INTERVAL
       if (!isDue || speaksHttp || closing.signal.aborted || !canDiagnose(failure, target)) return
       last = now
-      explain().catch(onBug)
+      diagnose(target, key, AbortSignal.any([closing.signal, AbortSignal.timeout(LIMIT)]))
+        .then((found) => {
+          if (found !== undefined && !closing.signal.aborted) onFound(found)
+        })
+        .catch(onBug)
     },
     /** Aborts the attempt that is under way; nothing is reported later. */
     close: (): void => closing.abort(),

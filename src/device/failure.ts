@@ -12,14 +12,11 @@ export class DeviceFault extends Error {
   }
 }
 
-const BY_RESPONSE_FAULT: Readonly<Record<ResponseFault, UpstreamFailure>> = {
+/** The failure that a response with this fault is. */
+export const BY_RESPONSE_FAULT: Readonly<Record<ResponseFault, UpstreamFailure>> = {
   malformed: 'http_protocol_error',
   'too-large': 'http_response_header_section_size',
   incomplete: 'http_response_incomplete',
-}
-
-export function faultyResponse(fault: ResponseFault): DeviceFault {
-  return new DeviceFault(BY_RESPONSE_FAULT[fault])
 }
 
 const BY_CODE: Readonly<Record<string, UpstreamFailure>> = {

@@ -6,7 +6,7 @@ import {
   type SecureContext,
 } from 'node:tls'
 import type { UpstreamTarget } from './target.ts'
-import { type DeviceTls, deviceTls, pinMismatch, pinOf } from './target.ts'
+import { type DeviceTls, deviceTls, PIN_MISMATCH, pinOf } from './target.ts'
 
 /**
  * Receives the first `length` bytes of a buffer. `own`: if `length` is the whole buffer, the receiver may keep it; otherwise the
@@ -89,7 +89,11 @@ function tlsTo(at: Place, host: string, tls: DeviceTls): OpenSocket {
         // Node has no certificate on a resumed session, which proves that the peer is that of the earlier handshake.
         if (offered !== undefined && socket.isSessionReused()) shown.pin = offered.shown.pin
         else shown.pin = pinOf(socket.getPeerX509Certificate()?.raw)
-        if (shown.pin !== pin) return void socket.destroy(pinMismatch(shown.pin))
+        if (shown.pin !== pin) {
+          const mismatch = new Error(`its certificate is not the pinned one: ${shown.pin} came`)
+          socket.destroy(Object.assign(mismatch, { code: PIN_MISMATCH }))
+          return
+        }
       }
       onOpen()
     })

@@ -136,16 +136,10 @@ function exchangeOn(
         else reject(error)
       },
     }
-    if (body === undefined) {
-      connection.send({ method, target, fields, framing: null, body }, handler)
-      return
-    }
-    const framing = typeof body === 'string' ? Buffer.byteLength(body) : 'chunked'
-    const length = framing === 'chunked' ? [] : ['Content-Length', String(framing)]
-    connection.send(
-      { method, target, fields: [...fields, ...length], framing, body: piecesOf(body) },
-      handler,
-    )
+    const framing = body === undefined ? null : typeof body === 'string' ? Buffer.byteLength(body) : 'chunked'
+    const length = typeof framing === 'number' ? ['Content-Length', String(framing)] : []
+    const pieces = body === undefined ? undefined : piecesOf(body)
+    connection.send({ method, target, fields: [...fields, ...length], framing, body: pieces }, handler)
   })
 }
 

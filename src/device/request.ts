@@ -33,16 +33,6 @@ export interface ResponseHandler {
   failed(error: unknown, silent: boolean): void
 }
 
-/** The handler's control over the response. */
-export interface Transfer {
-  /** The bytes of the upload that the device has taken; undefined unless it has taken all that the client sent, and waits for more. */
-  readonly uploaded: number | undefined
-  pause(): void
-  resume(): void
-  /** Ends the attempt. Closes the connection, unless it is still connecting. Calls `failed` with `error` before it returns. */
-  abort(error: unknown): void
-}
-
 /** A piece up to this size (bytes) is sent as text together with the head or the chunk line: one write costs less than two. */
 const LARGEST_JOINED = 8 * 1024
 

@@ -15,31 +15,6 @@ export interface UpstreamDeadlines {
   readonly idle: number
 }
 
-export type Deadline = ReturnType<typeof createDeadline>
-
-/**
- * A deadline that restarts often. One timer is refreshed, because a new timer for each start costs too much.
- *
- * @param time ms
- * @param onPassed also called for a wait that is already over: waits are not cancelled, so the caller checks its state
- */
-export function createDeadline(time: number, onPassed: () => void) {
-  let timer: NodeJS.Timeout | undefined
-  let closed = false
-  return {
-    /** Starts the full time again. */
-    restart(): void {
-      if (closed) return
-      if (timer === undefined) timer = setTimeout(onPassed, time).unref()
-      else timer.refresh()
-    },
-    close(): void {
-      closed = true
-      clearTimeout(timer)
-    },
-  }
-}
-
 /** Where the device is and how to talk to it. */
 export interface UpstreamTarget {
   /** Scheme, host and port; `http://localhost` for a Unix socket. */
@@ -51,28 +26,6 @@ export interface UpstreamTarget {
   readonly parser: ResponseRules
   /** The HTTP version of requests; 1.1 if it is left out. With 1.0, `reuse` is `never`. */
   readonly version?: HttpVersion
-}
-
-export type DeviceRules = Readonly<ReturnType<typeof createDeviceRules>>
-
-/**
- * The rules by which one device's responses are read. `auto` may become `tolerant`, and stays so.
- *
- * @param onTolerant called once, when `auto` becomes `tolerant`
- */
-export function createDeviceRules(mode: ResponseRules, onTolerant: () => void) {
-  const rules = {
-    /** The rules for the next response. With `tolerant` a connection carries one request: stray bytes cannot become a response. */
-    current: mode,
-    /** The device sent a response that the strict rules refuse. */
-    foundSloppy(): void {
-      // Another connection may have reported it first.
-      if (rules.current !== 'auto') return
-      rules.current = 'tolerant'
-      onTolerant()
-    },
-  }
-  return rules
 }
 
 /** `upstream.tls`, with its files read. A key that is left out has its default. */
@@ -120,11 +73,5 @@ export function pinOf(certificate: Buffer = Buffer.alloc(0)): string {
   return `sha256/${hash('sha256', certificate, 'base64')}`
 }
 
+/** The code of the error if another certificate than the pinned one came. */
 export const PIN_MISMATCH = 'ERR_TLS_CERT_PIN'
-
-/** Another certificate than the pinned one came. */
-export function pinMismatch(shown = ''): Error {
-  return Object.assign(new Error(`its certificate is not the pinned one: ${shown} came`), {
-    code: PIN_MISMATCH,
-  })
-}

@@ -115,10 +115,8 @@ export function explainCertificate(
     )
   }
   const known = FAULTS.find(({ error }) => error.test(refusal ?? ''))?.cause
-  const named = (known ?? `the certificate of the device is refused (${refusal})`).replace(
-    'the device',
-    origin,
-  )
+  const cause = known ?? `the certificate of the device is refused (${refusal})`
+  const named = cause.replace('the device', origin)
   switch (refusal) {
     case 'CERT_HAS_EXPIRED':
       return found(
@@ -137,18 +135,16 @@ export function explainCertificate(
       )
     case 'UNSPECIFIED':
       return found(`${named}: the key has ${certificate.bits} bits`)
-    default: {
-      // With an authority that is trusted, a wrong name would fail next.
-      const misnamed = checkServerIdentity(serverName, certificate) !== undefined
-      const authority = ca === undefined ? '' : `, and not in ${key}.tls.ca`
-      return found(
-        `${named}${authority}${misnamed ? `, and not for ${serverName}` : ''}`,
-        misnamed || weak
-          ? write
-          : `${write}; or set ${key}.tls.ca to a PEM file with that certificate, or that of its authority`,
-      )
-    }
   }
+  // With an authority that is trusted, a wrong name would fail next.
+  const misnamed = checkServerIdentity(serverName, certificate) !== undefined
+  const authority = ca === undefined ? '' : `, and not in ${key}.tls.ca`
+  return found(
+    `${named}${authority}${misnamed ? `, and not for ${serverName}` : ''}`,
+    misnamed || weak
+      ? write
+      : `${write}; or set ${key}.tls.ca to a PEM file with that certificate, or that of its authority`,
+  )
 }
 
 /** The settings as the operator writes them, without files and names. The default version stands only where nothing else does. */
@@ -160,21 +156,4 @@ export function linesFor({ minVersion = 'TLSv1.2', weak = false, pin }: TlsSetti
     ...(pin === undefined ? [] : [`pin: ${pin}`]),
   ]
   return `{${lines.join(', ')}}`
-}
-
-export function hostAndPort(origin: string): string {
-  const { protocol, hostname, port } = new URL(origin)
-  return `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`
-}
-
-/** Explains a handshake that fails with any settings. */
-export function explainFault(
-  { cause, remedy }: Fault,
-  error: unknown,
-  origin: string,
-  key: string,
-): Diagnosis {
-  const at = hostAndPort(origin)
-  const look = `look at the TLS settings of the device; openssl s_client -connect ${at} shows what it offers`
-  return { reason: `${cause} (${codeOf(error)})`, remedy: remedy?.(key, at) ?? look }
 }

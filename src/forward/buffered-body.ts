@@ -1,28 +1,16 @@
 import type { Exchange } from '../http/exchange.ts'
-import { bodyFault, type Refusal, StalledBodyError } from '../http/refusal.ts'
+import { type Refusal, StalledBodyError } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
-import { idleIn, watchPace } from './pace.ts'
-import { type Places, waitForPlace } from './place.ts'
+import { bodyRefusal, idleIn, type Places, waitForPlace, watchPace } from './place.ts'
 
-/** A request body that is buffered up to a bound, to learn its length before it is sent, or to send it again. */
-export interface BufferedBody {
-  /** The bytes read so far, then the rest. Only one reader at a time. */
-  open(): AsyncIterable<Buffer>
-  /**
-   * Reads the whole body and returns its length (bytes). Returns undefined as soon as it is longer than the bound: `open` then
-   * yields all of it, once.
-   */
-  readAll(): Promise<number | undefined>
-  readonly size: number
-  /** The whole body was read and is still in the buffer. */
-  readonly repeatable: boolean
-  close(): void
-}
+export type BufferedBody = ReturnType<typeof bufferBody>
 
 /** The default bound (bytes). It is enough for the calls of an API, not for uploads. */
 const DEFAULT_BOUND = 64 * 1024
 
 /**
+ * A request body that is buffered up to a bound, to learn its length before it is sent, or to send it again.
+ *
  * @param most the bound in bytes; the buffer of a longer body is dropped
  * @param onEmptied called when `open` has yielded what `readAll` read of a longer body: its memory is free
  */
@@ -30,7 +18,7 @@ export function bufferBody(
   source: AsyncIterable<Buffer>,
   most: number = DEFAULT_BOUND,
   onEmptied?: () => void,
-): BufferedBody {
+) {
   const iterator = source[Symbol.asyncIterator]()
   let buffer: Blocks | undefined = new Blocks()
   let whole = false
@@ -49,13 +37,18 @@ export function bufferBody(
   }
 
   return {
-    async *open() {
+    /** The bytes read so far, then the rest. Only one reader at a time. */
+    async *open(): AsyncGenerator<Buffer, void, void> {
       for (const block of buffer?.filled() ?? []) yield block
       for (let block = begun.shift(); block !== undefined; block = begun.shift()) yield block
       if (!whole && buffer === undefined) onEmptied?.()
       for (let piece = await next(); piece !== undefined; piece = await next()) yield piece
     },
-    async readAll() {
+    /**
+     * Reads the whole body and returns its length (bytes). Returns undefined as soon as it is longer than the bound: `open` then
+     * yields all of it, once.
+     */
+    async readAll(): Promise<number | undefined> {
       while (!whole && buffer !== undefined) {
         const held = buffer
         const piece = await next()
@@ -63,13 +56,14 @@ export function bufferBody(
       }
       return buffer?.size
     },
-    get size() {
+    get size(): number {
       return buffer?.size ?? 0
     },
-    get repeatable() {
+    /** The whole body was read and is still in the buffer. */
+    get repeatable(): boolean {
       return whole && buffer !== undefined
     },
-    close() {
+    close(): void {
       iterator.return?.().catch(() => {})
     },
   }
@@ -144,20 +138,19 @@ export interface UploadBuffering extends Places {
   readonly uploadTimeout: () => number
 }
 
-/** Sends a request with a buffered body to the device; in chunks if it is longer than the bound. */
-type Send = (body: BufferedBody, framing: number | 'chunked') => Promise<Refusal | undefined>
-
 /**
  * Buffers an upload of unknown length, then sends it with a `Content-Length`. Old firmware reads only that field: it takes a
  * chunked request for one without a body, or takes the chunk sizes for part of the body. The upload takes a place at the device
  * only when it is complete or exceeds the bound, so a slow client holds none, and no byte of an upload that is refused here reaches
  * the device.
+ *
+ * @param send in chunks if the body is longer than the bound
  */
 export async function sendBuffered(
   exchange: Exchange,
   buffering: UploadBuffering,
   clock: Clock,
-  send: Send,
+  send: (body: BufferedBody, framing: number | 'chunked') => Promise<Refusal | undefined>,
 ): Promise<Refusal | undefined> {
   const { most, onLonger, queue, pace, uploadTimeout } = buffering
   const leave = queue.tryEnter() ?? (await waitForPlace(buffering, exchange, clock))
@@ -177,9 +170,7 @@ export async function sendBuffered(
     if (length === undefined) onLonger?.()
     return await send(body, length ?? 'chunked')
   } catch (error) {
-    const fault = bodyFault(error)
-    if (fault === undefined) throw error
-    return fault
+    return bodyRefusal(error)
   } finally {
     clearInterval(watch)
     body.close()

@@ -107,11 +107,6 @@ export class FanOut implements ClientSide {
    * device while all readers are full.
    */
   write(chunk: Buffer): boolean {
-    const [only] = this.#readers
-    if (!this.#open && this.#readers.size === 1 && only?.sent === this.#body.size) {
-      only.full = !only.exchange.write(chunk)
-      return !only.full
-    }
     this.#body.add(chunk)
     for (const reader of this.#readers) this.#pump(reader)
     if (this.#body.size > LONGEST_SHARED) this.#open = false

@@ -74,8 +74,9 @@ export function publicCookie(
   { origin, host = request.classified.host }: DeviceNames,
 ): string {
   const used = publicOrigin(request)
-  if (used === undefined || !URL.canParse(used)) return value
-  const [device, client] = [new URL(origin), new URL(used)]
+  const client = URL.parse(used ?? '')
+  if (client === null) return value
+  const device = new URL(origin)
   const own = [device.hostname, withHostname(device, host).hostname]
   const moved = value.replace(/(;\s*domain\s*=\s*\.?)([^;\s]*)/gi, (whole, before: string, domain: string) =>
     own.includes(domain.toLowerCase()) ? `${before}${client.hostname}` : whole,
@@ -93,7 +94,6 @@ function withHostname(device: URL, host: string): URL {
 }
 
 function isSameOrigin(candidate: string, origin: string): boolean {
-  return (
-    URL.canParse(candidate) && URL.canParse(origin) && new URL(candidate).origin === new URL(origin).origin
-  )
+  const found = URL.parse(candidate)
+  return found !== null && found.origin === URL.parse(origin)?.origin
 }

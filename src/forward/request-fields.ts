@@ -1,6 +1,6 @@
-import type { Classified } from '../http/admission.ts'
-import { type Addressed, mergeCookies, withoutOwnCookies } from '../http/browsers.ts'
-import type { Forward } from '../http/exchange.ts'
+import type { Classified, Client } from '../http/admission.ts'
+import { mergeCookies, withoutOwnCookies } from '../http/browsers.ts'
+import type { Forward, RequestHead } from '../http/exchange.ts'
 import { type Fields, fieldValues, isHopByHop, keepFields, namesIn, PSEUDONYM } from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
 import { isOverride } from '../http/scope.ts'
@@ -24,7 +24,11 @@ export interface RequestFieldSettings {
 }
 
 /** A request as its header for the device needs it. */
-type Described = Addressed & Pick<Forward, 'requestId' | 'scope'>
+interface Described extends Pick<Forward, 'requestId' | 'scope'> {
+  readonly head: Pick<RequestHead, 'version' | 'secure' | 'fields' | 'survey' | 'peer' | 'localPort'>
+  readonly client: Pick<Client, 'address' | 'peerTrusted'>
+  readonly classified: Pick<Classified, 'host'>
+}
 
 /** Whether the sidecar writes the field itself. `Authorization` is the gate's: the device must not see the client's token. */
 function isReplaced(lowerName: string): boolean {
@@ -121,7 +125,8 @@ export function requestLines(request: Forward, settings: RequestFieldSettings): 
 /** The names are the same for all requests until a reload, so they are computed once. */
 const namesBySettings = new WeakMap<RequestFieldSettings, ReadonlySet<string>>()
 
-function namesOf(settings: RequestFieldSettings): ReadonlySet<string> {
+/** The names of the fields that are set here. */
+export function namesOf(settings: RequestFieldSettings): ReadonlySet<string> {
   const known = namesBySettings.get(settings)
   if (known !== undefined) return known
   const names = cgiNamesIn([...settings.added, ...settings.named.flatMap((name) => [name, ''])])
@@ -145,7 +150,7 @@ function pushForwarding(
 ): void {
   const before = client.peerTrusted ? head.survey.forwardedFor : NONE
   const peer = client.peerTrusted ? (normalizeAddress(head.peer) ?? 'unix') : client.address
-  fields.push('X-Forwarded-For', appended(before, peer))
+  fields.push('X-Forwarded-For', [...before, peer].join(', '))
   if (full) {
     if (!seen.includes('x-forwarded-proto')) fields.push('X-Forwarded-Proto', head.secure ? 'https' : 'http')
     if (!seen.includes('x-forwarded-host') && classified.host !== '')
@@ -153,16 +158,12 @@ function pushForwarding(
     if (!seen.includes('x-forwarded-port') && head.localPort !== 0) {
       fields.push('X-Forwarded-Port', String(head.localPort))
     }
-    fields.push('Via', appended(head.survey.via, `${head.version} ${PSEUDONYM}`))
+    fields.push('Via', [...head.survey.via, `${head.version} ${PSEUDONYM}`].join(', '))
   }
   fields.push(ID_FIELD, requestId)
 }
 
 const NONE: readonly string[] = []
-
-function appended(before: readonly string[], last: string): string {
-  return before.length === 0 ? last : [...before, last].join(', ')
-}
 
 /** Adds the sidecar's credentials to a request header. They replace `Authorization`, and precede the client's cookies. */
 export function withCredentials(fields: Fields, own: Fields): string[] {

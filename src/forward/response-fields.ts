@@ -1,7 +1,7 @@
 import type { DeviceHead } from '../device/request.ts'
 import { setsSessionCookie } from '../http/browsers.ts'
 import type { Forward, ResponseHead } from '../http/exchange.ts'
-import { type Fields, fieldValues, isHopByHop, listMembers } from '../http/fields.ts'
+import { connectionMembers, type Fields, fieldValues, isHopByHop } from '../http/fields.ts'
 import { type DeviceNames, publicCookie, publicLinks, publicRefresh, publicUrl } from './origins.ts'
 
 export interface ResponseFieldSettings extends DeviceNames {
@@ -30,7 +30,8 @@ export function responseHead(
   const { replaced, rewrite } = settings
   const known = remembered ? projections.get(device) : undefined
   if (known?.settings === settings) return known
-  const options = connectionOptions(device)
+  // The fields that `Connection` names belong to the connection, too (RFC 9110 §7.6.1).
+  const options = fieldValues(device, 'connection').flatMap(connectionMembers)
   const fields: string[] = []
   let sameForAll = true
   for (let i = 0; i + 1 < device.length; i += 2) {
@@ -79,14 +80,4 @@ function ruleOf(name: string): FieldRule {
   const rule = { lower, hops: isHopByHop(lower), adapt, always: adapt === publicUrl }
   if (name.length <= LONGEST_NAME && rules.size < MOST_NAMES) rules.set(name, rule)
   return rule
-}
-
-const NONE: readonly string[] = []
-
-/** The fields that `Connection` names, in lower case. They belong to the connection too (RFC 9110 §7.6.1). */
-export function connectionOptions(fields: Fields): readonly string[] {
-  const connection = fieldValues(fields, 'connection')
-  // `Keep-Alive` is removed in any case.
-  const usual = connection.length === 0 || (connection.length === 1 && connection[0] === 'keep-alive')
-  return usual ? NONE : listMembers(connection)
 }

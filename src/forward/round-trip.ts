@@ -8,9 +8,8 @@ import { limitFields } from '../http/limit-fields.ts'
 import { StalledBodyError } from '../http/refusal.ts'
 import { mayRepeat } from '../http1/request-writer.ts'
 import type { Leave } from '../system/bounded-queue.ts'
-import type { BufferedBody } from './buffered-body.ts'
 import type { DevicePlace } from './device-places.ts'
-import { idleIn, watchPace } from './pace.ts'
+import { idleIn, watchPace } from './place.ts'
 import { requestFields, requestLines } from './request-fields.ts'
 import { responseHead } from './response-fields.ts'
 import type { Detour, RoundTripEnd, RoundTripService } from './round-trip-service.ts'
@@ -41,7 +40,9 @@ export function forwardToDevice(
  * One request at the device. It relays the response piece by piece: a client that is slower than the device pauses the device's
  * connection, so the response does not pile up in memory. Exported for the test that counts the objects left after a request.
  */
-export class RoundTrip implements ResponseHandler, DeviceRequest {
+export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
+  implements ResponseHandler, DeviceRequest
+{
   readonly method: string
   readonly target: string
   readonly framing: Classified['framing']
@@ -50,9 +51,9 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
   readonly upgrade: boolean = false
   body: AsyncIterable<Buffer> | undefined
   protected readonly service: RoundTripService
-  protected readonly request: Forward
+  protected readonly request: R
+  protected readonly detour: D
   readonly #client: ClientSide
-  readonly #buffered: BufferedBody | undefined
   readonly #onEnd: OnEnd
   readonly #start: number
   protected connection: Connection | undefined
@@ -70,7 +71,7 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
   #upload: NodeJS.Timeout | undefined
   #download: NodeJS.Timeout | undefined
 
-  constructor(service: RoundTripService, request: Forward, onEnd: OnEnd, detour: Detour) {
+  constructor(service: RoundTripService, request: R, onEnd: OnEnd, detour: D) {
     const { head, classified } = request
     const { client = request, framing = classified.framing, fields } = detour
     this.method = head.method
@@ -83,7 +84,7 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
     this.service = service
     this.request = request
     this.#client = client
-    this.#buffered = detour.body
+    this.detour = detour
     this.#onEnd = onEnd
     this.#mayRepeat = mayRepeat(this)
     this.#start = service.clock.monotonic()
@@ -98,7 +99,7 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
       const connection = connections.borrow(this.#mayRepeat, this.upgrade)
       this.connection = connection
       if (this.framing !== null && this.framing !== 0) {
-        this.body = this.#buffered?.open() ?? this.#client.body(uploadTimeout())
+        this.body = this.detour.body?.open() ?? this.#client.body(uploadTimeout())
         if (this.request.arrived < Number.POSITIVE_INFINITY) this.#watchUpload()
       }
       connection.send(this, this)
@@ -127,8 +128,7 @@ export class RoundTrip implements ResponseHandler, DeviceRequest {
   }
 
   head(head: DeviceHead): void {
-    const request = this.request
-    const service = this.service
+    const { request, service } = this
     const { connections, fields, breaker, clock, events, learner } = service
     const now = clock.monotonic()
     if (this.#place !== undefined) learner?.answered(this.#place, now)

@@ -63,15 +63,9 @@ function lenientPaths(path: string): readonly string[] | undefined {
     return undefined
   }
   const turned = decoded.replaceAll('\\', '/').replace(/;[^/]*/g, '')
-  return [turned, turned.replace(/[?#].*$/s, '')].flatMap((path) => [
-    resolved(path),
-    resolved(collapsed(path)),
-  ])
-}
-
-/** For `..`, some parsers count an empty segment as a segment, others do not. */
-function collapsed(path: string): string {
-  return path.replace(/\/{2,}/g, '/')
+  const whole = [turned, turned.replace(/[?#].*$/s, '')]
+  // For `..`, some parsers count an empty segment as a segment, others do not.
+  return [...whole, ...whole.map((each) => each.replace(/\/{2,}/g, '/'))].map(resolved)
 }
 
 /** RFC 3986 §5.2.4. */

@@ -1,5 +1,4 @@
 import type { ServiceConfig } from '../config/upstream-fields.ts'
-import type { RequestHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { surveyFields } from '../http/head-survey.ts'
 import { writeRequestHead } from '../http1/request-writer.ts'
@@ -35,40 +34,24 @@ export const CHROMIUM: Sample = {
 
 /** The fields of such a request as the device gets them by these settings. */
 export function sampleFields({ fields }: Sample, settings: RequestFieldSettings): Fields {
-  const head: RequestHead = {
+  const peer = '192.0.2.100'
+  const head = {
     version: '2',
     secure: true,
-    method: 'GET',
-    target: '/',
-    authority: AUTHORITY,
     fields,
-    peer: '192.0.2.100',
-    localPort: 8443,
-    upgrade: false,
-    framing: null,
     survey: surveyFields(fields),
-    classified: undefined,
-    presented: undefined,
-    outgoing: undefined,
-    shown: undefined,
-    logged: undefined,
-  }
-  const classified = {
-    endpoint: 'api',
-    ownEndpoint: undefined,
-    target: '/',
-    host: AUTHORITY,
-    framing: null,
-    fault: undefined,
-    ambiguous: false,
-    rules: undefined,
+    peer,
+    localPort: 8443,
   } as const
-  const client = { address: head.peer, key: head.peer, peerTrusted: false, admitted: true }
-  return requestFields(
-    { head, classified, client, requestId: '0'.repeat(32), scope: undefined },
-    null,
-    settings,
-  )
+  const client = { address: peer, peerTrusted: false }
+  const request = {
+    head,
+    classified: { host: AUTHORITY },
+    client,
+    requestId: '0'.repeat(32),
+    scope: undefined,
+  }
+  return requestFields(request, null, settings)
 }
 
 /** The bytes of the head that the device gets from such a request for `/`. */

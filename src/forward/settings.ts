@@ -20,8 +20,7 @@ import { readAuthorities, readNamedFile } from '../system/named-file.ts'
 import { certificatesIn, type PemFile, privateKeyIn } from '../system/pem.ts'
 import { reasonOf, SetupError } from '../system/setup-error.ts'
 import type { UploadBuffering } from './buffered-body.ts'
-import { uploadPace } from './pace.ts'
-import type { Places } from './place.ts'
+import { type Places, uploadPace } from './place.ts'
 import type { RequestFieldSettings } from './request-fields.ts'
 
 /**
@@ -46,25 +45,22 @@ export async function upstreamTarget(
   }
 }
 
-/** The targets of all services, whose certificates and keys a reload renews. */
-export interface Targets {
-  open(service: ServiceConfig, key: string): Promise<UpstreamTarget>
-  /**
-   * Reads the files of `tls` again, where the section is the same: other changes of it take effect together, after a restart. Rejects
-   * with `SetupError`, and then changes nothing. The result puts what was read into effect, for new connections.
-   */
-  renew(next: UpstreamConfig): Promise<() => void>
-}
+export type Targets = ReturnType<typeof createTargets>
 
-export function createTargets(): Targets {
+/** The targets of all services, whose certificates and keys a reload renews. */
+export function createTargets() {
   const opened = new Map<string, { readonly service: ServiceConfig; readonly tls: DeviceTls }>()
   return {
-    async open(service, key) {
+    async open(service: ServiceConfig, key: string): Promise<UpstreamTarget> {
       const target = await upstreamTarget(service, key)
       if (target.tls !== undefined) opened.set(key, { service, tls: target.tls })
       return target
     },
-    async renew(next) {
+    /**
+     * Reads the files of `tls` again, where the section is the same: other changes of it take effect together, after a restart. Rejects
+     * with `SetupError`, and then changes nothing. The result puts what was read into effect, for new connections.
+     */
+    async renew(next: UpstreamConfig): Promise<() => void> {
       const renewals = servicesOf(next).map(async ({ path, service }) => {
         const key = path.join('.')
         const running = opened.get(key)
@@ -172,27 +168,15 @@ export function uploadBuffering(
  * How header fields change on the way to a service and back. Reads the secret ones from their files. Rejects with `SetupError`.
  */
 export async function readRequestFields(service: ServiceConfig, key: string): Promise<RequestFieldSettings> {
-  const { forwarding, drop, rewrite, url } = service
+  const { headers, host, forwarding, drop, rewrite, url } = service
   return {
-    host: hostFor(service),
-    added: await readAddedFields(service.headers, `${key}.headers`),
-    named: Object.keys(service.headers).filter((name) => isClientName(service.headers[name])),
+    host: host === 'preserve' ? undefined : host === 'target' ? new URL(url.origin).host : host,
+    added: await readAddedFields(headers, `${key}.headers`),
+    named: Object.keys(headers).filter((name) => isClientName(headers[name])),
     forwarding,
     keeps: drop.length === 0 ? undefined : keepsBut(drop),
-    origin: service.host === 'target' ? url.origin : undefined,
+    origin: host === 'target' ? url.origin : undefined,
     rewrite: rewrite === 'on',
-  }
-}
-
-/** The `Host` that the device receives; undefined for the client's own. */
-function hostFor({ host, url }: ServiceConfig): string | undefined {
-  switch (host) {
-    case 'preserve':
-      return undefined
-    case 'target':
-      return new URL(url.origin).host
-    default:
-      return host
   }
 }
 

@@ -2,7 +2,8 @@ import type { ServiceConfig } from '../config/upstream-fields.ts'
 import type { Exchange, Forward, ForwardListener } from '../http/exchange.ts'
 import type { Clock } from '../system/clock.ts'
 import { FanOut } from './fan-out.ts'
-import { type RequestFieldSettings, requestFields } from './request-fields.ts'
+import { namesOf, type RequestFieldSettings, requestFields } from './request-fields.ts'
+import type { Detour } from './round-trip-service.ts'
 import { keyOf, mayKeep, onlyReads, type Reader, shareable } from './share.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -27,12 +28,11 @@ const ALONE_FOR = 600_000
  */
 function share(
   inner: Upstream,
-  { share: { paths, for: keptFor }, queue: { timeout }, streamAfter, headers }: ServiceConfig,
+  { share: { paths, for: keptFor }, queue: { timeout }, streamAfter }: ServiceConfig,
   changes: Changes,
   { clock, fields: settings, route, onShared }: SharingDependencies,
 ): Upstream {
   const mayAsk = shareable(paths)
-  const set = new Set(Object.keys(headers).map((name) => name.toLowerCase()))
   /** The responses that another request may join, by their key. */
   const joinable = new Map<string, FanOut>()
   /** Those, and the ones that still have readers. */
@@ -69,9 +69,7 @@ function share(
 
   /** A client that was cut off and asks again gets the whole response by itself. */
   function wasCut(request: Forward): boolean {
-    if (long.size === 0) return false
-    const until = long.get(readerOf(request))
-    return until !== undefined && clock.monotonic() < until
+    return long.size > 0 && clock.monotonic() < (long.get(readerOf(request)) ?? 0)
   }
 
   function noteCut(request: Forward): void {
@@ -80,13 +78,15 @@ function share(
     long.set(readerOf(request), clock.monotonic() + ALONE_FOR)
   }
 
-  function askAlone({ exchange, listener }: Reader): void {
+  function forward(request: Forward, listener: ForwardListener, detour?: Detour): void {
     try {
-      inner.forward(exchange, listener)
+      inner.forward(request, listener, detour)
     } catch (bug) {
-      listener.onBug(exchange, bug)
+      listener.onBug(request, bug)
     }
   }
+
+  const askAlone = ({ exchange, listener }: Reader): void => forward(exchange, listener)
 
   function askFor(asker: Reader): void {
     const response: FanOut = new FanOut(asker, {
@@ -107,12 +107,7 @@ function share(
     })
     joinable.set(asker.key, response)
     live.add(response)
-    const listener = listenerOf(response)
-    try {
-      inner.forward(asker.exchange, listener, { client: response, fields: asker.fields })
-    } catch (bug) {
-      listener.onBug(asker.exchange, bug)
-    }
+    forward(asker.exchange, listenerOf(response), { client: response, fields: asker.fields })
   }
 
   /**
@@ -122,14 +117,13 @@ function share(
   function listenerOf(response: FanOut): ForwardListener {
     const { asker } = response
     return {
-      ended(request, refusal) {
+      ended(_request, refusal) {
         if (refusal === undefined) return
         const waiting = response.dismiss()
         const isLate = (reader: Reader): boolean =>
           refusal.kind === 'overloaded' ? clock.monotonic() - reader.since >= timeout : reader.again
         for (const reader of waiting) {
-          if (reader === asker) reader.listener.ended(request, refusal)
-          else if (isLate(reader)) {
+          if (reader === asker || isLate(reader)) {
             const { failure, cause } = asker.exchange
             reader.listener.ended(Object.assign(reader.exchange, { failure, cause }), refusal)
           } else {
@@ -155,7 +149,7 @@ function share(
       }
       request.route = route
       const fields = requestFields(request, null, settings.request)
-      const key = keyOf(request, fields, set)
+      const key = keyOf(request, fields, namesOf(settings.request))
       const since = clock.monotonic()
       ask({ exchange: request, listener, key, fields, since, again: false, sent: 0, full: false })
     },
@@ -168,7 +162,7 @@ function readerOf({ grant, client, classified }: Forward): string {
 }
 
 /** The requests that may change what the device answers. A response that began before such a request was answered is joined no more. */
-export class Changes {
+class Changes {
   #epoch = 0
   readonly #unanswered = new Set<Exchange>()
 
@@ -185,26 +179,17 @@ export class Changes {
   begin(request: Exchange): void {
     this.#epoch += 1
     this.#unanswered.add(request)
-  }
-
-  end(request: Exchange): void {
-    this.#epoch += 1
-    this.#unanswered.delete(request)
+    request.onEnd(() => {
+      this.#epoch += 1
+      this.#unanswered.delete(request)
+    })
   }
 }
+
+export type Sharing = ReturnType<typeof createSharing>
 
 /** The sharing of responses of all services of a device (`upstream.share`). */
-export interface Sharing {
-  /** One service, with the sharing that its configuration asks for. */
-  of(inner: Upstream, service: ServiceConfig, deps: SharingDependencies): Upstream
-  /**
-   * The whole device. A change is each request that is not a plain GET or HEAD, each upgrade, and each GET or HEAD with a query for a path
-   * that is not shared: much firmware acts on such a GET.
-   */
-  watch(inner: Upstream): Upstream
-}
-
-export function createSharing(services: readonly ServiceConfig[]): Sharing {
+export function createSharing(services: readonly ServiceConfig[]) {
   const paths = services.flatMap(({ share: { paths } }) => paths)
   const isShared = shareable(paths)
   const changes = new Changes()
@@ -213,31 +198,24 @@ export function createSharing(services: readonly ServiceConfig[]): Sharing {
     return !onlyReads(request) || (request.classified.target.includes('?') && !isShared(request))
   }
 
-  function watched(request: Forward, listener: ForwardListener): ForwardListener {
-    changes.begin(request)
-    return {
-      ended(exchange, refusal) {
-        changes.end(request)
-        listener.ended(exchange, refusal)
-      },
-      onBug(exchange, bug) {
-        changes.end(request)
-        listener.onBug(exchange, bug)
-      },
-    }
-  }
-
   return {
-    of: (inner, service, deps) =>
+    /** One service, with the sharing that its configuration asks for. */
+    of: (inner: Upstream, service: ServiceConfig, deps: SharingDependencies): Upstream =>
       service.share.paths.length === 0 ? inner : share(inner, service, changes, deps),
-    watch(inner) {
+    /**
+     * The whole device. A change is each request that is not a plain GET or HEAD, each upgrade, and each GET or HEAD with a query for a
+     * path that is not shared: much firmware acts on such a GET.
+     */
+    watch(inner: Upstream): Upstream {
       if (paths.length === 0) return inner
       return {
         forward(request, listener) {
-          inner.forward(request, isChange(request) ? watched(request, listener) : listener)
+          if (isChange(request)) changes.begin(request)
+          inner.forward(request, listener)
         },
         upgrade(request, listener) {
-          inner.upgrade(request, watched(request, listener))
+          changes.begin(request)
+          inner.upgrade(request, listener)
         },
       }
     },

@@ -1,25 +1,17 @@
 import { DeviceFault } from '../device/failure.ts'
 import type { OwnResponse } from '../device/own-request.ts'
-import type { ClientSide, ResponseHead } from '../http/exchange.ts'
+import type { ClientSide, Forward, ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
-import type { RequestLine } from '../sign-in/scheme.ts'
-import type { Renewal, SentCredentials, SignIn } from '../sign-in/sign-in.ts'
-import type { Entry, Leave } from '../system/bounded-queue.ts'
-import { type BufferedBody, bufferBody } from './buffered-body.ts'
-import { withCredentials } from './request-fields.ts'
-import type { RoundTripEnd } from './round-trip-service.ts'
+import type { SignIn } from '../sign-in/sign-in.ts'
+import type { Leave } from '../system/bounded-queue.ts'
+import { Blocks, bufferBody } from './buffered-body.ts'
+import { type RequestFieldSettings, requestFields, withCredentials } from './request-fields.ts'
+import type { Detour, RoundTripEnd } from './round-trip-service.ts'
 
-export interface SignedInRequest extends RequestLine {
-  readonly exchange: ClientSide
-  /** The header for the device, without the sidecar's credentials. */
-  readonly fields: readonly string[]
-  readonly hasBody: boolean
-  /** A buffered body, sent in place of the client's. */
-  readonly body: BufferedBody | undefined
+/** How a request with the sidecar's credentials is sent. */
+export interface SignedIn extends Detour {
+  readonly client: HoldingClient
 }
-
-/** Sends the request with these fields to the device, and relays the response to this client. */
-export type Send = (client: HoldingClient, fields: string[]) => Promise<RoundTripEnd>
 
 /** How many new nonces a request may use. After that its client gets the challenge. */
 const MAX_NONCES = 4
@@ -30,84 +22,68 @@ const MAX_NONCES = 4
  * whose body is gone is not repeated. Its client gets the challenge, and its next request finds the sidecar signed in.
  */
 export async function sendSignedIn(
-  request: SignedInRequest,
+  request: Forward,
   signIn: SignIn,
-  send: Send,
+  settings: RequestFieldSettings,
+  detour: Detour = {},
+  send: (signedIn: SignedIn) => Promise<RoundTripEnd>,
 ): Promise<RoundTripEnd> {
-  const { exchange, hasBody } = request
-  let { body } = request
+  const { client: exchange = request, framing = request.classified.framing } = detour
+  const line = { method: request.head.method, target: request.classified.target }
+  const fields = detour.fields ?? requestFields(request, framing, settings)
+  const hasBody = framing !== null && framing !== 0
+  let { body } = detour
   const openBody = (stallTimeout: number): AsyncIterable<Buffer> => {
     body ??= bufferBody(exchange.body(stallTimeout))
     return body.open()
   }
 
-  let loggedIn = false
-  let newNonces = 0
-  let leave: Leave | undefined
-
-  async function attempt(nonce: string | undefined): Promise<Attempted> {
-    const sent = signIn.credentialsFor(request, nonce)
-    let challenge: OwnResponse | undefined
-    const holding = new HoldingClient(exchange, {
-      holds(response) {
-        if (signIn.isChallenge(request, response)) challenge = response
-        else {
-          signIn.accepted(request, response, sent)
-          if (loggedIn) signIn.loginHelped()
-          leave?.()
-        }
-        return challenge !== undefined
-      },
-      conceal: (fields) => signIn.conceal(fields, sent),
-      body: openBody,
-    })
-    const end = await send(holding, withCredentials(request.fields, sent?.fields ?? []))
-    if (challenge === undefined) return { end, again: false }
-    const renewing = signIn.renew(challenge, sent, !loggedIn)
-    const repeatable = holding.held !== undefined && (!hasBody || body?.repeatable === true)
-    if (!repeatable) holding.release()
-    const renewal = await renewing
-    if (renewal.kind === 'signed-in') loggedIn = true
-    if (renewal.kind === 'new-nonce') newNonces += 1
-    const again = renewal.kind !== 'refused' && newNonces <= MAX_NONCES && repeatable && !exchange.ended
-    if (!again) {
-      adopt(renewal, sent)
-      holding.release()
-    }
-    if (!again || renewal.kind !== 'new-nonce') return { end, again }
-    return { end, again, nonce: renewal.nonce, alone: newNonces > 1 || sent?.session.reusable !== true }
-  }
-
   const failure = await signIn.ready()
   if (failure !== undefined) return { kind: 'failed', error: new DeviceFault(failure), silent: true }
+  let loggedIn = false
+  let newNonces = 0
+  let nonce: string | undefined
+  /** Ends the time in which no other request is repeated. */
+  let leave: Leave | undefined
   try {
-    let last = await attempt(undefined)
-    while (last.again) {
-      if (last.alone === true) leave ??= leaveOf(await signIn.repeatQueue.enter())
-      last = await attempt(last.nonce)
+    for (;;) {
+      const sent = signIn.credentialsFor(line, nonce)
+      let challenge: OwnResponse | undefined
+      const client = new HoldingClient(exchange, {
+        holds(response) {
+          if (signIn.isChallenge(line, response)) challenge = response
+          else {
+            signIn.accepted(line, response, sent)
+            if (loggedIn) signIn.loginHelped()
+            leave?.()
+          }
+          return challenge !== undefined
+        },
+        conceal: (fields) => signIn.conceal(fields, sent),
+        body: openBody,
+      })
+      const end = await send({ ...detour, client, fields: withCredentials(fields, sent?.fields ?? []) })
+      if (challenge === undefined) return end
+      const renewing = signIn.renew(challenge, sent, !loggedIn)
+      const repeatable = client.holds && (!hasBody || body?.repeatable === true)
+      if (!repeatable) client.release()
+      const renewal = await renewing
+      nonce = renewal.kind === 'new-nonce' ? renewal.nonce : undefined
+      if (renewal.kind === 'signed-in') loggedIn = true
+      if (nonce !== undefined) newNonces += 1
+      if (renewal.kind === 'refused' || newNonces > MAX_NONCES || !repeatable || exchange.ended) {
+        if (nonce !== undefined) sent?.session.adopt?.(nonce)
+        client.release()
+        return end
+      }
+      const alone = nonce !== undefined && (newNonces > 1 || sent?.session.reusable !== true)
+      const entry = alone && leave === undefined ? await signIn.repeatQueue.enter() : undefined
+      if (entry?.kind === 'entered') leave = entry.leave
     }
-    return last.end
   } finally {
     leave?.()
     body?.close()
   }
-}
-
-interface Attempted {
-  readonly end: RoundTripEnd
-  /** Repeat the request with new credentials, those for `nonce` if it is set. */
-  readonly again: boolean
-  readonly nonce?: string
-  /** Repeat it while no other repeated request is in flight. */
-  readonly alone?: boolean
-}
-
-function adopt(renewal: Renewal, sent: SentCredentials | undefined): void {
-  if (renewal.kind === 'new-nonce') sent?.session.adopt?.(renewal.nonce)
-}
-
-function leaveOf(entry: Entry): Leave | undefined {
-  return entry.kind === 'entered' ? entry.leave : undefined
 }
 
 interface HoldingRules {
@@ -119,12 +95,6 @@ interface HoldingRules {
   readonly body: (stallTimeout: number) => AsyncIterable<Buffer>
 }
 
-interface HeldResponse {
-  readonly head: ResponseHead
-  readonly chunks: Buffer[]
-  size: number
-}
-
 /** A challenge is a short page. A response larger than this (bytes) goes to the client at once. */
 const LARGEST_HELD = 64 * 1024
 
@@ -132,7 +102,9 @@ const LARGEST_HELD = 64 * 1024
 export class HoldingClient implements ClientSide {
   readonly #inner: ClientSide
   readonly #rules: HoldingRules
-  #response: HeldResponse | undefined
+  /** The head of the response that is held back, and what has come of its body. */
+  #held: ResponseHead | undefined
+  readonly #body = new Blocks()
   #complete = false
 
   constructor(inner: ClientSide, rules: HoldingRules) {
@@ -140,22 +112,22 @@ export class HoldingClient implements ClientSide {
     this.#rules = rules
   }
 
-  /** The held response; undefined until it is complete. */
-  get held(): OwnResponse | undefined {
-    return this.#complete ? this.#response?.head : undefined
+  /** Whether a whole response is held back. */
+  get holds(): boolean {
+    return this.#complete && this.#held !== undefined
   }
 
   /** Sends the held response to the client, if it is complete. */
   release(): void {
-    if (this.#complete && this.#response !== undefined) this.#forward(this.#response)
+    if (this.#complete && this.#held !== undefined) this.#forward(this.#held)
   }
 
-  #forward(held: HeldResponse): boolean {
-    this.#response = undefined
-    this.#pass(held.head)
-    const writable = held.chunks.map((chunk) => this.#inner.write(chunk)).every(Boolean)
+  #forward(head: ResponseHead): boolean {
+    this.#held = undefined
+    this.#pass(head)
+    const writable = this.#body.filled().map((chunk) => this.#inner.write(chunk))
     if (this.#complete) this.#inner.end()
-    return writable
+    return writable.every(Boolean)
   }
 
   /** Reports the head of a response that is not held back, that of a tunnel. Returns its fields for the client. */
@@ -165,28 +137,24 @@ export class HoldingClient implements ClientSide {
   }
 
   begin(head: ResponseHead): void {
-    if (this.#rules.holds(head)) this.#response = { head, chunks: [], size: 0 }
+    if (this.#rules.holds(head)) this.#held = head
     else this.#pass(head)
   }
 
   write(chunk: Buffer): boolean {
-    const held = this.#response
-    if (held === undefined) return this.#inner.write(chunk)
-    held.chunks.push(chunk)
-    held.size += chunk.length
-    return held.size <= LARGEST_HELD || this.#forward(held)
+    if (this.#held === undefined) return this.#inner.write(chunk)
+    this.#body.add(chunk)
+    return this.#body.size <= LARGEST_HELD || this.#forward(this.#held)
   }
 
-  end(lastChunk?: Buffer): void {
-    if (this.#response === undefined) this.#inner.end(lastChunk)
-    else {
-      if (lastChunk !== undefined) this.#response.chunks.push(lastChunk)
-      this.#complete = true
-    }
+  end(last?: Buffer): void {
+    this.#complete = this.#held !== undefined
+    if (!this.#complete) this.#inner.end(last)
+    else if (last !== undefined) this.#body.add(last)
   }
 
   cut(): void {
-    this.#response = undefined
+    this.#held = undefined
     this.#inner.cut()
   }
 

@@ -3,18 +3,7 @@ import type { DeviceHead } from '../device/request.ts'
 import { fieldValues } from '../http/fields.ts'
 import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
 
-/**
- * Responses that have become streams, such as pictures of a camera or events. They go on for hours, so they keep no place at the device;
- * they are bounded by themselves, as tunnels are.
- */
-export interface Streams {
-  /** A response without a length is a stream after this time (ms). */
-  readonly after: number
-  /** Undefined if there are too many, or a quarter of all is this client's. */
-  tryEnter(client: string): Leave | undefined
-  /** A request waits for a place: responses that have become streams give theirs back, now and as long as requests wait. */
-  onWait(): void
-}
+export type Streams = ReturnType<typeof createStreams>
 
 /** Why a stream is refused: there are too many. */
 export const TOO_MANY_STREAMS: Error = new Error('too many streams')
@@ -22,12 +11,17 @@ export const TOO_MANY_STREAMS: Error = new Error('too many streams')
 /** How often in `after` the responses are looked at while requests wait. */
 const LOOKS = 4
 
-/** @param most how many streams there are at most */
+/**
+ * Responses that have become streams, such as pictures of a camera or events. They go on for hours, so they keep no place at the device;
+ * they are bounded by themselves, as tunnels are.
+ *
+ * @param most how many streams there are at most
+ */
 export function createStreams(
   { streamAfter: after, maxStreams: most }: { readonly streamAfter: number; readonly maxStreams: number },
   queue: BoundedQueue,
   connections: Connections,
-): Streams {
+) {
   const mostOfOne = Math.max(1, Math.floor(most / 4))
   const clients = new Map<string, number>()
   let all = 0
@@ -41,8 +35,10 @@ export function createStreams(
   }
 
   return {
+    /** A response without a length is a stream after this time (ms). */
     after,
-    tryEnter(client) {
+    /** Undefined if there are too many, or a quarter of all is this client's. */
+    tryEnter(client: string): Leave | undefined {
       const own = clients.get(client) ?? 0
       if (all >= most || own >= mostOfOne) return undefined
       clients.set(client, own + 1)
@@ -54,7 +50,8 @@ export function createStreams(
         else clients.delete(client)
       }
     },
-    onWait() {
+    /** A request waits for a place: responses that have become streams give theirs back, now and as long as requests wait. */
+    onWait(): void {
       connections.othersWait()
       timer ??= setInterval(look, Math.max(1, after / LOOKS)).unref()
     },

@@ -30,31 +30,18 @@ export function sendUpgrade(
   onEnd: (end: RoundTripEnd) => void,
 ): void {
   if (request.answered) onEnd({ kind: 'abandoned' })
-  else new UpgradeTrip(service, request, rules, onEnd).attempt()
+  else new UpgradeTrip(service, request, onEnd, rules).attempt()
 }
 
 /** A WebSocket handshake at the device. It ends with the tunnel, or like any other request if the device does not switch protocols. */
-class UpgradeTrip extends RoundTrip {
+class UpgradeTrip extends RoundTrip<Forward<UpgradeExchange>, UpgradeRules> {
   override readonly upgrade = true
-  readonly #exchange: Forward<UpgradeExchange>
-  readonly #rules: UpgradeRules
-
-  constructor(
-    service: RoundTripService,
-    request: Forward<UpgradeExchange>,
-    rules: UpgradeRules,
-    onEnd: (end: RoundTripEnd) => void,
-  ) {
-    super(service, request, onEnd, rules)
-    this.#exchange = request
-    this.#rules = rules
-  }
 
   /** Dropped: a client that waits for its tunnel has no use for it. */
   override inform(): void {}
 
   switched({ status, reason, fields }: DeviceHead, device: Socket, rest: Buffer<ArrayBuffer>): void {
-    const exchange = this.#exchange
+    const exchange = this.request
     // When its grant is revoked meanwhile, the client gets a 401.
     const refused = exchange.answered
     // RFC 9110 §7.8: the device may switch only to what was requested.
@@ -66,19 +53,19 @@ class UpgradeTrip extends RoundTrip {
     exchange.headAt = this.service.clock.monotonic()
     const seen = { status, reason, fields, remembered: false }
     const projected = responseHead(seen, exchange, this.service.fields.response)
-    this.#open(this.#rules.client?.observe(projected) ?? projected.fields, device, rest)
-    this.#rules.onTunnel()
+    this.#open(this.detour.client?.observe(projected) ?? projected.fields, device, rest)
+    this.detour.onTunnel()
     exchange.onEnd(() => this.finish({ kind: 'relayed' }))
   }
 
   /** Connects client and device. `rest`: the bytes of the device behind its 101. */
   #open(fields: Fields, device: Socket, rest: Buffer<ArrayBuffer>): void {
-    const exchange = this.#exchange
+    const exchange = this.request
     const client = exchange.connection as Socket
     const sent = exchange.tunnelled()
     relay(client, device, rest, { ...SWITCH, ...groupFields([...fields, ...limitFields(exchange)], 'kept') })
     // All data of the tunnel, in both directions, passes the client's connection.
-    client.setTimeout(this.#rules.idleTimeout, () => client.destroy())
+    client.setTimeout(this.detour.idleTimeout, () => client.destroy())
     // When the device has closed, the client's data is discarded. Unread data would hide that the client left.
     device.once('close', () => client.end(() => client.destroySoon()))
     if (sent.length > 0) device.write(sent)

@@ -1,17 +1,14 @@
 import { faultOf } from '../device/tls-faults.ts'
 import type { Exchange, Forward, ForwardListener, UpgradeExchange } from '../http/exchange.ts'
-import type { Fields } from '../http/fields.ts'
 import { BROKEN_BODY, bodyFault, type Refusal, type UpstreamFailure } from '../http/refusal.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import type { Leave } from '../system/bounded-queue.ts'
 import { isBug } from '../system/setup-error.ts'
-import { sendBuffered, type UploadBuffering } from './buffered-body.ts'
-import { firstBytes, OVERLOADED, type Places, waitForPlace } from './place.ts'
-import { requestFields } from './request-fields.ts'
+import { type BufferedBody, sendBuffered, type UploadBuffering } from './buffered-body.ts'
+import { bodyRefusal, OVERLOADED, type Places, waitForPlace } from './place.ts'
 import { forwardToDevice } from './round-trip.ts'
 import { type Detour, nameOf, type RoundTripEnd, type RoundTripService } from './round-trip-service.ts'
-import type { HoldingClient } from './signed-in-request.ts'
-import { type SignedInRequest, sendSignedIn } from './signed-in-request.ts'
+import { type SignedIn, sendSignedIn } from './signed-in-request.ts'
 import { TOO_MANY_STREAMS } from './streams.ts'
 import { sendUpgrade } from './upgrades.ts'
 
@@ -42,7 +39,6 @@ export interface Upstream {
   upgrade(request: Forward<UpgradeExchange>, listener: ForwardListener): void
 }
 
-const LENGTH_REQUIRED: Refusal = { kind: 'length-required' }
 const NO_UPGRADES: Refusal = {
   kind: 'invalid-request',
   description: 'The device speaks HTTP/1.0, which has no WebSockets.',
@@ -55,35 +51,6 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   let upgrading = 0
   const isOld = deps.connections.version === '1.0'
   const othersWait = (): boolean => queue.waiting > 0
-
-  /** Sends a request with the sidecar's own login. */
-  function sendAs(account: SignIn, request: Forward, detour: Detour): void {
-    const { framing = request.classified.framing } = detour
-    sendSignedIn(
-      described(request, detour),
-      account,
-      (client, fields) =>
-        new Promise((resolve) => forwardToDevice(deps, request, resolve, { client, fields, framing })),
-    ).then(
-      (end) => onEnd(end, request),
-      (error: unknown) => onEnd({ kind: 'bug', error }, request),
-    )
-  }
-
-  /** What the sidecar's own login adds its credentials to. */
-  function described(
-    request: Forward,
-    { body, framing = request.classified.framing, client: exchange = request, fields: known }: Detour,
-  ): SignedInRequest {
-    return {
-      method: request.head.method,
-      target: request.classified.target,
-      exchange,
-      fields: known ?? requestFields(request, framing, deps.fields.request),
-      hasBody: framing !== null && framing !== 0,
-      body,
-    }
-  }
 
   /** The refusal if the device is known to be down. */
   function down(request: Forward): Refusal | undefined {
@@ -136,23 +103,24 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       .catch((bug: unknown) => listener.onBug(request, bug))
   }
 
-  /** An upload without a byte does not ask the breaker: it would take the one probe that may see whether the device is back. */
+  /**
+   * A client that sends no byte of its upload takes no place. It does not ask the breaker either: it would take the one probe that may
+   * see whether the device is back.
+   */
   function startLater(request: Forward, listener: ForwardListener): void {
-    firstBytes(request, deps.uploadTimeout())
-      .then((fault) => fault ?? down(request))
+    request
+      .arrival(deps.uploadTimeout())
+      .then(() => down(request), bodyRefusal)
       .then((refusal) => (refusal ? listener.ended(request, refusal) : start(request, listener)))
       .catch((bug: unknown) => listener.onBug(request, bug))
   }
 
   function start(request: Forward, listener: ForwardListener): void {
-    if (request.classified.framing !== 'chunked') enqueue(request, listener)
-    else if (buffering === undefined) enqueue(request, listener)
-    else
-      notify(
-        sendBuffered(request, buffering, clock, (body, framing) => enqueued(request, { body, framing })),
-        request,
-        listener,
-      )
+    if (buffering === undefined || request.classified.framing !== 'chunked') enqueue(request, listener)
+    else {
+      const send = (body: BufferedBody, framing: number | 'chunked') => enqueued(request, { body, framing })
+      notify(sendBuffered(request, buffering, clock, send), request, listener)
+    }
   }
 
   function enqueued(request: Forward, detour: Detour): Promise<Refusal | undefined> {
@@ -178,7 +146,18 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     const account = request.signedIn ? signIn : undefined
     try {
       if (account === undefined) forwardToDevice(deps, request, onEnd, detour)
-      else sendAs(account, request, detour ?? {})
+      else {
+        sendSignedIn(
+          request,
+          account,
+          deps.fields.request,
+          detour,
+          (signedIn) => new Promise((resolve) => forwardToDevice(deps, request, resolve, signedIn)),
+        ).then(
+          (end) => onEnd(end, request),
+          (error: unknown) => onEnd({ kind: 'bug', error }, request),
+        )
+      }
     } catch (bug) {
       leave()
       throw bug
@@ -200,14 +179,14 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       breaker.succeeded()
       events.tunnel(1)
     }
-    const send = (detour: { readonly client?: HoldingClient; readonly fields?: Fields }) =>
+    const send = (signedIn?: SignedIn) =>
       new Promise<RoundTripEnd>((resolve) =>
-        sendUpgrade(deps, request, { ...detour, onTunnel, idleTimeout }, resolve),
+        sendUpgrade(deps, request, { ...signedIn, onTunnel, idleTimeout }, resolve),
       )
     request.watch()
     const end = await (request.signedIn && signIn !== undefined
-      ? sendSignedIn(described(request, {}), signIn, (client, fields) => send({ client, fields }))
-      : send({}))
+      ? sendSignedIn(request, signIn, deps.fields.request, undefined, send)
+      : send())
     if (tunnels) events.tunnel(-1)
     return tunnels && end.kind === 'relayed' ? undefined : report(end, request)
   }
@@ -218,7 +197,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       const { framing } = request.classified
       const hasBody = framing !== null
       if (isOld && buffering === undefined && framing === 'chunked') {
-        return listener.ended(request, LENGTH_REQUIRED)
+        return listener.ended(request, { kind: 'length-required' })
       }
       const broken = hasBody && request.broken
       if (hasBody && request.arrived === 0 && !broken) return startLater(request, listener)

@@ -1,4 +1,5 @@
-import type { Exchange } from './exchange.ts'
+import type { Classified, Client } from './admission.ts'
+import type { RequestHead } from './exchange.ts'
 import { type Fields, fieldValues, withoutBlanks } from './fields.ts'
 
 /**
@@ -60,7 +61,11 @@ export function mergeCookies(client: readonly string[], session: string): string
 }
 
 /** The parts of a request that say by which name the client reached Postern. */
-export type Addressed = Pick<Exchange, 'head' | 'client' | 'classified'>
+export interface Addressed {
+  readonly head: Pick<RequestHead, 'fields' | 'secure'>
+  readonly client: Pick<Client, 'peerTrusted'>
+  readonly classified: Pick<Classified, 'host'>
+}
 
 /** The origin that the client used. A trusted proxy in front names it; otherwise it is this request's. */
 export function publicOrigin({ head, client, classified }: Addressed): string | undefined {

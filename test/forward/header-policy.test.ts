@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { type RequestFieldSettings, requestFields, requestLines } from '../../src/forward/request-fields.ts'
-import { connectionOptions, responseHead } from '../../src/forward/response-fields.ts'
+import { responseHead } from '../../src/forward/response-fields.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
-import { fieldValues, isHopByHop } from '../../src/http/fields.ts'
+import { connectionMembers, fieldValues, isHopByHop } from '../../src/http/fields.ts'
 import { limitFields } from '../../src/http/limit-fields.ts'
 import { admitted, PLAIN } from '../support/forward.ts'
 import { requestHead } from '../support/request-head.ts'
@@ -234,8 +234,9 @@ it('C22 C16 no connection field and no rate-limit field of a device reaches the 
   )
 })
 
-it('C22 isHopByHop depends only on the name, and connectionOptions ignores case', () => {
-  const options = connectionOptions(['connection', 'X-A, x-b', 'CONNECTION', ',,  x-C '])
+it('C22 isHopByHop depends only on the name, and connectionMembers ignores case', () => {
+  const fields = ['connection', 'X-A, x-b', 'CONNECTION', ',,  x-C ']
+  const options = fieldValues(fields, 'connection').flatMap(connectionMembers)
   expect(options).toEqual(['x-a', 'x-b', 'x-c'])
   for (const name of [...HOP_BY_HOP, 'te', 'upgrade', 'proxy-anything'])
     expect([name, isHopByHop(name)]).toEqual([name, true])

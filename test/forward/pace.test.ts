@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { downloadPace, laggedIn, type Pace, uploadPace, watchPace } from '../../src/forward/pace.ts'
+import { downloadPace, laggedIn, type Pace, uploadPace, watchPace } from '../../src/forward/place.ts'
 import type { BoundedQueue } from '../../src/system/bounded-queue.ts'
 
 const KiB = 1024
