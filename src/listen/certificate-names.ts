@@ -37,18 +37,6 @@ function machineNamesIn({ names, addresses }: MachineNames): readonly string[] {
   return [...names, ...ipv4.toSorted(), ...ipv6.toSorted()]
 }
 
-export interface NameChange {
-  readonly added: readonly string[]
-  readonly removed: readonly string[]
-}
-
-export function nameChange(held: readonly string[], wanted: readonly string[]): NameChange {
-  return {
-    added: wanted.filter((name) => !held.includes(name)),
-    removed: held.filter((name) => !wanted.includes(name)),
-  }
-}
-
 /** Calls `report` once for a problem with the same reason, and again when it comes back. Undefined: there is none now. */
 export function reportOnce(report: (problem: unknown) => void): (problem: unknown) => void {
   let last: string | undefined
@@ -68,61 +56,5 @@ export function createNameReader(machine: () => MachineNames, log: Logger): () =
     const found = machine()
     report(found.problem)
     return found
-  }
-}
-
-export interface NameWatchDependencies {
-  readonly read: () => readonly string[]
-  /** Called when two looks in turn find the same names, because interfaces come up one by one. Must not reject. */
-  readonly onSettled: () => Promise<void>
-  /** Time from the end of one look to the next, while the names stay the same (ms). */
-  readonly interval: number
-}
-
-/** Time to the next look after names that changed (ms). */
-const SETTLE = 2_000
-
-export interface NameWatch {
-  /** Looks at once: a connection came to an address that the names do not have. */
-  look(): void
-  close(): void
-}
-
-/** Looks at the names of the machine at intervals. The next look waits until `onSettled` is done, because a disk may hang. */
-export function watchNames({ read, onSettled, interval }: NameWatchDependencies): NameWatch {
-  let seen = ''
-  let looking = false
-  /** A client arrived at another address during a look. */
-  let again = false
-  let closed = false
-  let timer: NodeJS.Timeout | undefined
-
-  async function look(): Promise<void> {
-    if (looking || closed) {
-      again = looking
-      return
-    }
-    looking = true
-    again = false
-    clearTimeout(timer)
-    const names = read().join()
-    const settled = names === seen
-    seen = names
-    if (settled) await onSettled()
-    looking = false
-    if (!closed) lookIn(settled && !again ? interval : Math.min(SETTLE, interval))
-  }
-
-  function lookIn(ms: number): void {
-    timer = setTimeout(look, ms).unref()
-  }
-
-  lookIn(Math.min(SETTLE, interval))
-  return {
-    look: () => void look(),
-    close() {
-      closed = true
-      clearTimeout(timer)
-    },
   }
 }

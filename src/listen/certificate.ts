@@ -3,14 +3,8 @@ import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
-import { createNameReader, type NameWatch, reportOnce, wantedNames, watchNames } from './certificate-names.ts'
-import {
-  isSelfSigned,
-  loadTlsMaterial,
-  type Remade,
-  remakeIfOutdated,
-  type TlsSetting,
-} from './tls-material.ts'
+import { createNameReader, reportOnce, wantedNames } from './certificate-names.ts'
+import { isSelfSigned, loadTlsMaterial, remakeIfOutdated, type TlsSetting } from './tls-material.ts'
 import { type TlsMaterial, type ValidityWatch, watchValidity } from './tls-pair.ts'
 
 /** More addresses than a machine has, as a bound: through a NAT of the kernel a client may reach any address of 127.0.0.0/8. */
@@ -42,9 +36,8 @@ export interface ServedCertificate {
 
 /**
  * Opens the certificate of the public listener. Postern replaces a self-signed certificate that lacks a name: at the start, at a
- * reload, when a client connects to an address that it lacks, and every `compareEvery` ms while it is served. The latter two wait until
- * two readings agree, because interfaces come up one by one. Names that have gone stay until the next replacement or a reload, so an interface that is down for a moment
- * changes nothing.
+ * reload, when a client connects to an address that it lacks, and every `compareEvery` ms while it is served. Names that have gone
+ * stay until the next replacement or a reload, so an interface that is down for a moment changes nothing.
  */
 export async function openCertificate(
   initial: TlsSetting,
@@ -55,7 +48,9 @@ export async function openCertificate(
   let current: TlsMaterial | undefined
   let apply = (_material: TlsMaterial): void => {}
   let validity: ValidityWatch | undefined
-  let names: NameWatch | undefined
+  let looks: NodeJS.Timeout | undefined
+  /** A look at the names waits for its turn. */
+  let lookWaits = false
   /** The addresses at which clients have arrived: each is compared with the certificate once. */
   const reached = new Set<string>()
   let closed = false
@@ -76,20 +71,10 @@ export async function openCertificate(
     if (!isSelfSigned(next)) return found
     const wanted = wantedNames(next, readMachine)
     const exact = isReload || next !== 'auto'
-    const remade = await remakeIfOutdated(found, stateDir, { wanted, exact, wall: clock.wall() })
-    if (remade === 'foreign') {
-      if (found !== current) log.warn('self-signed certificate: not made by Postern, so it stays as it is')
-    } else if (remade !== undefined) {
-      report(remade)
-      return remade.material
-    }
+    const remade = await remakeIfOutdated(found, stateDir, { wanted, exact, wall: clock.wall(), log })
+    if (remade !== 'foreign') return remade ?? found
+    if (found !== current) log.warn('self-signed certificate: not made by Postern, so it stays as it is')
     return found
-  }
-
-  function report({ added, removed, renewed, unstored }: Remade): void {
-    log.info({ added, removed, renewed }, 'self-signed certificate: made anew, with the same key')
-    if (unstored === undefined) return
-    log.warn({ reason: unstored }, 'self-signed certificate: could not be stored; it is served from memory')
   }
 
   function use(material: TlsMaterial): void {
@@ -102,22 +87,17 @@ export async function openCertificate(
   }
 
   async function compare(): Promise<void> {
+    lookWaits = false
     if (current === undefined) return
     const material = await updated(current, setting, false)
     if (material !== current) use(material)
   }
 
-  /** Only a self-signed certificate depends on the names of the machine. */
-  function followNames(): void {
-    names?.close()
-    const followed = setting
-    names = isSelfSigned(followed)
-      ? watchNames({
-          read: () => wantedNames(followed, readMachine),
-          onSettled: () => inTurn(compare).then(() => reportFailure(undefined), reportFailure),
-          interval: compareEvery,
-        })
-      : undefined
+  /** Looks at the names of the machine when the change in progress has ended. A disk that hangs lets one look wait. */
+  function look(): void {
+    if (lookWaits || !isSelfSigned(setting)) return
+    lookWaits = true
+    void inTurn(compare).then(() => reportFailure(undefined), reportFailure)
   }
 
   function onMade(file: string, names: readonly string[]): void {
@@ -144,13 +124,13 @@ export async function openCertificate(
       apply = next
       validity = watchValidity(clock, log)
       if (current !== undefined) validity.served(current.valid)
-      followNames()
+      looks = setInterval(look, compareEvery).unref()
     },
     reachedAt(address) {
       if (reached.has(address) || reached.size === MOST_REACHED) return
       reached.add(address)
       const name = canonicalHost(address)
-      if (name !== undefined && current?.names.includes(name) === false) names?.look()
+      if (name !== undefined && current?.names.includes(name) === false) look()
     },
     reload: (next) =>
       inTurn(async () => {
@@ -160,11 +140,10 @@ export async function openCertificate(
         const material = await updated(found, next, true)
         setting = next
         use(material)
-        if (!closed) followNames()
       }),
     async close() {
       closed = true
-      names?.close()
+      clearInterval(looks)
       validity?.close()
       await turn
     },

@@ -2,15 +2,16 @@ import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
+import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
 import { explainPathError, readNamedFile } from '../system/named-file.ts'
 import { ensureFolder, setAside, writeFlushed } from '../system/own-files.ts'
 import type { PemFile } from '../system/pem.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
-import { type NameChange, nameChange, wantedNames } from './certificate-names.ts'
+import { wantedNames } from './certificate-names.ts'
 import { makeSelfSigned, remakeSelfSigned } from './self-signed.ts'
-import { inspectPair, type TlsMaterial, type ValidPeriod, validityOf } from './tls-pair.ts'
+import { inspectPair, type TlsMaterial, validityOf } from './tls-pair.ts'
 
 interface PairPaths {
   readonly cert: string
@@ -132,44 +133,40 @@ function notWritten(what: string, path: string, cause: unknown): SetupError {
   return new SetupError(`${what}: ${reason}`, { key: 'state_dir', cause, remedy })
 }
 
-/** A self-signed certificate that was made anew. */
-export interface Remade extends NameChange {
-  readonly material: TlsMaterial
-  /** Whether the earlier one was about to expire. */
-  readonly renewed: boolean
-  /** Why it could not be stored; undefined if it was. It can be served all the same. */
-  readonly unstored: string | undefined
+/** What a self-signed certificate has to be now. */
+interface Upkeep {
+  readonly wanted: readonly string[]
+  /** Names that are not wanted have to go, too. */
+  readonly exact: boolean
+  readonly wall: number
+  readonly log: Logger
 }
 
 /**
  * Replaces the self-signed certificate if it lacks a wanted name, has an unwanted one (only with `exact`), or expires within 30
- * days. Key and CA stay, so clients need not trust anew. The file is replaced atomically.
+ * days. Key and CA stay, so clients need not trust anew. The file is replaced atomically; one that cannot be stored is served all the same.
  * @returns undefined if the certificate can stay; `foreign` if it is outdated, but Postern did not make it
  */
 export async function remakeIfOutdated(
-  material: TlsMaterial,
+  { names, valid, key, authority }: TlsMaterial,
   stateDir: string,
-  {
-    wanted,
-    exact,
-    wall,
-  }: { readonly wanted: readonly string[]; readonly exact: boolean; readonly wall: number },
-): Promise<Remade | 'foreign' | undefined> {
-  const change = nameChange(material.names, wanted)
-  const renewed = isRunningOut(material.valid, wall)
-  if (!renewed && change.added.length === 0 && !(exact && change.removed.length > 0)) return undefined
-  const text = remakeSelfSigned(material, wanted, wall, renewed)
+  { wanted, exact, wall, log }: Upkeep,
+): Promise<TlsMaterial | 'foreign' | undefined> {
+  const added = wanted.filter((name) => !names.includes(name))
+  const removed = names.filter((name) => !wanted.includes(name))
+  const renewed = ['expiring', 'expired'].includes(validityOf(valid, wall))
+  if (!renewed && added.length === 0 && !(exact && removed.length > 0)) return undefined
+  const text = remakeSelfSigned({ authority, key }, wanted, wall, renewed)
   if (text === undefined) return 'foreign'
   const paths = selfSignedPaths(stateDir)
-  const made = inspectPair({ path: paths.cert, text }, { path: paths.key, text: material.key })
+  const made = inspectPair({ path: paths.cert, text }, { path: paths.key, text: key })
   if (typeof made === 'string') throw new TypeError(made)
   const unstored = await writePrivately(paths.cert, text).then(() => undefined, reasonOf)
-  return { material: made, ...change, renewed, unstored }
-}
-
-function isRunningOut(valid: ValidPeriod, wall: number): boolean {
-  const validity = validityOf(valid, wall)
-  return validity === 'expiring' || validity === 'expired'
+  log.info({ added, removed, renewed }, 'self-signed certificate: made anew, with the same key')
+  if (unstored !== undefined) {
+    log.warn({ reason: unstored }, 'self-signed certificate: could not be stored; it is served from memory')
+  }
+  return made
 }
 
 /** Replaces a file in one step, so that no start reads an incomplete key. */
