@@ -4,7 +4,7 @@ import type { Exchange, UpgradeExchange } from '../../http/exchange.ts'
 import type { Refusal } from '../../http/refusal.ts'
 import type { ConnectionFacts, Http1RequestHead } from '../../http1/request-head.ts'
 import type { Lingering } from '../linger.ts'
-import type { Http1Body } from './body.ts'
+import type { RequestBody } from '../request-body.ts'
 import { Http1Exchange, type Http1Transport } from './exchange.ts'
 import { Http1Intake, type IntakeEvents, MALFORMED } from './intake.ts'
 import { Http1UpgradeExchange } from './upgrade.ts'
@@ -113,7 +113,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
     this.#deadline ??= setTimeout(this.#onLateHead, this.rules.headerTimeout)
   }
 
-  begin(head: Http1RequestHead, body: Http1Body | undefined): void {
+  begin(head: Http1RequestHead, body: RequestBody | undefined): void {
     if (this.#deadline !== undefined) this.#stopDeadline()
     const { onExchange, onUpgrade } = this.rules.handlers
     if (head.leavesHttp) onUpgrade(this.#serve(this.#upgradeOf(head)))

@@ -6,7 +6,7 @@ import type { Reply } from '../../http/refusal.ts'
 import type { Http1RequestHead } from '../../http1/request-head.ts'
 import { latin1Of, type RenderedHead, renderHead, renderInterim } from '../../http1/response-writer.ts'
 import { endBroken } from '../linger.ts'
-import { Http1Body } from './body.ts'
+import { RequestBody } from '../request-body.ts'
 import { Http1Response } from './response.ts'
 
 export interface Http1Transport {
@@ -29,7 +29,7 @@ export interface Http1Transport {
 export class Http1Exchange extends Exchange {
   protected readonly transport: Http1Transport
   readonly #mayPersist: boolean
-  readonly #body: Http1Body | undefined
+  readonly #body: RequestBody | undefined
   /** The client waits for `100 Continue`. Until it receives that, it may or may not send its body. */
   #expects: boolean
   /** The response, while it is being sent in pieces. */
@@ -44,7 +44,7 @@ export class Http1Exchange extends Exchange {
   #onDrain: (() => void) | undefined
 
   /** The connection pushes the request's bytes into `body`; undefined if the request has no body. */
-  constructor(transport: Http1Transport, request: Http1RequestHead, body: Http1Body | undefined) {
+  constructor(transport: Http1Transport, request: Http1RequestHead, body: RequestBody | undefined) {
     super(request)
     this.transport = transport
     this.#mayPersist = request.persists && !request.leavesHttp
@@ -78,7 +78,7 @@ export class Http1Exchange extends Exchange {
       this.#expects = false
       this.transport.socket.write(renderInterim(100, []), 'latin1')
     }
-    return (this.#body ?? Http1Body.empty()).within(stallTimeout)
+    return (this.#body ?? RequestBody.empty()).within(stallTimeout)
   }
 
   reply(reply: Reply, close = false): void {

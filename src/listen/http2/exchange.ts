@@ -3,8 +3,9 @@ import { Exchange, type Outcome, type RequestHead, type ResponseHead } from '../
 import type { Fields } from '../../http/fields.ts'
 import { limitFields } from '../../http/limit-fields.ts'
 import type { Reply } from '../../http/refusal.ts'
-import { type BodyReader, createBodyReader, discardUpload, isClean } from './body-reader.ts'
+import { RequestBody } from '../request-body.ts'
 import { carriesBody, headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './fields.ts'
+import { bodyOf, discardUpload, isClean } from './upload.ts'
 
 /** Responses below it are held (ms) while the upload goes on. */
 const LEAST_ERROR = 400
@@ -26,7 +27,7 @@ const ignore = (): void => {}
 export class Http2Exchange extends Exchange {
   readonly #stream: ServerHttp2Stream
   readonly #facts: StreamFacts<Http2Exchange>
-  #reader: BodyReader | undefined
+  #body: RequestBody | undefined
   #cut = false
   /** The head of an early response, until `#hold` releases it. */
   #held: ResponseHead | undefined
@@ -71,7 +72,7 @@ export class Http2Exchange extends Exchange {
   get arrived(): number {
     const stream = this.#stream
     if (stream.endAfterHeaders || stream.state.remoteClose === 1) return Number.POSITIVE_INFINITY
-    return (this.#reader?.bytes ?? 0) + stream.readableLength
+    return (this.#body?.arrived ?? 0) + stream.readableLength
   }
 
   /** Bytes of the response that wait for the client to take them. */
@@ -90,19 +91,23 @@ export class Http2Exchange extends Exchange {
     return now - this.#stalledAt
   }
 
-  arrival(stallTimeout: number): Promise<void> {
-    return this.#openBody().arrival(stallTimeout)
+  async arrival(stallTimeout: number): Promise<void> {
+    this.body(stallTimeout)
+    await this.#body?.arrival()
   }
 
   body(stallTimeout: number): AsyncIterable<Buffer> {
-    return this.#openBody().read(stallTimeout)
+    this.#body ??= this.#openBody()
+    return this.#body.within(stallTimeout)
   }
 
-  #openBody(): BodyReader {
-    const expects = this.head.survey.expect[0]?.toLowerCase() === '100-continue'
-    if (expects && this.#reader === undefined) this.inform(100, [])
-    this.#reader ??= createBodyReader(this.#stream)
-    return this.#reader
+  #openBody(): RequestBody {
+    const stream = this.#stream
+    if (stream.endAfterHeaders) return RequestBody.empty()
+    if (this.head.survey.expect[0]?.toLowerCase() === '100-continue') this.inform(100, [])
+    const body = bodyOf(stream)
+    if (this.ended || stream.destroyed) body.break()
+    return body
   }
 
   reply(reply: Reply): void {
@@ -166,7 +171,7 @@ export class Http2Exchange extends Exchange {
   end(lastChunk?: Buffer): void {
     const early = this.unread && (this.#held ?? this).status < LEAST_ERROR && !this.#stream.destroyed
     clearTimeout(this.#hold)
-    if (early) discardUpload(this.#stream, this.#reader, () => this.#finish(lastChunk))
+    if (early) discardUpload(this.#stream, this.#body, () => this.#finish(lastChunk))
     else this.#finish(lastChunk)
   }
 
@@ -238,9 +243,9 @@ export class Http2Exchange extends Exchange {
 
   #ended(): void {
     if (this.outcome !== undefined) return
-    if (this.#reader !== undefined) {
-      this.#reader.break()
-      this.requestBytes = this.#reader.bytes
+    if (this.#body !== undefined) {
+      this.#body.break()
+      this.requestBytes = this.#body.bytes
     }
     this.settle(this.#end)
   }

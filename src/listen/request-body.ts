@@ -1,7 +1,4 @@
-import { BrokenBodyError, StalledBodyError } from '../../http/refusal.ts'
-
-/** How many unread bytes of a body are buffered. Beyond that the connection is not read. */
-const MOST_UNREAD = 64 * 1024
+import { BrokenBodyError, StalledBodyError } from '../http/refusal.ts'
 
 interface PendingRead {
   readonly resolve: (result: IteratorResult<Buffer, undefined>) => void
@@ -10,10 +7,11 @@ interface PendingRead {
 
 const END: IteratorResult<Buffer, undefined> = { done: true, value: undefined }
 
-/** The body of one request: the connection pushes bytes in, the exchange reads them. */
-export class Http1Body implements AsyncIterable<Buffer, undefined> {
+/** The body of one request: the connection or stream pushes bytes in, the exchange reads them. */
+export class RequestBody implements AsyncIterable<Buffer, undefined> {
   bytes = 0
   readonly #onRoom: () => void
+  readonly #most: number
   #pieces: Buffer[] = []
   #held = 0
   #state: 'receiving' | 'whole' | 'broken' = 'receiving'
@@ -25,14 +23,15 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
   #timer: NodeJS.Timeout | undefined
   #onBroken: (() => void) | undefined
 
-  /** `onRoom` is called when a full body has space again. */
-  constructor(onRoom: () => void) {
+  /** `onRoom` is called when a full body has space again: it is full with more than `most` unread bytes. */
+  constructor(onRoom: () => void, most: number) {
     this.#onRoom = onRoom
+    this.#most = most
   }
 
   /** The empty body of a request without one. */
-  static empty(): Http1Body {
-    const body = new Http1Body(() => {})
+  static empty(): RequestBody {
+    const body = new RequestBody(() => {}, 0)
     body.finish()
     return body
   }
@@ -59,7 +58,7 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
 
   /** The buffer is full: the client has to wait. */
   get full(): boolean {
-    return this.#held > MOST_UNREAD
+    return this.#held > this.#most
   }
 
   push(data: Buffer): void {
