@@ -5,7 +5,7 @@ import type { Clock } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
 import { createNameReader, reportOnce, wantedNames } from './certificate-names.ts'
 import { isSelfSigned, loadTlsMaterial, remakeIfOutdated, type TlsSetting } from './tls-material.ts'
-import { type TlsMaterial, type ValidityWatch, watchValidity } from './tls-pair.ts'
+import { type TlsMaterial, watchValidity } from './tls-pair.ts'
 
 /** More addresses than a machine has, as a bound: through a NAT of the kernel a client may reach any address of 127.0.0.0/8. */
 const MOST_REACHED = 256
@@ -18,24 +18,10 @@ export interface CertificateDependencies {
   readonly compareEvery: number
 }
 
-/** The certificate of the public listener, from the start to the stop. */
-export interface ServedCertificate {
-  /** The pair at the start; undefined for cleartext. */
-  readonly material: TlsMaterial | undefined
-  /** The pair that is served now (wall clock, ms); undefined for cleartext. */
-  present(): { readonly from: number; readonly until: number; readonly selfSigned: boolean } | undefined
-  /** Call this when the listener exists. `apply` is called with each new pair. No timer runs before. */
-  serve(apply: (material: TlsMaterial) => void): void
-  /** A client has connected to this address of the machine, which a self-signed certificate may lack. */
-  reachedAt(address: string): void
-  /** Reads the pair again and serves it. Rejects, and changes nothing, if it is unusable. */
-  reload(setting: TlsSetting): Promise<void>
-  /** Resolves when a change in progress has ended. From then on no file is written. */
-  close(): Promise<void>
-}
+export type ServedCertificate = Awaited<ReturnType<typeof openCertificate>>
 
 /**
- * Opens the certificate of the public listener. Postern replaces a self-signed certificate that lacks a name: at the start, at a
+ * Opens the certificate of the public listener, which lives from the start to the stop. Postern replaces a self-signed certificate that lacks a name: at the start, at a
  * reload, when a client connects to an address that it lacks, and every `compareEvery` ms while it is served. Names that have gone
  * stay until the next replacement or a reload, so an interface that is down for a moment changes nothing.
  */
@@ -43,11 +29,11 @@ export async function openCertificate(
   initial: TlsSetting,
   stateDir: string,
   { clock, log, metrics, machine, compareEvery }: CertificateDependencies,
-): Promise<ServedCertificate> {
+) {
   let setting = initial
   let current: TlsMaterial | undefined
   let apply = (_material: TlsMaterial): void => {}
-  let validity: ValidityWatch | undefined
+  let validity: ReturnType<typeof watchValidity> | undefined
   let looks: NodeJS.Timeout | undefined
   /** A look at the names waits for its turn. */
   let lookWaits = false
@@ -114,25 +100,30 @@ export async function openCertificate(
   if (first !== undefined) use(await updated(first, initial, false))
 
   return {
+    /** The pair at the start; undefined for cleartext. */
     material: current,
-    present() {
+    /** The pair that is served now (wall clock, ms); undefined for cleartext. */
+    present(): { readonly from: number; readonly until: number; readonly selfSigned: boolean } | undefined {
       if (current === undefined) return undefined
       const { from, until } = current.valid
       return { from: from.at, until: until.at, selfSigned: isSelfSigned(setting) }
     },
-    serve(next) {
+    /** Call this when the listener exists. `next` is called with each new pair. No timer runs before. */
+    serve(next: (material: TlsMaterial) => void): void {
       apply = next
       validity = watchValidity(clock, log)
       if (current !== undefined) validity.served(current.valid)
       looks = setInterval(look, compareEvery).unref()
     },
-    reachedAt(address) {
+    /** A client has connected to this address of the machine, which a self-signed certificate may lack. */
+    reachedAt(address: string): void {
       if (reached.has(address) || reached.size === MOST_REACHED) return
       reached.add(address)
       const name = canonicalHost(address)
       if (name !== undefined && current?.names.includes(name) === false) look()
     },
-    reload: (next) =>
+    /** Reads the pair again and serves it. Rejects, and changes nothing, if it is unusable. */
+    reload: (next: TlsSetting): Promise<void> =>
       inTurn(async () => {
         if (current === undefined) return
         const found = await loadTlsMaterial(next, stateDir, { clock, machine: readMachine, onMade })
@@ -141,7 +132,8 @@ export async function openCertificate(
         setting = next
         use(material)
       }),
-    async close() {
+    /** Resolves when a change in progress has ended. From then on no file is written. */
+    async close(): Promise<void> {
       closed = true
       clearInterval(looks)
       validity?.close()

@@ -53,18 +53,8 @@ interface ListenerEvents {
   readonly handshakeFailed: (reason: FailedHandshake) => void
 }
 
-export interface PublicListener {
-  readonly server: Server
-  /** New connections use this certificate; open connections keep theirs. */
-  applyTls(material: TlsMaterial): void
-  /** Accepts no new connections and lets the exchanges in flight finish. Resolves when the last connection has closed. */
-  drain(): Promise<void>
-  /** Closes all remaining connections at once. */
-  destroy(): void
-}
-
 /** One port: HTTP/1 and HTTP/2 over TLS, selected by ALPN, or only HTTP/1 in cleartext. */
-export function createPublicListener(deps: PublicListenerDependencies): PublicListener {
+export function createPublicListener(deps: PublicListenerDependencies) {
   const { limits, clientOf, events } = deps
   const server = createServer({ noDelay: true })
   const caps = capConnections(server, { clock: deps.clock, limits, clientOf, onRefused: events.refused })
@@ -133,8 +123,10 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
 
   return {
     server,
-    applyTls: (material) => handshakes?.applyTls(material),
-    drain() {
+    /** New connections use this certificate; open connections keep theirs. */
+    applyTls: (material: TlsMaterial): void => handshakes?.applyTls(material),
+    /** Accepts no new connections and lets the exchanges in flight finish. Resolves when the last connection has closed. */
+    drain(): Promise<void> {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       handshakes?.drain()
       lingering.drain()
@@ -142,7 +134,8 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
       http2.drain()
       return closed
     },
-    destroy() {
+    /** Closes all remaining connections at once. */
+    destroy(): void {
       for (const socket of sockets) socket.destroy()
     },
   }
@@ -151,16 +144,6 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
 export interface Addresses {
   readonly public: string
   readonly admin: string | null
-}
-
-/** Opens the listeners of a sidecar, once. */
-interface Listeners {
-  /** Rejects with a `SetupError` if an address cannot be used, or after `endOpening`. A second call has the same result. */
-  open(): Promise<Addresses>
-  /** The addresses that are open, as text. */
-  readonly listening: readonly string[]
-  /** No listener opens from now on. Resolves when none is opening: closing it earlier would leave it open. */
-  endOpening(): Promise<void>
 }
 
 interface ListenersDependencies {
@@ -176,10 +159,11 @@ interface ListenerSettings {
   readonly admin: { readonly address: ListenAddress | 'off' }
 }
 
+/** Opens the listeners of a sidecar, once. */
 export function createListeners(
   { listen: { address, reusePort, tls }, admin }: ListenerSettings,
   servers: ListenersDependencies,
-): Listeners {
+) {
   const listening: string[] = []
   let opening: Promise<Addresses> | undefined
   let ended = false
@@ -201,13 +185,16 @@ export function createListeners(
   }
 
   return {
+    /** The addresses that are open, as text. */
     listening,
-    async open() {
+    /** Rejects with a `SetupError` if an address cannot be used, or after `endOpening`. A second call has the same result. */
+    async open(): Promise<Addresses> {
       refuseAtEnd()
       opening ??= openBoth()
       return opening
     },
-    async endOpening() {
+    /** No listener opens from now on. Resolves when none is opening: closing it earlier would leave it open. */
+    async endOpening(): Promise<void> {
       ended = true
       await opening?.catch(() => {})
     },

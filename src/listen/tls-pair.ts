@@ -146,12 +146,6 @@ function dateOf({ at }: Bound): string {
   return new Date(at).toISOString()
 }
 
-export interface ValidityWatch {
-  /** Call this when new connections begin to use a certificate with this period. */
-  served(period: ValidPeriod): void
-  close(): void
-}
-
 /** How often the log repeats that a certificate is not valid, or expires soon (ms). */
 const REPEAT = 86_400_000
 
@@ -159,7 +153,7 @@ const REPEAT = 86_400_000
  * Logs that the served certificate is not valid yet, expires soon or has expired: when it is first served, when this changes, and
  * once a day.
  */
-export function watchValidity(clock: Clock, log: Logger): ValidityWatch {
+export function watchValidity(clock: Clock, log: Logger) {
   let period: ValidPeriod | undefined
   let logged: Validity = 'valid'
   let loggedAt = 0
@@ -184,7 +178,8 @@ export function watchValidity(clock: Clock, log: Logger): ValidityWatch {
 
   const seconds = everySecond(check)
   return {
-    served(next) {
+    /** Call this when new connections begin to use a certificate with this period. */
+    served(next: ValidPeriod): void {
       period = next
       loggedAt = 0
       check()

@@ -6,8 +6,8 @@ import { beforeAll, expect, it } from 'vitest'
 import { DeviceSocket } from '../../src/device/device-socket.ts'
 import { RoundTrip } from '../../src/forward/round-trip.ts'
 import { Exchange } from '../../src/http/exchange.ts'
+import { RequestBody } from '../../src/http/request-body.ts'
 import { Http1Connection } from '../../src/listen/http1/connection.ts'
-import { RequestBody } from '../../src/listen/request-body.ts'
 import {
   FRAME,
   frame,

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { BrokenBodyError, StalledBodyError } from '../../src/http/refusal.ts'
-import { RequestBody } from '../../src/listen/request-body.ts'
+import { RequestBody } from '../../src/http/request-body.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
 

@@ -11,7 +11,6 @@ type ExchangePart = { readonly [Key in keyof Exchange]?: Exchange[Key] | Method 
 export class BareExchange extends Exchange {
   readonly replies: Reply[] = []
   readonly unread: boolean = false
-  readonly broken: boolean = false
   readonly arrived: number = Number.POSITIVE_INFINITY
   /** Set by a test, in place of what the exchange knows. */
   isAnswered = false
@@ -23,8 +22,6 @@ export class BareExchange extends Exchange {
   set answered(answered: boolean) {
     this.isAnswered = answered
   }
-
-  async arrival(): Promise<void> {}
 
   async *body(): AsyncGenerator<Buffer, void, void> {}
 
@@ -52,9 +49,6 @@ export class BareExchange extends Exchange {
   cut(): void {
     this.finish('cut')
   }
-
-  onDrain(): void {}
-  onBroken(): void {}
 
   finish(outcome: Outcome): void {
     this.settle(outcome)

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
+import type { RequestBody } from '../../src/http/request-body.ts'
 import type { Http1RequestHead } from '../../src/http1/request-head.ts'
 import { Http1Intake } from '../../src/listen/http1/intake.ts'
-import type { RequestBody } from '../../src/listen/request-body.ts'
 
 /** A message as the sidecar parses it. */
 interface ReadMessage {

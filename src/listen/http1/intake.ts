@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Refusal } from '../../http/refusal.ts'
+import { RequestBody } from '../../http/request-body.ts'
 import { ChunkedBody } from '../../http1/body.ts'
 import type { ChunkRules } from '../../http1/chunks.ts'
 import { HeadMemory } from '../../http1/head-memory.ts'
@@ -10,7 +11,6 @@ import {
   interpretRequest,
   type RequestBodyFraming,
 } from '../../http1/request-head.ts'
-import { RequestBody } from '../request-body.ts'
 
 export interface IntakeEvents {
   /** Whether the next request may be read: the previous one is served, and the connection stays open. */

@@ -3,7 +3,7 @@ import { Exchange, type Outcome, type RequestHead, type ResponseHead } from '../
 import type { Fields } from '../../http/fields.ts'
 import { limitFields } from '../../http/limit-fields.ts'
 import type { Reply } from '../../http/refusal.ts'
-import { RequestBody } from '../request-body.ts'
+import { RequestBody } from '../../http/request-body.ts'
 import { carriesBody, headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './fields.ts'
 import { bodyOf, discardUpload, isClean } from './upload.ts'
 
@@ -27,7 +27,6 @@ const ignore = (): void => {}
 export class Http2Exchange extends Exchange {
   readonly #stream: ServerHttp2Stream
   readonly #facts: StreamFacts<Http2Exchange>
-  #body: RequestBody | undefined
   #cut = false
   /** The head of an early response, until `#hold` releases it. */
   #held: ResponseHead | undefined
@@ -38,7 +37,6 @@ export class Http2Exchange extends Exchange {
   next: Http2Exchange | undefined = undefined
   /** The device is paused. */
   #full = false
-  #onDrain: () => void = ignore
   /** The bytes of the response that the client had read at the last check, and the time since which it has read no more. */
   #taken = 0
   #stalledAt: number | undefined
@@ -50,7 +48,7 @@ export class Http2Exchange extends Exchange {
     // A broken stream closes, which is handled below. Without a listener the error would end the process.
     stream.on('error', ignore)
     stream.on('close', () => {
-      this.#ended()
+      this.settle(this.#end)
       facts.onClosed(this, this.#end)
     })
   }
@@ -64,15 +62,10 @@ export class Http2Exchange extends Exchange {
     return !this.#stream.readableEnded && !this.#stream.endAfterHeaders
   }
 
-  /** Always false: a body breaks off only with its stream, which ends the exchange. */
-  get broken(): boolean {
-    return false
-  }
-
   get arrived(): number {
     const stream = this.#stream
     if (stream.endAfterHeaders || stream.state.remoteClose === 1) return Number.POSITIVE_INFINITY
-    return (this.#body?.arrived ?? 0) + stream.readableLength
+    return (this.requestBody?.arrived ?? 0) + stream.readableLength
   }
 
   /** Bytes of the response that wait for the client to take them. */
@@ -91,14 +84,9 @@ export class Http2Exchange extends Exchange {
     return now - this.#stalledAt
   }
 
-  async arrival(stallTimeout: number): Promise<void> {
-    this.body(stallTimeout)
-    await this.#body?.arrival()
-  }
-
   body(stallTimeout: number): AsyncIterable<Buffer> {
-    this.#body ??= this.#openBody()
-    return this.#body.within(stallTimeout)
+    this.requestBody ??= this.#openBody()
+    return this.requestBody.within(stallTimeout)
   }
 
   #openBody(): RequestBody {
@@ -165,13 +153,13 @@ export class Http2Exchange extends Exchange {
   readonly #onWritten = (error: Error | null | undefined): void => {
     if (error instanceof Error || !this.#full || this.queued >= HIGH_WATER_MARK) return
     this.#full = false
-    this.#onDrain()
+    this.drained()
   }
 
   end(lastChunk?: Buffer): void {
     const early = this.unread && (this.#held ?? this).status < LEAST_ERROR && !this.#stream.destroyed
     clearTimeout(this.#hold)
-    if (early) discardUpload(this.#stream, this.#body, () => this.#finish(lastChunk))
+    if (early) discardUpload(this.#stream, this.requestBody, () => this.#finish(lastChunk))
     else this.#finish(lastChunk)
   }
 
@@ -198,15 +186,8 @@ export class Http2Exchange extends Exchange {
     }
     this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
     // The stream closes only when its reset is sent, which a client that does not read delays.
-    this.#ended()
+    this.settle(this.#end)
   }
-
-  onDrain(listener: () => void): void {
-    this.#onDrain = listener
-  }
-
-  /** Never called: see `broken`. */
-  onBroken(): void {}
 
   /** Sends the head. Returns whether a body follows. Throws on a status or a field that HTTP/2 cannot carry. */
   #respond({ status, fields }: ResponseHead, own: Fields): boolean {
@@ -239,14 +220,5 @@ export class Http2Exchange extends Exchange {
   get #end(): Outcome {
     if (this.#cut) return 'cut'
     return this.#stream.writableEnded && isClean(this.#stream) ? 'complete' : 'aborted'
-  }
-
-  #ended(): void {
-    if (this.outcome !== undefined) return
-    if (this.#body !== undefined) {
-      this.#body.break()
-      this.requestBytes = this.#body.bytes
-    }
-    this.settle(this.#end)
   }
 }

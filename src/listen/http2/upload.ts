@@ -1,5 +1,5 @@
 import { constants, type ServerHttp2Stream } from 'node:http2'
-import { RequestBody } from '../request-body.ts'
+import { RequestBody } from '../../http/request-body.ts'
 
 /** How many unread bytes of a body are buffered beside those in Node's buffer. Beyond that the stream is not read. */
 const MOST_UNREAD = 16 * 1024

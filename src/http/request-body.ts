@@ -1,4 +1,4 @@
-import { BrokenBodyError, StalledBodyError } from '../http/refusal.ts'
+import { BrokenBodyError, StalledBodyError } from './refusal.ts'
 
 interface PendingRead {
   readonly resolve: (result: IteratorResult<Buffer, undefined>) => void
