@@ -86,17 +86,8 @@ export async function openCertificate(
     void inTurn(compare).then(() => reportFailure(undefined), reportFailure)
   }
 
-  function onMade(file: string, names: readonly string[]): void {
-    log.info({ file, names }, 'self-signed certificate: made; clients trust this file')
-  }
-
-  const first = await loadTlsMaterial(initial, stateDir, {
-    clock,
-    machine: readMachine,
-    onSetAside: (reason, files) =>
-      log.error({ reason, names: files }, 'self-signed certificate: unusable, set aside; making another'),
-    onMade,
-  })
+  const sources = { clock, log, machine: readMachine }
+  const first = await loadTlsMaterial(initial, stateDir, { ...sources, replacesBroken: true })
   if (first !== undefined) use(await updated(first, initial, false))
 
   return {
@@ -126,7 +117,7 @@ export async function openCertificate(
     reload: (next: TlsSetting): Promise<void> =>
       inTurn(async () => {
         if (current === undefined) return
-        const found = await loadTlsMaterial(next, stateDir, { clock, machine: readMachine, onMade })
+        const found = await loadTlsMaterial(next, stateDir, sources)
         if (found === undefined) return
         const material = await updated(found, next, true)
         setting = next

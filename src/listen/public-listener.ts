@@ -1,6 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import { listen, tcpHostOf } from '../system/listen.ts'
@@ -15,6 +14,7 @@ import {
   type RefusedConnection,
 } from './connection-caps.ts'
 import { createHandshakes } from './handshakes.ts'
+import type { Http1Handlers } from './http1/connection.ts'
 import { createHttp1Server } from './http1/server.ts'
 import { createHttp2Server } from './http2/server.ts'
 import { createLingering } from './linger.ts'
@@ -28,15 +28,11 @@ const PLAIN_HTTP: Refusal = {
   description: 'This port speaks HTTPS: use https:// in place of http://.',
 }
 
-export interface PublicListenerDependencies {
+export interface PublicListenerDependencies extends Http1Handlers {
   readonly clock: Clock
   readonly limits: ListenLimits
   /** Undefined for cleartext. */
   readonly tls: TlsMaterial | undefined
-  readonly onExchange: (exchange: Exchange) => void
-  readonly onUpgrade: (exchange: UpgradeExchange) => void
-  readonly refusalMessage: (refusal: Refusal) => string
-  readonly onBug: (error: unknown) => void
   /** With TLS: called with the address of this machine that a client has connected to. */
   readonly onReached: (address: string) => void
   /** Determines whose connections count together for the cap per client. */

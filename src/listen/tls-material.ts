@@ -33,12 +33,10 @@ export function selfSignedPaths(stateDir: string): PairPaths {
 export interface SelfSignedSources {
   readonly clock: Pick<Clock, 'wall'>
   readonly machine: () => MachineNames
-  /**
-   * Called after the files of a broken pair are renamed and before a new pair is created. Undefined: a broken pair is an error.
-   */
-  readonly onSetAside?: (reason: string, files: readonly string[]) => void
-  /** Called when a new pair is stored. Clients have to trust its certificate before they connect. */
-  readonly onMade?: (file: string, names: readonly string[]) => void
+  /** Told of a pair that is set aside or made: clients have to trust a new one before they connect. */
+  readonly log?: Logger
+  /** Whether a broken pair is set aside and another one made; otherwise it is an error. */
+  readonly replacesBroken?: boolean
 }
 
 /**
@@ -48,20 +46,23 @@ export interface SelfSignedSources {
 export async function loadTlsMaterial(
   setting: TlsSetting,
   stateDir: string,
-  { clock, machine, onSetAside, onMade }: SelfSignedSources,
+  { clock, machine, log, replacesBroken }: SelfSignedSources,
 ): Promise<TlsMaterial | undefined> {
   if (setting === 'off') return undefined
   if (!isSelfSigned(setting)) return readPair(setting)
   const found = await findSelfSigned(stateDir)
   if (found !== 'missing' && !('broken' in found)) return found
   if (found !== 'missing') {
-    if (onSetAside === undefined) {
+    if (replacesBroken !== true) {
       throw new SetupError(`${found.broken}; a restart sets this self-signed pair aside and makes another`)
     }
-    onSetAside(found.broken, setPairAside(selfSignedPaths(stateDir), clock.wall()))
+    const names = setPairAside(selfSignedPaths(stateDir), clock.wall())
+    const reason = found.broken
+    log?.error({ reason, names }, 'self-signed certificate: unusable, set aside; making another')
   }
   const made = await makePair(stateDir, wantedNames(setting, machine), clock.wall())
-  onMade?.(selfSignedPaths(stateDir).cert, made.names)
+  const { cert: file } = selfSignedPaths(stateDir)
+  log?.info({ file, names: made.names }, 'self-signed certificate: made; clients trust this file')
   return made
 }
 
