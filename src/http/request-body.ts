@@ -1,11 +1,8 @@
 import { BrokenBodyError, StalledBodyError } from './refusal.ts'
 
-interface PendingRead {
-  readonly resolve: (result: IteratorResult<Buffer, undefined>) => void
-  readonly reject: (error: Error) => void
-}
+type Read = IteratorResult<Buffer, undefined>
 
-const END: IteratorResult<Buffer, undefined> = { done: true, value: undefined }
+const END: Read = { done: true, value: undefined }
 
 /** The body of one request: the connection or stream pushes bytes in, the exchange reads them. */
 export class RequestBody implements AsyncIterable<Buffer, undefined> {
@@ -17,7 +14,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
   #state: 'receiving' | 'whole' | 'broken' = 'receiving'
   #unread = true
   #readBegun = false
-  #waiting: PendingRead | undefined
+  #waiting: PromiseWithResolvers<Read> | undefined
   #stallTimeout = 0
   /** One timer for the whole body. Each wait for data refreshes it. */
   #timer: NodeJS.Timeout | undefined
@@ -121,7 +118,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     return { next: () => this.#next(), return: () => Promise.resolve(END) }
   }
 
-  #next(): Promise<IteratorResult<Buffer, undefined>> {
+  #next(): Promise<Read> {
     const piece = this.#pieces.shift()
     if (piece !== undefined) {
       const wasFull = this.full
@@ -132,11 +129,10 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     }
     if (this.#state === 'whole') return Promise.resolve(END)
     if (this.#state !== 'receiving') return Promise.reject(new BrokenBodyError())
-    return new Promise((resolve, reject) => {
-      this.#waiting = { resolve, reject }
-      if (this.#timer === undefined) this.#timer = setTimeout(() => this.#stalled(), this.#stallTimeout)
-      else this.#timer.refresh()
-    })
+    if (this.#timer === undefined) this.#timer = setTimeout(() => this.#stalled(), this.#stallTimeout)
+    else this.#timer.refresh()
+    this.#waiting = Promise.withResolvers()
+    return this.#waiting.promise
   }
 
   #end(state: 'whole' | 'broken'): void {

@@ -3,8 +3,14 @@ import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
-import { createNameReader, reportOnce, wantedNames } from './certificate-names.ts'
-import { isSelfSigned, loadTlsMaterial, remakeIfOutdated, type TlsSetting } from './tls-material.ts'
+import { reasonOf } from '../system/setup-error.ts'
+import {
+  isSelfSigned,
+  loadTlsMaterial,
+  remakeIfOutdated,
+  type TlsSetting,
+  wantedNames,
+} from './tls-material.ts'
 import { type TlsMaterial, watchValidity } from './tls-pair.ts'
 
 /** More addresses than a machine has, as a bound: through a NAT of the kernel a client may reach any address of 127.0.0.0/8. */
@@ -130,5 +136,27 @@ export async function openCertificate(
       validity?.close()
       await turn
     },
+  }
+}
+
+/** Calls `report` once for a problem with the same reason, and again when it comes back. Undefined: there is none now. */
+export function reportOnce(report: (problem: unknown) => void): (problem: unknown) => void {
+  let last: string | undefined
+  return (problem) => {
+    const reason = problem === undefined ? undefined : reasonOf(problem)
+    if (reason !== undefined && reason !== last) report(problem)
+    last = reason
+  }
+}
+
+/** Reads what clients may call this machine, and warns if its addresses cannot be read. */
+function createNameReader(machine: () => MachineNames, log: Logger): () => MachineNames {
+  const report = reportOnce((reason) =>
+    log.warn({ reason }, 'the addresses of this machine cannot be read: name them in listen.tls'),
+  )
+  return () => {
+    const found = machine()
+    report(found.problem)
+    return found
   }
 }

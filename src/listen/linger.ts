@@ -27,19 +27,10 @@ const BOUNDS: LingeringBounds = {
  */
 const READ_PER_TURN = 8
 
-/** Closes connections whose client may still be sending, at a bounded cost. */
-export interface Lingering {
-  /**
-   * Sends the last bytes and closes the connection in steps (RFC 9112 §9.6): it closes the sidecar's sending side, discards what
-   * the client still sends, within bounds, and then closes the connection. Closing at once would reset it, and the client could
-   * lose the response. Nothing else reads the connection from here on, so no byte after the last request is read as a request.
-   */
-  end(socket: Socket, lastBytes?: string): void
-  /** The sidecar stops: from now on connections linger only briefly. */
-  drain(): void
-}
+export type Lingering = ReturnType<typeof createLingering>
 
-export function createLingering({ usual, brief, mostAtOnce }: LingeringBounds = BOUNDS): Lingering {
+/** Closes connections whose client may still be sending, at a bounded cost. */
+export function createLingering({ usual, brief, mostAtOnce }: LingeringBounds = BOUNDS) {
   /** One function for each lingering connection: from then on it lingers only briefly. */
   const lingering = new Set<() => void>()
   /** Connections that wait for a turn of the event loop to be read. */
@@ -88,12 +79,18 @@ export function createLingering({ usual, brief, mostAtOnce }: LingeringBounds = 
   }
 
   return {
-    end(socket, lastBytes = '') {
+    /**
+     * Sends the last bytes and closes the connection in steps (RFC 9112 §9.6): it closes the sidecar's sending side, discards what
+     * the client still sends, within bounds, and then closes the connection. Closing at once would reset it, and the client could
+     * lose the response. Nothing else reads the connection from here on, so no byte after the last request is read as a request.
+     */
+    end(socket: Socket, lastBytes = ''): void {
       if (socket.destroyed) return
       if (!socket.writableEnded) socket.end(lastBytes)
       discard(socket)
     },
-    drain() {
+    /** The sidecar stops: from now on connections linger only briefly. */
+    drain(): void {
       draining = true
       for (const tighten of lingering) tighten()
     },

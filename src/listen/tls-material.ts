@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
+import { canonicalHost } from '../http/ip.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
@@ -9,7 +10,6 @@ import { explainPathError, readNamedFile } from '../system/named-file.ts'
 import { ensureFolder, setAside, writeFlushed } from '../system/own-files.ts'
 import type { PemFile } from '../system/pem.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
-import { wantedNames } from './certificate-names.ts'
 import { makeSelfSigned, remakeSelfSigned } from './self-signed.ts'
 import { inspectPair, type TlsMaterial, validityOf } from './tls-pair.ts'
 
@@ -132,6 +132,30 @@ async function makePair(stateDir: string, names: readonly string[], wall: number
 function notWritten(what: string, path: string, cause: unknown): SetupError {
   const { reason, remedy } = explainPathError(cause, dirname(path), 'write')
   return new SetupError(`${what}: ${reason}`, { key: 'state_dir', cause, remedy })
+}
+
+/** By these the machine reaches itself. They are in every self-signed certificate. */
+const LOOPBACK = ['localhost', '127.0.0.1', '::1']
+
+/** The most names in a self-signed certificate, which every handshake carries. */
+const MOST_NAMES = 100
+
+/** The names for a self-signed certificate: those of the setting, or for `auto` those of the machine. Loopback is always among them. */
+export function wantedNames(
+  setting: 'auto' | { readonly names: readonly string[] },
+  machine: () => MachineNames,
+): readonly string[] {
+  const names = setting === 'auto' ? machineNamesIn(machine()) : setting.names
+  const canonical = [...LOOPBACK, ...names].flatMap((name) => canonicalHost(name) ?? [])
+  return [...new Set(canonical)].slice(0, MOST_NAMES)
+}
+
+/** In a stable order: the system does not promise one. IPv4 addresses come first, because there are fewer. */
+function machineNamesIn({ names, addresses }: MachineNames): readonly string[] {
+  const canonical = addresses.flatMap((address) => canonicalHost(address) ?? [])
+  const isIpv6 = (address: string): boolean => address.includes(':')
+  const [ipv4, ipv6] = [canonical.filter((each) => !isIpv6(each)), canonical.filter(isIpv6)]
+  return [...names, ...ipv4.toSorted(), ...ipv6.toSorted()]
 }
 
 /** What a self-signed certificate has to be now. */

@@ -1,11 +1,11 @@
-import type { KeyObject } from 'node:crypto'
+import type { KeyObject, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
+import { canonicalHost } from '../http/ip.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { everySecond } from '../system/clock.ts'
 import { type Certificates, certificatesIn, nameOf, type PemFile, privateKeyIn } from '../system/pem.ts'
 import { reasonOf } from '../system/setup-error.ts'
-import { namesIn } from './certificate-names.ts'
 
 /** A certificate chain and its key, both in PEM, with which TLS handshakes succeed. */
 export interface TlsMaterial {
@@ -42,6 +42,15 @@ export function inspectPair(cert: PemFile, key: PemFile): TlsMaterial | string {
     names: namesIn(chain[0]),
     authority: authorityOf(chain, secret),
   }
+}
+
+/** The names and addresses of a certificate (RFC 5280 §4.2.1.6) in canonical form. Other kinds of names are left out. */
+function namesIn({ subjectAltName = '' }: X509Certificate): readonly string[] {
+  const found = Array.from(
+    subjectAltName.matchAll(/(?:^|, )(?:DNS|IP Address):([^",]*)/g),
+    ([, name = '']) => name,
+  )
+  return found.map((name) => canonicalHost(name) ?? name)
 }
 
 function authorityOf(chain: Certificates, key: KeyObject): string | undefined {

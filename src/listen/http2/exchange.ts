@@ -4,7 +4,8 @@ import type { Fields } from '../../http/fields.ts'
 import { limitFields } from '../../http/limit-fields.ts'
 import type { Reply } from '../../http/refusal.ts'
 import { RequestBody } from '../../http/request-body.ts'
-import { carriesBody, headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './fields.ts'
+import { endsWithHead } from '../../http1/response-writer.ts'
+import { headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './fields.ts'
 import { bodyOf, discardUpload, isClean } from './upload.ts'
 
 /** Responses below it are held (ms) while the upload goes on. */
@@ -191,7 +192,7 @@ export class Http2Exchange extends Exchange {
 
   /** Sends the head. Returns whether a body follows. Throws on a status or a field that HTTP/2 cannot carry. */
   #respond({ status, fields }: ResponseHead, own: Fields): boolean {
-    const hasBody = carriesBody(this.head.method, status)
+    const hasBody = status !== RESET_CONTENT && !endsWithHead(this.head.method, status)
     const sent = status === RESET_CONTENT ? withoutLength(fields) : fields
     const fixed = [':status', String(status)]
     const raw = fixed.concat(sent, limitFields(this), this.requestId === '' ? NONE : own)
