@@ -122,10 +122,6 @@ export abstract class Exchange extends Decided {
 
   /** True once a response head was sent or the client has left: no other response can follow. */
   abstract readonly answered: boolean
-  /** True while the request body may have unread bytes. */
-  abstract readonly unread: boolean
-  /** How many bytes of the request body have arrived, read or not; `Infinity` once all have, or if it has none. */
-  abstract readonly arrived: number
   /**
    * The request body. It is read only as fast as the caller takes it. Sends `100 Continue` first if the client waits for it.
    * Fails if the client leaves, breaks the framing, or pauses longer than `stallTimeout` ms.
@@ -146,6 +142,16 @@ export abstract class Exchange extends Decided {
   abstract end(lastChunk?: Buffer): void
   /** Breaks the response off so that the client sees it broken. A truncated response never looks complete. */
   abstract cut(): void
+
+  /** True while the request body may have unread bytes. */
+  get unread(): boolean {
+    return this.requestBody?.unread === true
+  }
+
+  /** How many bytes of the request body have arrived, read or not; `Infinity` once all have, or if it has none. */
+  get arrived(): number {
+    return this.requestBody?.arrived ?? Number.POSITIVE_INFINITY
+  }
 
   /** True once the rest of the request body can no longer arrive. */
   get broken(): boolean {

@@ -10,8 +10,6 @@ type ExchangePart = { readonly [Key in keyof Exchange]?: Exchange[Key] | Method 
 /** An exchange without a connection and without a request body. It records its replies, and ends when the test says so. */
 export class BareExchange extends Exchange {
   readonly replies: Reply[] = []
-  readonly unread: boolean = false
-  readonly arrived: number = Number.POSITIVE_INFINITY
   /** Set by a test, in place of what the exchange knows. */
   isAnswered = false
 

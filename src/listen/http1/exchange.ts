@@ -53,14 +53,6 @@ export class Http1Exchange extends Exchange {
     return this.status !== 0 || this.outcome !== undefined
   }
 
-  get unread(): boolean {
-    return this.requestBody?.unread === true
-  }
-
-  get arrived(): number {
-    return this.requestBody?.arrived ?? Number.POSITIVE_INFINITY
-  }
-
   body(stallTimeout: number): AsyncIterable<Buffer> {
     if (this.#expects && this.unread && this.#mayInform) {
       this.#expects = false

@@ -59,11 +59,11 @@ export class Http2Exchange extends Exchange {
     return this.#stream.headersSent || this.#stream.destroyed
   }
 
-  get unread(): boolean {
+  override get unread(): boolean {
     return !this.#stream.readableEnded && !this.#stream.endAfterHeaders
   }
 
-  get arrived(): number {
+  override get arrived(): number {
     const stream = this.#stream
     if (stream.endAfterHeaders || stream.state.remoteClose === 1) return Number.POSITIVE_INFINITY
     return (this.requestBody?.arrived ?? 0) + stream.readableLength
