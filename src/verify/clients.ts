@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { Agent as HttpAgent, request as requestHttp } from 'node:http'
+import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
 import { type ClientHttp2Session, connect, constants } from 'node:http2'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -8,18 +8,18 @@ import { groupFields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
 import { codeOf } from '../system/setup-error.ts'
 import {
-  type Attempt,
   type Client,
   EVERY_REQUEST,
+  exchange,
   failureOf,
+  type Head,
   placeOf,
   RESPONSE_TIMEOUT,
-  startAttempt,
   type Target,
   tlsOptions,
 } from './client.ts'
 import type { Question } from './question.ts'
-import { foldFields, type Received } from './received.ts'
+import { foldFields } from './received.ts'
 
 /**
  * A connection that has been idle for longer than this is closed (ms): the server may close it while a request is on its way, and a
@@ -47,25 +47,29 @@ export function createHttp1Client(
   const request = secure ? requestHttps : requestHttp
   const place = { agent, ...placeOf(url), setDefaultHeaders: false }
 
-  async function send(question: Question, mayRepeat: boolean): Promise<Received> {
+  async function send(question: Question, signal: AbortSignal, mayRepeat: boolean): Promise<Head> {
     const { method, path, body } = question
-    const sent = request({ ...place, method, path, headers: headerOf(question, url) })
-    let closedByServer = false
-    const attempt = startAttempt(clock, timeout, (error) => sent.destroy(error))
-    sent.once('response', (response) => {
-      const { statusCode: status = 0, rawHeaders } = response
-      attempt.receive({ status, fields: foldFields(groupFields(rawHeaders, 'lower')) }, response)
-    })
-    sent.on('error', (error: Error) => {
-      closedByServer = sent.reusedSocket && codeOf(error) === 'ECONNRESET'
-      attempt.fail(error)
-    })
+    const sent = request({ ...place, method, path, headers: headerOf(question, url), signal })
+    // A connection may also break when the response has begun. Its body tells that.
+    sent.on('error', () => undefined)
     sent.end(body)
-    const received = await attempt.received
-    return mayRepeat && closedByServer && received.status === 0 ? send(question, false) : received
+    try {
+      // The event has one argument.
+      const [response] = (await once(sent, 'response')) as [IncomingMessage]
+      const { statusCode: status = 0, rawHeaders } = response
+      return { status, fields: foldFields(groupFields(rawHeaders, 'lower')), body: response }
+    } catch (error) {
+      const closedByServer = sent.reusedSocket && codeOf(error) === 'ECONNRESET'
+      if (mayRepeat && closedByServer) return send(question, signal, false)
+      throw error
+    }
   }
 
-  return { send: (question) => send(question, question.method !== 'POST'), close: () => agent.destroy() }
+  return {
+    send: (question) =>
+      exchange(clock, timeout, (signal) => send(question, signal, question.method !== 'POST')),
+    close: () => agent.destroy(),
+  }
 }
 
 /** The fields as Node takes them to send them in this order and with every repeat. */
@@ -123,24 +127,21 @@ export async function createHttp2Client(
     return latest
   }
 
-  /** Sends a request until the server has processed it, or until the time is over. */
-  async function sendUntilProcessed(
-    question: Question,
-    attempt: Attempt,
-    signal: AbortSignal,
-  ): Promise<void> {
+  /** Sends a request until the server has processed it. */
+  async function send(question: Question, signal: AbortSignal): Promise<Head> {
     let before = responses
     for (let refusals = 1; refusals <= MOST_REFUSALS; refusals += 1) {
       const session = await current()
-      if (signal.aborted) return
+      signal.throwIfAborted()
       // A GOAWAY may have come with the SETTINGS.
-      if (isOpen(session) && (await isProcessed(session, question, attempt, signal))) {
+      const head = isOpen(session) ? await sendOnce(session, question, signal) : undefined
+      if (head !== undefined) {
         responses += 1
-        return
+        return head
       }
       if (responses > before) refusals = 1
       before = responses
-      if (isOpen(session)) await pause(FIRST_PAUSE * 2 ** (refusals - 1))
+      if (isOpen(session)) await pause(FIRST_PAUSE * 2 ** (refusals - 1), undefined, { signal })
     }
     throw new Error(`the server refused the HTTP/2 stream ${MOST_REFUSALS} times`)
   }
@@ -151,12 +152,7 @@ export async function createHttp2Client(
     return error === NOT_OFFERED ? NOT_OFFERED.message : failureOf(error, undefined, timeout)
   }
   return {
-    send(question) {
-      const over = new AbortController()
-      const attempt = startAttempt(clock, timeout, () => over.abort())
-      void sendUntilProcessed(question, attempt, over.signal).catch(attempt.fail)
-      return attempt.received
-    },
+    send: (question) => exchange(clock, timeout, (signal) => send(question, signal)),
     close() {
       closed = true
       for (const session of opened) session.destroy()
@@ -192,14 +188,13 @@ async function openSession(target: Target, timeout: number): Promise<ClientHttp2
   }
 }
 
-/** Resolves when the head has arrived, or to false when the server did not process the request. Rejects if neither is so. */
-function isProcessed(
+/** Resolves to undefined if the server did not process the request. Rejects if there is no response for another reason. */
+function sendOnce(
   session: ClientHttp2Session,
   { method, path, fields, body }: Question,
-  attempt: Attempt,
   signal: AbortSignal,
-): Promise<boolean> {
-  const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+): Promise<Head | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<Head | undefined>()
   const header = { ...groupFields([...EVERY_REQUEST, ...fields], 'lower'), ':method': method, ':path': path }
   const stream = session.request(header, { signal })
   let failure: unknown
@@ -208,14 +203,13 @@ function isProcessed(
   })
   // Of a stream that is closed without an error code, Node tells nothing else. One above the last of a GOAWAY has this code, too.
   stream.once('close', () => {
-    if (stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) resolve(false)
+    if (stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) resolve(undefined)
     else reject(failure ?? (isOpen(session) ? RESET : CLOSED))
   })
   // From here on, the body tells how the stream ends.
-  stream.once('response', ({ ':status': status = 0, ...headers }) => {
-    attempt.receive({ status, fields: foldFields(headers) }, stream)
-    resolve(true)
-  })
+  stream.once('response', ({ ':status': status = 0, ...headers }) =>
+    resolve({ status, fields: foldFields(headers), body: stream }),
+  )
   stream.end(body)
   return promise
 }
