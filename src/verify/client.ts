@@ -4,9 +4,8 @@ import { type ConnectionOptions, createSecureContext, getCACertificates, type Se
 import type { Fields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
 import { codeOf, reasonOf } from '../system/setup-error.ts'
+import type { Question, Received } from './exchange.ts'
 import type { VerifyOptions } from './options.ts'
-import type { Question } from './question.ts'
-import type { Received } from './received.ts'
 
 /** A way to the server: one or more connections of one HTTP version. */
 export interface Client {

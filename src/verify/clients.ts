@@ -18,8 +18,7 @@ import {
   type Target,
   tlsOptions,
 } from './client.ts'
-import type { Question } from './question.ts'
-import { foldFields } from './received.ts'
+import { foldFields, type Question } from './exchange.ts'
 
 /**
  * A connection that has been idle for longer than this is closed (ms): the server may close it while a request is on its way, and a

@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/system/clock.ts'
 import type { Client } from '../../src/verify/client.ts'
 import { createHttp1Client, createHttp2Client } from '../../src/verify/clients.ts'
-import { apiRequest, UNSUPPORTED_GRANT } from '../../src/verify/question.ts'
+import { apiRequest, UNSUPPORTED_GRANT } from '../../src/verify/exchange.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { sharedPair } from '../support/shared-pair.ts'
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/system/clock.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
-import { tokenRequest, unauthorized } from '../../src/verify/question.ts'
-import { createServer } from '../../src/verify/server.ts'
+import { tokenRequest, unauthorized } from '../../src/verify/exchange.ts'
+import { Server } from '../../src/verify/server.ts'
 import type { Verdict } from '../../src/verify/verdict.ts'
 import { verify } from '../../src/verify/verify.ts'
 import { idsOf, runOptions, runVerify } from './a-run.ts'
@@ -223,7 +223,7 @@ it('a 429 to another spelling of /oauth/token is waited for in the window of the
   const limits = { api: { requests: 60, seconds: 2 }, oauth: { requests: 30, seconds: 2 } }
   const { url, password } = await startDocumentedServer(withLayer(inApiWindow, { limits }))
   const options = runOptions(url, password)
-  const server = createServer(options, systemClock, new AbortController().signal, () => {})
+  const server = new Server(options, systemClock, new AbortController().signal, () => {})
   expect((await server.ask(unauthorized('/', [], 'without a token'))).status).toBe(401)
   const login = tokenRequest([], 'without a form', { path: '/oauth/token/' })
   expect((await server.ask({ ...login, oddity: 'respelled' })).status).not.toBe(429)

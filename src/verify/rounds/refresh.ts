@@ -1,5 +1,12 @@
-import { apiRequest, type Question, refreshGrant } from '../question.ts'
-import { member, type Received, shown, textMember } from '../received.ts'
+import {
+  apiRequest,
+  member,
+  type Question,
+  type Received,
+  refreshGrant,
+  shown,
+  textMember,
+} from '../exchange.ts'
 import type { Server } from '../server.ts'
 import { type Broken, broken, conclude, untested, wrongResponse } from '../verdict.ts'
 import { type Facts, type Round, refreshed, runChecks, type TokenPair, useOfFirstToken } from './round.ts'
