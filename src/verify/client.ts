@@ -98,6 +98,9 @@ const UNREACHABLE: ReadonlySet<string> = new Set(
   ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN', 'ENOTFOUND'], // nothing was sent
 )
 
+/** The server says by REFUSED_STREAM or GOAWAY that it did nothing with an HTTP/2 request (RFC 9113 §8.7). */
+export const UNPROCESSED = new Error('the server did not process each request')
+
 const CLOSED = /^(?:ECONNRESET|EPIPE|ERR_HTTP2_(?:SESSION_ERROR|INVALID_SESSION|GOAWAY_SESSION))$/
 
 /** Node's advice, which has no effect here: the system's authorities are trusted already. */
@@ -113,6 +116,7 @@ export function failureOf(error: unknown, status: number | undefined, timeout: n
     const within = `within ${timeout / 1000} s`
     return status === undefined ? `no response ${within}` : `${status}, whose body did not end ${within}`
   }
+  if (error === UNPROCESSED) return UNPROCESSED.message
   const code = codeOf(error)
   if (status !== undefined) return `${status}, whose body broke off`
   if (code.startsWith('HPE_')) return `no valid HTTP response (${code})`

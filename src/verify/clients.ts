@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
 import { type ClientHttp2Session, connect, constants } from 'node:http2'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
-import { setTimeout as pause } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { groupFields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
@@ -17,6 +16,7 @@ import {
   RESPONSE_TIMEOUT,
   type Target,
   tlsOptions,
+  UNPROCESSED,
 } from './client.ts'
 import { foldFields, type Question } from './exchange.ts'
 
@@ -78,22 +78,15 @@ function headerOf({ fields, hosts, body }: Question, url: URL): string[] {
   return [...host, ...EVERY_REQUEST, ...fields, ...length]
 }
 
-/** A request fails at this many refusals of its stream without a response to any other request between them. */
-const MOST_REFUSALS = 5
-
-/** The pause after the first of these refusals (ms). It doubles with each. */
-const FIRST_PAUSE = 10
-
 const CLOSED = Object.assign(new Error('session closed'), { code: 'ERR_HTTP2_SESSION_ERROR' })
 const RESET = Object.assign(new Error('stream reset'), { code: 'ERR_HTTP2_STREAM_ERROR' })
 const NOT_OFFERED = new Error('the server does not offer it')
 
 /**
- * HTTP/2 over one connection at a time; or, in words, why there is none: the server does not offer it by ALPN (RFC 9113 §3.2),
- * refuses the connection, is not trusted or does not answer in time. A request that the server did not process (REFUSED_STREAM, or
- * above the last stream of a GOAWAY) is sent again, on a new connection if the old one takes no more (RFC 9113 §6.8, §8.7).
+ * HTTP/2 over one connection; or, in words, why there is none: the server does not offer it by ALPN (RFC 9113 §3.2), refuses the
+ * connection, is not trusted or does not answer in time.
  *
- * @param timeout for a connection, and for each whole response with its repeats (ms)
+ * @param timeout for the connection, and for each whole response (ms)
  */
 export async function createHttp2Client(
   target: Target,
@@ -101,66 +94,15 @@ export async function createHttp2Client(
   timeout: number = RESPONSE_TIMEOUT,
 ): Promise<Client | string> {
   if (target.url.protocol !== 'https:') return 'the server does not offer it without TLS'
-  /** One takes new streams; those that the server is closing may still finish theirs. */
-  const opened = new Set<ClientHttp2Session>()
-  let latest = open()
-  let closed = false
-  /** To all requests. While this grows, the server makes progress. */
-  let responses = 0
-
-  async function open(): Promise<ClientHttp2Session> {
-    const session = await openSession(target, timeout)
-    opened.add(session)
-    session.once('close', () => opened.delete(session))
-    if (closed) session.destroy()
-    return session
-  }
-
-  /** Rejects like `openSession`. The first request that finds the connection closed opens another one, for all. */
-  async function current(): Promise<ClientHttp2Session> {
-    const known = latest
-    const session = await known.catch(() => undefined)
-    if (session !== undefined && isOpen(session)) return session
-    if (closed) throw CLOSED
-    if (latest === known) latest = open()
-    return latest
-  }
-
-  /** Sends a request until the server has processed it. */
-  async function send(question: Question, signal: AbortSignal): Promise<Head> {
-    let before = responses
-    for (let refusals = 1; refusals <= MOST_REFUSALS; refusals += 1) {
-      const session = await current()
-      signal.throwIfAborted()
-      // A GOAWAY may have come with the SETTINGS.
-      const head = isOpen(session) ? await sendOnce(session, question, signal) : undefined
-      if (head !== undefined) {
-        responses += 1
-        return head
-      }
-      if (responses > before) refusals = 1
-      before = responses
-      if (isOpen(session)) await pause(FIRST_PAUSE * 2 ** (refusals - 1), undefined, { signal })
-    }
-    throw new Error(`the server refused the HTTP/2 stream ${MOST_REFUSALS} times`)
-  }
-
   try {
-    await latest
+    const session = await openSession(target, timeout)
+    return {
+      send: (question) => exchange(clock, timeout, (signal) => sendOver(session, question, signal)),
+      close: () => session.destroy(),
+    }
   } catch (error) {
     return error === NOT_OFFERED ? NOT_OFFERED.message : failureOf(error, undefined, timeout)
   }
-  return {
-    send: (question) => exchange(clock, timeout, (signal) => send(question, signal)),
-    close() {
-      closed = true
-      for (const session of opened) session.destroy()
-    },
-  }
-}
-
-function isOpen({ closed, destroyed }: ClientHttp2Session): boolean {
-  return !closed && !destroyed
 }
 
 /**
@@ -187,23 +129,24 @@ async function openSession(target: Target, timeout: number): Promise<ClientHttp2
   }
 }
 
-/** Resolves to undefined if the server did not process the request. Rejects if there is no response for another reason. */
-function sendOnce(
+/** Resolves when the head has arrived. Rejects if there is none. */
+async function sendOver(
   session: ClientHttp2Session,
   { method, path, fields, body }: Question,
   signal: AbortSignal,
-): Promise<Head | undefined> {
-  const { promise, resolve, reject } = Promise.withResolvers<Head | undefined>()
+): Promise<Head> {
+  if (session.closed) throw session.destroyed ? CLOSED : UNPROCESSED
+  const { promise, resolve, reject } = Promise.withResolvers<Head>()
   const header = { ...groupFields([...EVERY_REQUEST, ...fields], 'lower'), ':method': method, ':path': path }
   const stream = session.request(header, { signal })
   let failure: unknown
   stream.on('error', (error) => {
     failure = error
   })
-  // Of a stream that is closed without an error code, Node tells nothing else. One above the last of a GOAWAY has this code, too.
+  // Of a stream that is closed without an error code, Node tells nothing else. One above the last of a GOAWAY is refused, too.
   stream.once('close', () => {
-    if (stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) resolve(undefined)
-    else reject(failure ?? (isOpen(session) ? RESET : CLOSED))
+    if (stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) reject(UNPROCESSED)
+    else reject(failure ?? (session.closed ? CLOSED : RESET))
   })
   // From here on, the body tells how the stream ends.
   stream.once('response', ({ ':status': status = 0, ...headers }) =>

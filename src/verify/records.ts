@@ -23,6 +23,12 @@ const SHORTEST_SOUGHT = 8
 /** Waited for in addition to the end of a window, because `X-RateLimit-Reset` comes from another clock (ms). */
 const CLOCK_MARGIN = 150
 
+interface Secret {
+  /** What a departure calls it. */
+  readonly kind: string
+  readonly spellings: readonly string[]
+}
+
 /** What every response of a run is read for, whatever it was sent for. */
 export class Records {
   /** Requests of the run, those of its floods included. */
@@ -31,20 +37,20 @@ export class Records {
   readonly logins = new Set<string>()
   readonly #limits: Readonly<Record<Endpoint, Limit>>
   readonly #unsought: string | undefined
-  /** What no refusal may show (C9), and what a departure calls it. */
-  readonly #secrets = new Map<string, string>()
+  /** What no refusal may show (C9). */
+  readonly #secrets = new Map<string, Secret>()
   readonly #ends = new Map<Endpoint, number>()
   readonly #found = new Map<string, Broken>()
 
   constructor(limits: Readonly<Record<Endpoint, Limit>>, password: string) {
     this.#limits = limits
     this.#unsought = whyUnsought(password)
-    if (this.#unsought === undefined) this.#secrets.set(password, 'the password')
+    if (this.#unsought === undefined) this.#seek(password, 'the password')
   }
 
   /** Adds a text that no refusal may show (C9), besides the password and the tokens of the server. */
   addMarker(text: string): void {
-    if (!this.#secrets.has(text)) this.#secrets.set(text, 'the password or token of the request')
+    if (!this.#secrets.has(text)) this.#seek(text, 'the password or token of the request')
   }
 
   /** When the latest window that a response told of has ended for certain (Unix time in ms); 0 if none told of one. */
@@ -90,6 +96,10 @@ export class Records {
     return [...conclude(['C9', 'C16', 'C19'], [...this.#found.values()]), ...unsought]
   }
 
+  #seek(text: string, kind: string): void {
+    this.#secrets.set(text, { kind, spellings: spellingsOf(text) })
+  }
+
   /** @param kind departures of one kind are one */
   #depart(promise: OutsideId, { what }: Question, came: string, wanted: string, kind: string): void {
     const known = this.#found.values().filter((each) => each.promise === promise)
@@ -110,8 +120,8 @@ export class Records {
 
   #readSecrets(question: Question, { status, body, fields }: Received): void {
     const shown = [body, ...[...fields.values()].flat()].join('\n')
-    for (const [text, kind] of this.#secrets) {
-      if (spellingsOf(text).some((spelling) => shown.includes(spelling)))
+    for (const { kind, spellings } of this.#secrets.values()) {
+      if (spellings.some((spelling) => shown.includes(spelling)))
         this.#depart('C9', question, `${status} that shows ${kind}`, 'a refusal without it', kind)
     }
   }
@@ -121,7 +131,7 @@ export class Records {
     const access = textMember(received, 'access_token')
     const refresh = textMember(received, 'refresh_token')
     for (const token of [access, refresh])
-      if (token !== undefined && token.length >= SHORTEST_SOUGHT) this.#secrets.set(token, 'a token')
+      if (token !== undefined && token.length >= SHORTEST_SOUGHT) this.#seek(token, 'a token')
     const shown = new URLSearchParams(body).get('refresh_token') ?? ''
     // A refresh may leave the refresh token out when it stays the same (RFC 6749 §6).
     const token = refresh ?? (this.logins.has(shown) ? undefined : access)

@@ -1,16 +1,8 @@
 import type { Endpoint } from '../../http/admission.ts'
-import type { Client } from '../client.ts'
+import { type Client, UNPROCESSED } from '../client.ts'
 import { described, ENDPOINTS, type Received, refreshGrant } from '../exchange.ts'
 import { endpointName, type Server } from '../server.ts'
-import {
-  type Broken,
-  broken,
-  conclude,
-  type Judgement,
-  type Latencies,
-  untested,
-  wrongResponse,
-} from '../verdict.ts'
+import { type Broken, broken, conclude, type Judgement, untested, wrongResponse } from '../verdict.ts'
 import { createLedger, windowEndOf } from '../windows.ts'
 import { type Known, type Round, type UsualRequest, usualRequest, withToken } from './round.ts'
 
@@ -36,39 +28,39 @@ export const crowds: Round = {
   },
   run: withToken(PROMISES, async (server, known) => {
     const { url, flood } = server.options
-    const first = () => server.http1(flood.connections)
-    const judgements = await crowd(server, known, first, `over ${flood.connections} connections`)
+    const connect = async () => server.http1(flood.connections)
+    const judgements = await crowd(server, known, connect, `over ${flood.connections} connections`)
     if (url.protocol !== 'https:') return { judgements }
-    const client = await server.http2()
-    if (typeof client === 'string')
-      return { judgements: [...judgements, ...untested(PROMISES, `over HTTP/2: ${client}`)] }
-    const later = await crowd(server, { ...known, openings: new Map() }, () => client, 'over HTTP/2')
+    const probe = await server.http2()
+    if (typeof probe === 'string')
+      return { judgements: [...judgements, ...untested(PROMISES, `over HTTP/2: ${probe}`)] }
+    probe.close()
+    const later = await crowd(server, { ...known, openings: new Map() }, () => server.http2(), 'over HTTP/2')
     return { judgements: [...judgements, ...later] }
   }),
 }
 
+/** @param connect opens connections for one window, because a server closes one that is idle for a window */
 async function crowd(
   server: Server,
   known: Known,
-  connect: () => Client,
+  connect: () => Promise<Client | string>,
   how: string,
 ): Promise<readonly Judgement[]> {
-  const used = await Promise.all(ENDPOINTS.map((endpoint) => useUp(server, known, endpoint, connect(), how)))
-  if (used.includes(undefined)) return untested(PROMISES, `${how}: the server is too slow to use up a window`)
-  return conclude(
-    PROMISES,
-    used.flatMap((found) => found ?? []),
-  )
+  const used = await Promise.all(ENDPOINTS.map((endpoint) => useUp(server, known, endpoint, connect, how)))
+  const failure = used.find((each) => typeof each === 'string')
+  if (failure !== undefined) return untested(PROMISES, `${how}: ${failure}`)
+  return conclude(PROMISES, used.filter((each) => typeof each !== 'string').flat())
 }
 
-/** Opens a new window with one request, then sends more than the rest of it at once. Resolves to undefined if that took too long. */
+/** Opens a new window with one request, then sends more than the rest of it at once. Or says why that failed. */
 async function useUp(
   server: Server,
   known: Known,
   endpoint: Endpoint,
-  client: Client,
+  connect: () => Promise<Client | string>,
   how: string,
-): Promise<readonly Broken[] | undefined> {
+): Promise<readonly Broken[] | string> {
   const { limits, flood } = server.options
   const limit = limits[endpoint]
   const { refreshing, login, admitted } = known
@@ -84,8 +76,12 @@ async function useUp(
       await server.waitForWindow(endpoint, how)
       opening = await server.send(question)
     }
+    const client = await connect()
+    if (typeof client === 'string') return client
     const rest = Array.from({ length: total - 1 }, () => server.send(question, client))
     const responses = await Promise.all(rest)
+    client.close()
+    if (responses.some(({ failure }) => failure === UNPROCESSED.message)) return UNPROCESSED.message
     if (server.clock.wall() < windowEndOf(opening, limit)) {
       const ledger = createLedger(limit, 1)
       ledger.add(opening.status, opening)
@@ -100,15 +96,15 @@ async function useUp(
     }
     opening = undefined
   }
-  return undefined
+  return 'the server is too slow to use up a window'
 }
 
 /** The window that the recovery has just opened, unless most of it is over: waiting for another would take its whole length. */
 function usableOpening(server: Server, { openings }: Known, endpoint: Endpoint): Received | undefined {
   const opening = openings.get(endpoint)?.received
-  if (opening === undefined || opening.status === 0 || opening.status === 429) return undefined
   const limit = server.options.limits[endpoint]
-  return windowEndOf(opening, limit) - server.clock.wall() > limit.window * 500 ? opening : undefined
+  const left = opening === undefined ? 0 : windowEndOf(opening, limit) - server.clock.wall()
+  return left > limit.window * 500 ? opening : undefined
 }
 
 /** H125: each endpoint type under a flood, with a client beside it that stays within the limit of the other type. */
@@ -134,10 +130,8 @@ async function floodOne(server: Server, { admitted }: Known, endpoint: Endpoint)
   const other = endpoint === 'api' ? 'oauth' : 'api'
   const limit = options.limits[endpoint]
   const { connections } = options.flood
-  await Promise.all([
-    server.waitForWindow(endpoint, 'flood'),
-    server.waitForWindow(other, 'client beside the flood'),
-  ])
+  const waits = { [endpoint]: 'flood', [other]: 'client beside the flood' }
+  await Promise.all(ENDPOINTS.map((each) => server.waitForWindow(each, waits[each] ?? '')))
   const usual = usualRequest(options, admitted, endpoint)
   const [{ account, seconds, sent, refusals }, beside] = await Promise.all([
     sendFlood(server, endpoint, usual),
@@ -226,13 +220,12 @@ async function clientBeside(server: Server, { question, expected }: UsualRequest
   const { clock, options } = server
   const length = options.flood.seconds * 1000
   const client = server.http1(1)
-  const count = Math.max(1, most)
   const start = clock.monotonic()
   const times: number[] = []
   const found: Broken[] = []
   const sent = { what: `${question.what}, beside a flood of the other endpoint type` }
-  for (let i = 0; i < count && found.length < MOST_FAULTS; i += 1) {
-    await server.pause(start + (i * length) / count - clock.monotonic())
+  for (let i = 0; i < most && found.length < MOST_FAULTS; i += 1) {
+    await server.pause(start + (i * length) / most - clock.monotonic())
     if (clock.monotonic() - start > length) break
     const received = await server.send(question, client)
     times.push(received.ms)
@@ -243,7 +236,7 @@ async function clientBeside(server: Server, { question, expected }: UsualRequest
   return { times, found }
 }
 
-function latencies(times: readonly number[]): Latencies {
+function latencies(times: readonly number[]) {
   const sorted = times.toSorted((a, b) => a - b)
   const at = (share: number): number => sorted[Math.ceil(sorted.length * share) - 1] ?? 0
   return { responses: sorted.length, p50: at(0.5), p99: at(0.99), max: sorted.at(-1) ?? 0 }

@@ -113,8 +113,7 @@ export const lifetime: Round = {
     if (first === undefined) return { judgements: untested(['C7'], 'no login gave tokens') }
     if (server.options.quick)
       return { judgements: conclude(['C7'], [], 'only expires_in was read, because of --quick') }
-    const opening = openings.get('api')
-    const late = opening?.received.status === 429 ? undefined : opening
+    const late = openings.get('api')
     const question = late?.question ?? useOfFirstToken(server, first)
     const received = late?.received ?? (await server.ask(question))
     const wanted = 'no 401: the token is still valid'

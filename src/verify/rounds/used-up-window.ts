@@ -125,18 +125,14 @@ export async function recovery(
   await server.pause(Math.min(endOf(last), end + 1000) - clock.wall())
   const question = endpoint === 'api' ? useOfFirstToken(server, known.first) : UNSUPPORTED_GRANT
   const received = await server.send(question)
-  const opening = { question, received }
-  if (received.status === 429) {
-    const over = { what: `${question.what}, when Retry-After is over` }
-    return {
-      opening,
-      found: [wrongResponse('C15', over, received, 'a request that passes, in a new window')],
-    }
-  }
+  const { what } = question
+  const passes = 'a request that passes, in a new window'
+  if (received.status === 429)
+    return { found: [wrongResponse('C15', { what: `${what}, when Retry-After is over` }, received, passes)] }
   // C14: at the reset all of a fixed window comes back. A sliding window still counts the later requests.
   const left = limitFieldsOf(received)?.remaining ?? requests
-  if (left >= requests - 1) return { opening, found: [] }
   const wanted = `${requests - 1}: the window is new`
-  const came = `X-RateLimit-Remaining: ${left}`
-  return { opening, found: [broken('C14', `${question.what}, at the reset`, came, wanted)] }
+  const stale = broken('C14', `${what}, at the reset`, `X-RateLimit-Remaining: ${left}`, wanted)
+  const found = left < requests - 1 ? [stale] : []
+  return received.status === 0 ? { found } : { found, opening: { question, received } }
 }
