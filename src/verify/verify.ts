@@ -130,28 +130,23 @@ async function runRounds(server: Server, reporter: Reporter): Promise<Pick<Repor
   const judgements: Judgement[] = []
   const verdicts = new Map<OutsideId, Verdict>()
   let facts: Facts = { logins: [], openings: new Map(), floods: [] }
-  /** Decides each promise that none of the later rounds has. */
-  const decide = (later: readonly Round[], isDue: (id: OutsideId) => boolean): void => {
-    const open = new Set(later.flatMap(({ promises }) => promises))
-    for (const id of selected(options).difference(verdicts)) {
-      if (open.has(id) || !isDue(id)) continue
-      const verdict = verdictOf(id, judgements, options.quick)
-      verdicts.set(id, verdict)
-      reporter.decided(verdict)
-    }
-  }
   try {
     for (const [i, round] of rounds.entries()) {
       const found = await round.run(server, facts)
       facts = { ...facts, ...found.facts }
       judgements.push(...found.judgements)
-      decide(rounds.slice(i + 1), (id) => judgements.some(({ promise }) => promise === id))
+      // A promise that none of the later rounds has is decided.
+      const open = new Set(rounds.slice(i + 1).flatMap(({ promises }) => promises))
+      for (const id of selected(options).difference(verdicts).difference(open)) {
+        const verdict = verdictOf(id, judgements, options.quick)
+        verdicts.set(id, verdict)
+        reporter.decided(verdict)
+      }
     }
   } catch (error) {
     const left = await server.revokeAll().catch((failure) => `not revoked: ${reasonOf(failure)}`)
     if (records.logins.size > 0) reporter.progress(`tokens: ${left}`)
     throw error
   }
-  decide([], () => true)
   return { promises: [...OUTSIDE.keys()].flatMap((id) => verdicts.get(id) ?? []), floods: facts.floods }
 }
