@@ -158,7 +158,7 @@ async function floodOne(server: Server, { admitted }: Known, endpoint: Endpoint)
   return { judgements: [...conclude(['C15', 'H125'], found), ...(counted ? [] : untold)], figures }
 }
 
-/** With fewer refusals (429) a flood is too short to judge, so it goes on, up to so much longer (seconds). */
+/** With fewer refusals of any status a flood is too short to judge, so it goes on, up to so much longer (seconds). */
 const ENOUGH = 100
 const LONGER = 20
 
@@ -181,11 +181,12 @@ async function sendFlood(server: Server, endpoint: Endpoint, { question, expecte
   const start = clock.monotonic()
   let latest = start
   let sent = 0
+  let refused = 0
 
   function isOver(): boolean {
     const now = clock.monotonic()
     if (signal.aborted || now - start < length) return signal.aborted
-    return refusals.length >= ENOUGH || now - start > length + LONGER * 1000 || now - latest > LONGEST_WAIT
+    return refused >= ENOUGH || now - start > length + LONGER * 1000 || now - latest > LONGEST_WAIT
   }
 
   async function sendInTurn(): Promise<void> {
@@ -199,6 +200,7 @@ async function sendFlood(server: Server, endpoint: Endpoint, { question, expecte
       const broke = received.status !== 0 && received.failure !== undefined ? [described(received)] : []
       ledger.add(expected, received, broke)
       if (received.status === 429) refusals.push(after - before)
+      if (received.status !== 0 && received.status !== expected) refused += 1
       if (received.status === 0) await server.pause(AFTER_LOSS)
       else latest = after
     }
