@@ -4,9 +4,8 @@ import { type ConnectionOptions, createSecureContext, getCACertificates, type Se
 import type { Fields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
 import { codeOf, reasonOf } from '../system/setup-error.ts'
+import type { Question, Received } from './exchange.ts'
 import type { VerifyOptions } from './options.ts'
-import type { Question } from './question.ts'
-import type { Received } from './received.ts'
 
 /** A way to the server: one or more connections of one HTTP version. */
 export interface Client {
@@ -50,71 +49,57 @@ function usualTrust(): SecureContext {
   return usual
 }
 
-/** One request on its way, whichever version of HTTP carries it. The first outcome counts; later calls do nothing. */
-export interface Attempt {
-  /** Resolves when the response has been read, when it breaks off or when the time is over. Never rejects. */
-  readonly received: Promise<Received>
-  /** The head has arrived: reads the body. */
-  receive(head: Pick<Received, 'status' | 'fields'>, body: Readable): void
-  /** There will be no response, or no more of it. */
-  fail(error: unknown): void
+/** A response whose head has arrived. */
+export interface Head extends Pick<Received, 'status' | 'fields'> {
+  readonly body: Readable
 }
 
 /** Of a longer body only this much is read (bytes), and the connection is closed: the device's pages are not judged. */
 const LARGEST_BODY = 64 * 1024
 
 /**
- * Starts an attempt that takes `timeout` ms at most, from now to the end of the body.
+ * One request and its response, whichever version of HTTP carries it, in `timeout` ms at most. Never rejects.
  *
- * @param end closes the stream or the connection; called when the time is over
+ * @param send resolves when the head has arrived; a rejection is the failure. The signal is aborted when the time is over
  */
-export function startAttempt(
+export async function exchange(
   { wall, monotonic }: Clock,
   timeout: number,
-  end: (error: Error) => void,
-): Attempt {
+  send: (signal: AbortSignal) => Promise<Head>,
+): Promise<Received> {
   const sentAt = wall()
   const start = monotonic()
-  const { promise, resolve } = Promise.withResolvers<Received>()
+  const over = new AbortController()
+  const timer = setTimeout(() => over.abort(), timeout)
   const arrived = (head: Pick<Received, 'status' | 'fields'>): Received => {
     return { ...head, body: '', failure: undefined, at: wall(), ms: monotonic() - start, sentAt }
   }
-  let begun: Received | undefined
-  const timer = setTimeout(() => {
-    const error = new DOMException('', 'TimeoutError')
-    fail(error)
-    end(error)
-  }, timeout)
-
-  function finish(received: Received): void {
-    clearTimeout(timer)
-    resolve(received)
-  }
-
-  function fail(error: unknown): void {
-    const failure = failureOf(error, begun?.status, timeout)
-    const unreachable = UNREACHABLE.has(codeOf(error)) ? { unreachable: true as const } : {}
-    finish({ ...(begun ?? arrived({ status: 0, fields: new Map() })), failure, ...unreachable })
-  }
-
-  async function read(head: Pick<Received, 'status' | 'fields'>, body: Readable): Promise<void> {
-    const first = arrived(head)
-    begun = first
+  let received: Received | undefined
+  try {
+    const { body, ...head } = await send(over.signal)
+    received = arrived(head)
     let bytes = Buffer.alloc(0)
     for await (const chunk of body as AsyncIterable<Buffer>) {
       bytes = Buffer.concat([bytes, chunk])
-      begun = { ...first, body: bytes.toString() }
+      received = { ...received, body: bytes.toString() }
       if (bytes.length > LARGEST_BODY) break
     }
-    finish(begun)
+    return received
+  } catch (error) {
+    const failure = failureOf(over.signal.aborted ? over.signal.reason : error, received?.status, timeout)
+    const unreachable = UNREACHABLE.has(codeOf(error)) ? { unreachable: true as const } : {}
+    return { ...(received ?? arrived({ status: 0, fields: new Map() })), failure, ...unreachable }
+  } finally {
+    clearTimeout(timer)
   }
-
-  return { received: promise, receive: (head, body) => void read(head, body).catch(fail), fail }
 }
 
 const UNREACHABLE: ReadonlySet<string> = new Set(
   ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN', 'ENOTFOUND'], // nothing was sent
 )
+
+/** The server says by REFUSED_STREAM or GOAWAY that it did nothing with an HTTP/2 request (RFC 9113 §8.7). */
+export const UNPROCESSED = new Error('the server did not process each request')
 
 const CLOSED = /^(?:ECONNRESET|EPIPE|ERR_HTTP2_(?:SESSION_ERROR|INVALID_SESSION|GOAWAY_SESSION))$/
 
@@ -131,6 +116,7 @@ export function failureOf(error: unknown, status: number | undefined, timeout: n
     const within = `within ${timeout / 1000} s`
     return status === undefined ? `no response ${within}` : `${status}, whose body did not end ${within}`
   }
+  if (error === UNPROCESSED) return UNPROCESSED.message
   const code = codeOf(error)
   if (status !== undefined) return `${status}, whose body broke off`
   if (code.startsWith('HPE_')) return `no valid HTTP response (${code})`

@@ -1,25 +1,24 @@
 import { once } from 'node:events'
-import { Agent as HttpAgent, request as requestHttp } from 'node:http'
+import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
 import { type ClientHttp2Session, connect, constants } from 'node:http2'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
-import { setTimeout as pause } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { groupFields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
 import { codeOf } from '../system/setup-error.ts'
 import {
-  type Attempt,
   type Client,
   EVERY_REQUEST,
+  exchange,
   failureOf,
+  type Head,
   placeOf,
   RESPONSE_TIMEOUT,
-  startAttempt,
   type Target,
   tlsOptions,
+  UNPROCESSED,
 } from './client.ts'
-import type { Question } from './question.ts'
-import { foldFields, type Received } from './received.ts'
+import { foldFields, type Question } from './exchange.ts'
 
 /**
  * A connection that has been idle for longer than this is closed (ms): the server may close it while a request is on its way, and a
@@ -47,25 +46,29 @@ export function createHttp1Client(
   const request = secure ? requestHttps : requestHttp
   const place = { agent, ...placeOf(url), setDefaultHeaders: false }
 
-  async function send(question: Question, mayRepeat: boolean): Promise<Received> {
+  async function send(question: Question, signal: AbortSignal, mayRepeat: boolean): Promise<Head> {
     const { method, path, body } = question
-    const sent = request({ ...place, method, path, headers: headerOf(question, url) })
-    let closedByServer = false
-    const attempt = startAttempt(clock, timeout, (error) => sent.destroy(error))
-    sent.once('response', (response) => {
-      const { statusCode: status = 0, rawHeaders } = response
-      attempt.receive({ status, fields: foldFields(groupFields(rawHeaders, 'lower')) }, response)
-    })
-    sent.on('error', (error: Error) => {
-      closedByServer = sent.reusedSocket && codeOf(error) === 'ECONNRESET'
-      attempt.fail(error)
-    })
+    const sent = request({ ...place, method, path, headers: headerOf(question, url), signal })
+    // A connection may also break when the response has begun. Its body tells that.
+    sent.on('error', () => undefined)
     sent.end(body)
-    const received = await attempt.received
-    return mayRepeat && closedByServer && received.status === 0 ? send(question, false) : received
+    try {
+      // The event has one argument.
+      const [response] = (await once(sent, 'response')) as [IncomingMessage]
+      const { statusCode: status = 0, rawHeaders } = response
+      return { status, fields: foldFields(groupFields(rawHeaders, 'lower')), body: response }
+    } catch (error) {
+      const closedByServer = sent.reusedSocket && codeOf(error) === 'ECONNRESET'
+      if (mayRepeat && closedByServer) return send(question, signal, false)
+      throw error
+    }
   }
 
-  return { send: (question) => send(question, question.method !== 'POST'), close: () => agent.destroy() }
+  return {
+    send: (question) =>
+      exchange(clock, timeout, (signal) => send(question, signal, question.method !== 'POST')),
+    close: () => agent.destroy(),
+  }
 }
 
 /** The fields as Node takes them to send them in this order and with every repeat. */
@@ -75,22 +78,15 @@ function headerOf({ fields, hosts, body }: Question, url: URL): string[] {
   return [...host, ...EVERY_REQUEST, ...fields, ...length]
 }
 
-/** A request fails at this many refusals of its stream without a response to any other request between them. */
-const MOST_REFUSALS = 5
-
-/** The pause after the first of these refusals (ms). It doubles with each. */
-const FIRST_PAUSE = 10
-
 const CLOSED = Object.assign(new Error('session closed'), { code: 'ERR_HTTP2_SESSION_ERROR' })
 const RESET = Object.assign(new Error('stream reset'), { code: 'ERR_HTTP2_STREAM_ERROR' })
 const NOT_OFFERED = new Error('the server does not offer it')
 
 /**
- * HTTP/2 over one connection at a time; or, in words, why there is none: the server does not offer it by ALPN (RFC 9113 §3.2),
- * refuses the connection, is not trusted or does not answer in time. A request that the server did not process (REFUSED_STREAM, or
- * above the last stream of a GOAWAY) is sent again, on a new connection if the old one takes no more (RFC 9113 §6.8, §8.7).
+ * HTTP/2 over one connection; or, in words, why there is none: the server does not offer it by ALPN (RFC 9113 §3.2), refuses the
+ * connection, is not trusted or does not answer in time.
  *
- * @param timeout for a connection, and for each whole response with its repeats (ms)
+ * @param timeout for the connection, and for each whole response (ms)
  */
 export async function createHttp2Client(
   target: Target,
@@ -98,74 +94,15 @@ export async function createHttp2Client(
   timeout: number = RESPONSE_TIMEOUT,
 ): Promise<Client | string> {
   if (target.url.protocol !== 'https:') return 'the server does not offer it without TLS'
-  /** One takes new streams; those that the server is closing may still finish theirs. */
-  const opened = new Set<ClientHttp2Session>()
-  let latest = open()
-  let closed = false
-  /** To all requests. While this grows, the server makes progress. */
-  let responses = 0
-
-  async function open(): Promise<ClientHttp2Session> {
-    const session = await openSession(target, timeout)
-    opened.add(session)
-    session.once('close', () => opened.delete(session))
-    if (closed) session.destroy()
-    return session
-  }
-
-  /** Rejects like `openSession`. The first request that finds the connection closed opens another one, for all. */
-  async function current(): Promise<ClientHttp2Session> {
-    const known = latest
-    const session = await known.catch(() => undefined)
-    if (session !== undefined && isOpen(session)) return session
-    if (closed) throw CLOSED
-    if (latest === known) latest = open()
-    return latest
-  }
-
-  /** Sends a request until the server has processed it, or until the time is over. */
-  async function sendUntilProcessed(
-    question: Question,
-    attempt: Attempt,
-    signal: AbortSignal,
-  ): Promise<void> {
-    let before = responses
-    for (let refusals = 1; refusals <= MOST_REFUSALS; refusals += 1) {
-      const session = await current()
-      if (signal.aborted) return
-      // A GOAWAY may have come with the SETTINGS.
-      if (isOpen(session) && (await isProcessed(session, question, attempt, signal))) {
-        responses += 1
-        return
-      }
-      if (responses > before) refusals = 1
-      before = responses
-      if (isOpen(session)) await pause(FIRST_PAUSE * 2 ** (refusals - 1))
-    }
-    throw new Error(`the server refused the HTTP/2 stream ${MOST_REFUSALS} times`)
-  }
-
   try {
-    await latest
+    const session = await openSession(target, timeout)
+    return {
+      send: (question) => exchange(clock, timeout, (signal) => sendOver(session, question, signal)),
+      close: () => session.destroy(),
+    }
   } catch (error) {
     return error === NOT_OFFERED ? NOT_OFFERED.message : failureOf(error, undefined, timeout)
   }
-  return {
-    send(question) {
-      const over = new AbortController()
-      const attempt = startAttempt(clock, timeout, () => over.abort())
-      void sendUntilProcessed(question, attempt, over.signal).catch(attempt.fail)
-      return attempt.received
-    },
-    close() {
-      closed = true
-      for (const session of opened) session.destroy()
-    },
-  }
-}
-
-function isOpen({ closed, destroyed }: ClientHttp2Session): boolean {
-  return !closed && !destroyed
 }
 
 /**
@@ -192,30 +129,29 @@ async function openSession(target: Target, timeout: number): Promise<ClientHttp2
   }
 }
 
-/** Resolves when the head has arrived, or to false when the server did not process the request. Rejects if neither is so. */
-function isProcessed(
+/** Resolves when the head has arrived. Rejects if there is none. */
+async function sendOver(
   session: ClientHttp2Session,
   { method, path, fields, body }: Question,
-  attempt: Attempt,
   signal: AbortSignal,
-): Promise<boolean> {
-  const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+): Promise<Head> {
+  if (session.closed) throw session.destroyed ? CLOSED : UNPROCESSED
+  const { promise, resolve, reject } = Promise.withResolvers<Head>()
   const header = { ...groupFields([...EVERY_REQUEST, ...fields], 'lower'), ':method': method, ':path': path }
   const stream = session.request(header, { signal })
   let failure: unknown
   stream.on('error', (error) => {
     failure = error
   })
-  // Of a stream that is closed without an error code, Node tells nothing else. One above the last of a GOAWAY has this code, too.
+  // Of a stream that is closed without an error code, Node tells nothing else. One above the last of a GOAWAY is refused, too.
   stream.once('close', () => {
-    if (stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) resolve(false)
-    else reject(failure ?? (isOpen(session) ? RESET : CLOSED))
+    if (stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) reject(UNPROCESSED)
+    else reject(failure ?? (session.closed ? CLOSED : RESET))
   })
   // From here on, the body tells how the stream ends.
-  stream.once('response', ({ ':status': status = 0, ...headers }) => {
-    attempt.receive({ status, fields: foldFields(headers) }, stream)
-    resolve(true)
-  })
+  stream.once('response', ({ ':status': status = 0, ...headers }) =>
+    resolve({ status, fields: foldFields(headers), body: stream }),
+  )
   stream.end(body)
   return promise
 }

@@ -1,25 +1,15 @@
 import type { Endpoint } from '../http/admission.ts'
-import { type Limit, limitFieldFaults, retryAfter, statedReset } from './limit-fields.ts'
-import { ENDPOINTS, type Question } from './question.ts'
-import { described, type Observation, type Received, textMember } from './received.ts'
+import {
+  described,
+  ENDPOINTS,
+  type Observation,
+  type Question,
+  type Received,
+  textMember,
+} from './exchange.ts'
+import type { OutsideId } from './promises.ts'
 import { type Broken, broken, conclude, type Judgement, untested } from './verdict.ts'
-
-/** What every response of a run is read for, whatever it was sent for. */
-export interface Records {
-  add(question: Question, received: Received): void
-  /** Reads from a response of a flood only which window it tells of. They overtake each other, so none brings an end forward. */
-  addFlooded(question: Question, observation: Observation): void
-  /** Requests of the run, those of its floods included. */
-  readonly requests: number
-  /** When the latest window that a response told of has ended for certain (Unix time in ms); 0 if none told of one. */
-  windowEnd(endpoint: Endpoint): number
-  /** One token of each login of the run, to revoke it by: the newest refresh token, or the access token if there is none. */
-  readonly logins: ReadonlySet<string>
-  /** Adds a text that no refusal may show (C9), besides the password and the tokens of the server. */
-  addMarker(text: string): void
-  /** C9, C16 and C19, of all responses so far; and C11 if one breaks it. */
-  judgements(): readonly Judgement[]
-}
+import { type Limit, limitFieldFaults, retryAfter, statedReset } from './windows.ts'
 
 /** Different departures of one promise that are reported; more would hide the others. */
 const MOST_DEPARTURES = 5
@@ -33,63 +23,128 @@ const SHORTEST_SOUGHT = 8
 /** Waited for in addition to the end of a window, because `X-RateLimit-Reset` comes from another clock (ms). */
 const CLOCK_MARGIN = 150
 
-/** @param password sought in refusals (C9) */
-export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, password: string): Records {
-  const unsought = whyUnsought(password)
-  const tokens = new Set<string>()
-  const markers = new Set<string>()
-  const logins = new Set<string>()
-  const ends = new Map<Endpoint, number>()
-  const found = new Map<string, Broken>()
-  let requests = 0
+interface Secret {
+  /** What a departure calls it. */
+  readonly kind: string
+  readonly spellings: readonly string[]
+}
 
-  function depart(kind: string, departure: Broken): void {
-    const { promise } = departure
-    const known = found.values().filter((each) => each.promise === promise)
-    const key = `${promise} ${kind}`
-    if (!found.has(key) && [...known].length < MOST_DEPARTURES) found.set(key, departure)
+/** What every response of a run is read for, whatever it was sent for. */
+export class Records {
+  /** Requests of the run, those of its floods included. */
+  requests = 0
+  /** One token of each login of the run, to revoke it by: the newest refresh token, or the access token if there is none. */
+  readonly logins = new Set<string>()
+  readonly #limits: Readonly<Record<Endpoint, Limit>>
+  readonly #unsought: string | undefined
+  /** What no refusal may show (C9). */
+  readonly #secrets = new Map<string, Secret>()
+  readonly #ends = new Map<Endpoint, number>()
+  readonly #found = new Map<string, Broken>()
+
+  constructor(limits: Readonly<Record<Endpoint, Limit>>, password: string) {
+    this.#limits = limits
+    this.#unsought = whyUnsought(password)
+    if (this.#unsought === undefined) this.#seek(password, 'the password')
   }
 
-  function readLimits({ endpoint, oddity, what }: Question, received: Received): void {
-    const candidates = oddity === 'respelled' ? [limits.api, limits.oauth] : [limits[endpoint]]
+  /** Adds a text that no refusal may show (C9), besides the password and the tokens of the server. */
+  addMarker(text: string): void {
+    if (!this.#secrets.has(text)) this.#seek(text, 'the password or token of the request')
+  }
+
+  /** When the latest window that a response told of has ended for certain (Unix time in ms); 0 if none told of one. */
+  windowEnd(endpoint: Endpoint): number {
+    return this.#ends.get(endpoint) ?? 0
+  }
+
+  add(question: Question, received: Received): void {
+    this.requests += 1
+    const { endpoint, oddity, refused, method } = question
+    const { status } = received
+    if (status === 0) return
+    const issued = this.#learnTokens(question, received)
+    if (oddity !== 'malformed') this.#readLimits(question, received)
+    this.#readWindow(question, received)
+    const ofServer = refused === true && oddity === undefined
+    if (ofServer && !STATUSES.has(status))
+      this.#depart(
+        'C19',
+        question,
+        described(received),
+        'a refusal with 400, 401, 429 or 500',
+        String(status),
+      )
+    // A server without the challenge never sends it, so one departure says it all.
+    if (ofServer && endpoint === 'api' && status === 401 && !namesBearer(received))
+      this.#depart('C11', question, challengesOf(received), 'WWW-Authenticate: Bearer ...', 'challenge')
+    // The server itself wrote the response, and gave no tokens: those it has to show.
+    const success = status >= 200 && status < 300
+    const refusal = ofServer || status === 429 || (oddity !== undefined && method === 'POST' && !success)
+    if (refusal && !(success && issued)) this.#readSecrets(question, received)
+  }
+
+  /** Reads from a response of a flood only which window it tells of. They overtake each other, so none brings an end forward. */
+  addFlooded(question: Question, observation: Observation): void {
+    this.requests += 1
+    if (observation.status !== 0) this.#readWindow(question, observation, this.windowEnd(question.endpoint))
+  }
+
+  /** C9, C16 and C19, of all responses so far; and C11 if one breaks it. */
+  judgements(): readonly Judgement[] {
+    const unsought = this.#unsought === undefined ? [] : untested(['C9'], this.#unsought)
+    return [...conclude(['C9', 'C16', 'C19'], [...this.#found.values()]), ...unsought]
+  }
+
+  #seek(text: string, kind: string): void {
+    this.#secrets.set(text, { kind, spellings: spellingsOf(text) })
+  }
+
+  /** @param kind departures of one kind are one */
+  #depart(promise: OutsideId, { what }: Question, came: string, wanted: string, kind: string): void {
+    const known = this.#found.values().filter((each) => each.promise === promise)
+    const key = `${promise} ${kind}`
+    if (!this.#found.has(key) && [...known].length < MOST_DEPARTURES)
+      this.#found.set(key, broken(promise, what, came, wanted))
+  }
+
+  #readLimits(question: Question, received: Received): void {
+    const { api, oauth } = this.#limits
+    const candidates = question.oddity === 'respelled' ? [api, oauth] : [this.#limits[question.endpoint]]
     const [faults = []] = candidates
       .map((limit) => limitFieldFaults(received, limit))
       .sort((a, b) => a.length - b.length)
     const wanted = 'X-RateLimit-Limit, -Remaining and -Reset once each, with the values of the window'
-    for (const text of faults) depart(text, broken('C16', what, `${received.status}, ${text}`, wanted))
+    for (const text of faults) this.#depart('C16', question, `${received.status}, ${text}`, wanted, text)
   }
 
-  function readSecrets({ what }: Question, { status, body, fields }: Received): void {
+  #readSecrets(question: Question, { status, body, fields }: Received): void {
     const shown = [body, ...[...fields.values()].flat()].join('\n')
-    const kinds = {
-      'the password': unsought === undefined ? [password] : [],
-      'a token': [...tokens].filter((token) => token.length >= SHORTEST_SOUGHT),
-      'the password or token of the request': [...markers.difference(tokens)],
-    }
-    for (const [kind, texts] of Object.entries(kinds)) {
-      if (texts.flatMap(spellingsOf).some((spelling) => shown.includes(spelling)))
-        depart(kind, broken('C9', what, `${status} that shows ${kind}`, 'a refusal without it'))
+    for (const { kind, spellings } of this.#secrets.values()) {
+      if (spellings.some((spelling) => shown.includes(spelling)))
+        this.#depart('C9', question, `${status} that shows ${kind}`, 'a refusal without it', kind)
     }
   }
 
   /** Returns whether the response gives tokens. */
-  function learnTokens({ body = '' }: Question, received: Received): boolean {
+  #learnTokens({ body = '' }: Question, received: Received): boolean {
     const access = textMember(received, 'access_token')
     const refresh = textMember(received, 'refresh_token')
-    for (const token of [access, refresh]) if (token !== undefined) tokens.add(token)
+    for (const token of [access, refresh])
+      if (token !== undefined && token.length >= SHORTEST_SOUGHT) this.#seek(token, 'a token')
     const shown = new URLSearchParams(body).get('refresh_token') ?? ''
     // A refresh may leave the refresh token out when it stays the same (RFC 6749 §6).
-    const token = refresh ?? (logins.has(shown) ? undefined : access)
+    const token = refresh ?? (this.logins.has(shown) ? undefined : access)
     if (token !== undefined) {
-      logins.delete(shown)
-      logins.add(token)
+      this.logins.delete(shown)
+      this.logins.add(token)
     }
     return access !== undefined || refresh !== undefined
   }
 
   /** @param before an end that is not brought forward */
-  function readWindow({ endpoint, oddity }: Question, observation: Observation, before = 0): void {
-    const limit = limits[endpoint]
+  #readWindow({ endpoint, oddity }: Question, observation: Observation, before = 0): void {
+    const limit = this.#limits[endpoint]
     const reset = statedReset(observation, limit)
     const wait = observation.status === 429 ? (retryAfter(observation) ?? 0) : 0
     const ofWait = wait > limit.window ? 0 : observation.at + wait * 1000
@@ -98,47 +153,8 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
     // A server may count an odd request in either window. One without a stated end is over when nothing was sent for its length.
     if (reset === undefined)
       for (const each of oddity === undefined ? [endpoint] : ENDPOINTS)
-        ends.set(each, Math.max(end, ends.get(each) ?? 0))
-    else if (oddity === undefined) ends.set(endpoint, Math.max(end, before))
-  }
-
-  return {
-    add(question, received) {
-      requests += 1
-      const { endpoint, oddity, refused, method, what } = question
-      const { status } = received
-      if (status === 0) return
-      const issued = learnTokens(question, received)
-      if (oddity !== 'malformed') readLimits(question, received)
-      readWindow(question, received)
-      const ofServer = refused === true && oddity === undefined
-      if (ofServer && !STATUSES.has(status))
-        depart(
-          String(status),
-          broken('C19', what, described(received), 'a refusal with 400, 401, 429 or 500'),
-        )
-      // A server without the challenge never sends it, so one departure says it all.
-      if (ofServer && endpoint === 'api' && status === 401 && !namesBearer(received))
-        depart('challenge', broken('C11', what, challengesOf(received), 'WWW-Authenticate: Bearer ...'))
-      // The server itself wrote the response, and gave no tokens: those it has to show.
-      const success = status >= 200 && status < 300
-      const refusal = ofServer || status === 429 || (oddity !== undefined && method === 'POST' && !success)
-      if (refusal && !(success && issued)) readSecrets(question, received)
-    },
-    addFlooded(question, observation) {
-      requests += 1
-      if (observation.status !== 0) readWindow(question, observation, ends.get(question.endpoint))
-    },
-    get requests() {
-      return requests
-    },
-    windowEnd: (endpoint) => ends.get(endpoint) ?? 0,
-    logins,
-    addMarker: (text) => markers.add(text),
-    judgements: () => [
-      ...conclude(['C9', 'C16', 'C19'], [...found.values()]),
-      ...(unsought === undefined ? [] : untested(['C9'], unsought)),
-    ],
+        this.#ends.set(each, Math.max(end, this.windowEnd(each)))
+    else if (oddity === undefined) this.#ends.set(endpoint, Math.max(end, before))
   }
 }
 

@@ -1,8 +1,7 @@
 import type { Endpoint } from '../http/admission.ts'
+import { described, type Question, type Received } from './exchange.ts'
 import type { VerifyOptions } from './options.ts'
 import { type OutsideId, PROMISES } from './promises.ts'
-import type { Question } from './question.ts'
-import { described, type Received } from './received.ts'
 
 /** What one response, or one window, did that the clause forbids. No text contains a password or a token. */
 export interface Departure {

@@ -3,15 +3,14 @@ import { reasonOf } from '../system/setup-error.ts'
 import { VERSION } from '../version.ts'
 import type { VerifyOptions } from './options.ts'
 import { OUTSIDE, type OutsideId } from './promises.ts'
+import { crowds, floods } from './rounds/at-once.ts'
 import { bearer } from './rounds/bearer.ts'
-import { http2, manyConnections } from './rounds/crowd.ts'
-import { floods } from './rounds/floods.ts'
 import { oneConnection } from './rounds/one-connection.ts'
 import { lifetime, refresh } from './rounds/refresh.ts'
 import type { Facts, Round } from './rounds/round.ts'
 import { spelling } from './rounds/spelling.ts'
 import { login, tokenErrors } from './rounds/token-endpoint.ts'
-import { createServer, type Server } from './server.ts'
+import { Server } from './server.ts'
 import {
   type Cost,
   type Judgement,
@@ -39,7 +38,7 @@ const end: Round = {
 /** All rounds, in their order. Each promise of `OUTSIDE` has at least one. */
 export const ROUNDS: readonly Round[] = [
   ...[login, tokenErrors, refresh, bearer, spelling, oneConnection],
-  ...[lifetime, manyConnections, http2, floods, end],
+  ...[lifetime, crowds, floods, end],
 ]
 
 /** The rounds that the promises need, with their costs. The first one logs in, so it is always among them. */
@@ -80,7 +79,7 @@ export function planOf(options: VerifyOptions): Plan {
     requests: repeats.reduce((total, each) => total + each, revocations + sum('requests')),
     seconds,
     floods: has(floods) ? flood : undefined,
-    usesUpLimits: has(oneConnection, manyConnections, http2, floods),
+    usesUpLimits: has(oneConnection, crowds, floods),
     otherSpellings: has(spelling, oneConnection),
     tokenInQuery: has(bearer),
     revocationPath,
@@ -102,10 +101,10 @@ export async function verify(
   const start = clock.monotonic()
   const startedAt = new Date(clock.wall()).toISOString()
   reporter.announce(planOf(options))
-  const server = createServer(options, clock, signal, reporter.progress)
+  const server = new Server(options, clock, signal, reporter.progress)
   try {
     const { promises, floods } = await runRounds(server, reporter)
-    const tokens = await server.revocation.revokeAll()
+    const tokens = await server.revokeAll()
     const report: Report = {
       url: options.url.origin,
       version: VERSION,
@@ -126,33 +125,28 @@ export async function verify(
 
 /** Runs the rounds one after the other. If one fails, the tokens are revoked before the error is thrown. */
 async function runRounds(server: Server, reporter: Reporter): Promise<Pick<Report, 'promises' | 'floods'>> {
-  const { options, records, revocation } = server
+  const { options, records } = server
   const rounds = roundsFor(options).map(({ round }) => round)
   const judgements: Judgement[] = []
   const verdicts = new Map<OutsideId, Verdict>()
   let facts: Facts = { logins: [], openings: new Map(), floods: [] }
-  /** Decides each promise that none of the later rounds has. */
-  const decide = (later: readonly Round[], isDue: (id: OutsideId) => boolean): void => {
-    const open = new Set(later.flatMap(({ promises }) => promises))
-    for (const id of selected(options).difference(verdicts)) {
-      if (open.has(id) || !isDue(id)) continue
-      const verdict = verdictOf(id, judgements, options.quick)
-      verdicts.set(id, verdict)
-      reporter.decided(verdict)
-    }
-  }
   try {
     for (const [i, round] of rounds.entries()) {
       const found = await round.run(server, facts)
       facts = { ...facts, ...found.facts }
       judgements.push(...found.judgements)
-      decide(rounds.slice(i + 1), (id) => judgements.some(({ promise }) => promise === id))
+      // A promise that none of the later rounds has is decided.
+      const open = new Set(rounds.slice(i + 1).flatMap(({ promises }) => promises))
+      for (const id of selected(options).difference(verdicts).difference(open)) {
+        const verdict = verdictOf(id, judgements, options.quick)
+        verdicts.set(id, verdict)
+        reporter.decided(verdict)
+      }
     }
   } catch (error) {
-    const left = await revocation.revokeAll().catch((failure) => `not revoked: ${reasonOf(failure)}`)
+    const left = await server.revokeAll().catch((failure) => `not revoked: ${reasonOf(failure)}`)
     if (records.logins.size > 0) reporter.progress(`tokens: ${left}`)
     throw error
   }
-  decide([], () => true)
   return { promises: [...OUTSIDE.keys()].flatMap((id) => verdicts.get(id) ?? []), floods: facts.floods }
 }

@@ -6,8 +6,8 @@ import {
   WITHOUT_TOKEN,
   withToken,
 } from '../../bench/limits/request-kind.ts'
-import { type Account, createLedger, type Ledger } from '../../src/verify/ledger.ts'
-import { foldFields, type Observation } from '../../src/verify/received.ts'
+import { foldFields, type Observation } from '../../src/verify/exchange.ts'
+import { type Account, createLedger, type Ledger } from '../../src/verify/windows.ts'
 
 const LIMIT = { requests: 3, window: 60 }
 const NOW = 1_700_000_000_000

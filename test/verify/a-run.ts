@@ -1,7 +1,7 @@
 import { systemClock } from '../../src/system/clock.ts'
 import { DEFAULTS, type VerifyOptions } from '../../src/verify/options.ts'
 import { OUTSIDE, type OutsideId } from '../../src/verify/promises.ts'
-import { floods } from '../../src/verify/rounds/floods.ts'
+import { floods } from '../../src/verify/rounds/at-once.ts'
 import type { Departure, Report, Verdict } from '../../src/verify/verdict.ts'
 import { verify } from '../../src/verify/verify.ts'
 

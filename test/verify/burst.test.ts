@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { unauthorized } from '../../src/verify/question.ts'
+import { unauthorized } from '../../src/verify/exchange.ts'
 import { judgeInOrder, type Step } from '../../src/verify/rounds/use-up.ts'
 
 const NOW = 1_700_000_000_000

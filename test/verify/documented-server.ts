@@ -42,8 +42,11 @@ export const DOCUMENTED_LIMITS: Readonly<Record<Endpoint, Limit>> = {
   oauth: { requests: 30, seconds: 60 },
 }
 
-/** How long a refusal takes (ms): a flood then leaves processor time to the servers and clients beside it. */
-const REFUSAL = 20
+/** More refusals than those of a run without floods. */
+const FLOOD = 150
+
+/** How long a refusal takes then (ms): a flood leaves processor time to the servers and clients beside it. */
+const SLOW = 50
 
 /**
  * Starts a server that keeps the documented API of the devices, apart from `faults`. It shares no code with Postern, so
@@ -76,6 +79,7 @@ function createAnswer(options: DocumentedServerOptions, password: string): Answe
   const makeWindows = faults.find(({ windows }) => windows)?.windows ?? defaultWindows
   const keyOf = faults.find(({ key }) => key)?.key ?? (({ address }: Incoming) => address)
   const tokens = createTokens({ rotate, grace })
+  let refusals = 0
 
   function defaultWindows(limit: Limit) {
     return fixedWindows(limit, { onTheClock })
@@ -109,7 +113,8 @@ function createAnswer(options: DocumentedServerOptions, password: string): Answe
     const reply = count.passes
       ? await answers(request)
       : json(429, { error: 'too many requests' }, retryAfter)
-    if (!count.passes) await pause(REFUSAL)
+    if (!count.passes) refusals += 1
+    if (!count.passes && refusals > FLOOD) await pause(SLOW)
     return withFields(reply, limitFields(limits[endpoint], count))
   }
   return layered(

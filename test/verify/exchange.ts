@@ -31,6 +31,9 @@ export interface Reply {
 /** In place of a response, the connection breaks. */
 export const BROKEN_OFF: Reply = { status: 0, fields: {}, body: '' }
 
+/** In place of a response over HTTP/2, REFUSED_STREAM says that nothing was done with the request. */
+export const UNPROCESSED: Reply = { status: -1, fields: {}, body: '' }
+
 export type Answer = (request: Incoming) => Promise<Reply>
 
 /** The value of a field that was sent exactly once; otherwise undefined. */

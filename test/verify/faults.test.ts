@@ -87,7 +87,7 @@ describe('postern verify', () => {
     const quick = inTurn(named('quick'), 12, run)
     await Promise.allSettled(quick.values())
     reports = new Map([...quick, ...inTurn(named('complete'), 16, run), ...inTurn(named('windows'), 20, run)])
-  })
+  }, 300_000)
 
   it.each(Object.keys(GOOD))(
     'H127 finds every promise kept by a server that keeps the documented API, %s',

@@ -19,7 +19,7 @@ const SLOW: Fault = {
   },
 }
 
-it('H125 a flood that brings few refusals goes on until it has brought enough to judge', async () => {
+it.concurrent('H125 a flood that brings few refusals goes on until it has brought enough to judge', async () => {
   const limits = { api: LIMIT, oauth: LIMIT }
   const { url, password } = await startDocumentedServer({ faults: [SLOW], limits })
   const options = runOptions(url, password, { path: '/', limits: { api: WINDOW, oauth: WINDOW } })
@@ -30,4 +30,24 @@ it('H125 a flood that brings few refusals goes on until it has brought enough to
     expect(seconds).toBeLessThan(options.flood.seconds + 20)
     expect(refusals.responses).toBeGreaterThanOrEqual(100)
   }
+})
+
+/** Refuses with a status that the documented API does not have for it. */
+const UNAVAILABLE: Fault = {
+  name: 'unavailable',
+  sentence: 'a request past the limit gets 503',
+  breaks: {},
+  async exchange(request, next) {
+    const reply = await next(request)
+    return reply.status === 429 ? { ...reply, status: 503 } : reply
+  },
+}
+
+it.concurrent('H125 a flood that is refused with another status than 429 is not longer for that', async () => {
+  const limits = { api: LIMIT, oauth: LIMIT }
+  const { url, password } = await startDocumentedServer({ faults: [UNAVAILABLE], limits })
+  const options = runOptions(url, password, { path: '/', limits: { api: WINDOW, oauth: WINDOW } })
+  const { report } = await runVerify({ ...options, only: ['H125'] })
+  expect(report.promises).toMatchObject([{ id: 'H125', result: 'broken' }])
+  for (const { seconds } of report.floods) expect(seconds).toBeLessThan(options.flood.seconds + 10)
 })

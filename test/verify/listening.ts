@@ -65,13 +65,14 @@ async function serve(request: NodeRequest, response: NodeResponse, answer: Answe
     if (request.errored === error) return
     throw error
   }
-  if (reply.status === 0) breakOff(request)
+  if (reply.status <= 0) breakOff(request, reply)
   else send(request, response, reply)
 }
 
 /** Resets the stream in HTTP/2, closes the connection in HTTP/1. */
-function breakOff(request: NodeRequest): void {
-  if ('stream' in request) request.stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR)
+function breakOff(request: NodeRequest, { status }: Reply): void {
+  const { NGHTTP2_INTERNAL_ERROR: broken, NGHTTP2_REFUSED_STREAM: refused } = http2.constants
+  if ('stream' in request) request.stream.close(status === 0 ? broken : refused)
   else request.socket.destroy()
 }
 

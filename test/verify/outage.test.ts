@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Received } from '../../src/verify/received.ts'
-import { createOutage } from '../../src/verify/server.ts'
+import type { Received } from '../../src/verify/exchange.ts'
+import { createOutage } from '../../src/verify/server-clock.ts'
 
 const START = Date.parse('2026-11-22T12:00:00Z')
 

@@ -1,22 +1,22 @@
 import { describe, expect, it } from 'vitest'
-import { DOCUMENTED_LIMITS } from '../../src/verify/options.ts'
 import {
   apiRequest,
   passwordForm,
   type Question,
+  type Received,
   refreshGrant,
   tokenRequest,
   unauthorized,
-} from '../../src/verify/question.ts'
-import type { Received } from '../../src/verify/received.ts'
-import { createRecords, type Records } from '../../src/verify/records.ts'
+} from '../../src/verify/exchange.ts'
+import { DOCUMENTED_LIMITS } from '../../src/verify/options.ts'
+import { Records } from '../../src/verify/records.ts'
 
 const PASSWORD = 'hunter2+more'
 const NOW = 1_800_000_000_000
 /** Waited for in addition to every end (ms). */
 const MARGIN = 150
 
-const created = (): Records => createRecords(DOCUMENTED_LIMITS, PASSWORD)
+const created = (): Records => new Records(DOCUMENTED_LIMITS, PASSWORD)
 
 /** A response with the challenge and the rate-limit fields of the API, unless `fields` has others. */
 function answer(status: number, fields: Readonly<Record<string, string>> = {}, body = ''): Received {

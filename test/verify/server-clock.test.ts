@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { foldFields } from '../../src/verify/received.ts'
-import { createServerClock } from '../../src/verify/server.ts'
+import { foldFields } from '../../src/verify/exchange.ts'
+import { createServerClock } from '../../src/verify/server-clock.ts'
 import { movableClock } from '../support/clock.ts'
 
 const answer = (at: number, date: string | undefined) => ({

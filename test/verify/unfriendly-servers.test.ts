@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/system/clock.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
-import { tokenRequest, unauthorized } from '../../src/verify/question.ts'
-import { createServer } from '../../src/verify/server.ts'
+import { tokenRequest, unauthorized } from '../../src/verify/exchange.ts'
+import { Server } from '../../src/verify/server.ts'
 import type { Verdict } from '../../src/verify/verdict.ts'
 import { verify } from '../../src/verify/verify.ts'
 import { idsOf, runOptions, runVerify } from './a-run.ts'
 import { type DocumentedServerOptions, startDocumentedServer } from './documented-server.ts'
-import { BROKEN_OFF, json } from './exchange.ts'
+import { BROKEN_OFF, json, UNPROCESSED } from './exchange.ts'
 import type { Fault, Layer } from './fault.ts'
 
 function withLayer(exchange: Layer, changes: DocumentedServerOptions = {}): DocumentedServerOptions {
@@ -223,7 +223,7 @@ it('a 429 to another spelling of /oauth/token is waited for in the window of the
   const limits = { api: { requests: 60, seconds: 2 }, oauth: { requests: 30, seconds: 2 } }
   const { url, password } = await startDocumentedServer(withLayer(inApiWindow, { limits }))
   const options = runOptions(url, password)
-  const server = createServer(options, systemClock, new AbortController().signal, () => {})
+  const server = new Server(options, systemClock, new AbortController().signal, () => {})
   expect((await server.ask(unauthorized('/', [], 'without a token'))).status).toBe(401)
   const login = tokenRequest([], 'without a form', { path: '/oauth/token/' })
   expect((await server.ask({ ...login, oddity: 'respelled' })).status).not.toBe(429)
@@ -320,3 +320,21 @@ describe.concurrent('Revocation', () => {
     )
   }, 60_000)
 })
+
+it('a server that does not process each stream over HTTP/2 leaves the window over HTTP/2 untested', async () => {
+  const limits = { api: { requests: 20, seconds: 2 }, oauth: { requests: 10, seconds: 2 } }
+  let requests = 0
+  const refusing: Layer = async (request, next) => {
+    if (request.version === '2') requests += 1
+    return request.version === '2' && requests % 9 === 4 ? UNPROCESSED : next(request)
+  }
+  const server = await startDocumentedServer(withLayer(refusing, { tls: true, limits }))
+  const short = { api: { requests: 20, window: 2 }, oauth: { requests: 10, window: 2 } }
+  const { report } = await runVerify(
+    runOptions(server.url, server.password, { limits: short, only: ['C14', 'C15'] }),
+  )
+  expect(report.promises).toMatchObject(['C14', 'C15'].map((id) => ({ id, result: 'kept', departures: [] })))
+  expect(report.promises[0]?.notes).toContain(
+    'not tested: over HTTP/2: the server did not process each request',
+  )
+}, 60_000)

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { OUTSIDE, type OutsideId } from '../../src/verify/promises.ts'
-import { floods } from '../../src/verify/rounds/floods.ts'
+import { floods } from '../../src/verify/rounds/at-once.ts'
 import { login } from '../../src/verify/rounds/token-endpoint.ts'
 import { type Judgement, verdictOf } from '../../src/verify/verdict.ts'
 import { planOf, ROUNDS } from '../../src/verify/verify.ts'

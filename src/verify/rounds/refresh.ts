@@ -1,5 +1,12 @@
-import { apiRequest, type Question, refreshGrant } from '../question.ts'
-import { member, type Received, shown, textMember } from '../received.ts'
+import {
+  apiRequest,
+  member,
+  type Question,
+  type Received,
+  refreshGrant,
+  shown,
+  textMember,
+} from '../exchange.ts'
 import type { Server } from '../server.ts'
 import { type Broken, broken, conclude, untested, wrongResponse } from '../verdict.ts'
 import { type Facts, type Round, refreshed, runChecks, type TokenPair, useOfFirstToken } from './round.ts'
@@ -106,8 +113,7 @@ export const lifetime: Round = {
     if (first === undefined) return { judgements: untested(['C7'], 'no login gave tokens') }
     if (server.options.quick)
       return { judgements: conclude(['C7'], [], 'only expires_in was read, because of --quick') }
-    const opening = openings.get('api')
-    const late = opening?.received.status === 429 ? undefined : opening
+    const late = openings.get('api')
     const question = late?.question ?? useOfFirstToken(server, first)
     const received = late?.received ?? (await server.ask(question))
     const wanted = 'no 401: the token is still valid'

@@ -1,8 +1,14 @@
 import type { Endpoint } from '../../http/admission.ts'
+import {
+  type Asked,
+  apiRequest,
+  type Question,
+  type Received,
+  textMember,
+  UNSUPPORTED_GRANT,
+} from '../exchange.ts'
 import type { VerifyOptions } from '../options.ts'
 import type { OutsideId } from '../promises.ts'
-import { type Asked, apiRequest, type Question, UNSUPPORTED_GRANT } from '../question.ts'
-import { type Received, textMember } from '../received.ts'
 import type { Server } from '../server.ts'
 import {
   type Broken,
@@ -96,6 +102,7 @@ export function useOfFirstToken({ options, clock }: Server, { accessToken, at }:
   return apiRequest(options.path, accessToken, `with the token of the first login, ${age} s old`)
 }
 
+/** A request, and what any server with the documented API responds. */
 export interface Check {
   readonly promise: OutsideId
   readonly question: Question
@@ -105,10 +112,14 @@ export interface Check {
 }
 
 /** Sends one request after the other, and returns what should not have come. */
-export async function runChecks({ ask }: Pick<Server, 'ask'>, checks: readonly Check[]): Promise<Broken[]> {
+export async function runChecks(
+  server: Server,
+  checks: readonly Check[],
+  send = (question: Question): Promise<Received> => server.ask(question),
+): Promise<Broken[]> {
   const found: Broken[] = []
   for (const { promise, question, holds, wanted, clause } of checks) {
-    const received = await ask(question)
+    const received = await send(question)
     if (!holds(received)) found.push(wrongResponse(promise, question, received, wanted, clause))
   }
   return found

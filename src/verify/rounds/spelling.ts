@@ -3,10 +3,10 @@ import {
   passwordForm,
   type Question,
   TOKEN_PATH,
+  textMember,
   tokenRequest,
   unauthorized,
-} from '../question.ts'
-import { textMember } from '../received.ts'
+} from '../exchange.ts'
 import { conclude, untested } from '../verdict.ts'
 import { type Check, type Round, runChecks } from './round.ts'
 

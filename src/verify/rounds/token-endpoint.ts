@@ -1,18 +1,23 @@
 import { randomUUID } from 'node:crypto'
 import { listMembers } from '../../http/fields.ts'
 import { SetupError } from '../../system/setup-error.ts'
-import type { VerifyOptions } from '../options.ts'
-import type { OutsideId } from '../promises.ts'
 import {
   apiRequest,
+  described,
   GET_TOKEN,
+  mediaTypeOf,
+  member,
   passwordForm,
   type Question,
+  type Received,
   refreshGrant,
+  shown,
+  textMember,
   tokenRequest,
   UNSUPPORTED_GRANT,
-} from '../question.ts'
-import { described, mediaTypeOf, member, type Received, shown, textMember } from '../received.ts'
+} from '../exchange.ts'
+import type { VerifyOptions } from '../options.ts'
+import type { OutsideId } from '../promises.ts'
 import type { Server } from '../server.ts'
 import { type Broken, broken, conclude, untested, wrongResponse } from '../verdict.ts'
 import { lifetimeFault } from './refresh.ts'
@@ -93,45 +98,49 @@ function tokensIn(received: Received): TokenPair | undefined {
   return B64TOKEN.test(accessToken) ? { accessToken, refreshToken } : undefined
 }
 
+type Row = readonly [holds: boolean, came: string, wanted: string, clause?: string]
+
+/** The rows of C4 that do not hold. */
+function unmet(what: string, rows: readonly Row[]): Broken[] {
+  return rows.flatMap(([holds, came, wanted, clause = 'device API §2']) =>
+    holds ? [] : [broken('C4', what, came, wanted, clause)],
+  )
+}
+
 /** What a response to a password grant lacks, apart from the lifetime (C7). */
-function loginFaults(question: Question, received: Received): Broken[] {
+function loginFaults({ what }: Question, received: Received): Broken[] {
   if (received.status !== 200)
-    return [wrongResponse('C4', question, received, '200 with tokens', 'device API §4.1')]
-  const found: Broken[] = []
-  const require = (holds: boolean, came: string, wanted: string, clause = 'device API §2'): void => {
-    if (!holds) found.push(broken('C4', question.what, came, wanted, clause))
-  }
-  const type = mediaTypeOf(received)
-  require(type === 'application/json', `Content-Type: ${type}`, 'application/json', 'RFC 6749 §5.1')
-  const cache = listMembers(received.fields.get('cache-control') ?? [])
-  const noStore = 'Cache-Control: no-store'
-  require(cache.includes('no-store'), `200 without ${noStore}`, noStore, 'RFC 6749 §5.1')
+    return [wrongResponse('C4', { what }, received, '200 with tokens', 'device API §4.1')]
   const kind = member(received, 'token_type')
-  const another = typeof kind === 'string' ? 'another' : shown(kind)
-  const isBearer = textMember(received, 'token_type')?.toLowerCase() === 'bearer'
-  require(isBearer, `token_type: ${another}`, 'Bearer')
   const lifetime = member(received, 'expires_in')
-  require(Number.isInteger(lifetime), `expires_in: ${shown(lifetime)}`, 'an integer')
-  for (const name of ['access_token', 'refresh_token']) {
-    const token = member(received, name)
-    const given = textMember(received, name) !== undefined
-    require(given, `${name}: ${token === '' ? 'empty' : shown(token)}`, 'an opaque string')
+  const token = textMember(received, 'access_token')
+  const type = mediaTypeOf(received)
+  const noStore = listMembers(received.fields.get('cache-control') ?? []).includes('no-store')
+  const isBearer = typeof kind === 'string' && kind.toLowerCase() === 'bearer'
+  const opaque = (name: string): Row => {
+    const holds = textMember(received, name) !== undefined
+    return [holds, `${name}: ${shown(member(received, name))}`, 'an opaque string']
   }
   const unfit = 'access_token with characters that no Authorization field takes'
-  require(B64TOKEN.test(textMember(received, 'access_token') ?? 'none'), unfit, 'b64token', 'RFC 6750 §2.1')
-  return found
+  return unmet(what, [
+    [type === 'application/json', `Content-Type: ${type}`, 'application/json', 'RFC 6749 §5.1'],
+    [noStore, '200 without Cache-Control: no-store', 'Cache-Control: no-store', 'RFC 6749 §5.1'],
+    [isBearer, `token_type: ${typeof kind === 'string' ? 'another' : shown(kind)}`, 'Bearer'],
+    [Number.isInteger(lifetime), `expires_in: ${shown(lifetime)}`, 'an integer'],
+    opaque('access_token'),
+    opaque('refresh_token'),
+    [token === undefined || B64TOKEN.test(token), unfit, 'b64token', 'RFC 6750 §2.1'],
+  ])
 }
 
 function likenesses({ what }: Question, first: TokenPair, second: TokenPair | undefined): Broken[] {
-  const alike = {
-    'the same access token for both logins': first.accessToken === second?.accessToken,
-    'the same refresh token for both logins': first.refreshToken === second?.refreshToken,
-    'a refresh token that is the access token': first.accessToken === first.refreshToken,
-  }
   const wanted = 'tokens that cannot be guessed from others'
-  return Object.entries(alike).flatMap(([came, holds]) =>
-    holds ? [broken('C4', `${what}, twice`, came, wanted, 'RFC 6749 §10.10')] : [],
-  )
+  const clause = 'RFC 6749 §10.10'
+  return unmet(`${what}, twice`, [
+    [first.accessToken !== second?.accessToken, 'the same access token for both logins', wanted, clause],
+    [first.refreshToken !== second?.refreshToken, 'the same refresh token for both logins', wanted, clause],
+    [first.accessToken !== first.refreshToken, 'a refresh token that is the access token', wanted, clause],
+  ])
 }
 
 const IGNORED = [
@@ -144,9 +153,8 @@ const IGNORED = [
 
 /** C3: the response is the same as without them. C5: what the server says it has revoked is not valid any more. */
 async function ignoredParameters(server: Server, usual: number): Promise<Broken[]> {
-  const { revocation, options } = server
   const question = tokenRequest(
-    [...passwordForm(options.password), ...IGNORED],
+    [...passwordForm(server.options.password), ...IGNORED],
     'with the password, a username, client credentials, a scope, an unknown parameter and Basic authorization',
     { fields: ['Authorization', `Basic ${Buffer.from('postern-verify:none').toString('base64')}`] },
   )
@@ -154,7 +162,7 @@ async function ignoredParameters(server: Server, usual: number): Promise<Broken[
   const pair = tokensIn(received)
   const found: Broken[] = []
   // The run needs no third login.
-  if (pair !== undefined && (await revocation.revoke(pair.refreshToken))) {
+  if (pair !== undefined && (await server.revoke(pair.refreshToken)) === undefined) {
     const what = 'with a refresh token whose revocation was answered with 200'
     const reuse: Check = {
       promise: 'C5',
@@ -164,7 +172,7 @@ async function ignoredParameters(server: Server, usual: number): Promise<Broken[
       clause: 'RFC 7009 §2.2; RFC 6749 §5.2',
     }
     found.push(...(await runChecks(server, [reuse])))
-    if (found.length > 0) revocation.noteIneffective()
+    if (found.length > 0) server.noteIneffective()
   }
   if (received.status !== usual || pair === undefined)
     found.push(wrongResponse('C3', question, received, '200: the password is right, the rest is ignored'))
@@ -226,11 +234,11 @@ function malformedForms(password: string): readonly Question[] {
  * A login whose form is the query of a GET, which an access log may keep. The password is wrong, so that no log gets the right one:
  * a server that looks at it refuses it in another way than a GET without a form. C19 reads the statuses of both.
  */
-async function loginByGet({ ask }: Server, wrong: string): Promise<Broken[]> {
+async function loginByGet(server: Server, wrong: string): Promise<Broken[]> {
   const path = `${GET_TOKEN.path}?${tokenRequest(passwordForm(wrong), '').body}`
   const question = { ...GET_TOKEN, path, what: `${GET_TOKEN.what} with a wrong password in the query` }
-  const bare = await ask(GET_TOKEN)
-  const received = await ask(question)
+  const bare = await server.ask(GET_TOKEN)
+  const received = await server.ask(question)
   const error = member(received, 'error')
   const isLogin = error === 'invalid_grant' || received.status === 401 || received.status === 200
   if (!isLogin || (received.status === bare.status && error === member(bare, 'error'))) return []

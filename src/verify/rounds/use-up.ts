@@ -1,18 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import type { Endpoint } from '../../http/admission.ts'
-import { type Limit, limitFieldsOf, windowEndOf } from '../limit-fields.ts'
 import {
   type Asked,
   ENDPOINTS,
   GET_TOKEN,
+  type Question,
   refreshGrant,
   tokenRequest,
   UNSUPPORTED_GRANT,
   unauthorized,
-} from '../question.ts'
-import type { Received } from '../received.ts'
+} from '../exchange.ts'
+import type { VerifyOptions } from '../options.ts'
 import type { Server } from '../server.ts'
 import { type Broken, broken, wrongResponse } from '../verdict.ts'
+import { type Limit, limitFieldsOf, windowEndOf } from '../windows.ts'
 import { type Known, refreshed, type UsualRequest, usualRequest } from './round.ts'
 
 /** Requests past the limit: each kind comes several times. */
@@ -25,6 +26,7 @@ export const WINDOWS_TRIED = 3
 export interface Burst {
   readonly endpoint: Endpoint
   readonly steps: readonly Step[]
+  /** Sends the first requests, and forgets those of another window. */
   open(): Promise<void>
   /** Sends the others, until some were refused. */
   useUp(): Promise<void>
@@ -32,15 +34,12 @@ export interface Burst {
 
 /**
  * Uses up a new window of each endpoint type with requests of every outcome, half of it later than the rest: a sliding window has no
- * single end. Resolves to undefined if no window was long enough for them.
+ * single end. Resolves to whether a window was long enough for them.
  */
-export async function useUpNewWindows(server: Server, known: Known): Promise<readonly Burst[] | undefined> {
+export async function useUpNewWindows(server: Server, bursts: readonly Burst[]): Promise<boolean> {
   const { limits } = server.options
-  // For all attempts: a refresh token that was replaced must not be shown again.
-  const kinds = kindsOf(server, known)
   for (let attempt = 1; attempt <= WINDOWS_TRIED; attempt += 1) {
     await Promise.all(ENDPOINTS.map((endpoint) => server.waitForWindow(endpoint, 'one connection')))
-    const bursts = ENDPOINTS.map((endpoint) => createBurst(server, endpoint, kinds[endpoint]))
     for (const burst of bursts) await burst.open()
     await server.pause(500 * Math.min(limits.api.window, limits.oauth.window))
     let usable = true
@@ -53,44 +52,38 @@ export async function useUpNewWindows(server: Server, known: Known): Promise<rea
       const isNew = attempt > 1 || left === undefined || left === limits[endpoint].requests - 1
       usable &&= inTime && isNew
     }
-    if (usable) return bursts
+    if (usable) return true
   }
-  return undefined
-}
-
-/** Uses up the rest of the window that is open. */
-export async function useUpTheRest(server: Server, known: Known, endpoint: Endpoint): Promise<Burst> {
-  const burst = createBurst(server, endpoint, kindsOf(server, known)[endpoint])
-  await burst.open()
-  await burst.useUp()
-  return burst
+  return false
 }
 
 /** The kinds of the first requests: with a token, twice without, with a token. */
 const OPENING = [0, 1, 1, 0]
 
-function createBurst(server: Server, endpoint: Endpoint, kinds: readonly Kind[]): Burst {
+export function createBurst(server: Server, known: Known, endpoint: Endpoint): Burst {
   const most = server.options.limits[endpoint].requests + EXTRA
-  const steps: Step[] = []
   const statuses = new Map<string, number>()
+  const steps: Step[] = []
+  let { login } = known
   let refused = 0
 
   async function sendNext(i: number): Promise<void> {
-    const kind = kinds[i % kinds.length] ?? UNSUPPORTED
-    const { question, learn } = kind
+    const { question, expected } = kindAt(i, server.options, { ...known, login }, endpoint)
     const received = await server.send(question)
-    learn?.(received)
+    // A refresh token that was replaced must not be shown again, not even in another window.
+    if (endpoint === 'oauth') login = refreshed(login, received)
     if (received.status === 429) refused += 1
     // Whether the status is right is a matter of other rounds: here it has to stay the same until the window is used up.
     else if (received.status !== 0 && !statuses.has(question.what))
       statuses.set(question.what, received.status)
-    steps.push({ question, expected: statuses.get(question.what) ?? kind.expected, received })
+    steps.push({ question, expected: statuses.get(question.what) ?? expected, received })
   }
 
   return {
     endpoint,
     steps,
     async open() {
+      steps.length = refused = 0
       for (const kind of OPENING) await sendNext(kind)
     },
     async useUp() {
@@ -112,48 +105,31 @@ function countsApart(steps: readonly Step[]): boolean {
   return first - fourth === 1 && second - third === 1 && first - second !== 1
 }
 
-/** What is sent again and again. */
-interface Kind extends UsualRequest {
-  learn?(received: Received): void
+const UNKNOWN = ['Authorization', `Bearer ${randomUUID()}`]
+
+const INCOMPLETE: Question = {
+  ...tokenRequest([['grant_type', 'password']], 'without password'),
+  refused: true,
 }
 
-const UNSUPPORTED: Kind = { question: UNSUPPORTED_GRANT, expected: 400 }
-
-const INCOMPLETE = tokenRequest([['grant_type', 'password']], 'without password')
-
-function kindsOf({ options }: Server, known: Known): Readonly<Record<Endpoint, readonly Kind[]>> {
-  const { admitted, refreshing } = known
+/** The kinds of requests follow each other in a circle. */
+function kindAt(i: number, options: VerifyOptions, known: Known, endpoint: Endpoint): UsualRequest {
   const { path, quick } = options
-  const unknown = ['Authorization', `Bearer ${randomUUID()}`]
-  const without = [
+  const { admitted, login, refreshing } = known
+  const usual = usualRequest(options, admitted, endpoint)
+  // In a quick run the tokens are revoked by now.
+  const refreshes = endpoint === 'oauth' && !quick && refreshing !== undefined
+  const first = refreshes ? { question: refreshGrant(login.refreshToken), expected: 200 } : usual
+  const ofApi = [
     unauthorized(path, [], 'without a token'),
-    unauthorized(path, unknown, 'with an unknown token'),
+    unauthorized(path, UNKNOWN, 'with an unknown token'),
     unauthorized(path, [], 'without a token', 'HEAD'),
     unauthorized(path, [], 'without a token', 'OPTIONS'),
   ]
-  let pair = known.login
-  const refresh: Kind = {
-    get question() {
-      return refreshGrant(pair.refreshToken)
-    },
-    expected: 200,
-    learn(received) {
-      pair = refreshed(pair, received)
-    },
-  }
-  return {
-    api: [
-      usualRequest(options, admitted, 'api'),
-      ...without.map((question) => ({ question, expected: 401 })),
-    ],
-    oauth: [
-      // In a quick run the tokens are revoked by now.
-      quick || refreshing === undefined ? UNSUPPORTED : refresh,
-      UNSUPPORTED,
-      { question: { ...INCOMPLETE, refused: true }, expected: 400 },
-      { question: GET_TOKEN, expected: 400 },
-    ],
-  }
+  const [others, expected] =
+    endpoint === 'api' ? [ofApi, 401] : [[UNSUPPORTED_GRANT, INCOMPLETE, GET_TOKEN], 400]
+  const question = others[(i % (others.length + 1)) - 1]
+  return question === undefined ? first : { question, expected }
 }
 
 /** One of several requests that were sent one after the other, and its response. */

@@ -1,16 +1,16 @@
 import type { Endpoint } from '../../http/admission.ts'
-import { limitFieldsOf, retryAfter } from '../limit-fields.ts'
 import {
   type Asked,
   apiRequest,
   type Question,
+  type Received,
   TOKEN_PATH,
   UNSUPPORTED_GRANT,
   withParameter,
-} from '../question.ts'
-import type { Received } from '../received.ts'
+} from '../exchange.ts'
 import { endpointName, type Server } from '../server.ts'
 import { type Broken, broken, wrongResponse } from '../verdict.ts'
+import { limitFieldsOf, retryAfter } from '../windows.ts'
 import { type Known, useOfFirstToken, usualRequest } from './round.ts'
 
 /** RFC 5737: an address of no host. */
@@ -98,7 +98,7 @@ export async function recovery(
   endpoint: Endpoint,
   refused: Received,
 ): Promise<{ readonly found: readonly Broken[]; readonly opening?: Asked }> {
-  const { options, clock, records, send, pause } = server
+  const { options, clock, records } = server
   const { window, requests } = options.limits[endpoint]
   /** When a refused client may ask again, by `Retry-After` or, without a right one, by the reset (Unix time in ms). */
   const endOf = (refusal: Received): number => {
@@ -113,8 +113,8 @@ export async function recovery(
   const sure = Math.min(end, records.windowEnd(endpoint))
   if (window >= SHORTEST_WINDOW && sure - EARLY > clock.wall()) {
     const { question } = usualRequest(options, known.admitted, endpoint)
-    await pause(sure - EARLY - clock.wall())
-    last = await send(question)
+    await server.pause(sure - EARLY - clock.wall())
+    last = await server.send(question)
     // On a busy machine it may come so late that it opens the next window. That proves nothing.
     const inTime = last.at + (refused.at - refused.sentAt) < sure - ROUNDED
     const early = { what: `${question.what}, ${EARLY / 1000} s before the window ends` }
@@ -122,21 +122,17 @@ export async function recovery(
     if (last.status !== 429) return { found: inTime ? [wrongResponse('C14', early, last, wanted)] : [] }
   }
   // A refused request must not make the window longer: the first Retry-After decides, and a later one may add its rounding.
-  await pause(Math.min(endOf(last), end + 1000) - clock.wall())
+  await server.pause(Math.min(endOf(last), end + 1000) - clock.wall())
   const question = endpoint === 'api' ? useOfFirstToken(server, known.first) : UNSUPPORTED_GRANT
-  const received = await send(question)
-  const opening = { question, received }
-  if (received.status === 429) {
-    const over = { what: `${question.what}, when Retry-After is over` }
-    return {
-      opening,
-      found: [wrongResponse('C15', over, received, 'a request that passes, in a new window')],
-    }
-  }
+  const received = await server.send(question)
+  const { what } = question
+  const passes = 'a request that passes, in a new window'
+  if (received.status === 429)
+    return { found: [wrongResponse('C15', { what: `${what}, when Retry-After is over` }, received, passes)] }
   // C14: at the reset all of a fixed window comes back. A sliding window still counts the later requests.
   const left = limitFieldsOf(received)?.remaining ?? requests
-  if (left >= requests - 1) return { opening, found: [] }
   const wanted = `${requests - 1}: the window is new`
-  const came = `X-RateLimit-Remaining: ${left}`
-  return { opening, found: [broken('C14', `${question.what}, at the reset`, came, wanted)] }
+  const stale = broken('C14', `${what}, at the reset`, `X-RateLimit-Remaining: ${left}`, wanted)
+  const found = left < requests - 1 ? [stale] : []
+  return received.status === 0 ? { found } : { found, opening: { question, received } }
 }
