@@ -3,8 +3,7 @@ import { isIP, type LookupFunction } from 'node:net'
 import { ErrorReply, RedisClient } from '@redis/client'
 import type { StoreAddress, StoreConfig } from '../config/store-fields.ts'
 import { readAuthorities, readSecretLine } from '../system/named-file.ts'
-import type { StoreReply } from './shared-store.ts'
-import { noReply, ServerReplyError } from './shared-store.ts'
+import { noReply, ServerReplyError, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
 /** How to reach a shared store: the section `store`, and the decoded URL of `tokens.store`. */
 export type StoreSettings = StoreConfig & { readonly address: StoreAddress }
@@ -45,16 +44,20 @@ const createClient = RedisClient.factory({ RESP: 3 })
 /** Why connections end that are not needed any more. */
 export const CLOSED = new Error('closed')
 
+/** The maximum number of questions without a reply. Only a stalled server has so many: each waits for `store.timeout` at most. */
+const PENDING_LIMIT = 10_000
+
 /**
  * Connects and logs in. Rejects with a `ServerReplyError`, or with the error of the system.
  *
- * @param timeout of the whole (ms)
+ * @param timeout of the whole, and of each question (ms)
  */
 export async function connect(login: Login, timeout: number, signal: AbortSignal) {
   const { at, user, password, database, tls } = login
   const life = new AbortController()
   const ended = Promise.withResolvers<Error>()
   let reason: Error | undefined
+  let pending = 0
   const secure =
     tls === undefined
       ? {}
@@ -75,7 +78,7 @@ export async function connect(login: Login, timeout: number, signal: AbortSignal
     disableClientInfo: true,
     maintNotifications: 'disabled',
     disableOfflineQueue: true,
-    // The caller has a timer for each question.
+    // It would not end the wait for the reply to a question that was sent.
     commandOptions: { timeout: 0 },
     // The client itself cannot abort a connection that is not open yet; the signal of the socket can.
     socket: {
@@ -118,21 +121,42 @@ export async function connect(login: Login, timeout: number, signal: AbortSignal
     clearTimeout(timer)
   }
 
-  return {
-    /**
-     * Asks the server. Questions of one turn of the event loop travel in one packet. Rejects with a `ServerReplyError`, or with the
-     * reason why the connection ended. A map in the reply is a list of names and values.
-     */
-    async send(question: readonly string[]): Promise<StoreReply> {
-      try {
-        return plain(await client.sendCommand([...question]))
-      } catch (error) {
-        throw error instanceof ErrorReply ? asReplyError(error) : (reason ?? error)
-      }
-    },
-    ended: ended.promise,
-    end,
+  /** Sends the repetition after the error of an unknown script. */
+  const repeated = (repetition: readonly string[]) => (error: unknown) => {
+    if (error instanceof ErrorReply && error.message.startsWith('NOSCRIPT'))
+      return client.sendCommand([...repetition])
+    throw error
   }
+
+  /**
+   * Asks the server. Questions of one turn of the event loop travel in one packet. Rejects with a `ServerReplyError`, or with the
+   * reason why the connection ended. A map in the reply is a list of names and values.
+   *
+   * @param within a question without a reply for this time (ms) ends the connection, and with it every other question on it: a late
+   *   reply must not be taken for another
+   * @param repetition what to ask instead if the server does not know the script of the question
+   */
+  async function send(
+    question: readonly string[],
+    within = timeout,
+    repetition?: readonly string[],
+  ): Promise<StoreReply> {
+    if (pending === PENDING_LIMIT)
+      throw new StoreUnavailable('connect', 'timeout', `${PENDING_LIMIT} questions wait for the server`)
+    pending += 1
+    const late = setTimeout(() => end(noReply(within)), within)
+    try {
+      const asking = client.sendCommand([...question])
+      return plain(await (repetition === undefined ? asking : asking.catch(repeated(repetition))))
+    } catch (error) {
+      throw error instanceof ErrorReply ? asReplyError(error) : (reason ?? error)
+    } finally {
+      clearTimeout(late)
+      pending -= 1
+    }
+  }
+
+  return { send, ended: ended.promise, end }
 }
 
 function asReplyError(error: unknown): Error {

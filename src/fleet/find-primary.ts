@@ -1,8 +1,9 @@
+import { randomInt } from 'node:crypto'
 import type { StoreNode } from '../config/store-fields.ts'
 import { formatHostPort } from '../system/listen-address.ts'
 import { type Connection, connect, type Login, readAccount, type StoreSettings } from './connection.ts'
-import { ANOTHER_PRIMARY, firstOf, openSentinels, shuffled } from './sentinels.ts'
-import { listOf, noReply, ServerReplyError, type StoreReply } from './shared-store.ts'
+import type { AskSentinels } from './sentinels.ts'
+import { listOf, ServerReplyError, type StoreReply } from './shared-store.ts'
 
 export interface ServerFacts {
   /** `redis` or `valkey`. */
@@ -14,9 +15,10 @@ export interface ServerFacts {
   readonly at: string
 }
 
-/** A connection to the primary that has the keys, and what the primary says of itself. */
-interface PrimaryConnection {
+/** A connection to the primary that has the keys, how it logged in, and what the primary says of itself. */
+export interface Primary {
   readonly connection: Connection
+  readonly login: Login
   readonly facts: ServerFacts
 }
 
@@ -29,77 +31,57 @@ const HOP_LIMIT = 5
  * Connects to the server that accepts writes to the keys. Asks the sentinels or follows the redirections of the cluster, and resolves a
  * host name anew. Each connection may take `store.timeout`. Rejects with a `SetupError` if a file cannot be read, with a
  * `ServerReplyError`, or with the error of the system.
+ *
+ * @param sentinels those of `tokens.store`
  */
 export async function connectToPrimary(
   settings: StoreSettings,
   signal: AbortSignal,
-): Promise<PrimaryConnection> {
+  sentinels: AskSentinels | undefined,
+): Promise<Primary> {
   const account = await readAccount(settings)
   const { kind, nodes, path, database } = settings.address
-  const open = (at: Login['at']): Promise<PrimaryConnection> =>
+  const open = (at: Login['at']): Promise<Primary> =>
     openPrimary(settings, { ...account, at, database }, signal)
   if (path !== undefined) return open({ path })
-  switch (kind) {
-    case 'sentinel':
-      return openBySentinels(open, settings, signal)
-    case 'cluster':
-      return firstOf(shuffled(nodes), (node) => openInCluster(open, node))
-    default:
-      return firstOf(nodes, open)
+  if (sentinels !== undefined) return open(await sentinels())
+  // In turn from a random one, so that sidecars spread over the nodes, and none sticks to one that is down.
+  const first = randomInt(nodes.length)
+  let failure: unknown
+  for (const node of [...nodes.slice(first), ...nodes.slice(0, first)]) {
+    try {
+      return await (kind === 'cluster' ? openInCluster(open, node) : open(node))
+    } catch (error) {
+      failure = error
+    }
   }
+  throw failure
 }
 
 async function openPrimary(
   { timeout, prefix }: StoreSettings,
   login: Login,
   signal: AbortSignal,
-): Promise<PrimaryConnection> {
+): Promise<Primary> {
   const connection = await connect(login, timeout, signal)
-  const timer = setTimeout(() => connection.end(noReply(timeout)), timeout)
   try {
     const [hello] = await Promise.all([
       connection.send(['HELLO']),
       // Fails like every script: without the right to run it, while the server loads, at the wrong node of a cluster.
       connection.send(['EVAL', 'return 1', '1', `{${prefix}}:state`]),
     ])
-    const facts = factsIn(hello)
-    if (facts.role !== 'master') throw new ServerReplyError('READONLY')
+    const { role, ...facts } = factsIn(hello)
+    if (role !== 'master') throw new ServerReplyError('READONLY')
     const at = 'path' in login.at ? login.at.path : formatHostPort(login.at)
-    return { connection, facts: { ...facts, at } }
+    return { connection, login, facts: { ...facts, at } }
   } catch (error) {
     connection.end(NOT_THE_PRIMARY)
     throw error
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-/**
- * Connects to the named primary, then asks the sentinels again. A primary that was frozen during a failover still reports role master
- * until a sentinel reaches it.
- */
-async function openBySentinels(
-  open: (at: StoreNode) => Promise<PrimaryConnection>,
-  settings: StoreSettings,
-  signal: AbortSignal,
-): Promise<PrimaryConnection> {
-  const asking = new AbortController()
-  try {
-    const sentinels = openSentinels(settings, AbortSignal.any([signal, asking.signal]))
-    const opened = await open(await sentinels.find())
-    if (!(await sentinels.isReplaced(opened.facts.at))) return opened
-    opened.connection.end(NOT_THE_PRIMARY)
-    throw new Error(ANOTHER_PRIMARY)
-  } finally {
-    asking.abort()
   }
 }
 
 /** Opens a node, and the one to which it redirects the keys. */
-async function openInCluster(
-  open: (at: StoreNode) => Promise<PrimaryConnection>,
-  first: StoreNode,
-): Promise<PrimaryConnection> {
+async function openInCluster(open: (at: StoreNode) => Promise<Primary>, first: StoreNode): Promise<Primary> {
   let node = first
   for (let hops = 0; ; hops += 1) {
     try {
