@@ -1,6 +1,7 @@
 import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { type GrantTable, spentMeans, type Token } from './grant-table.ts'
+import type { TokenJournal } from './journal.ts'
 import type { Digest } from './mint.ts'
 import type { TokenPolicy } from './state.ts'
 
@@ -27,34 +28,6 @@ export interface TokenRecord {
   readonly graceEnd: number | null
 }
 
-/**
- * Keeps the tokens on disk. No method throws: if the disk fails, the journal reports it and rewrites the disk later, and the
- * store continues in memory.
- */
-export interface TokenJournal {
-  /** The tokens of the earlier process, in no order. Called once, before `attach`. */
-  restore(): readonly TokenRecord[]
-  /** @param snapshot all tokens of the store, from which the journal rewrites the disk after a failure */
-  attach(snapshot: () => Iterable<TokenRecord>): void
-  /** Adds or replaces records in one transaction. A `kill -9` after it does not undo it. */
-  record(records: readonly TokenRecord[]): void
-  /** Deletes expired or evicted tokens, with a delay, because a late deletion does no harm. */
-  forget(digests: readonly Digest[]): void
-  /**
-   * Deletes revoked tokens. After it returns, not even a power cut undoes it. If the deletion cannot be written, deletes the whole
-   * file. On a read-only file system that fails too: the file stays, and a restart that can open it restores the tokens.
-   */
-  revoke(digests: readonly Digest[] | 'all'): void
-  /** How many live tokens are not on disk: a crash would lose them. */
-  unsaved(): number
-  /** Facts about the whole state, such as the fingerprint of the password. */
-  getMeta(key: string): string | undefined
-  setMeta(key: string, value: string): void
-  /** Writes delayed deletions, flushes, and retries after a failure. Call it about once a second. */
-  maintain(): void
-  close(): void
-}
-
 /** What can fail: the values of the `operation` label of `postern_store_errors_total`. */
 export const JOURNAL_OPERATIONS = ['open', 'issue', 'revoke', 'expire', 'meta', 'flush', 'close'] as const
 
@@ -70,25 +43,6 @@ export interface JournalListener {
   recovered(): void
   /** A file that is not used was renamed to `path`. Its tokens are not valid. */
   setAside(fault: Fault, path: string): void
-}
-
-/** `tokens.store: memory`: a restart forgets every token. */
-export function createMemoryJournal(): TokenJournal {
-  const meta = new Map<string, string>()
-  return {
-    restore: () => [],
-    attach: () => {},
-    record: () => {},
-    forget: () => {},
-    revoke: () => {},
-    unsaved: () => 0,
-    getMeta: (key) => meta.get(key),
-    setMeta: (key, value) => {
-      meta.set(key, value)
-    },
-    maintain: () => {},
-    close: () => {},
-  }
 }
 
 /** Times are those of the wall clock, by its present setting. */

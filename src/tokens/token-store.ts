@@ -9,6 +9,7 @@ import {
   type Token,
   type TokenKind,
 } from './grant-table.ts'
+import type { TokenJournal } from './journal.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
 import type {
   GrantSummary,
@@ -20,8 +21,7 @@ import type {
   TokenPolicy,
   Tokens,
 } from './state.ts'
-import type { TokenJournal, TokenRecord } from './token-journal.ts'
-import { restoreGrants, toRecord } from './token-journal.ts'
+import { restoreGrants, type TokenRecord, toRecord } from './token-journal.ts'
 
 export type * from './state.ts'
 
@@ -31,7 +31,8 @@ interface Dependencies {
   readonly policy: TokenPolicy
   readonly clock: Clock
   readonly random: RandomBytes
-  readonly journal: TokenJournal
+  /** Undefined for `tokens.store: memory`: a restart forgets every token. */
+  readonly journal: TokenJournal | undefined
   readonly listener: TokenListener
   /** The name that restored grants without a name get; empty: none. */
   readonly heir?: string
@@ -57,8 +58,8 @@ export function createTokenStore(deps: Dependencies) {
    */
   const replays = new Map<Token, IssuedTokens>()
 
-  restoreGrants(table, journal, clock, policy, heir)
-  journal.attach(snapshot)
+  if (journal !== undefined) restoreGrants(table, journal, clock, policy, heir)
+  journal?.attach(snapshot)
 
   function* snapshot(): Iterable<TokenRecord> {
     for (const grant of table.grants()) for (const token of grant.tokens) yield toRecord(token, clock)
@@ -72,7 +73,7 @@ export function createTokenStore(deps: Dependencies) {
       replays.delete(token)
     }
     const expired = table.expire(now)
-    if (expired.length > 0) journal.forget(expired.map((token) => token.digest))
+    if (expired.length > 0) journal?.forget(expired.map((token) => token.digest))
     return now
   }
 
@@ -84,7 +85,7 @@ export function createTokenStore(deps: Dependencies) {
   function makeRoom(grown?: Grant): void {
     const evicted = table.evict(grown)
     if (evicted.length === 0) return
-    journal.forget(evicted.map((token) => token.digest))
+    journal?.forget(evicted.map((token) => token.digest))
     for (const kind of ['access', 'refresh'] as const) {
       const count = evicted.filter((token) => token.kind === kind && token.spent === undefined).length
       if (count > 0) listener.evicted(kind, count)
@@ -94,7 +95,7 @@ export function createTokenStore(deps: Dependencies) {
   /** Writes the tokens to disk before the response is sent: a crash cannot invalidate tokens that a client has. */
   function persist(grant: Grant, tokens: readonly Token[]): void {
     makeRoom(grant)
-    journal.record(tokens.filter((token) => !token.removed).map((token) => toRecord(token, clock)))
+    journal?.record(tokens.filter((token) => !token.removed).map((token) => toRecord(token, clock)))
   }
 
   /**
@@ -182,8 +183,8 @@ export function createTokenStore(deps: Dependencies) {
       replays.delete(token)
     }
     // `all` also deletes stored tokens that this process never loaded.
-    if (all) journal.revoke('all')
-    else if (tokens.length > 0) journal.revoke(tokens.map((token) => token.digest))
+    if (all) journal?.revoke('all')
+    else if (tokens.length > 0) journal?.revoke(tokens.map((token) => token.digest))
     const ids = grants.map(({ id }) => id)
     if (ids.length > 0) listener.revoked(ids, reason)
     return grants.length
@@ -223,11 +224,11 @@ export function createTokenStore(deps: Dependencies) {
     /** Live tokens that a restart would lose because writing them failed. Always 0 for `tokens.store: memory`. */
     unsaved(): number {
       dropExpired()
-      return journal.unsaved()
+      return journal?.unsaved() ?? 0
     },
     sweep(): void {
       dropExpired()
-      journal.maintain()
+      journal?.maintain()
     },
     applyPolicy,
   } satisfies Tokens & Record<string, unknown>
