@@ -1,7 +1,7 @@
 import { lookup as lookupAll } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import { ErrorReply, RedisClient } from '@redis/client'
-import type { StoreAddress, StoreConfig } from '../config/store-fields.ts'
+import type { StoreAddress, StoreConfig, StoreNode } from '../config/store-fields.ts'
 import { readAuthorities, readSecretLine } from '../system/named-file.ts'
 import { noReply, ServerReplyError, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
@@ -13,24 +13,18 @@ export function wantedReplicas({ replicas, address }: StoreSettings): number {
   return replicas ?? (address.kind === 'sentinel' || address.kind === 'cluster' ? 1 : 0)
 }
 
-/** How to log in, read anew for each connection: a rotated password or certificate needs no restart. */
-export type Account = Pick<Login, 'user' | 'password' | 'tls'>
+/** Where a server listens. */
+export type Place = StoreNode | { readonly path: string }
 
-/** Reads the files of the account. Rejects with a `SetupError` that names the key. */
-export async function readAccount({ address, passwordFile, tls }: StoreSettings): Promise<Account> {
-  const password =
-    passwordFile === undefined ? address.password : await readSecretLine('store.password_file', passwordFile)
-  if (!address.tls) return { user: address.user, password, tls: undefined }
-  const ca = tls.ca === undefined ? undefined : await readAuthorities('store.tls.ca', tls.ca)
-  return { user: address.user, password, tls: { ca, insecure: tls.insecure } }
-}
-
-export interface Login {
-  readonly at: { readonly host: string; readonly port: number } | { readonly path: string }
-  readonly user: string | undefined
-  readonly password: string | undefined
-  readonly database: number
-  readonly tls: { readonly ca: string | undefined; readonly insecure: boolean } | undefined
+/** Reads the files that a login needs. Rejects with a `SetupError` that names the key. */
+export async function readLogin({ address, passwordFile, tls: { ca } }: StoreSettings) {
+  return {
+    password:
+      passwordFile === undefined
+        ? address.password
+        : await readSecretLine('store.password_file', passwordFile),
+    ca: !address.tls || ca === undefined ? undefined : await readAuthorities('store.tls.ca', ca),
+  }
 }
 
 /** An open connection. Replies come in the order of the questions. */
@@ -48,32 +42,36 @@ export const CLOSED = new Error('closed')
 const PENDING_LIMIT = 10_000
 
 /**
- * Connects and logs in. Rejects with a `ServerReplyError`, or with the error of the system.
+ * Connects and logs in, within `store.timeout`. Reads the files of the login anew: a rotated password or certificate needs no restart.
+ * Rejects with a `SetupError`, with a `ServerReplyError`, or with the error of the system.
  *
- * @param timeout of the whole, and of each question (ms)
+ * @param isAnonymous whether to log in as no user
  */
-export async function connect(login: Login, timeout: number, signal: AbortSignal) {
-  const { at, user, password, database, tls } = login
+export async function connect(
+  settings: StoreSettings,
+  at: Place,
+  signal: AbortSignal,
+  { database = settings.address.database, isAnonymous = false } = {},
+) {
+  const { timeout, tls, address } = settings
+  const { password, ca } = await readLogin(settings)
   const life = new AbortController()
   const ended = Promise.withResolvers<Error>()
   let reason: Error | undefined
   let pending = 0
-  const secure =
-    tls === undefined
-      ? {}
-      : {
-          tls: true as const,
-          rejectUnauthorized: !tls.insecure,
-          ...(tls.ca === undefined ? {} : { ca: tls.ca }),
-          // SNI takes no addresses (RFC 6066 §3).
-          ...('host' in at && isIP(at.host) === 0 ? { servername: at.host } : {}),
-        }
+  const secure = {
+    tls: true as const,
+    rejectUnauthorized: !tls.insecure,
+    ...(ca === undefined ? {} : { ca }),
+    // SNI takes no addresses (RFC 6066 §3).
+    ...('host' in at && isIP(at.host) === 0 ? { servername: at.host } : {}),
+  }
   const client = createClient({
     database,
     // A user without a password accepts any, and without one the client would log in as `default`.
-    ...(user === undefined && password === undefined
+    ...(isAnonymous || (address.user ?? password) === undefined
       ? {}
-      : { username: user ?? 'default', password: password ?? 'none' }),
+      : { username: address.user ?? 'default', password: password ?? 'none' }),
     // Both need commands that an ACL may forbid and that older servers lack.
     disableClientInfo: true,
     maintNotifications: 'disabled',
@@ -83,7 +81,7 @@ export async function connect(login: Login, timeout: number, signal: AbortSignal
     // The client itself cannot abort a connection that is not open yet; the signal of the socket can.
     socket: {
       ...at,
-      ...secure,
+      ...(address.tls ? secure : {}),
       lookup,
       connectTimeout: timeout,
       reconnectStrategy: false,

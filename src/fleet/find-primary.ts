@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import type { StoreNode } from '../config/store-fields.ts'
 import { formatHostPort } from '../system/listen-address.ts'
-import { type Connection, connect, type Login, readAccount, type StoreSettings } from './connection.ts'
+import { type Connection, connect, type Place, type StoreSettings } from './connection.ts'
 import type { AskSentinels } from './sentinels.ts'
 import { listOf, ServerReplyError, type StoreReply } from './shared-store.ts'
 
@@ -15,10 +15,10 @@ export interface ServerFacts {
   readonly at: string
 }
 
-/** A connection to the primary that has the keys, how it logged in, and what the primary says of itself. */
+/** A connection to the primary that has the keys, where it listens, and what it says of itself. */
 export interface Primary {
   readonly connection: Connection
-  readonly login: Login
+  readonly place: Place
   readonly facts: ServerFacts
 }
 
@@ -39,10 +39,8 @@ export async function connectToPrimary(
   signal: AbortSignal,
   sentinels: AskSentinels | undefined,
 ): Promise<Primary> {
-  const account = await readAccount(settings)
-  const { kind, nodes, path, database } = settings.address
-  const open = (at: Login['at']): Promise<Primary> =>
-    openPrimary(settings, { ...account, at, database }, signal)
+  const { kind, nodes, path } = settings.address
+  const open = (at: Place): Promise<Primary> => openPrimary(settings, at, signal)
   if (path !== undefined) return open({ path })
   if (sentinels !== undefined) return open(await sentinels())
   // In turn from a random one, so that sidecars spread over the nodes, and none sticks to one that is down.
@@ -58,22 +56,18 @@ export async function connectToPrimary(
   throw failure
 }
 
-async function openPrimary(
-  { timeout, prefix }: StoreSettings,
-  login: Login,
-  signal: AbortSignal,
-): Promise<Primary> {
-  const connection = await connect(login, timeout, signal)
+async function openPrimary(settings: StoreSettings, place: Place, signal: AbortSignal): Promise<Primary> {
+  const connection = await connect(settings, place, signal)
   try {
     const [hello] = await Promise.all([
       connection.send(['HELLO']),
       // Fails like every script: without the right to run it, while the server loads, at the wrong node of a cluster.
-      connection.send(['EVAL', 'return 1', '1', `{${prefix}}:state`]),
+      connection.send(['EVAL', 'return 1', '1', `{${settings.prefix}}:state`]),
     ])
     const { role, ...facts } = factsIn(hello)
     if (role !== 'master') throw new ServerReplyError('READONLY')
-    const at = 'path' in login.at ? login.at.path : formatHostPort(login.at)
-    return { connection, login, facts: { ...facts, at } }
+    const at = 'path' in place ? place.path : formatHostPort(place)
+    return { connection, place, facts: { ...facts, at } }
   } catch (error) {
     connection.end(NOT_THE_PRIMARY)
     throw error

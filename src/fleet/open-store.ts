@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Clock, systemClock } from '../system/clock.ts'
-import { readAccount, type StoreSettings, wantedReplicas } from './connection.ts'
+import { readLogin, type StoreSettings, wantedReplicas } from './connection.ts'
 import { watchRefusals } from './refusal-watch.ts'
 import { createReplicatedRuns, type Run } from './replicated-runs.ts'
 import { keepSession } from './session.ts'
@@ -33,7 +33,7 @@ export async function openSharedStore(
   listener: SharedStoreListener,
   clock: Clock = systemClock,
 ): Promise<SharedStore> {
-  await readAccount(settings)
+  await readLogin(settings)
   const { timeout, prefix } = settings
   const replicas = wantedReplicas(settings)
   /** The failures reported since the store was last up. */

@@ -3,7 +3,7 @@ import type { Clock } from '../system/clock.ts'
 import type { Digest } from '../tokens/mint.ts'
 import type { GrantSummary, RecentGrants } from '../tokens/state.ts'
 import type { Epoch } from './epoch.ts'
-import { DESCRIBE_GRANTS, LIST_GRANTS, LOOK_UP } from './scripts.ts'
+import { DESCRIBE_GRANTS, LIST_GRANTS, LOOK_UP, pagesOf } from './scripts.ts'
 import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
 
 /** An access token as the server knows it. */
@@ -140,9 +140,6 @@ export function createTokenQuestions({ store, clock, epoch, timeout }: Dependenc
   }
 }
 
-/** Grants per call of a script: a long call would delay every other sidecar. */
-export const GRANTS_PER_CALL = 500
-
 /** More grants than a server can hold. */
 const ALL = 2 ** 32
 
@@ -161,9 +158,8 @@ export function createSharedGrants(
 
   async function describe(ids: readonly string[]): Promise<readonly GrantSummary[]> {
     const found: GrantSummary[] = []
-    for (let at = 0; at < ids.length; at += GRANTS_PER_CALL) {
-      const some = ids.slice(at, at + GRANTS_PER_CALL)
-      for (const each of listOf(await run(DESCRIBE_GRANTS, keys, [prefix, ...some]))) {
+    for (const page of pagesOf(ids)) {
+      for (const each of listOf(await run(DESCRIBE_GRANTS, keys, [prefix, ...page]))) {
         const [id, client, granted, expires, accessTokens, refreshTokens] = listOf(each)
         found.push({
           id: String(id),

@@ -1,6 +1,6 @@
 import type { StoreNode } from '../config/store-fields.ts'
 import { formatHostPort } from '../system/listen-address.ts'
-import { type Connection, connect, readAccount, type StoreSettings } from './connection.ts'
+import { type Connection, connect, type StoreSettings } from './connection.ts'
 import { listOf, ServerReplyError } from './shared-store.ts'
 
 /** How long the answers of the last sentinels are waited for when most have answered (ms). */
@@ -83,19 +83,11 @@ function elect(views: readonly View[]): StoreNode | undefined {
 }
 
 /** A sentinel may have no users of its own: then it refuses the one of the servers. */
-async function connectToSentinel(
-  settings: StoreSettings,
-  at: StoreNode,
-  signal: AbortSignal,
-): Promise<Connection> {
-  const { timeout } = settings
-  const login = { ...(await readAccount(settings)), at, database: 0 }
-  try {
-    return await connect(login, timeout, signal)
-  } catch (error) {
+function connectToSentinel(settings: StoreSettings, at: StoreNode, signal: AbortSignal): Promise<Connection> {
+  return connect(settings, at, signal, { database: 0 }).catch((error: unknown) => {
     if (!(error instanceof ServerReplyError && error.code === 'WRONGPASS')) throw error
-    return await connect({ ...login, user: undefined, password: undefined }, timeout, signal)
-  }
+    return connect(settings, at, signal, { database: 0, isAnonymous: true })
+  })
 }
 
 /** @param group the name of the primary at the sentinels */

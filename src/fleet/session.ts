@@ -138,8 +138,8 @@ async function openSession(
   signal: AbortSignal,
   sentinels: AskSentinels | undefined,
 ): Promise<Session> {
-  const { connection: scripts, login, facts } = await connectToPrimary(settings, signal, sentinels)
-  const another = (): Promise<Connection> => connect(login, settings.timeout, signal)
+  const { connection: scripts, place, facts } = await connectToPrimary(settings, signal, sentinels)
+  const another = (): Promise<Connection> => connect(settings, place, signal)
   const opening = [
     Promise.resolve(scripts),
     another(),

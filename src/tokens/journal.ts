@@ -43,7 +43,7 @@ export function openJournal({ dir, clock, listener }: Dependencies) {
   let forgotten: Digest[] = []
   let expireAt = clock.monotonic() + EXPIRE_EVERY
   let unflushed = false
-  /** Tokens that are not on disk. */
+  /** The live tokens that are not on disk. */
   const unwritten = new Set<Digest>()
   /** No file has been opened yet: one in the folder may have tokens that are not in memory. */
   let isUnread = false
@@ -55,13 +55,17 @@ export function openJournal({ dir, clock, listener }: Dependencies) {
       isUnread,
       wall: clock.wall,
       onSetAside(fault, name) {
-        loseFiles()
+        miss(snapshot())
         listener.setAside(fault, name)
       },
     })
 
-  function loseFiles(): void {
-    for (const { digest } of snapshot()) unwritten.add(digest)
+  /** These tokens are not on disk. */
+  function miss(records: Iterable<TokenRecord>): void {
+    for (const { digest, spent } of records) {
+      if (spent === null) unwritten.add(digest)
+      else unwritten.delete(digest)
+    }
   }
 
   function fail(operation: JournalOperation, error: unknown): void {
@@ -88,7 +92,7 @@ export function openJournal({ dir, clock, listener }: Dependencies) {
     if (open === undefined) return false
     try {
       if (!open.inPlace()) {
-        loseFiles()
+        miss(snapshot())
         throw new Error(`the files in ${dir} were removed or replaced`)
       }
       open.write(durable, () => work(open))
@@ -168,7 +172,7 @@ export function openJournal({ dir, clock, listener }: Dependencies) {
         expire(file)
         for (const record of records) file.put(record)
       })
-      if (file === undefined) for (const { digest } of records) unwritten.add(digest)
+      if (file === undefined) miss(records)
     },
     /** Deletes expired or evicted tokens, with a delay, because a late deletion does no harm. */
     forget(digests: readonly Digest[]): void {
@@ -194,18 +198,13 @@ export function openJournal({ dir, clock, listener }: Dependencies) {
       if (recover() !== 'failed' || (isUnread && digests !== 'all')) return
       try {
         destroyJournalFile(dir)
-        loseFiles()
+        miss(snapshot())
       } catch (error) {
         listener.failed('revoke', asError(error))
       }
     },
     /** How many live tokens are not on disk: a crash would lose them. */
-    unsaved(): number {
-      if (unwritten.size === 0) return 0
-      let count = 0
-      for (const { digest, spent } of snapshot()) if (spent === null && unwritten.has(digest)) count += 1
-      return count
-    },
+    unsaved: (): number => unwritten.size,
     /** Facts about the whole state, such as the fingerprint of the password. */
     getMeta: (key: string): string | undefined => meta.get(key),
     setMeta(key: string, value: string): void {

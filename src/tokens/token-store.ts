@@ -1,9 +1,8 @@
-import { prefix64 } from '../http/ip.ts'
-import { nameOfGrant } from '../http/scope.ts'
 import { type Clock, createWallOffset } from '../system/clock.ts'
 import {
   createGrantTable,
   type Grant,
+  isTheirs,
   spentMeans,
   summarize,
   type Token,
@@ -169,9 +168,8 @@ export function createTokenStore(deps: Dependencies) {
 
   function select(which: Revocation): readonly Grant[] {
     if ('all' in which) return [...table.grants()]
-    if ('client' in which)
-      return [...table.grants()].filter(({ client }) => prefix64(client) === which.client)
-    if ('name' in which) return [...table.grants()].filter(({ id }) => nameOfGrant(id) === which.name)
+    if ('client' in which || 'name' in which)
+      return [...table.grants()].filter((grant) => isTheirs(which, grant))
     const grant = 'grant' in which ? table.grant(which.grant) : table.find(digestToken(which.token))?.grant
     return grant === undefined ? [] : [grant]
   }
