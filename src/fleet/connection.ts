@@ -1,3 +1,4 @@
+import type { LookupAddress } from 'node:dns'
 import { lookup as lookupAll } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import { ErrorReply, RedisClient } from '@redis/client'
@@ -178,14 +179,13 @@ function plain(reply: unknown): StoreReply {
  *
  * @param resolve all addresses of a name
  */
-export function createLookup(resolve: typeof resolveAll = resolveAll): LookupFunction {
-  const pending = new Map<string, ReturnType<typeof resolveAll>>()
+export function createLookup(
+  resolve = (host: string): Promise<LookupAddress[]> => lookupAll(host, { all: true }),
+): LookupFunction {
+  const pending = new Map<string, Promise<LookupAddress[]>>()
   return (host, { all }, callback) => {
-    let asking = pending.get(host)
-    if (asking === undefined) {
-      asking = resolve(host).finally(() => pending.delete(host))
-      pending.set(host, asking)
-    }
+    const asking = pending.get(host) ?? resolve(host).finally(() => pending.delete(host))
+    pending.set(host, asking)
     asking.then(
       (addresses) => {
         const [first] = addresses
@@ -195,8 +195,4 @@ export function createLookup(resolve: typeof resolveAll = resolveAll): LookupFun
       (error: NodeJS.ErrnoException) => callback(error, []),
     )
   }
-}
-
-function resolveAll(host: string): Promise<{ address: string; family: number }[]> {
-  return lookupAll(host, { all: true })
 }

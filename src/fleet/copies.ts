@@ -46,15 +46,6 @@ export function createTokenCopies(deps: Dependencies) {
   let { offlineGrace } = policy
   const table = createGrantTable(policy.capacity)
   const wallOffset = createWallOffset(clock)
-  /**
-   * The epoch. Its events decide about the copies:
-   *
-   * - `begun`: those of earlier epochs are dropped, and their requests cut, except of names whose password is the same.
-   * - `revoked`: the same for these grants; a question under way cannot bring them back. `evicted`: they are dropped.
-   * - `unsettled`: those of the name are dropped, and their requests cut; the server is asked for the tokens again.
-   * - `lost`: only the copies are left of their tokens. They work for the offline grace; then the server is asked for them.
-   * - `founded`: the copies stay.
-   */
   const epoch = createEpoch(react)
   const questions = createTokenQuestions({ store, clock, epoch, timeout })
   /** The grants that were revoked last, the oldest first. */
@@ -128,6 +119,10 @@ export function createTokenCopies(deps: Dependencies) {
     cut(grants)
   }
 
+  /**
+   * Removes what an event voids. The server is asked again for tokens whose password is unsettled, and after the offline grace for those
+   * that it has lost.
+   */
   function react(event: FleetEvent, kept: ReadonlySet<string>): void {
     if (event.kind === 'begun') dropOf((name) => !kept.has(name), 'revoked')
     else if (event.kind === 'unsettled') dropOf((name) => name === event.name, 'evicted')

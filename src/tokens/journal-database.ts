@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
 import { setAside } from '../system/own-files.ts'
-import { createPrivate, sqliteCode, syncFolder } from './state-folder.ts'
+import { createPrivate, sqliteCode, sync } from './state-folder.ts'
 import type { Fault, TokenRecord } from './token-journal.ts'
 
 /** Creates the file under another name and renames it. So an empty file is damage, never the result of a crash here. */
@@ -21,7 +21,7 @@ export function createDatabase(path: string): void {
   // SQLite would replay the log of an earlier file into this one.
   for (const side of ['-wal', '-shm']) rmSync(path + side, { force: true })
   renameSync(draft, path)
-  syncFolder(dirname(path))
+  sync(dirname(path))
 }
 
 /**
@@ -119,16 +119,14 @@ function pragma(db: DatabaseSync, name: string): number {
   return typeof value === 'number' ? value : -1
 }
 
-/** Migrates a file of an earlier version, or an empty one, to the current version, in one transaction. */
+/**
+ * Migrates a file of an earlier version, or an empty one, to the current version, in one transaction. After an error the caller closes the
+ * file, which undoes it.
+ */
 function migrate(db: DatabaseSync): void {
   db.exec('BEGIN IMMEDIATE')
-  try {
-    for (const step of MIGRATIONS.slice(pragma(db, 'user_version'))) step(db)
-    db.exec(`PRAGMA user_version = ${MIGRATIONS.length}; COMMIT`)
-  } catch (error) {
-    db.exec('ROLLBACK')
-    throw error
-  }
+  for (const step of MIGRATIONS.slice(pragma(db, 'user_version'))) step(db)
+  db.exec(`PRAGMA user_version = ${MIGRATIONS.length}; COMMIT`)
 }
 
 /** Above this size the structure check is skipped, because its time grows with the file. */
@@ -139,8 +137,7 @@ function isWellFormed(db: DatabaseSync): boolean {
   const pages = pragma(db, 'page_count')
   if (pages < 1) return false
   if (pages > CHECKED_PAGES) return true
-  const rows = db.prepare('PRAGMA quick_check(1)').all()
-  return rows.length === 1 && rows[0]?.quick_check === 'ok'
+  return db.prepare('PRAGMA quick_check(1)').get()?.quick_check === 'ok'
 }
 
 /** A row without `grace_end` has the checksum of earlier versions. */

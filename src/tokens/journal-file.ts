@@ -5,7 +5,7 @@ import { ensureFolder } from '../system/own-files.ts'
 import { isWithheld } from '../system/setup-error.ts'
 import { checksum, createDatabase, readDatabase, setDatabaseAside } from './journal-database.ts'
 import type { Digest } from './mint.ts'
-import { emptyFile, fileIdentity, lockStateFolder, syncFolder } from './state-folder.ts'
+import { fileIdentity, lockStateFolder, sync } from './state-folder.ts'
 import type { Fault, TokenRecord } from './token-journal.ts'
 
 /** The open files of a state folder. Each method throws if the disk fails. */
@@ -114,7 +114,7 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
 export function destroyJournalFile(dir: string): void {
   const path = join(dir, DATABASE)
   if (!existsSync(path)) return
-  emptyFile(path)
+  sync(path, 'w')
   for (const side of ['', '-wal']) rmSync(path + side, { force: true })
-  syncFolder(dir)
+  sync(dir)
 }

@@ -19,8 +19,6 @@ const LOOK_EVERY = 5000
 const EXPIRE_EVERY = 60_000
 const EXPIRE_BATCH = 500
 
-const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)))
-
 export type TokenJournal = ReturnType<typeof openJournal>
 
 /**
@@ -69,7 +67,7 @@ export function openJournal({ dir, clock, listener }: Dependencies) {
   }
 
   function fail(operation: JournalOperation, error: unknown): void {
-    listener.failed(operation, asError(error))
+    listener.failed(operation, error)
     close()
   }
 
@@ -79,7 +77,7 @@ export function openJournal({ dir, clock, listener }: Dependencies) {
     try {
       open?.close()
     } catch (error) {
-      listener.failed('close', asError(error))
+      listener.failed('close', error)
     }
   }
 
@@ -200,7 +198,7 @@ export function openJournal({ dir, clock, listener }: Dependencies) {
         destroyJournalFile(dir)
         miss(snapshot())
       } catch (error) {
-        listener.failed('revoke', asError(error))
+        listener.failed('revoke', error)
       }
     },
     /** How many live tokens are not on disk: a crash would lose them. */
@@ -225,7 +223,7 @@ export function openJournal({ dir, clock, listener }: Dependencies) {
       }
       if (file === undefined || !unflushed) return
       unflushed = false
-      file.flush().catch((error: Error) => listener.failed('flush', error))
+      file.flush().catch((error: unknown) => listener.failed('flush', error))
     },
     close(): void {
       if (forgotten.length > 0) attempt('expire', false, expire)

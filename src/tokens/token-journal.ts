@@ -38,7 +38,7 @@ export interface JournalListener {
    * The disk failed, and the store continues in memory; after a failed `flush` the file stays in use. Called for every failed
    * attempt, not for every token.
    */
-  failed(operation: JournalOperation, error: Error): void
+  failed(operation: JournalOperation, error: unknown): void
   /** The disk works again and holds all tokens. */
   recovered(): void
   /** A file that is not used was renamed to `path`. Its tokens are not valid. */
