@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TokenCopies } from './copies.ts'
 import type { DeviceState } from './epoch.ts'
-import { pagesOf, REVOKE_GRANTS, tokenScript } from './scripts.ts'
+import { pagesOf } from './questions.ts'
+import { REVOKE_GRANTS, tokenScript } from './scripts.ts'
 import { listOf, type SharedStore, StoreUnavailable, type StreamEntry } from './shared-store.ts'
 
 interface Dependencies {

@@ -3,7 +3,7 @@ import type { Clock } from '../system/clock.ts'
 import type { Digest } from '../tokens/mint.ts'
 import type { GrantSummary, RecentGrants } from '../tokens/state.ts'
 import type { Epoch } from './epoch.ts'
-import { DESCRIBE_GRANTS, LIST_GRANTS, LOOK_UP, pagesOf } from './scripts.ts'
+import { DESCRIBE_GRANTS, LIST_GRANTS, LOOK_UP } from './scripts.ts'
 import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
 
 /** An access token as the server knows it. */
@@ -138,6 +138,11 @@ export function createTokenQuestions({ store, clock, epoch, timeout }: Dependenc
       return question
     },
   }
+}
+
+/** The grants in pages, one for each call of a script: a long call would delay every other sidecar. */
+export function* pagesOf(grants: readonly string[]): Iterable<readonly string[]> {
+  for (let at = 0; at < grants.length; at += 500) yield grants.slice(at, at + 500)
 }
 
 /** More grants than a server can hold. */

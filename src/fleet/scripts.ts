@@ -80,11 +80,6 @@ local function remove(grant)
 end
 `
 
-/** The grants in pages, one for each call of a script: a long call would delay every other sidecar. */
-export function* pagesOf(grants: readonly string[]): Iterable<readonly string[]> {
-  for (let at = 0; at < grants.length; at += 500) yield grants.slice(at, at + 500)
-}
-
 /** A script about the tokens of one device. */
 export function tokenScript(name: StoreOperation, body: string): Script {
   return { name, source: COMMON + body }

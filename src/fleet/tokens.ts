@@ -1,19 +1,20 @@
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
 import type { Clock } from '../system/clock.ts'
-import { isTheirs, shareOf } from '../tokens/grant-table.ts'
+import { shareOf } from '../tokens/grant-table.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from '../tokens/mint.ts'
-import type {
-  IssuedTokens,
-  Revocation,
-  TokenEvents,
-  TokenPolicy,
-  Tokens,
-  Unavailable,
+import {
+  type IssuedTokens,
+  isTheirs,
+  type Revocation,
+  type TokenEvents,
+  type TokenPolicy,
+  type Tokens,
+  type Unavailable,
 } from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
 import { REVOKE_ALL } from './epoch.ts'
-import { createSharedGrants } from './questions.ts'
-import { ISSUE, pagesOf, REFRESH, REVOKE_GRANTS, REVOKE_TOKEN } from './scripts.ts'
+import { createSharedGrants, pagesOf } from './questions.ts'
+import { ISSUE, REFRESH, REVOKE_GRANTS, REVOKE_TOKEN } from './scripts.ts'
 import {
   listOf,
   type Script,

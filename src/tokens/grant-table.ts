@@ -1,8 +1,5 @@
-import { prefix64 } from '../http/ip.ts'
-import { nameOfGrant } from '../http/scope.ts'
 import { createExpiryQueue } from './expiry-queue.ts'
 import type { Digest } from './mint.ts'
-import type { Revocation } from './state.ts'
 
 export type TokenKind = 'access' | 'refresh'
 
@@ -33,14 +30,6 @@ export interface Spent {
  */
 export function spentMeans({ at, graceEnd }: Spent, now: number, grace: number): 'retry' | 'reuse' {
   return at <= now && now < Math.min(graceEnd, at + grace) ? 'retry' : 'reuse'
-}
-
-/** Whether a revocation by client or name means this grant. */
-export function isTheirs(
-  which: Extract<Revocation, { client: string } | { name: string }>,
-  { id, client }: Pick<Grant, 'id' | 'client'>,
-): boolean {
-  return 'client' in which ? prefix64(client) === which.client : nameOfGrant(id) === which.name
 }
 
 /** All times are on the monotonic clock in whole ms: V8 stores a fraction in an extra heap object. */

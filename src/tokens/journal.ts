@@ -157,8 +157,10 @@ export function openJournal({ dir, clock, listener }: Dependencies) {
   }
 
   return {
-    /** The tokens of the earlier process, in no order. Called once, before `attach`. */
-    restore: (): readonly TokenRecord[] => restored,
+    /** The tokens of the earlier process, in no order. */
+    get restored(): readonly TokenRecord[] {
+      return restored
+    },
     /** @param source all tokens of the store, from which the journal rewrites the disk after a failure */
     attach(source: () => Iterable<TokenRecord>): void {
       snapshot = source

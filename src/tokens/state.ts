@@ -1,5 +1,7 @@
 import type { Client } from '../http/admission.ts'
+import { prefix64 } from '../http/ip.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
+import { nameOfGrant } from '../http/scope.ts'
 import type { DevicePassword, DevicePasswordDependencies } from '../password/device-source.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
@@ -52,6 +54,14 @@ export type Revocation =
   | { readonly client: string }
   | { readonly name: string }
   | { readonly token: string }
+
+/** Whether a revocation by client or name means this grant. */
+export function isTheirs(
+  which: Extract<Revocation, { client: string } | { name: string }>,
+  { id, client }: Pick<GrantSummary, 'id' | 'client'>,
+): boolean {
+  return 'client' in which ? prefix64(client) === which.client : nameOfGrant(id) === which.name
+}
 
 /** A grant as `postern status` shows it. Times are on the wall clock (ms). */
 export interface GrantSummary {

@@ -1,7 +1,6 @@
 import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { type GrantTable, spentMeans, type Token } from './grant-table.ts'
-import type { TokenJournal } from './journal.ts'
 import type { Digest } from './mint.ts'
 import type { TokenPolicy } from './state.ts'
 
@@ -62,24 +61,27 @@ export function toRecord(token: Token, clock: Clock): TokenRecord {
 }
 
 /**
- * Fills an empty table with the records of the journal, and has the journal forget those that have expired or do not fit. Only
- * the wall clock ran while the process was down, and it may have been set back. So no token gets more time than its own
- * lifetime or the configured one, whichever is shorter. And the grace of a token that was spent "in the future" is over: how long
- * ago that was is unknown. The journal does not record use: the grants are in the order in which they last got a token.
+ * Fills an empty table with the records of the journal. Only the wall clock ran while the process was down, and it may have been set back.
+ * So no token gets more time than its own lifetime or the configured one, whichever is shorter. And the grace of a token that was spent
+ * "in the future" is over: how long ago that was is unknown. The journal does not record use: the grants are in the order in which they
+ * last got a token.
  *
- * @param heir the name for grants without a name, in the journal too; empty: they keep none
+ * Returns the records whose grant has got a name, which the journal has to replace, and the tokens that have expired or do not fit
+ * (`over`), which it may forget.
+ *
+ * @param heir the name for grants without a name; empty: they keep none
  */
 export function restoreGrants(
   table: GrantTable,
-  journal: TokenJournal,
+  stored: readonly TokenRecord[],
   clock: Clock,
   policy: Pick<TokenPolicy, 'accessLifetime' | 'refreshLifetime' | 'refreshGrace'>,
   heir: string,
-): void {
+): { readonly renamed: readonly TokenRecord[]; readonly over: readonly Digest[] } {
   const wall = clock.wall()
   const now = Math.floor(clock.monotonic())
   const since = (moment: number): number => now - Math.max(0, wall - moment)
-  const over: string[] = []
+  const over: Digest[] = []
 
   function add(record: TokenRecord): void {
     const lifetime = record.kind === 'access' ? policy.accessLifetime : policy.refreshLifetime
@@ -100,22 +102,19 @@ export function restoreGrants(
     grant.refresh = live
   }
 
-  const stored = journal.restore()
   const inherited = stored.map((record) =>
     heir === '' || nameOfGrant(record.grant) !== ''
       ? record
       : { ...record, grant: `${heir}.${record.grant}` },
   )
   const renamed = inherited.filter((record, at) => record !== stored[at])
-  if (renamed.length > 0) journal.record(renamed)
   const records = inherited.sort((a, b) => a.issued - b.issued)
-  const lastIssued = new Map(records.map((record) => [record.grant, record.issued]))
   const grants = [...Map.groupBy(records, (record) => record.grant)]
-  grants.sort(([a], [b]) => (lastIssued.get(a) ?? 0) - (lastIssued.get(b) ?? 0))
+  grants.sort(([, a], [, b]) => (a.at(-1)?.issued ?? 0) - (b.at(-1)?.issued ?? 0))
   for (const [id, tokens] of grants) {
     tokens.forEach(add)
     // Evicts after each grant, so that a smaller capacity evicts whole grants.
     for (const evicted of table.evict(table.grant(id))) over.push(evicted.digest)
   }
-  journal.forget(over)
+  return { renamed, over }
 }

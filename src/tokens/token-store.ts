@@ -2,7 +2,6 @@ import { type Clock, createWallOffset } from '../system/clock.ts'
 import {
   createGrantTable,
   type Grant,
-  isTheirs,
   spentMeans,
   summarize,
   type Token,
@@ -10,15 +9,16 @@ import {
 } from './grant-table.ts'
 import type { TokenJournal } from './journal.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
-import type {
-  GrantSummary,
-  IssuedTokens,
-  LocalLookup,
-  RecentGrants,
-  Revocation,
-  TokenListener,
-  TokenPolicy,
-  Tokens,
+import {
+  type GrantSummary,
+  type IssuedTokens,
+  isTheirs,
+  type LocalLookup,
+  type RecentGrants,
+  type Revocation,
+  type TokenListener,
+  type TokenPolicy,
+  type Tokens,
 } from './state.ts'
 import { restoreGrants, type TokenRecord, toRecord } from './token-journal.ts'
 
@@ -57,8 +57,12 @@ export function createTokenStore(deps: Dependencies) {
    */
   const replays = new Map<Token, IssuedTokens>()
 
-  if (journal !== undefined) restoreGrants(table, journal, clock, policy, heir)
-  journal?.attach(snapshot)
+  if (journal !== undefined) {
+    const { renamed, over } = restoreGrants(table, journal.restored, clock, policy, heir)
+    journal.attach(snapshot)
+    if (renamed.length > 0) journal.record(renamed)
+    journal.forget(over)
+  }
 
   function* snapshot(): Iterable<TokenRecord> {
     for (const grant of table.grants()) for (const token of grant.tokens) yield toRecord(token, clock)
