@@ -102,8 +102,7 @@ export async function connect(
   client.on('error', end)
   const stop = (): void => end(CLOSED)
   const timer = setTimeout(() => end(noReply(timeout)), timeout)
-  signal.addEventListener('abort', stop, { once: true })
-  ended.promise.then(() => signal.removeEventListener('abort', stop))
+  signal.addEventListener('abort', stop, { once: true, signal: life.signal })
   if (signal.aborted) stop()
   try {
     if (reason === undefined) await client.connect()

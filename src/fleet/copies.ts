@@ -2,7 +2,7 @@ import { nameOfGrant } from '../http/scope.ts'
 import { type Clock, createWallOffset } from '../system/clock.ts'
 import { createGrantTable, lastUse } from '../tokens/grant-table.ts'
 import { type Digest, digestToken, looksMinted } from '../tokens/mint.ts'
-import type { SharedTokenPolicy, TokenLookup } from '../tokens/state.ts'
+import { REFUSED, type SharedTokenPolicy, type TokenLookup } from '../tokens/state.ts'
 import { createEpoch, type FleetEvent } from './epoch.ts'
 import { createTokenQuestions, type FoundToken } from './questions.ts'
 import { FOLLOW_WAIT, type SharedStore } from './shared-store.ts'
@@ -33,10 +33,6 @@ const RESERVE = 2_000
 
 const MOST_REVOKED = 10_000
 
-const UNKNOWN: TokenLookup = { kind: 'refused', cause: 'unknown' }
-const REVOKED: TokenLookup = { kind: 'refused', cause: 'revoked' }
-const EXPIRED: TokenLookup = { kind: 'refused', cause: 'expired' }
-
 /**
  * The access tokens of the shared store that this sidecar has seen. While it hears of revocations, a copy is as good as the original, so
  * an admitted request costs no round trip.
@@ -63,29 +59,29 @@ export function createTokenCopies(deps: Dependencies) {
 
   /** Looks up an access token: synchronously if a copy or the memory of revoked ones decides, else with one question to the server. */
   function identify(accessToken: string, client: string): TokenLookup | Promise<TokenLookup> {
-    if (!looksMinted(accessToken)) return UNKNOWN
+    if (!looksMinted(accessToken)) return REFUSED.unknown
     const digest = digestToken(accessToken)
     const token = table.find(digest)
     const at = clock.monotonic()
     if (token !== undefined && holds(at)) {
-      if (at >= token.expiresAt) return EXPIRED
+      if (at >= token.expiresAt) return REFUSED.expired
       table.touch(token.grant, at)
       return { kind: 'valid', grant: token.grant.id }
     }
     const reason = table.removalReason(digest)
-    if (reason !== undefined) return reason === 'expired' ? EXPIRED : REVOKED
-    return questions.isUnknown(digest) ? UNKNOWN : ask(digest, client)
+    if (reason !== undefined) return REFUSED[reason]
+    return questions.isUnknown(digest) ? REFUSED.unknown : ask(digest, client)
   }
 
   async function ask(digest: Digest, client: string): Promise<TokenLookup> {
     const answer = await questions.ask(digest, client)
     if (answer.kind === 'unavailable') return answer
-    if (answer.kind === 'unknown') return UNKNOWN
+    if (answer.kind === 'unknown') return REFUSED.unknown
     // A fleet whose sidecars have different names: this one does not know what the name may do.
-    if (!hasName(nameOfGrant(answer.grant))) return UNKNOWN
+    if (!hasName(nameOfGrant(answer.grant))) return REFUSED.unknown
     // Which copies stay in a founded epoch depends on the passwords, so it is left to the agreement on them.
     if (!answer.isFounded) epoch.apply({ kind: 'begun', epoch: answer.epoch })
-    if (revoked.has(answer.grant) || epoch.isBehind(answer.epoch)) return REVOKED
+    if (revoked.has(answer.grant) || epoch.isBehind(answer.epoch)) return REFUSED.revoked
     add({ ...answer, digest })
     use(answer.grant)
     return { kind: 'valid', grant: answer.grant }

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import type { StoreNode } from '../config/store-fields.ts'
 import { formatHostPort } from '../system/listen-address.ts'
-import { type Connection, connect, type Place, type StoreSettings } from './connection.ts'
+import { CLOSED, type Connection, connect, type Place, type StoreSettings } from './connection.ts'
 import type { AskSentinels } from './sentinels.ts'
 import { listOf, ServerReplyError, type StoreReply } from './shared-store.ts'
 
@@ -21,8 +21,6 @@ export interface Primary {
   readonly place: Place
   readonly facts: ServerFacts
 }
-
-const NOT_THE_PRIMARY = new Error('not the primary')
 
 /** A cluster names the right node at once. More hops mean that its nodes disagree. */
 const HOP_LIMIT = 5
@@ -69,23 +67,22 @@ async function openPrimary(settings: StoreSettings, place: Place, signal: AbortS
     const at = 'path' in place ? place.path : formatHostPort(place)
     return { connection, place, facts: { ...facts, at } }
   } catch (error) {
-    connection.end(NOT_THE_PRIMARY)
+    connection.end(CLOSED)
     throw error
   }
 }
 
 /** Opens a node, and the one to which it redirects the keys. */
-async function openInCluster(open: (at: StoreNode) => Promise<Primary>, first: StoreNode): Promise<Primary> {
-  let node = first
-  for (let hops = 0; ; hops += 1) {
-    try {
-      return await open(node)
-    } catch (error) {
-      const next = movedTo(error, node)
-      if (next === undefined || hops === HOP_LIMIT) throw error
-      node = next
-    }
-  }
+function openInCluster(
+  open: (at: StoreNode) => Promise<Primary>,
+  node: StoreNode,
+  hops = HOP_LIMIT,
+): Promise<Primary> {
+  return open(node).catch((error: unknown) => {
+    const next = movedTo(error, node)
+    if (next === undefined || hops === 0) throw error
+    return openInCluster(open, next, hops - 1)
+  })
 }
 
 /** The node in `MOVED 3999 127.0.0.1:6381`. Without a host, it is another port of the same host. */

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Clock, systemClock } from '../system/clock.ts'
 import { readLogin, type StoreSettings, wantedReplicas } from './connection.ts'
@@ -8,7 +8,6 @@ import { keepSession } from './session.ts'
 import {
   FOLLOW_WAIT,
   listOf,
-  type Script,
   type SharedStore,
   type SharedStoreListener,
   type StoreFailure,
@@ -57,7 +56,7 @@ export async function openSharedStore(
 
   const run: Run = (script, keys, args) => {
     const rest = [String(keys.length), ...keys, ...args]
-    const question = ['EVALSHA', digestOf(script), ...rest]
+    const question = ['EVALSHA', hash('sha1', script.source), ...rest]
     return session.ask('scripts', script.name, question, timeout, ['EVAL', script.source, ...rest])
   }
 
@@ -75,7 +74,13 @@ export async function openSharedStore(
   async function follow(key: string, id: string): Promise<readonly StreamEntry[]> {
     const wait = ['COUNT', PAGE_LIMIT, 'BLOCK', String(FOLLOW_WAIT)]
     const question = ['XREAD', ...wait, 'STREAMS', key, id]
-    return entriesIn(await session.ask('stream', 'follow', question, FOLLOW_WAIT + timeout))
+    // `[stream, [[id, [name, value, ...]], ...]]`
+    const [, entries] = listOf(await session.ask('stream', 'follow', question, FOLLOW_WAIT + timeout))
+    return listOf(entries).map((entry) => {
+      const [id, fields] = listOf(entry)
+      // An entry that was deleted meanwhile has no fields.
+      return { id: String(id), fields: listOf(fields).map(String) }
+    })
   }
 
   /** Reports the duration of a script, or why it has no reply. */
@@ -111,25 +116,4 @@ export async function openSharedStore(
       await session.close()
     },
   }
-}
-
-const digests = new WeakMap<Script, string>()
-
-function digestOf(script: Script): string {
-  let digest = digests.get(script)
-  if (digest === undefined) {
-    digest = createHash('sha1').update(script.source).digest('hex')
-    digests.set(script, digest)
-  }
-  return digest
-}
-
-/** The entries in `[stream, [[id, [name, value, ...]], ...]]`. */
-function entriesIn(reply: StoreReply): readonly StreamEntry[] {
-  const [, entries] = listOf(reply)
-  return listOf(entries).map((entry) => {
-    const [id, fields] = listOf(entry)
-    // An entry that was deleted meanwhile has no fields.
-    return { id: String(id), fields: listOf(fields).map(String) }
-  })
 }

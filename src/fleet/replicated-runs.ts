@@ -61,9 +61,7 @@ export function createReplicatedRuns(
   async function judge(confirmed: number, left: () => number): Promise<StoreUnavailable | undefined> {
     if (confirmed >= replicas) return undefined
     const message = `${confirmed} of ${replicas} replicas confirmed in time; see store.replicas`
-    const asked = new AbortController()
-    const silent = pause(left(), true, { signal: asked.signal })
-    const still = await Promise.race([isPrimary(), silent]).finally(() => asked.abort())
+    const still = await Promise.race([isPrimary(), pause(left(), true, { ref: false })])
     if (still) return new StoreUnavailable('replicate', 'timeout', message)
     throw new StoreUnavailable('replicate', 'read-only', `${message}, and the sentinels name another primary`)
   }

@@ -53,13 +53,11 @@ export async function inspectServer(settings: StoreSettings): Promise<ServerRepo
 const SETTINGS = ['maxmemory', 'maxmemory-policy', 'save', 'appendonly']
 
 /** The reply; undefined if the user may not ask, or the server does not know the command: hosted ones hide it. */
-async function allowed(connection: Connection, question: readonly string[]): Promise<StoreReply | undefined> {
-  try {
-    return await connection.send(question)
-  } catch (error) {
+function allowed(connection: Connection, question: readonly string[]): Promise<StoreReply | undefined> {
+  return connection.send(question).catch((error: unknown) => {
     if (error instanceof ServerReplyError) return undefined
     throw error
-  }
+  })
 }
 
 function settingsIn(reply: StoreReply | undefined): ServerSettings | undefined {

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { formatHostPort } from '../system/listen-address.ts'
-import { CLOSED, type Connection, connect, type StoreSettings, wantedReplicas } from './connection.ts'
+import { type Connection, connect, type StoreSettings, wantedReplicas } from './connection.ts'
 import { connectToPrimary } from './find-primary.ts'
 import { type AskSentinels, openSentinels } from './sentinels.ts'
 import {
@@ -92,11 +92,7 @@ export function keepSession(settings: StoreSettings, { opened, failed, refused }
     return false
   }
 
-  async function watch(): Promise<number> {
-    await isPrimary()
-    return WATCH_INTERVAL
-  }
-
+  const watch = (): Promise<number> => isPrimary().then(() => WATCH_INTERVAL)
   const running = Promise.all([repeat(keepOnce), sentinels && repeat(watch)])
 
   return {
@@ -138,27 +134,24 @@ async function openSession(
   signal: AbortSignal,
   sentinels: AskSentinels | undefined,
 ): Promise<Session> {
-  const { connection: scripts, place, facts } = await connectToPrimary(settings, signal, sentinels)
-  const another = (): Promise<Connection> => connect(settings, place, signal)
-  const opening = [
-    Promise.resolve(scripts),
-    another(),
-    ...(wantedReplicas(settings) === 0 ? [] : [another()]),
-  ]
-  const end = (reason: Error): void => {
-    for (const each of opening)
-      each.then(
-        (connection) => connection.end(reason),
-        () => {},
-      )
-  }
+  const over = new AbortController()
+  const either = AbortSignal.any([signal, over.signal])
   try {
-    const connections = await Promise.all(opening)
-    const [, stream, confirmed] = connections
-    const ended = Promise.race(connections.map((each) => each.ended))
-    return { at: facts.at, to: { scripts, stream, confirmed }, ended, end }
+    const { connection, place, facts } = await connectToPrimary(settings, either, sentinels)
+    const others = wantedReplicas(settings) === 0 ? 1 : 2
+    const opening = Array.from({ length: others }, () => connect(settings, place, either))
+    const connections = await Promise.all([connection, ...opening])
+    const [scripts, stream, confirmed] = connections
+    return {
+      at: facts.at,
+      to: { scripts, stream, confirmed },
+      ended: Promise.race(connections.map((each) => each.ended)),
+      end(reason) {
+        for (const each of connections) each.end(reason)
+      },
+    }
   } catch (error) {
-    end(CLOSED)
+    over.abort()
     throw error
   }
 }

@@ -41,6 +41,13 @@ export type TokenLookup =
 /** What a store in this process finds. */
 export type LocalLookup = Exclude<TokenLookup, { kind: 'unavailable' }>
 
+/** What is found instead of a valid token. */
+export const REFUSED = {
+  unknown: { kind: 'refused', cause: 'unknown' },
+  expired: { kind: 'refused', cause: 'expired' },
+  revoked: { kind: 'refused', cause: 'revoked' },
+} as const
+
 /** The shared store did not answer. It may have done what was asked. A store in this process never says so. */
 export type Unavailable = 'unavailable'
 

@@ -14,6 +14,7 @@ import {
   type IssuedTokens,
   isTheirs,
   type LocalLookup,
+  REFUSED,
   type RecentGrants,
   type Revocation,
   type TokenListener,
@@ -36,11 +37,6 @@ interface Dependencies {
   /** The name that restored grants without a name get; empty: none. */
   readonly heir?: string
 }
-
-const UNKNOWN: LocalLookup = { kind: 'refused', cause: 'unknown' }
-const EXPIRED: LocalLookup = { kind: 'refused', cause: 'expired' }
-const REVOKED: LocalLookup = { kind: 'refused', cause: 'revoked' }
-const REMOVED = { expired: EXPIRED, revoked: REVOKED }
 
 /**
  * Holds the tokens in memory, which is authoritative; the journal follows. Starts with the tokens that the journal restores.
@@ -156,16 +152,15 @@ export function createTokenStore(deps: Dependencies) {
   }
 
   function identify(accessToken: string): LocalLookup {
-    if (!looksMinted(accessToken)) return UNKNOWN
+    if (!looksMinted(accessToken)) return REFUSED.unknown
     const digest = digestToken(accessToken)
     const token = table.find(digest)
     if (token === undefined) {
-      const reason = table.removalReason(digest)
-      return reason === undefined ? UNKNOWN : REMOVED[reason]
+      return REFUSED[table.removalReason(digest) ?? 'unknown']
     }
-    if (token.kind !== 'access') return UNKNOWN
+    if (token.kind !== 'access') return REFUSED.unknown
     const now = clock.monotonic()
-    if (now >= token.expiresAt) return EXPIRED
+    if (now >= token.expiresAt) return REFUSED.expired
     table.touch(token.grant, now)
     return { kind: 'valid', grant: token.grant.id }
   }
