@@ -1,8 +1,7 @@
 import { SetupError } from '../system/setup-error.ts'
 import type { Connection, StoreSettings } from './connection.ts'
-import { connectToPrimary, type ServerFacts } from './find-primary.ts'
+import { connectToPrimary, openSentinels, type ServerFacts } from './find-primary.ts'
 import { forbiddenCommands } from './refusal-watch.ts'
-import { openSentinels } from './sentinels.ts'
 import { listOf, ServerReplyError, type StoreReply, unavailable } from './shared-store.ts'
 
 /** What `check` wants to know of the server that has the keys. */

@@ -2,8 +2,7 @@ import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { formatHostPort } from '../system/listen-address.ts'
 import { type Connection, connect, type StoreSettings, wantedReplicas } from './connection.ts'
-import { connectToPrimary } from './find-primary.ts'
-import { type AskSentinels, openSentinels } from './sentinels.ts'
+import { type AskSentinels, connectToPrimary, openSentinels } from './find-primary.ts'
 import {
   isAtWrongServer,
   isRefusal,
