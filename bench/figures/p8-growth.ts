@@ -3,7 +3,6 @@ import process from 'node:process'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { createMemoryJournal } from '../../src/tokens/token-journal.ts'
 import { createTokenStore, type TokenStore } from '../../src/tokens/token-store.ts'
 import { runIfMain, runModule } from '../child.ts'
 import type { Table } from '../figure.ts'
@@ -76,7 +75,7 @@ export function openTokenStore(capacity: number): TokenStore {
     },
     clock: systemClock,
     random: randomBytes,
-    journal: createMemoryJournal(),
+    journal: undefined,
     listener: { issued() {}, revoked() {}, evicted() {} },
   })
 }

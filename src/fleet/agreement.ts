@@ -104,16 +104,9 @@ export function createPasswordAgreement(deps: Dependencies) {
     const own = await printOf(salt)
     const since = state === undefined ? '' : await sinceFor(state)
     if (before !== generation()) return
-    const [expected, dataset] = [state?.epoch ?? '', randomBytes(8).toString('hex')]
-    const args = [
-      expected,
-      Number(known.present),
-      salt,
-      own,
-      dataset,
-      ownDataset() === undefined ? 0 : 1,
-      since,
-    ]
+    const dataset = randomBytes(8).toString('hex')
+    const restores = ownDataset() === undefined ? 0 : 1
+    const args = [state?.epoch ?? '', Number(known.present), salt, own, dataset, restores, since]
     const reply = await store.runDurably(PUBLISH, keys, [store.prefix, ...args])
     const [revoked, epoch, present] = listOf(reply).map(String)
     // Another sidecar was first: the next round reads what it has published.

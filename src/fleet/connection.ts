@@ -1,10 +1,10 @@
+import type { LookupAddress } from 'node:dns'
 import { lookup as lookupAll } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import { ErrorReply, RedisClient } from '@redis/client'
-import type { StoreAddress, StoreConfig } from '../config/store-fields.ts'
+import type { StoreAddress, StoreConfig, StoreNode } from '../config/store-fields.ts'
 import { readAuthorities, readSecretLine } from '../system/named-file.ts'
-import type { StoreReply } from './shared-store.ts'
-import { noReply, ServerReplyError } from './shared-store.ts'
+import { noReply, ServerReplyError, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
 /** How to reach a shared store: the section `store`, and the decoded URL of `tokens.store`. */
 export type StoreSettings = StoreConfig & { readonly address: StoreAddress }
@@ -14,24 +14,18 @@ export function wantedReplicas({ replicas, address }: StoreSettings): number {
   return replicas ?? (address.kind === 'sentinel' || address.kind === 'cluster' ? 1 : 0)
 }
 
-/** How to log in, read anew for each connection: a rotated password or certificate needs no restart. */
-export type Account = Pick<Login, 'user' | 'password' | 'tls'>
+/** Where a server listens. */
+export type Place = StoreNode | { readonly path: string }
 
-/** Reads the files of the account. Rejects with a `SetupError` that names the key. */
-export async function readAccount({ address, passwordFile, tls }: StoreSettings): Promise<Account> {
-  const password =
-    passwordFile === undefined ? address.password : await readSecretLine('store.password_file', passwordFile)
-  if (!address.tls) return { user: address.user, password, tls: undefined }
-  const ca = tls.ca === undefined ? undefined : await readAuthorities('store.tls.ca', tls.ca)
-  return { user: address.user, password, tls: { ca, insecure: tls.insecure } }
-}
-
-export interface Login {
-  readonly at: { readonly host: string; readonly port: number } | { readonly path: string }
-  readonly user: string | undefined
-  readonly password: string | undefined
-  readonly database: number
-  readonly tls: { readonly ca: string | undefined; readonly insecure: boolean } | undefined
+/** Reads the files that a login needs. Rejects with a `SetupError` that names the key. */
+export async function readLogin({ address, passwordFile, tls: { ca } }: StoreSettings) {
+  return {
+    password:
+      passwordFile === undefined
+        ? address.password
+        : await readSecretLine('store.password_file', passwordFile),
+    ca: !address.tls || ca === undefined ? undefined : await readAuthorities('store.tls.ca', ca),
+  }
 }
 
 /** An open connection. Replies come in the order of the questions. */
@@ -45,42 +39,50 @@ const createClient = RedisClient.factory({ RESP: 3 })
 /** Why connections end that are not needed any more. */
 export const CLOSED = new Error('closed')
 
+/** The maximum number of questions without a reply. Only a stalled server has so many: each waits for `store.timeout` at most. */
+const PENDING_LIMIT = 10_000
+
 /**
- * Connects and logs in. Rejects with a `ServerReplyError`, or with the error of the system.
+ * Connects and logs in, within `store.timeout`. Reads the files of the login anew: a rotated password or certificate needs no restart.
+ * Rejects with a `SetupError`, with a `ServerReplyError`, or with the error of the system.
  *
- * @param timeout of the whole (ms)
+ * @param isAnonymous whether to log in as no user
  */
-export async function connect(login: Login, timeout: number, signal: AbortSignal) {
-  const { at, user, password, database, tls } = login
+export async function connect(
+  settings: StoreSettings,
+  at: Place,
+  signal: AbortSignal,
+  { database = settings.address.database, isAnonymous = false } = {},
+) {
+  const { timeout, tls, address } = settings
+  const { password, ca } = await readLogin(settings)
   const life = new AbortController()
   const ended = Promise.withResolvers<Error>()
   let reason: Error | undefined
-  const secure =
-    tls === undefined
-      ? {}
-      : {
-          tls: true as const,
-          rejectUnauthorized: !tls.insecure,
-          ...(tls.ca === undefined ? {} : { ca: tls.ca }),
-          // SNI takes no addresses (RFC 6066 §3).
-          ...('host' in at && isIP(at.host) === 0 ? { servername: at.host } : {}),
-        }
+  let pending = 0
+  const secure = {
+    tls: true as const,
+    rejectUnauthorized: !tls.insecure,
+    ...(ca === undefined ? {} : { ca }),
+    // SNI takes no addresses (RFC 6066 §3).
+    ...('host' in at && isIP(at.host) === 0 ? { servername: at.host } : {}),
+  }
   const client = createClient({
     database,
     // A user without a password accepts any, and without one the client would log in as `default`.
-    ...(user === undefined && password === undefined
+    ...(isAnonymous || (address.user ?? password) === undefined
       ? {}
-      : { username: user ?? 'default', password: password ?? 'none' }),
+      : { username: address.user ?? 'default', password: password ?? 'none' }),
     // Both need commands that an ACL may forbid and that older servers lack.
     disableClientInfo: true,
     maintNotifications: 'disabled',
     disableOfflineQueue: true,
-    // The caller has a timer for each question.
+    // It would not end the wait for the reply to a question that was sent.
     commandOptions: { timeout: 0 },
     // The client itself cannot abort a connection that is not open yet; the signal of the socket can.
     socket: {
       ...at,
-      ...secure,
+      ...(address.tls ? secure : {}),
       lookup,
       connectTimeout: timeout,
       reconnectStrategy: false,
@@ -100,8 +102,7 @@ export async function connect(login: Login, timeout: number, signal: AbortSignal
   client.on('error', end)
   const stop = (): void => end(CLOSED)
   const timer = setTimeout(() => end(noReply(timeout)), timeout)
-  signal.addEventListener('abort', stop, { once: true })
-  ended.promise.then(() => signal.removeEventListener('abort', stop))
+  signal.addEventListener('abort', stop, { once: true, signal: life.signal })
   if (signal.aborted) stop()
   try {
     if (reason === undefined) await client.connect()
@@ -118,21 +119,42 @@ export async function connect(login: Login, timeout: number, signal: AbortSignal
     clearTimeout(timer)
   }
 
-  return {
-    /**
-     * Asks the server. Questions of one turn of the event loop travel in one packet. Rejects with a `ServerReplyError`, or with the
-     * reason why the connection ended. A map in the reply is a list of names and values.
-     */
-    async send(question: readonly string[]): Promise<StoreReply> {
-      try {
-        return plain(await client.sendCommand([...question]))
-      } catch (error) {
-        throw error instanceof ErrorReply ? asReplyError(error) : (reason ?? error)
-      }
-    },
-    ended: ended.promise,
-    end,
+  /** Sends the repetition after the error of an unknown script. */
+  const repeated = (repetition: readonly string[]) => (error: unknown) => {
+    if (error instanceof ErrorReply && error.message.startsWith('NOSCRIPT'))
+      return client.sendCommand([...repetition])
+    throw error
   }
+
+  /**
+   * Asks the server. Questions of one turn of the event loop travel in one packet. Rejects with a `ServerReplyError`, or with the
+   * reason why the connection ended. A map in the reply is a list of names and values.
+   *
+   * @param within a question without a reply for this time (ms) ends the connection, and with it every other question on it: a late
+   *   reply must not be taken for another
+   * @param repetition what to ask instead if the server does not know the script of the question
+   */
+  async function send(
+    question: readonly string[],
+    within = timeout,
+    repetition?: readonly string[],
+  ): Promise<StoreReply> {
+    if (pending === PENDING_LIMIT)
+      throw new StoreUnavailable('connect', 'timeout', `${PENDING_LIMIT} questions wait for the server`)
+    pending += 1
+    const late = setTimeout(() => end(noReply(within)), within)
+    try {
+      const asking = client.sendCommand([...question])
+      return plain(await (repetition === undefined ? asking : asking.catch(repeated(repetition))))
+    } catch (error) {
+      throw error instanceof ErrorReply ? asReplyError(error) : (reason ?? error)
+    } finally {
+      clearTimeout(late)
+      pending -= 1
+    }
+  }
+
+  return { send, ended: ended.promise, end }
 }
 
 function asReplyError(error: unknown): Error {
@@ -156,14 +178,13 @@ function plain(reply: unknown): StoreReply {
  *
  * @param resolve all addresses of a name
  */
-export function createLookup(resolve: typeof resolveAll = resolveAll): LookupFunction {
-  const pending = new Map<string, ReturnType<typeof resolveAll>>()
+export function createLookup(
+  resolve = (host: string): Promise<LookupAddress[]> => lookupAll(host, { all: true }),
+): LookupFunction {
+  const pending = new Map<string, Promise<LookupAddress[]>>()
   return (host, { all }, callback) => {
-    let asking = pending.get(host)
-    if (asking === undefined) {
-      asking = resolve(host).finally(() => pending.delete(host))
-      pending.set(host, asking)
-    }
+    const asking = pending.get(host) ?? resolve(host).finally(() => pending.delete(host))
+    pending.set(host, asking)
     asking.then(
       (addresses) => {
         const [first] = addresses
@@ -173,8 +194,4 @@ export function createLookup(resolve: typeof resolveAll = resolveAll): LookupFun
       (error: NodeJS.ErrnoException) => callback(error, []),
     )
   }
-}
-
-function resolveAll(host: string): Promise<{ address: string; family: number }[]> {
-  return lookupAll(host, { all: true })
 }

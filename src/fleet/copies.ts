@@ -2,7 +2,7 @@ import { nameOfGrant } from '../http/scope.ts'
 import { type Clock, createWallOffset } from '../system/clock.ts'
 import { createGrantTable, lastUse } from '../tokens/grant-table.ts'
 import { type Digest, digestToken, looksMinted } from '../tokens/mint.ts'
-import type { SharedTokenPolicy, TokenLookup } from '../tokens/state.ts'
+import { REFUSED, type SharedTokenPolicy, type TokenLookup } from '../tokens/state.ts'
 import { createEpoch, type FleetEvent } from './epoch.ts'
 import { createTokenQuestions, type FoundToken } from './questions.ts'
 import { FOLLOW_WAIT, type SharedStore } from './shared-store.ts'
@@ -33,10 +33,6 @@ const RESERVE = 2_000
 
 const MOST_REVOKED = 10_000
 
-const UNKNOWN: TokenLookup = { kind: 'refused', cause: 'unknown' }
-const REVOKED: TokenLookup = { kind: 'refused', cause: 'revoked' }
-const EXPIRED: TokenLookup = { kind: 'refused', cause: 'expired' }
-
 /**
  * The access tokens of the shared store that this sidecar has seen. While it hears of revocations, a copy is as good as the original, so
  * an admitted request costs no round trip.
@@ -46,15 +42,6 @@ export function createTokenCopies(deps: Dependencies) {
   let { offlineGrace } = policy
   const table = createGrantTable(policy.capacity)
   const wallOffset = createWallOffset(clock)
-  /**
-   * The epoch. Its events decide about the copies:
-   *
-   * - `begun`: those of earlier epochs are dropped, and their requests cut, except of names whose password is the same.
-   * - `revoked`: the same for these grants; a question under way cannot bring them back. `evicted`: they are dropped.
-   * - `unsettled`: those of the name are dropped, and their requests cut; the server is asked for the tokens again.
-   * - `lost`: only the copies are left of their tokens. They work for the offline grace; then the server is asked for them.
-   * - `founded`: the copies stay.
-   */
   const epoch = createEpoch(react)
   const questions = createTokenQuestions({ store, clock, epoch, timeout })
   /** The grants that were revoked last, the oldest first. */
@@ -72,29 +59,29 @@ export function createTokenCopies(deps: Dependencies) {
 
   /** Looks up an access token: synchronously if a copy or the memory of revoked ones decides, else with one question to the server. */
   function identify(accessToken: string, client: string): TokenLookup | Promise<TokenLookup> {
-    if (!looksMinted(accessToken)) return UNKNOWN
+    if (!looksMinted(accessToken)) return REFUSED.unknown
     const digest = digestToken(accessToken)
     const token = table.find(digest)
     const at = clock.monotonic()
     if (token !== undefined && holds(at)) {
-      if (at >= token.expiresAt) return EXPIRED
+      if (at >= token.expiresAt) return REFUSED.expired
       table.touch(token.grant, at)
       return { kind: 'valid', grant: token.grant.id }
     }
     const reason = table.removalReason(digest)
-    if (reason !== undefined) return reason === 'expired' ? EXPIRED : REVOKED
-    return questions.isUnknown(digest) ? UNKNOWN : ask(digest, client)
+    if (reason !== undefined) return REFUSED[reason]
+    return questions.isUnknown(digest) ? REFUSED.unknown : ask(digest, client)
   }
 
   async function ask(digest: Digest, client: string): Promise<TokenLookup> {
     const answer = await questions.ask(digest, client)
     if (answer.kind === 'unavailable') return answer
-    if (answer.kind === 'unknown') return UNKNOWN
+    if (answer.kind === 'unknown') return REFUSED.unknown
     // A fleet whose sidecars have different names: this one does not know what the name may do.
-    if (!hasName(nameOfGrant(answer.grant))) return UNKNOWN
+    if (!hasName(nameOfGrant(answer.grant))) return REFUSED.unknown
     // Which copies stay in a founded epoch depends on the passwords, so it is left to the agreement on them.
     if (!answer.isFounded) epoch.apply({ kind: 'begun', epoch: answer.epoch })
-    if (revoked.has(answer.grant) || epoch.isBehind(answer.epoch)) return REVOKED
+    if (revoked.has(answer.grant) || epoch.isBehind(answer.epoch)) return REFUSED.revoked
     add({ ...answer, digest })
     use(answer.grant)
     return { kind: 'valid', grant: answer.grant }
@@ -128,6 +115,10 @@ export function createTokenCopies(deps: Dependencies) {
     cut(grants)
   }
 
+  /**
+   * Removes what an event voids. The server is asked again for tokens whose password is unsettled, and after the offline grace for those
+   * that it has lost.
+   */
   function react(event: FleetEvent, kept: ReadonlySet<string>): void {
     if (event.kind === 'begun') dropOf((name) => !kept.has(name), 'revoked')
     else if (event.kind === 'unsettled') dropOf((name) => name === event.name, 'evicted')

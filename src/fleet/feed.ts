@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TokenCopies } from './copies.ts'
 import type { DeviceState } from './epoch.ts'
+import { pagesOf } from './questions.ts'
 import { REVOKE_GRANTS, tokenScript } from './scripts.ts'
 import { listOf, type SharedStore, StoreUnavailable, type StreamEntry } from './shared-store.ts'
 
@@ -29,9 +30,6 @@ const MOST = 1_000
  * sidecars decide how many of them one server carries.
  */
 const SILENCES = 3
-
-/** Grants per question, so that no question is long. */
-const PAGE = 500
 
 /** Which of the grants are live. `ARGV`: prefix, grant ... Returns those that are not. */
 export const MISSING_GRANTS = tokenScript(
@@ -73,9 +71,7 @@ export function followRevocations({ store, copies, settle, onLost, onBug }: Depe
    * primary: what this sidecar knows to be revoked stays revoked.
    */
   async function compare(): Promise<void> {
-    const grants = copies.grants()
-    for (let at = 0; at < grants.length; at += PAGE) {
-      const page = grants.slice(at, at + PAGE)
+    for (const page of pagesOf(copies.grants())) {
       const missing = await store.run(MISSING_GRANTS, [`${store.prefix}state`], [store.prefix, ...page])
       epoch.apply({ kind: 'revoked', grants: listOf(missing).map(String) })
     }

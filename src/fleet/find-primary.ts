@@ -1,8 +1,8 @@
+import { randomInt } from 'node:crypto'
 import type { StoreNode } from '../config/store-fields.ts'
 import { formatHostPort } from '../system/listen-address.ts'
-import { type Connection, connect, type Login, readAccount, type StoreSettings } from './connection.ts'
-import { ANOTHER_PRIMARY, firstOf, openSentinels, shuffled } from './sentinels.ts'
-import { listOf, noReply, ServerReplyError, type StoreReply } from './shared-store.ts'
+import { CLOSED, type Connection, connect, type Place, type StoreSettings } from './connection.ts'
+import { listOf, ServerReplyError, type StoreReply } from './shared-store.ts'
 
 export interface ServerFacts {
   /** `redis` or `valkey`. */
@@ -14,13 +14,12 @@ export interface ServerFacts {
   readonly at: string
 }
 
-/** A connection to the primary that has the keys, and what the primary says of itself. */
-interface PrimaryConnection {
+/** A connection to the primary that has the keys, where it listens, and what it says of itself. */
+export interface Primary {
   readonly connection: Connection
+  readonly place: Place
   readonly facts: ServerFacts
 }
-
-const NOT_THE_PRIMARY = new Error('not the primary')
 
 /** A cluster names the right node at once. More hops mean that its nodes disagree. */
 const HOP_LIMIT = 5
@@ -29,87 +28,60 @@ const HOP_LIMIT = 5
  * Connects to the server that accepts writes to the keys. Asks the sentinels or follows the redirections of the cluster, and resolves a
  * host name anew. Each connection may take `store.timeout`. Rejects with a `SetupError` if a file cannot be read, with a
  * `ServerReplyError`, or with the error of the system.
+ *
+ * @param sentinels those of `tokens.store`
  */
 export async function connectToPrimary(
   settings: StoreSettings,
   signal: AbortSignal,
-): Promise<PrimaryConnection> {
-  const account = await readAccount(settings)
-  const { kind, nodes, path, database } = settings.address
-  const open = (at: Login['at']): Promise<PrimaryConnection> =>
-    openPrimary(settings, { ...account, at, database }, signal)
+  sentinels: AskSentinels | undefined,
+): Promise<Primary> {
+  const { kind, nodes, path } = settings.address
+  const open = (at: Place): Promise<Primary> => openPrimary(settings, at, signal)
   if (path !== undefined) return open({ path })
-  switch (kind) {
-    case 'sentinel':
-      return openBySentinels(open, settings, signal)
-    case 'cluster':
-      return firstOf(shuffled(nodes), (node) => openInCluster(open, node))
-    default:
-      return firstOf(nodes, open)
+  if (sentinels !== undefined) return open(await sentinels())
+  // In turn from a random one, so that sidecars spread over the nodes, and none sticks to one that is down.
+  const first = randomInt(nodes.length)
+  let failure: unknown
+  for (const node of [...nodes.slice(first), ...nodes.slice(0, first)]) {
+    try {
+      return await (kind === 'cluster' ? openInCluster(open, node) : open(node))
+    } catch (error) {
+      failure = error
+    }
   }
+  throw failure
 }
 
-async function openPrimary(
-  { timeout, prefix }: StoreSettings,
-  login: Login,
-  signal: AbortSignal,
-): Promise<PrimaryConnection> {
-  const connection = await connect(login, timeout, signal)
-  const timer = setTimeout(() => connection.end(noReply(timeout)), timeout)
+async function openPrimary(settings: StoreSettings, place: Place, signal: AbortSignal): Promise<Primary> {
+  const connection = await connect(settings, place, signal)
   try {
     const [hello] = await Promise.all([
       connection.send(['HELLO']),
       // Fails like every script: without the right to run it, while the server loads, at the wrong node of a cluster.
-      connection.send(['EVAL', 'return 1', '1', `{${prefix}}:state`]),
+      connection.send(['EVAL', 'return 1', '1', `{${settings.prefix}}:state`]),
     ])
-    const facts = factsIn(hello)
-    if (facts.role !== 'master') throw new ServerReplyError('READONLY')
-    const at = 'path' in login.at ? login.at.path : formatHostPort(login.at)
-    return { connection, facts: { ...facts, at } }
+    const { role, ...facts } = factsIn(hello)
+    if (role !== 'master') throw new ServerReplyError('READONLY')
+    const at = 'path' in place ? place.path : formatHostPort(place)
+    return { connection, place, facts: { ...facts, at } }
   } catch (error) {
-    connection.end(NOT_THE_PRIMARY)
+    connection.end(CLOSED)
     throw error
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-/**
- * Connects to the named primary, then asks the sentinels again. A primary that was frozen during a failover still reports role master
- * until a sentinel reaches it.
- */
-async function openBySentinels(
-  open: (at: StoreNode) => Promise<PrimaryConnection>,
-  settings: StoreSettings,
-  signal: AbortSignal,
-): Promise<PrimaryConnection> {
-  const asking = new AbortController()
-  try {
-    const sentinels = openSentinels(settings, AbortSignal.any([signal, asking.signal]))
-    const opened = await open(await sentinels.find())
-    if (!(await sentinels.isReplaced(opened.facts.at))) return opened
-    opened.connection.end(NOT_THE_PRIMARY)
-    throw new Error(ANOTHER_PRIMARY)
-  } finally {
-    asking.abort()
   }
 }
 
 /** Opens a node, and the one to which it redirects the keys. */
-async function openInCluster(
-  open: (at: StoreNode) => Promise<PrimaryConnection>,
-  first: StoreNode,
-): Promise<PrimaryConnection> {
-  let node = first
-  for (let hops = 0; ; hops += 1) {
-    try {
-      return await open(node)
-    } catch (error) {
-      const next = movedTo(error, node)
-      if (next === undefined || hops === HOP_LIMIT) throw error
-      node = next
-    }
-  }
+function openInCluster(
+  open: (at: StoreNode) => Promise<Primary>,
+  node: StoreNode,
+  hops = HOP_LIMIT,
+): Promise<Primary> {
+  return open(node).catch((error: unknown) => {
+    const next = movedTo(error, node)
+    if (next === undefined || hops === 0) throw error
+    return openInCluster(open, next, hops - 1)
+  })
 }
 
 /** The node in `MOVED 3999 127.0.0.1:6381`. Without a host, it is another port of the same host. */
@@ -124,4 +96,108 @@ function factsIn(hello: StoreReply): Omit<ServerFacts, 'at'> & { readonly role: 
   const pairs = listOf(hello)
   const value = (name: string): string => String(pairs[pairs.indexOf(name) + 1] ?? '')
   return { server: value('server'), version: value('version'), mode: value('mode'), role: value('role') }
+}
+
+/** How long the answers of the last sentinels are waited for when most have answered (ms). */
+const LAGGARDS = 200
+
+/** What one sentinel says: the primary, its `host:port`, and the number of the failover that made it one. */
+interface View {
+  readonly node: StoreNode
+  readonly name: string
+  readonly epoch: number
+}
+
+/** Asks the sentinels for the primary. Rejects if none knows it. */
+export type AskSentinels = () => Promise<StoreNode>
+
+/**
+ * The sentinels of `tokens.store`, if it names any, each with a connection that opens when it is first asked, stays open and ends with
+ * the signal.
+ *
+ * `createSentinel` of `@redis/client` breaks H145: it believes the first sentinel that answers, so with one that is cut off it writes to
+ * the former primary (measured with version 6.3.1).
+ */
+export function openSentinels(settings: StoreSettings, signal: AbortSignal): AskSentinels | undefined {
+  const { kind, nodes, primary: group = '' } = settings.address
+  if (kind !== 'sentinel') return undefined
+  const open = new Map<StoreNode, Promise<Connection>>()
+
+  function connectionTo(at: StoreNode): Promise<Connection> {
+    const kept = open.get(at)
+    if (kept !== undefined) return kept
+    const opening = connectToSentinel(settings, at, signal)
+    open.set(at, opening)
+    const forget = (): void => void open.delete(at)
+    opening.then(({ ended }) => ended).then(forget, forget)
+    return opening
+  }
+
+  /** Resolves when all sentinels have answered, or soon after most have. */
+  return () => {
+    const { promise, resolve, reject } = Promise.withResolvers<StoreNode>()
+    const views: View[] = []
+    let pending = nodes.length
+    let laggards: NodeJS.Timeout | undefined
+    function decide(error?: unknown): void {
+      clearTimeout(laggards)
+      const elected = elect(views)
+      if (elected === undefined) reject(error)
+      else resolve(elected)
+    }
+    function ended(error?: unknown): void {
+      pending -= 1
+      if (pending === 0) decide(error)
+      else if (views.length > nodes.length / 2) laggards ??= setTimeout(decide, LAGGARDS)
+    }
+    for (const at of nodes) {
+      connectionTo(at)
+        .then((sentinel) => askSentinel(sentinel, group))
+        .then((view) => void views.push(view))
+        .then(ended, ended)
+    }
+    return promise
+  }
+}
+
+/**
+ * The primary of those that know of the latest failover, of most of them if they disagree: the others hear of it up to two seconds later,
+ * and one that is cut off does not.
+ */
+function elect(views: readonly View[]): StoreNode | undefined {
+  const latest = Math.max(...views.map(({ epoch }) => epoch))
+  const informed = Map.groupBy(
+    views.filter(({ epoch }) => epoch === latest),
+    ({ name }) => name,
+  )
+  // By the name, too, so that a tie is decided the same way each time.
+  const [elected] = [...informed].sort(
+    ([a, one], [b, other]) => other.length - one.length || (a < b ? -1 : 1),
+  )
+  return elected?.[1][0]?.node
+}
+
+/** A sentinel may have no users of its own: then it refuses the one of the servers. */
+function connectToSentinel(settings: StoreSettings, at: StoreNode, signal: AbortSignal): Promise<Connection> {
+  return connect(settings, at, signal, { database: 0 }).catch((error: unknown) => {
+    if (!(error instanceof ServerReplyError && error.code === 'WRONGPASS')) throw error
+    return connect(settings, at, signal, { database: 0, isAnonymous: true })
+  })
+}
+
+/** @param group the name of the primary at the sentinels */
+async function askSentinel(sentinel: Connection, group: string): Promise<View> {
+  const [named, details] = await Promise.all([
+    // During a failover only this one names the new primary.
+    sentinel.send(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', group]),
+    sentinel.send(['SENTINEL', 'MASTER', group]).catch(() => null),
+  ])
+  const [host, port] = listOf(named)
+  if (typeof host !== 'string' || host === '') {
+    throw new Error(`the sentinels monitor no primary with the name ${group}; see the end of tokens.store`)
+  }
+  const facts = listOf(details)
+  const node = { host, port: Number(port) }
+  const epoch = Number(facts[facts.indexOf('config-epoch') + 1] ?? 0) || 0
+  return { node, name: formatHostPort(node), epoch }
 }

@@ -74,26 +74,18 @@ function openStore(settings: StoreSettings, { log, metrics }: StateDependencies)
 }
 
 async function openState(config: Config, store: SharedStore, deps: StateDependencies): Promise<State> {
-  const { clock, log, live } = deps
+  const { clock, log, live, hasName, onBug } = deps
   const events = tokenEvents(deps)
   if (checkedByDevice(config)) throw new TypeError('password.device has no shared store')
+  const shared = { store, clock, policy: config.tokens }
   const copies = createTokenCopies({
-    store,
-    clock,
-    policy: config.tokens,
+    ...shared,
     inFlight: live.grants,
     cut: live.cut,
-    hasName: deps.hasName,
+    hasName,
     timeout: config.store.timeout,
   })
-  const tokens = createSharedTokens({
-    store,
-    copies,
-    policy: config.tokens,
-    clock,
-    random: randomBytes,
-    listener: events,
-  })
+  const tokens = createSharedTokens({ ...shared, copies, random: randomBytes, listener: events })
   let differs = false
   const agreement = createPasswordAgreement({
     store,
@@ -106,20 +98,12 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
       if (now) log.error(DIFFERS)
       else log.info('the password of this sidecar is again the one of the shared store')
     },
-    onBug: deps.onBug,
+    onBug,
   })
-  const password = await openPasswords(passwordSources(config), {
-    clock,
-    hasName: deps.hasName,
-    events: sourceEvents(deps, agreement.changed),
-  })
-  const feed = followRevocations({
-    store,
-    copies,
-    settle: agreement.settle,
-    onLost: () => log.error(LOST),
-    onBug: deps.onBug,
-  })
+  const sources = { clock, hasName, events: sourceEvents(deps, agreement.changed) }
+  const password = await openPasswords(passwordSources(config), sources)
+  const onLost = (): void => log.error(LOST)
+  const feed = followRevocations({ store, copies, settle: agreement.settle, onLost, onBug })
   await feed.started
 
   let deaf = false
@@ -140,7 +124,7 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
         const { result, generation, name = '' } = await password.verify(candidate, client.key)
         if (generation !== password.generation || generation !== present.generation) continue
         if (result !== 'right') return result
-        if (!deps.hasName(name)) return 'wrong'
+        if (!hasName(name)) return 'wrong'
         const issued = await tokens.issue(client.address, grantType, present.epoch, name)
         if (issued !== 'stale') return issued
         await agreement.settle().catch(() => {})

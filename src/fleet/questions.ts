@@ -140,8 +140,10 @@ export function createTokenQuestions({ store, clock, epoch, timeout }: Dependenc
   }
 }
 
-/** Grants per call of a script: a long call would delay every other sidecar. */
-export const GRANTS_PER_CALL = 500
+/** The grants in pages, one for each call of a script: a long call would delay every other sidecar. */
+export function* pagesOf(grants: readonly string[]): Iterable<readonly string[]> {
+  for (let at = 0; at < grants.length; at += 500) yield grants.slice(at, at + 500)
+}
 
 /** More grants than a server can hold. */
 const ALL = 2 ** 32
@@ -161,9 +163,8 @@ export function createSharedGrants(
 
   async function describe(ids: readonly string[]): Promise<readonly GrantSummary[]> {
     const found: GrantSummary[] = []
-    for (let at = 0; at < ids.length; at += GRANTS_PER_CALL) {
-      const some = ids.slice(at, at + GRANTS_PER_CALL)
-      for (const each of listOf(await run(DESCRIBE_GRANTS, keys, [prefix, ...some]))) {
+    for (const page of pagesOf(ids)) {
+      for (const each of listOf(await run(DESCRIBE_GRANTS, keys, [prefix, ...page]))) {
         const [id, client, granted, expires, accessTokens, refreshTokens] = listOf(each)
         found.push({
           id: String(id),

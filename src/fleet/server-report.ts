@@ -1,8 +1,8 @@
 import { SetupError } from '../system/setup-error.ts'
 import type { Connection, StoreSettings } from './connection.ts'
-import { connectToPrimary, type ServerFacts } from './find-primary.ts'
+import { connectToPrimary, openSentinels, type ServerFacts } from './find-primary.ts'
 import { forbiddenCommands } from './refusal-watch.ts'
-import { listOf, noReply, ServerReplyError, type StoreReply, unavailable } from './shared-store.ts'
+import { listOf, ServerReplyError, type StoreReply, unavailable } from './shared-store.ts'
 
 /** What `check` wants to know of the server that has the keys. */
 export interface ServerReport extends ServerFacts {
@@ -26,24 +26,20 @@ interface ServerSettings {
  * version 7. Rejects with a `SetupError` if a file cannot be read, otherwise with `StoreUnavailable`.
  */
 export async function inspectServer(settings: StoreSettings): Promise<ServerReport> {
-  const { timeout, prefix } = settings
+  const { prefix } = settings
   const state = `{${prefix}}:state`
   const life = new AbortController()
   try {
-    const { connection, facts } = await connectToPrimary(settings, life.signal)
-    const timer = setTimeout(() => connection.end(noReply(timeout)), timeout)
-    try {
-      if (Number.parseInt(facts.version, 10) < 7)
-        return { ...facts, forbidden: [], settings: undefined, replicas: undefined, password: undefined }
-      return {
-        ...facts,
-        forbidden: await forbiddenCommands(connection.send, prefix),
-        settings: settingsIn(await allowed(connection, ['CONFIG', 'GET', ...SETTINGS])),
-        replicas: replicasIn(await allowed(connection, ['INFO', 'replication'])),
-        password: passwordIn(await allowed(connection, ['HMGET', state, 'salt', 'fingerprint'])),
-      }
-    } finally {
-      clearTimeout(timer)
+    const sentinels = openSentinels(settings, life.signal)
+    const { connection, facts } = await connectToPrimary(settings, life.signal, sentinels)
+    if (Number.parseInt(facts.version, 10) < 7)
+      return { ...facts, forbidden: [], settings: undefined, replicas: undefined, password: undefined }
+    return {
+      ...facts,
+      forbidden: await forbiddenCommands(connection.send, prefix),
+      settings: settingsIn(await allowed(connection, ['CONFIG', 'GET', ...SETTINGS])),
+      replicas: replicasIn(await allowed(connection, ['INFO', 'replication'])),
+      password: passwordIn(await allowed(connection, ['HMGET', state, 'salt', 'fingerprint'])),
     }
   } catch (error) {
     if (error instanceof SetupError) throw error
@@ -56,13 +52,11 @@ export async function inspectServer(settings: StoreSettings): Promise<ServerRepo
 const SETTINGS = ['maxmemory', 'maxmemory-policy', 'save', 'appendonly']
 
 /** The reply; undefined if the user may not ask, or the server does not know the command: hosted ones hide it. */
-async function allowed(connection: Connection, question: readonly string[]): Promise<StoreReply | undefined> {
-  try {
-    return await connection.send(question)
-  } catch (error) {
+function allowed(connection: Connection, question: readonly string[]): Promise<StoreReply | undefined> {
+  return connection.send(question).catch((error: unknown) => {
     if (error instanceof ServerReplyError) return undefined
     throw error
-  }
+  })
 }
 
 function settingsIn(reply: StoreReply | undefined): ServerSettings | undefined {

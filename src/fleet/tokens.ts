@@ -1,21 +1,19 @@
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
-import { prefix64 } from '../http/ip.ts'
-import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { shareOf } from '../tokens/grant-table.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from '../tokens/mint.ts'
-import type {
-  GrantSummary,
-  IssuedTokens,
-  Revocation,
-  TokenEvents,
-  TokenPolicy,
-  Tokens,
-  Unavailable,
+import {
+  type IssuedTokens,
+  isTheirs,
+  type Revocation,
+  type TokenEvents,
+  type TokenPolicy,
+  type Tokens,
+  type Unavailable,
 } from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
 import { REVOKE_ALL } from './epoch.ts'
-import { createSharedGrants, GRANTS_PER_CALL } from './questions.ts'
+import { createSharedGrants, pagesOf } from './questions.ts'
 import { ISSUE, REFRESH, REVOKE_GRANTS, REVOKE_TOKEN } from './scripts.ts'
 import {
   listOf,
@@ -133,8 +131,7 @@ export function createSharedTokens(deps: Dependencies) {
 
   async function revokeGrants(grants: readonly string[], reason: string): Promise<number> {
     let count = 0
-    for (let at = 0; at < grants.length; at += GRANTS_PER_CALL) {
-      const page = grants.slice(at, at + GRANTS_PER_CALL)
+    for (const page of pagesOf(grants)) {
       count += listOf(await lasting(REVOKE_GRANTS, ...page)).length
       known.apply({ kind: 'revoked', grants: page })
     }
@@ -155,13 +152,9 @@ export function createSharedTokens(deps: Dependencies) {
       return 0
     }
     if ('client' in which || 'name' in which) {
-      const isTheirs = ({ id, client }: GrantSummary): boolean =>
-        'client' in which ? prefix64(client) === which.client : nameOfGrant(id) === which.name
-      const theirs = (await grants.all()).filter(isTheirs)
-      return revokeGrants(
-        theirs.map(({ id }) => id),
-        reason,
-      )
+      const theirs = (await grants.all()).filter((grant) => isTheirs(which, grant))
+      const ids = theirs.map(({ id }) => id)
+      return revokeGrants(ids, reason)
     }
     const [count, epoch = ''] = listOf(await lasting(REVOKE_ALL, Number(known.present))).map(String)
     requirePresent('revoke', epoch)

@@ -95,13 +95,21 @@ export function createSharedWindows(policy: WindowPolicy, options: Options): Win
   }
 }
 
-/** The windows of one policy. A request that waits for the server during a reload is decided by the policy at its arrival. */
+/**
+ * The windows of one policy. A request that waits for the server during a reload is decided by the policy at its arrival.
+ *
+ * A sidecar opens at most `maxKeys` windows on the server. A window is placed behind all others when it opens, so the oldest entries close
+ * first, at most one window length after they were placed. (A window that another sidecar opened closes sooner.)
+ */
 function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'applyPolicy'> {
   const { store, endpoint, clock, maxKeys, onFallback, onAnswer } = options
   const prefix = `${store.prefix}w:${endpoint}:${policy.requests}:${policy.window}:`
-  const known = createKnownWindows(policy, maxKeys)
   const ask = createCountBatches(policy, { store, clock })
   const askWhenFull = createCountBatches(policy, { store, clock }, `${prefix}overflow`)
+  const windows = new Map<string, KnownWindow>()
+  /** The window that keys without one share while the table is full (C17). */
+  const overflow = unknownWindow()
+  const usedUp = createUsedUpWindows<KnownWindow>(({ closesBy }) => closesBy)
   let local: LocalWindows | undefined
   let localUntil = 0
 
@@ -119,35 +127,60 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
   async function countOnServer(key: string, window?: KnownWindow): Promise<LimitDecision> {
     try {
       const answer = await (window === undefined ? askWhenFull : ask)(prefix + key)
-      if (window !== undefined) known.learn(window, answer, key)
-      else if (answer.overflowed) known.learn(known.overflow, answer)
+      if (window !== undefined) learn(window, answer, key)
+      else if (answer.overflowed) learn(overflow, answer, OVERFLOW)
       if (answer.answeredAt >= localUntil) local = undefined
       onAnswer(answer.askedAt)
       const decision = decide(policy, answer.before, closesIn(answer.left, policy))
       return { ...decision, shared: true, overflow: answer.overflowed }
     } catch (error) {
-      if (window !== undefined) known.miss(window, clock.monotonic())
+      // The server may have opened the window all the same.
+      if (window?.closesAt === Infinity) window.closesAt = window.closesBy = clock.monotonic() + policy.window
       return countLocally(key, error)
     }
+  }
+
+  /** The server's answer to a request of this window. */
+  function learn(window: KnownWindow, { before, left, askedAt, answeredAt }: CountAnswer, key: string): void {
+    const closesAt = askedAt + left
+    // The known window closed on the way to the server, and this is the next one.
+    if (closesAt > window.closesBy) {
+      window.usedUp = false
+      window.refused = 0
+      if (windows.get(key) === window) {
+        windows.delete(key)
+        windows.set(key, window)
+      }
+    }
+    window.closesAt = closesAt
+    window.closesBy = answeredAt + closesIn(left, policy)
+    const wasUsedUp = window.usedUp
+    window.usedUp = before + 1 >= policy.requests
+    if (before >= policy.requests) window.refused += 1
+    if (window.usedUp && !wasUsedUp) usedUp.note(key, window)
   }
 
   return {
     count(key) {
       const now = clock.monotonic()
-      const found = known.find(key, now)
-      const overflow = found === 'overflow'
-      const window = overflow ? known.overflow : found === 'new' ? undefined : found
-      if (window?.usedUp && now < window.closesAt) {
-        window.refused += 1
-        return { ...decide(policy, policy.requests, window.closesBy - now), shared: true, overflow }
+      const found = findWindow(windows, key, now, maxKeys)
+      const isFull = found === 'overflow'
+      const known = isFull ? overflow : found === 'new' ? undefined : found
+      if (known?.usedUp && now < known.closesAt) {
+        known.refused += 1
+        return { ...decide(policy, policy.requests, known.closesBy - now), shared: true, overflow: isFull }
       }
       if (!store.up) return countLocally(key)
-      return countOnServer(key, overflow ? undefined : (window ?? known.add(key)))
+      if (isFull) return countOnServer(key)
+      const window = known ?? unknownWindow()
+      // A new one takes its place before the server is asked about it.
+      if (known === undefined) windows.set(key, window)
+      return countOnServer(key, window)
     },
     get size() {
-      return known.size + (local?.size ?? 0)
+      return windows.size + (local?.size ?? 0)
     },
-    usedUp: () => merged([...(local?.usedUp() ?? []), ...known.usedUp(clock.monotonic())]),
+    usedUp: () => merged([...(local?.usedUp() ?? []), ...usedUp.open(clock.monotonic())]),
   }
 }
 
@@ -174,59 +207,6 @@ interface KnownWindow {
   usedUp: boolean
   /** Requests of this sidecar past the limit. */
   refused: number
-}
-
-/**
- * Holds at most `maxKeys` windows, so a sidecar opens no more on the server. A window is placed behind all others when it opens, so
- * the oldest entries close first, at most one window length after they were placed. (A window that another sidecar opened closes
- * sooner.)
- */
-function createKnownWindows(policy: WindowPolicy, maxKeys: number) {
-  const windows = new Map<string, KnownWindow>()
-  const usedUp = createUsedUpWindows<KnownWindow>(({ closesBy }) => closesBy)
-
-  return {
-    get size() {
-      return windows.size
-    },
-    /** The window that keys without one share while the table is full (C17). */
-    overflow: unknownWindow(),
-    /** Where a request of the key counts: see `findWindow`. A window that may have closed is forgotten. */
-    find: (key: string, now: number) => findWindow(windows, key, now, maxKeys),
-    /** Takes a place for the window of a key, before the server is asked about it. */
-    add(key: string): KnownWindow {
-      const window = unknownWindow()
-      windows.set(key, window)
-      return window
-    },
-    /** The server's answer to a request of this window. */
-    learn(window: KnownWindow, { before, left, askedAt, answeredAt }: CountAnswer, key?: string): void {
-      const closesAt = askedAt + left
-      // The known window closed on the way to the server, and this is the next one.
-      if (closesAt > window.closesBy) {
-        window.usedUp = false
-        window.refused = 0
-        if (key !== undefined && windows.get(key) === window) {
-          windows.delete(key)
-          windows.set(key, window)
-        }
-      }
-      window.closesAt = closesAt
-      window.closesBy = answeredAt + closesIn(left, policy)
-      const wasUsedUp = window.usedUp
-      window.usedUp = before + 1 >= policy.requests
-      if (before >= policy.requests) window.refused += 1
-      if (window.usedUp && !wasUsedUp) usedUp.note(key ?? OVERFLOW, window)
-    },
-    /** The server did not answer. It may have opened the window all the same. */
-    miss(window: KnownWindow, now: number): void {
-      if (window.closesAt !== Infinity) return
-      window.closesAt = now + policy.window
-      window.closesBy = window.closesAt
-    },
-    /** The windows that this sidecar knows to be used up and that are still open, the latest first, at most 1000. */
-    usedUp: usedUp.open,
-  }
 }
 
 /** A window that the server has not been asked about counts as open until it answers. */

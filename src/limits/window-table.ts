@@ -162,29 +162,22 @@ const KEPT = 1_000
  * again and used up again is noted again
  */
 export function createUsedUpWindows<W extends { readonly refused: number }>(closesAt: (window: W) => number) {
-  let noted: { readonly key: string; readonly window: W }[] = []
-  let next = 0
+  const noted = new Map<string, W>()
 
   return {
-    /** The window is used up from now on. Call it once per window; it takes constant time. */
+    /** The window is used up from now on. Call it once per window. */
     note(key: string, window: W): void {
-      noted[next % KEPT] = { key, window }
-      next += 1
+      noted.delete(key)
+      noted.set(key, window)
+      const [oldest] = noted.keys()
+      if (noted.size > KEPT && oldest !== undefined) noted.delete(oldest)
     },
     /** Those that are still open, the latest first. */
-    open(now: number): readonly UsedUpWindow[] {
-      const found = new Map<W, UsedUpWindow>()
-      for (let i = next - 1; i >= Math.max(0, next - KEPT); i -= 1) {
-        const entry = noted[i % KEPT]
-        if (entry === undefined || now >= closesAt(entry.window) || found.has(entry.window)) continue
-        const { key, window } = entry
-        found.set(window, { key, closesAt: closesAt(window), refused: window.refused })
-      }
-      return [...found.values()]
-    },
-    clear(): void {
-      noted = []
-      next = 0
-    },
+    open: (now: number): readonly UsedUpWindow[] =>
+      [...noted]
+        .map(([key, window]) => ({ key, closesAt: closesAt(window), refused: window.refused }))
+        .filter((each) => now < each.closesAt)
+        .reverse(),
+    clear: (): void => noted.clear(),
   }
 }

@@ -14,35 +14,31 @@ export function createExpiryQueue<T extends Expiring>() {
 
   const at = (i: number): number => heap[i]?.expiresAt ?? Number.POSITIVE_INFINITY
 
-  function swap(i: number, j: number): void {
-    const a = heap[i]
-    const b = heap[j]
-    if (a === undefined || b === undefined) return
-    heap[i] = b
-    heap[j] = a
-  }
-
   function push(entry: T): void {
-    let i = heap.push(entry) - 1
+    let i = heap.length
     while (i > 0) {
       const parent = (i - 1) >> 1
-      if (at(parent) <= at(i)) return
-      swap(i, parent)
+      const above = heap[parent]
+      if (above === undefined || above.expiresAt <= entry.expiresAt) break
+      heap[i] = above
       i = parent
     }
+    heap[i] = entry
   }
 
   function removeFirst(): void {
-    swap(0, heap.length - 1)
-    heap.pop()
+    const last = heap.pop()
+    if (last === undefined || heap.length === 0) return
     let i = 0
     for (;;) {
       const left = 2 * i + 1
       const least = at(left + 1) < at(left) ? left + 1 : left
-      if (at(i) <= at(least)) return
-      swap(i, least)
+      const below = heap[least]
+      if (below === undefined || last.expiresAt <= below.expiresAt) break
+      heap[i] = below
       i = least
     }
+    heap[i] = last
   }
 
   /** Counts a removed entry. The queue drops such entries when they make up half of it. */

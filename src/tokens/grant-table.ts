@@ -91,9 +91,8 @@ export function lastUse({ usedAt }: Grant, ahead: number): number | null {
 
 /**
  * Grants in order of use and their tokens by digest, at most `capacity` tokens in all. If the table is full, the least recently
- * used grant is evicted with all its tokens. One grant may hold a quarter of the capacity. Above that its own oldest token
- * is evicted, but never its live refresh token: a client that refreshes without end evicts its own tokens first. (The default
- * share is 2500 tokens. With 30 requests a minute at most 1801 tokens of a grant are alive.)
+ * used grant is evicted with all its tokens. Above its share (`shareOf`) a grant loses its own oldest token, but never its live refresh
+ * token. (The default share is 2500 tokens. With 30 requests a minute at most 1801 tokens of a grant are alive.)
  */
 export function createGrantTable(initialCapacity: number) {
   let capacity = 0
@@ -110,14 +109,14 @@ export function createGrantTable(initialCapacity: number) {
   function resize(wanted: number): void {
     capacity = Math.max(2, wanted)
     share = shareOf(capacity)
-    while (removals.size > capacity) forgetOldest()
+    forgetRemovals()
   }
   resize(initialCapacity)
 
-  function forgetOldest(): void {
+  function forgetRemovals(): void {
     for (const digest of removals.keys()) {
+      if (removals.size <= capacity) return
       removals.delete(digest)
-      return
     }
   }
 
@@ -163,7 +162,7 @@ export function createGrantTable(initialCapacity: number) {
     if (token.spent === undefined) live[token.kind]--
     if (reason !== 'evicted' && token.kind === 'access') {
       removals.set(token.digest, reason)
-      if (removals.size > capacity) forgetOldest()
+      forgetRemovals()
     }
     if (token.grant.tokens.length === 0) forget(token.grant)
   }
@@ -183,11 +182,6 @@ export function createGrantTable(initialCapacity: number) {
     return expired
   }
 
-  function oldest(grant: Grant): Token | undefined {
-    for (const token of grant.tokens) if (token !== grant.refresh) return token
-    return undefined
-  }
-
   /** Removes the tokens that exceed the capacity and returns them. `grown`: the grant that just got tokens. */
   function evict(grown?: Grant): Token[] {
     const evicted: Token[] = []
@@ -196,7 +190,7 @@ export function createGrantTable(initialCapacity: number) {
       evicted.push(token)
     }
     while (grown !== undefined && grown.tokens.length > share) {
-      const token = oldest(grown)
+      const token = grown.tokens.find((each) => each !== grown.refresh)
       if (token === undefined) break
       leave(token)
     }

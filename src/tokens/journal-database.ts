@@ -3,14 +3,8 @@ import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
 import { setAside } from '../system/own-files.ts'
-import { createPrivate, sqliteCode, syncFolder } from './state-folder.ts'
+import { createPrivate, sqliteCode, sync } from './state-folder.ts'
 import type { Fault, TokenRecord } from './token-journal.ts'
-
-interface OpenDatabase {
-  readonly db: DatabaseSync
-  readonly records: readonly TokenRecord[]
-  readonly meta: Map<string, string>
-}
 
 /** Creates the file under another name and renames it. So an empty file is damage, never the result of a crash here. */
 export function createDatabase(path: string): void {
@@ -27,14 +21,17 @@ export function createDatabase(path: string): void {
   // SQLite would replay the log of an earlier file into this one.
   for (const side of ['-wal', '-shm']) rmSync(path + side, { force: true })
   renameSync(draft, path)
-  syncFolder(dirname(path))
+  sync(dirname(path))
 }
 
 /**
  * Opens and locks an existing file and reads all of it: SQLite opens garbage without an error, and only the first query
- * fails (H72). Throws if the cause of a failure is not the file itself. `patience`: how long to wait for a lock (ms).
+ * fails (H72). Throws if the cause of a failure is not the file itself.
+ *
+ * @param patience how long to wait for a lock (ms)
+ * @param isUnread whether a file with tokens is a fault
  */
-export function readDatabase(path: string, patience: number): OpenDatabase | Fault {
+export function readDatabase(path: string, patience: number, isUnread: boolean) {
   createPrivate(path)
   const db = new DatabaseSync(path, { timeout: patience })
   const reject = (fault: Fault): Fault => {
@@ -43,15 +40,20 @@ export function readDatabase(path: string, patience: number): OpenDatabase | Fau
   }
   try {
     db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = NORMAL; PRAGMA cell_size_check = ON')
-    const version = versionOf(db)
-    if (version === 'newer' || version === 'foreign') return reject(isWellFormed(db) ? version : 'damaged')
+    const version = pragma(db, 'user_version')
+    const isOurs = pragma(db, 'application_id') === APPLICATION_ID && version > 0
     if (!isWellFormed(db)) return reject('damaged')
+    if (!isOurs) return reject('foreign')
+    if (version > MIGRATIONS.length) return reject('newer')
     db.exec('PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = 4194304')
-    if (version === 'older') migrate(db)
+    if (version < MIGRATIONS.length) migrate(db)
     // Deletes nothing. It shows now, and not at the first token, whether the file is writable.
     db.exec("DELETE FROM meta WHERE key = ''")
     const records = readRecords(db)
-    return records === undefined ? reject('damaged') : { db, records, meta: readMeta(db) }
+    if (records === undefined) return reject('damaged')
+    if (isUnread && records.length > 0) return reject('unread')
+    const meta = db.prepare('SELECT key, value FROM meta').all()
+    return { db, records, meta: new Map(meta.map(({ key, value }) => [String(key), String(value)])) }
   } catch (error) {
     db.close()
     const code = sqliteCode(error)
@@ -103,8 +105,8 @@ const MIGRATIONS: readonly ((db: DatabaseSync) => void)[] = [
     db.exec('ALTER TABLE tokens ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0')
     const update = db.prepare('UPDATE tokens SET checksum = ? WHERE digest = ?')
     for (const row of db.prepare('SELECT * FROM tokens').all()) {
-      const record = parseRecord(row)
-      if (record !== undefined) update.run(checksum(record), Buffer.from(record.digest, 'base64url'))
+      const record = recordOf(row)
+      update.run(checksum(record), Buffer.from(record.digest, 'base64url'))
     }
   },
   (db) => {
@@ -112,32 +114,19 @@ const MIGRATIONS: readonly ((db: DatabaseSync) => void)[] = [
   },
 ]
 
-const SCHEMA_VERSION = MIGRATIONS.length
-
-export type Version = 'current' | 'older' | 'newer' | 'foreign'
-
 function pragma(db: DatabaseSync, name: string): number {
   const value = db.prepare(`PRAGMA ${name}`).get()?.[name]
   return typeof value === 'number' ? value : -1
 }
 
-export function versionOf(db: DatabaseSync): Version {
-  const version = pragma(db, 'user_version')
-  if (pragma(db, 'application_id') !== APPLICATION_ID || version < 1) return 'foreign'
-  if (version === SCHEMA_VERSION) return 'current'
-  return version < SCHEMA_VERSION ? 'older' : 'newer'
-}
-
-/** Migrates a file of an earlier version, or an empty one, to the current version, in one transaction. */
+/**
+ * Migrates a file of an earlier version, or an empty one, to the current version, in one transaction. After an error the caller closes the
+ * file, which undoes it.
+ */
 function migrate(db: DatabaseSync): void {
   db.exec('BEGIN IMMEDIATE')
-  try {
-    for (const step of MIGRATIONS.slice(pragma(db, 'user_version'))) step(db)
-    db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`)
-  } catch (error) {
-    db.exec('ROLLBACK')
-    throw error
-  }
+  for (const step of MIGRATIONS.slice(pragma(db, 'user_version'))) step(db)
+  db.exec(`PRAGMA user_version = ${MIGRATIONS.length}; COMMIT`)
 }
 
 /** Above this size the structure check is skipped, because its time grows with the file. */
@@ -148,8 +137,7 @@ function isWellFormed(db: DatabaseSync): boolean {
   const pages = pragma(db, 'page_count')
   if (pages < 1) return false
   if (pages > CHECKED_PAGES) return true
-  const rows = db.prepare('PRAGMA quick_check(1)').all()
-  return rows.length === 1 && rows[0]?.quick_check === 'ok'
+  return db.prepare('PRAGMA quick_check(1)').get()?.quick_check === 'ok'
 }
 
 /** A row without `grace_end` has the checksum of earlier versions. */
@@ -159,32 +147,39 @@ export function checksum(record: TokenRecord): number {
   return crc32([digest, grant, client, granted, kind, issued, expires, spent, ...grace].join('\n'))
 }
 
-function parseRecord(row: Record<string, unknown>): TokenRecord | undefined {
-  const { digest: bytes, grant_id: grant, client, granted, kind, issued, expires, spent } = row
-  const graceEnd = row.grace_end ?? null
-  if (!(bytes instanceof Uint8Array) || typeof grant !== 'string' || typeof client !== 'string')
-    return undefined
-  if (typeof granted !== 'number' || typeof issued !== 'number' || typeof expires !== 'number')
-    return undefined
-  if (kind !== 'access' && kind !== 'refresh') return undefined
-  if (spent !== null && typeof spent !== 'number') return undefined
-  if (graceEnd !== null && typeof graceEnd !== 'number') return undefined
-  const digest = Buffer.from(bytes).toString('base64url')
-  return { digest, grant, client, granted, kind, issued, expires, spent, graceEnd }
+function recordOf(row: Record<string, unknown>): TokenRecord {
+  const {
+    digest,
+    grant_id: grant,
+    client,
+    granted,
+    kind,
+    issued,
+    expires,
+    spent,
+    grace_end: graceEnd = null,
+  } = row
+  const bytes = digest instanceof Uint8Array ? digest : []
+  const record = {
+    digest: Buffer.from(bytes).toString('base64url'),
+    grant,
+    client,
+    granted,
+    kind,
+    issued,
+    expires,
+  }
+  // The table is STRICT, and the checksum is that of a row of this program: so the columns have the types of a record.
+  return { ...record, spent, graceEnd } as TokenRecord
 }
 
-/** All tokens of the file, or `undefined` if one of them is malformed or fails its checksum. */
-function readRecords(db: DatabaseSync): TokenRecord[] | undefined {
+/** All tokens of the file, or `undefined` if one of them fails its checksum. */
+function readRecords(db: DatabaseSync): readonly TokenRecord[] | undefined {
   const records: TokenRecord[] = []
   for (const row of db.prepare('SELECT * FROM tokens').iterate()) {
-    const record = parseRecord(row)
-    if (record === undefined || checksum(record) !== row.checksum) return undefined
+    const record = recordOf(row)
+    if (checksum(record) !== row.checksum) return undefined
     records.push(record)
   }
   return records
-}
-
-function readMeta(db: DatabaseSync): Map<string, string> {
-  const rows = db.prepare('SELECT key, value FROM meta').all()
-  return new Map(rows.map((row) => [String(row.key), String(row.value)]))
 }

@@ -5,35 +5,11 @@ import { ensureFolder } from '../system/own-files.ts'
 import { isWithheld } from '../system/setup-error.ts'
 import { checksum, createDatabase, readDatabase, setDatabaseAside } from './journal-database.ts'
 import type { Digest } from './mint.ts'
-import { emptyFile, fileIdentity, lockStateFolder, syncFolder } from './state-folder.ts'
+import { fileIdentity, lockStateFolder, sync } from './state-folder.ts'
 import type { Fault, TokenRecord } from './token-journal.ts'
 
-export interface JournalWriter {
-  put(record: TokenRecord): void
-  drop(digest: Digest): void
-  clear(): void
-  setMeta(key: string, value: string): void
-}
-
 /** The open files of a state folder. Each method throws if the disk fails. */
-export interface JournalFile {
-  /**
-   * Runs `work` in one transaction. It survives a `kill -9`. With `durable` it also survives a power cut, which otherwise
-   * undoes all transactions since the last `flush`.
-   */
-  write(durable: boolean, work: (writer: JournalWriter) => void): void
-  /** Whether the paths still name the open files. SQLite does not notice if the files are removed or replaced. */
-  inPlace(): boolean
-  /** Makes all earlier transactions durable. Runs off this thread, except under Node's permission model. */
-  flush(): Promise<void>
-  close(): void
-}
-
-interface Opened {
-  readonly file: JournalFile
-  readonly records: readonly TokenRecord[]
-  readonly meta: Map<string, string>
-}
+export type JournalFile = Exclude<ReturnType<typeof openJournalFile>, undefined>
 
 const DATABASE = 'tokens.db'
 
@@ -41,7 +17,7 @@ interface Opening {
   readonly dir: string
   /** How long to wait for a lock (ms). The wait blocks the thread. */
   readonly patience: number
-  /** Tokens were issued and revoked without those of the file: a database with tokens is set aside, too. */
+  /** Tokens were issued and revoked without those of the file: a database with tokens is set aside. */
   readonly isUnread: boolean
   readonly wall: () => number
   readonly onSetAside: (fault: Fault, name: string) => void
@@ -51,7 +27,7 @@ interface Opening {
  * Locks a state folder and opens its database; undefined if another process has locked it. A missing database, and one that is set aside,
  * is replaced by a new one.
  */
-export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: Opening): Opened | undefined {
+export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: Opening) {
   // An existing folder keeps its mode, because other programs may use it. The files have mode 0600.
   ensureFolder(dir)
   const lockPath = join(dir, 'tokens.lock')
@@ -59,17 +35,13 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
   const release = lockStateFolder(lockPath, patience)
   if (release === undefined) return undefined
 
-  function openDatabase(): Exclude<ReturnType<typeof readDatabase>, Fault> {
+  function openDatabase(isNew = false): Exclude<ReturnType<typeof readDatabase>, Fault> {
     if (!existsSync(path)) createDatabase(path)
-    const found = readDatabase(path, patience)
-    if (typeof found !== 'string' && !(isUnread && found.records.length > 0)) return found
-    if (typeof found !== 'string') found.db.close()
-    const fault = typeof found === 'string' ? found : 'unread'
-    onSetAside(fault, setDatabaseAside(path, fault, wall()))
-    createDatabase(path)
-    const fresh = readDatabase(path, patience)
-    if (typeof fresh === 'string') throw new Error(`a new database was ${fresh} immediately`)
-    return fresh
+    const found = readDatabase(path, patience, isUnread)
+    if (typeof found !== 'string') return found
+    if (isNew) throw new Error(`a new database was ${found} immediately`)
+    onSetAside(found, setDatabaseAside(path, found, wall()))
+    return openDatabase(true)
   }
 
   try {
@@ -79,24 +51,14 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
     const put = db.prepare('INSERT OR REPLACE INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
     const drop = db.prepare('DELETE FROM tokens WHERE digest = ?')
     const setMeta = db.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)')
-    const writer: JournalWriter = {
-      put(record) {
-        const { digest, grant, client, granted, kind, issued, expires, spent, graceEnd } = record
-        const key = Buffer.from(digest, 'base64url')
-        put.run(key, grant, client, granted, kind, issued, expires, spent, checksum(record), graceEnd)
-      },
-      drop: (digest) => {
-        drop.run(Buffer.from(digest, 'base64url'))
-      },
-      clear: () => db.exec('DELETE FROM tokens'),
-      setMeta: (key, value) => {
-        setMeta.run(key, value)
-      },
-    }
-    const write: JournalFile['write'] = (durable, work) => {
+    /**
+     * Runs `work`, which changes the file by `put`, `drop`, `clear` and `setMeta`, in one transaction. It survives a `kill -9`. With
+     * `durable` it also survives a power cut, which otherwise undoes all transactions since the last `flush`.
+     */
+    function write(durable: boolean, work: () => void): void {
       db.exec(`PRAGMA synchronous = ${durable ? 'FULL' : 'NORMAL'}; BEGIN IMMEDIATE`)
       try {
-        work(writer)
+        work()
         db.exec('COMMIT')
       } catch (error) {
         if (db.isTransaction) db.exec('ROLLBACK')
@@ -104,30 +66,39 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
       }
     }
     return {
+      /** The tokens of the earlier process, and the facts about the whole state. */
       records,
       meta,
-      file: {
-        write,
-        inPlace: () => paths.every((each, i) => fileIdentity(each) === identities[i]),
-        async flush() {
-          const log = await open(`${path}-wal`, 'r')
-          try {
-            await log.datasync()
-          } catch (error) {
-            if (!isWithheld(error)) throw error
-            // SQLite may still sync: a durable transaction makes all earlier ones durable.
-            if (db.isOpen) write(true, ({ setMeta }) => setMeta('flushed', ''))
-          } finally {
-            await log.close()
-          }
-        },
-        close() {
-          try {
-            db.close()
-          } finally {
-            release()
-          }
-        },
+      write,
+      put(record: TokenRecord): void {
+        const { digest, grant, client, granted, kind, issued, expires, spent, graceEnd } = record
+        const key = Buffer.from(digest, 'base64url')
+        put.run(key, grant, client, granted, kind, issued, expires, spent, checksum(record), graceEnd)
+      },
+      drop: (digest: Digest): unknown => drop.run(Buffer.from(digest, 'base64url')),
+      clear: (): void => db.exec('DELETE FROM tokens'),
+      setMeta: (key: string, value: string): unknown => setMeta.run(key, value),
+      /** Whether the paths still name the open files. SQLite does not notice if the files are removed or replaced. */
+      inPlace: (): boolean => paths.every((each, i) => fileIdentity(each) === identities[i]),
+      /** Makes all earlier transactions durable. Runs off this thread, except under Node's permission model. */
+      async flush(): Promise<void> {
+        const log = await open(`${path}-wal`, 'r')
+        try {
+          await log.datasync()
+        } catch (error) {
+          if (!isWithheld(error)) throw error
+          // SQLite may still sync: a durable transaction makes all earlier ones durable.
+          if (db.isOpen) write(true, () => setMeta.run('flushed', ''))
+        } finally {
+          await log.close()
+        }
+      },
+      close(): void {
+        try {
+          db.close()
+        } finally {
+          release()
+        }
       },
     }
   } catch (error) {
@@ -143,7 +114,7 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
 export function destroyJournalFile(dir: string): void {
   const path = join(dir, DATABASE)
   if (!existsSync(path)) return
-  emptyFile(path)
+  sync(path, 'w')
   for (const side of ['', '-wal']) rmSync(path + side, { force: true })
-  syncFolder(dir)
+  sync(dir)
 }

@@ -1,8 +1,8 @@
 import type { Clock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
-import { destroyJournalFile, type JournalFile, type JournalWriter, openJournalFile } from './journal-file.ts'
+import { destroyJournalFile, type JournalFile, openJournalFile } from './journal-file.ts'
 import type { Digest } from './mint.ts'
-import type { JournalListener, JournalOperation, TokenJournal, TokenRecord } from './token-journal.ts'
+import type { JournalListener, JournalOperation, TokenRecord } from './token-journal.ts'
 
 interface Dependencies {
   readonly dir: string
@@ -19,11 +19,11 @@ const LOOK_EVERY = 5000
 const EXPIRE_EVERY = 60_000
 const EXPIRE_BATCH = 500
 
-const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)))
+export type TokenJournal = ReturnType<typeof openJournal>
 
 /**
  * Keeps the tokens in `<dir>/tokens.db`, an SQLite database in WAL mode. Throws a `SetupError` if another sidecar uses the folder. After any
- * other failure it reports it, the store continues in memory, and the journal tries again.
+ * other failure it reports it, the store continues in memory, and the journal tries again: no method throws.
  *
  * - A crash of the process loses nothing. A power cut loses the logins and refreshes since the last flush by `maintain`, about
  *   a second; their clients log in again. It never undoes a revocation.
@@ -31,61 +31,69 @@ const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : 
  *   Both are rare enough for the main thread.
  * - Flash wear: a login costs one transaction and about 10 KB of log, and later a share of a batch of deletions.
  */
-export function openJournal({ dir, clock, listener }: Dependencies): TokenJournal {
+export function openJournal({ dir, clock, listener }: Dependencies) {
   let file: JournalFile | undefined
-  let retryAt = 0
+  let recoverAt = Number.NEGATIVE_INFINITY
   let lookAt = 0
-  let recoveredAt = Number.NEGATIVE_INFINITY
   let restored: readonly TokenRecord[] = []
   let snapshot: () => Iterable<TokenRecord> = () => restored
   let meta = new Map<string, string>()
   let forgotten: Digest[] = []
   let expireAt = clock.monotonic() + EXPIRE_EVERY
   let unflushed = false
-  /** Tokens whose write failed. */
+  /** The live tokens that are not on disk. */
   const unwritten = new Set<Digest>()
-  /** The files with all earlier tokens are lost. */
-  let filesLost = false
-
   /** No file has been opened yet: one in the folder may have tokens that are not in memory. */
   let isUnread = false
 
-  const openFile = (patience: number): ReturnType<typeof openJournalFile> =>
+  const openFile = (patience: number): JournalFile | undefined =>
     openJournalFile({
       dir,
       patience,
       isUnread,
       wall: clock.wall,
       onSetAside(fault, name) {
-        filesLost = true
+        miss(snapshot())
         listener.setAside(fault, name)
       },
     })
 
+  /** These tokens are not on disk. */
+  function miss(records: Iterable<TokenRecord>): void {
+    for (const { digest, spent } of records) {
+      if (spent === null) unwritten.add(digest)
+      else unwritten.delete(digest)
+    }
+  }
+
   function fail(operation: JournalOperation, error: unknown): void {
-    retryAt = clock.monotonic() + RETRY_EVERY
-    listener.failed(operation, asError(error))
-    const broken = file
+    listener.failed(operation, error)
+    close()
+  }
+
+  function close(): void {
+    const open = file
     file = undefined
     try {
-      broken?.close()
-    } catch (closeError) {
-      listener.failed('close', asError(closeError))
+      open?.close()
+    } catch (error) {
+      listener.failed('close', error)
     }
   }
 
   function attempt(
     operation: JournalOperation,
     durable: boolean,
-    work: (writer: JournalWriter) => void,
+    work: (file: JournalFile) => void,
   ): boolean {
-    if (file === undefined) return false
+    const open = file
+    if (open === undefined) return false
     try {
-      if (!file.inPlace()) {
-        filesLost = true
+      if (!open.inPlace()) {
+        miss(snapshot())
         throw new Error(`the files in ${dir} were removed or replaced`)
       }
-      file.write(durable, work)
+      open.write(durable, () => work(open))
       unflushed = !durable
       return true
     } catch (error) {
@@ -99,28 +107,26 @@ export function openJournal({ dir, clock, listener }: Dependencies): TokenJourna
    * aside, not loaded: memory does not know which of its tokens a client has revoked since, or whether the password is still the same.
    */
   function recover(): 'recovered' | 'locked' | 'failed' {
-    recoveredAt = clock.monotonic()
+    recoverAt = clock.monotonic() + RETRY_EVERY
     try {
-      const opened = openFile(0)
-      if (opened === undefined) {
-        fail('open', new Error(`another process has locked ${dir}`))
-        return 'locked'
-      }
-      file = opened.file
-      isUnread = false
+      file = openFile(0)
     } catch (error) {
       fail('open', error)
       return 'failed'
     }
+    if (file === undefined) {
+      fail('open', new Error(`another process has locked ${dir}`))
+      return 'locked'
+    }
+    isUnread = false
     forgotten = []
-    const whole = attempt('open', true, (writer) => {
-      writer.clear()
-      for (const record of snapshot()) writer.put(record)
-      for (const [key, value] of meta) writer.setMeta(key, value)
+    const whole = attempt('open', true, (file) => {
+      file.clear()
+      for (const record of snapshot()) file.put(record)
+      for (const [key, value] of meta) file.setMeta(key, value)
     })
     if (!whole) return 'failed'
     unwritten.clear()
-    filesLost = false
     listener.recovered()
     return 'recovered'
   }
@@ -129,117 +135,102 @@ export function openJournal({ dir, clock, listener }: Dependencies): TokenJourna
    * Files that were removed or damaged are recreated before the token response is sent, but at most once in `RETRY_EVERY`:
    * recreation writes all tokens, and a nearly full disk would fail each time.
    */
-  function write(operation: JournalOperation, durable: boolean, work: (writer: JournalWriter) => void): void {
-    const now = clock.monotonic()
-    if (file === undefined && now < retryAt) return
-    if (!attempt(operation, durable, work) && now - recoveredAt >= RETRY_EVERY) recover()
+  function write(operation: JournalOperation, durable: boolean, work: (file: JournalFile) => void): void {
+    if (!attempt(operation, durable, work) && clock.monotonic() >= recoverAt) recover()
   }
 
-  function expire(writer: JournalWriter): void {
-    for (const digest of forgotten.splice(0, EXPIRE_BATCH)) writer.drop(digest)
-  }
-
-  function unsaved(): number {
-    if (unwritten.size === 0 && !filesLost) return 0
-    let count = 0
-    for (const { digest, spent } of snapshot()) {
-      if (spent === null && (filesLost || unwritten.has(digest))) count += 1
-    }
-    return count
-  }
-
-  function revoke(digests: readonly Digest[] | 'all'): void {
-    if (digests === 'all') unwritten.clear()
-    else for (const digest of digests) unwritten.delete(digest)
-    const done = attempt('revoke', true, (writer) => {
-      if (digests === 'all') writer.clear()
-      // With the forgotten ones: some may be of the same password.
-      else for (const digest of [...digests, ...forgotten]) writer.drop(digest)
-    })
-    if (done) return
-    // A revocation does not wait for the next retry: revoked tokens on the disk would be valid after a restart.
-    // If another process holds the lock, the folder and its file belong to that process: the file is not deleted.
-    // Nor is a file that was never read: it has none of these tokens.
-    if (recover() !== 'failed' || (isUnread && digests !== 'all')) return
-    try {
-      destroyJournalFile(dir)
-      filesLost = true
-    } catch (error) {
-      listener.failed('revoke', asError(error))
-    }
-  }
-
-  function flush(): void {
-    if (file === undefined || !unflushed) return
-    unflushed = false
-    file.flush().catch((error: Error) => {
-      listener.failed('flush', error)
-    })
-  }
-
-  function maintain(): void {
-    const now = clock.monotonic()
-    if (file === undefined && now >= retryAt) recover()
-    else if (file !== undefined && now >= lookAt) {
-      lookAt = now + LOOK_EVERY
-      if (!file.inPlace()) write('open', true, () => {})
-    }
-    if (forgotten.length >= EXPIRE_BATCH || (forgotten.length > 0 && now >= expireAt)) {
-      expireAt = now + EXPIRE_EVERY
-      write('expire', false, expire)
-    }
-    flush()
-  }
-
-  const journal: TokenJournal = {
-    restore: () => restored,
-    attach(source) {
-      snapshot = source
-      restored = []
-    },
-    record(records) {
-      write('issue', false, (writer) => {
-        expire(writer)
-        for (const record of records) writer.put(record)
-      })
-      if (file === undefined) for (const { digest } of records) unwritten.add(digest)
-    },
-    forget(digests) {
-      for (const digest of digests) unwritten.delete(digest)
-      if (file !== undefined) forgotten = forgotten.concat(digests)
-    },
-    revoke,
-    unsaved,
-    getMeta: (key) => meta.get(key),
-    setMeta(key, value) {
-      meta.set(key, value)
-      write('meta', true, (writer) => writer.setMeta(key, value))
-    },
-    maintain,
-    close() {
-      if (forgotten.length > 0) attempt('expire', false, expire)
-      try {
-        file?.close()
-      } catch (error) {
-        fail('close', error)
-      }
-      file = undefined
-      retryAt = Number.POSITIVE_INFINITY
-    },
+  function expire(file: JournalFile): void {
+    for (const digest of forgotten.splice(0, EXPIRE_BATCH)) file.drop(digest)
   }
 
   try {
-    const opened = openFile(PATIENCE_AT_START)
-    if (opened === undefined)
+    file = openFile(PATIENCE_AT_START)
+    if (file === undefined)
       throw new SetupError(`another sidecar is using ${dir}: give each its own state_dir`)
-    file = opened.file
-    restored = opened.records
-    meta = opened.meta
-    filesLost = false
+    restored = file.records
+    meta = file.meta
   } catch (error) {
     if (error instanceof SetupError) throw error
     isUnread = true
+    recoverAt = clock.monotonic() + RETRY_EVERY
     fail('open', error)
   }
-  return journal
+
+  return {
+    /** The tokens of the earlier process, in no order. */
+    get restored(): readonly TokenRecord[] {
+      return restored
+    },
+    /** @param source all tokens of the store, from which the journal rewrites the disk after a failure */
+    attach(source: () => Iterable<TokenRecord>): void {
+      snapshot = source
+      restored = []
+    },
+    /** Adds or replaces records in one transaction. A `kill -9` after it does not undo it. */
+    record(records: readonly TokenRecord[]): void {
+      write('issue', false, (file) => {
+        expire(file)
+        for (const record of records) file.put(record)
+      })
+      if (file === undefined) miss(records)
+    },
+    /** Deletes expired or evicted tokens, with a delay, because a late deletion does no harm. */
+    forget(digests: readonly Digest[]): void {
+      for (const digest of digests) unwritten.delete(digest)
+      if (file !== undefined) forgotten = forgotten.concat(digests)
+    },
+    /**
+     * Deletes revoked tokens. After it returns, not even a power cut undoes it. If the deletion cannot be written, deletes the whole
+     * file. On a read-only file system that fails too: the file stays, and a restart that can open it restores the tokens.
+     */
+    revoke(digests: readonly Digest[] | 'all'): void {
+      if (digests === 'all') unwritten.clear()
+      else for (const digest of digests) unwritten.delete(digest)
+      const done = attempt('revoke', true, (file) => {
+        if (digests === 'all') file.clear()
+        // With the forgotten ones: some may be of the same password.
+        else for (const digest of [...digests, ...forgotten]) file.drop(digest)
+      })
+      if (done) return
+      // A revocation does not wait for the next retry: revoked tokens on the disk would be valid after a restart.
+      // If another process holds the lock, the folder and its file belong to that process: the file is not deleted.
+      // Nor is a file that was never read: it has none of these tokens.
+      if (recover() !== 'failed' || (isUnread && digests !== 'all')) return
+      try {
+        destroyJournalFile(dir)
+        miss(snapshot())
+      } catch (error) {
+        listener.failed('revoke', error)
+      }
+    },
+    /** How many live tokens are not on disk: a crash would lose them. */
+    unsaved: (): number => unwritten.size,
+    /** Facts about the whole state, such as the fingerprint of the password. */
+    getMeta: (key: string): string | undefined => meta.get(key),
+    setMeta(key: string, value: string): void {
+      meta.set(key, value)
+      write('meta', true, (file) => file.setMeta(key, value))
+    },
+    /** Writes delayed deletions, flushes, and retries after a failure. Call it about once a second. */
+    maintain(): void {
+      const now = clock.monotonic()
+      if (file === undefined && now >= recoverAt) recover()
+      else if (file !== undefined && now >= lookAt) {
+        lookAt = now + LOOK_EVERY
+        if (!file.inPlace()) write('open', true, () => {})
+      }
+      if (forgotten.length >= EXPIRE_BATCH || (forgotten.length > 0 && now >= expireAt)) {
+        expireAt = now + EXPIRE_EVERY
+        write('expire', false, expire)
+      }
+      if (file === undefined || !unflushed) return
+      unflushed = false
+      file.flush().catch((error: unknown) => listener.failed('flush', error))
+    },
+    close(): void {
+      if (forgotten.length > 0) attempt('expire', false, expire)
+      close()
+      recoverAt = Number.POSITIVE_INFINITY
+    },
+  }
 }

@@ -11,9 +11,9 @@ import {
 import { openPasswords, type PasswordsEvents } from '../password/sources.ts'
 import { everySecond } from '../system/clock.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
-import { openJournal } from './journal.ts'
+import { openJournal, type TokenJournal } from './journal.ts'
 import { type State, type StateDependencies, sourceEvents, tokenEvents } from './state.ts'
-import { createMemoryJournal, JOURNAL_OPERATIONS, type TokenJournal } from './token-journal.ts'
+import { JOURNAL_OPERATIONS } from './token-journal.ts'
 import { createTokenStore } from './token-store.ts'
 
 /** The keys of the journal for the fingerprint of the password and for its salt. */
@@ -32,8 +32,6 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   const { clock, log } = deps
   const events = tokenEvents(deps)
   const journal = openTokenJournal(config, deps)
-  // Tokens in memory do not survive a restart, so they need no fingerprint of their password.
-  const durable = config.tokens.store === 'file'
   const heir = heirOf(config)
   const tokens = createTokenStore({
     policy: config.tokens,
@@ -56,36 +54,39 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   }
 
   /** Whether the journal may lack the fingerprint of the valid password. */
-  let isDue = durable
+  let isDue = true
   let saving = Promise.resolve()
   const learned = (): void => {
-    isDue = durable
+    isDue = true
   }
-  /** Resolves when the journal holds it. The first login derives it: without tokens none is needed, and it takes 15 ms. */
+  /**
+   * Resolves when the journal holds it. The first login derives it: without tokens none is needed, and it takes 15 ms. Tokens in memory
+   * do not survive a restart, so they need none.
+   */
   const saved = (): Promise<void> => {
-    if (isDue) {
-      isDue = false
-      const report = (error: unknown): void => {
-        isDue = true
-        log.error({ err: error }, 'the password fingerprint could not be saved')
-      }
-      saving = saving.then(() => saveFingerprint(journal, password)).catch(report)
+    if (!isDue || journal === undefined) return saving
+    isDue = false
+    const report = (error: unknown): void => {
+      isDue = true
+      log.error({ err: error }, 'the password fingerprint could not be saved')
     }
+    saving = saving.then(() => saveFingerprint(journal, password)).catch(report)
     return saving
   }
-  const password = await openPassword(config, deps, readFingerprint(journal), {
+  const stored = journal && readFingerprint(journal)
+  const password = await openPassword(config, deps, stored, {
     ...sourceEvents(deps, (name) => {
       revokeOf(name)
       learned()
     }),
     learned,
   }).catch((error: unknown) => {
-    journal.close()
+    journal?.close()
     throw error
   })
   const restored = new Set(tokens.grants().map(({ id }) => nameOfGrant(id)))
   if (restored.size > 0) {
-    const { unchanged, isSaved } = await comparePrints(journal, password, heir)
+    const { unchanged, isSaved } = await comparePrints(stored, password, heir)
     isDue = !isSaved
     for (const name of restored) if (!unchanged.has(name)) revokeOf(name)
   }
@@ -109,13 +110,13 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
         return deps.hasName(name) ? tokens.issue(client.address, grantType, name) : 'wrong'
       }
     },
-    unsaved: () => (durable ? tokens.unsaved() : undefined),
+    unsaved: () => journal && tokens.unsaved(),
     storeUp: () => undefined,
     troubles: () => [],
     async close() {
       sweeping.close()
       password.close()
-      journal.close()
+      journal?.close()
     },
   }
 }
@@ -126,8 +127,11 @@ function heirOf({ passwords = [] }: Config): string {
   return (passwords.find(({ name }) => name === 'admin') ?? only)?.name ?? ''
 }
 
-function openTokenJournal(config: Config, { clock, log, metrics }: StateDependencies): TokenJournal {
-  if (config.tokens.store === 'memory') return createMemoryJournal()
+function openTokenJournal(
+  config: Config,
+  { clock, log, metrics }: StateDependencies,
+): TokenJournal | undefined {
+  if (config.tokens.store === 'memory') return undefined
   metrics.storeOpened('file', JOURNAL_OPERATIONS)
   return openJournal({
     dir: config.stateDir,
@@ -151,11 +155,10 @@ function openTokenJournal(config: Config, { clock, log, metrics }: StateDependen
  * `password.device` the password is unknown at the start: the first grant compares the fingerprints.
  */
 async function comparePrints(
-  journal: TokenJournal,
+  stored: StoredFingerprint | undefined,
   password: DevicePassword,
   heir: string,
 ): Promise<{ readonly unchanged: ReadonlySet<string>; readonly isSaved: boolean }> {
-  const stored = readFingerprint(journal)
   if (stored === undefined) return { unchanged: new Set(), isSaved: false }
   const text = await password.fingerprint(stored.salt)
   if (text === undefined) return { unchanged: new Set(['']), isSaved: true }

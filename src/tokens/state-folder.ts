@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, fsyncSync, ftruncateSync, openSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, closeSync, fsyncSync, openSync, rmSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { codeOf, isWithheld } from '../system/setup-error.ts'
 
@@ -9,13 +9,18 @@ export function createPrivate(path: string): void {
   else chmodSync(path, 0o600)
 }
 
-/** Makes created and removed names in a folder durable. */
-export function syncFolder(path: string): void {
-  const folder = openSync(path, 'r')
+/**
+ * Makes created and removed names in a folder durable; with `w`, the truncation of a file. Node's permission model forbids fsync. SQLite
+ * still syncs its own files, and the folder of a new one; the kernel writes the rest within half a minute.
+ */
+export function sync(path: string, flags: 'r' | 'w' = 'r'): void {
+  const descriptor = openSync(path, flags)
   try {
-    sync(folder)
+    fsyncSync(descriptor)
+  } catch (error) {
+    if (!isWithheld(error)) throw error
   } finally {
-    closeSync(folder)
+    closeSync(descriptor)
   }
 }
 
@@ -23,29 +28,6 @@ export function syncFolder(path: string): void {
 export function fileIdentity(path: string): string | undefined {
   const stat = statSync(path, { throwIfNoEntry: false })
   return stat === undefined ? undefined : `${stat.dev}:${stat.ino}`
-}
-
-/** Truncates a file durably. */
-export function emptyFile(path: string): void {
-  const file = openSync(path, 'r+')
-  try {
-    ftruncateSync(file)
-    sync(file)
-  } finally {
-    closeSync(file)
-  }
-}
-
-/**
- * Node's permission model forbids fsync. SQLite still syncs its own files, and the folder of a new one. The kernel writes the
- * rest within half a minute.
- */
-function sync(descriptor: number): void {
-  try {
-    fsyncSync(descriptor)
-  } catch (error) {
-    if (!isWithheld(error)) throw error
-  }
 }
 
 /**

@@ -1,5 +1,7 @@
 import type { Client } from '../http/admission.ts'
+import { prefix64 } from '../http/ip.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
+import { nameOfGrant } from '../http/scope.ts'
 import type { DevicePassword, DevicePasswordDependencies } from '../password/device-source.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
@@ -39,6 +41,13 @@ export type TokenLookup =
 /** What a store in this process finds. */
 export type LocalLookup = Exclude<TokenLookup, { kind: 'unavailable' }>
 
+/** What is found instead of a valid token. */
+export const REFUSED = {
+  unknown: { kind: 'refused', cause: 'unknown' },
+  expired: { kind: 'refused', cause: 'expired' },
+  revoked: { kind: 'refused', cause: 'revoked' },
+} as const
+
 /** The shared store did not answer. It may have done what was asked. A store in this process never says so. */
 export type Unavailable = 'unavailable'
 
@@ -52,6 +61,14 @@ export type Revocation =
   | { readonly client: string }
   | { readonly name: string }
   | { readonly token: string }
+
+/** Whether a revocation by client or name means this grant. */
+export function isTheirs(
+  which: Extract<Revocation, { client: string } | { name: string }>,
+  { id, client }: Pick<GrantSummary, 'id' | 'client'>,
+): boolean {
+  return 'client' in which ? prefix64(client) === which.client : nameOfGrant(id) === which.name
+}
 
 /** A grant as `postern status` shows it. Times are on the wall clock (ms). */
 export interface GrantSummary {

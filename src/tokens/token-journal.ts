@@ -27,34 +27,6 @@ export interface TokenRecord {
   readonly graceEnd: number | null
 }
 
-/**
- * Keeps the tokens on disk. No method throws: if the disk fails, the journal reports it and rewrites the disk later, and the
- * store continues in memory.
- */
-export interface TokenJournal {
-  /** The tokens of the earlier process, in no order. Called once, before `attach`. */
-  restore(): readonly TokenRecord[]
-  /** @param snapshot all tokens of the store, from which the journal rewrites the disk after a failure */
-  attach(snapshot: () => Iterable<TokenRecord>): void
-  /** Adds or replaces records in one transaction. A `kill -9` after it does not undo it. */
-  record(records: readonly TokenRecord[]): void
-  /** Deletes expired or evicted tokens, with a delay, because a late deletion does no harm. */
-  forget(digests: readonly Digest[]): void
-  /**
-   * Deletes revoked tokens. After it returns, not even a power cut undoes it. If the deletion cannot be written, deletes the whole
-   * file. On a read-only file system that fails too: the file stays, and a restart that can open it restores the tokens.
-   */
-  revoke(digests: readonly Digest[] | 'all'): void
-  /** How many live tokens are not on disk: a crash would lose them. */
-  unsaved(): number
-  /** Facts about the whole state, such as the fingerprint of the password. */
-  getMeta(key: string): string | undefined
-  setMeta(key: string, value: string): void
-  /** Writes delayed deletions, flushes, and retries after a failure. Call it about once a second. */
-  maintain(): void
-  close(): void
-}
-
 /** What can fail: the values of the `operation` label of `postern_store_errors_total`. */
 export const JOURNAL_OPERATIONS = ['open', 'issue', 'revoke', 'expire', 'meta', 'flush', 'close'] as const
 
@@ -65,30 +37,11 @@ export interface JournalListener {
    * The disk failed, and the store continues in memory; after a failed `flush` the file stays in use. Called for every failed
    * attempt, not for every token.
    */
-  failed(operation: JournalOperation, error: Error): void
+  failed(operation: JournalOperation, error: unknown): void
   /** The disk works again and holds all tokens. */
   recovered(): void
   /** A file that is not used was renamed to `path`. Its tokens are not valid. */
   setAside(fault: Fault, path: string): void
-}
-
-/** `tokens.store: memory`: a restart forgets every token. */
-export function createMemoryJournal(): TokenJournal {
-  const meta = new Map<string, string>()
-  return {
-    restore: () => [],
-    attach: () => {},
-    record: () => {},
-    forget: () => {},
-    revoke: () => {},
-    unsaved: () => 0,
-    getMeta: (key) => meta.get(key),
-    setMeta: (key, value) => {
-      meta.set(key, value)
-    },
-    maintain: () => {},
-    close: () => {},
-  }
 }
 
 /** Times are those of the wall clock, by its present setting. */
@@ -108,24 +61,27 @@ export function toRecord(token: Token, clock: Clock): TokenRecord {
 }
 
 /**
- * Fills an empty table with the records of the journal, and has the journal forget those that have expired or do not fit. Only
- * the wall clock ran while the process was down, and it may have been set back. So no token gets more time than its own
- * lifetime or the configured one, whichever is shorter. And the grace of a token that was spent "in the future" is over: how long
- * ago that was is unknown. The journal does not record use: the grants are in the order in which they last got a token.
+ * Fills an empty table with the records of the journal. Only the wall clock ran while the process was down, and it may have been set back.
+ * So no token gets more time than its own lifetime or the configured one, whichever is shorter. And the grace of a token that was spent
+ * "in the future" is over: how long ago that was is unknown. The journal does not record use: the grants are in the order in which they
+ * last got a token.
  *
- * @param heir the name for grants without a name, in the journal too; empty: they keep none
+ * Returns the records whose grant has got a name, which the journal has to replace, and the tokens that have expired or do not fit
+ * (`over`), which it may forget.
+ *
+ * @param heir the name for grants without a name; empty: they keep none
  */
 export function restoreGrants(
   table: GrantTable,
-  journal: TokenJournal,
+  stored: readonly TokenRecord[],
   clock: Clock,
   policy: Pick<TokenPolicy, 'accessLifetime' | 'refreshLifetime' | 'refreshGrace'>,
   heir: string,
-): void {
+): { readonly renamed: readonly TokenRecord[]; readonly over: readonly Digest[] } {
   const wall = clock.wall()
   const now = Math.floor(clock.monotonic())
   const since = (moment: number): number => now - Math.max(0, wall - moment)
-  const over: string[] = []
+  const over: Digest[] = []
 
   function add(record: TokenRecord): void {
     const lifetime = record.kind === 'access' ? policy.accessLifetime : policy.refreshLifetime
@@ -146,22 +102,19 @@ export function restoreGrants(
     grant.refresh = live
   }
 
-  const stored = journal.restore()
   const inherited = stored.map((record) =>
     heir === '' || nameOfGrant(record.grant) !== ''
       ? record
       : { ...record, grant: `${heir}.${record.grant}` },
   )
   const renamed = inherited.filter((record, at) => record !== stored[at])
-  if (renamed.length > 0) journal.record(renamed)
   const records = inherited.sort((a, b) => a.issued - b.issued)
-  const lastIssued = new Map(records.map((record) => [record.grant, record.issued]))
   const grants = [...Map.groupBy(records, (record) => record.grant)]
-  grants.sort(([a], [b]) => (lastIssued.get(a) ?? 0) - (lastIssued.get(b) ?? 0))
+  grants.sort(([, a], [, b]) => (a.at(-1)?.issued ?? 0) - (b.at(-1)?.issued ?? 0))
   for (const [id, tokens] of grants) {
     tokens.forEach(add)
     // Evicts after each grant, so that a smaller capacity evicts whole grants.
     for (const evicted of table.evict(table.grant(id))) over.push(evicted.digest)
   }
-  journal.forget(over)
+  return { renamed, over }
 }

@@ -1,5 +1,3 @@
-import { prefix64 } from '../http/ip.ts'
-import { nameOfGrant } from '../http/scope.ts'
 import { type Clock, createWallOffset } from '../system/clock.ts'
 import {
   createGrantTable,
@@ -9,19 +7,21 @@ import {
   type Token,
   type TokenKind,
 } from './grant-table.ts'
+import type { TokenJournal } from './journal.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
-import type {
-  GrantSummary,
-  IssuedTokens,
-  LocalLookup,
-  RecentGrants,
-  Revocation,
-  TokenListener,
-  TokenPolicy,
-  Tokens,
+import {
+  type GrantSummary,
+  type IssuedTokens,
+  isTheirs,
+  type LocalLookup,
+  REFUSED,
+  type RecentGrants,
+  type Revocation,
+  type TokenListener,
+  type TokenPolicy,
+  type Tokens,
 } from './state.ts'
-import type { TokenJournal, TokenRecord } from './token-journal.ts'
-import { restoreGrants, toRecord } from './token-journal.ts'
+import { restoreGrants, type TokenRecord, toRecord } from './token-journal.ts'
 
 export type * from './state.ts'
 
@@ -31,16 +31,12 @@ interface Dependencies {
   readonly policy: TokenPolicy
   readonly clock: Clock
   readonly random: RandomBytes
-  readonly journal: TokenJournal
+  /** Undefined for `tokens.store: memory`: a restart forgets every token. */
+  readonly journal: TokenJournal | undefined
   readonly listener: TokenListener
   /** The name that restored grants without a name get; empty: none. */
   readonly heir?: string
 }
-
-const UNKNOWN: LocalLookup = { kind: 'refused', cause: 'unknown' }
-const EXPIRED: LocalLookup = { kind: 'refused', cause: 'expired' }
-const REVOKED: LocalLookup = { kind: 'refused', cause: 'revoked' }
-const REMOVED = { expired: EXPIRED, revoked: REVOKED }
 
 /**
  * Holds the tokens in memory, which is authoritative; the journal follows. Starts with the tokens that the journal restores.
@@ -57,8 +53,12 @@ export function createTokenStore(deps: Dependencies) {
    */
   const replays = new Map<Token, IssuedTokens>()
 
-  restoreGrants(table, journal, clock, policy, heir)
-  journal.attach(snapshot)
+  if (journal !== undefined) {
+    const { renamed, over } = restoreGrants(table, journal.restored, clock, policy, heir)
+    journal.attach(snapshot)
+    if (renamed.length > 0) journal.record(renamed)
+    journal.forget(over)
+  }
 
   function* snapshot(): Iterable<TokenRecord> {
     for (const grant of table.grants()) for (const token of grant.tokens) yield toRecord(token, clock)
@@ -72,7 +72,7 @@ export function createTokenStore(deps: Dependencies) {
       replays.delete(token)
     }
     const expired = table.expire(now)
-    if (expired.length > 0) journal.forget(expired.map((token) => token.digest))
+    if (expired.length > 0) journal?.forget(expired.map((token) => token.digest))
     return now
   }
 
@@ -84,7 +84,7 @@ export function createTokenStore(deps: Dependencies) {
   function makeRoom(grown?: Grant): void {
     const evicted = table.evict(grown)
     if (evicted.length === 0) return
-    journal.forget(evicted.map((token) => token.digest))
+    journal?.forget(evicted.map((token) => token.digest))
     for (const kind of ['access', 'refresh'] as const) {
       const count = evicted.filter((token) => token.kind === kind && token.spent === undefined).length
       if (count > 0) listener.evicted(kind, count)
@@ -94,7 +94,7 @@ export function createTokenStore(deps: Dependencies) {
   /** Writes the tokens to disk before the response is sent: a crash cannot invalidate tokens that a client has. */
   function persist(grant: Grant, tokens: readonly Token[]): void {
     makeRoom(grant)
-    journal.record(tokens.filter((token) => !token.removed).map((token) => toRecord(token, clock)))
+    journal?.record(tokens.filter((token) => !token.removed).map((token) => toRecord(token, clock)))
   }
 
   /**
@@ -152,25 +152,23 @@ export function createTokenStore(deps: Dependencies) {
   }
 
   function identify(accessToken: string): LocalLookup {
-    if (!looksMinted(accessToken)) return UNKNOWN
+    if (!looksMinted(accessToken)) return REFUSED.unknown
     const digest = digestToken(accessToken)
     const token = table.find(digest)
     if (token === undefined) {
-      const reason = table.removalReason(digest)
-      return reason === undefined ? UNKNOWN : REMOVED[reason]
+      return REFUSED[table.removalReason(digest) ?? 'unknown']
     }
-    if (token.kind !== 'access') return UNKNOWN
+    if (token.kind !== 'access') return REFUSED.unknown
     const now = clock.monotonic()
-    if (now >= token.expiresAt) return EXPIRED
+    if (now >= token.expiresAt) return REFUSED.expired
     table.touch(token.grant, now)
     return { kind: 'valid', grant: token.grant.id }
   }
 
   function select(which: Revocation): readonly Grant[] {
     if ('all' in which) return [...table.grants()]
-    if ('client' in which)
-      return [...table.grants()].filter(({ client }) => prefix64(client) === which.client)
-    if ('name' in which) return [...table.grants()].filter(({ id }) => nameOfGrant(id) === which.name)
+    if ('client' in which || 'name' in which)
+      return [...table.grants()].filter((grant) => isTheirs(which, grant))
     const grant = 'grant' in which ? table.grant(which.grant) : table.find(digestToken(which.token))?.grant
     return grant === undefined ? [] : [grant]
   }
@@ -182,8 +180,8 @@ export function createTokenStore(deps: Dependencies) {
       replays.delete(token)
     }
     // `all` also deletes stored tokens that this process never loaded.
-    if (all) journal.revoke('all')
-    else if (tokens.length > 0) journal.revoke(tokens.map((token) => token.digest))
+    if (all) journal?.revoke('all')
+    else if (tokens.length > 0) journal?.revoke(tokens.map((token) => token.digest))
     const ids = grants.map(({ id }) => id)
     if (ids.length > 0) listener.revoked(ids, reason)
     return grants.length
@@ -223,11 +221,11 @@ export function createTokenStore(deps: Dependencies) {
     /** Live tokens that a restart would lose because writing them failed. Always 0 for `tokens.store: memory`. */
     unsaved(): number {
       dropExpired()
-      return journal.unsaved()
+      return journal?.unsaved() ?? 0
     },
     sweep(): void {
       dropExpired()
-      journal.maintain()
+      journal?.maintain()
     },
     applyPolicy,
   } satisfies Tokens & Record<string, unknown>

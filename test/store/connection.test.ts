@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { parseStoreUrl } from '../../src/config/store-fields.ts'
 import { connect } from '../../src/fleet/connection.ts'
 import { unusedPort } from '../support/raw.ts'
 
@@ -7,9 +8,11 @@ const SERVERS = 20
 // A failover connects to several servers, and every request waits while the event loop is busy.
 it('connecting to another server takes a few milliseconds of processor time at most', async () => {
   const port = await unusedPort()
-  const login = { user: undefined, password: undefined, database: 0, tls: undefined }
+  const parsed = parseStoreUrl(`valkey://127.0.0.1:${port}`)
+  if ('problem' in parsed) throw new Error(parsed.problem)
+  const settings = { address: parsed.value, prefix: 'postern', timeout: 10_000, tls: { insecure: false } }
   const to = (server: number): Promise<unknown> =>
-    connect({ ...login, at: { host: `127.0.0.${server}`, port } }, 10_000, new AbortController().signal)
+    connect(settings, { host: `127.0.0.${server}`, port }, new AbortController().signal)
   await expect(to(1)).rejects.toThrow('ECONNREFUSED')
   const before = process.cpuUsage()
   for (let server = 2; server < 2 + SERVERS; server++)

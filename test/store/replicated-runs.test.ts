@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createReplicatedRuns, type KeptConnection } from '../../src/fleet/kept-connection.ts'
+import { type Ask, createReplicatedRuns } from '../../src/fleet/replicated-runs.ts'
 import type { StoreReply, StoreUnavailable } from '../../src/fleet/shared-store.ts'
 import { ADD, failureOf, KEY } from './opened.ts'
 
@@ -13,10 +13,10 @@ interface Question {
 function runsOn(isPrimary: () => Promise<boolean>) {
   const questions: Question[] = []
   let now = 1_000
-  const ask: KeptConnection['ask'] = (_operation, [name = ''], timeout) =>
+  const ask: Ask = (_operation, [name = ''], timeout) =>
     new Promise((resolve) => questions.push({ name, timeout, reply: resolve }))
   const unconfirmed: StoreUnavailable[] = []
-  const run = createReplicatedRuns({ ask } as KeptConnection, {
+  const run = createReplicatedRuns(ask, {
     replicas: 1,
     timeout: 1_000,
     clock: { monotonic: () => now, wall: () => 0 },

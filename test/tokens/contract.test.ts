@@ -7,7 +7,6 @@ import { prefix64 } from '../../src/http/ip.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { shareOf } from '../../src/tokens/grant-table.ts'
 import type { IssuedTokens, TokenEvents, TokenPolicy, Tokens } from '../../src/tokens/state.ts'
-import { createMemoryJournal } from '../../src/tokens/token-journal.ts'
 import { createTokenStore } from '../../src/tokens/token-store.ts'
 import { open } from '../store/opened.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
@@ -40,7 +39,7 @@ function openLocal(changed: Partial<TokenPolicy>): Promise<Opened> {
     policy: { ...POLICY, ...changed },
     clock: systemClock,
     random: randomBytes,
-    journal: createMemoryJournal(),
+    journal: undefined,
     listener: { ...listener, revoked: (grants, reason) => listener.revoked(grants.length, reason) },
   })
   return Promise.resolve({

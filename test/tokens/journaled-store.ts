@@ -1,6 +1,5 @@
-import { openJournal } from '../../src/tokens/journal.ts'
+import { openJournal, type TokenJournal } from '../../src/tokens/journal.ts'
 import type { TokenPolicy } from '../../src/tokens/state.ts'
-import type { TokenJournal } from '../../src/tokens/token-journal.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
 import { createTestStore, type TestStore } from './support.ts'

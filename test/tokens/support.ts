@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import type { TokenJournal } from '../../src/tokens/journal.ts'
 import type { RandomBytes } from '../../src/tokens/mint.ts'
 import type { TokenListener, TokenPolicy } from '../../src/tokens/state.ts'
-import { createMemoryJournal, type TokenJournal } from '../../src/tokens/token-journal.ts'
 import { createTokenStore, type TokenStore } from '../../src/tokens/token-store.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 
@@ -37,7 +37,7 @@ export function createCounter(): RandomBytes {
 
 export function createTestStore(
   policy: Partial<TokenPolicy> = {},
-  journal: TokenJournal = createMemoryJournal(),
+  journal?: TokenJournal,
   clock: MovableClock = stillClock(),
   random: RandomBytes = randomBytes,
 ): TestStore {

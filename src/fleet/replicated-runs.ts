@@ -1,0 +1,82 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Clock } from '../system/clock.ts'
+import { type Script, type StoreOperation, type StoreReply, StoreUnavailable } from './shared-store.ts'
+
+/** Asks the server, and waits for `timeout` (ms) at most. Rejects with `StoreUnavailable`. */
+export type Ask = (
+  operation: StoreOperation,
+  question: readonly string[],
+  timeout: number,
+) => Promise<StoreReply>
+
+/** Runs a script. The names of its keys are whole. */
+export type Run = (script: Script, keys: readonly string[], args: readonly string[]) => Promise<StoreReply>
+
+interface ReplicatedRunsSettings {
+  readonly replicas: number
+  readonly timeout: number
+  readonly clock: Clock
+  /** Whether the server is still the primary, as far as is known. Asked if too few replicas have confirmed. */
+  readonly isPrimary: () => Promise<boolean>
+  /** Too few replicas have confirmed in time. */
+  readonly unconfirmed: (error: StoreUnavailable) => void
+}
+
+/**
+ * Runs scripts and waits until replicas have their writes. `WAIT` blocks its connection, so `ask` has one of its own. One `WAIT` confirms all
+ * scripts before it; the scripts that come while it runs start after it, together.
+ *
+ * A primary without replicas may have been replaced and not know it: then what it has written is lost, and the run rejects.
+ * If the connection ends before a run is confirmed, the run rejects. The primary has executed the script, but it may have died before
+ * replicating it.
+ *
+ * Each run settles within `store.timeout`. The server ends a `WAIT` after a fifth of that, so that the time left is enough for its reply
+ * even if the server is slow: the timer would end the connection. For the same reason, a run that has waited for more than half of its
+ * time rejects without asking.
+ */
+export function createReplicatedRuns(
+  ask: Ask,
+  { replicas, timeout, clock, isPrimary, unconfirmed }: ReplicatedRunsSettings,
+): Run {
+  const wait = String(Math.max(1, Math.floor(timeout / 5)))
+  /** While `WAIT` blocks the connection: it, and what becomes of the scripts before it. */
+  let present:
+    | { readonly waiting: Promise<unknown>; readonly confirming: ReturnType<typeof judge> }
+    | undefined
+
+  function confirm(left: () => number): ReturnType<typeof judge> {
+    if (present !== undefined) return present.confirming
+    const waiting = ask('replicate', ['WAIT', String(replicas), wait], left()).finally(() => {
+      present = undefined
+    })
+    const confirming = waiting.then((confirmed) => judge(Number(confirmed), left))
+    present = { waiting, confirming }
+    return confirming
+  }
+
+  /**
+   * Undefined if enough replicas have confirmed. Rejects if the connection leads to a former primary. It does not keep the next scripts
+   * waiting.
+   */
+  async function judge(confirmed: number, left: () => number): Promise<StoreUnavailable | undefined> {
+    if (confirmed >= replicas) return undefined
+    const message = `${confirmed} of ${replicas} replicas confirmed in time; see store.replicas`
+    const still = await Promise.race([isPrimary(), pause(left(), true, { ref: false })])
+    if (still) return new StoreUnavailable('replicate', 'timeout', message)
+    throw new StoreUnavailable('replicate', 'read-only', `${message}, and the sentinels name another primary`)
+  }
+
+  return async (script, keys, args) => {
+    const deadline = clock.monotonic() + timeout
+    const left = (): number => Math.max(1, deadline - clock.monotonic())
+    while (present !== undefined) await present.waiting.catch(() => {})
+    if (left() < timeout / 2)
+      throw new StoreUnavailable(script.name, 'timeout', 'it has waited too long for those before it')
+    // Not EVALSHA: its repetition after NOSCRIPT could miss the WAIT of the scripts beside it.
+    const question = ['EVAL', script.source, String(keys.length), ...keys, ...args]
+    const reply = await ask(script.name, question, left() / 2)
+    const shortfall = await confirm(left)
+    if (shortfall !== undefined) unconfirmed(shortfall)
+    return reply
+  }
+}
