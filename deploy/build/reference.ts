@@ -1,12 +1,22 @@
+import { readFileSync } from 'node:fs'
 import { type Field, z } from '../../src/config/field.ts'
 import { firstConfiguration } from '../../src/config/first-configuration.ts'
 import { environmentName, type KnownKey, knownKeys } from '../../src/config/known-keys.ts'
 import { schema } from '../../src/config/schema.ts'
-import type { YamlValue } from '../../src/config/yaml.ts'
+import { isMapping, parseYaml, type YamlValue } from '../../src/config/yaml.ts'
+
+/** What each key means, by its path. */
+export const descriptions: ReadonlyMap<string, string> = readDescriptions()
+
+function readDescriptions(): ReadonlyMap<string, string> {
+  const parsed = parseYaml(readFileSync(new URL('descriptions.yaml', import.meta.url), 'utf8'))
+  if (!('value' in parsed) || !isMapping(parsed.value)) throw new Error('descriptions.yaml is no mapping')
+  return new Map(Object.entries(parsed.value).map(([key, text]) => [key, String(text)]))
+}
 
 const INTRODUCTION = `# Configuration reference
 
-<!-- Written by \`npm run reference\` from the schema in src/config; change it there. -->
+<!-- Written by \`npm run reference\` from src/config and deploy/build/descriptions.yaml; change it there. -->
 
 One YAML file, given by \`--config\`. Only \`upstream.url\` and one password source are required.
 
@@ -31,7 +41,7 @@ const WIDTH = 120
 /** The reference page: a part for each section, and one for the keys outside of all sections. Each key has an entry. */
 export function referencePage(): string {
   const grouped = [...schema.keys].filter(([, field]) => field.keys.size > 0)
-  const sections = grouped.map(([name, field]) => part(name, field.description, keysBelow(name)))
+  const sections = grouped.map(([name]) => part(name, descriptions.get(name), keysBelow(name)))
   const single = knownKeys.filter(({ path, field }) => path.length === 1 && field.keys.size === 0)
   const contents = [
     '## Contents\n',
@@ -94,7 +104,40 @@ function jsonSchema(): Record<string, unknown> {
         Object.assign(each, { type: ['object', 'null'] })
     },
   })
-  return { ...written }
+  return described(written, '')
+}
+
+type Node = z.core.JSONSchema.BaseSchema
+
+/**
+ * The schema of the key at a path, with the descriptions of the keys below it. Those of a service of `upstream.routes` are as in
+ * `upstream`. Throws for a key without a description.
+ */
+function described(node: Node, path: string): Node {
+  const below = (key: string): string => (path === '' ? key : `${path}.${key}`)
+  const { properties, items, anyOf, additionalProperties } = node
+  const found: Node = { ...node }
+  if (properties !== undefined) {
+    found.properties = Object.fromEntries(
+      Object.entries(properties).map(([key, each]) => [key, withDescription(each, below(key))]),
+    )
+  }
+  if (isNode(items)) found.items = described(items, `${path}[]`)
+  if (anyOf !== undefined) found.anyOf = anyOf.map((each) => described(each, path))
+  if (path === 'upstream.routes' && isNode(additionalProperties))
+    found.additionalProperties = described(additionalProperties, 'upstream')
+  return found
+}
+
+function withDescription(node: Node | boolean, path: string): Node {
+  const description = descriptions.get(path)
+  if (description === undefined || !isNode(node))
+    throw new Error(`descriptions.yaml does not describe ${path}`)
+  return { description, ...described(node, path) }
+}
+
+function isNode(schema: Node['items']): schema is Node {
+  return typeof schema === 'object' && !Array.isArray(schema)
 }
 
 function part(title: string, description: string | undefined, keys: readonly KnownKey[]): string {
@@ -115,7 +158,7 @@ function entry(known: KnownKey): string {
     `Default: ${defaultOf(known)}`,
     `Environment: ${code(environmentName(path))}`,
   ]
-  return `### ${code(path.join('.'))}\n\n${lines(field.description)}\n\n${facts.map((fact) => `- ${fact}\n`).join('')}`
+  return `### ${code(path.join('.'))}\n\n${lines(descriptions.get(path.join('.')) ?? '')}\n\n${facts.map((fact) => `- ${fact}\n`).join('')}`
 }
 
 function lines(text: string): string {

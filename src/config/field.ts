@@ -16,16 +16,11 @@ export type Kind = 'value' | 'section' | 'choice' | 'either' | 'headers' | 'name
 /** How the text of an environment variable or a flag is parsed. */
 type TextForm = 'text' | 'text or null' | 'list' | 'yaml'
 
-/** One key of the file: its schema and its documentation. */
+/** One key of the file. What it means stands in deploy/build/descriptions.yaml, because only the reference reads it. */
 export interface Field<T> {
   readonly kind: Kind
-  /** Decodes the YAML form, with the default filled in, and encodes back to it. */
+  /** Decodes the YAML form, and encodes back to it. */
   readonly schema: z.ZodMiniType<T>
-  /** The same schema without the default. */
-  readonly bare: z.ZodMiniType<T>
-  readonly description: string
-  /** The same field with this description. */
-  describe(description: string): Field<T>
   /** The type in words, for the reference page. */
   readonly type: string
   /** The default in its YAML form; `undefined` for a required key and for an optional one. */
@@ -53,6 +48,8 @@ export interface FieldOptions {
   readonly live?: Field<unknown>['live']
 }
 
+const NO_KEYS: Keys = new Map()
+
 /** For `live`: a reload applies every change of the key. */
 export const ALWAYS = (): boolean => true
 
@@ -68,27 +65,17 @@ export function decoded<T>(): z.ZodMiniType<T, T> {
 
 const DECODED = z.custom()
 
-/** Creates a field from a schema without a default. */
-export function field<T>(bare: z.ZodMiniType<T>, details: Details): Field<T> {
-  const { default: initial } = details
-  const schema = initial === undefined ? bare : z.prefault(bare, initial)
+export function field<T>(schema: z.ZodMiniType<T>, details: Details): Field<T> {
   return {
-    description: '',
-    describe(description) {
-      // Not `meta`, which copies each schema: that costs startup time.
-      z.globalRegistry.add(this.bare, { description }).add(this.schema, { description })
-      return { ...this, description }
-    },
     kind: 'value',
     textForm: 'text',
     secret: false,
     live: () => false,
-    keys: new Map(),
+    keys: NO_KEYS,
     member: undefined,
     optional: false,
+    default: undefined,
     ...details,
-    default: initial,
-    bare,
     schema,
   }
 }
@@ -101,12 +88,10 @@ export function fieldBelow(above: Field<unknown>, key: string): Field<unknown> |
 /** A key that may be left out and has no default: its value is then absent. */
 export interface OptionalField<T> extends Field<T> {
   readonly optional: true
-  describe(description: string): OptionalField<T>
 }
 
 export function optional<T>(inner: Field<T>): OptionalField<T> {
-  const describe = (description: string): OptionalField<T> => optional(inner.describe(description))
-  return { ...inner, optional: true, schema: inner.bare, describe }
+  return { ...inner, optional: true }
 }
 
 export type ValueOf<F> = F extends Field<infer T> ? T : never
@@ -131,7 +116,6 @@ type Flat<T> = { readonly [K in keyof T]: T[K] }
  * @param demands what else the JSON Schema says of the mapping
  */
 export function section<F extends Fields>(
-  description: string,
   fields: F,
   demands: Readonly<Record<string, unknown>> = {},
 ): Field<SectionOf<F>> {
@@ -144,18 +128,14 @@ export function section<F extends Fields>(
     encode: (value) => rename(value, snakeCase),
   })
   const details = { type: 'mapping', default: {}, kind: 'section', textForm: 'yaml', keys } as const
-  return field(schema, details).describe(description)
+  return field(schema, details)
 }
 
 /** A union of `{key: value}` with one member per alternative. */
 type ChoiceOf<F extends Fields> = { [K in keyof F]: { readonly [P in K]: ValueOf<F[K]> } }[keyof F]
 
 /** A mapping that holds exactly one of several keys. */
-export function choice<F extends Fields>(
-  description: string,
-  alternatives: F,
-  advice?: string,
-): Field<ChoiceOf<F>> {
+export function choice<F extends Fields>(alternatives: F, advice?: string): Field<ChoiceOf<F>> {
   type T = ChoiceOf<F>
   const keys: Keys = new Map(Object.entries(alternatives).map(([key, each]) => [key, optional(each)]))
   const names = [...keys.keys()].join(', ')
@@ -185,7 +165,7 @@ export function choice<F extends Fields>(
     textForm: 'yaml',
     keys,
   } as const
-  return field(schema, details).describe(description)
+  return field(schema, details)
 }
 
 /** A mapping of the operator's own names to sections of one kind. `nameProblem` returns an error message for a wrong name. */
@@ -194,7 +174,7 @@ export function named<T extends object>(
   nameProblem: (name: string) => string | undefined,
   options: FieldOptions & { readonly type: string },
 ): Field<Readonly<Record<string, T>>> {
-  const schema = z.record(z.string(), member.bare, { error: `must be a ${options.type}` }).check(
+  const schema = z.record(z.string(), member.schema, { error: `must be a ${options.type}` }).check(
     z.superRefine((given, context) => {
       for (const name of Object.keys(given)) {
         const message = nameProblem(name)
@@ -212,16 +192,20 @@ export function either<A extends string | number, B extends object>(
   must: string,
   options: FieldOptions = {},
 ): Field<A | B> {
-  const schema = z.union([words.bare, other.bare], { error: must })
+  const schema = z.union([words.schema, other.schema], { error: must })
   const type = `${words.type}, or a mapping`
   return field<A | B>(schema, { ...options, type, kind: 'either', textForm: 'yaml', keys: other.keys })
 }
 
 function mapping(keys: Keys, must: string): z.ZodMiniType<Record<string, unknown>, Record<string, unknown>> {
-  const shape = [...keys].map(
-    ([key, each]) => [key, each.optional ? z.optional(each.schema) : each.schema] as const,
-  )
+  const shape = [...keys].map(([key, each]) => [key, absentOr(each)] as const)
   return z.strictObject(Object.fromEntries(shape), { error: must })
+}
+
+/** The schema of a field that may be left out, unless it is required. */
+function absentOr({ optional, schema, default: initial }: Field<unknown>): z.ZodMiniType<unknown> {
+  if (optional) return z.optional(schema)
+  return initial === undefined ? schema : z.prefault(schema, initial)
 }
 
 function rename(from: object, to: (key: string) => string): Record<string, unknown> {

@@ -17,17 +17,10 @@ export function hostNames(options: FieldOptions = {}): Field<readonly string[]> 
 }
 
 const keys = section(
-  "The operator's own certificate, or the names of the automatic one.",
   {
-    cert: optionalPath({ live: ALWAYS }).describe(
-      'PEM file with the certificate, followed by its chain. Read again when it changes.',
-    ),
-    key: optionalPath({ live: ALWAYS }).describe(
-      'PEM file with the private key of that certificate. Read again when it changes.',
-    ),
-    names: optional(hostNames({ live: ALWAYS })).describe(
-      'The names and addresses in the automatic certificate, in place of those of the machine: for a machine behind NAT, or one whose inner addresses are not for every client to see. `localhost`, `127.0.0.1` and `::1` are always in it.',
-    ),
+    cert: optionalPath({ live: ALWAYS }),
+    key: optionalPath({ live: ALWAYS }),
+    names: optional(hostNames({ live: ALWAYS })),
   },
   { minProperties: 1, dependencies: { cert: ['key'], key: ['cert'] } },
 )
@@ -45,7 +38,7 @@ export function ownPair(tls: 'auto' | 'off' | Tls): OwnPair | undefined {
 }
 
 /** Exactly `cert` and `key`, or exactly `names`. */
-const schema = z.codec(keys.bare, z.custom<Tls>(), {
+const schema = z.codec(keys.schema, z.custom<Tls>(), {
   decode(given, { issues }) {
     const { cert, key, names } = given
     const add = (at: string, message: string): void => {
@@ -69,7 +62,7 @@ const schema = z.codec(keys.bare, z.custom<Tls>(), {
 const mapping = field<Tls>(schema, { type: 'mapping', kind: 'section', textForm: 'yaml', keys: keys.keys })
 
 export const tlsField = either(
-  oneOf(['auto', 'off']).describe('How to encrypt.'),
+  oneOf(['auto', 'off']),
   mapping,
   'must be auto, off, {cert: file, key: file} or {names: [name, ...]}',
   {
@@ -77,8 +70,6 @@ export const tlsField = either(
     // A reload cannot switch a listener between cleartext and TLS.
     live: (before, after) => before !== 'off' && after !== 'off',
   },
-).describe(
-  '`auto` uses a self-signed certificate, generated at the first start and kept in `state_dir`. It is for the names and addresses of the machine, and is made anew, with the same key, when there are new ones and before it expires. `{names: [...]}` is the same for other names. `off` serves cleartext, for use behind a proxy that terminates TLS. `{cert: file, key: file}` names your own certificate and its key.',
 )
 
 const PIN =
@@ -97,28 +88,15 @@ function pinProblem(given: string): string | undefined {
 }
 
 export const deviceTlsField = section(
-  'TLS to an `https` device, for the connections to this service alone.',
   {
-    minVersion: oneOf(['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'], { default: 'TLSv1.2' }).describe(
-      'The oldest version of TLS. The two before 1.2 need `weak: true`.',
-    ),
-    weak: flag({ default: false }).describe(
-      'Accept what old firmware has: short keys, signatures by SHA-1 and MD5, old ciphers such as Camellia, groups of 1024 bits, no secure renegotiation. An attacker on the network path may break such TLS. RC4, 3DES and groups below 1024 bits are in no version of OpenSSL that Node has.',
-    ),
+    minVersion: oneOf(['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'], { default: 'TLSv1.2' }),
+    weak: flag({ default: false }),
     pin: optional(
       plainText('`sha256/` and the SHA-256 of the certificate in Base64', { problemOf: pinProblem }),
-    ).describe(
-      "The device's certificate: this one is accepted, whatever its name, dates, key or authority, and no other. `postern check` prints the value to write, with the fingerprint to compare with that on the device. When the device gets another certificate, change it.",
     ),
-    ca: optionalPath().describe(
-      "PEM file with the certificates that the device is verified against, instead of the system's. It may hold a self-signed device certificate itself. Read again when it changes.",
-    ),
-    cert: optionalPath().describe(
-      'PEM file with the client certificate that the device demands, followed by its chain. Read again when it changes.',
-    ),
-    key: optionalPath().describe(
-      'PEM file with the private key of that certificate. Read again when it changes.',
-    ),
+    ca: optionalPath(),
+    cert: optionalPath(),
+    key: optionalPath(),
     serverName: optional(
       plainText('a DNS name or an IP address', {
         problemOf: (given) =>
@@ -126,12 +104,8 @@ export const deviceTlsField = section(
             ? 'must be a DNS name, such as device.example, or an IP address'
             : undefined,
       }),
-    ).describe(
-      'The name that the device is asked for and that its certificate must have, in place of that in `url`. With an address, the device is asked for no name.',
     ),
-    insecure: flag({ default: false }).describe(
-      'Accept any certificate. An attacker on the network path can then read and change all traffic; `pin` accepts one.',
-    ),
+    insecure: flag({ default: false }),
   },
   { dependencies: { cert: ['key'], key: ['cert'] } },
 )
