@@ -95,7 +95,7 @@ export function referenceSchema(): string {
  * if all its keys are commented out, YAML parses it as `null`, and `layer` treats it as left out.
  */
 function jsonSchema(): Record<string, unknown> {
-  const written = z.toJSONSchema(schema.schema, {
+  const written = z.toJSONSchema(schema.schema(), {
     io: 'input',
     target: 'draft-7',
     override({ jsonSchema: each, path }) {
@@ -106,6 +106,11 @@ function jsonSchema(): Record<string, unknown> {
   })
   return described(written, '')
 }
+
+/** The defaults in their YAML form, by path. */
+const DEFAULTS: ReadonlyMap<string, YamlValue | undefined> = new Map(
+  knownKeys.map(({ path, field }) => [path.join('.'), field.optional ? undefined : field.default]),
+)
 
 type Node = z.core.JSONSchema.BaseSchema
 
@@ -133,7 +138,9 @@ function withDescription(node: Node | boolean, path: string): Node {
   const description = descriptions.get(path)
   if (description === undefined || !isNode(node))
     throw new Error(`descriptions.yaml does not describe ${path}`)
-  return { description, ...described(node, path) }
+  const { default: _, ...rest } = described(node, path)
+  const written = DEFAULTS.get(path)
+  return { description, ...(written === undefined ? {} : { default: written }), ...rest }
 }
 
 function isNode(schema: Node['items']): schema is Node {

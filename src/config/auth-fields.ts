@@ -44,8 +44,8 @@ const sessionSection = section({
   login: section({
     method: method({ default: 'POST' }),
     path: target(),
-    json: optional(mapping(z.unknown())),
-    form: optional(mapping(z.string({ error: 'must be text (in quotes if it looks like a number)' }))),
+    json: optional(mapping(() => z.unknown())),
+    form: optional(mapping(() => z.string({ error: 'must be text (in quotes if it looks like a number)' }))),
   }),
   token: choice({
     header: headerName,
@@ -67,9 +67,7 @@ const sessionSection = section({
     cookie: optional(cookieName),
   }),
   expired: field<readonly number[]>(
-    z.array(integer(400, 499).schema, {
-      error: 'must be a list of statuses from 400 to 499',
-    }),
+    () => z.array(integer(400, 499).schema(), { error: 'must be a list of statuses from 400 to 499' }),
     { default: [401], type: 'list of statuses, 400 to 499', textForm: 'yaml' },
   ),
   logout: optional(
@@ -167,7 +165,7 @@ function method(options: FieldOptions = {}): Field<string> {
 }
 
 /** A mapping of the device's own names. */
-function mapping<T>(member: z.ZodMiniType<T>): Field<Readonly<Record<string, T>>> {
-  const schema = z.record(z.string(), member, { error: 'must be a mapping of names to values' })
-  return field(schema, { type: 'mapping of names to values', textForm: 'yaml', secret: true })
+function mapping<T>(member: () => z.ZodMiniType<T>): Field<Readonly<Record<string, T>>> {
+  const build = () => z.record(z.string(), member(), { error: 'must be a mapping of names to values' })
+  return field(build, { type: 'mapping of names to values', textForm: 'yaml', secret: true })
 }

@@ -19,12 +19,14 @@ type TextForm = 'text' | 'text or null' | 'list' | 'yaml'
 /** One key of the file. What it means stands in deploy/build/descriptions.yaml, because only the reference reads it. */
 export interface Field<T> {
   readonly kind: Kind
-  /** Decodes the YAML form, and encodes back to it. */
-  readonly schema: z.ZodMiniType<T>
+  /** Decodes the YAML form, and encodes back to it. Made at its first use: a configuration sets few keys, and 600 schemas take 10 ms. */
+  readonly schema: () => z.ZodMiniType<T>
   /** The type in words, for the reference page. */
   readonly type: string
   /** The default in its YAML form; `undefined` for a required key and for an optional one. */
   readonly default: YamlValue | undefined
+  /** The value of the default; undefined for a key that is required, or that has a required one below it. */
+  readonly initial: (() => T) | undefined
   readonly optional: boolean
   readonly textForm: TextForm
   /** No error message quotes the value. */
@@ -53,8 +55,8 @@ const NO_KEYS: Keys = new Map()
 /** For `live`: a reload applies every change of the key. */
 export const ALWAYS = (): boolean => true
 
-type Details = FieldOptions & { readonly type: string } & Partial<
-    Pick<Field<unknown>, 'kind' | 'textForm' | 'keys' | 'member'>
+type Details<T> = FieldOptions & { readonly type: string } & Partial<
+    Pick<Field<T>, 'kind' | 'textForm' | 'keys' | 'member' | 'initial'>
   >
 
 /** The schema of what a codec decodes to. All codecs share one: one for each took 0.4 MiB. */
@@ -65,7 +67,10 @@ export function decoded<T>(): z.ZodMiniType<T, T> {
 
 const DECODED = z.custom()
 
-export function field<T>(schema: z.ZodMiniType<T>, details: Details): Field<T> {
+/** Creates a field. Unless `initial` is given, the value of the default is equal to its YAML form. */
+export function field<T>(build: () => z.ZodMiniType<T>, details: Details<T>): Field<T> {
+  const { default: written } = details
+  let built: z.ZodMiniType<T> | undefined
   return {
     kind: 'value',
     textForm: 'text',
@@ -75,8 +80,13 @@ export function field<T>(schema: z.ZodMiniType<T>, details: Details): Field<T> {
     member: undefined,
     optional: false,
     default: undefined,
+    // The cast holds because a field whose values have another form than the YAML passes `initial`.
+    initial: written === undefined ? undefined : () => written as T,
     ...details,
-    schema,
+    schema() {
+      built ??= build()
+      return built
+    },
   }
 }
 
@@ -121,14 +131,17 @@ export function section<F extends Fields>(
 ): Field<SectionOf<F>> {
   type T = SectionOf<F>
   const keys: Keys = new Map(Object.entries(fields).map(([name, each]) => [snakeCase(name), each]))
-  const written = mapping(keys, 'must be a mapping of keys').register(z.globalRegistry, demands)
-  const schema = z.codec(written, decoded<T>(), {
-    // The cast holds because T consists of the types of these fields under these names.
-    decode: (given) => rename(given, camelCase) as T,
-    encode: (value) => rename(value, snakeCase),
-  })
-  const details = { type: 'mapping', default: {}, kind: 'section', textForm: 'yaml', keys } as const
-  return field(schema, details)
+  // The casts hold because T consists of the types of these fields under these names.
+  const build = () =>
+    z.codec(mapping(keys, 'must be a mapping of keys').register(z.globalRegistry, demands), decoded<T>(), {
+      decode: (given) => rename(given, camelCase) as T,
+      encode: (value) => rename(value, snakeCase),
+    })
+  const absent = Object.entries(fields).filter(([, each]) => !each.optional)
+  const initial = absent.every(([, each]) => each.initial !== undefined)
+    ? () => Object.fromEntries(absent.map(([name, each]) => [name, each.initial?.()])) as T
+    : undefined
+  return field(build, { type: 'mapping', default: {}, initial, kind: 'section', textForm: 'yaml', keys })
 }
 
 /** A union of `{key: value}` with one member per alternative. */
@@ -140,23 +153,22 @@ export function choice<F extends Fields>(alternatives: F, advice?: string): Fiel
   const keys: Keys = new Map(Object.entries(alternatives).map(([key, each]) => [key, optional(each)]))
   const names = [...keys.keys()].join(', ')
   const must = `must have exactly one of ${names}`
-  const one = mapping(keys, must)
-    .check(
-      z.superRefine((given, context) => {
-        const [first, ...others] = Object.keys(given)
-        if (first === undefined) context.addIssue({ code: 'custom', message: must })
-        for (const other of others) {
-          const message = `must not be set together with ${first}; keep one of the two`
-          context.addIssue({ code: 'custom', message, path: [other] })
-        }
-      }),
-    )
-    .register(z.globalRegistry, { minProperties: 1, maxProperties: 1 })
-  const schema = z.codec(one, decoded<T>(), {
-    // The cast holds because exactly one alternative is present, decoded by its own field.
-    decode: (given) => given as T,
-    encode: (value) => rename(value, (key) => key),
-  })
+  const one = () =>
+    mapping(keys, must)
+      .check(
+        z.superRefine((given, context) => {
+          const [first, ...others] = Object.keys(given)
+          if (first === undefined) context.addIssue({ code: 'custom', message: must })
+          for (const other of others) {
+            const message = `must not be set together with ${first}; keep one of the two`
+            context.addIssue({ code: 'custom', message, path: [other] })
+          }
+        }),
+      )
+      .register(z.globalRegistry, { minProperties: 1, maxProperties: 1 })
+  // The cast holds because exactly one alternative is present, decoded by its own field.
+  const build = () =>
+    z.codec(one(), decoded<T>(), { decode: (given) => given as T, encode: (value) => ({ ...value }) })
   const details = {
     type: `one of ${names}`,
     ...(advice === undefined ? {} : { advice }),
@@ -165,7 +177,7 @@ export function choice<F extends Fields>(alternatives: F, advice?: string): Fiel
     textForm: 'yaml',
     keys,
   } as const
-  return field(schema, details)
+  return field(build, details)
 }
 
 /** A mapping of the operator's own names to sections of one kind. `nameProblem` returns an error message for a wrong name. */
@@ -174,15 +186,16 @@ export function named<T extends object>(
   nameProblem: (name: string) => string | undefined,
   options: FieldOptions & { readonly type: string },
 ): Field<Readonly<Record<string, T>>> {
-  const schema = z.record(z.string(), member.schema, { error: `must be a ${options.type}` }).check(
-    z.superRefine((given, context) => {
-      for (const name of Object.keys(given)) {
-        const message = nameProblem(name)
-        if (message !== undefined) context.addIssue({ code: 'custom', message, path: [name] })
-      }
-    }),
-  )
-  return field<Readonly<Record<string, T>>>(schema, { ...options, kind: 'named', textForm: 'yaml', member })
+  const build = () =>
+    z.record(z.string(), member.schema(), { error: `must be a ${options.type}` }).check(
+      z.superRefine((given, context) => {
+        for (const name of Object.keys(given)) {
+          const message = nameProblem(name)
+          if (message !== undefined) context.addIssue({ code: 'custom', message, path: [name] })
+        }
+      }),
+    )
+  return field<Readonly<Record<string, T>>>(build, { ...options, kind: 'named', textForm: 'yaml', member })
 }
 
 /** A word or a number, or a mapping. */
@@ -192,9 +205,9 @@ export function either<A extends string | number, B extends object>(
   must: string,
   options: FieldOptions = {},
 ): Field<A | B> {
-  const schema = z.union([words.schema, other.schema], { error: must })
+  const build = () => z.union([words.schema(), z.lazy(other.schema)], { error: must })
   const type = `${words.type}, or a mapping`
-  return field<A | B>(schema, { ...options, type, kind: 'either', textForm: 'yaml', keys: other.keys })
+  return field<A | B>(build, { ...options, type, kind: 'either', textForm: 'yaml', keys: other.keys })
 }
 
 function mapping(keys: Keys, must: string): z.ZodMiniType<Record<string, unknown>, Record<string, unknown>> {
@@ -203,9 +216,10 @@ function mapping(keys: Keys, must: string): z.ZodMiniType<Record<string, unknown
 }
 
 /** The schema of a field that may be left out, unless it is required. */
-function absentOr({ optional, schema, default: initial }: Field<unknown>): z.ZodMiniType<unknown> {
-  if (optional) return z.optional(schema)
-  return initial === undefined ? schema : z.prefault(schema, initial)
+function absentOr({ optional, schema, initial, default: written }: Field<unknown>): z.ZodMiniType<unknown> {
+  if (optional) return z.optional(z.lazy(schema))
+  if (initial !== undefined) return z._default(z.lazy(schema), initial)
+  return written === undefined ? schema() : z.prefault(schema(), written)
 }
 
 function rename(from: object, to: (key: string) => string): Record<string, unknown> {

@@ -21,7 +21,7 @@ export const passwordField = optional(
       file: path(),
       htpasswd: entry,
       shadow: entry,
-      device: field(z.literal(true, { error: 'must be true' }), {
+      device: field(() => z.literal(true, { error: 'must be true' }), {
         type: '`true`',
         textForm: 'yaml',
       }),
@@ -70,9 +70,10 @@ const namedPassword = section({
   shadow: optional(entry),
   allow: optional(
     field<'read' | readonly ValueOf<typeof allowRule>[]>(
-      z.union([z.literal('read'), z.array(allowRule.schema)], {
-        error: 'must be read, or a list such as [{methods: [GET], paths: [/status]}]',
-      }),
+      () =>
+        z.union([z.literal('read'), z.array(allowRule.schema())], {
+          error: 'must be read, or a list such as [{methods: [GET], paths: [/status]}]',
+        }),
       { type: '`read`, or a list' },
     ),
   ),
@@ -80,9 +81,10 @@ const namedPassword = section({
 
 export const passwordsField = optional(
   field<readonly ValueOf<typeof namedPassword>[]>(
-    z.array(namedPassword.schema, {
-      error: 'must be a list such as [{name: admin, file: /etc/postern/password}]',
-    }),
+    () =>
+      z.array(namedPassword.schema(), {
+        error: 'must be a list such as [{name: admin, file: /etc/postern/password}]',
+      }),
     {
       type: 'list of `{name: N, file: F, allow: A}`',
       textForm: 'yaml',

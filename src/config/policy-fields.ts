@@ -44,15 +44,18 @@ const publicPath = either(
           ? 'must not end with a slash if it is signed in: everything below it would be open under the account of upstream.auth'
           : requestPathProblem(given),
     }),
-    signedIn: field(z.literal(true, { error: 'must be true; write a path that is not signed in as text' }), {
-      type: '`true`',
-    }),
+    signedIn: field(
+      () => z.literal(true, { error: 'must be true; write a path that is not signed in as text' }),
+      {
+        type: '`true`',
+      },
+    ),
   }),
   'must be a path such as /login, or /static/ for everything below it, or {path: /index.html, signed_in: true}',
 )
 
 export const publicPathsField = field<readonly ValueOf<typeof publicPath>[]>(
-  z.array(publicPath.schema, { error: 'must be a list of request paths' }),
+  () => z.array(publicPath.schema(), { error: 'must be a list of request paths' }),
   {
     default: [],
     live: ALWAYS,

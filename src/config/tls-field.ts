@@ -38,26 +38,27 @@ export function ownPair(tls: 'auto' | 'off' | Tls): OwnPair | undefined {
 }
 
 /** Exactly `cert` and `key`, or exactly `names`. */
-const schema = z.codec(keys.schema, z.custom<Tls>(), {
-  decode(given, { issues }) {
-    const { cert, key, names } = given
-    const add = (at: string, message: string): void => {
-      issues.push({ code: 'custom', message, path: [at], input: given })
-    }
-    if (names === undefined) {
-      if (cert !== undefined && key !== undefined) return { cert, key }
-      if (cert === undefined) add('cert', 'must be a path')
-      if (key === undefined) add('key', 'must be a path')
-      return z.NEVER
-    }
-    const other = cert === undefined ? 'key' : 'cert'
-    if (cert !== undefined || key !== undefined)
-      add(other, 'must not be set together with names; keep one of the two')
-    if (names.length === 0) add('names', 'must hold at least one DNS name or IP address')
-    return { names }
-  },
-  encode: (value) => value,
-})
+const schema = () =>
+  z.codec(keys.schema(), z.custom<Tls>(), {
+    decode(given, { issues }) {
+      const { cert, key, names } = given
+      const add = (at: string, message: string): void => {
+        issues.push({ code: 'custom', message, path: [at], input: given })
+      }
+      if (names === undefined) {
+        if (cert !== undefined && key !== undefined) return { cert, key }
+        if (cert === undefined) add('cert', 'must be a path')
+        if (key === undefined) add('key', 'must be a path')
+        return z.NEVER
+      }
+      const other = cert === undefined ? 'key' : 'cert'
+      if (cert !== undefined || key !== undefined)
+        add(other, 'must not be set together with names; keep one of the two')
+      if (names.length === 0) add('names', 'must hold at least one DNS name or IP address')
+      return { names }
+    },
+    encode: (value) => value,
+  })
 
 const mapping = field<Tls>(schema, { type: 'mapping', kind: 'section', textForm: 'yaml', keys: keys.keys })
 

@@ -30,34 +30,48 @@ interface NumberOptions<T> extends FieldOptions {
 }
 
 export function text<T>(spec: TextOptions<T>): Field<T> {
-  return field(codec(z.string({ error: spec.must }), spec), spec)
+  return field(() => codec(z.string({ error: spec.must }), spec), { ...spec, ...initialOf(spec) })
+}
+
+/** The value of the default of a field, which is parsed when a configuration lacks the key. */
+function initialOf<T>({
+  default: written,
+  parse,
+}: FieldOptions & { readonly parse: (given: string) => Parsed<T> }): {
+  readonly initial?: () => T
+} {
+  return written === undefined ? {} : { initial: () => valueIn(parse(String(written))) }
+}
+
+/** The value of a text of the schema itself: an invalid one is a bug, so it throws. */
+function valueIn<T>(parsed: Parsed<T>): T {
+  if ('problem' in parsed) throw new TypeError(parsed.problem)
+  return parsed.value
 }
 
 /** Text, or `null` for no value. */
 export function textOrNull<T>(spec: TextOptions<T>): Field<T | null> {
-  const some = codec(z.string({ error: spec.must }), spec)
-  return field<T | null>(z.union([z.null(), some], { error: spec.must }), {
-    ...spec,
-    textForm: 'text or null',
-  })
+  const build = () => z.union([z.null(), codec(z.string({ error: spec.must }), spec)], { error: spec.must })
+  return field<T | null>(build, { ...spec, textForm: 'text or null' })
 }
 
 /** A value written as a number or as text. */
 export function measured<T>(spec: NumberOptions<T>): Field<T> {
-  const written = z.string().register(z.globalRegistry, { pattern: spec.pattern.source })
-  return field(codec(z.union([written, NUMBER], { error: spec.must }), spec), spec)
+  const written = () => z.string().register(z.globalRegistry, { pattern: spec.pattern.source })
+  const build = () => codec(z.union([written(), z.number()], { error: spec.must }), spec)
+  return field(build, { ...spec, ...initialOf(spec) })
 }
 
 export function integer(least: number, most: number, options: FieldOptions = {}): Field<number> {
   const error = `must be a whole number from ${least} to ${most}`
   // `abort`: a number beyond the safe integers breaks two rules, but gets one message.
-  const schema = z.int({ error, abort: true }).check(z.gte(least, { error }), z.lte(most, { error }))
-  return field(schema, { ...options, type: `whole number, ${least} to ${most}`, textForm: 'yaml' })
+  const build = () => z.int({ error, abort: true }).check(z.gte(least, { error }), z.lte(most, { error }))
+  return field(build, { ...options, type: `whole number, ${least} to ${most}`, textForm: 'yaml' })
 }
 
 export function flag(options: FieldOptions = {}): Field<boolean> {
-  const schema = z.boolean({ error: 'must be true or false' })
-  return field(schema, { ...options, type: '`true` or `false`', textForm: 'yaml' })
+  const build = () => z.boolean({ error: 'must be true or false' })
+  return field(build, { ...options, type: '`true` or `false`', textForm: 'yaml' })
 }
 
 /** One of several words. `must` is the error message for any other value. */
@@ -66,8 +80,8 @@ export function oneOf<const T extends string>(
   options: FieldOptions = {},
   must: string = `must be one of ${words.join(', ')}`,
 ): Field<T> {
-  const schema = z.enum(words, { error: must })
-  return field<T>(schema, { ...options, type: words.map((word) => `\`${word}\``).join(', ') })
+  const build = () => z.enum(words, { error: must })
+  return field<T>(build, { ...options, type: words.map((word) => `\`${word}\``).join(', ') })
 }
 
 /** A text that is kept as it is, unless `problemOf` returns an error message. */
@@ -80,9 +94,9 @@ export function parseBy(problemOf: (given: string) => string | undefined): (give
 
 /** A list of texts. `parse` may return another spelling; it is written back as it is. */
 export function list(spec: Omit<TextOptions<string>, 'format'>): Field<readonly string[]> {
-  const member = codec(z.string({ error: spec.must }), { ...spec, format: (value) => value })
-  const schema = z.array(member, { error: `must be a list of ${spec.type}` })
-  return field<readonly string[]>(schema, { ...spec, type: `list of ${spec.type}`, textForm: 'list' })
+  const member = () => codec(z.string({ error: spec.must }), { ...spec, format: (value) => value })
+  const build = () => z.array(member(), { error: `must be a list of ${spec.type}` })
+  return field<readonly string[]>(build, { ...spec, type: `list of ${spec.type}`, textForm: 'list' })
 }
 
 /** A duration in ms. The bounds are as the reference page shows them: `1s`, `1d`. */
@@ -147,12 +161,7 @@ type ParseNumber = (given: string | number) => Parsed<number>
 
 /** `parse` for values between two bounds. The bounds are written in the schema: an invalid one is a bug, so it throws. */
 function bounded(parse: ParseNumber, least: string, most: string, must: string): ParseNumber {
-  const bound = (text: string): number => {
-    const parsed = parse(text)
-    if ('problem' in parsed) throw new TypeError(parsed.problem)
-    return parsed.value
-  }
-  const [from, to] = [bound(least), bound(most)]
+  const [from, to] = [valueIn(parse(least)), valueIn(parse(most))]
   return (given) => {
     const parsed = parse(given)
     return 'problem' in parsed || (parsed.value >= from && parsed.value <= to) ? parsed : { problem: must }
@@ -226,8 +235,6 @@ function ranges(type: string, orElse: string, words: readonly string[], options:
     },
   })
 }
-
-const NUMBER = z.number()
 
 /** The schema that converts between the written form and the value by `parse` and `format`. */
 function codec<W extends string | number, T>(
