@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { type Field, z } from '../../src/config/field.ts'
+import { type Field, keysOf, z } from '../../src/config/field.ts'
 import { firstConfiguration } from '../../src/config/first-configuration.ts'
 import { environmentName, type KnownKey, knownKeys } from '../../src/config/known-keys.ts'
 import { schema } from '../../src/config/schema.ts'
@@ -84,67 +84,65 @@ ${names.join('\n')}
 
 /** The JSON Schema of the file, for editors. */
 export function referenceSchema(): string {
-  const { $schema, ...rest } = jsonSchema()
-  const page = JSON.stringify({ $schema, title: 'Postern', ...rest }, null, 2)
+  const $schema = 'http://json-schema.org/draft-07/schema#'
+  const page = JSON.stringify({ $schema, title: 'Postern', ...jsonSchema(schema, '') }, null, 2)
   // Lists of words on one line, as the formatter of this repository writes them.
   return `${page.replace(/\[\s+([^[\]{}]*?)\s+\]/g, (_, words: string) => `[${words.replace(/\s*\n\s*/g, ' ')}]`)}\n`
 }
 
-/**
- * The JSON Schema of the YAML form, in draft 7, which most editors support. A section without required keys may be `null`:
- * if all its keys are commented out, YAML parses it as `null`, and `layer` treats it as left out.
- */
-function jsonSchema(): Record<string, unknown> {
-  const written = z.toJSONSchema(schema.schema(), {
-    io: 'input',
-    target: 'draft-7',
-    override({ jsonSchema: each, path }) {
-      const mayBeEmpty = each.required === undefined && each.minProperties === undefined
-      if (path.length > 0 && each.type === 'object' && mayBeEmpty)
-        Object.assign(each, { type: ['object', 'null'] })
-    },
-  })
-  return described(written, '')
-}
-
-/** The defaults in their YAML form, by path. */
-const DEFAULTS: ReadonlyMap<string, YamlValue | undefined> = new Map(
-  knownKeys.map(({ path, field }) => [path.join('.'), field.optional ? undefined : field.default]),
-)
-
 type Node = z.core.JSONSchema.BaseSchema
 
 /**
- * The schema of the key at a path, with the descriptions of the keys below it. Those of a service of `upstream.routes` are as in
- * `upstream`. Throws for a key without a description.
+ * The JSON Schema of the YAML form of a key, in draft 7, which most editors support. A section without required keys may be `null`:
+ * if all its keys are commented out, YAML parses it as `null`, and `layer` treats it as left out.
  */
-function described(node: Node, path: string): Node {
-  const below = (key: string): string => (path === '' ? key : `${path}.${key}`)
-  const { properties, items, anyOf, additionalProperties } = node
-  const found: Node = { ...node }
-  if (properties !== undefined) {
-    found.properties = Object.fromEntries(
-      Object.entries(properties).map(([key, each]) => [key, withDescription(each, below(key))]),
-    )
-  }
-  if (isNode(items)) found.items = described(items, `${path}[]`)
-  if (anyOf !== undefined) found.anyOf = anyOf.map((each) => described(each, path))
-  if (path === 'upstream.routes' && isNode(additionalProperties))
-    found.additionalProperties = described(additionalProperties, 'upstream')
-  return found
+function jsonSchema(field: Field<unknown>, path: string): Node {
+  const { $schema, ...node } = z.toJSONSchema(field.schema(), {
+    io: 'input',
+    target: 'draft-7',
+    override({ zodSchema, jsonSchema: each, path: steps }) {
+      const known = keysOf.get(zodSchema)
+      if (known !== undefined) {
+        const here = steps.includes('items') ? `${path}[]` : path.replace(/^upstream\.routes$/, 'upstream')
+        const below = here === '' ? '' : `${here}.`
+        const keys = [...known]
+        const required = keys.filter(
+          ([, { optional, default: initial }]) => !optional && initial === undefined,
+        )
+        delete each.propertyNames
+        Object.assign(each, {
+          type: 'object',
+          properties: Object.fromEntries(keys.map(([key, field]) => [key, described(field, below + key)])),
+          ...(required.length === 0 ? {} : { required: required.map(([key]) => key) }),
+          additionalProperties: false,
+          ...(field.kind === 'choice' ? ONE : DEMANDS[path]),
+        })
+      }
+      const mayBeEmpty = each.required === undefined && each.minProperties === undefined
+      if (path !== '' && each.type === 'object' && mayBeEmpty) each.type = ['object', 'null']
+    },
+  })
+  return node
 }
 
-function withDescription(node: Node | boolean, path: string): Node {
+const ONE = { minProperties: 1, maxProperties: 1 }
+const PAIR = { dependencies: { cert: ['key'], key: ['cert'] } }
+
+/** What else the JSON Schema says of the mapping at a path. */
+const DEMANDS: Readonly<Record<string, object>> = {
+  '': { oneOf: ['password', 'passwords'].map((key) => ({ properties: { [key]: {} }, required: [key] })) },
+  'listen.tls': { minProperties: 1, ...PAIR },
+  'upstream.auth': ONE,
+  'upstream.max_in_flight': { minProperties: 1 },
+  'upstream.tls': PAIR,
+}
+
+/** Throws for a key without a description. */
+function described(field: Field<unknown>, path: string): Node {
   const description = descriptions.get(path)
-  if (description === undefined || !isNode(node))
-    throw new Error(`descriptions.yaml does not describe ${path}`)
-  const { default: _, ...rest } = described(node, path)
-  const written = DEFAULTS.get(path)
-  return { description, ...(written === undefined ? {} : { default: written }), ...rest }
-}
-
-function isNode(schema: Node['items']): schema is Node {
-  return typeof schema === 'object' && !Array.isArray(schema)
+  if (description === undefined) throw new Error(`descriptions.yaml does not describe ${path}`)
+  const initial = field.optional || field.default === undefined ? {} : { default: field.default }
+  return { description, ...initial, ...jsonSchema(field, path) }
 }
 
 function part(title: string, description: string | undefined, keys: readonly KnownKey[]): string {

@@ -121,26 +121,16 @@ type SectionOf<F extends Fields> = Flat<
 /** An intersection as one object type, which makes the compiler's messages shorter. */
 type Flat<T> = { readonly [K in keyof T]: T[K] }
 
-/**
- * A mapping of known keys, in snake_case in the file and in camelCase in the result.
- * @param demands what else the JSON Schema says of the mapping
- */
-export function section<F extends Fields>(
-  fields: F,
-  demands: Readonly<Record<string, unknown>> = {},
-): Field<SectionOf<F>> {
+/** A mapping of known keys, in snake_case in the file and in camelCase in the result. */
+export function section<F extends Fields>(fields: F): Field<SectionOf<F>> {
   type T = SectionOf<F>
   const keys: Keys = new Map(Object.entries(fields).map(([name, each]) => [snakeCase(name), each]))
-  // The casts hold because T consists of the types of these fields under these names.
-  const build = () =>
-    z.codec(mapping(keys, 'must be a mapping of keys').register(z.globalRegistry, demands), decoded<T>(), {
-      decode: (given) => rename(given, camelCase) as T,
-      encode: (value) => rename(value, snakeCase),
-    })
   const absent = Object.entries(fields).filter(([, each]) => !each.optional)
   const initial = absent.every(([, each]) => each.initial !== undefined)
-    ? () => Object.fromEntries(absent.map(([name, each]) => [name, each.initial?.()])) as T
+    ? // The cast holds because T consists of the types of these fields under these names.
+      () => Object.fromEntries(absent.map(([name, each]) => [name, each.initial?.()])) as T
     : undefined
+  const build = () => mapping<T>(keys, 'must be a mapping of keys')
   return field(build, { type: 'mapping', default: {}, initial, kind: 'section', textForm: 'yaml', keys })
 }
 
@@ -153,31 +143,16 @@ export function choice<F extends Fields>(alternatives: F, advice?: string): Fiel
   const keys: Keys = new Map(Object.entries(alternatives).map(([key, each]) => [key, optional(each)]))
   const names = [...keys.keys()].join(', ')
   const must = `must have exactly one of ${names}`
-  const one = () =>
-    mapping(keys, must)
-      .check(
-        z.superRefine((given, context) => {
-          const [first, ...others] = Object.keys(given)
-          if (first === undefined) context.addIssue({ code: 'custom', message: must })
-          for (const other of others) {
-            const message = `must not be set together with ${first}; keep one of the two`
-            context.addIssue({ code: 'custom', message, path: [other] })
-          }
-        }),
-      )
-      .register(z.globalRegistry, { minProperties: 1, maxProperties: 1 })
-  // The cast holds because exactly one alternative is present, decoded by its own field.
-  const build = () =>
-    z.codec(one(), decoded<T>(), { decode: (given) => given as T, encode: (value) => ({ ...value }) })
-  const details = {
-    type: `one of ${names}`,
-    ...(advice === undefined ? {} : { advice }),
+  const type = `one of ${names}`
+  const hint = advice === undefined ? {} : { advice }
+  return field(() => mapping<T>(keys, must, true), {
+    ...hint,
+    type,
     kind: 'choice',
     secret: true,
     textForm: 'yaml',
     keys,
-  } as const
-  return field(build, details)
+  })
 }
 
 /** A mapping of the operator's own names to sections of one kind. `nameProblem` returns an error message for a wrong name. */
@@ -210,20 +185,51 @@ export function either<A extends string | number, B extends object>(
   return field<A | B>(build, { ...options, type, kind: 'either', textForm: 'yaml', keys: other.keys })
 }
 
-function mapping(keys: Keys, must: string): z.ZodMiniType<Record<string, unknown>, Record<string, unknown>> {
-  const shape = [...keys].map(([key, each]) => [key, absentOr(each)] as const)
-  return z.strictObject(Object.fromEntries(shape), { error: must })
+/** The keys of the mappings among the schemas, for the JSON Schema. */
+export const keysOf: WeakMap<object, Keys> = new WeakMap()
+
+/** The schema of a mapping with some of these keys, or exactly one. It makes the schema of a key when a mapping has the key. */
+function mapping<T extends object>(keys: Keys, must: string, exactlyOne = false): z.ZodMiniType<T> {
+  const written = z.record(z.string(), z.unknown(), { error: must })
+  const schema = z.codec(written, decoded<T>(), {
+    decode(given, { issues }) {
+      const value: Record<string, unknown> = {}
+      for (const [key, each] of keys) {
+        const result = Object.hasOwn(given, key) ? z.safeDecode(each.schema(), given[key]) : absent(each)
+        if (result?.success === true) value[camelCase(key)] = result.data
+        for (const issue of result?.error?.issues ?? []) {
+          // The cast holds because only the path differs: zod adds `input` to the issues of others.
+          issues.push({ ...issue, path: [key, ...issue.path] } as z.core.$ZodRawIssue)
+        }
+      }
+      const unknown = Object.keys(given).filter((key) => !keys.has(key))
+      if (unknown.length > 0) issues.push({ code: 'unrecognized_keys', keys: unknown, input: given })
+      const [first, ...others] = Object.keys(given)
+      const add = (message: string, ...path: string[]) =>
+        issues.push({ code: 'custom', message, path, input: given })
+      if (exactlyOne && issues.length === 0) {
+        if (first === undefined) add(must)
+        for (const other of others) add(`must not be set together with ${first}; keep one of the two`, other)
+      }
+      // The cast holds because T consists of the types of these fields under these names.
+      return value as T
+    },
+    encode: (value) =>
+      Object.fromEntries(
+        Object.entries(value).map(([name, each]) => {
+          const key = snakeCase(name)
+          return [key, z.encode(keys.get(key)?.schema() ?? z.never(), each)]
+        }),
+      ),
+  })
+  keysOf.set(schema, keys)
+  return schema
 }
 
-/** The schema of a field that may be left out, unless it is required. */
-function absentOr({ optional, schema, initial, default: written }: Field<unknown>): z.ZodMiniType<unknown> {
-  if (optional) return z.optional(z.lazy(schema))
-  if (initial !== undefined) return z._default(z.lazy(schema), initial)
-  return written === undefined ? schema() : z.prefault(schema(), written)
-}
-
-function rename(from: object, to: (key: string) => string): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(from).map(([key, value]) => [to(key), value]))
+/** What a mapping without the key has: its default, nothing, or a problem because the key is required. */
+function absent({ optional, initial, schema, default: written }: Field<unknown>) {
+  if (optional) return undefined
+  return initial === undefined ? z.safeDecode(schema(), written) : z.safeDecode(decoded(), initial())
 }
 
 export function snakeCase(name: string): string {

@@ -2,7 +2,7 @@ import { METHODS } from 'node:http'
 import { UPGRADE } from '../http/scope.ts'
 import { plainPathProblem } from './address.ts'
 import { choice, field, optional, section, type ValueOf, z } from './field.ts'
-import { list, optionalPath, parseBy, path, plainText } from './value-fields.ts'
+import { list, parseBy, path, plainText } from './value-fields.ts'
 
 const ADVICE = 'such as {file: /etc/postern/password}, a file with one line, the password or its hash'
 
@@ -65,7 +65,7 @@ const namedPassword = section({
         ? undefined
         : 'must be at most 32 letters, digits, - and _, beginning with a letter or digit',
   }),
-  file: optionalPath(),
+  file: optional(path()),
   htpasswd: optional(entry),
   shadow: optional(entry),
   allow: optional(

@@ -23,36 +23,33 @@ const logField = section({
 })
 
 /** The whole configuration: source of the types, the error messages, the JSON Schema and the reference page. */
-export const schema = section(
-  {
-    listen: listenField,
-    admin: adminField,
-    upstream: upstreamField,
-    password: passwordField,
-    passwords: passwordsField,
-    tokens: tokensField,
-    store: storeField,
-    limits: limitsField,
-    oauth: oauthField,
-    publicPaths: publicPathsField,
-    browser: browserField,
-    cors: corsField,
-    enforce: flag({ default: true, live: ALWAYS }),
-    stateDir: path({ default: './state' }),
-    realm: plainText('text without quotes, backslashes or control characters', {
-      default: 'device',
-      live: ALWAYS,
+export const schema = section({
+  listen: listenField,
+  admin: adminField,
+  upstream: upstreamField,
+  password: passwordField,
+  passwords: passwordsField,
+  tokens: tokensField,
+  store: storeField,
+  limits: limitsField,
+  oauth: oauthField,
+  publicPaths: publicPathsField,
+  browser: browserField,
+  cors: corsField,
+  enforce: flag({ default: true, live: ALWAYS }),
+  stateDir: path({ default: './state' }),
+  realm: plainText('text without quotes, backslashes or control characters', {
+    default: 'device',
+    live: ALWAYS,
 
-      // Without quotes and backslashes the realm needs no escapes, which some clients do not decode.
-      problemOf: (given) =>
-        /^[ !#-[\]-~]+$/.test(given) ? undefined : 'must be ASCII text without ", \\ or control characters',
-    }),
-    statusCodes: oneOf(['contract', 'http'], { default: 'contract', live: ALWAYS }),
-    log: logField,
-    shutdownGrace: duration('0s', '1h', { default: '10s', live: ALWAYS }),
-  },
-  { oneOf: ['password', 'passwords'].map((key) => ({ properties: { [key]: {} }, required: [key] })) },
-)
+    // Without quotes and backslashes the realm needs no escapes, which some clients do not decode.
+    problemOf: (given) =>
+      /^[ !#-[\]-~]+$/.test(given) ? undefined : 'must be ASCII text without ", \\ or control characters',
+  }),
+  statusCodes: oneOf(['contract', 'http'], { default: 'contract', live: ALWAYS }),
+  log: logField,
+  shutdownGrace: duration('0s', '1h', { default: '10s', live: ALWAYS }),
+})
 
 /** The complete configuration: defaults filled in, durations in milliseconds, sizes in bytes. */
 export type Config = ValueOf<typeof schema>

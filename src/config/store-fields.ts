@@ -1,7 +1,7 @@
 import { formatHostPort } from '../system/listen-address.ts'
 import { parseAuthority, portProblem, socketPathProblem } from './address.ts'
 import { optional, section, type ValueOf } from './field.ts'
-import { duration, flag, integer, optionalPath, plainText, text } from './value-fields.ts'
+import { duration, flag, integer, path, plainText, text } from './value-fields.ts'
 import type { Parsed } from './yaml.ts'
 
 /** A host and a port. An IPv6 address has no brackets. */
@@ -145,12 +145,12 @@ export const tokenStoreField = text<'file' | 'memory' | StoreAddress>({
 })
 
 const tls = section({
-  ca: optionalPath(),
+  ca: optional(path()),
   insecure: flag({ default: false }),
 })
 
 export const storeField = section({
-  passwordFile: optionalPath(),
+  passwordFile: optional(path()),
   prefix: plainText('up to 64 letters, digits and . _ : -', {
     default: 'postern',
     problemOf: (given) =>

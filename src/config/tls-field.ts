@@ -1,6 +1,6 @@
 import { canonicalHost } from '../http/ip.ts'
 import { ALWAYS, either, type Field, type FieldOptions, field, optional, section, z } from './field.ts'
-import { flag, list, oneOf, optionalPath, plainText } from './value-fields.ts'
+import { flag, list, oneOf, path, plainText } from './value-fields.ts'
 
 /** DNS names and IP addresses, in canonical form. */
 export function hostNames(options: FieldOptions = {}): Field<readonly string[]> {
@@ -16,14 +16,11 @@ export function hostNames(options: FieldOptions = {}): Field<readonly string[]> 
   })
 }
 
-const keys = section(
-  {
-    cert: optionalPath({ live: ALWAYS }),
-    key: optionalPath({ live: ALWAYS }),
-    names: optional(hostNames({ live: ALWAYS })),
-  },
-  { minProperties: 1, dependencies: { cert: ['key'], key: ['cert'] } },
-)
+const keys = section({
+  cert: optional(path({ live: ALWAYS })),
+  key: optional(path({ live: ALWAYS })),
+  names: optional(hostNames({ live: ALWAYS })),
+})
 
 export interface OwnPair {
   readonly cert: string
@@ -88,25 +85,22 @@ function pinProblem(given: string): string | undefined {
   return isPin ? undefined : PIN
 }
 
-export const deviceTlsField = section(
-  {
-    minVersion: oneOf(['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'], { default: 'TLSv1.2' }),
-    weak: flag({ default: false }),
-    pin: optional(
-      plainText('`sha256/` and the SHA-256 of the certificate in Base64', { problemOf: pinProblem }),
-    ),
-    ca: optionalPath(),
-    cert: optionalPath(),
-    key: optionalPath(),
-    serverName: optional(
-      plainText('a DNS name or an IP address', {
-        problemOf: (given) =>
-          given.startsWith('*') || canonicalHost(given) === undefined
-            ? 'must be a DNS name, such as device.example, or an IP address'
-            : undefined,
-      }),
-    ),
-    insecure: flag({ default: false }),
-  },
-  { dependencies: { cert: ['key'], key: ['cert'] } },
-)
+export const deviceTlsField = section({
+  minVersion: oneOf(['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'], { default: 'TLSv1.2' }),
+  weak: flag({ default: false }),
+  pin: optional(
+    plainText('`sha256/` and the SHA-256 of the certificate in Base64', { problemOf: pinProblem }),
+  ),
+  ca: optional(path()),
+  cert: optional(path()),
+  key: optional(path()),
+  serverName: optional(
+    plainText('a DNS name or an IP address', {
+      problemOf: (given) =>
+        given.startsWith('*') || canonicalHost(given) === undefined
+          ? 'must be a DNS name, such as device.example, or an IP address'
+          : undefined,
+    }),
+  ),
+  insecure: flag({ default: false }),
+})

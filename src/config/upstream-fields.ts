@@ -17,7 +17,7 @@ import {
   oneOf,
   parseBy,
   plainText,
-  sizeOr,
+  size,
   text,
   textOrNull,
 } from './value-fields.ts'
@@ -41,13 +41,10 @@ const fixedOrAuto = measured<number | 'auto'>({
   format: (value) => value,
 })
 
-const learned = section(
-  {
-    min: integer(1, MOST, { default: 1 }),
-    max: integer(1, MOST, { default: 64 }),
-  },
-  { minProperties: 1 },
-)
+const learned = section({
+  min: integer(1, MOST, { default: 1 }),
+  max: integer(1, MOST, { default: 64 }),
+})
 
 const places = either(fixedOrAuto, learned, `${MUST}, or a mapping with min and max`, {
   default: 'auto',
@@ -119,8 +116,8 @@ const service = {
   responseTimeout: duration('1ms', '1d', { default: '30s' }),
   idleTimeout: duration('1ms', '1d', { default: '60s' }),
   reuse: oneOf(['shared', 'never'], { default: 'shared' }),
-  bufferUploads: sizeOr(['auto', 'off'], '1B', '1GiB', { default: 'auto' }),
-  minUploadRate: sizeOr(['off'], '1B', '1GiB', { default: '1KiB' }),
+  bufferUploads: size('1B', '1GiB', { default: 'auto' }, ['auto', 'off']),
+  minUploadRate: size('1B', '1GiB', { default: '1KiB' }, ['off']),
   maxInFlight: places,
   maxTunnels: integer(1, 100_000, { default: 64 }),
   streamAfter: duration('1ms', '1d', { default: '2s' }),

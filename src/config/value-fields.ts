@@ -1,7 +1,7 @@
 import { parseCidr } from '../http/ip.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import { ADDRESS_FORMS, parseAddress } from './address.ts'
-import { decoded, type Field, type FieldOptions, field, type OptionalField, optional, z } from './field.ts'
+import { decoded, type Field, type FieldOptions, field, z } from './field.ts'
 import {
   DURATION_PATTERN,
   formatDuration,
@@ -122,33 +122,23 @@ export function duration(
   })
 }
 
-/** A size in bytes. */
-export function size(least: string, most: string, options: FieldOptions = {}): Field<number> {
-  const must = `must be a size from ${least} to ${most}, in bytes or such as 8KiB or 1MiB`
-  return measured({
-    ...options,
-    type: `size, ${least} to ${most}`,
-    must,
-    pattern: SIZE_PATTERN,
-    parse: bounded(parseSize, least, most, must),
-    format: formatSize,
-  })
-}
-
 /** A size in bytes, or one of `words`. */
-export function sizeOr<Word extends string>(
-  words: readonly Word[],
+export function size<const Word extends string = never>(
   least: string,
   most: string,
   options: FieldOptions,
+  words: readonly Word[] = [],
 ): Field<number | Word> {
-  const must = `must be ${words.join(' or ')}, or a size from ${least} to ${most}, in bytes or such as 8KiB or 1MiB`
+  const range = `from ${least} to ${most}, in bytes or such as 8KiB or 1MiB`
+  const must =
+    words.length === 0 ? `must be a size ${range}` : `must be ${words.join(' or ')}, or a size ${range}`
   const parse = bounded(parseSize, least, most, must)
+  const type = [`size, ${least} to ${most}`, words.map((word) => `\`${word}\``).join(' or ')]
   return measured<number | Word>({
     ...options,
-    type: `size, ${least} to ${most}, or ${words.map((word) => `\`${word}\``).join(' or ')}`,
+    type: type.filter((part) => part !== '').join(', or '),
     must,
-    pattern: new RegExp(`^(${words.join('|')})$|${SIZE_PATTERN.source}`),
+    pattern: new RegExp([...words.map((word) => `^${word}$`), SIZE_PATTERN.source].join('|')),
     parse: (given) => {
       const word = words.find((each) => each === given)
       return word === undefined ? parse(given) : { value: word }
@@ -186,53 +176,39 @@ export function path(options: FieldOptions = {}): Field<string> {
   return plainText('a path', { ...options, problemOf })
 }
 
-export function optionalPath(options: FieldOptions = {}): OptionalField<string> {
-  return optional(path(options))
-}
-
-export function address(options: FieldOptions = {}): Field<ListenAddress> {
-  return text({
+/** An address to listen on, or one of `words`. */
+export function address<const Word extends string = never>(
+  options: FieldOptions,
+  words: readonly Word[] = [],
+): Field<ListenAddress | Word> {
+  return text<ListenAddress | Word>({
     ...options,
-    type: ADDRESS_FORMS,
-    must: `must be ${ADDRESS_FORMS}`,
-    parse: parseAddress,
-    format: formatAddress,
+    type: [ADDRESS_FORMS, ...words.map((word) => `\`${word}\``)].join(', or '),
+    must: `must be ${[ADDRESS_FORMS, ...words].join(', or ')}`,
+    parse: (given) => {
+      const word = words.find((each) => each === given)
+      return word === undefined ? parseAddress(given) : { value: word }
+    },
+    format: (value) => (typeof value === 'string' ? value : formatAddress(value)),
   })
 }
 
-export function addressOrOff(options: FieldOptions = {}): Field<ListenAddress | 'off'> {
-  return text<ListenAddress | 'off'>({
-    ...options,
-    type: `${ADDRESS_FORMS}, or \`off\``,
-    must: `must be ${ADDRESS_FORMS}, or off`,
-    parse: (given) => (given === 'off' ? { value: given } : parseAddress(given)),
-    format: (value) => (value === 'off' ? value : formatAddress(value)),
-  })
-}
-
-/** Trusted peers: by IP address or range, or `unix` for peers on a Unix socket, which have no address. */
-export function peers(options: FieldOptions = {}): Field<readonly string[]> {
-  return ranges('CIDRs, addresses or `unix`', ', a single address, or unix', ['unix'], options)
-}
-
-export function addresses(options: FieldOptions = {}): Field<readonly string[]> {
-  return ranges('CIDRs or addresses', ', or a single address', [], options)
-}
-
-function ranges(type: string, orElse: string, words: readonly string[], options: FieldOptions = {}) {
-  const must = `must be a CIDR such as 10.0.0.0/8 or fd00::/8${orElse}`
+/** IP addresses and ranges; with `unix`, also that word, for peers on a Unix socket, which have no address. */
+export function addresses(
+  options: FieldOptions,
+  unix: 'unix' | undefined = undefined,
+): Field<readonly string[]> {
+  const must = `must be a CIDR such as 10.0.0.0/8 or fd00::/8, ${unix ? 'a single address, or unix' : 'or a single address'}`
   return list({
     ...options,
-    type,
+    type: unix ? 'CIDRs, addresses or `unix`' : 'CIDRs or addresses',
     must,
-    parse(given) {
-      if (words.includes(given) || parseCidr(given) !== undefined) return { value: given }
+    parse: parseBy((given) => {
+      if (given === unix || parseCidr(given) !== undefined) return undefined
       const [, base = '', bits] = /^(.+)\/(\d+)$/.exec(given) ?? []
-      if (parseCidr(base) === undefined) return { problem: must }
-      return {
-        problem: `must have at most ${base.includes(':') ? 128 : 32} bits after the slash, not ${bits}`,
-      }
-    },
+      if (parseCidr(base) === undefined) return must
+      return `must have at most ${base.includes(':') ? 128 : 32} bits after the slash, not ${bits}`
+    }),
   })
 }
 
