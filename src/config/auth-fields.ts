@@ -135,31 +135,6 @@ export type UpstreamAuthConfig = ValueOf<typeof authField>
 
 export type SessionConfig = ValueOf<typeof sessionSection>
 
-/** The rules between the keys of a session, each as in `config/conflicts.ts`. The keys are relative to the service. */
-export function sessionRules({
-  user,
-  password,
-  login: { json, form },
-  send: { header, prefix, cookie },
-}: SessionConfig): readonly (readonly [isBroken: boolean, key: string, message: string])[] {
-  const body = JSON.stringify([json, form])
-  const one = 'must have exactly one of header, cookie'
-  const twice = 'must not be set together with json; keep one of the two'
-  const noUser = user === undefined && /\$user\b/.test(body)
-  const noPassword = password === undefined && /\$password\b/.test(body)
-  return [
-    [json !== undefined && form !== undefined, 'auth.session.login.form', twice],
-    [(header === undefined) === (cookie === undefined), 'auth.session.send', one],
-    [
-      prefix !== undefined && header === undefined,
-      'auth.session.send.prefix',
-      'must be left out without header',
-    ],
-    [noUser, 'auth.session.user', 'must be a user name: the login contains $user'],
-    [noPassword, 'auth.session.password.file', 'must be a path: the login contains $password'],
-  ]
-}
-
 function method(options: FieldOptions = {}): Field<string> {
   return oneOf(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'], options)
 }
