@@ -12,7 +12,7 @@ import {
   z,
 } from './field.ts'
 import { headerNameProblem } from './header-field.ts'
-import { integer, list, oneOf, parseBy, path, plainText } from './value-fields.ts'
+import { integer, list, oneOf, path, plainText, unless } from './value-fields.ts'
 
 /** The keys that several ways to sign in share. */
 const passwordSection = section({ file: path() })
@@ -21,14 +21,14 @@ const passwordSection = section({ file: path() })
 export type PasswordFile = ValueOf<typeof passwordSection>
 
 const accountName = plainText('a user name', {
-  problemOf: (given) =>
-    [...given].some((each) => each < ' ' || each === '\x7f' || each === ':')
-      ? 'must not contain a colon, which ends the user name in credentials, or control characters'
-      : undefined,
+  problemOf: unless(
+    (given) => ![...given].some((each) => each < ' ' || each === '\x7f' || each === ':'),
+    'must not contain a colon, which ends the user name in credentials, or control characters',
+  ),
 })
 
 const cookieName = plainText('the name of a cookie', {
-  problemOf: (given) => (isToken(given) ? undefined : 'must be the name of a cookie (RFC 6265)'),
+  problemOf: unless(isToken, 'must be the name of a cookie (RFC 6265)'),
 })
 
 const headerName = plainText('the name of a header field', { problemOf: headerNameProblem })
@@ -51,17 +51,17 @@ const sessionSection = section({
     header: headerName,
     cookie: cookieName,
     json: plainText('a JSON Pointer such as /session/id', {
-      problemOf: (given) =>
-        /^(?:\/(?:[^~/]|~[01])*)+$/.test(given)
-          ? undefined
-          : 'must be a JSON Pointer (RFC 6901), such as /session/id',
+      problemOf: unless(
+        /^(?:\/(?:[^~/]|~[01])*)+$/,
+        'must be a JSON Pointer (RFC 6901), such as /session/id',
+      ),
     }),
   }),
   send: section({
     header: optional(headerName),
     prefix: optional(
       plainText('printable ASCII text', {
-        problemOf: (given) => (/^[!-~][ -~]*$/.test(given) ? undefined : 'must be printable ASCII text'),
+        problemOf: unless(/^[!-~][ -~]*$/, 'must be printable ASCII text'),
       }),
     ),
     cookie: optional(cookieName),
@@ -75,9 +75,7 @@ const sessionSection = section({
       method: method({ default: 'DELETE' }),
       path: either(
         target(),
-        section({
-          header: headerName,
-        }),
+        section({ header: headerName }),
         'must be a path that begins with /, or {header: Location}',
       ),
     }),
@@ -91,17 +89,12 @@ const form = section({
   loginPage: optional(target()),
   userField: fieldName({ default: 'username' }),
   passwordField: fieldName({ default: 'password' }),
-  fields: list({
+  fields: list('texts `name=value`', 'must be text such as action=login', {
     default: [],
-    type: 'texts `name=value`',
-    must: 'must be text such as action=login',
-    parse: parseBy((given) => (/^[^=]+=/.test(given) ? undefined : 'must be text such as action=login')),
+    problemOf: unless(/^[^=]+=/, 'must be text such as action=login'),
   }),
   sessionCookie: optional(cookieName),
-  success: section({
-    status: optional(integer(200, 399)),
-    location: optional(target()),
-  }),
+  success: section({ status: optional(integer(200, 399)), location: optional(target()) }),
   checkPath: optional(target()),
 })
 
@@ -113,12 +106,7 @@ const http = section({
 
 export const authField = either(
   oneOf(['off']),
-  choice({
-    basic: http,
-    digest: http,
-    form,
-    session: sessionSection,
-  }),
+  choice({ basic: http, digest: http, form, session: sessionSection }),
   'must be off, or a mapping with one of basic, digest, form, session',
   {
     default: 'off',

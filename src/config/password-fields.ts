@@ -2,7 +2,7 @@ import { METHODS } from 'node:http'
 import { UPGRADE } from '../http/scope.ts'
 import { plainPathProblem } from './address.ts'
 import { choice, field, optional, section, type ValueOf, z } from './field.ts'
-import { list, parseBy, path, plainText } from './value-fields.ts'
+import { list, path, plainText, truth, unless } from './value-fields.ts'
 
 const ADVICE = 'such as {file: /etc/postern/password}, a file with one line, the password or its hash'
 
@@ -10,24 +10,12 @@ const ADVICE = 'such as {file: /etc/postern/password}, a file with one line, the
 const entry = section({
   file: path(),
   user: plainText('a user name', {
-    problemOf: (given) =>
-      given.includes(':') ? 'must not contain a colon, which ends the user name in such a file' : undefined,
+    problemOf: unless(/^[^:]*$/, 'must not contain a colon, which ends the user name in such a file'),
   }),
 })
 
 export const passwordField = optional(
-  choice(
-    {
-      file: path(),
-      htpasswd: entry,
-      shadow: entry,
-      device: field(() => z.literal(true, { error: 'must be true' }), {
-        type: '`true`',
-        textForm: 'yaml',
-      }),
-    },
-    ADVICE,
-  ),
+  choice({ file: path(), htpasswd: entry, shadow: entry, device: truth() }, ADVICE),
 )
 
 export const MOST_NAMES = 16
@@ -39,31 +27,23 @@ const METHOD_NAMES: ReadonlySet<string> = new Set([...METHODS, UPGRADE])
 
 const allowRule = section({
   methods: optional(
-    list({
-      type: 'methods',
-      must: 'must be a method such as GET, or UPGRADE for WebSockets',
-      parse: parseBy((given) =>
-        METHOD_NAMES.has(given)
-          ? undefined
-          : 'must be a method such as GET, in upper case, or UPGRADE for WebSockets',
+    list('methods', 'must be a method such as GET, or UPGRADE for WebSockets', {
+      problemOf: unless(
+        (given) => METHOD_NAMES.has(given),
+        'must be a method such as GET, in upper case, or UPGRADE for WebSockets',
       ),
     }),
   ),
   paths: optional(
-    list({
-      type: 'request paths',
-      must: 'must be a path such as /status, or /api/ for everything below it',
-      parse: parseBy(plainPathProblem),
+    list('request paths', 'must be a path such as /status, or /api/ for everything below it', {
+      problemOf: plainPathProblem,
     }),
   ),
 })
 
 const namedPassword = section({
   name: plainText('a name', {
-    problemOf: (given) =>
-      NAME.test(given)
-        ? undefined
-        : 'must be at most 32 letters, digits, - and _, beginning with a letter or digit',
+    problemOf: unless(NAME, 'must be at most 32 letters, digits, - and _, beginning with a letter or digit'),
   }),
   file: optional(path()),
   htpasswd: optional(entry),

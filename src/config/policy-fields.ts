@@ -2,7 +2,7 @@ import type { Per, WindowType } from '../http/admission.ts'
 import { requestPathProblem } from './address.ts'
 import { ALWAYS, either, field, section, type ValueOf, z } from './field.ts'
 import { tokenStoreField } from './store-fields.ts'
-import { duration, flag, integer, list, oneOf, parseBy, plainText } from './value-fields.ts'
+import { duration, flag, integer, list, oneOf, plainText, truth, unless } from './value-fields.ts'
 
 export const tokensField = section({
   store: tokenStoreField,
@@ -27,11 +27,10 @@ export const oauthField = section({
   revocationPath: plainText('`off` or a path', {
     default: 'off',
     live: ALWAYS,
-
-    problemOf: (given) =>
-      given === 'off' || (/^\/[\w./-]+$/.test(given) && given !== '/oauth/token')
-        ? undefined
-        : 'must be off, or a path other than /oauth/token, such as /oauth/revoke',
+    problemOf: unless(
+      /^(?:off|(?!\/oauth\/token$)\/[\w./-]+)$/,
+      'must be off, or a path other than /oauth/token, such as /oauth/revoke',
+    ),
   }),
 })
 
@@ -44,12 +43,7 @@ const publicPath = either(
           ? 'must not end with a slash if it is signed in: everything below it would be open under the account of upstream.auth'
           : requestPathProblem(given),
     }),
-    signedIn: field(
-      () => z.literal(true, { error: 'must be true; write a path that is not signed in as text' }),
-      {
-        type: '`true`',
-      },
-    ),
+    signedIn: truth('must be true; write a path that is not signed in as text'),
   }),
   'must be a path such as /login, or /static/ for everything below it, or {path: /index.html, signed_in: true}',
 )
@@ -87,16 +81,12 @@ export const browserField = section({
 const ORIGIN = 'the origin of a web page, such as https://dash.example'
 
 export const corsField = section({
-  origins: list({
-    type: 'origins',
-    must: `must be ${ORIGIN}`,
+  origins: list('origins', `must be ${ORIGIN}`, {
     default: [],
     live: ALWAYS,
-
-    parse: parseBy((given) =>
-      /^https?:/.test(given) && URL.parse(given)?.origin === given
-        ? undefined
-        : `must be ${ORIGIN}: scheme, host and port in lower case, without a slash at the end`,
+    problemOf: unless(
+      (given) => /^https?:/.test(given) && URL.parse(given)?.origin === given,
+      `must be ${ORIGIN}: scheme, host and port in lower case, without a slash at the end`,
     ),
   }),
 })

@@ -11,7 +11,7 @@ import {
 } from './policy-fields.ts'
 import { storeField } from './store-fields.ts'
 import { upstreamField } from './upstream-fields.ts'
-import { duration, flag, oneOf, path, plainText } from './value-fields.ts'
+import { duration, flag, oneOf, path, plainText, unless } from './value-fields.ts'
 
 const logField = section({
   level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
@@ -41,10 +41,8 @@ export const schema = section({
   realm: plainText('text without quotes, backslashes or control characters', {
     default: 'device',
     live: ALWAYS,
-
     // Without quotes and backslashes the realm needs no escapes, which some clients do not decode.
-    problemOf: (given) =>
-      /^[ !#-[\]-~]+$/.test(given) ? undefined : 'must be ASCII text without ", \\ or control characters',
+    problemOf: unless(/^[ !#-[\]-~]+$/, 'must be ASCII text without ", \\ or control characters'),
   }),
   statusCodes: oneOf(['contract', 'http'], { default: 'contract', live: ALWAYS }),
   log: logField,

@@ -1,7 +1,7 @@
 import { formatHostPort } from '../system/listen-address.ts'
 import { parseAuthority, portProblem, socketPathProblem } from './address.ts'
 import { optional, section, type ValueOf } from './field.ts'
-import { duration, flag, integer, path, plainText, text } from './value-fields.ts'
+import { duration, flag, integer, path, plainText, text, unless } from './value-fields.ts'
 import type { Parsed } from './yaml.ts'
 
 /** A host and a port. An IPv6 address has no brackets. */
@@ -153,8 +153,7 @@ export const storeField = section({
   passwordFile: optional(path()),
   prefix: plainText('up to 64 letters, digits and . _ : -', {
     default: 'postern',
-    problemOf: (given) =>
-      /^[\w.:-]{1,64}$/.test(given) ? undefined : 'must be up to 64 letters, digits and . _ : -',
+    problemOf: unless(/^[\w.:-]{1,64}$/, 'must be up to 64 letters, digits and . _ : -'),
   }),
   timeout: duration('10ms', '1m', { default: '1s' }),
   replicas: optional(integer(0, 10)),

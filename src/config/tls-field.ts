@@ -1,19 +1,17 @@
 import { canonicalHost } from '../http/ip.ts'
 import { ALWAYS, either, type Field, type FieldOptions, field, optional, section, z } from './field.ts'
-import { flag, list, oneOf, path, plainText } from './value-fields.ts'
+import { flag, list, oneOf, path, plainText, unless } from './value-fields.ts'
 
 /** DNS names and IP addresses, in canonical form. */
 export function hostNames(options: FieldOptions = {}): Field<readonly string[]> {
   const must = 'must be a DNS name, such as device.example or *.device.example, or an IP address'
-  return list({
-    ...options,
-    type: 'DNS names and IP addresses',
+  const problemOf = unless((given) => canonicalHost(given) !== undefined, must)
+  return list(
+    'DNS names and IP addresses',
     must,
-    parse: (given) => {
-      const value = canonicalHost(given)
-      return value === undefined ? { problem: must } : { value }
-    },
-  })
+    { ...options, problemOf },
+    (given) => canonicalHost(given) ?? given,
+  )
 }
 
 const keys = section({
@@ -96,10 +94,10 @@ export const deviceTlsField = section({
   key: optional(path()),
   serverName: optional(
     plainText('a DNS name or an IP address', {
-      problemOf: (given) =>
-        given.startsWith('*') || canonicalHost(given) === undefined
-          ? 'must be a DNS name, such as device.example, or an IP address'
-          : undefined,
+      problemOf: unless(
+        (given) => !given.startsWith('*') && canonicalHost(given) !== undefined,
+        'must be a DNS name, such as device.example, or an IP address',
+      ),
     }),
   ),
   insecure: flag({ default: false }),

@@ -15,11 +15,11 @@ import {
   list,
   measured,
   oneOf,
-  parseBy,
   plainText,
   size,
   text,
   textOrNull,
+  unless,
 } from './value-fields.ts'
 
 const queue = section({
@@ -46,28 +46,18 @@ const learned = section({
   max: integer(1, MOST, { default: 64 }),
 })
 
-const places = either(fixedOrAuto, learned, `${MUST}, or a mapping with min and max`, {
-  default: 'auto',
-})
+const places = either(fixedOrAuto, learned, `${MUST}, or a mapping with min and max`, { default: 'auto' })
 
 const health = section({
-  path: textOrNull<string>({
+  path: textOrNull('path, or `null`', 'must be a path that begins with /, or null', {
     default: null,
-    type: 'path, or `null`',
-    must: 'must be a path that begins with /, or null',
-    parse: parseBy((given) => targetProblem(given) && `${targetProblem(given)}, or null`),
-    format: (value) => value,
+    problemOf: (given) => targetProblem(given) && `${targetProblem(given)}, or null`,
   }),
   interval: duration('10ms', '1h', { default: '10s' }),
 })
 
 const share = section({
-  paths: list({
-    type: 'paths',
-    must: 'must be text',
-    parse: parseBy(plainPathProblem),
-    default: [],
-  }),
+  paths: list('paths', 'must be text', { default: [], problemOf: plainPathProblem }),
   for: duration('0s', '1h', { default: '0s' }),
 })
 
@@ -81,37 +71,20 @@ const service = {
   host: plainText('`preserve`, `target`, or a host', {
     default: 'preserve',
     live: ALWAYS,
-
-    problemOf: (given) =>
-      isAuthority(given) ? undefined : 'must be preserve, target, or a host such as device.local:8080',
+    problemOf: unless(isAuthority, 'must be preserve, target, or a host such as device.local:8080'),
   }),
   headers: headers({ default: {}, live: ALWAYS }),
   tls: deviceTlsField,
   auth: authField,
   parser: oneOf(['strict', 'tolerant', 'auto'], { default: 'auto' }),
   forwarding: oneOf(['full', 'minimal', 'off'], { default: 'full', live: ALWAYS }),
-  drop: list({
-    type: 'field names',
-    must: 'must be text, in quotes if it begins with a *',
-    parse: parseBy(dropProblem),
+  drop: list('field names', 'must be text, in quotes if it begins with a *', {
     default: [],
     live: ALWAYS,
+    problemOf: dropProblem,
   }),
-  version: oneOf(
-    ['1.0', '1.1'],
-    {
-      default: '1.1',
-    },
-    'must be "1.0" or "1.1", in quotes',
-  ),
-  rewrite: oneOf(
-    ['on', 'off'],
-    {
-      default: 'off',
-      live: ALWAYS,
-    },
-    'must be on or off',
-  ),
+  version: oneOf(['1.0', '1.1'], { default: '1.1', must: 'must be "1.0" or "1.1", in quotes' }),
+  rewrite: oneOf(['on', 'off'], { default: 'off', live: ALWAYS, must: 'must be on or off' }),
   connectTimeout: duration('1ms', '1h', { default: '5s' }),
   responseTimeout: duration('1ms', '1d', { default: '30s' }),
   idleTimeout: duration('1ms', '1d', { default: '60s' }),

@@ -50,9 +50,14 @@ function valueIn<T>(parsed: Parsed<T>): T {
 }
 
 /** Text, or `null` for no value. */
-export function textOrNull<T>(spec: TextOptions<T>): Field<T | null> {
-  const build = () => z.union([z.null(), codec(z.string({ error: spec.must }), spec)], { error: spec.must })
-  return field<T | null>(build, { ...spec, textForm: 'text or null' })
+export function textOrNull(
+  type: string,
+  must: string,
+  options: FieldOptions & { readonly problemOf: ProblemOf },
+) {
+  const some = text({ type, must, parse: parseBy(options.problemOf), format: (value) => value })
+  const build = () => z.union([z.null(), some.schema()], { error: must })
+  return field<string | null>(build, { ...options, type, textForm: 'text or null' })
 }
 
 /** A value written as a number or as text. */
@@ -77,26 +82,49 @@ export function flag(options: FieldOptions = {}): Field<boolean> {
 /** One of several words. `must` is the error message for any other value. */
 export function oneOf<const T extends string>(
   words: readonly T[],
-  options: FieldOptions = {},
-  must: string = `must be one of ${words.join(', ')}`,
+  { must = `must be one of ${words.join(', ')}`, ...options }: FieldOptions & { readonly must?: string } = {},
 ): Field<T> {
   const build = () => z.enum(words, { error: must })
   return field<T>(build, { ...options, type: words.map((word) => `\`${word}\``).join(', ') })
 }
 
-/** A text that is kept as it is, unless `problemOf` returns an error message. */
-export function parseBy(problemOf: (given: string) => string | undefined): (given: string) => Parsed<string> {
-  return (given) => {
+/** Returns an error message for a text that is wrong. */
+type ProblemOf = (given: string) => string | undefined
+
+/** `problem` for each text that fails the test. */
+export function unless(test: RegExp | ((given: string) => boolean), problem: string): ProblemOf {
+  const passes = typeof test === 'function' ? test : (given: string): boolean => test.test(given)
+  return (given) => (passes(given) ? undefined : problem)
+}
+
+/** Keeps a text, perhaps in another spelling, unless it is wrong. */
+function parseBy(problemOf: ProblemOf, spelled: (given: string) => string = (given) => given) {
+  return (given: string): Parsed<string> => {
     const problem = problemOf(given)
-    return problem === undefined ? { value: given } : { problem }
+    return problem === undefined ? { value: spelled(given) } : { problem }
   }
 }
 
-/** A list of texts. `parse` may return another spelling; it is written back as it is. */
-export function list(spec: Omit<TextOptions<string>, 'format'>): Field<readonly string[]> {
-  const member = () => codec(z.string({ error: spec.must }), { ...spec, format: (value) => value })
-  const build = () => z.array(member(), { error: `must be a list of ${spec.type}` })
-  return field<readonly string[]>(build, { ...spec, type: `list of ${spec.type}`, textForm: 'list' })
+/** The key has the one value `true`. */
+export function truth(must = 'must be true'): Field<true> {
+  return field(() => z.literal(true, { error: must }), { type: '`true`', textForm: 'yaml' })
+}
+
+/**
+ * A list of texts. `must` is the error message for another member.
+ *
+ * @param spelled the spelling in which a text is kept
+ */
+export function list(
+  type: string,
+  must: string,
+  { problemOf, ...options }: FieldOptions & { readonly problemOf: ProblemOf },
+  spelled?: (given: string) => string,
+): Field<readonly string[]> {
+  const spec = { parse: parseBy(problemOf, spelled), format: (value: string) => value }
+  const member = () => codec(z.string({ error: must }), spec)
+  const build = () => z.array(member(), { error: `must be a list of ${type}` })
+  return field<readonly string[]>(build, { ...options, type: `list of ${type}`, textForm: 'list' })
 }
 
 /** A duration in ms. The bounds are as the reference page shows them: `1s`, `1d`. */
@@ -158,13 +186,10 @@ function bounded(parse: ParseNumber, least: string, most: string, must: string):
   }
 }
 
-/** Text that is not empty. `problemOf` may check more, and returns an error message. */
+/** Text that is not empty. `problemOf` may check more. */
 export function plainText(
   type: string,
-  {
-    problemOf = () => undefined,
-    ...options
-  }: FieldOptions & { readonly problemOf?: (given: string) => string | undefined },
+  { problemOf = () => undefined, ...options }: FieldOptions & { readonly problemOf?: ProblemOf },
 ): Field<string> {
   const must = `must be ${type}`
   const parse = parseBy((given) => (given === '' ? must : problemOf(given)))
@@ -172,7 +197,7 @@ export function plainText(
 }
 
 export function path(options: FieldOptions = {}): Field<string> {
-  const problemOf = (given: string) => (given.includes('\0') ? 'must not contain a NUL character' : undefined)
+  const problemOf = unless((given) => !given.includes('\0'), 'must not contain a NUL character')
   return plainText('a path', { ...options, problemOf })
 }
 
@@ -199,17 +224,13 @@ export function addresses(
   unix: 'unix' | undefined = undefined,
 ): Field<readonly string[]> {
   const must = `must be a CIDR such as 10.0.0.0/8 or fd00::/8, ${unix ? 'a single address, or unix' : 'or a single address'}`
-  return list({
-    ...options,
-    type: unix ? 'CIDRs, addresses or `unix`' : 'CIDRs or addresses',
-    must,
-    parse: parseBy((given) => {
-      if (given === unix || parseCidr(given) !== undefined) return undefined
-      const [, base = '', bits] = /^(.+)\/(\d+)$/.exec(given) ?? []
-      if (parseCidr(base) === undefined) return must
-      return `must have at most ${base.includes(':') ? 128 : 32} bits after the slash, not ${bits}`
-    }),
-  })
+  const problemOf = (given: string): string | undefined => {
+    if (given === unix || parseCidr(given) !== undefined) return undefined
+    const [, base = '', bits] = /^(.+)\/(\d+)$/.exec(given) ?? []
+    if (parseCidr(base) === undefined) return must
+    return `must have at most ${base.includes(':') ? 128 : 32} bits after the slash, not ${bits}`
+  }
+  return list(unix ? 'CIDRs, addresses or `unix`' : 'CIDRs or addresses', must, { ...options, problemOf })
 }
 
 /** The schema that converts between the written form and the value by `parse` and `format`. */
