@@ -1,12 +1,22 @@
-import { type Field, z } from '../../src/config/field.ts'
+import { readFileSync } from 'node:fs'
+import { type Field, keysOf, z } from '../../src/config/field.ts'
 import { firstConfiguration } from '../../src/config/first-configuration.ts'
 import { environmentName, type KnownKey, knownKeys } from '../../src/config/known-keys.ts'
 import { schema } from '../../src/config/schema.ts'
-import type { YamlValue } from '../../src/config/yaml.ts'
+import { isMapping, parseYaml, type YamlValue } from '../../src/config/yaml.ts'
+
+/** What each key means, by its path. */
+export const descriptions: ReadonlyMap<string, string> = readDescriptions()
+
+function readDescriptions(): ReadonlyMap<string, string> {
+  const parsed = parseYaml(readFileSync(new URL('descriptions.yaml', import.meta.url), 'utf8'))
+  if (!('value' in parsed) || !isMapping(parsed.value)) throw new Error('descriptions.yaml is no mapping')
+  return new Map(Object.entries(parsed.value).map(([key, text]) => [key, String(text)]))
+}
 
 const INTRODUCTION = `# Configuration reference
 
-<!-- Written by \`npm run reference\` from the schema in src/config; change it there. -->
+<!-- Written by \`npm run reference\` from src/config and deploy/build/descriptions.yaml; change it there. -->
 
 One YAML file, given by \`--config\`. Only \`upstream.url\` and one password source are required.
 
@@ -31,7 +41,7 @@ const WIDTH = 120
 /** The reference page: a part for each section, and one for the keys outside of all sections. Each key has an entry. */
 export function referencePage(): string {
   const grouped = [...schema.keys].filter(([, field]) => field.keys.size > 0)
-  const sections = grouped.map(([name, field]) => part(name, field.description, keysBelow(name)))
+  const sections = grouped.map(([name]) => part(name, descriptions.get(name), keysBelow(name)))
   const single = knownKeys.filter(({ path, field }) => path.length === 1 && field.keys.size === 0)
   const contents = [
     '## Contents\n',
@@ -74,27 +84,65 @@ ${names.join('\n')}
 
 /** The JSON Schema of the file, for editors. */
 export function referenceSchema(): string {
-  const { $schema, ...rest } = jsonSchema()
-  const page = JSON.stringify({ $schema, title: 'Postern', ...rest }, null, 2)
+  const $schema = 'http://json-schema.org/draft-07/schema#'
+  const page = JSON.stringify({ $schema, title: 'Postern', ...jsonSchema(schema, '') }, null, 2)
   // Lists of words on one line, as the formatter of this repository writes them.
   return `${page.replace(/\[\s+([^[\]{}]*?)\s+\]/g, (_, words: string) => `[${words.replace(/\s*\n\s*/g, ' ')}]`)}\n`
 }
 
+type Node = z.core.JSONSchema.BaseSchema
+
 /**
- * The JSON Schema of the YAML form, in draft 7, which most editors support. A section without required keys may be `null`:
+ * The JSON Schema of the YAML form of a key, in draft 7, which most editors support. A section without required keys may be `null`:
  * if all its keys are commented out, YAML parses it as `null`, and `layer` treats it as left out.
  */
-function jsonSchema(): Record<string, unknown> {
-  const written = z.toJSONSchema(schema.schema, {
+function jsonSchema(field: Field<unknown>, path: string): Node {
+  const { $schema, ...node } = z.toJSONSchema(field.schema(), {
     io: 'input',
     target: 'draft-7',
-    override({ jsonSchema: each, path }) {
+    override({ zodSchema, jsonSchema: each, path: steps }) {
+      const known = keysOf.get(zodSchema)
+      if (known !== undefined) {
+        const here = steps.includes('items') ? `${path}[]` : path.replace(/^upstream\.routes$/, 'upstream')
+        const below = here === '' ? '' : `${here}.`
+        const keys = [...known]
+        const required = keys.filter(
+          ([, { optional, default: initial }]) => !optional && initial === undefined,
+        )
+        delete each.propertyNames
+        Object.assign(each, {
+          type: 'object',
+          properties: Object.fromEntries(keys.map(([key, field]) => [key, described(field, below + key)])),
+          ...(required.length === 0 ? {} : { required: required.map(([key]) => key) }),
+          additionalProperties: false,
+          ...(field.kind === 'choice' ? ONE : DEMANDS[path]),
+        })
+      }
       const mayBeEmpty = each.required === undefined && each.minProperties === undefined
-      if (path.length > 0 && each.type === 'object' && mayBeEmpty)
-        Object.assign(each, { type: ['object', 'null'] })
+      if (path !== '' && each.type === 'object' && mayBeEmpty) each.type = ['object', 'null']
     },
   })
-  return { ...written }
+  return node
+}
+
+const ONE = { minProperties: 1, maxProperties: 1 }
+const PAIR = { dependencies: { cert: ['key'], key: ['cert'] } }
+
+/** What else the JSON Schema says of the mapping at a path. */
+const DEMANDS: Readonly<Record<string, object>> = {
+  '': { oneOf: ['password', 'passwords'].map((key) => ({ properties: { [key]: {} }, required: [key] })) },
+  'listen.tls': { minProperties: 1, ...PAIR },
+  'upstream.auth': ONE,
+  'upstream.max_in_flight': { minProperties: 1 },
+  'upstream.tls': PAIR,
+}
+
+/** Throws for a key without a description. */
+function described(field: Field<unknown>, path: string): Node {
+  const description = descriptions.get(path)
+  if (description === undefined) throw new Error(`descriptions.yaml does not describe ${path}`)
+  const initial = field.optional || field.default === undefined ? {} : { default: field.default }
+  return { description, ...initial, ...jsonSchema(field, path) }
 }
 
 function part(title: string, description: string | undefined, keys: readonly KnownKey[]): string {
@@ -115,7 +163,7 @@ function entry(known: KnownKey): string {
     `Default: ${defaultOf(known)}`,
     `Environment: ${code(environmentName(path))}`,
   ]
-  return `### ${code(path.join('.'))}\n\n${lines(field.description)}\n\n${facts.map((fact) => `- ${fact}\n`).join('')}`
+  return `### ${code(path.join('.'))}\n\n${lines(descriptions.get(path.join('.')) ?? '')}\n\n${facts.map((fact) => `- ${fact}\n`).join('')}`
 }
 
 function lines(text: string): string {

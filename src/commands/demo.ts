@@ -51,9 +51,11 @@ export async function demoCommand(options: DemoOptions, io: DemoIo): Promise<Exi
   }
   // mkdtemp creates it with mode 0700: no other user can read it or plant a symbolic link in it.
   const folder = await mkdtemp(join(tmpdir(), 'postern-demo-'))
-  let sidecar: RunningSidecar | undefined
+  const opened = new AsyncDisposableStack()
+  opened.defer(() => rm(folder, { recursive: true, force: true }))
   try {
     const upstream = await device.start()
+    opened.defer(device.stop)
     const password = generatePassword()
     const configFile = await writeDemoFiles(folder, {
       upstream,
@@ -61,17 +63,27 @@ export async function demoCommand(options: DemoOptions, io: DemoIo): Promise<Exi
       adminPort: options.adminPort ?? (await portOrAny(ADMIN_PORT)),
       passwordHash: await hashPassword(password),
     })
-    sidecar = await startSidecar(configFile, io)
-    const certificate = join(folder, 'state', 'tls', 'cert.pem')
-    io.stdout.write(
-      describe({ folder, configFile, certificate, password, upstream, ...sidecar }, options, io),
-    )
+    // Without the environment: variables for a real device must not affect the demo.
+    const config = loadConfig({ file: readConfigFile(configFile) })
+    const log = await createLog(config.log, io.logSink)
+    opened.defer(() => finishLog(log))
+    const sidecar = await createSidecar(config, { clock: io.clock, log })
+    opened.defer(() => sidecar.stop(STOP_GRACE))
+    const addresses = await sidecar.start()
+    const running = {
+      ...{ folder, upstream, configFile, password },
+      // The name in the self-signed certificate.
+      publicUrl: addresses.public.replace('//127.0.0.1:', '//localhost:'),
+      adminUrl: addresses.admin ?? 'off',
+      certificate: join(folder, 'state', 'tls', 'cert.pem'),
+      node: io.node,
+      program: io.program,
+    }
+    io.stdout.write(describe(running, options))
     await stopped
     return 0
   } finally {
-    await sidecar?.stop(STOP_GRACE)
-    await device.stop()
-    await rm(folder, { recursive: true, force: true })
+    await opened.disposeAsync()
   }
 }
 
@@ -92,12 +104,12 @@ async function runAlone(
   return 0
 }
 
-interface Running extends Omit<WalkthroughSettings, 'node' | 'program'> {
+interface Running extends WalkthroughSettings {
   readonly folder: string
   readonly upstream: string
 }
 
-function describe(running: Running, options: DemoOptions, { node, program }: DemoIo): string {
+function describe(running: Running, options: DemoOptions): string {
   const { folder, publicUrl, adminUrl, configFile, certificate, password, upstream } = running
   const moved = [
     ...movedNote(options.port, PORT, publicUrl),
@@ -116,7 +128,7 @@ ${moved.join('')}
 
 Copy these into another terminal, from top to bottom:
 
-${walkthrough({ ...running, node, program })}
+${walkthrough(running)}
 Ctrl-C stops the demo and removes ${folder}.
 
 `
@@ -127,35 +139,6 @@ function movedNote(asked: number | undefined, wanted: number, url: string): stri
   const port = new URL(url).port
   if (asked !== undefined || port === String(wanted)) return []
   return [`Port ${wanted} is taken on this machine; using ${port} instead.\n`]
-}
-
-interface RunningSidecar {
-  /** With the name in the self-signed certificate: `https://localhost:8443`. */
-  readonly publicUrl: string
-  readonly adminUrl: string
-  readonly stop: (graceMs: number) => Promise<void>
-}
-
-/**
- * Starts a sidecar from a configuration file as `postern serve` does, but ignores the environment: variables for a real device
- * must not affect the demo.
- */
-async function startSidecar(file: string, { clock, logSink }: DemoIo): Promise<RunningSidecar> {
-  const config = loadConfig({ file: readConfigFile(file) })
-  const log = await createLog(config.log, logSink)
-  const sidecar = await createSidecar(config, { clock, log })
-  const stop = async (graceMs: number): Promise<void> => {
-    await sidecar.stop(graceMs)
-    await finishLog(log)
-  }
-  try {
-    const addresses = await sidecar.start()
-    const publicUrl = addresses.public.replace('//127.0.0.1:', '//localhost:')
-    return { publicUrl, adminUrl: addresses.admin ?? 'off', stop }
-  } catch (error) {
-    await stop(0)
-    throw error
-  }
 }
 
 /** `wanted` if that port of 127.0.0.1 is free, else 0, with which the kernel chooses a free port. */

@@ -5,7 +5,7 @@ import { type ConfigFile, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { certificateFiles, neededPermissions } from '../config/secrets.ts'
 import { createLog, finishLog, type Logger } from '../record/log.ts'
-import { type Clock, systemClock } from '../system/clock.ts'
+import { systemClock } from '../system/clock.ts'
 import { type FileWatch, watchFile } from '../system/file-watch.ts'
 import { readWholeFile } from '../system/named-file.ts'
 import { endRestarts, ensurePermissions, mayRestart, type NeededPath } from '../system/permissions.ts'
@@ -54,7 +54,9 @@ function readOrRestart(path: string, { env, permissions }: ServeIo): ConfigFile 
 
 interface ConfigurationSource {
   readonly configFile: string | undefined
+  /** The content of the files before the start read them. A change since then causes a reload. */
   readonly seen: Map<string, string>
+  /** Reads the configuration again. */
   readonly load: () => Config
 }
 
@@ -78,14 +80,7 @@ async function runSidecar(
       else resolve()
     })
   })
-  const reloader = createReloader({
-    sidecar,
-    load,
-    filesOf: (current) => [...(configFile === undefined ? [] : [configFile]), ...certificateFiles(current)],
-    seen,
-    log,
-    clock: systemClock,
-  })
+  const reloader = createReloader(sidecar, { configFile, seen, load }, log)
   io.onReload(reloader.reload)
   if (asked === 0) {
     await sidecar.start().catch((error: unknown) => {
@@ -101,34 +96,12 @@ async function runSidecar(
   return 0
 }
 
-interface ReloaderDependencies {
-  readonly sidecar: Pick<Sidecar, 'reload'>
-  /** Reads the configuration again from its sources. */
-  readonly load: () => Config
-  /** The files whose change causes a reload: the configuration file, and those that the configuration names. */
-  readonly filesOf: (config: Config) => readonly string[]
-  /** The content of the files before the start read them. A change since then causes a reload. */
-  readonly seen: ReadonlyMap<string, string>
-  readonly log: Logger
-  readonly clock: Clock
-}
-
-interface Reloader {
-  /** Reloads the configuration. Calls during a reload cause one more. */
-  reload(): void
-  watch(config: Config): void
-  close(): void
-}
-
 /** Applies changes of the configuration, certificate and key at run time. An invalid change has no effect. */
-export function createReloader({
-  sidecar,
-  load,
-  filesOf,
-  seen: before,
-  log,
-  clock,
-}: ReloaderDependencies): Reloader {
+export function createReloader(
+  sidecar: Pick<Sidecar, 'reload'>,
+  { configFile, seen: before, load }: ConfigurationSource,
+  log: Logger,
+) {
   const watches = new Map<string, FileWatch>()
   /** A reload waits for its turn, and will read what is in the files then. */
   let waiting = false
@@ -152,7 +125,7 @@ export function createReloader({
   }
 
   function watch(config: Config): void {
-    const files = new Set(filesOf(config))
+    const files = new Set([configFile ?? [], certificateFiles(config)].flat())
     for (const [file, watching] of watches) {
       if (files.has(file)) continue
       watching.close()
@@ -164,7 +137,7 @@ export function createReloader({
   function watchContent(file: string): FileWatch {
     // Equal content causes no reload. The first look at a file that was not read before only records its content.
     let seen = before.get(file)
-    return watchFile(file, clock, async () => {
+    return watchFile(file, systemClock, async () => {
       const content = await settledContent(file, seen)
       const changed = seen !== undefined && seen !== content
       seen = content
@@ -173,6 +146,7 @@ export function createReloader({
   }
 
   return {
+    /** Reloads the configuration. Calls during a reload cause one more. */
     reload: () => void reload(),
     watch,
     close() {
@@ -191,7 +165,7 @@ function causeOf(error: unknown): object {
 const SETTLE = 75
 
 /** The present content of files. */
-export async function snapshotOf(files: readonly string[]): Promise<Map<string, string>> {
+async function snapshotOf(files: readonly string[]): Promise<Map<string, string>> {
   return new Map(await Promise.all(files.map(async (file) => [file, await contentOf(file)] as const)))
 }
 

@@ -1,8 +1,8 @@
 import { isIPv4 } from 'node:net'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import type { UpstreamUrl } from './address.ts'
-import { type PasswordFile, sessionRules } from './auth-fields.ts'
-import { checkedByDevice, MOST_NAMES, type PasswordConfig } from './password-fields.ts'
+import type { PasswordFile, SessionConfig } from './auth-fields.ts'
+import { checkedByDevice, MOST_NAMES } from './password-fields.ts'
 import type { Issue } from './problem.ts'
 import type { Config } from './schema.ts'
 import { ownPair } from './tls-field.ts'
@@ -10,41 +10,39 @@ import { formatDuration } from './units.ts'
 import { placesBounds, type ServiceConfig, servicesOf } from './upstream-fields.ts'
 import { valueAt, type YamlValue } from './yaml.ts'
 
+/** Adds an issue: what the key must be or do. */
+type Must = (key: string, what: string) => void
+
 /** Finds values that are valid on their own but contradict each other. */
 export function conflictsIn(config: Config): readonly Issue[] {
-  const { listen, upstream } = config
+  const issues: Issue[] = []
+  const mustBelow =
+    (above: readonly string[]): Must =>
+    (key, what) =>
+      issues.push(issue([...above, ...key.split('.')], `must ${what}`))
+  const { listen, upstream, publicPaths } = config
   const services = servicesOf(upstream)
   const byGrant = checkedByDevice(config)
+  const must = mustBelow([])
+  judgePasswords(config, must)
+  judgeWhole(config, must)
   const unsigned = services.every(({ service }) => service.auth === 'off')
-  return [
-    ...passwordConflicts(config),
-    ...issuesOf(globalRules(config)),
-    ...config.publicPaths.flatMap((entry, index) =>
-      typeof entry !== 'string' && unsigned
-        ? [issue(['public_paths', String(index), 'signed_in'], 'must be left out without upstream.auth')]
-        : [],
-    ),
-    ...services.flatMap(({ path, service }) => issuesOf(serviceRules(path, service, listen.address), path)),
-    ...issuesOf([
-      [
-        byGrant && upstream.auth === 'off',
-        'password.device',
-        'must be set together with upstream.auth, which defines how to sign in',
-      ],
-    ]),
+  for (const [index, entry] of publicPaths.entries())
+    if (typeof entry !== 'string' && unsigned)
+      must(`public_paths.${index}.signed_in`, 'be left out without upstream.auth')
+  for (const { path, service } of services) judgeService(service, listen.address, path, mustBelow(path))
+  if (byGrant && upstream.auth === 'off')
+    must('password.device', 'be set together with upstream.auth, which defines how to sign in')
+  for (const { path, service } of services) {
     // The main service checks the password of a grant; the services of `upstream.routes` have their own accounts.
-    ...services.flatMap(({ path, service }) => authConflicts(path, service, byGrant && service === upstream)),
-  ]
-}
-
-/** A rule between keys: `message` says what `key` must be. */
-type Rule = readonly [isBroken: boolean, key: string, message: string]
-
-/** The broken rules. `above`: the section in which their keys are. */
-function issuesOf(rules: readonly Rule[], above: readonly string[] = []): Issue[] {
-  return rules.flatMap(([isBroken, key, message]) =>
-    isBroken ? [issue([...above, ...key.split('.')], message)] : [],
-  )
+    judgeAuth(service, byGrant && service === upstream, mustBelow(path))
+    const own = headerOfAuth(service)
+    if (own !== undefined) {
+      const message = `must not be set together with ${path.join('.')}.auth, which writes that field`
+      issues.push(issue([...path, 'headers', own], message))
+    }
+  }
+  return issues
 }
 
 function issue(path: readonly string[], message: string): Issue {
@@ -60,160 +58,139 @@ export function passwordChoice(tree: YamlValue): readonly Issue[] {
   return [issue(['passwords'], 'must not be set together with password; keep one of the two')]
 }
 
-/** The problems between the entries of `passwords`, and within each. */
-function passwordConflicts({ passwords }: PasswordConfig): readonly Issue[] {
-  if (passwords === undefined) return []
-  if (passwords.length === 0 || passwords.length > MOST_NAMES)
-    return [issue(['passwords'], `must have 1 to ${MOST_NAMES} entries`)]
-  return passwords.flatMap(({ name, file, htpasswd, shadow }, index, all) => {
-    const at = ['passwords', String(index)]
+function judgePasswords({ passwords }: Config, must: Must): void {
+  if (passwords === undefined) return
+  if (passwords.length === 0 || passwords.length > MOST_NAMES) {
+    must('passwords', `have 1 to ${MOST_NAMES} entries`)
+    return
+  }
+  for (const [index, { name, file, htpasswd, shadow }] of passwords.entries()) {
     const sources = [file, htpasswd, shadow].filter((each) => each !== undefined).length
-    const isTwin = all.findIndex((other) => other.name === name) < index
-    return [
-      ...(sources === 1 ? [] : [issue(at, 'must have exactly one of file, htpasswd, shadow')]),
-      ...(isTwin ? [issue([...at, 'name'], 'must not be the name of an earlier entry')] : []),
-    ]
-  })
+    if (sources !== 1) must(`passwords.${index}`, 'have exactly one of file, htpasswd, shadow')
+    if (passwords.findIndex((other) => other.name === name) < index)
+      must(`passwords.${index}.name`, 'not be the name of an earlier entry')
+  }
 }
 
 /** The rules between keys outside of the services, most of them about a shared store. */
-function globalRules(config: Config): readonly Rule[] {
+function judgeWhole(config: Config, must: Must): void {
   const { listen, admin, tokens, limits, store } = config
   const shared = typeof tokens.store === 'string' ? undefined : tokens.store
-  return [
-    [
-      tokens.refreshLifetime < tokens.accessLifetime,
+  if (tokens.refreshLifetime < tokens.accessLifetime)
+    must(
       'tokens.refresh_lifetime',
-      `must be at least tokens.access_lifetime, ${formatDuration(tokens.accessLifetime)}`,
-    ],
-    [
-      admin.address !== 'off' && overlap(admin.address, listen.address),
-      'admin.address',
-      'must differ from listen.address, or be off',
-    ],
-    [
-      shared !== undefined && checkedByDevice(config),
+      `be at least tokens.access_lifetime, ${formatDuration(tokens.accessLifetime)}`,
+    )
+  if (admin.address !== 'off' && overlap(admin.address, listen.address))
+    must('admin.address', 'differ from listen.address, or be off')
+  if (shared !== undefined && checkedByDevice(config))
+    must(
       'tokens.store',
-      'must be file or memory with password.device: a sidecar knows the password only after a login of its own, so it could not sign in for the tokens of the others',
-    ],
-    ...(['api', 'oauth'] as const).map(
-      (endpoint): Rule => [
-        limits[endpoint].per === 'name' && config.passwords === undefined,
-        `limits.${endpoint}.per`,
-        'must not be name without passwords, which have the names',
-      ],
-    ),
-    [
-      limits.store === 'shared' && shared === undefined,
-      'limits.store',
-      'must be local unless tokens.store is the URL of a shared store',
-    ],
-    [
-      listen.reusePort && listen.address.kind !== 'tcp',
-      'listen.reuse_port',
-      'must be false unless listen.address is host:port',
-    ],
-    [
-      listen.reusePort && shared === undefined,
-      'listen.reuse_port',
-      'must be false unless tokens.store is the URL of a shared store: a sidecar would refuse the tokens of the others',
-    ],
-    [
-      listen.reusePort && listen.tls !== 'off' && ownPair(listen.tls) === undefined,
-      'listen.reuse_port',
-      'must be false unless listen.tls is off or {cert: file, key: file}: each sidecar would generate a certificate of its own',
-    ],
-    [
-      shared?.password !== undefined && store.passwordFile !== undefined,
-      'store.password_file',
-      'must be left out if the URL in tokens.store has a password; keep one of the two',
-    ],
-    [
-      shared?.tls === false && store.tls.ca !== undefined,
-      'store.tls.ca',
-      'must be left out unless the URL in tokens.store begins with valkeys or rediss (TLS)',
-    ],
-    [
-      store.tls.insecure && store.tls.ca !== undefined,
-      'store.tls.insecure',
-      'must be false if store.tls.ca is set, because it would be ignored',
-    ],
-  ]
+      'be file or memory with password.device: a sidecar knows the password only after a login of its own, so it could not sign in for the tokens of the others',
+    )
+  for (const endpoint of ['api', 'oauth'] as const)
+    if (limits[endpoint].per === 'name' && config.passwords === undefined)
+      must(`limits.${endpoint}.per`, 'not be name without passwords, which have the names')
+  if (limits.store === 'shared' && shared === undefined)
+    must('limits.store', 'be local unless tokens.store is the URL of a shared store')
+  if (listen.reusePort)
+    judgeSharedPort(config, shared !== undefined, (what) => must('listen.reuse_port', what))
+  if (shared?.password !== undefined && store.passwordFile !== undefined)
+    must('store.password_file', 'be left out if the URL in tokens.store has a password; keep one of the two')
+  if (shared?.tls === false && store.tls.ca !== undefined)
+    must('store.tls.ca', 'be left out unless the URL in tokens.store begins with valkeys or rediss (TLS)')
+  if (store.tls.insecure && store.tls.ca !== undefined)
+    must('store.tls.insecure', 'be false if store.tls.ca is set, because it would be ignored')
 }
 
-function serviceRules(above: readonly string[], service: ServiceConfig, own: ListenAddress): readonly Rule[] {
-  const { url, tls } = service
-  const ca = [...above, 'tls', 'ca'].join('.')
-  const pinned = tls.pin !== undefined
-  const { min, max } = placesBounds(service)
-  return [
-    [
-      isOwnAddress(url, own),
-      'url',
-      'must be the device, not listen.address: the sidecar would forward to itself',
-    ],
-    [min > max, 'max_in_flight.min', 'must be at most max'],
-    [
-      tls.insecure && tls.ca !== undefined,
-      'tls.insecure',
-      `must be false if ${ca} is set, because ${ca} would be ignored`,
-    ],
-    [
-      pinned && tls.insecure,
-      'tls.insecure',
-      'must be false with pin, which accepts one certificate; keep pin',
-    ],
-    [
-      pinned && tls.ca !== undefined,
-      'tls.ca',
-      'must be left out with pin, which accepts one certificate whatever its authority; keep one of the two',
-    ],
-    [
-      !tls.weak && (tls.minVersion === 'TLSv1' || tls.minVersion === 'TLSv1.1'),
-      'tls.min_version',
-      'must be TLSv1.2 or TLSv1.3 without weak: true: OpenSSL speaks older versions only with weak signatures',
-    ],
-    [tls.cert !== undefined && tls.key === undefined, 'tls.key', 'must be a path, because cert is set'],
-    [tls.key !== undefined && tls.cert === undefined, 'tls.cert', 'must be a path, because key is set'],
-    [
-      pinned && !url.origin.startsWith('https:'),
-      'tls.pin',
-      `must be left out unless ${[...above, 'url'].join('.')} begins with https: without TLS there is no certificate`,
-    ],
-  ]
+function judgeSharedPort({ listen }: Config, shared: boolean, must: (what: string) => void): void {
+  if (listen.address.kind !== 'tcp') must('be false unless listen.address is host:port')
+  if (!shared)
+    must(
+      'be false unless tokens.store is the URL of a shared store: a sidecar would refuse the tokens of the others',
+    )
+  if (listen.tls !== 'off' && ownPair(listen.tls) === undefined)
+    must(
+      'be false unless listen.tls is off or {cert: file, key: file}: each sidecar would generate a certificate of its own',
+    )
 }
 
-function authConflicts(
+function judgeService(
+  service: ServiceConfig,
+  own: ListenAddress,
   above: readonly string[],
-  { auth, headers }: ServiceConfig,
-  byGrant: boolean,
-): readonly Issue[] {
-  if (auth === 'off') return []
-  const unneeded = 'must be left out with password.device: the password of the last grant is used'
-  const kinds = Object.entries<{ readonly password?: PasswordFile }>(auth)
-  const rules = kinds.map(([kind, { password }]): Rule => {
-    const isWrong = kind !== 'session' && byGrant !== (password === undefined)
-    return [isWrong, `auth.${kind}.password.file`, byGrant ? unneeded : 'must be a path']
-  })
-  rules.push([
-    byGrant && 'form' in auth && auth.form.checkPath === undefined,
-    'auth.form.check_path',
-    'must be a path that needs a login: password.device uses it to tell a right password from a wrong one',
-  ])
-  if ('session' in auth) {
-    rules.push(...sessionRules(auth.session), [
-      byGrant,
-      'auth.session',
-      'must be basic, digest or form with password.device: a device may give a token whatever the password',
-    ])
+  must: Must,
+): void {
+  const { url, tls } = service
+  const { insecure, ca, weak, minVersion, pin, cert, key } = tls
+  const name = [...above, 'tls', 'ca'].join('.')
+  const { min, max } = placesBounds(service)
+  if (isOwnAddress(url, own))
+    must('url', 'be the device, not listen.address: the sidecar would forward to itself')
+  if (min > max) must('max_in_flight.min', 'be at most max')
+  if (insecure && ca !== undefined)
+    must('tls.insecure', `be false if ${name} is set, because ${name} would be ignored`)
+  if (pin !== undefined && insecure)
+    must('tls.insecure', 'be false with pin, which accepts one certificate; keep pin')
+  if (pin !== undefined && ca !== undefined)
+    must(
+      'tls.ca',
+      'be left out with pin, which accepts one certificate whatever its authority; keep one of the two',
+    )
+  if (!weak && (minVersion === 'TLSv1' || minVersion === 'TLSv1.1'))
+    must(
+      'tls.min_version',
+      'be TLSv1.2 or TLSv1.3 without weak: true: OpenSSL speaks older versions only with weak signatures',
+    )
+  if (cert !== undefined && key === undefined) must('tls.key', 'be a path, because cert is set')
+  if (key !== undefined && cert === undefined) must('tls.cert', 'be a path, because key is set')
+  if (pin !== undefined && !url.origin.startsWith('https:')) {
+    const where = [...above, 'url'].join('.')
+    must('tls.pin', `be left out unless ${where} begins with https: without TLS there is no certificate`)
   }
-  const written = 'form' in auth ? undefined : 'session' in auth ? auth.session.send.header : 'Authorization'
-  const own = Object.keys(headers).find((name) => name.toLowerCase() === written?.toLowerCase())
-  const message = `must not be set together with ${[...above, 'auth'].join('.')}, which writes that field`
-  return [
-    ...issuesOf(rules, above),
-    ...(own === undefined ? [] : [issue([...above, 'headers', own], message)]),
-  ]
+}
+
+function judgeAuth({ auth }: ServiceConfig, byGrant: boolean, must: Must): void {
+  if (auth === 'off') return
+  for (const [kind, { password }] of Object.entries<{ readonly password?: PasswordFile }>(auth)) {
+    if (kind === 'session' || byGrant === (password === undefined)) continue
+    const unneeded = 'be left out with password.device: the password of the last grant is used'
+    must(`auth.${kind}.password.file`, byGrant ? unneeded : 'be a path')
+  }
+  if (byGrant && 'form' in auth && auth.form.checkPath === undefined)
+    must(
+      'auth.form.check_path',
+      'be a path that needs a login: password.device uses it to tell a right password from a wrong one',
+    )
+  if (!('session' in auth)) return
+  judgeSession(auth.session, must)
+  if (byGrant)
+    must(
+      'auth.session',
+      'be basic, digest or form with password.device: a device may give a token whatever the password',
+    )
+}
+
+function judgeSession({ user, password, login: { json, form }, send }: SessionConfig, must: Must): void {
+  const { header, prefix, cookie } = send
+  const body = JSON.stringify([json, form])
+  if (json !== undefined && form !== undefined)
+    must('auth.session.login.form', 'not be set together with json; keep one of the two')
+  if ((header === undefined) === (cookie === undefined))
+    must('auth.session.send', 'have exactly one of header, cookie')
+  if (prefix !== undefined && header === undefined)
+    must('auth.session.send.prefix', 'be left out without header')
+  if (user === undefined && /\$user\b/.test(body))
+    must('auth.session.user', 'be a user name: the login contains $user')
+  if (password === undefined && /\$password\b/.test(body))
+    must('auth.session.password.file', 'be a path: the login contains $password')
+}
+
+/** The name in `headers` of the field that signing in writes. */
+function headerOfAuth({ auth, headers }: ServiceConfig): string | undefined {
+  if (auth === 'off' || 'form' in auth) return undefined
+  const written = 'session' in auth ? auth.session.send.header : 'Authorization'
+  return Object.keys(headers).find((name) => name.toLowerCase() === written?.toLowerCase())
 }
 
 /** Whether two listeners would use the same address, which the kernel refuses. Host names are compared as text. */

@@ -16,20 +16,17 @@ export type Kind = 'value' | 'section' | 'choice' | 'either' | 'headers' | 'name
 /** How the text of an environment variable or a flag is parsed. */
 type TextForm = 'text' | 'text or null' | 'list' | 'yaml'
 
-/** One key of the file: its schema and its documentation. */
+/** One key of the file. What it means stands in deploy/build/descriptions.yaml, because only the reference reads it. */
 export interface Field<T> {
   readonly kind: Kind
-  /** Decodes the YAML form, with the default filled in, and encodes back to it. */
-  readonly schema: z.ZodMiniType<T>
-  /** The same schema without the default. */
-  readonly bare: z.ZodMiniType<T>
-  readonly description: string
-  /** The same field with this description. */
-  describe(description: string): Field<T>
+  /** Decodes the YAML form, and encodes back to it. Made at its first use: a configuration sets few keys, and 600 schemas take 10 ms. */
+  readonly schema: () => z.ZodMiniType<T>
   /** The type in words, for the reference page. */
   readonly type: string
   /** The default in its YAML form; `undefined` for a required key and for an optional one. */
   readonly default: YamlValue | undefined
+  /** The value of the default; undefined for a key that is required, or that has a required one below it. */
+  readonly initial: (() => T) | undefined
   readonly optional: boolean
   readonly textForm: TextForm
   /** No error message quotes the value. */
@@ -53,11 +50,13 @@ export interface FieldOptions {
   readonly live?: Field<unknown>['live']
 }
 
+const NO_KEYS: Keys = new Map()
+
 /** For `live`: a reload applies every change of the key. */
 export const ALWAYS = (): boolean => true
 
-type Details = FieldOptions & { readonly type: string } & Partial<
-    Pick<Field<unknown>, 'kind' | 'textForm' | 'keys' | 'member'>
+type Details<T> = FieldOptions & { readonly type: string } & Partial<
+    Pick<Field<T>, 'kind' | 'textForm' | 'keys' | 'member' | 'initial'>
   >
 
 /** The schema of what a codec decodes to. All codecs share one: one for each took 0.4 MiB. */
@@ -68,28 +67,26 @@ export function decoded<T>(): z.ZodMiniType<T, T> {
 
 const DECODED = z.custom()
 
-/** Creates a field from a schema without a default. */
-export function field<T>(bare: z.ZodMiniType<T>, details: Details): Field<T> {
-  const { default: initial } = details
-  const schema = initial === undefined ? bare : z.prefault(bare, initial)
+/** Creates a field. Unless `initial` is given, the value of the default is equal to its YAML form. */
+export function field<T>(build: () => z.ZodMiniType<T>, details: Details<T>): Field<T> {
+  const { default: written } = details
+  let built: z.ZodMiniType<T> | undefined
   return {
-    description: '',
-    describe(description) {
-      // Not `meta`, which copies each schema: that costs startup time.
-      z.globalRegistry.add(this.bare, { description }).add(this.schema, { description })
-      return { ...this, description }
-    },
     kind: 'value',
     textForm: 'text',
     secret: false,
     live: () => false,
-    keys: new Map(),
+    keys: NO_KEYS,
     member: undefined,
     optional: false,
+    default: undefined,
+    // The cast holds because a field whose values have another form than the YAML passes `initial`.
+    initial: written === undefined ? undefined : () => written as T,
     ...details,
-    default: initial,
-    bare,
-    schema,
+    schema() {
+      built ??= build()
+      return built
+    },
   }
 }
 
@@ -101,12 +98,10 @@ export function fieldBelow(above: Field<unknown>, key: string): Field<unknown> |
 /** A key that may be left out and has no default: its value is then absent. */
 export interface OptionalField<T> extends Field<T> {
   readonly optional: true
-  describe(description: string): OptionalField<T>
 }
 
 export function optional<T>(inner: Field<T>): OptionalField<T> {
-  const describe = (description: string): OptionalField<T> => optional(inner.describe(description))
-  return { ...inner, optional: true, schema: inner.bare, describe }
+  return { ...inner, optional: true }
 }
 
 export type ValueOf<F> = F extends Field<infer T> ? T : never
@@ -126,66 +121,38 @@ type SectionOf<F extends Fields> = Flat<
 /** An intersection as one object type, which makes the compiler's messages shorter. */
 type Flat<T> = { readonly [K in keyof T]: T[K] }
 
-/**
- * A mapping of known keys, in snake_case in the file and in camelCase in the result.
- * @param demands what else the JSON Schema says of the mapping
- */
-export function section<F extends Fields>(
-  description: string,
-  fields: F,
-  demands: Readonly<Record<string, unknown>> = {},
-): Field<SectionOf<F>> {
+/** A mapping of known keys, in snake_case in the file and in camelCase in the result. */
+export function section<F extends Fields>(fields: F): Field<SectionOf<F>> {
   type T = SectionOf<F>
   const keys: Keys = new Map(Object.entries(fields).map(([name, each]) => [snakeCase(name), each]))
-  const written = mapping(keys, 'must be a mapping of keys').register(z.globalRegistry, demands)
-  const schema = z.codec(written, decoded<T>(), {
-    // The cast holds because T consists of the types of these fields under these names.
-    decode: (given) => rename(given, camelCase) as T,
-    encode: (value) => rename(value, snakeCase),
-  })
-  const details = { type: 'mapping', default: {}, kind: 'section', textForm: 'yaml', keys } as const
-  return field(schema, details).describe(description)
+  const absent = Object.entries(fields).filter(([, each]) => !each.optional)
+  const initial = absent.every(([, each]) => each.initial !== undefined)
+    ? // The cast holds because T consists of the types of these fields under these names.
+      () => Object.fromEntries(absent.map(([name, each]) => [name, each.initial?.()])) as T
+    : undefined
+  const build = () => mapping<T>(keys, 'must be a mapping of keys')
+  return field(build, { type: 'mapping', default: {}, initial, kind: 'section', textForm: 'yaml', keys })
 }
 
 /** A union of `{key: value}` with one member per alternative. */
 type ChoiceOf<F extends Fields> = { [K in keyof F]: { readonly [P in K]: ValueOf<F[K]> } }[keyof F]
 
 /** A mapping that holds exactly one of several keys. */
-export function choice<F extends Fields>(
-  description: string,
-  alternatives: F,
-  advice?: string,
-): Field<ChoiceOf<F>> {
+export function choice<F extends Fields>(alternatives: F, advice?: string): Field<ChoiceOf<F>> {
   type T = ChoiceOf<F>
   const keys: Keys = new Map(Object.entries(alternatives).map(([key, each]) => [key, optional(each)]))
   const names = [...keys.keys()].join(', ')
   const must = `must have exactly one of ${names}`
-  const one = mapping(keys, must)
-    .check(
-      z.superRefine((given, context) => {
-        const [first, ...others] = Object.keys(given)
-        if (first === undefined) context.addIssue({ code: 'custom', message: must })
-        for (const other of others) {
-          const message = `must not be set together with ${first}; keep one of the two`
-          context.addIssue({ code: 'custom', message, path: [other] })
-        }
-      }),
-    )
-    .register(z.globalRegistry, { minProperties: 1, maxProperties: 1 })
-  const schema = z.codec(one, decoded<T>(), {
-    // The cast holds because exactly one alternative is present, decoded by its own field.
-    decode: (given) => given as T,
-    encode: (value) => rename(value, (key) => key),
-  })
-  const details = {
-    type: `one of ${names}`,
-    ...(advice === undefined ? {} : { advice }),
+  const type = `one of ${names}`
+  const hint = advice === undefined ? {} : { advice }
+  return field(() => mapping<T>(keys, must, true), {
+    ...hint,
+    type,
     kind: 'choice',
     secret: true,
     textForm: 'yaml',
     keys,
-  } as const
-  return field(schema, details).describe(description)
+  })
 }
 
 /** A mapping of the operator's own names to sections of one kind. `nameProblem` returns an error message for a wrong name. */
@@ -194,15 +161,16 @@ export function named<T extends object>(
   nameProblem: (name: string) => string | undefined,
   options: FieldOptions & { readonly type: string },
 ): Field<Readonly<Record<string, T>>> {
-  const schema = z.record(z.string(), member.bare, { error: `must be a ${options.type}` }).check(
-    z.superRefine((given, context) => {
-      for (const name of Object.keys(given)) {
-        const message = nameProblem(name)
-        if (message !== undefined) context.addIssue({ code: 'custom', message, path: [name] })
-      }
-    }),
-  )
-  return field<Readonly<Record<string, T>>>(schema, { ...options, kind: 'named', textForm: 'yaml', member })
+  const build = () =>
+    z.record(z.string(), member.schema(), { error: `must be a ${options.type}` }).check(
+      z.superRefine((given, context) => {
+        for (const name of Object.keys(given)) {
+          const message = nameProblem(name)
+          if (message !== undefined) context.addIssue({ code: 'custom', message, path: [name] })
+        }
+      }),
+    )
+  return field<Readonly<Record<string, T>>>(build, { ...options, kind: 'named', textForm: 'yaml', member })
 }
 
 /** A word or a number, or a mapping. */
@@ -212,20 +180,56 @@ export function either<A extends string | number, B extends object>(
   must: string,
   options: FieldOptions = {},
 ): Field<A | B> {
-  const schema = z.union([words.bare, other.bare], { error: must })
+  const build = () => z.union([words.schema(), z.lazy(other.schema)], { error: must })
   const type = `${words.type}, or a mapping`
-  return field<A | B>(schema, { ...options, type, kind: 'either', textForm: 'yaml', keys: other.keys })
+  return field<A | B>(build, { ...options, type, kind: 'either', textForm: 'yaml', keys: other.keys })
 }
 
-function mapping(keys: Keys, must: string): z.ZodMiniType<Record<string, unknown>, Record<string, unknown>> {
-  const shape = [...keys].map(
-    ([key, each]) => [key, each.optional ? z.optional(each.schema) : each.schema] as const,
-  )
-  return z.strictObject(Object.fromEntries(shape), { error: must })
+/** The keys of the mappings among the schemas, for the JSON Schema. */
+export const keysOf: WeakMap<object, Keys> = new WeakMap()
+
+/** The schema of a mapping with some of these keys, or exactly one. It makes the schema of a key when a mapping has the key. */
+function mapping<T extends object>(keys: Keys, must: string, exactlyOne = false): z.ZodMiniType<T> {
+  const written = z.record(z.string(), z.unknown(), { error: must })
+  const schema = z.codec(written, decoded<T>(), {
+    decode(given, { issues }) {
+      const value: Record<string, unknown> = {}
+      for (const [key, each] of keys) {
+        const result = Object.hasOwn(given, key) ? z.safeDecode(each.schema(), given[key]) : absent(each)
+        if (result?.success === true) value[camelCase(key)] = result.data
+        for (const issue of result?.error?.issues ?? []) {
+          // The cast holds because only the path differs: zod adds `input` to the issues of others.
+          issues.push({ ...issue, path: [key, ...issue.path] } as z.core.$ZodRawIssue)
+        }
+      }
+      const unknown = Object.keys(given).filter((key) => !keys.has(key))
+      if (unknown.length > 0) issues.push({ code: 'unrecognized_keys', keys: unknown, input: given })
+      const [first, ...others] = Object.keys(given)
+      const add = (message: string, ...path: string[]) =>
+        issues.push({ code: 'custom', message, path, input: given })
+      if (exactlyOne && issues.length === 0) {
+        if (first === undefined) add(must)
+        for (const other of others) add(`must not be set together with ${first}; keep one of the two`, other)
+      }
+      // The cast holds because T consists of the types of these fields under these names.
+      return value as T
+    },
+    encode: (value) =>
+      Object.fromEntries(
+        Object.entries(value).map(([name, each]) => {
+          const key = snakeCase(name)
+          return [key, z.encode(keys.get(key)?.schema() ?? z.never(), each)]
+        }),
+      ),
+  })
+  keysOf.set(schema, keys)
+  return schema
 }
 
-function rename(from: object, to: (key: string) => string): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(from).map(([key, value]) => [to(key), value]))
+/** What a mapping without the key has: its default, nothing, or a problem because the key is required. */
+function absent({ optional, initial, schema, default: written }: Field<unknown>) {
+  if (optional) return undefined
+  return initial === undefined ? z.safeDecode(schema(), written) : z.safeDecode(decoded(), initial())
 }
 
 export function snakeCase(name: string): string {

@@ -14,12 +14,17 @@ export function isClientName(value: HeaderValue | undefined): value is ClientNam
 
 /** Fields set on every forwarded request, by name. */
 export function headers(options: FieldOptions): Field<Readonly<Record<string, HeaderValue>>> {
+  const type = 'mapping of names to text, `{file: path}` or `{client_name: true}`'
+  return field(schema, { ...options, type, kind: 'headers', textForm: 'yaml', secret: true })
+}
+
+function schema() {
   const path = z.string({ error: 'must be a path' }).check(z.minLength(1, { error: 'must be a path' }))
   const value = z.union(
     [z.string(), z.strictObject({ file: path }), z.strictObject({ client_name: z.literal(true) })],
     { error: 'must be text (in quotes if it looks like a number), {file: path} or {client_name: true}' },
   )
-  const schema = z.record(z.string(), value, { error: 'must be a mapping of names to values' }).check(
+  return z.record(z.string(), value, { error: 'must be a mapping of names to values' }).check(
     z.superRefine((given, context) => {
       const names = Object.keys(given)
       for (const [name, each] of Object.entries(given)) {
@@ -28,8 +33,6 @@ export function headers(options: FieldOptions): Field<Readonly<Record<string, He
       }
     }),
   )
-  const type = 'mapping of names to text, `{file: path}` or `{client_name: true}`'
-  return field(schema, { ...options, type, kind: 'headers', textForm: 'yaml', secret: true })
 }
 
 /** Names are case-insensitive, so two spellings of one name would be two values of the same field. */

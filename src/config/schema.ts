@@ -11,59 +11,43 @@ import {
 } from './policy-fields.ts'
 import { storeField } from './store-fields.ts'
 import { upstreamField } from './upstream-fields.ts'
-import { duration, flag, oneOf, path, plainText } from './value-fields.ts'
+import { duration, flag, oneOf, path, plainText, unless } from './value-fields.ts'
 
-const logField = section('The log on standard output.', {
+const logField = section({
   level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
     default: 'info',
     live: ALWAYS,
-  }).describe('The lowest level that is written.'),
-  format: oneOf(['auto', 'json', 'pretty'], { default: 'auto' }).describe(
-    '`json` writes one object per line, `pretty` is for people; `auto` is `pretty` on a terminal and `json` elsewhere.',
-  ),
-  access: flag({ default: true, live: ALWAYS }).describe('Write one line for each request.'),
+  }),
+  format: oneOf(['auto', 'json', 'pretty'], { default: 'auto' }),
+  access: flag({ default: true, live: ALWAYS }),
 })
 
 /** The whole configuration: source of the types, the error messages, the JSON Schema and the reference page. */
-export const schema = section(
-  'The configuration of Postern.',
-  {
-    listen: listenField,
-    admin: adminField,
-    upstream: upstreamField,
-    password: passwordField,
-    passwords: passwordsField,
-    tokens: tokensField,
-    store: storeField,
-    limits: limitsField,
-    oauth: oauthField,
-    publicPaths: publicPathsField,
-    browser: browserField,
-    cors: corsField,
-    enforce: flag({ default: true, live: ALWAYS }).describe(
-      '`false` only observes: a request that would be refused because of its token or its rate is forwarded, counted, and logged as `would_refuse`. So is a request whose token could not be checked because the shared store did not answer. Malformed requests and requests to `/oauth/token` are still refused.',
-    ),
-    stateDir: path({ default: './state' }).describe(
-      'The directory for data that survives a restart: tokens and the self-signed certificate. If it is not set, `STATE_DIRECTORY` is used, which systemd sets.',
-    ),
-    realm: plainText('text without quotes, backslashes or control characters', {
-      default: 'device',
-      live: ALWAYS,
-
-      // Without quotes and backslashes the realm needs no escapes, which some clients do not decode.
-      problemOf: (given) =>
-        /^[ !#-[\]-~]+$/.test(given) ? undefined : 'must be ASCII text without ", \\ or control characters',
-    }).describe('The realm in `WWW-Authenticate`.'),
-    statusCodes: oneOf(['contract', 'http'], { default: 'contract', live: ALWAYS }).describe(
-      "The status codes of the sidecar's own responses: `contract` uses only 200, 400, 401, 429 and 500; `http` uses precise ones (405, 408, 411, 413, 415, 417, 431; 502 if the device is unreachable or its response is malformed, 503 if too many requests wait, 504 if the device takes too long).",
-    ),
-    log: logField,
-    shutdownGrace: duration('0s', '1h', { default: '10s', live: ALWAYS }).describe(
-      'How long requests in flight may take to finish when the sidecar stops.',
-    ),
-  },
-  { oneOf: ['password', 'passwords'].map((key) => ({ properties: { [key]: {} }, required: [key] })) },
-)
+export const schema = section({
+  listen: listenField,
+  admin: adminField,
+  upstream: upstreamField,
+  password: passwordField,
+  passwords: passwordsField,
+  tokens: tokensField,
+  store: storeField,
+  limits: limitsField,
+  oauth: oauthField,
+  publicPaths: publicPathsField,
+  browser: browserField,
+  cors: corsField,
+  enforce: flag({ default: true, live: ALWAYS }),
+  stateDir: path({ default: './state' }),
+  realm: plainText('text without quotes, backslashes or control characters', {
+    default: 'device',
+    live: ALWAYS,
+    // Without quotes and backslashes the realm needs no escapes, which some clients do not decode.
+    problemOf: unless(/^[ !#-[\]-~]+$/, 'must be ASCII text without ", \\ or control characters'),
+  }),
+  statusCodes: oneOf(['contract', 'http'], { default: 'contract', live: ALWAYS }),
+  log: logField,
+  shutdownGrace: duration('0s', '1h', { default: '10s', live: ALWAYS }),
+})
 
 /** The complete configuration: defaults filled in, durations in milliseconds, sizes in bytes. */
 export type Config = ValueOf<typeof schema>

@@ -1,7 +1,7 @@
 import { parseCidr } from '../http/ip.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import { ADDRESS_FORMS, parseAddress } from './address.ts'
-import { decoded, type Field, type FieldOptions, field, type OptionalField, optional, z } from './field.ts'
+import { decoded, type Field, type FieldOptions, field, z } from './field.ts'
 import {
   DURATION_PATTERN,
   formatDuration,
@@ -30,59 +30,101 @@ interface NumberOptions<T> extends FieldOptions {
 }
 
 export function text<T>(spec: TextOptions<T>): Field<T> {
-  return field(codec(z.string({ error: spec.must }), spec), spec)
+  return field(() => codec(z.string({ error: spec.must }), spec), { ...spec, ...initialOf(spec) })
+}
+
+/** The value of the default of a field, which is parsed when a configuration lacks the key. */
+function initialOf<T>({
+  default: written,
+  parse,
+}: FieldOptions & { readonly parse: (given: string) => Parsed<T> }): {
+  readonly initial?: () => T
+} {
+  return written === undefined ? {} : { initial: () => valueIn(parse(String(written))) }
+}
+
+/** The value of a text of the schema itself: an invalid one is a bug, so it throws. */
+function valueIn<T>(parsed: Parsed<T>): T {
+  if ('problem' in parsed) throw new TypeError(parsed.problem)
+  return parsed.value
 }
 
 /** Text, or `null` for no value. */
-export function textOrNull<T>(spec: TextOptions<T>): Field<T | null> {
-  const some = codec(z.string({ error: spec.must }), spec)
-  return field<T | null>(z.union([z.null(), some], { error: spec.must }), {
-    ...spec,
-    textForm: 'text or null',
-  })
+export function textOrNull(
+  type: string,
+  must: string,
+  options: FieldOptions & { readonly problemOf: ProblemOf },
+) {
+  const some = text({ type, must, parse: parseBy(options.problemOf), format: (value) => value })
+  const build = () => z.union([z.null(), some.schema()], { error: must })
+  return field<string | null>(build, { ...options, type, textForm: 'text or null' })
 }
 
 /** A value written as a number or as text. */
 export function measured<T>(spec: NumberOptions<T>): Field<T> {
-  const written = z.string().register(z.globalRegistry, { pattern: spec.pattern.source })
-  return field(codec(z.union([written, NUMBER], { error: spec.must }), spec), spec)
+  const written = () => z.string().register(z.globalRegistry, { pattern: spec.pattern.source })
+  const build = () => codec(z.union([written(), z.number()], { error: spec.must }), spec)
+  return field(build, { ...spec, ...initialOf(spec) })
 }
 
 export function integer(least: number, most: number, options: FieldOptions = {}): Field<number> {
   const error = `must be a whole number from ${least} to ${most}`
   // `abort`: a number beyond the safe integers breaks two rules, but gets one message.
-  const schema = z.int({ error, abort: true }).check(z.gte(least, { error }), z.lte(most, { error }))
-  return field(schema, { ...options, type: `whole number, ${least} to ${most}`, textForm: 'yaml' })
+  const build = () => z.int({ error, abort: true }).check(z.gte(least, { error }), z.lte(most, { error }))
+  return field(build, { ...options, type: `whole number, ${least} to ${most}`, textForm: 'yaml' })
 }
 
 export function flag(options: FieldOptions = {}): Field<boolean> {
-  const schema = z.boolean({ error: 'must be true or false' })
-  return field(schema, { ...options, type: '`true` or `false`', textForm: 'yaml' })
+  const build = () => z.boolean({ error: 'must be true or false' })
+  return field(build, { ...options, type: '`true` or `false`', textForm: 'yaml' })
 }
 
 /** One of several words. `must` is the error message for any other value. */
 export function oneOf<const T extends string>(
   words: readonly T[],
-  options: FieldOptions = {},
-  must: string = `must be one of ${words.join(', ')}`,
+  { must = `must be one of ${words.join(', ')}`, ...options }: FieldOptions & { readonly must?: string } = {},
 ): Field<T> {
-  const schema = z.enum(words, { error: must })
-  return field<T>(schema, { ...options, type: words.map((word) => `\`${word}\``).join(', ') })
+  const build = () => z.enum(words, { error: must })
+  return field<T>(build, { ...options, type: words.map((word) => `\`${word}\``).join(', ') })
 }
 
-/** A text that is kept as it is, unless `problemOf` returns an error message. */
-export function parseBy(problemOf: (given: string) => string | undefined): (given: string) => Parsed<string> {
-  return (given) => {
+/** Returns an error message for a text that is wrong. */
+type ProblemOf = (given: string) => string | undefined
+
+/** `problem` for each text that fails the test. */
+export function unless(test: RegExp | ((given: string) => boolean), problem: string): ProblemOf {
+  const passes = typeof test === 'function' ? test : (given: string): boolean => test.test(given)
+  return (given) => (passes(given) ? undefined : problem)
+}
+
+/** Keeps a text, perhaps in another spelling, unless it is wrong. */
+function parseBy(problemOf: ProblemOf, spelled: (given: string) => string = (given) => given) {
+  return (given: string): Parsed<string> => {
     const problem = problemOf(given)
-    return problem === undefined ? { value: given } : { problem }
+    return problem === undefined ? { value: spelled(given) } : { problem }
   }
 }
 
-/** A list of texts. `parse` may return another spelling; it is written back as it is. */
-export function list(spec: Omit<TextOptions<string>, 'format'>): Field<readonly string[]> {
-  const member = codec(z.string({ error: spec.must }), { ...spec, format: (value) => value })
-  const schema = z.array(member, { error: `must be a list of ${spec.type}` })
-  return field<readonly string[]>(schema, { ...spec, type: `list of ${spec.type}`, textForm: 'list' })
+/** The key has the one value `true`. */
+export function truth(must = 'must be true'): Field<true> {
+  return field(() => z.literal(true, { error: must }), { type: '`true`', textForm: 'yaml' })
+}
+
+/**
+ * A list of texts. `must` is the error message for another member.
+ *
+ * @param spelled the spelling in which a text is kept
+ */
+export function list(
+  type: string,
+  must: string,
+  { problemOf, ...options }: FieldOptions & { readonly problemOf: ProblemOf },
+  spelled?: (given: string) => string,
+): Field<readonly string[]> {
+  const spec = { parse: parseBy(problemOf, spelled), format: (value: string) => value }
+  const member = () => codec(z.string({ error: must }), spec)
+  const build = () => z.array(member(), { error: `must be a list of ${type}` })
+  return field<readonly string[]>(build, { ...options, type: `list of ${type}`, textForm: 'list' })
 }
 
 /** A duration in ms. The bounds are as the reference page shows them: `1s`, `1d`. */
@@ -108,33 +150,23 @@ export function duration(
   })
 }
 
-/** A size in bytes. */
-export function size(least: string, most: string, options: FieldOptions = {}): Field<number> {
-  const must = `must be a size from ${least} to ${most}, in bytes or such as 8KiB or 1MiB`
-  return measured({
-    ...options,
-    type: `size, ${least} to ${most}`,
-    must,
-    pattern: SIZE_PATTERN,
-    parse: bounded(parseSize, least, most, must),
-    format: formatSize,
-  })
-}
-
 /** A size in bytes, or one of `words`. */
-export function sizeOr<Word extends string>(
-  words: readonly Word[],
+export function size<const Word extends string = never>(
   least: string,
   most: string,
   options: FieldOptions,
+  words: readonly Word[] = [],
 ): Field<number | Word> {
-  const must = `must be ${words.join(' or ')}, or a size from ${least} to ${most}, in bytes or such as 8KiB or 1MiB`
+  const range = `from ${least} to ${most}, in bytes or such as 8KiB or 1MiB`
+  const must =
+    words.length === 0 ? `must be a size ${range}` : `must be ${words.join(' or ')}, or a size ${range}`
   const parse = bounded(parseSize, least, most, must)
+  const type = [`size, ${least} to ${most}`, words.map((word) => `\`${word}\``).join(' or ')]
   return measured<number | Word>({
     ...options,
-    type: `size, ${least} to ${most}, or ${words.map((word) => `\`${word}\``).join(' or ')}`,
+    type: type.filter((part) => part !== '').join(', or '),
     must,
-    pattern: new RegExp(`^(${words.join('|')})$|${SIZE_PATTERN.source}`),
+    pattern: new RegExp([...words.map((word) => `^${word}$`), SIZE_PATTERN.source].join('|')),
     parse: (given) => {
       const word = words.find((each) => each === given)
       return word === undefined ? parse(given) : { value: word }
@@ -147,25 +179,17 @@ type ParseNumber = (given: string | number) => Parsed<number>
 
 /** `parse` for values between two bounds. The bounds are written in the schema: an invalid one is a bug, so it throws. */
 function bounded(parse: ParseNumber, least: string, most: string, must: string): ParseNumber {
-  const bound = (text: string): number => {
-    const parsed = parse(text)
-    if ('problem' in parsed) throw new TypeError(parsed.problem)
-    return parsed.value
-  }
-  const [from, to] = [bound(least), bound(most)]
+  const [from, to] = [valueIn(parse(least)), valueIn(parse(most))]
   return (given) => {
     const parsed = parse(given)
     return 'problem' in parsed || (parsed.value >= from && parsed.value <= to) ? parsed : { problem: must }
   }
 }
 
-/** Text that is not empty. `problemOf` may check more, and returns an error message. */
+/** Text that is not empty. `problemOf` may check more. */
 export function plainText(
   type: string,
-  {
-    problemOf = () => undefined,
-    ...options
-  }: FieldOptions & { readonly problemOf?: (given: string) => string | undefined },
+  { problemOf = () => undefined, ...options }: FieldOptions & { readonly problemOf?: ProblemOf },
 ): Field<string> {
   const must = `must be ${type}`
   const parse = parseBy((given) => (given === '' ? must : problemOf(given)))
@@ -173,61 +197,41 @@ export function plainText(
 }
 
 export function path(options: FieldOptions = {}): Field<string> {
-  const problemOf = (given: string) => (given.includes('\0') ? 'must not contain a NUL character' : undefined)
+  const problemOf = unless((given) => !given.includes('\0'), 'must not contain a NUL character')
   return plainText('a path', { ...options, problemOf })
 }
 
-export function optionalPath(options: FieldOptions = {}): OptionalField<string> {
-  return optional(path(options))
-}
-
-export function address(options: FieldOptions = {}): Field<ListenAddress> {
-  return text({
+/** An address to listen on, or one of `words`. */
+export function address<const Word extends string = never>(
+  options: FieldOptions,
+  words: readonly Word[] = [],
+): Field<ListenAddress | Word> {
+  return text<ListenAddress | Word>({
     ...options,
-    type: ADDRESS_FORMS,
-    must: `must be ${ADDRESS_FORMS}`,
-    parse: parseAddress,
-    format: formatAddress,
-  })
-}
-
-export function addressOrOff(options: FieldOptions = {}): Field<ListenAddress | 'off'> {
-  return text<ListenAddress | 'off'>({
-    ...options,
-    type: `${ADDRESS_FORMS}, or \`off\``,
-    must: `must be ${ADDRESS_FORMS}, or off`,
-    parse: (given) => (given === 'off' ? { value: given } : parseAddress(given)),
-    format: (value) => (value === 'off' ? value : formatAddress(value)),
-  })
-}
-
-/** Trusted peers: by IP address or range, or `unix` for peers on a Unix socket, which have no address. */
-export function peers(options: FieldOptions = {}): Field<readonly string[]> {
-  return ranges('CIDRs, addresses or `unix`', ', a single address, or unix', ['unix'], options)
-}
-
-export function addresses(options: FieldOptions = {}): Field<readonly string[]> {
-  return ranges('CIDRs or addresses', ', or a single address', [], options)
-}
-
-function ranges(type: string, orElse: string, words: readonly string[], options: FieldOptions = {}) {
-  const must = `must be a CIDR such as 10.0.0.0/8 or fd00::/8${orElse}`
-  return list({
-    ...options,
-    type,
-    must,
-    parse(given) {
-      if (words.includes(given) || parseCidr(given) !== undefined) return { value: given }
-      const [, base = '', bits] = /^(.+)\/(\d+)$/.exec(given) ?? []
-      if (parseCidr(base) === undefined) return { problem: must }
-      return {
-        problem: `must have at most ${base.includes(':') ? 128 : 32} bits after the slash, not ${bits}`,
-      }
+    type: [ADDRESS_FORMS, ...words.map((word) => `\`${word}\``)].join(', or '),
+    must: `must be ${[ADDRESS_FORMS, ...words].join(', or ')}`,
+    parse: (given) => {
+      const word = words.find((each) => each === given)
+      return word === undefined ? parseAddress(given) : { value: word }
     },
+    format: (value) => (typeof value === 'string' ? value : formatAddress(value)),
   })
 }
 
-const NUMBER = z.number()
+/** IP addresses and ranges; with `unix`, also that word, for peers on a Unix socket, which have no address. */
+export function addresses(
+  options: FieldOptions,
+  unix: 'unix' | undefined = undefined,
+): Field<readonly string[]> {
+  const must = `must be a CIDR such as 10.0.0.0/8 or fd00::/8, ${unix ? 'a single address, or unix' : 'or a single address'}`
+  const problemOf = (given: string): string | undefined => {
+    if (given === unix || parseCidr(given) !== undefined) return undefined
+    const [, base = '', bits] = /^(.+)\/(\d+)$/.exec(given) ?? []
+    if (parseCidr(base) === undefined) return must
+    return `must have at most ${base.includes(':') ? 128 : 32} bits after the slash, not ${bits}`
+  }
+  return list(unix ? 'CIDRs, addresses or `unix`' : 'CIDRs or addresses', must, { ...options, problemOf })
+}
 
 /** The schema that converts between the written form and the value by `parse` and `format`. */
 function codec<W extends string | number, T>(

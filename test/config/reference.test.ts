@@ -1,6 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { referencePage, referenceSchema, shippedConfiguration } from '../../deploy/build/reference.ts'
+import {
+  descriptions,
+  referencePage,
+  referenceSchema,
+  shippedConfiguration,
+} from '../../deploy/build/reference.ts'
 import { dottedKeys, environmentName, knownKeys } from '../../src/config/known-keys.ts'
 
 const committed = (name: string): string =>
@@ -34,8 +39,11 @@ describe('the reference', () => {
     expect(required.map((entry) => entry.split('\n')[0])).toEqual(['`upstream.url`'])
   })
 
-  it('describes every key in a sentence', () => {
-    for (const { path, field } of knownKeys) expect(field.description, path.join('.')).toMatch(/^[A-Z`].*\.$/)
+  it('describes every key in a sentence, and nothing else', () => {
+    const schema = referenceSchema()
+    for (const [key, text] of descriptions) expect(text, key).toMatch(/^[A-Z`].*\.$/)
+    for (const [key, text] of descriptions) expect(schema, key).toContain(JSON.stringify(text))
+    expect([...descriptions.keys()].filter((key) => !key.includes('[]'))).toEqual(dottedKeys)
   })
 
   it('has the same keys as the JSON Schema', () => {

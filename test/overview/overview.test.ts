@@ -54,19 +54,14 @@ it('H150 a reload is in the timeline', async () => {
     async () => ({ live: ['limits.api.requests'], restart: [] }),
     async () => Promise.reject(new Error('no')),
   ]
-  const reloader = createReloader({
-    sidecar: {
-      reload(load) {
-        load()
-        return results.shift()?.() ?? Promise.reject()
-      },
+  const sidecar: Parameters<typeof createReloader>[0] = {
+    reload(load) {
+      load()
+      return results.shift()?.() ?? Promise.reject()
     },
-    load: () => ({}) as never, // this sidecar does not look at it
-    filesOf: () => [],
-    seen: new Map(),
-    log,
-    clock: stillClock(),
-  })
+  }
+  const load = () => ({}) as never // this sidecar does not look at it
+  const reloader = createReloader(sidecar, { configFile: undefined, seen: new Map(), load }, log)
   for (const count of [1, 2]) {
     reloader.reload()
     await vi.waitUntil(() => timeline.entries(0).length === count, { timeout: 20_000 })

@@ -27,20 +27,22 @@ export interface VerifyFlags {
 export async function verifyOptionsOf(url: string, flags: VerifyFlags): Promise<VerifyOptions> {
   const { flood, path: root } = DEFAULTS
   const parts = [
-    given(() => parseServerUrl(url)),
-    given(() => readPlainPassword(flags.passwordFile)),
-    given(() => parseTarget('--path', flags.path ?? root)),
-    given(() => authoritiesFor(url, flags)),
-    given(() => parseLimit('--api-limit', flags.apiLimit, DOCUMENTED_LIMITS.api)),
-    given(() => parseLimit('--oauth-limit', flags.oauthLimit, DOCUMENTED_LIMITS.oauth)),
-    given(() => parseIds(flags.only)),
-    given(() => parseNumber('--flood', flags.flood, flood.seconds, BOUNDS.floodSeconds)),
-    given(() => parseNumber('--connections', flags.connections, flood.connections, BOUNDS.floodConnections)),
-    given(() => parseRevocationPath(flags)),
+    Promise.try(parseServerUrl, url),
+    readPlainPassword(flags.passwordFile),
+    Promise.try(parseTarget, '--path', flags.path ?? root),
+    authoritiesFor(url, flags),
+    Promise.try(parseLimit, '--api-limit', flags.apiLimit, DOCUMENTED_LIMITS.api),
+    Promise.try(parseLimit, '--oauth-limit', flags.oauthLimit, DOCUMENTED_LIMITS.oauth),
+    Promise.try(parseIds, flags.only),
+    Promise.try(parseNumber, '--flood', flags.flood, flood.seconds, BOUNDS.floodSeconds),
+    Promise.try(parseNumber, '--connections', flags.connections, flood.connections, BOUNDS.floodConnections),
+    Promise.try(parseRevocationPath, flags),
   ] as const
-  const problems = (await Promise.allSettled(parts)).flatMap((part) =>
-    part.status === 'rejected' ? problemsOf(part.reason) : [],
-  )
+  const problems = (await Promise.allSettled(parts)).flatMap((part) => {
+    if (part.status === 'fulfilled') return []
+    if (!(part.reason instanceof SetupError)) throw part.reason
+    return part.reason.problems
+  })
   if (problems.length > 0) throw new SetupError(problems)
   const [server, password, path, ca, api, oauth, only, seconds, connections, revocationPath] =
     await Promise.all(parts)
@@ -55,16 +57,6 @@ export async function verifyOptionsOf(url: string, flags: VerifyFlags): Promise<
     flood: { seconds, connections },
     revocationPath,
   }
-}
-
-/** A parser that throws becomes a promise that rejects. */
-async function given<T>(parse: () => T | Promise<T>): Promise<T> {
-  return parse()
-}
-
-function problemsOf(error: unknown): readonly string[] {
-  if (!(error instanceof SetupError)) throw error
-  return error.problems
 }
 
 async function authoritiesFor(
@@ -200,8 +192,8 @@ const TARGET = /^\/(?:[\w.~!$&'()*+,;=:@/?-]|%[\dA-F]{2})*$/i
 /** A request target in the form in which it is sent. Throws `SetupError`. */
 function parseTarget(flag: string, text: string): string {
   const problem = targetProblem(text)
-  if (problem !== undefined) throw new SetupError(problem, { key: flag })
-  return text
+  if (problem === undefined) return text
+  throw new SetupError(problem, { key: flag })
 }
 
 /** Why a text is no path, or two servers may read it differently, or it is the token endpoint; undefined if none of these is so. */
