@@ -18,7 +18,7 @@ const NOT_READY = [503, { ready: false, reasons: ['the device does not respond']
 describe('upstream.health', () => {
   it('updates readiness and postern_upstream_up without any client request', async () => {
     const device = await startDevice()
-    const config = { upstream: { health: { path: '/alive?', interval: '20ms' } } }
+    const config = { upstream: { connect_timeout: '300ms', health: { path: '/alive?', interval: '20ms' } } }
     const sidecar = await startSidecar({ device, config })
     expect((await device.waitForRequests(2)).target).toBe('/alive?')
     expect(await ready(sidecar)).toEqual(READY)
