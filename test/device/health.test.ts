@@ -50,11 +50,8 @@ describe('upstream.health', () => {
 
   it('checks the services of upstream.routes too', async () => {
     const [device, camera] = [await startDevice(), await startDevice()]
-    const health = { path: '/', interval: '20ms' }
-    const sidecar = await startSidecar({
-      device,
-      config: { upstream: { routes: { '/cam/': { url: camera.url, health } } } },
-    })
+    const route = { url: camera.url, connect_timeout: '300ms', health: { path: '/', interval: '20ms' } }
+    const sidecar = await startSidecar({ device, config: { upstream: { routes: { '/cam/': route } } } })
     await camera.waitForRequests(2)
     expect(await ready(sidecar)).toEqual(READY)
     await camera.stop()
