@@ -6,7 +6,7 @@ import { startTransmission } from '../sign-in/session-devices.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { startConsole, startSyncthing } from './interfaces.ts'
 
-const openPage = useBrowser({ foreign: true })
+const openPage = useBrowser()
 
 /** Starts a sidecar as an operator would, with the limits of the documented API. */
 function startInFrontOf(device: { readonly url: string }): Promise<TestSidecar> {
@@ -24,7 +24,7 @@ async function logIn(page: Page, password = PASSWORD): Promise<void> {
 }
 
 async function open(sidecar: TestSidecar, path: string): Promise<Page> {
-  const page = await openPage(`${sidecar.url}${path}`, { ignoreHTTPSErrors: true })
+  const page = await openPage(`${sidecar.url}${path}`, { ignoreHTTPSErrors: true, foreign: true })
   await logIn(page)
   expect(page.url()).toBe(`${sidecar.url}${path}`)
   return page

@@ -254,7 +254,11 @@ describeTransports(
         await peer.waitFor('\r\n\r\n')
         peer.end()
       })
-      const sidecar = await startSidecar({ transport, device })
+      const sidecar = await startSidecar({
+        transport,
+        device,
+        config: { upstream: { connect_timeout: '300ms' } },
+      })
       const token = await sidecar.token()
       const closed = await refusedWebSocket(sidecar.url, { token })
       await device.stop()

@@ -10,7 +10,8 @@ import { loadConfig, readConfigFile } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { pinOf } from '../../src/device/target.ts'
 import { hashPassword } from '../../src/password/key-derivation.ts'
-import { ENV, MAIN, prepareSite, runPostern } from '../process/serve.ts'
+import { runInProcess } from '../process/in-process.ts'
+import { ENV, MAIN, prepareSite } from '../process/serve.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type Device, startDevice } from '../support/device.ts'
@@ -34,13 +35,13 @@ beforeEach(async () => {
   device = await startDevice()
 })
 
-const init = (...args: string[]) => runPostern(['init', '--config', config, ...args])
+const init = (...args: string[]) => runInProcess(['init', '--config', config, ...args])
 const written = (): Config => loadConfig({ file: readConfigFile(config), env: {}, sets: [] })
 
 /** `check` on ports that no other test uses. */
 const check = () => {
   const sets = ['listen.address', 'admin.address'].flatMap((key) => ['--set', `${key}=127.0.0.1:0`])
-  return runPostern(['check', '--quiet', '--config', config, ...sets])
+  return runInProcess(['check', '--quiet', '--config', config, ...sets])
 }
 
 describe('postern init without a terminal', () => {

@@ -91,7 +91,11 @@ describeTransports(
 
 describeProtocols('C9 Secrets', (transport) => {
   it('C9 no password, token or token body reaches a log, a metric, a response or the device', async () => {
-    const config = { log: { level: 'trace' }, tokens: { rotate_refresh: true } }
+    const config = {
+      log: { level: 'trace' },
+      tokens: { rotate_refresh: true },
+      upstream: { connect_timeout: '300ms' },
+    }
     const sidecar = await startSidecar({ transport, config })
     const responses: string[] = []
     const wrong = 'swordfish-of-another-house'

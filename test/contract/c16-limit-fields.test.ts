@@ -205,7 +205,8 @@ describeTransports(
       const device = await startDevice()
       const { server } = acceptWebSockets(device)
       server.on('headers', (headers) => headers.push('x-ratelimit-limit: 9999'))
-      const sidecar = await startSidecar({ transport, device, config: { limits: { api: { requests: 3 } } } })
+      const config = { limits: { api: { requests: 3 } }, upstream: { connect_timeout: '300ms' } }
+      const sidecar = await startSidecar({ transport, device, config })
       const token = await sidecar.token()
       const { response } = await openWebSocket(sidecar.url, { token })
       const seen: Limits[] = [limitsOf({ fields: response.rawHeaders })]

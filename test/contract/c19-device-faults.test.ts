@@ -139,7 +139,7 @@ describeProtocols('C19 Device failures', (transport) => {
     it('C19 a device that is back after a restart is used again', async () => {
       const device = await startDevice()
       const port = Number(new URL(device.url).port)
-      const sidecar = await start({ device })
+      const sidecar = await start({ device, config: { upstream: { connect_timeout: '300ms' } } })
       const token = await sidecar.token()
       expect((await sidecar.request({ token })).status).toBe(200)
       await device.stop()

@@ -18,7 +18,7 @@ const NOT_READY = [503, { ready: false, reasons: ['the device does not respond']
 describe('upstream.health', () => {
   it('updates readiness and postern_upstream_up without any client request', async () => {
     const device = await startDevice()
-    const config = { upstream: { health: { path: '/alive?', interval: '20ms' } } }
+    const config = { upstream: { connect_timeout: '300ms', health: { path: '/alive?', interval: '20ms' } } }
     const sidecar = await startSidecar({ device, config })
     expect((await device.waitForRequests(2)).target).toBe('/alive?')
     expect(await ready(sidecar)).toEqual(READY)
@@ -50,11 +50,8 @@ describe('upstream.health', () => {
 
   it('checks the services of upstream.routes too', async () => {
     const [device, camera] = [await startDevice(), await startDevice()]
-    const health = { path: '/', interval: '20ms' }
-    const sidecar = await startSidecar({
-      device,
-      config: { upstream: { routes: { '/cam/': { url: camera.url, health } } } },
-    })
+    const route = { url: camera.url, connect_timeout: '300ms', health: { path: '/', interval: '20ms' } }
+    const sidecar = await startSidecar({ device, config: { upstream: { routes: { '/cam/': route } } } })
     await camera.waitForRequests(2)
     expect(await ready(sidecar)).toEqual(READY)
     await camera.stop()

@@ -35,7 +35,7 @@ async function startLate(late: string) {
 }
 
 describeTransports('upstream.reuse', (transport) => {
-  it.each(['strict', 'tolerant', 'auto'])(
+  it.concurrent.each(['strict', 'tolerant', 'auto'])(
     'H100 never: each request has its own connection, parser: %s',
     async (parser) => {
       const device = await startCounting()

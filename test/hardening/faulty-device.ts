@@ -65,19 +65,20 @@ export const answering =
     peer.end(bytes)
 
 /**
- * Runs `act` with every parser and an HTTP/1 client, and with one parser and an HTTP/2 client: `auto` if it is among
- * them, because the parser reads the device and does not depend on the client. Afterwards the next good request must
- * get its 200, and no request is in flight.
+ * Runs `act` with every parser, and with an HTTP/1 and an HTTP/2 client: the last parser serves the HTTP/2 client, and the others the
+ * HTTP/1 client, because a parser reads the device and does not depend on the client. A single parser serves both. Afterwards the
+ * next good request must get its 200, and no request is in flight.
  */
 export async function withEveryParser(
   script: Script,
   act: (setup: Setup) => Promise<void>,
   { upstream = {}, url, parsers = ['strict', 'tolerant', 'auto'], clock = movableClock }: SetupOptions = {},
 ): Promise<void> {
-  const parserForHttp2 = parsers.find((parser) => parser === 'auto') ?? parsers[0] ?? 'auto'
+  const last = parsers.at(-1) ?? 'auto'
+  const others = parsers.length > 1 ? parsers.slice(0, -1) : parsers
   const setups = [
-    ...parsers.map((parser) => ({ transport: 'http1', parser }) as const),
-    { transport: 'h2', parser: parserForHttp2 } as const,
+    ...others.map((parser) => ({ transport: 'http1', parser }) as const),
+    { transport: 'h2', parser: last } as const,
   ]
   await Promise.all(
     setups.map(async ({ transport, parser }) => {

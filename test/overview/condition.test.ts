@@ -10,7 +10,7 @@ import { needs } from '../support/tools.ts'
 it('H150 the condition tells of the device, as postern_upstream_up does, and of its breaker', async () => {
   const device = await startDevice()
   const port = Number(new URL(device.url).port)
-  const sidecar = await startSidecar({ device })
+  const sidecar = await startSidecar({ device, config: { upstream: { connect_timeout: '300ms' } } })
   const { overview } = sidecar
   const main = { route: null, url: device.url, checked: false, tolerant: false, queue: expect.anything() }
   const untried = { ...main, up: null, since: null, breaker: 'closed', failure: null, failedAt: null }
@@ -37,7 +37,7 @@ it('H150 the condition tells why a health check failed, and no request did', asy
   const device = await startDevice((_, response) => response.writeHead(503).end())
   const sidecar = await startSidecar({
     device,
-    config: { upstream: { health: { path: '/', interval: '20ms' } } },
+    config: { upstream: { connect_timeout: '300ms', health: { path: '/', interval: '20ms' } } },
   })
   const main = () => sidecar.overview.condition().services[0]
   const failedAt = expect.any(Number)

@@ -21,6 +21,7 @@ import {
   type YamlPart,
 } from '../support/sidecar.ts'
 import type { Transport } from '../support/transports.ts'
+import { runInProcess } from './in-process.ts'
 
 const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
 const bundle = process.env[BUNDLE_VARIABLE]
@@ -123,7 +124,7 @@ export interface Site {
   serve(options?: ServeOptions): Promise<Served>
   /** Starts `postern serve` without waiting. */
   launch(options?: ServeOptions): Launched
-  /** Runs `postern COMMAND --config …` to its end. */
+  /** Runs `postern COMMAND --config …` to its end: `serve` in a process of its own, any other command in this one. */
   postern(command: string, ...args: string[]): Promise<Run>
 }
 
@@ -211,7 +212,8 @@ export async function prepareSite(options: SiteOptions = {}): Promise<Site> {
       return { ...launched, ...clientOf(String(url), String(admin), transport, stateDir) }
     },
     launch: launchHere,
-    postern: (command, ...args) => runPostern([command, '--config', configFile, ...args]),
+    postern: (command, ...args) =>
+      (command === 'serve' ? runPostern : runInProcess)([command, '--config', configFile, ...args]),
   }
 }
 

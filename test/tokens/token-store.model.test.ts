@@ -176,7 +176,7 @@ test.each([false, true])(
           expect(store.counts()).toEqual(model.counts())
         }
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     )
   },
 )
