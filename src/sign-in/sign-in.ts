@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { DeviceFault } from '../device/failure.ts'
 import type { OwnResponse } from '../device/own-request.ts'
 import type { Fields } from '../http/fields.ts'
@@ -77,8 +78,8 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
   /** Not used any more, but not yet ended at the device: many devices have four sessions and no more. */
   let retired: Session | undefined
   let closed = false
-  /** Not tried again before the end of the pause (ms on the monotonic clock). Any other password may be tried at once. */
-  let paused: { readonly password: string; readonly length: number; readonly until: number } | undefined
+  /** A refused password is not tried again before `until` (ms on the monotonic clock). Memory keeps no more than its digest. */
+  let paused: { readonly digest: string; readonly length: number; readonly until: number } | undefined
 
   function retire(): void {
     retired = current?.session ?? retired
@@ -106,8 +107,9 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
 
   /** Returns the length of the pause (ms). */
   function pause(password: string): number {
-    const length = paused?.password === password ? Math.min(paused.length * 2, LONGEST_PAUSE) : SHORTEST_PAUSE
-    paused = { password, length, until: clock.monotonic() + length }
+    const digest = hash('sha256', password)
+    const length = paused?.digest === digest ? Math.min(paused.length * 2, LONGEST_PAUSE) : SHORTEST_PAUSE
+    paused = { digest, length, until: clock.monotonic() + length }
     return length
   }
 
@@ -132,7 +134,8 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
     await endRetired()
     const password = readPassword === undefined ? adopted : await readPassword().catch(unreadable)
     if (closed || password === undefined) return undefined
-    if (paused?.password === password && clock.monotonic() < paused.until) return undefined
+    const digest = hash('sha256', password)
+    if (paused?.digest === digest && clock.monotonic() < paused.until) return undefined
     const login = await tried(password)
     if (login.kind === 'failed') {
       // Such a login says nothing about the account, so the next refusal may cause another one.
@@ -190,12 +193,9 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
         const { session, password } = current
         const nonce = session.renew?.(response, sent.nonce)
         if (nonce !== undefined) return { kind: 'new-nonce', nonce }
-        if (!session.proven) {
-          refuse(password)
-          return REFUSED
-        }
+        if (!session.proven) refuse(password)
         const now = clock.monotonic()
-        if (!mayLogin || now < noLoginBefore) return REFUSED
+        if (!session.proven || !mayLogin || now < noLoginBefore) return REFUSED
         noLoginBefore = now + LOGIN_INTERVAL
         retire()
       }

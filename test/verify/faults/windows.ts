@@ -127,7 +127,7 @@ export const WINDOW_FAULTS: readonly Fault[] = [
   {
     name: 'early-reset',
     sentence: 'a window closes after a third of its length',
-    breaks: { C14: /200|after/ },
+    breaks: { C14: /200|after|before window 1 had closed/ },
     run: 'windows',
     windows: (limit) => fixedWindows(limit, { lasts: limit.seconds / 3 }),
   },
