@@ -59,10 +59,8 @@ export class HeadReader {
   #marked = 0
   readonly #names: NameMemory | undefined
 
-  /** `trailers`: the section has no first line. */
-  constructor(of: 'requests' | 'responses' | 'trailers') {
+  constructor(of: 'requests' | 'responses') {
     this.#ofResponse = of === 'responses'
-    if (of === 'trailers') this.#part = LINE
     // V8 may keep a whole head in memory for one remembered name. Clients could exhaust memory so: only responses get a memory.
     this.#names = this.#ofResponse ? new NameMemory() : undefined
   }

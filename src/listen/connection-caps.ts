@@ -47,6 +47,20 @@ export interface ConnectionCapsDependencies {
   readonly onRefused: (reason: RefusedConnection, peer?: string) => void
 }
 
+export interface ConnectionCaps {
+  /**
+   * Whether a new connection may stay: its address is allowed, and it is within the cap of its client. Another one is closed at once,
+   * without a response, so that it costs no work.
+   */
+  mayStay(socket: Socket): boolean
+  /**
+   * Call this when a connection of that peer has closed after overuse. It continues to count for `idleTimeout`, like several
+   * open idle connections. Otherwise a client could repeat the overuse by opening a new connection.
+   * @param part the overuse as a fraction of the bound that closes a connection, 0 to 1
+   */
+  remember(peer: string, part: number): void
+}
+
 /** After this many connections that were closed for overuse, a client may open no more connections. */
 const MOST_OVERUSED = 25
 
@@ -63,7 +77,7 @@ const MOST_REMEMBERED = 20_000
 export function capConnections(
   server: Server,
   { clock, limits, clientOf, onRefused }: ConnectionCapsDependencies,
-) {
+): ConnectionCaps {
   const counts = new Map<string, number>()
   /** Closed connections after overuse, the oldest first. */
   const remembered: { readonly key: string; readonly weight: number; readonly until: number }[] = []
@@ -90,11 +104,7 @@ export function capConnections(
   }
 
   return {
-    /**
-     * Whether a new connection may stay: its address is allowed, and it is within the cap of its client. Another one is closed at once,
-     * without a response, so that it costs no work.
-     */
-    mayStay(socket: Socket): boolean {
+    mayStay(socket) {
       const { remoteAddress } = socket
       // Clients on a Unix socket have no address by which they could be counted.
       if (remoteAddress === undefined) return true
@@ -115,12 +125,7 @@ export function capConnections(
       socket.once('close', () => release(key, OPEN))
       return true
     },
-    /**
-     * Call this when a connection of that peer has closed after overuse. It continues to count for `idleTimeout`, like several
-     * open idle connections. Otherwise a client could repeat the overuse by opening a new connection.
-     * @param part the overuse as a fraction of the bound that closes a connection, 0 to 1
-     */
-    remember(peer: string, part: number): void {
+    remember(peer, part) {
       const { key, peerTrusted } = clientOf(peer)
       if (peerTrusted) return
       const now = clock.monotonic()

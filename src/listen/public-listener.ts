@@ -1,5 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import { listen, tcpHostOf } from '../system/listen.ts'
@@ -14,7 +15,6 @@ import {
   type RefusedConnection,
 } from './connection-caps.ts'
 import { createHandshakes } from './handshakes.ts'
-import type { Http1Handlers } from './http1/connection.ts'
 import { createHttp1Server } from './http1/server.ts'
 import { createHttp2Server } from './http2/server.ts'
 import { createLingering } from './linger.ts'
@@ -28,11 +28,15 @@ const PLAIN_HTTP: Refusal = {
   description: 'This port speaks HTTPS: use https:// in place of http://.',
 }
 
-export interface PublicListenerDependencies extends Http1Handlers {
+export interface PublicListenerDependencies {
   readonly clock: Clock
   readonly limits: ListenLimits
   /** Undefined for cleartext. */
   readonly tls: TlsMaterial | undefined
+  readonly onExchange: (exchange: Exchange) => void
+  readonly onUpgrade: (exchange: UpgradeExchange) => void
+  readonly refusalMessage: (refusal: Refusal) => string
+  readonly onBug: (error: unknown) => void
   /** With TLS: called with the address of this machine that a client has connected to. */
   readonly onReached: (address: string) => void
   /** Determines whose connections count together for the cap per client. */
@@ -49,8 +53,18 @@ interface ListenerEvents {
   readonly handshakeFailed: (reason: FailedHandshake) => void
 }
 
+export interface PublicListener {
+  readonly server: Server
+  /** New connections use this certificate; open connections keep theirs. */
+  applyTls(material: TlsMaterial): void
+  /** Accepts no new connections and lets the exchanges in flight finish. Resolves when the last connection has closed. */
+  drain(): Promise<void>
+  /** Closes all remaining connections at once. */
+  destroy(): void
+}
+
 /** One port: HTTP/1 and HTTP/2 over TLS, selected by ALPN, or only HTTP/1 in cleartext. */
-export function createPublicListener(deps: PublicListenerDependencies) {
+export function createPublicListener(deps: PublicListenerDependencies): PublicListener {
   const { limits, clientOf, events } = deps
   const server = createServer({ noDelay: true })
   const caps = capConnections(server, { clock: deps.clock, limits, clientOf, onRefused: events.refused })
@@ -119,10 +133,8 @@ export function createPublicListener(deps: PublicListenerDependencies) {
 
   return {
     server,
-    /** New connections use this certificate; open connections keep theirs. */
-    applyTls: (material: TlsMaterial): void => handshakes?.applyTls(material),
-    /** Accepts no new connections and lets the exchanges in flight finish. Resolves when the last connection has closed. */
-    drain(): Promise<void> {
+    applyTls: (material) => handshakes?.applyTls(material),
+    drain() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       handshakes?.drain()
       lingering.drain()
@@ -130,8 +142,7 @@ export function createPublicListener(deps: PublicListenerDependencies) {
       http2.drain()
       return closed
     },
-    /** Closes all remaining connections at once. */
-    destroy(): void {
+    destroy() {
       for (const socket of sockets) socket.destroy()
     },
   }
@@ -140,6 +151,16 @@ export function createPublicListener(deps: PublicListenerDependencies) {
 export interface Addresses {
   readonly public: string
   readonly admin: string | null
+}
+
+/** Opens the listeners of a sidecar, once. */
+interface Listeners {
+  /** Rejects with a `SetupError` if an address cannot be used, or after `endOpening`. A second call has the same result. */
+  open(): Promise<Addresses>
+  /** The addresses that are open, as text. */
+  readonly listening: readonly string[]
+  /** No listener opens from now on. Resolves when none is opening: closing it earlier would leave it open. */
+  endOpening(): Promise<void>
 }
 
 interface ListenersDependencies {
@@ -155,11 +176,10 @@ interface ListenerSettings {
   readonly admin: { readonly address: ListenAddress | 'off' }
 }
 
-/** Opens the listeners of a sidecar, once. */
 export function createListeners(
   { listen: { address, reusePort, tls }, admin }: ListenerSettings,
   servers: ListenersDependencies,
-) {
+): Listeners {
   const listening: string[] = []
   let opening: Promise<Addresses> | undefined
   let ended = false
@@ -181,16 +201,13 @@ export function createListeners(
   }
 
   return {
-    /** The addresses that are open, as text. */
     listening,
-    /** Rejects with a `SetupError` if an address cannot be used, or after `endOpening`. A second call has the same result. */
-    async open(): Promise<Addresses> {
+    async open() {
       refuseAtEnd()
       opening ??= openBoth()
       return opening
     },
-    /** No listener opens from now on. Resolves when none is opening: closing it earlier would leave it open. */
-    async endOpening(): Promise<void> {
+    async endOpening() {
       ended = true
       await opening?.catch(() => {})
     },

@@ -3,7 +3,9 @@ import { realpath, stat, statfs } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 import type { Clock } from './clock.ts'
 
-export type FileWatch = ReturnType<typeof watchFile>
+export interface FileWatch {
+  close(): void
+}
 
 /** The polling interval (ms) of a file whose changes may cause no notification, or that has just changed. */
 const POLL_INTERVAL = 500
@@ -22,7 +24,7 @@ const RECHECK_TIME = 2000
  * was changed. Only one call runs at a time. The folders of the file and of the file that it links to are watched. It is also polled:
  * often where changes cause no notification, as on network file systems.
  */
-export function watchFile(file: string, clock: Clock, read: () => Promise<void>) {
+export function watchFile(file: string, clock: Clock, read: () => Promise<void>): FileWatch {
   let watchers: readonly FSWatcher[] = []
   let next: NodeJS.Timeout | undefined
   let notified = false
@@ -88,7 +90,7 @@ export function watchFile(file: string, clock: Clock, read: () => Promise<void>)
 
   void check()
   return {
-    close(): void {
+    close() {
       closed = true
       clearTimeout(next)
       unwatch()

@@ -20,7 +20,12 @@ export interface Http2Handlers {
   readonly onMisused: (peer: string, part: number) => void
 }
 
-export type Http2Session = ReturnType<typeof serveSession>
+export interface Http2Session {
+  /** Enforces the deadlines. `now` is in ms of any clock. */
+  checkDeadlines(now: number): void
+  /** Sends GOAWAY: open streams may finish, and the client opens new ones on another connection. */
+  drain(): void
+}
 
 /** How long (ms) a session without work may last: once for bytes in flight, and once for the client to close its side. */
 const LINGER_TIME = 500
@@ -39,7 +44,7 @@ export function serveSession(
   limits: ListenLimits,
   { onExchange, onBug, onOveruse, onMisused }: Http2Handlers,
   now: number,
-) {
+): Http2Session {
   const session = performServerHandshake(socket, {
     settings: {
       maxConcurrentStreams: limits.maxStreams,
@@ -208,8 +213,7 @@ export function serveSession(
   }
 
   return {
-    /** Enforces the deadlines. `time` is in ms of any clock. */
-    checkDeadlines(time: number): void {
+    checkDeadlines(time) {
       if (time - spanBegan >= OVERUSE_SPAN) {
         spanBegan = time
         resets = 0
@@ -223,8 +227,7 @@ export function serveSession(
       else if (!greeted && time - opened >= limits.headerTimeout) session.destroy()
       else if (headers.overdue(time) || time - activeAt >= limits.idleTimeout) session.close()
     },
-    /** Sends GOAWAY: open streams may finish, and the client opens new ones on another connection. */
-    drain: (): void => session.close(),
+    drain: () => session.close(),
   }
 }
 
