@@ -7,7 +7,7 @@ export interface FileWatch {
   close(): void
 }
 
-/** The polling interval (ms) of a file whose changes may cause no notification, or that has just changed. */
+/** The polling interval (ms) of a file whose changes may cause no notification. */
 const POLL_INTERVAL = 500
 /** The same for any other file, in case a notification was lost: each look wakes two threads. */
 const CALM_INTERVAL = 10_000
@@ -49,7 +49,7 @@ export function watchFile(file: string, clock: Clock, read: () => Promise<void>)
       seen = now
     } finally {
       checking = false
-      checkAfter(notified ? DEBOUNCE : watchers.length === 0 || isRecent() ? POLL_INTERVAL : CALM_INTERVAL)
+      checkAfter(notified ? DEBOUNCE : watchers.length === 0 ? POLL_INTERVAL : CALM_INTERVAL)
     }
   }
 
