@@ -66,7 +66,7 @@ export function createAdminListener(deps: Dependencies) {
   }
 
   const server = createServer(
-    { requestTimeout: REQUEST_TIMEOUT, headersTimeout: REQUEST_TIMEOUT, connectionsCheckingInterval: 5_000 },
+    { requestTimeout: REQUEST_TIMEOUT, headersTimeout: REQUEST_TIMEOUT, connectionsCheckingInterval: REQUEST_TIMEOUT },
     (req, res) => {
       answerTo(req, res)
         .catch((error: unknown) => {

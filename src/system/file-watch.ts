@@ -10,7 +10,7 @@ export interface FileWatch {
 /** The polling interval (ms) of a file whose changes may cause no notification. */
 const POLL_INTERVAL = 500
 /** The same for any other file, in case a notification was lost: each look wakes two threads. */
-const CALM_INTERVAL = 10_000
+const CALM_INTERVAL = 30_000
 /** One write causes several notifications. One check, this long (ms) after the first, covers them all. */
 const DEBOUNCE = 20
 /**
