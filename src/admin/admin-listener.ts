@@ -66,7 +66,11 @@ export function createAdminListener(deps: Dependencies) {
   }
 
   const server = createServer(
-    { requestTimeout: REQUEST_TIMEOUT, headersTimeout: REQUEST_TIMEOUT, connectionsCheckingInterval: REQUEST_TIMEOUT },
+    {
+      requestTimeout: REQUEST_TIMEOUT,
+      headersTimeout: REQUEST_TIMEOUT,
+      connectionsCheckingInterval: REQUEST_TIMEOUT,
+    },
     (req, res) => {
       answerTo(req, res)
         .catch((error: unknown) => {
