@@ -122,15 +122,10 @@ type Decoded<T> = { readonly value: T } | { readonly issues: readonly Issue[] }
 
 /** Converts a YAML tree to the value that the field describes, or returns all issues at once. */
 export function decode<T>(field: Field<T>, tree: YamlValue): Decoded<T> {
-  const result = z.safeDecode(field.schema(), tree)
+  const result = z.safeParse(field.schema(), tree)
   return result.success
     ? { value: result.data }
     : { issues: result.error.issues.flatMap((issue) => flatten(issue, [])) }
-}
-
-/** The YAML form of a value; `decode` converts it back. */
-export function encode<T>(field: Field<T>, value: T): unknown {
-  return z.encode(field.schema(), value)
 }
 
 /** If only one alternative of a union has the type of the value, reports the issues of that alternative instead of the union's. */

@@ -1,15 +1,8 @@
 import { parseCidr } from '../http/ip.ts'
-import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
+import type { ListenAddress } from '../system/listen-address.ts'
 import { ADDRESS_FORMS, parseAddress } from './address.ts'
-import { decoded, type Field, type FieldOptions, field, z } from './field.ts'
-import {
-  DURATION_PATTERN,
-  formatDuration,
-  formatSize,
-  parseDuration,
-  parseSize,
-  SIZE_PATTERN,
-} from './units.ts'
+import { type Field, type FieldOptions, field, z } from './field.ts'
+import { DURATION_PATTERN, parseDuration, parseSize, SIZE_PATTERN } from './units.ts'
 import type { Parsed } from './yaml.ts'
 
 /** A value written as text. `must` is the error message for a value of another type. */
@@ -17,7 +10,6 @@ interface TextOptions<T> extends FieldOptions {
   readonly type: string
   readonly must: string
   readonly parse: (given: string) => Parsed<T>
-  readonly format: (value: T) => string
 }
 
 /** A value written as a number, or as text such as `10s`. */
@@ -26,11 +18,10 @@ interface NumberOptions<T> extends FieldOptions {
   readonly must: string
   readonly pattern: RegExp
   readonly parse: (given: string | number) => Parsed<T>
-  readonly format: (value: T) => string | number
 }
 
 export function text<T>(spec: TextOptions<T>): Field<T> {
-  return field(() => codec(z.string({ error: spec.must }), spec), { ...spec, ...initialOf(spec) })
+  return field(() => parsed(z.string({ error: spec.must }), spec.parse), { ...spec, ...initialOf(spec) })
 }
 
 /** The value of the default of a field, which is parsed when a configuration lacks the key. */
@@ -55,7 +46,7 @@ export function textOrNull(
   must: string,
   options: FieldOptions & { readonly problemOf: ProblemOf },
 ) {
-  const some = text({ type, must, parse: parseBy(options.problemOf), format: (value) => value })
+  const some = text({ type, must, parse: parseBy(options.problemOf) })
   const build = () => z.union([z.null(), some.schema()], { error: must })
   return field<string | null>(build, { ...options, type, textForm: 'text or null' })
 }
@@ -63,7 +54,7 @@ export function textOrNull(
 /** A value written as a number or as text. */
 export function measured<T>(spec: NumberOptions<T>): Field<T> {
   const written = () => z.string().register(z.globalRegistry, { pattern: spec.pattern.source })
-  const build = () => codec(z.union([written(), z.number()], { error: spec.must }), spec)
+  const build = () => parsed(z.union([written(), z.number()], { error: spec.must }), spec.parse)
   return field(build, { ...spec, ...initialOf(spec) })
 }
 
@@ -121,8 +112,7 @@ export function list(
   { problemOf, ...options }: FieldOptions & { readonly problemOf: ProblemOf },
   spelled?: (given: string) => string,
 ): Field<readonly string[]> {
-  const spec = { parse: parseBy(problemOf, spelled), format: (value: string) => value }
-  const member = () => codec(z.string({ error: must }), spec)
+  const member = () => parsed(z.string({ error: must }), parseBy(problemOf, spelled))
   const build = () => z.array(member(), { error: `must be a list of ${type}` })
   return field<readonly string[]>(build, { ...options, type: `list of ${type}`, textForm: 'list' })
 }
@@ -146,7 +136,6 @@ export function duration(
       const isFraction = parsed !== undefined && 'value' in parsed && parsed.value % 1000 !== 0
       return isFraction ? { problem: 'must be whole seconds' } : parse(given)
     },
-    format: formatDuration,
   })
 }
 
@@ -171,7 +160,6 @@ export function size<const Word extends string = never>(
       const word = words.find((each) => each === given)
       return word === undefined ? parse(given) : { value: word }
     },
-    format: (value) => (typeof value === 'number' ? formatSize(value) : value),
   })
 }
 
@@ -193,7 +181,7 @@ export function plainText(
 ): Field<string> {
   const must = `must be ${type}`
   const parse = parseBy((given) => (given === '' ? must : problemOf(given)))
-  return text({ ...options, type, must, parse, format: (value) => value })
+  return text({ ...options, type, must, parse })
 }
 
 export function path(options: FieldOptions = {}): Field<string> {
@@ -214,7 +202,6 @@ export function address<const Word extends string = never>(
       const word = words.find((each) => each === given)
       return word === undefined ? parseAddress(given) : { value: word }
     },
-    format: (value) => (typeof value === 'string' ? value : formatAddress(value)),
   })
 }
 
@@ -233,18 +220,16 @@ export function addresses(
   return list(unix ? 'CIDRs, addresses or `unix`' : 'CIDRs or addresses', must, { ...options, problemOf })
 }
 
-/** The schema that converts between the written form and the value by `parse` and `format`. */
-function codec<W extends string | number, T>(
+/** The schema of a written form that `parse` turns into the value. */
+function parsed<W extends string | number, T>(
   written: z.ZodMiniType<W, W>,
-  spec: { readonly parse: (given: W) => Parsed<T>; readonly format: (value: T) => NoInfer<W> },
+  parse: (given: W) => Parsed<T>,
 ): z.ZodMiniType<T> {
-  return z.codec(written, decoded<T>(), {
-    decode: (given, context) => {
-      const parsed = spec.parse(given)
-      if ('value' in parsed) return parsed.value
-      context.issues.push({ code: 'custom', message: parsed.problem, input: given })
-      return z.NEVER
-    },
-    encode: spec.format,
+  const read = z.transform((given: W, context) => {
+    const result = parse(given)
+    if ('value' in result) return result.value
+    context.issues.push({ code: 'custom', message: result.problem, input: given })
+    return z.NEVER
   })
+  return z.pipe(written, read)
 }

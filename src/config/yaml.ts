@@ -152,7 +152,7 @@ function pairOf(node: unknown, key: string): unknown {
 
 /** Writes a tree of plain values as YAML; keys keep their order. */
 export function writeYaml(tree: unknown): string {
-  return stringify(tree, { lineWidth: 0 })
+  return stringify(tree, { lineWidth: 0, aliasDuplicateObjects: false })
 }
 
 /** What YAML cannot hold, and the path of it. */

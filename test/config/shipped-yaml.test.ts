@@ -8,10 +8,9 @@ import { knownKeys } from '../../src/config/known-keys.ts'
 import { layer } from '../../src/config/layers.ts'
 import { decode } from '../../src/config/problem.ts'
 import { schema } from '../../src/config/schema.ts'
-import { effectiveYaml } from '../../src/config/secrets.ts'
 import { isMapping, parseYaml, type YamlMapping, type YamlValue } from '../../src/config/yaml.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { load, MINIMAL } from './sources.ts'
+import { effectiveYaml, load, MINIMAL } from './sources.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const read = (...path: string[]): string => readFileSync(join(ROOT, ...path), 'utf8')
@@ -155,7 +154,7 @@ describe('the loader and the JSON Schema accept every configuration that is ship
       }),
     ],
   ])('the effective configuration that `check` prints, %s', (_of, file) => {
-    expectAccepted(effectiveYaml(load({ file })))
+    expectAccepted(effectiveYaml({ file }))
   })
 })
 
