@@ -34,18 +34,13 @@ function keysBelow(path: readonly string[], field: Field<unknown>): KnownKey[] {
   })
 }
 
-/** The known name that is most similar to an unknown one, and whether it is close enough to be meant. */
-export interface Nearest {
-  readonly key: string
-  readonly close: boolean
+/** The second half of the error message for an unknown name. `meant` is the known one that is probably meant. */
+export function adviceOn(meant: string | undefined): string {
+  return meant === undefined ? 'deploy/configuration.md lists the known ones' : `did you mean ${meant}?`
 }
 
-/** The second half of the error message for an unknown name. */
-export function adviceOn({ key, close }: Nearest): string {
-  return close ? `did you mean ${key}?` : `the most similar known name is ${key}`
-}
-
-export function nearestName(unknown: string, known: readonly string[]): Nearest {
+/** The known name that is most similar to an unknown one; undefined if none is close enough to be meant. */
+export function nearestName(unknown: string, known: readonly string[]): string | undefined {
   return nearest(unknown, known, (name) => distance(unknown, name))
 }
 
@@ -61,23 +56,27 @@ const MEANT: ReadonlyMap<string, string> = new Map([
  * The same for dotted keys. A key with the right last part counts as similar, even in a wrong section: `capacity` is similar to
  * `tokens.capacity`.
  */
-export function nearestKey(unknown: string, known: readonly string[]): Nearest {
+export function nearestKey(unknown: string, known: readonly string[]): string | undefined {
   // `trustedProxies` and `trusted-proxies` are spellings of `trusted_proxies`.
   const snake = snakeCase(unknown).replaceAll('-', '_')
   const meant = MEANT.get(snake)
-  if (meant !== undefined) return { key: meant, close: true }
+  if (meant !== undefined) return meant
   return nearest(snake, known, (key) =>
     Math.min(distance(snake, key), distance(lastPart(snake), lastPart(key)) + 1),
   )
 }
 
-function nearest(unknown: string, known: readonly string[], cost: (name: string) => number): Nearest {
+function nearest(
+  unknown: string,
+  known: readonly string[],
+  cost: (name: string) => number,
+): string | undefined {
   let best = { key: '', cost: Number.POSITIVE_INFINITY }
   for (const key of known) {
     const each = cost(key)
     if (each < best.cost) best = { key, cost: each }
   }
-  return { key: best.key, close: best.cost <= Math.max(2, lastPart(unknown).length / 3) }
+  return best.cost <= Math.max(2, lastPart(unknown).length / 3) ? best.key : undefined
 }
 
 /** How many letters have to be inserted, deleted or replaced (Levenshtein). */

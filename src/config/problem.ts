@@ -1,5 +1,5 @@
 import { type Field, fieldBelow, z } from './field.ts'
-import { adviceOn, dottedKeys, dottedKeysBelow, type Nearest, nearestKey } from './known-keys.ts'
+import { adviceOn, dottedKeys, dottedKeysBelow, nearestKey } from './known-keys.ts'
 import type { Layered } from './layers.ts'
 import { schema } from './schema.ts'
 import { valueAt, type YamlDocument, type YamlValue } from './yaml.ts'
@@ -28,7 +28,7 @@ export function problemsOf(
     return issue.unknown.map((key) => {
       const path = [...issue.path, key]
       const found = nearestTo(path)
-      if (found.close) meant.push(found.key)
+      if (found !== undefined) meant.push(found)
       return { issue, text: line(path, `unknown key; ${adviceOn(found)}`) }
     })
   })
@@ -62,7 +62,7 @@ function isDefault(path: readonly string[], tree: YamlValue): boolean {
 }
 
 /** The key that is meant. */
-function nearestTo(path: readonly string[]): Nearest {
+function nearestTo(path: readonly string[]): string | undefined {
   const fields = fieldsAlong(path)
   const names = fields.findIndex(({ kind }) => kind === 'named')
   const member = fields[names + 1]
