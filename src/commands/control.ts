@@ -66,10 +66,9 @@ export function ask(
 
 /** The response of `admin/control-socket.ts` to `GET /status`. */
 export interface Status {
-  /** The addresses of its listeners, such as `0.0.0.0:8443`. A sidecar of version 0.1.0 does not tell. */
-  readonly listening?: readonly string[]
-  /** A sidecar of an earlier version does not tell. */
-  readonly places?: readonly PlacesCondition[]
+  /** The addresses of its listeners, such as `0.0.0.0:8443`. */
+  readonly listening: readonly string[]
+  readonly places: readonly PlacesCondition[]
   readonly tokens: { readonly access: number; readonly refresh: number }
   readonly grants: readonly GrantSummary[]
 }
@@ -86,14 +85,13 @@ export async function statusCommand(options: StatusOptions, io: CommandIo): Prom
   return 0
 }
 
-function grantTable({ places = [], tokens, grants }: Status): string {
+function grantTable({ places, tokens, grants }: Status): string {
   const rows = grants.map(({ id, client, issuedAt, expiresAt, usedAt, accessTokens }) => [
     id,
     client,
     new Date(issuedAt).toISOString(),
     new Date(expiresAt).toISOString(),
-    // A sidecar of version 0.1.0 does not tell.
-    typeof usedAt === 'number' ? new Date(usedAt).toISOString() : '-',
+    usedAt === null ? '-' : new Date(usedAt).toISOString(),
     String(accessTokens),
   ])
   const text = table([['GRANT', 'CLIENT', 'ISSUED', 'EXPIRES', 'LAST USED', 'ACCESS TOKENS'], ...rows])

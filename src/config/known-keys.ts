@@ -7,31 +7,27 @@ export interface KnownKey {
   readonly field: Field<unknown>
 }
 
-/** Every key, in the order of the reference page; a section comes before its keys. */
-export const knownKeys: readonly KnownKey[] = keysBelow([], schema)
+/**
+ * Every key below a field, in the order of the reference page; a section comes before its keys. Computed when asked for: most starts have
+ * no use for it, and it takes a millisecond.
+ *
+ * @param path of the field
+ */
+export function knownKeys(field: Field<unknown> = schema, path: readonly string[] = []): readonly KnownKey[] {
+  return [...field.keys].flatMap(([key, each]) => {
+    const here = { path: [...path, key], field: each }
+    return [here, ...knownKeys(each, here.path)]
+  })
+}
 
-/** Every key in its dotted form. */
-export const dottedKeys: readonly string[] = knownKeys.map(dotted)
-
-/** The dotted keys below one of the operator's own names, such as `upstream.routes./stream/`. */
-export function dottedKeysBelow(path: readonly string[], field: Field<unknown>): readonly string[] {
-  return keysBelow(path, field).map(dotted)
+/** The same in their dotted form. */
+export function dottedKeys(...below: Parameters<typeof knownKeys>): readonly string[] {
+  return knownKeys(...below).map(({ path }) => path.join('.'))
 }
 
 /** The environment variable of a key: `limits.api.requests` is `POSTERN_LIMITS_API_REQUESTS`. */
 export function environmentName(path: readonly string[]): string {
   return `POSTERN_${path.join('_').toUpperCase()}`
-}
-
-function dotted({ path }: KnownKey): string {
-  return path.join('.')
-}
-
-function keysBelow(path: readonly string[], field: Field<unknown>): KnownKey[] {
-  return [...field.keys].flatMap(([key, each]) => {
-    const here = { path: [...path, key], field: each }
-    return [here, ...keysBelow(here.path, each)]
-  })
 }
 
 /** The second half of the error message for an unknown name. `meant` is the known one that is probably meant. */

@@ -1,5 +1,5 @@
 import { type Field, fieldBelow, z } from './field.ts'
-import { adviceOn, dottedKeys, dottedKeysBelow, nearestKey } from './known-keys.ts'
+import { adviceOn, dottedKeys, nearestKey } from './known-keys.ts'
 import type { Layered } from './layers.ts'
 import { schema } from './schema.ts'
 import { valueAt, type YamlDocument, type YamlValue } from './yaml.ts'
@@ -67,7 +67,7 @@ function nearestTo(path: readonly string[]): string | undefined {
   const names = fields.findIndex(({ kind }) => kind === 'named')
   const member = fields[names + 1]
   const known =
-    names < 0 || member === undefined ? dottedKeys : dottedKeysBelow(path.slice(0, names + 2), member)
+    names < 0 || member === undefined ? dottedKeys() : dottedKeys(member, path.slice(0, names + 2))
   return nearestKey(path.join('.'), known)
 }
 

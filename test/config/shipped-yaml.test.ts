@@ -161,7 +161,7 @@ describe('the loader and the JSON Schema accept every configuration that is ship
 describe('the JSON Schema accepts an empty key exactly where the loader does', () => {
   const isRead = (tree: YamlMapping): boolean => 'value' in decode(schema, layer(tree, []).tree)
   const route: YamlMapping = { upstream: { routes: { '/a/': { url: 'http://127.0.0.1' } } } }
-  const paths = knownKeys.map(({ path }) => path)
+  const paths = knownKeys().map(({ path }) => path)
   const routePaths = paths
     .filter(([first, second]) => first === 'upstream' && second !== undefined && second !== 'routes')
     .map(([, ...rest]) => ['upstream', 'routes', '/a/', ...rest])
