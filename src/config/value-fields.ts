@@ -5,39 +5,45 @@ import { type Field, type FieldOptions, field, z } from './field.ts'
 import { DURATION_PATTERN, parseDuration, parseSize, SIZE_PATTERN } from './units.ts'
 import type { Parsed } from './yaml.ts'
 
-/** A value written as text. `must` is the error message for a value of another type. */
-interface TextOptions<T> extends FieldOptions {
+/** A value that is parsed from its written form. `must` is the error message for a value of another type. */
+interface Written<T, W> extends FieldOptions {
   readonly type: string
   readonly must: string
-  readonly parse: (given: string) => Parsed<T>
+  readonly parse: (given: W | string) => Parsed<T>
 }
 
-/** A value written as a number, or as text such as `10s`. */
-interface NumberOptions<T> extends FieldOptions {
-  readonly type: string
-  readonly must: string
-  readonly pattern: RegExp
-  readonly parse: (given: string | number) => Parsed<T>
-}
-
-export function text<T>(spec: TextOptions<T>): Field<T> {
-  return field(() => parsed(z.string({ error: spec.must }), spec.parse), { ...spec, ...initialOf(spec) })
-}
-
-/** The value of the default of a field, which is parsed when a configuration lacks the key. */
-function initialOf<T>({
-  default: written,
-  parse,
-}: FieldOptions & { readonly parse: (given: string) => Parsed<T> }): {
-  readonly initial?: () => T
-} {
-  return written === undefined ? {} : { initial: () => valueIn(parse(String(written))) }
+function parsed<T, W extends string | number>(
+  spec: Written<T, W>,
+  form: () => z.ZodMiniType<W, W>,
+): Field<T> {
+  const { default: written, parse } = spec
+  const build = (): z.ZodMiniType<T> => {
+    const read = z.transform((given: W, { issues }) => {
+      const result = parse(given)
+      if ('value' in result) return result.value
+      issues.push({ code: 'custom', message: result.problem, input: given })
+      return z.NEVER
+    })
+    return z.pipe(form(), read)
+  }
+  const initial = written === undefined ? {} : { initial: () => valueIn(parse(String(written))) }
+  return field(build, { ...spec, ...initial })
 }
 
 /** The value of a text of the schema itself: an invalid one is a bug, so it throws. */
 function valueIn<T>(parsed: Parsed<T>): T {
   if ('problem' in parsed) throw new TypeError(parsed.problem)
   return parsed.value
+}
+
+export function text<T>(spec: Written<T, string>): Field<T> {
+  return parsed(spec, () => z.string({ error: spec.must }))
+}
+
+/** A value written as a number, or as text such as `10s`. */
+export function measured<T>(spec: Written<T, string | number> & { readonly pattern: RegExp }): Field<T> {
+  const form = () => z.string().register(z.globalRegistry, { pattern: spec.pattern.source })
+  return parsed<T, string | number>(spec, () => z.union([form(), z.number()], { error: spec.must }))
 }
 
 /** Text, or `null` for no value. */
@@ -49,13 +55,6 @@ export function textOrNull(
   const some = text({ type, must, parse: parseBy(options.problemOf) })
   const build = () => z.union([z.null(), some.schema()], { error: must })
   return field<string | null>(build, { ...options, type, textForm: 'text or null' })
-}
-
-/** A value written as a number or as text. */
-export function measured<T>(spec: NumberOptions<T>): Field<T> {
-  const written = () => z.string().register(z.globalRegistry, { pattern: spec.pattern.source })
-  const build = () => parsed(z.union([written(), z.number()], { error: spec.must }), spec.parse)
-  return field(build, { ...spec, ...initialOf(spec) })
 }
 
 export function integer(least: number, most: number, options: FieldOptions = {}): Field<number> {
@@ -112,8 +111,8 @@ export function list(
   { problemOf, ...options }: FieldOptions & { readonly problemOf: ProblemOf },
   spelled?: (given: string) => string,
 ): Field<readonly string[]> {
-  const member = () => parsed(z.string({ error: must }), parseBy(problemOf, spelled))
-  const build = () => z.array(member(), { error: `must be a list of ${type}` })
+  const member = text({ type, must, parse: parseBy(problemOf, spelled) })
+  const build = () => z.array(member.schema(), { error: `must be a list of ${type}` })
   return field<readonly string[]>(build, { ...options, type: `list of ${type}`, textForm: 'list' })
 }
 
@@ -218,18 +217,4 @@ export function addresses(
     return `must have at most ${base.includes(':') ? 128 : 32} bits after the slash, not ${bits}`
   }
   return list(unix ? 'CIDRs, addresses or `unix`' : 'CIDRs or addresses', must, { ...options, problemOf })
-}
-
-/** The schema of a written form that `parse` turns into the value. */
-function parsed<W extends string | number, T>(
-  written: z.ZodMiniType<W, W>,
-  parse: (given: W) => Parsed<T>,
-): z.ZodMiniType<T> {
-  const read = z.transform((given: W, context) => {
-    const result = parse(given)
-    if ('value' in result) return result.value
-    context.issues.push({ code: 'custom', message: result.problem, input: given })
-    return z.NEVER
-  })
-  return z.pipe(written, read)
 }
