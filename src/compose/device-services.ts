@@ -76,7 +76,6 @@ export async function openDeviceServices(config: Config, deps: Dependencies, ope
   const upstreams = new Map(all.slice(1).map(({ route = '', upstream }) => [route, upstream]))
   return {
     upstream: sharing.watch(createRoutedUpstream(main.upstream, upstreams)),
-    /** That of the main service. */
     signIn: main.signIn,
     load: (): DeviceLoad => ({
       inFlight: sum(({ queue }) => queue.inside),
