@@ -24,7 +24,7 @@ export function problemsOf(
     [placeOf(path, layered, file), path.join('.'), what].filter((part) => part !== undefined).join(': ')
   const meant: string[] = []
   const lines = issues.flatMap((issue) => {
-    if (issue.unknown.length === 0) return [{ issue, text: line(issue.path, describe(issue, layered.tree)) }]
+    if (issue.unknown === undefined) return [{ issue, text: line(issue.path, describe(issue, layered.tree)) }]
     return issue.unknown.map((key) => {
       const path = [...issue.path, key]
       const found = nearestTo(path)
@@ -33,7 +33,7 @@ export function problemsOf(
     })
   })
   const follows = ({ path, unknown }: Issue): boolean =>
-    unknown.length === 0 &&
+    unknown === undefined &&
     valueAt(layered.tree, path) === undefined &&
     meant.some((key) => `${path.join('.')}.`.startsWith(`${key}.`))
   return lines.filter(({ issue }) => !follows(issue)).map(({ text }) => text)
@@ -111,11 +111,11 @@ function show(value: YamlValue): string | undefined {
   return JSON.stringify(harmless.length > LONGEST_SHOWN ? `${harmless.slice(0, LONGEST_SHOWN)}…` : harmless)
 }
 
-/** One problem with the value at `path`. `unknown` lists the unknown keys in it. */
+/** One problem with the value at `path`. `unknown` lists the unknown keys in it, if these are the problem. */
 export interface Issue {
   readonly path: readonly string[]
   readonly message: string
-  readonly unknown: readonly string[]
+  readonly unknown?: readonly string[]
 }
 
 type Decoded<T> = { readonly value: T } | { readonly issues: readonly Issue[] }
@@ -137,7 +137,7 @@ function flatten(issue: z.core.$ZodIssue, above: readonly string[]): readonly Is
     const [only] = matching
     if (only !== undefined && matching.length === 1) return only.flatMap((inner) => flatten(inner, path))
   }
-  return [{ path, message: issue.message, unknown: [] }]
+  return [{ path, message: issue.message }]
 }
 
 function isWrongType(issue: z.core.$ZodIssue): boolean {

@@ -30,15 +30,10 @@ export function isMapping(value: YamlValue | undefined): value is YamlMapping {
 export function valueAt(tree: YamlValue, path: readonly string[]): YamlValue | undefined {
   let value: YamlValue | undefined = tree
   for (const key of path) {
-    if (isList(value)) value = value[Number(key)]
-    else value = isMapping(value) && Object.hasOwn(value, key) ? value[key] : undefined
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
+    value = Reflect.get(value, key)
   }
   return value
-}
-
-/** `Array.isArray` does not narrow to a readonly list. */
-function isList(value: YamlValue | undefined): value is readonly YamlValue[] {
-  return Array.isArray(value)
 }
 
 /** Allows a file to share parts, but not to expand to gigabytes ("billion laughs"). */
