@@ -20,23 +20,19 @@ export function problemsOf(
   layered: Layered,
   file: FilePlaces | undefined,
 ): readonly string[] {
-  const line = (path: readonly string[], what: string): string =>
-    [placeOf(path, layered, file), path.join('.'), what].filter((part) => part !== undefined).join(': ')
-  const meant: string[] = []
-  const lines = issues.flatMap((issue) => {
-    if (issue.unknown === undefined) return [{ issue, text: line(issue.path, describe(issue, layered.tree)) }]
-    return issue.unknown.map((key) => {
-      const path = [...issue.path, key]
-      const found = nearestTo(path)
-      if (found !== undefined) meant.push(found)
-      return { issue, text: line(path, `unknown key; ${adviceOn(found)}`) }
-    })
-  })
-  const follows = ({ path, unknown }: Issue): boolean =>
-    unknown === undefined &&
-    valueAt(layered.tree, path) === undefined &&
+  const { tree } = layered
+  const meant = issues.flatMap(({ path, isUnknown }) => (isUnknown ? (nearestTo(path) ?? []) : []))
+  const follows = ({ path, isUnknown }: Issue): boolean =>
+    isUnknown !== true &&
+    valueAt(tree, path) === undefined &&
     meant.some((key) => `${path.join('.')}.`.startsWith(`${key}.`))
-  return lines.filter(({ issue }) => !follows(issue)).map(({ text }) => text)
+  const told = issues.filter((issue) => !follows(issue))
+  return told.map(({ path, message, isUnknown }) => {
+    const what = isUnknown ? `unknown key; ${adviceOn(nearestTo(path))}` : describe(path, message, tree)
+    return [placeOf(path, layered, file), path.join('.'), what]
+      .filter((part) => part !== undefined)
+      .join(': ')
+  })
 }
 
 /** Where the value of a key comes from; undefined for a default. */
@@ -71,7 +67,7 @@ function nearestTo(path: readonly string[]): string | undefined {
   return nearestKey(path.join('.'), known)
 }
 
-function describe({ path, message }: Issue, tree: YamlValue): string {
+function describe(path: readonly string[], message: string, tree: YamlValue): string {
   const value = valueAt(tree, path)
   const fields = fieldsAlong(path)
   const field = fields.length === path.length ? fields.at(-1) : undefined
@@ -111,11 +107,11 @@ function show(value: YamlValue): string | undefined {
   return JSON.stringify(harmless.length > LONGEST_SHOWN ? `${harmless.slice(0, LONGEST_SHOWN)}…` : harmless)
 }
 
-/** One problem with the value at `path`. `unknown` lists the unknown keys in it, if these are the problem. */
+/** One problem with the value at `path`, or that its last key is unknown. */
 export interface Issue {
   readonly path: readonly string[]
   readonly message: string
-  readonly unknown?: readonly string[]
+  readonly isUnknown?: true
 }
 
 type Decoded<T> = { readonly value: T } | { readonly issues: readonly Issue[] }
@@ -131,7 +127,8 @@ export function decode<T>(field: Field<T>, tree: YamlValue): Decoded<T> {
 /** If only one alternative of a union has the type of the value, reports the issues of that alternative instead of the union's. */
 function flatten(issue: z.core.$ZodIssue, above: readonly string[]): readonly Issue[] {
   const path = [...above, ...issue.path.map(String)]
-  if (issue.code === 'unrecognized_keys') return [{ path, message: issue.message, unknown: issue.keys }]
+  if (issue.code === 'unrecognized_keys')
+    return issue.keys.map((key) => ({ path: [...path, key], message: issue.message, isUnknown: true }))
   if (issue.code === 'invalid_union') {
     const matching = issue.errors.filter((branch) => !branch.some(isWrongType))
     const [only] = matching
