@@ -14,7 +14,7 @@ export { z }
 export type Kind = 'value' | 'section' | 'choice' | 'either' | 'headers' | 'named'
 
 /** How the text of an environment variable or a flag is parsed. */
-type TextForm = 'text' | 'text or null' | 'list' | 'yaml'
+type TextForm = 'text' | 'list' | 'yaml'
 
 /** One key of the file. What it means stands in deploy/build/descriptions.yaml, because only the reference reads it. */
 export interface Field<T> {

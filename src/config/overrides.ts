@@ -140,21 +140,8 @@ function headerOf(above: readonly string[], rest: readonly string[], text: strin
 
 /** The text of a variable or flag as the YAML value that the field expects. */
 function parseText(field: Field<unknown>, text: string): Parsed<YamlValue> {
-  switch (field.textForm) {
-    case 'text':
-      return { value: text }
-    case 'text or null':
-      return { value: text === 'null' ? null : text }
-    case 'list':
-      return text.trim().startsWith('[') ? parseYaml(text) : { value: commaList(text) }
-    case 'yaml':
-      return parseYaml(text)
-  }
-}
-
-function commaList(text: string): readonly string[] {
-  return text
-    .split(',')
-    .map((member) => member.trim())
-    .filter((member) => member !== '')
+  if (field.textForm === 'text') return { value: text }
+  if (field.textForm === 'yaml' || text.trim().startsWith('[')) return parseYaml(text)
+  const members = text.split(',').map((member) => member.trim())
+  return { value: members.filter((member) => member !== '') }
 }

@@ -54,7 +54,7 @@ export function textOrNull(
 ) {
   const some = text({ type, must, parse: parseBy(options.problemOf) })
   const build = () => z.union([z.null(), some.schema()], { error: must })
-  return field<string | null>(build, { ...options, type, textForm: 'text or null' })
+  return field<string | null>(build, { ...options, type, textForm: 'yaml' })
 }
 
 export function integer(least: number, most: number, options: FieldOptions = {}): Field<number> {
