@@ -64,11 +64,11 @@ export function ask(
   })
 }
 
-/** The response of `admin/control-socket.ts` to `GET /status`. */
+/** The response of `admin/control-socket.ts` to `GET /status`. A running sidecar of an earlier version leaves out what is optional. */
 export interface Status {
   /** The addresses of its listeners, such as `0.0.0.0:8443`. */
-  readonly listening: readonly string[]
-  readonly places: readonly PlacesCondition[]
+  readonly listening?: readonly string[]
+  readonly places?: readonly PlacesCondition[]
   readonly tokens: { readonly access: number; readonly refresh: number }
   readonly grants: readonly GrantSummary[]
 }
@@ -85,7 +85,7 @@ export async function statusCommand(options: StatusOptions, io: CommandIo): Prom
   return 0
 }
 
-function grantTable({ places, tokens, grants }: Status): string {
+function grantTable({ places = [], tokens, grants }: Status): string {
   const rows = grants.map(({ id, client, issuedAt, expiresAt, usedAt, accessTokens }) => [
     id,
     client,

@@ -76,7 +76,7 @@ async function judgeTaken(address: ListenAddress, stateDir: string, taken: Setup
   const shown = formatAddress(address)
   try {
     const { listening } = await control<Status>(stateDir, { method: 'GET', path: '/status' })
-    if (listening.some((each) => isSame(each, address))) {
+    if (listening?.some((each) => isSame(each, address))) {
       return `${shown} is in use by the running Postern of ${stateDir}, as it should be`
     }
   } catch (error) {
