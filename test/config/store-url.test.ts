@@ -98,9 +98,16 @@ describe('the URL of a shared store', () => {
     expect(parseStoreUrl(text)).toEqual({ problem })
   })
 
-  it('is shown with its password masked, and loads again', () => {
-    const page = effectiveYaml({ sets: ['tokens.store=rediss://user:hunter2@h/1'] })
-    expect(page).toContain('  store: rediss://user:***@h/1\n')
+  it.each([
+    ['rediss://user:hunter2@h/1', 'rediss://user:***@h/1'],
+    ['valkey://:hunter2@[::1]:7000', 'valkey://:***@[::1]:7000'],
+    ['valkey+unix://u:hunter2%40@/run/v', 'valkey+unix://u:***@/run/v'],
+    ['valkey+sentinel://u:hunter2@a:1,b:2/main', 'valkey+sentinel://u:***@a:1,b:2/main'],
+    ['valkey://user@h:1', 'valkey://user@h:1'],
+  ])('%s is shown with its password masked, and loads again', (url, shown) => {
+    const page = effectiveYaml({ sets: [`tokens.store=${url}`] })
+    expect(page).toContain(`  store: ${shown}\n`)
+    expect(page).not.toContain('hunter2')
     expect(effectiveYaml({ file: page })).toBe(page)
   })
 
