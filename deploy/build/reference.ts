@@ -42,7 +42,7 @@ const WIDTH = 120
 export function referencePage(): string {
   const grouped = [...schema.keys].filter(([, field]) => field.keys.size > 0)
   const sections = grouped.map(([name]) => part(name, descriptions.get(name), keysBelow(name)))
-  const single = knownKeys.filter(({ path, field }) => path.length === 1 && field.keys.size === 0)
+  const single = knownKeys().filter(({ path, field }) => path.length === 1 && field.keys.size === 0)
   const contents = [
     '## Contents\n',
     '- [Changed while running](#changed-while-running)',
@@ -71,7 +71,7 @@ function contentsOf(title: string, link: string, keys: readonly KnownKey[]): str
 }
 
 function reloading(): string {
-  const live = knownKeys.filter(({ field }) => field.keys.size === 0 && field.live(null, null))
+  const live = knownKeys().filter(({ field }) => field.keys.size === 0 && field.live(null, null))
   const names = live.map(({ path }) => `- ${code(path.join('.'))}`)
   return `## Changed while running
 
@@ -151,7 +151,7 @@ function part(title: string, description: string | undefined, keys: readonly Kno
 }
 
 function keysBelow(section: string): readonly KnownKey[] {
-  return knownKeys.filter(
+  return knownKeys().filter(
     ({ path, field }) => path[0] === section && (field.keys.size === 0 || field.kind === 'either'),
   )
 }

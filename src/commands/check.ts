@@ -1,7 +1,8 @@
 import { warningsOf } from '../compose/config-warnings.ts'
 import type { Loaded } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { effectiveConfig, effectiveYaml } from '../config/secrets.ts'
+import { effectiveTree } from '../config/secrets.ts'
+import { writeYaml } from '../config/yaml.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { addressChecks } from './check/address-checks.ts'
 import { uploadCheck } from './check/client-requests.ts'
@@ -35,9 +36,9 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
     io.stdout.write(document(null, checks))
     return 2
   }
-  const { config, placeOf } = loaded
+  const { config, tree, placeOf } = loaded
   const asked = uploads === undefined ? [] : [uploadCheck(config, uploads)]
-  if (!json && !quiet) io.stdout.write(`${effectiveYaml(config)}\n`)
+  if (!json && !quiet) io.stdout.write(`${writeYaml(effectiveTree(tree))}\n`)
   const report = (result: CheckResult): void => {
     if (quiet && result.result === 'ok') return
     results.push(result)
@@ -53,7 +54,7 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
     const message = file === undefined ? reason : `${file}: ${reason}`
     report({ name: key, result: 'warning', message, meaning, remedy })
   }
-  if (json) io.stdout.write(document(effectiveConfig(config), results))
+  if (json) io.stdout.write(document(effectiveTree(tree), results))
   return worst
 }
 

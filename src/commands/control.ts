@@ -64,11 +64,10 @@ export function ask(
   })
 }
 
-/** The response of `admin/control-socket.ts` to `GET /status`. */
+/** The response of `admin/control-socket.ts` to `GET /status`. A running sidecar of an earlier version leaves out what is optional. */
 export interface Status {
-  /** The addresses of its listeners, such as `0.0.0.0:8443`. A sidecar of version 0.1.0 does not tell. */
+  /** The addresses of its listeners, such as `0.0.0.0:8443`. */
   readonly listening?: readonly string[]
-  /** A sidecar of an earlier version does not tell. */
   readonly places?: readonly PlacesCondition[]
   readonly tokens: { readonly access: number; readonly refresh: number }
   readonly grants: readonly GrantSummary[]
@@ -92,8 +91,7 @@ function grantTable({ places = [], tokens, grants }: Status): string {
     client,
     new Date(issuedAt).toISOString(),
     new Date(expiresAt).toISOString(),
-    // A sidecar of version 0.1.0 does not tell.
-    typeof usedAt === 'number' ? new Date(usedAt).toISOString() : '-',
+    usedAt === null ? '-' : new Date(usedAt).toISOString(),
     String(accessTokens),
   ])
   const text = table([['GRANT', 'CLIENT', 'ISSUED', 'EXPIRES', 'LAST USED', 'ACCESS TOKENS'], ...rows])

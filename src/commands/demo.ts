@@ -10,7 +10,7 @@ import { hashPassword } from '../password/key-derivation.ts'
 import { createLog, finishLog } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
-import type { DaemonIo, ExitCode } from './command.ts'
+import type { DaemonIo, ExitCode, ProgramIo } from './command.ts'
 import { createSampleDevice, type SampleDevice } from './demo/sample-device.ts'
 import { type WalkthroughSettings, walkthrough } from './demo/walkthrough.ts'
 
@@ -24,12 +24,10 @@ export interface DemoOptions {
 }
 
 /** The parts of the process that the demo uses, without the environment. */
-export interface DemoIo extends Pick<DaemonIo, 'stdout' | 'stderr' | 'logSink' | 'onStop'> {
+export interface DemoIo
+  extends Pick<DaemonIo, 'stdout' | 'stderr' | 'logSink' | 'onStop'>,
+    Pick<ProgramIo, 'node' | 'program'> {
   readonly clock: Clock
-  /** The path of the running Node.js, for the commands that the demo prints; undefined if Node is part of the program. */
-  readonly node: string | undefined
-  /** The words that start this program again, for the commands that the demo prints. */
-  readonly program: readonly string[]
 }
 
 const PORT = 8443

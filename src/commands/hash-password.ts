@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { buffer } from 'node:stream/consumers'
 import { hashPassword } from '../password/key-derivation.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
@@ -20,15 +21,8 @@ export async function hashPasswordCommand(streams: HashPasswordStreams): Promise
 }
 
 async function readAll(stdin: NodeJS.ReadableStream): Promise<string> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of stdin) {
-    const bytes = Buffer.from(chunk)
-    size += bytes.length
-    if (size > LIMIT) throw new SetupError('the input is larger than 8 KiB')
-    chunks.push(bytes)
-  }
-  const bytes = Buffer.concat(chunks)
+  const bytes = await buffer(stdin)
+  if (bytes.length > LIMIT) throw new SetupError('the input is larger than 8 KiB')
   if (!isUtf8(bytes)) throw new SetupError('the input is not valid UTF-8')
   return checked(new TextDecoder().decode(bytes).replace(/\r?\n$/, ''))
 }

@@ -8,7 +8,7 @@ export const PROGRAM_DESCRIPTION = `A reverse-proxy sidecar for a device without
 POST /oauth/token itself, checks bearer tokens, applies rate limits, forwards
 admitted requests, and exports Prometheus metrics.`
 
-export const PROGRAM_HELP = `
+export const PROGRAM = `
 First steps:
   postern demo      try Postern in front of a sample device
   postern init      write a first configuration
@@ -19,7 +19,7 @@ First steps:
 Exit codes: 0 stopped on purpose, 1 failed while running, 2 bad usage or
 configuration, 141 the reader of the output has left (as by SIGPIPE).`
 
-export const SERVE_HELP = `
+export const SERVE = `
 Each configuration key can be set in three places: --set overrides the
 environment, which overrides the file.
   postern serve --config postern.yaml --set limits.api.requests=120
@@ -31,7 +31,7 @@ SIGHUP reloads the configuration, as does a change of the file, the certificate
 or the key. SIGTERM or SIGINT stops the sidecar gracefully; a second signal
 stops it at once.`
 
-export const CHECK_HELP = `
+export const CHECK = `
 Each check prints one line: ok, WARNING (it works, but act soon) or FAILED.
 An indented line says what the problem means and what to do. An address that the
 running sidecar of this state_dir uses is ok. Run it as the sidecar's user, who
@@ -54,15 +54,15 @@ const FINDS = `The command finds the running sidecar by state_dir, so it needs t
 configuration: name it with --config, unless it is
 ${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.`
 
-export const HEALTHY_HELP = `
+export const HEALTHY = `
 The command asks at admin.address, so it needs the same configuration: name it
 with --config, unless it is ${DEFAULT_CONFIG}. It prints one line.
 The container image has it as its health check.`
 
-export const STATUS_HELP = `
+export const STATUS = `
 ${FINDS}`
 
-export const EXPLAIN_HELP = `
+export const EXPLAIN = `
 It prints what the request was taken for, in whose window it counted, which
 token was found, what the device answered, and where the time went. Without an
 id it lists the last requests: 50 that were refused, and 50 others.
@@ -80,13 +80,13 @@ ${FINDS}
 Exit codes: 0 if the request is found; 1 if it is not remembered, or no sidecar
 runs; 2 for bad usage.`
 
-export const REVOKE_HELP = `
+export const REVOKE = `
 The connections of a revoked grant are closed. The password does not change.
 
 ${FINDS}
 It exits with 1 if --grant or --client matches no grant.`
 
-export const HASH_PASSWORD_HELP = `
+export const HASH_PASSWORD = `
 The password is one line of standard input, so that no command line shows it:
   postern hash-password > /etc/postern/password      asks for it
   printf '%s' "$SECRET" | postern hash-password
@@ -94,7 +94,7 @@ The password is one line of standard input, so that no command line shows it:
 The exit code is 0 only if the hash is written whole: replace a file by
   postern hash-password > password.new && mv password.new password`
 
-export const INIT_HELP = `
+export const INIT = `
 On a terminal init asks for what the flags leave open. It tries the device and
 the password, writes a commented configuration and prints the next steps. It can
 store a self-signed certificate of the device. It overwrites no file. Tokens and
@@ -114,7 +114,7 @@ Exit codes: 0 if the configuration is written. Otherwise nothing is written:
 or you cancel (Ctrl-C); 1 if the device does not answer as it should
 (--skip-checks writes nevertheless).`
 
-export const VERIFY_HELP = `
+export const VERIFY = `
 The run first says how often it logs in, how many requests it sends and how long
 it takes; --dry-run says only that. It sends nothing that changes the device: to
 the API only GET, HEAD and OPTIONS, for --path and other spellings of it. It

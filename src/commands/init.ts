@@ -22,6 +22,7 @@ import {
   askForDevice,
   askForPassword,
   type DeviceAddress,
+  type NewFile,
   type PasswordChoice,
   type PasswordFlags,
   passwordFromFlags,
@@ -65,21 +66,16 @@ export async function initCommand(options: InitOptions, io: CommandIo & Terminal
     ? await answersFromTerminal(options, { device, password }, dirname(config), io)
     : await answersFromFlags(options, { device, password }, io)
   const stateDir = stateDirBeside(config)
-  const { source, newLine } = answers.password
   const text = firstConfiguration({
+    ...answers.device,
+    ...answers.password,
     file: config,
     title:
       '# Written by postern init. A relative path would be relative to the working directory of Postern.',
-    url: answers.device.url,
-    tls: answers.device.tls,
-    password: source,
     stateDir,
   })
   loadConfig({ file: { path: config, text } })
-  const files = [
-    ...(newLine !== undefined && 'file' in source ? [{ path: source.file, text: newLine }] : []),
-    { path: config, text },
-  ]
+  const files = [answers.password.newFile ?? [], { path: config, text }].flat()
   writeNewFiles(files)
   io.stdout.write(nextSteps({ config, stateDir, files: files.map(({ path }) => path) }))
   return 0
@@ -148,8 +144,8 @@ async function answersFromFlags(
   return { device, password }
 }
 
-async function requirePassword({ source }: PasswordChoice): Promise<void> {
-  const { result, message, remedy } = await tryPassword(source)
+async function requirePassword(choice: PasswordChoice): Promise<void> {
+  const { result, message, remedy } = await tryPassword(choice)
   if (result === 'failed') throw new SetupError(message, { remedy: remedy ?? undefined })
 }
 
@@ -174,11 +170,6 @@ Then, in another terminal, the first token. It asks for the device password and 
   (trap 'stty echo' EXIT; stty -echo; printf 'Password: ' >&2; IFS= read -r p; echo >&2; printf %s "$p") |
     curl -sS --cacert ${certificate} https://localhost:8443/oauth/token -d grant_type=password --data-urlencode password@-
 `
-}
-
-interface NewFile {
-  readonly path: string
-  readonly text: string
 }
 
 /**

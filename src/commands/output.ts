@@ -1,13 +1,11 @@
 import { writeSync } from 'node:fs'
-import { isatty, WriteStream } from 'node:tty'
+import { isatty } from 'node:tty'
 import { codeOf, reasonOf } from '../system/setup-error.ts'
 
 export interface Output {
   /** Returns when the text is written whole. Never throws: a failure is kept for the end of the command. */
   readonly write: (text: string) => void
   readonly isTTY: boolean
-  /** Of a terminal. */
-  readonly columns?: number
 }
 
 export interface Outputs {
@@ -44,9 +42,6 @@ export function openOutputs(): Outputs {
         }
       },
       isTTY: isatty(fd),
-      get columns() {
-        return new WriteStream(fd).columns
-      },
     }
   }
   return {

@@ -8,21 +8,7 @@ import type { ConfigOptions } from './configuration.ts'
 import type { HealthyOptions, RevokeOptions, StatusOptions } from './control.ts'
 import type { DemoOptions } from './demo.ts'
 import type { ExplainOptions } from './explain.ts'
-import {
-  CHECK_HELP,
-  DEFAULT_CONFIG,
-  EXPLAIN_HELP,
-  HASH_PASSWORD_HELP,
-  HEALTHY_HELP,
-  INIT_HELP,
-  PROGRAM_DESCRIPTION,
-  PROGRAM_HELP,
-  REVOKE_HELP,
-  SERVE_HELP,
-  STATUS_HELP,
-  VERIFY_FLAGS,
-  VERIFY_HELP,
-} from './help.ts'
+import * as help from './help.ts'
 import type { InitOptions } from './init.ts'
 import { exitCodeWith, helpOutput } from './output.ts'
 import type { VerifyCommandFlags } from './verify.ts'
@@ -53,20 +39,20 @@ export async function runProgram(io: ProgramIo): Promise<number> {
  */
 export function defineProgram(io: ProgramIo, onResult: (code: number) => void, named?: string): Command {
   const program = new Command('postern')
-    .description(PROGRAM_DESCRIPTION)
+    .description(help.PROGRAM_DESCRIPTION)
     .version(VERSION)
     .helpCommand(false)
     .showHelpAfterError('(postern --help shows the commands, postern COMMAND --help their options)')
     .exitOverride()
     .configureOutput(helpOutput(io))
-    .addHelpText('after', PROGRAM_HELP)
+    .addHelpText('after', help.PROGRAM)
 
   /** `run` gets the operands, then the options. `serve` asks for its permissions itself, when it has read the configuration. */
   function command<Given extends unknown[]>(
     name: string,
     description: string,
-    needs: Needs,
     run: (...given: Given) => Promise<number>,
+    needs: Needs = 'everything',
   ): Command {
     return program
       .command(name)
@@ -86,17 +72,19 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
   }
 
   withConfig(
-    command('serve', 'Run the sidecar in front of a device.', [], async (options: ConfigOptions) =>
-      (await import('./serve.ts')).serveCommand(options, io),
+    command(
+      'serve',
+      'Run the sidecar in front of a device.',
+      async (options: ConfigOptions) => (await import('./serve.ts')).serveCommand(options, io),
+      [],
     ),
-  ).addHelpText('after', SERVE_HELP)
+  ).addHelpText('after', help.SERVE)
   if (named === 'serve') return program
 
   withConfig(
     command(
       'check',
       'Print the effective configuration and test the files, addresses and device in it.',
-      'everything',
       async (options: CheckOptions) => (await import('./check.ts')).checkCommand(options, io),
     ),
   )
@@ -104,60 +92,53 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .option('--quiet', 'print only warnings and failures', false)
     .option('--reload', 'test only what a reload reads: configuration, certificate, headers', false)
     .option('--uploads <path>', 'send two POSTs to this path of the device: does it read chunks?')
-    .addHelpText('after', CHECK_HELP)
+    .addHelpText('after', help.CHECK)
 
   withConfig(
     command(
       'healthy',
       'Ask the running sidecar whether it is healthy: exit code 0 if it is, 1 if not.',
-      'everything',
       async (options: HealthyOptions) => (await import('./control.ts')).healthyCommand(options, io),
     ),
   )
     .option('--ready', 'ask whether it is ready for traffic, too: /readyz in place of /healthz', false)
-    .addHelpText('after', HEALTHY_HELP)
+    .addHelpText('after', help.HEALTHY)
 
   withConfig(
     command(
       'status',
       'List the grants of the running sidecar: who is logged in.',
-      'everything',
       async (options: StatusOptions) => (await import('./control.ts')).statusCommand(options, io),
     ),
   )
     .option('--json', 'print JSON instead of a table', false)
-    .addHelpText('after', STATUS_HELP)
+    .addHelpText('after', help.STATUS)
 
   withConfig(
     command(
       'explain',
       'Tell what the running sidecar decided about one of the last requests, and why.',
-      'everything',
       async (id: string | undefined, options: ExplainOptions) =>
         (await import('./explain.ts')).explainCommand(id, options, io),
     ),
   )
     .argument('[id]', 'X-Request-Id of the response, or request_id of the access log')
     .option('--json', 'print JSON', false)
-    .addHelpText('after', EXPLAIN_HELP)
+    .addHelpText('after', help.EXPLAIN)
 
   withConfig(
-    command(
-      'revoke',
-      'Revoke grants and all their tokens at once.',
-      'everything',
-      async (options: RevokeOptions) => (await import('./control.ts')).revokeCommand(options, io),
+    command('revoke', 'Revoke grants and all their tokens at once.', async (options: RevokeOptions) =>
+      (await import('./control.ts')).revokeCommand(options, io),
     ),
   )
     .option('--all', 'every grant')
     .option('--client <address>', 'those of one client: an IPv4 address, the /64 of an IPv6 one, or unix')
     .option('--grant <id>', 'one grant, by its id in postern status')
-    .addHelpText('after', REVOKE_HELP)
+    .addHelpText('after', help.REVOKE)
 
   command(
     'init',
     'Write a first configuration: ask for the device and its password, and try both.',
-    'everything',
     async (options: InitOptions) =>
       (await import('./init.ts')).initCommand(options, { ...io, stdin: io.stdin() }),
   )
@@ -174,12 +155,11 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     )
     .option('--user <name>', 'the account of the device password')
     .option('--skip-checks', 'try neither the device nor the password file', false)
-    .addHelpText('after', INIT_HELP)
+    .addHelpText('after', help.INIT)
 
   const verify = command(
     'verify',
     'Check from outside, over real connections, whether a server keeps the documented API.',
-    'everything',
     async (url: string, flags: VerifyCommandFlags) => {
       const { verifyCommand } = await import('./verify.ts')
       // Without it a closed terminal would end the process, and leave the tokens of the run.
@@ -187,13 +167,12 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     },
   )
     .argument('<url>', 'address of the server, such as https://device.example')
-    .addHelpText('after', VERIFY_HELP)
-  for (const [flag, description] of VERIFY_FLAGS) verify.option(flag, description, parseOnce)
+    .addHelpText('after', help.VERIFY)
+  for (const [flag, description] of help.VERIFY_FLAGS) verify.option(flag, description, parseOnce)
 
   command(
     'demo',
     'Run the sidecar in front of a sample device, with commands to try.',
-    'everything',
     async (options: DemoOptions) => {
       // The demo has nothing to reload. SIGHUP, as from a closed terminal, stops it and removes its folder.
       const onSignal = io.onSignals('SIGTERM', 'SIGINT', 'SIGHUP')
@@ -216,9 +195,12 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
       parsePort,
     )
 
-  command('hash-password', 'Read a password from standard input and print its argon2id hash.', [], async () =>
-    (await import('./hash-password.ts')).hashPasswordCommand({ ...io, stdin: io.stdin() }),
-  ).addHelpText('after', HASH_PASSWORD_HELP)
+  command(
+    'hash-password',
+    'Read a password from standard input and print its argon2id hash.',
+    async () => (await import('./hash-password.ts')).hashPasswordCommand({ ...io, stdin: io.stdin() }),
+    [],
+  ).addHelpText('after', help.HASH_PASSWORD)
 
   return program
 }
@@ -227,7 +209,7 @@ function withConfig(target: Command): Command {
   return target
     .option(
       '--config <file>',
-      `configuration file (YAML); also POSTERN_CONFIG (default: ${DEFAULT_CONFIG}, if it exists)`,
+      `configuration file (YAML); also POSTERN_CONFIG (default: ${help.DEFAULT_CONFIG}, if it exists)`,
     )
     .addOption(
       new Option('--set <key=value>', 'set one key, e.g. limits.api.requests=120; may be repeated')

@@ -99,10 +99,10 @@ async function runSidecar(
 /** Applies changes of the configuration, certificate and key at run time. An invalid change has no effect. */
 export function createReloader(
   sidecar: Pick<Sidecar, 'reload'>,
-  { configFile, seen: before, load }: ConfigurationSource,
+  { configFile, seen, load }: ConfigurationSource,
   log: Logger,
 ) {
-  const watches = new Map<string, FileWatch>()
+  let watches: readonly FileWatch[] = []
   /** A reload waits for its turn, and will read what is in the files then. */
   let waiting = false
 
@@ -116,7 +116,7 @@ export function createReloader(
         next = load()
         return next
       })
-      if (next !== undefined && watches.size > 0) watch(next)
+      if (next !== undefined && watches.length > 0) watch(next)
       log.info({ changed: live }, 'configuration reloaded')
       if (restart.length > 0) log.warn({ keys: restart }, 'these keys take effect after a restart')
     } catch (error) {
@@ -125,23 +125,24 @@ export function createReloader(
   }
 
   function watch(config: Config): void {
+    close()
     const files = new Set([configFile ?? [], certificateFiles(config)].flat())
-    for (const [file, watching] of watches) {
-      if (files.has(file)) continue
-      watching.close()
-      watches.delete(file)
-    }
-    for (const file of files) if (!watches.has(file)) watches.set(file, watchContent(file))
+    watches = [...files].map(watchContent)
+  }
+
+  function close(): void {
+    for (const watching of watches) watching.close()
+    watches = []
   }
 
   function watchContent(file: string): FileWatch {
     // Equal content causes no reload. The first look at a file that was not read before only records its content.
-    let seen = before.get(file)
     return watchFile(file, systemClock, async () => {
-      const content = await settledContent(file, seen)
-      const changed = seen !== undefined && seen !== content
-      seen = content
-      if (changed) await reload()
+      const content = await settledContent(file, seen.get(file))
+      // After the wait: of two watches of a file, the one that a reload has closed and the one in its place, one sees the change.
+      const before = seen.get(file)
+      seen.set(file, content)
+      if (before !== undefined && before !== content) await reload()
     })
   }
 
@@ -149,9 +150,7 @@ export function createReloader(
     /** Reloads the configuration. Calls during a reload cause one more. */
     reload: () => void reload(),
     watch,
-    close() {
-      for (const watching of watches.values()) watching.close()
-    },
+    close,
   }
 }
 

@@ -76,7 +76,6 @@ export async function openDeviceServices(config: Config, deps: Dependencies, ope
   const upstreams = new Map(all.slice(1).map(({ route = '', upstream }) => [route, upstream]))
   return {
     upstream: sharing.watch(createRoutedUpstream(main.upstream, upstreams)),
-    /** That of the main service. */
     signIn: main.signIn,
     load: (): DeviceLoad => ({
       inFlight: sum(({ queue }) => queue.inside),
@@ -151,10 +150,10 @@ async function openDeviceService(
     },
     onQuirk: (quirk) => log.warn(QUIRKS[quirk]),
   })
-  const fieldsOf = (request: RequestFieldSettings, replaced: readonly string[]) => {
-    const { host, rewrite } = request
-    return { request, response: { origin: target.origin, host, rewrite, replaced } }
-  }
+  const fieldsOf = (request: RequestFieldSettings, replaced: readonly string[]) => ({
+    request,
+    response: { origin: target.origin, host: request.host, rewrite: request.rewrite, replaced },
+  })
   const request = route === undefined ? settings.request : await readRequestFields(service, key)
   const fields = fieldsOf(request, settings.replaced)
   const signIn = await openSignIn(service.auth, {
@@ -167,13 +166,18 @@ async function openDeviceService(
   })
   const paced = placesOf(service, queue)
   const buffering = uploadBuffering(service, key, clock, log)
-  const queued = (): number => Math.max(queue.waiting, buffering?.queue.waiting ?? 0)
   const condition = (): ServiceCondition => ({
-    ...{ route: route ?? null, url: formatUpstreamUrl(service.url), checked: service.health.path !== null },
     ...metrics.condition(),
+    route: route ?? null,
+    url: formatUpstreamUrl(service.url),
+    checked: service.health.path !== null,
     breaker: breaker.open ? 'open' : 'closed',
     tolerant: connections.tolerant,
-    queue: { queued: queued(), size: service.queue.size, maxInFlight: queue.places },
+    queue: {
+      queued: Math.max(queue.waiting, buffering?.queue.waiting ?? 0),
+      size: service.queue.size,
+      maxInFlight: queue.places,
+    },
   })
   const health = startHealthCheck(service.health, connections, breaker, {
     onResult: events.up,

@@ -19,7 +19,7 @@ export function conflictsIn(config: Config): readonly Issue[] {
   const mustBelow =
     (above: readonly string[]): Must =>
     (key, what) =>
-      issues.push(issue([...above, ...key.split('.')], `must ${what}`))
+      issues.push({ path: [...above, ...key.split('.')], message: `must ${what}` })
   const { listen, upstream, publicPaths } = config
   const services = servicesOf(upstream)
   const byGrant = checkedByDevice(config)
@@ -39,23 +39,19 @@ export function conflictsIn(config: Config): readonly Issue[] {
     const own = headerOfAuth(service)
     if (own !== undefined) {
       const message = `must not be set together with ${path.join('.')}.auth, which writes that field`
-      issues.push(issue([...path, 'headers', own], message))
+      issues.push({ path: [...path, 'headers', own], message })
     }
   }
   return issues
-}
-
-function issue(path: readonly string[], message: string): Issue {
-  return { path, message, unknown: [] }
 }
 
 /** The problem unless exactly one of `password` and `passwords` is set. */
 export function passwordChoice(tree: YamlValue): readonly Issue[] {
   const [one, several] = [valueAt(tree, ['password']), valueAt(tree, ['passwords'])]
   if (one === undefined && several === undefined)
-    return [issue(['password'], 'must have exactly one of file, htpasswd, shadow, device')]
+    return [{ path: ['password'], message: 'must have exactly one of file, htpasswd, shadow, device' }]
   if (one === undefined || several === undefined) return []
-  return [issue(['passwords'], 'must not be set together with password; keep one of the two')]
+  return [{ path: ['passwords'], message: 'must not be set together with password; keep one of the two' }]
 }
 
 function judgePasswords({ passwords }: Config, must: Must): void {

@@ -14,12 +14,12 @@ export { z }
 export type Kind = 'value' | 'section' | 'choice' | 'either' | 'headers' | 'named'
 
 /** How the text of an environment variable or a flag is parsed. */
-type TextForm = 'text' | 'text or null' | 'list' | 'yaml'
+type TextForm = 'text' | 'list' | 'yaml'
 
 /** One key of the file. What it means stands in deploy/build/descriptions.yaml, because only the reference reads it. */
 export interface Field<T> {
   readonly kind: Kind
-  /** Decodes the YAML form, and encodes back to it. Made at its first use: a configuration sets few keys, and 600 schemas take 10 ms. */
+  /** Parses the YAML form. Made at its first use: a configuration sets few keys, and 600 schemas take 10 ms. */
   readonly schema: () => z.ZodMiniType<T>
   /** The type in words, for the reference page. */
   readonly type: string
@@ -58,14 +58,6 @@ export const ALWAYS = (): boolean => true
 type Details<T> = FieldOptions & { readonly type: string } & Partial<
     Pick<Field<T>, 'kind' | 'textForm' | 'keys' | 'member' | 'initial'>
   >
-
-/** The schema of what a codec decodes to. All codecs share one: one for each took 0.4 MiB. */
-export function decoded<T>(): z.ZodMiniType<T, T> {
-  // The cast holds because the schema accepts every value.
-  return DECODED as z.ZodMiniType<T, T>
-}
-
-const DECODED = z.custom()
 
 /** Creates a field. Unless `initial` is given, the value of the default is equal to its YAML form. */
 export function field<T>(build: () => z.ZodMiniType<T>, details: Details<T>): Field<T> {
@@ -191,45 +183,37 @@ export const keysOf: WeakMap<object, Keys> = new WeakMap()
 /** The schema of a mapping with some of these keys, or exactly one. It makes the schema of a key when a mapping has the key. */
 function mapping<T extends object>(keys: Keys, must: string, exactlyOne = false): z.ZodMiniType<T> {
   const written = z.record(z.string(), z.unknown(), { error: must })
-  const schema = z.codec(written, decoded<T>(), {
-    decode(given, { issues }) {
-      const value: Record<string, unknown> = {}
-      for (const [key, each] of keys) {
-        const result = Object.hasOwn(given, key) ? z.safeDecode(each.schema(), given[key]) : absent(each)
-        if (result?.success === true) value[camelCase(key)] = result.data
-        for (const issue of result?.error?.issues ?? []) {
-          // The cast holds because only the path differs: zod adds `input` to the issues of others.
-          issues.push({ ...issue, path: [key, ...issue.path] } as z.core.$ZodRawIssue)
-        }
+  const read = z.transform((given: Readonly<Record<string, unknown>>, { issues }) => {
+    const value: Record<string, unknown> = {}
+    for (const [key, { schema, optional, initial, default: instead }] of keys) {
+      const isSet = Object.hasOwn(given, key)
+      if (!isSet && optional) continue
+      if (!isSet && initial !== undefined) {
+        value[camelCase(key)] = initial()
+        continue
       }
-      const unknown = Object.keys(given).filter((key) => !keys.has(key))
-      if (unknown.length > 0) issues.push({ code: 'unrecognized_keys', keys: unknown, input: given })
-      const [first, ...others] = Object.keys(given)
-      const add = (message: string, ...path: string[]) =>
-        issues.push({ code: 'custom', message, path, input: given })
-      if (exactlyOne && issues.length === 0) {
-        if (first === undefined) add(must)
-        for (const other of others) add(`must not be set together with ${first}; keep one of the two`, other)
+      const { data, error } = z.safeParse(schema(), isSet ? given[key] : instead)
+      value[camelCase(key)] = data
+      for (const issue of error?.issues ?? []) {
+        // The cast holds because only the path differs: zod adds `input` to the issues of others.
+        issues.push({ ...issue, path: [key, ...issue.path] } as z.core.$ZodRawIssue)
       }
-      // The cast holds because T consists of the types of these fields under these names.
-      return value as T
-    },
-    encode: (value) =>
-      Object.fromEntries(
-        Object.entries(value).map(([name, each]) => {
-          const key = snakeCase(name)
-          return [key, z.encode(keys.get(key)?.schema() ?? z.never(), each)]
-        }),
-      ),
+    }
+    const unknown = Object.keys(given).filter((key) => !keys.has(key))
+    if (unknown.length > 0) issues.push({ code: 'unrecognized_keys', keys: unknown, input: given })
+    const [first, ...others] = Object.keys(given)
+    const add = (message: string, ...path: string[]) =>
+      issues.push({ code: 'custom', message, path, input: given })
+    if (exactlyOne && issues.length === 0) {
+      if (first === undefined) add(must)
+      for (const other of others) add(`must not be set together with ${first}; keep one of the two`, other)
+    }
+    // The cast holds because T consists of the types of these fields under these names.
+    return value as T
   })
+  const schema = z.pipe(written, read)
   keysOf.set(schema, keys)
   return schema
-}
-
-/** What a mapping without the key has: its default, nothing, or a problem because the key is required. */
-function absent({ optional, initial, schema, default: written }: Field<unknown>) {
-  if (optional) return undefined
-  return initial === undefined ? z.safeDecode(schema(), written) : z.safeDecode(decoded(), initial())
 }
 
 export function snakeCase(name: string): string {

@@ -1,22 +1,21 @@
 import { dirname } from 'node:path'
+import { isMapping, type YamlMapping, type YamlValue } from './yaml.ts'
 
 /** What a first configuration sets; all other keys stay at their defaults. */
-export interface FirstSettings {
+export interface FirstSettings extends FirstPassword {
   readonly file: string
   /** The first lines: comments. */
   readonly title: string
   readonly url: string
   readonly tls?: string | undefined
-  readonly password: FirstPassword
   readonly stateDir: string
 }
 
-/** The source of the device password. `login`: the device checks it, by this kind of login as `user`. */
-export type FirstPassword =
-  | { readonly file: string }
-  | { readonly htpasswd: { readonly file: string; readonly user: string } }
-  | { readonly shadow: { readonly file: string; readonly user: string } }
-  | { readonly login: 'basic' | 'digest'; readonly user: string }
+/** The value of `password`, and of `upstream.auth` if the device checks the password. */
+export interface FirstPassword {
+  readonly password: YamlMapping
+  readonly auth?: YamlMapping
+}
 
 /** The text of a first configuration: the keys that it sets, and the most useful of the others as comments. */
 export function firstConfiguration({
@@ -25,15 +24,16 @@ export function firstConfiguration({
   url,
   tls,
   password,
+  auth,
   stateDir,
 }: FirstSettings): string {
   // A line end in the path would end the comment.
   const file = path.replaceAll(/\p{Cc}/gu, '?')
   const folder = dirname(file)
-  const auth =
-    'login' in password
-      ? `auth: {${password.login}: {user: ${scalar(password.user)}}}`
-      : `# auth: {digest: {user: admin, password: {file: ${folder}/device-password}}}`
+  const login =
+    auth === undefined
+      ? `# auth: {digest: {user: admin, password: {file: ${folder}/device-password}}}`
+      : `auth: ${flow(auth)}`
   return `${title}
 # Only upstream.url and the password have no default. A commented line shows a default; configuration.md lists every
 # key. Environment variables (POSTERN_LIMITS_API_REQUESTS=120) and flags (--set limits.api.requests=120) override this
@@ -41,7 +41,7 @@ export function firstConfiguration({
 
 upstream:
   # The device. http://host:port, https://host:port, or http+unix:/path/to.sock
-  url: ${scalar(url)}
+  url: ${flow(url)}
   # For an https device whose certificate the system does not know: postern check prints the line to write.
   ${tls === undefined ? `# tls: {ca: ${folder}/device.pem}` : `tls: ${tls}`}
   # The Host header the device sees: "preserve" keeps the client's, "target" names the device, or write a name.
@@ -53,12 +53,14 @@ upstream:
   # max_in_flight: auto
   # queue: {size: 128, timeout: 5s}
   # The firmware's own login, if it has one: basic, digest or form.
-  ${auth}
+  ${login}
   # A cheap page of the device. With it, the metric postern_upstream_up tells whether the device responds.
   # health: {path: null, interval: 10s}
 
 password:
-${passwordLines(password)}
+  # The device password, for which clients get tokens. A file has one line, hashed by "postern hash-password" (plain text also
+  # works); htpasswd and shadow are files with the hash of a user; device: true is the login of upstream.auth.
+  ${Object.entries(password).map(([source, value]) => `${source}: ${flow(value)}`)}
 
 listen:
   # host:port, unix:/path, or fd:3 behind postern.socket (systemd then binds port 443, without root here).
@@ -91,34 +93,18 @@ limits:
 # browser: {login: on}
 
 # For tokens and the self-signed certificate. "postern status" and "postern revoke" find the service by it.
-state_dir: ${scalar(stateDir)}
+state_dir: ${flow(stateDir)}
 
 # The realm in the WWW-Authenticate field of a 401.
 # realm: device
 `
 }
 
-function passwordLines(password: FirstPassword): string {
-  if ('file' in password) {
-    return `  # The device password, for which clients get tokens: one line, hashed by "postern hash-password" (plain text also works).
-  file: ${scalar(password.file)}`
+/** A value as YAML on one line. A text is plain if no parser can take it for anything else, otherwise in quotes, as in JSON. */
+export function flow(value: YamlValue): string {
+  if (isMapping(value)) {
+    return `{${Object.entries(value).map(([key, each]) => `${key}: ${flow(each)}`)}}`
   }
-  if ('login' in password) {
-    return `  # The device checks the device password, for which clients get tokens, by the login of upstream.auth.
-  device: true`
-  }
-  const [kind, { file, user }] =
-    'htpasswd' in password ? ['htpasswd', password.htpasswd] : ['shadow', password.shadow]
-  return `  # The device password, for which clients get tokens: the hash of this user.
-  ${kind}: {file: ${scalar(file)}, user: ${scalar(user)}}`
-}
-
-/** The value of `upstream.tls` that trusts the certificates in a file. */
-export function tlsWith(ca: string): string {
-  return `{ca: ${scalar(ca)}}`
-}
-
-/** A text as YAML: plain if no parser can take it for anything else, otherwise in quotes, as in JSON. */
-function scalar(text: string): string {
-  return /^(?:[a-z+]+:\/\/|\/)[\w./-]*(?::\d+)?$/i.test(text) ? text : JSON.stringify(text)
+  const isPlain = /^(?:[a-z+]+:\/\/|\/)[\w./-]*(?::\d+)?$/i.test(String(value))
+  return isPlain ? String(value) : JSON.stringify(value)
 }

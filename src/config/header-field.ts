@@ -66,12 +66,8 @@ export function headerNameProblem(name: string): string | undefined {
 
 /** Why a text cannot be a field value (RFC 9110 §5.5); `undefined` if it can. Never quotes the text, a possible secret. */
 export function headerValueProblem(value: string): string | undefined {
-  for (let i = 0; i < value.length; i += 1) {
-    const code = value.charCodeAt(i)
-    if ((code < 0x20 && code !== 0x09) || code === 0x7f)
-      return 'must not contain control characters or line ends'
-    if (code > 0xff) return 'must not contain characters outside ISO 8859-1'
-  }
+  if (/(?![\t\x80-\x9f])\p{Cc}/u.test(value)) return 'must not contain control characters or line ends'
+  if (/[^\0-\xff]/.test(value)) return 'must not contain characters outside ISO 8859-1'
   return value === value.trim() ? undefined : 'must not begin or end with a space'
 }
 

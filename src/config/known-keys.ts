@@ -7,15 +7,22 @@ export interface KnownKey {
   readonly field: Field<unknown>
 }
 
-/** Every key, in the order of the reference page; a section comes before its keys. */
-export const knownKeys: readonly KnownKey[] = keysBelow([], schema)
+/**
+ * Every key below a field, in the order of the reference page; a section comes before its keys. Computed when asked for: most starts have
+ * no use for it, and it takes a millisecond.
+ *
+ * @param path of the field
+ */
+export function knownKeys(field: Field<unknown> = schema, path: readonly string[] = []): readonly KnownKey[] {
+  return [...field.keys].flatMap(([key, each]) => {
+    const here = { path: [...path, key], field: each }
+    return [here, ...knownKeys(each, here.path)]
+  })
+}
 
-/** Every key in its dotted form. */
-export const dottedKeys: readonly string[] = knownKeys.map(dotted)
-
-/** The dotted keys below one of the operator's own names, such as `upstream.routes./stream/`. */
-export function dottedKeysBelow(path: readonly string[], field: Field<unknown>): readonly string[] {
-  return keysBelow(path, field).map(dotted)
+/** The same in their dotted form. */
+export function dottedKeys(...below: Parameters<typeof knownKeys>): readonly string[] {
+  return knownKeys(...below).map(({ path }) => path.join('.'))
 }
 
 /** The environment variable of a key: `limits.api.requests` is `POSTERN_LIMITS_API_REQUESTS`. */
@@ -23,29 +30,13 @@ export function environmentName(path: readonly string[]): string {
   return `POSTERN_${path.join('_').toUpperCase()}`
 }
 
-function dotted({ path }: KnownKey): string {
-  return path.join('.')
+/** The second half of the error message for an unknown name. `meant` is the known one that is probably meant. */
+export function adviceOn(meant: string | undefined): string {
+  return meant === undefined ? 'deploy/configuration.md lists the known ones' : `did you mean ${meant}?`
 }
 
-function keysBelow(path: readonly string[], field: Field<unknown>): KnownKey[] {
-  return [...field.keys].flatMap(([key, each]) => {
-    const here = { path: [...path, key], field: each }
-    return [here, ...keysBelow(here.path, each)]
-  })
-}
-
-/** The known name that is most similar to an unknown one, and whether it is close enough to be meant. */
-export interface Nearest {
-  readonly key: string
-  readonly close: boolean
-}
-
-/** The second half of the error message for an unknown name. */
-export function adviceOn({ key, close }: Nearest): string {
-  return close ? `did you mean ${key}?` : `the most similar known name is ${key}`
-}
-
-export function nearestName(unknown: string, known: readonly string[]): Nearest {
+/** The known name that is most similar to an unknown one; undefined if none is close enough to be meant. */
+export function nearestName(unknown: string, known: readonly string[]): string | undefined {
   return nearest(unknown, known, (name) => distance(unknown, name))
 }
 
@@ -61,23 +52,27 @@ const MEANT: ReadonlyMap<string, string> = new Map([
  * The same for dotted keys. A key with the right last part counts as similar, even in a wrong section: `capacity` is similar to
  * `tokens.capacity`.
  */
-export function nearestKey(unknown: string, known: readonly string[]): Nearest {
+export function nearestKey(unknown: string, known: readonly string[]): string | undefined {
   // `trustedProxies` and `trusted-proxies` are spellings of `trusted_proxies`.
   const snake = snakeCase(unknown).replaceAll('-', '_')
   const meant = MEANT.get(snake)
-  if (meant !== undefined) return { key: meant, close: true }
+  if (meant !== undefined) return meant
   return nearest(snake, known, (key) =>
     Math.min(distance(snake, key), distance(lastPart(snake), lastPart(key)) + 1),
   )
 }
 
-function nearest(unknown: string, known: readonly string[], cost: (name: string) => number): Nearest {
+function nearest(
+  unknown: string,
+  known: readonly string[],
+  cost: (name: string) => number,
+): string | undefined {
   let best = { key: '', cost: Number.POSITIVE_INFINITY }
   for (const key of known) {
     const each = cost(key)
     if (each < best.cost) best = { key, cost: each }
   }
-  return { key: best.key, close: best.cost <= Math.max(2, lastPart(unknown).length / 3) }
+  return best.cost <= Math.max(2, lastPart(unknown).length / 3) ? best.key : undefined
 }
 
 /** How many letters have to be inserted, deleted or replaced (Levenshtein). */

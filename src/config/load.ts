@@ -14,6 +14,7 @@ import {
   parseYamlDocument,
   type YamlDocument,
   type YamlMapping,
+  type YamlValue,
 } from './yaml.ts'
 
 export interface ConfigFile {
@@ -33,6 +34,8 @@ export interface Sources {
 /** A complete configuration, and where its values come from. */
 export interface Loaded {
   readonly config: Config
+  /** What is set, in the form of the file. */
+  readonly tree: YamlValue
   /** `postern.yaml:7`, a variable or `--set`; undefined for a default. `key` is in dotted form. */
   readonly placeOf: (key: string) => string | undefined
 }
@@ -68,7 +71,11 @@ export function loadWithPlaces({ file, object, env = {}, sets = [] }: Sources): 
   const places = file && { path: file.path, lineOf }
   problems.unshift(...problemsOf(issues, layered, places))
   if (problems.length > 0 || 'issues' in decoded) throw new SetupError(problems)
-  return { config: decoded.value, placeOf: (key) => placeOf(key.split('.'), layered, places) }
+  return {
+    config: decoded.value,
+    tree: layered.tree,
+    placeOf: (key) => placeOf(key.split('.'), layered, places),
+  }
 }
 
 interface TopLevel extends Pick<YamlDocument, 'lineOf'> {

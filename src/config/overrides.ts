@@ -23,12 +23,6 @@ const SYSTEMD_RANK = 0
 const ENVIRONMENT_RANK = 2
 const FLAG_RANK = 3
 
-const KEY_OF: ReadonlyMap<string, (typeof knownKeys)[number]> = new Map(
-  knownKeys.map((known) => [environmentName(known.path), known]),
-)
-
-const NAMES: readonly string[] = [...KEY_OF.keys()]
-
 /** Variables of the command line and of the tests, which are not keys of the file. */
 const OTHER_NAMES = /^POSTERN_(?:CONFIG$|TEST_)/
 
@@ -47,13 +41,18 @@ function isFromKubernetes(name: string, value: string): boolean {
 export function readEnvironment(environment: Environment): Overrides {
   const overrides: Override[] = []
   const problems: string[] = []
-  for (const name of Object.keys(environment).sort()) {
+  const names = Object.keys(environment).filter(
+    (name) => name.startsWith('POSTERN_') && !OTHER_NAMES.test(name),
+  )
+  if (names.length === 0) return { overrides, problems }
+  const keys = new Map(knownKeys().map((known) => [environmentName(known.path), known]))
+  for (const name of names.sort()) {
     const value = environment[name]
-    if (value === undefined || !name.startsWith('POSTERN_') || OTHER_NAMES.test(name)) continue
-    const known = KEY_OF.get(name)
+    if (value === undefined) continue
+    const known = keys.get(name)
     if (known === undefined) {
       if (!isFromKubernetes(name, value))
-        problems.push(`${name}: unknown variable; ${adviceOn(nearestName(name, NAMES))}`)
+        problems.push(`${name}: unknown variable; ${adviceOn(nearestName(name, [...keys.keys()]))}`)
       continue
     }
     const parsed = parseText(known.field, value)
@@ -94,7 +93,7 @@ type Target = Pick<Override, 'path' | 'value'>
 function targetOf(path: readonly string[], text: string): Parsed<Target> {
   const found = resolve(schema, path)
   if (found === undefined) {
-    return { problem: `unknown key; ${adviceOn(nearestKey(path.join('.'), dottedKeys))}` }
+    return { problem: `unknown key; ${adviceOn(nearestKey(path.join('.'), dottedKeys()))}` }
   }
   if (found.field.kind === 'headers' && found.rest.length > 0) {
     return headerOf(found.path, found.rest, text)
@@ -141,21 +140,8 @@ function headerOf(above: readonly string[], rest: readonly string[], text: strin
 
 /** The text of a variable or flag as the YAML value that the field expects. */
 function parseText(field: Field<unknown>, text: string): Parsed<YamlValue> {
-  switch (field.textForm) {
-    case 'text':
-      return { value: text }
-    case 'text or null':
-      return { value: text === 'null' ? null : text }
-    case 'list':
-      return text.trim().startsWith('[') ? parseYaml(text) : { value: commaList(text) }
-    case 'yaml':
-      return parseYaml(text)
-  }
-}
-
-function commaList(text: string): readonly string[] {
-  return text
-    .split(',')
-    .map((member) => member.trim())
-    .filter((member) => member !== '')
+  if (field.textForm === 'text') return { value: text }
+  if (field.textForm === 'yaml' || text.trim().startsWith('[')) return parseYaml(text)
+  const members = text.split(',').map((member) => member.trim())
+  return { value: members.filter((member) => member !== '') }
 }

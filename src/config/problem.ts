@@ -1,5 +1,5 @@
 import { type Field, fieldBelow, z } from './field.ts'
-import { adviceOn, dottedKeys, dottedKeysBelow, type Nearest, nearestKey } from './known-keys.ts'
+import { adviceOn, dottedKeys, nearestKey } from './known-keys.ts'
 import type { Layered } from './layers.ts'
 import { schema } from './schema.ts'
 import { valueAt, type YamlDocument, type YamlValue } from './yaml.ts'
@@ -20,23 +20,19 @@ export function problemsOf(
   layered: Layered,
   file: FilePlaces | undefined,
 ): readonly string[] {
-  const line = (path: readonly string[], what: string): string =>
-    [placeOf(path, layered, file), path.join('.'), what].filter((part) => part !== undefined).join(': ')
-  const meant: string[] = []
-  const lines = issues.flatMap((issue) => {
-    if (issue.unknown.length === 0) return [{ issue, text: line(issue.path, describe(issue, layered.tree)) }]
-    return issue.unknown.map((key) => {
-      const path = [...issue.path, key]
-      const found = nearestTo(path)
-      if (found.close) meant.push(found.key)
-      return { issue, text: line(path, `unknown key; ${adviceOn(found)}`) }
-    })
-  })
-  const follows = ({ path, unknown }: Issue): boolean =>
-    unknown.length === 0 &&
-    valueAt(layered.tree, path) === undefined &&
+  const { tree } = layered
+  const meant = issues.flatMap(({ path, isUnknown }) => (isUnknown ? (nearestTo(path) ?? []) : []))
+  const follows = ({ path, isUnknown }: Issue): boolean =>
+    isUnknown !== true &&
+    valueAt(tree, path) === undefined &&
     meant.some((key) => `${path.join('.')}.`.startsWith(`${key}.`))
-  return lines.filter(({ issue }) => !follows(issue)).map(({ text }) => text)
+  const told = issues.filter((issue) => !follows(issue))
+  return told.map(({ path, message, isUnknown }) => {
+    const what = isUnknown ? `unknown key; ${adviceOn(nearestTo(path))}` : describe(path, message, tree)
+    return [placeOf(path, layered, file), path.join('.'), what]
+      .filter((part) => part !== undefined)
+      .join(': ')
+  })
 }
 
 /** Where the value of a key comes from; undefined for a default. */
@@ -62,16 +58,16 @@ function isDefault(path: readonly string[], tree: YamlValue): boolean {
 }
 
 /** The key that is meant. */
-function nearestTo(path: readonly string[]): Nearest {
+function nearestTo(path: readonly string[]): string | undefined {
   const fields = fieldsAlong(path)
   const names = fields.findIndex(({ kind }) => kind === 'named')
   const member = fields[names + 1]
   const known =
-    names < 0 || member === undefined ? dottedKeys : dottedKeysBelow(path.slice(0, names + 2), member)
+    names < 0 || member === undefined ? dottedKeys() : dottedKeys(member, path.slice(0, names + 2))
   return nearestKey(path.join('.'), known)
 }
 
-function describe({ path, message }: Issue, tree: YamlValue): string {
+function describe(path: readonly string[], message: string, tree: YamlValue): string {
   const value = valueAt(tree, path)
   const fields = fieldsAlong(path)
   const field = fields.length === path.length ? fields.at(-1) : undefined
@@ -111,38 +107,34 @@ function show(value: YamlValue): string | undefined {
   return JSON.stringify(harmless.length > LONGEST_SHOWN ? `${harmless.slice(0, LONGEST_SHOWN)}…` : harmless)
 }
 
-/** One problem with the value at `path`. `unknown` lists the unknown keys in it. */
+/** One problem with the value at `path`, or that its last key is unknown. */
 export interface Issue {
   readonly path: readonly string[]
   readonly message: string
-  readonly unknown: readonly string[]
+  readonly isUnknown?: true
 }
 
 type Decoded<T> = { readonly value: T } | { readonly issues: readonly Issue[] }
 
 /** Converts a YAML tree to the value that the field describes, or returns all issues at once. */
 export function decode<T>(field: Field<T>, tree: YamlValue): Decoded<T> {
-  const result = z.safeDecode(field.schema(), tree)
+  const result = z.safeParse(field.schema(), tree)
   return result.success
     ? { value: result.data }
     : { issues: result.error.issues.flatMap((issue) => flatten(issue, [])) }
 }
 
-/** The YAML form of a value; `decode` converts it back. */
-export function encode<T>(field: Field<T>, value: T): unknown {
-  return z.encode(field.schema(), value)
-}
-
 /** If only one alternative of a union has the type of the value, reports the issues of that alternative instead of the union's. */
 function flatten(issue: z.core.$ZodIssue, above: readonly string[]): readonly Issue[] {
   const path = [...above, ...issue.path.map(String)]
-  if (issue.code === 'unrecognized_keys') return [{ path, message: issue.message, unknown: issue.keys }]
+  if (issue.code === 'unrecognized_keys')
+    return issue.keys.map((key) => ({ path: [...path, key], message: issue.message, isUnknown: true }))
   if (issue.code === 'invalid_union') {
     const matching = issue.errors.filter((branch) => !branch.some(isWrongType))
     const [only] = matching
     if (only !== undefined && matching.length === 1) return only.flatMap((inner) => flatten(inner, path))
   }
-  return [{ path, message: issue.message, unknown: [] }]
+  return [{ path, message: issue.message }]
 }
 
 function isWrongType(issue: z.core.$ZodIssue): boolean {

@@ -1,47 +1,38 @@
 import { stat } from 'node:fs/promises'
 import type { NeededPath } from '../system/permissions.ts'
 import type { PasswordFile } from './auth-fields.ts'
+import { type Field, fieldBelow } from './field.ts'
 import { isClientName } from './header-field.ts'
 import { passwordSources } from './password-fields.ts'
-import { encode } from './problem.ts'
 import { type Config, schema } from './schema.ts'
+import { tokenStoreField } from './store-fields.ts'
 import { ownPair } from './tls-field.ts'
 import { type ServiceConfig, servicesOf } from './upstream-fields.ts'
-import { writeYaml } from './yaml.ts'
+import { isMapping, type YamlValue } from './yaml.ts'
 
 const MASK = '***'
 
 /**
- * The effective configuration as YAML in the form of the file, defaults included. It loads as the same configuration,
- * except for secrets, which are masked.
+ * The effective configuration in the form of the file: what is set, as it is written, and the defaults of the rest. It loads as the
+ * same configuration, except for secrets, which are masked: the values of headers, and the password in the URL of a shared store.
  */
-export function effectiveYaml(config: Config): string {
-  return writeYaml(effectiveConfig(config))
-}
-
-/** The same as a tree of plain values. */
-export function effectiveConfig(config: Config): unknown {
-  return encode(schema, masked(config))
-}
-
-function masked(config: Config): Config {
-  const { upstream, tokens } = config
-  const { store } = tokens
-  const hidesPassword = typeof store !== 'string' && store.password !== undefined
-  const routes = Object.entries(upstream.routes).map(([path, route]) => [path, maskedService(route)] as const)
-  return {
-    ...config,
-    tokens: { ...tokens, store: hidesPassword ? { ...store, password: MASK } : store },
-    upstream: { ...upstream, ...maskedService(upstream), routes: Object.fromEntries(routes) },
+export function effectiveTree(tree: YamlValue, field: Field<unknown> = schema): YamlValue {
+  if (field === tokenStoreField) return String(tree).replace(/(:\/\/[^:@/]*:)[^@/]+@/, `$1${MASK}@`)
+  if (!isMapping(tree)) return tree
+  if (field.kind === 'headers') {
+    // The path of a secret is not secret.
+    const shown = Object.entries(tree).map(([name, value]) => [name, isMapping(value) ? value : MASK])
+    return Object.fromEntries(shown)
   }
-}
-
-/** Masks the value of a header, but not a path: the path of a secret is not secret. */
-function maskedService(service: ServiceConfig): ServiceConfig {
-  const headers = Object.entries(service.headers).map(
-    ([name, value]) => [name, typeof value === 'string' ? MASK : value] as const,
-  )
-  return { ...service, headers: Object.fromEntries(headers) }
+  if (field.kind === 'value') return tree
+  const keys = field.kind === 'named' ? Object.keys(tree) : field.keys.keys()
+  const whole: Record<string, YamlValue> = {}
+  for (const key of keys) {
+    const inner = fieldBelow(field, key)
+    const value = Object.hasOwn(tree, key) || inner?.optional ? tree[key] : inner?.default
+    if (inner !== undefined && value !== undefined) whole[key] = effectiveTree(value, inner)
+  }
+  return whole
 }
 
 /** A setting that works and is not safe. */

@@ -1,4 +1,3 @@
-import { formatHostPort } from '../system/listen-address.ts'
 import { parseAuthority, portProblem, socketPathProblem } from './address.ts'
 import { optional, section, type ValueOf } from './field.ts'
 import { duration, flag, integer, path, plainText, text, unless } from './value-fields.ts'
@@ -57,17 +56,6 @@ export function parseStoreUrl(text: string): Parsed<StoreAddress> {
   return { value: { ...place.value, nodes, path: undefined, tls: secure !== undefined, user, password } }
 }
 
-/** The text that `parseStoreUrl` parses to this address; with the password, if it has one. */
-export function formatStoreUrl(address: StoreAddress): string {
-  const { kind, nodes, path, primary, tls } = address
-  const account = formatAccount(address)
-  if (path !== undefined) return `valkey+unix:${account === '' ? '' : `//${account}`}${path}`
-  const scheme = `valkey${tls ? 's' : ''}${kind === 'single' ? '' : `+${kind}`}`
-  const database = address.database === 0 ? '' : `/${address.database}`
-  const name = primary === undefined ? '' : `/${primary}`
-  return `${scheme}://${account}${nodes.map(formatHostPort).join(',')}${name}${database}`
-}
-
 /** `/path`, or `//user:password@/path`. */
 function parseUnix(rest: string): Parsed<StoreAddress> {
   const [, authority = '', path = rest] = /^\/\/([^/]*)(\/.*)$/.exec(rest) ?? []
@@ -122,11 +110,6 @@ function decoded(text: string | undefined): string | undefined {
   return text === undefined || text === '' ? undefined : decodeURIComponent(text)
 }
 
-function formatAccount({ user, password }: StoreAddress): string {
-  if (user === undefined && password === undefined) return ''
-  return `${encodeURIComponent(user ?? '')}${password === undefined ? '' : `:${encodeURIComponent(password)}`}@`
-}
-
 /** The node, or nothing if the text names none. */
 function parseNode(text: string, defaultPort: number): readonly StoreNode[] {
   const { host = '', valid = false, digits = String(defaultPort) } = parseAuthority(text) ?? {}
@@ -141,7 +124,6 @@ export const tokenStoreField = text<'file' | 'memory' | StoreAddress>({
   type: '`file`, `memory`, or the URL of a shared store',
   must: STORE_PROBLEM,
   parse: (given) => (given === 'file' || given === 'memory' ? { value: given } : parseStoreUrl(given)),
-  format: (value) => (typeof value === 'string' ? value : formatStoreUrl(value)),
 })
 
 const tls = section({

@@ -1,5 +1,15 @@
 import { canonicalHost } from '../http/ip.ts'
-import { ALWAYS, either, type Field, type FieldOptions, field, optional, section, z } from './field.ts'
+import {
+  ALWAYS,
+  either,
+  type Field,
+  type FieldOptions,
+  field,
+  optional,
+  section,
+  type ValueOf,
+  z,
+} from './field.ts'
 import { flag, list, oneOf, path, plainText, unless } from './value-fields.ts'
 
 /** DNS names and IP addresses, in canonical form. */
@@ -33,29 +43,30 @@ export function ownPair(tls: 'auto' | 'off' | Tls): OwnPair | undefined {
 }
 
 /** Exactly `cert` and `key`, or exactly `names`. */
-const schema = () =>
-  z.codec(keys.schema(), z.custom<Tls>(), {
-    decode(given, { issues }) {
-      const { cert, key, names } = given
-      const add = (at: string, message: string): void => {
-        issues.push({ code: 'custom', message, path: [at], input: given })
-      }
-      if (names === undefined) {
-        if (cert !== undefined && key !== undefined) return { cert, key }
-        if (cert === undefined) add('cert', 'must be a path')
-        if (key === undefined) add('key', 'must be a path')
-        return z.NEVER
-      }
-      const other = cert === undefined ? 'key' : 'cert'
-      if (cert !== undefined || key !== undefined)
-        add(other, 'must not be set together with names; keep one of the two')
-      if (names.length === 0) add('names', 'must hold at least one DNS name or IP address')
-      return { names }
-    },
-    encode: (value) => value,
-  })
+const readTls = z.transform((given: ValueOf<typeof keys>, { issues }): Tls => {
+  const { cert, key, names } = given
+  const add = (at: string, message: string): void => {
+    issues.push({ code: 'custom', message, path: [at], input: given })
+  }
+  if (names === undefined) {
+    if (cert !== undefined && key !== undefined) return { cert, key }
+    if (cert === undefined) add('cert', 'must be a path')
+    if (key === undefined) add('key', 'must be a path')
+    return z.NEVER
+  }
+  const other = cert === undefined ? 'key' : 'cert'
+  if (cert !== undefined || key !== undefined)
+    add(other, 'must not be set together with names; keep one of the two')
+  if (names.length === 0) add('names', 'must hold at least one DNS name or IP address')
+  return { names }
+})
 
-const mapping = field<Tls>(schema, { type: 'mapping', kind: 'section', textForm: 'yaml', keys: keys.keys })
+const mapping = field<Tls>(() => z.pipe(keys.schema(), readTls), {
+  type: 'mapping',
+  kind: 'section',
+  textForm: 'yaml',
+  keys: keys.keys,
+})
 
 export const tlsField = either(
   oneOf(['auto', 'off']),

@@ -46,9 +46,3 @@ export function parseSize(given: string | number): Parsed<number> {
   const value = Number(digits) * (SIZES.find(([name]) => name === unit)?.[1] ?? 1)
   return Number.isSafeInteger(value) ? { value } : { problem: 'must be whole bytes' }
 }
-
-/** Formats bytes in the largest unit that divides them; `parseSize` parses the same value. */
-export function formatSize(bytes: number): string | number {
-  const [unit, factor] = SIZES.find(([, each]) => bytes > 0 && bytes % each === 0) ?? ['', 1]
-  return unit === '' ? bytes : `${bytes / factor}${unit}`
-}

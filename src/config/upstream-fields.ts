@@ -1,10 +1,4 @@
-import {
-  formatUpstreamUrl,
-  isAuthority,
-  parseUpstreamUrl,
-  plainPathProblem,
-  targetProblem,
-} from './address.ts'
+import { isAuthority, parseUpstreamUrl, plainPathProblem, targetProblem } from './address.ts'
 import { authField } from './auth-fields.ts'
 import { ALWAYS, either, named, section, type ValueOf } from './field.ts'
 import { dropProblem, headers } from './header-field.ts'
@@ -38,7 +32,6 @@ const fixedOrAuto = measured<number | 'auto'>({
     const fits = typeof given === 'number' && Number.isInteger(given) && given >= 1 && given <= MOST
     return fits || given === 'auto' ? { value: given } : { problem: MUST }
   },
-  format: (value) => value,
 })
 
 const learned = section({
@@ -66,7 +59,6 @@ const service = {
     type: 'URL',
     must: "must be the device's address, such as http://127.0.0.1:8080",
     parse: parseUpstreamUrl,
-    format: formatUpstreamUrl,
   }),
   host: plainText('`preserve`, `target`, or a host', {
     default: 'preserve',

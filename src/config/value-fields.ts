@@ -1,46 +1,33 @@
 import { parseCidr } from '../http/ip.ts'
-import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
+import type { ListenAddress } from '../system/listen-address.ts'
 import { ADDRESS_FORMS, parseAddress } from './address.ts'
-import { decoded, type Field, type FieldOptions, field, z } from './field.ts'
-import {
-  DURATION_PATTERN,
-  formatDuration,
-  formatSize,
-  parseDuration,
-  parseSize,
-  SIZE_PATTERN,
-} from './units.ts'
+import { type Field, type FieldOptions, field, z } from './field.ts'
+import { DURATION_PATTERN, parseDuration, parseSize, SIZE_PATTERN } from './units.ts'
 import type { Parsed } from './yaml.ts'
 
-/** A value written as text. `must` is the error message for a value of another type. */
-interface TextOptions<T> extends FieldOptions {
+/** A value that is parsed from its written form. `must` is the error message for a value of another type. */
+interface Written<T, W> extends FieldOptions {
   readonly type: string
   readonly must: string
-  readonly parse: (given: string) => Parsed<T>
-  readonly format: (value: T) => string
+  readonly parse: (given: W | string) => Parsed<T>
 }
 
-/** A value written as a number, or as text such as `10s`. */
-interface NumberOptions<T> extends FieldOptions {
-  readonly type: string
-  readonly must: string
-  readonly pattern: RegExp
-  readonly parse: (given: string | number) => Parsed<T>
-  readonly format: (value: T) => string | number
-}
-
-export function text<T>(spec: TextOptions<T>): Field<T> {
-  return field(() => codec(z.string({ error: spec.must }), spec), { ...spec, ...initialOf(spec) })
-}
-
-/** The value of the default of a field, which is parsed when a configuration lacks the key. */
-function initialOf<T>({
-  default: written,
-  parse,
-}: FieldOptions & { readonly parse: (given: string) => Parsed<T> }): {
-  readonly initial?: () => T
-} {
-  return written === undefined ? {} : { initial: () => valueIn(parse(String(written))) }
+function parsed<T, W extends string | number>(
+  spec: Written<T, W>,
+  form: () => z.ZodMiniType<W, W>,
+): Field<T> {
+  const { default: written, parse } = spec
+  const build = (): z.ZodMiniType<T> => {
+    const read = z.transform((given: W, { issues }) => {
+      const result = parse(given)
+      if ('value' in result) return result.value
+      issues.push({ code: 'custom', message: result.problem, input: given })
+      return z.NEVER
+    })
+    return z.pipe(form(), read)
+  }
+  const initial = written === undefined ? {} : { initial: () => valueIn(parse(String(written))) }
+  return field(build, { ...spec, ...initial })
 }
 
 /** The value of a text of the schema itself: an invalid one is a bug, so it throws. */
@@ -49,22 +36,25 @@ function valueIn<T>(parsed: Parsed<T>): T {
   return parsed.value
 }
 
+export function text<T>(spec: Written<T, string>): Field<T> {
+  return parsed(spec, () => z.string({ error: spec.must }))
+}
+
+/** A value written as a number, or as text such as `10s`. */
+export function measured<T>(spec: Written<T, string | number> & { readonly pattern: RegExp }): Field<T> {
+  const form = () => z.string().register(z.globalRegistry, { pattern: spec.pattern.source })
+  return parsed<T, string | number>(spec, () => z.union([form(), z.number()], { error: spec.must }))
+}
+
 /** Text, or `null` for no value. */
 export function textOrNull(
   type: string,
   must: string,
   options: FieldOptions & { readonly problemOf: ProblemOf },
 ) {
-  const some = text({ type, must, parse: parseBy(options.problemOf), format: (value) => value })
+  const some = text({ type, must, parse: parseBy(options.problemOf) })
   const build = () => z.union([z.null(), some.schema()], { error: must })
-  return field<string | null>(build, { ...options, type, textForm: 'text or null' })
-}
-
-/** A value written as a number or as text. */
-export function measured<T>(spec: NumberOptions<T>): Field<T> {
-  const written = () => z.string().register(z.globalRegistry, { pattern: spec.pattern.source })
-  const build = () => codec(z.union([written(), z.number()], { error: spec.must }), spec)
-  return field(build, { ...spec, ...initialOf(spec) })
+  return field<string | null>(build, { ...options, type, textForm: 'yaml' })
 }
 
 export function integer(least: number, most: number, options: FieldOptions = {}): Field<number> {
@@ -121,9 +111,8 @@ export function list(
   { problemOf, ...options }: FieldOptions & { readonly problemOf: ProblemOf },
   spelled?: (given: string) => string,
 ): Field<readonly string[]> {
-  const spec = { parse: parseBy(problemOf, spelled), format: (value: string) => value }
-  const member = () => codec(z.string({ error: must }), spec)
-  const build = () => z.array(member(), { error: `must be a list of ${type}` })
+  const member = text({ type, must, parse: parseBy(problemOf, spelled) })
+  const build = () => z.array(member.schema(), { error: `must be a list of ${type}` })
   return field<readonly string[]>(build, { ...options, type: `list of ${type}`, textForm: 'list' })
 }
 
@@ -146,7 +135,6 @@ export function duration(
       const isFraction = parsed !== undefined && 'value' in parsed && parsed.value % 1000 !== 0
       return isFraction ? { problem: 'must be whole seconds' } : parse(given)
     },
-    format: formatDuration,
   })
 }
 
@@ -171,7 +159,6 @@ export function size<const Word extends string = never>(
       const word = words.find((each) => each === given)
       return word === undefined ? parse(given) : { value: word }
     },
-    format: (value) => (typeof value === 'number' ? formatSize(value) : value),
   })
 }
 
@@ -193,7 +180,7 @@ export function plainText(
 ): Field<string> {
   const must = `must be ${type}`
   const parse = parseBy((given) => (given === '' ? must : problemOf(given)))
-  return text({ ...options, type, must, parse, format: (value) => value })
+  return text({ ...options, type, must, parse })
 }
 
 export function path(options: FieldOptions = {}): Field<string> {
@@ -214,7 +201,6 @@ export function address<const Word extends string = never>(
       const word = words.find((each) => each === given)
       return word === undefined ? parseAddress(given) : { value: word }
     },
-    format: (value) => (typeof value === 'string' ? value : formatAddress(value)),
   })
 }
 
@@ -231,20 +217,4 @@ export function addresses(
     return `must have at most ${base.includes(':') ? 128 : 32} bits after the slash, not ${bits}`
   }
   return list(unix ? 'CIDRs, addresses or `unix`' : 'CIDRs or addresses', must, { ...options, problemOf })
-}
-
-/** The schema that converts between the written form and the value by `parse` and `format`. */
-function codec<W extends string | number, T>(
-  written: z.ZodMiniType<W, W>,
-  spec: { readonly parse: (given: W) => Parsed<T>; readonly format: (value: T) => NoInfer<W> },
-): z.ZodMiniType<T> {
-  return z.codec(written, decoded<T>(), {
-    decode: (given, context) => {
-      const parsed = spec.parse(given)
-      if ('value' in parsed) return parsed.value
-      context.issues.push({ code: 'custom', message: parsed.problem, input: given })
-      return z.NEVER
-    },
-    encode: spec.format,
-  })
 }

@@ -8,8 +8,8 @@ import {
   isSeq,
   LineCounter,
   parseDocument,
+  type Scalar,
   stringify,
-  visit,
 } from 'yaml'
 
 /** A value of a YAML file, before the schema checks it. */
@@ -30,15 +30,10 @@ export function isMapping(value: YamlValue | undefined): value is YamlMapping {
 export function valueAt(tree: YamlValue, path: readonly string[]): YamlValue | undefined {
   let value: YamlValue | undefined = tree
   for (const key of path) {
-    if (isList(value)) value = value[Number(key)]
-    else value = isMapping(value) && Object.hasOwn(value, key) ? value[key] : undefined
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
+    value = Reflect.get(value, key)
   }
   return value
-}
-
-/** `Array.isArray` does not narrow to a readonly list. */
-function isList(value: YamlValue | undefined): value is readonly YamlValue[] {
-  return Array.isArray(value)
 }
 
 /** Allows a file to share parts, but not to expand to gigabytes ("billion laughs"). */
@@ -85,9 +80,16 @@ export function parseYaml(text: string): Parsed<YamlValue> {
 /** The same, with the lines of the keys. */
 export function parseYamlDocument(text: string): { readonly value: YamlDocument } | YamlProblem {
   const lines = new LineCounter()
+  /** The first of two equal keys. */
+  let twin: Scalar | undefined
   const document = parseDocument(text, {
     lineCounter: lines,
     prettyErrors: false,
+    uniqueKeys(earlier, key) {
+      const isSame = isScalar(earlier) && isScalar(key) && earlier.value === key.value
+      if (isSame) twin ??= earlier
+      return isSame
+    },
     stringKeys: true,
     resolveKnownTags: false,
     // Not `silent`, which accepts a second document without an error.
@@ -97,8 +99,8 @@ export function parseYamlDocument(text: string): { readonly value: YamlDocument 
   if (fault !== undefined) {
     const { line, col } = lines.linePos(fault.pos[0])
     const what =
-      fault.code === 'DUPLICATE_KEY'
-        ? describeTwice(document, fault.pos[0], lines)
+      fault.code === 'DUPLICATE_KEY' && twin !== undefined
+        ? `the key ${twin.value} occurs twice in one mapping, first in line ${lines.linePos(twin.range?.[0] ?? 0).line}; keep one of the two`
         : (FAULTS[fault.code] ?? 'is not valid YAML')
     return { line, problem: `${what} (column ${col})` }
   }
@@ -114,22 +116,6 @@ export function parseYamlDocument(text: string): { readonly value: YamlDocument 
     return line === undefined ? narrowed : { ...narrowed, line }
   }
   return { value: { tree: narrowed.value, lineOf: (path) => lineOf(document, path, lines) } }
-}
-
-/** Names the key that stands at an offset, and the line of its first occurrence in the same mapping. */
-function describeTwice(document: Document.Parsed, offset: number, lines: LineCounter): string {
-  let what = 'a key occurs twice in one mapping'
-  visit(document, {
-    Map(_, { items }) {
-      const keys = items.map(({ key }) => key).filter(isScalar)
-      const again = keys.find(({ range }) => range?.[0] === offset)
-      const first = keys.find(({ value }) => value === again?.value)?.range?.[0]
-      if (again === undefined || first === undefined) return undefined
-      what = `the key ${again.value} occurs twice in one mapping, first in line ${lines.linePos(first).line}`
-      return visit.BREAK
-    },
-  })
-  return `${what}; keep one of the two`
 }
 
 function lineOf(document: Document.Parsed, path: readonly string[], lines: LineCounter): number | undefined {
@@ -152,7 +138,7 @@ function pairOf(node: unknown, key: string): unknown {
 
 /** Writes a tree of plain values as YAML; keys keep their order. */
 export function writeYaml(tree: unknown): string {
-  return stringify(tree, { lineWidth: 0 })
+  return stringify(tree, { lineWidth: 0, aliasDuplicateObjects: false })
 }
 
 /** What YAML cannot hold, and the path of it. */

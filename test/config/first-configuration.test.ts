@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { firstConfiguration, tlsWith } from '../../src/config/first-configuration.ts'
+import { type FirstPassword, firstConfiguration, flow } from '../../src/config/first-configuration.ts'
 import { load } from './sources.ts'
 
 const text = fc.string({ minLength: 1, unit: 'grapheme' }).filter((each) => !/[\0:]|\p{Cc}/u.test(each))
@@ -14,15 +14,16 @@ it('H105 any path and user survives a first configuration', () => {
   fc.assert(
     fc.property(path, path, path, text, entry, (file, passwordFile, stateDir, user, table) => {
       const common = { file, title: '# first', url: 'http://[2001:db8::7]:8080', stateDir }
-      const made = (password: Parameters<typeof firstConfiguration>[0]['password']) =>
-        load({ file: firstConfiguration({ ...common, password }) })
+      const made = (password: FirstPassword['password'], auth?: FirstPassword['auth']) =>
+        load({ file: firstConfiguration({ ...common, password, ...(auth && { auth }) }) })
       expect(made({ file: passwordFile })).toMatchObject({ password: { file: passwordFile }, stateDir })
-      const ca = load({ file: firstConfiguration({ ...common, tls: tlsWith(file), password: { file } }) })
-        .upstream.tls
+      const ca = load({
+        file: firstConfiguration({ ...common, tls: flow({ ca: file }), password: { file } }),
+      }).upstream.tls
       expect(ca).toMatchObject({ ca: file })
       expect(made({ htpasswd: table }).password).toEqual({ htpasswd: table })
       expect(made({ shadow: table }).password).toEqual({ shadow: table })
-      expect(made({ login: 'basic', user })).toMatchObject({
+      expect(made({ device: true }, { basic: { user } })).toMatchObject({
         password: { device: true },
         upstream: { auth: { basic: { user } }, url: { host: '2001:db8::7', port: 8080 } },
       })

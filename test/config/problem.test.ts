@@ -35,7 +35,7 @@ describe('a problem', () => {
       `postern.yaml:1: upstream.url: must be the device's address, such as http://127.0.0.1:8080, https://device or http+unix:/run/device.sock (given: "device")`,
       'POSTERN_REALM: realm: must be ASCII text without ", \\ or control characters (given: "a\\"b")',
       'postern.yaml:2: log.level: must be one of fatal, error, warn, info, debug, trace, silent (given: "loud")',
-      expect.stringMatching(/^postern\.yaml:3: zone: unknown key; the most similar known name is /),
+      'postern.yaml:3: zone: unknown key; deploy/configuration.md lists the known ones',
       'postern.yaml: password: is missing; it must have exactly one of file, htpasswd, shadow, device; such as {file: /etc/postern/password}, a file with one line, the password or its hash',
       'POSTERN_LOGS: unknown variable; did you mean POSTERN_LOG?',
       '--set: must be key=value, such as --set limits.api.requests=120',

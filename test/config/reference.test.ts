@@ -20,7 +20,7 @@ describe('the reference', () => {
 
   it('has an entry with its type and variable for every key that is no section', () => {
     const page = referencePage()
-    for (const { path, field } of knownKeys.filter((known) => known.field.keys.size === 0)) {
+    for (const { path, field } of knownKeys().filter((known) => known.field.keys.size === 0)) {
       const [, entry = ''] = page.split(`\n### \`${path.join('.')}\`\n`)
       expect(entry.split('\n#')[0]).toContain(`\n- Type: ${field.type}\n`)
       expect(entry.split('\n#')[0]).toContain(`\n- Environment: \`${environmentName(path)}\`\n`)
@@ -43,12 +43,12 @@ describe('the reference', () => {
     const schema = referenceSchema()
     for (const [key, text] of descriptions) expect(text, key).toMatch(/^[A-Z`].*\.$/)
     for (const [key, text] of descriptions) expect(schema, key).toContain(JSON.stringify(text))
-    expect([...descriptions.keys()].filter((key) => !key.includes('[]'))).toEqual(dottedKeys)
+    expect([...descriptions.keys()].filter((key) => !key.includes('[]'))).toEqual(dottedKeys())
   })
 
   it('has the same keys as the JSON Schema', () => {
     const schema: unknown = JSON.parse(referenceSchema())
-    expect(keysOf(schema).sort()).toEqual([...dottedKeys].sort())
+    expect(keysOf(schema).sort()).toEqual([...dottedKeys()].sort())
     expect(schema).toMatchObject({
       $schema: 'http://json-schema.org/draft-07/schema#',
       additionalProperties: false,

@@ -8,10 +8,9 @@ import { knownKeys } from '../../src/config/known-keys.ts'
 import { layer } from '../../src/config/layers.ts'
 import { decode } from '../../src/config/problem.ts'
 import { schema } from '../../src/config/schema.ts'
-import { effectiveYaml } from '../../src/config/secrets.ts'
 import { isMapping, parseYaml, type YamlMapping, type YamlValue } from '../../src/config/yaml.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { load, MINIMAL } from './sources.ts'
+import { effectiveYaml, load, MINIMAL } from './sources.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const read = (...path: string[]): string => readFileSync(join(ROOT, ...path), 'utf8')
@@ -155,14 +154,14 @@ describe('the loader and the JSON Schema accept every configuration that is ship
       }),
     ],
   ])('the effective configuration that `check` prints, %s', (_of, file) => {
-    expectAccepted(effectiveYaml(load({ file })))
+    expectAccepted(effectiveYaml({ file }))
   })
 })
 
 describe('the JSON Schema accepts an empty key exactly where the loader does', () => {
   const isRead = (tree: YamlMapping): boolean => 'value' in decode(schema, layer(tree, []).tree)
   const route: YamlMapping = { upstream: { routes: { '/a/': { url: 'http://127.0.0.1' } } } }
-  const paths = knownKeys.map(({ path }) => path)
+  const paths = knownKeys().map(({ path }) => path)
   const routePaths = paths
     .filter(([first, second]) => first === 'upstream' && second !== undefined && second !== 'routes')
     .map(([, ...rest]) => ['upstream', 'routes', '/a/', ...rest])

@@ -1,5 +1,7 @@
-import { loadConfig } from '../../src/config/load.ts'
+import { loadWithPlaces } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
+import { effectiveTree } from '../../src/config/secrets.ts'
+import { writeYaml, type YamlValue } from '../../src/config/yaml.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
 
 /** The smallest valid configuration. */
@@ -12,8 +14,22 @@ interface Given {
 }
 
 /** Loads a configuration; by default the minimal one. */
-export function load({ file = MINIMAL, env = {}, sets = [] }: Given = {}): Config {
-  return loadConfig({ file: { path: 'postern.yaml', text: file }, env, sets })
+export function load(given: Given = {}): Config {
+  return loaded(given).config
+}
+
+/** What a configuration sets, in the form of the file. */
+export function treeOf(given: Given): YamlValue {
+  return loaded(given).tree
+}
+
+/** The effective configuration, as `check` prints it. */
+export function effectiveYaml(given: Given = {}): string {
+  return writeYaml(effectiveTree(treeOf(given)))
+}
+
+function loaded({ file = MINIMAL, env = {}, sets = [] }: Given) {
+  return loadWithPlaces({ file: { path: 'postern.yaml', text: file }, env, sets })
 }
 
 /** The problems of a configuration, a line each; empty when it is valid. */

@@ -13,6 +13,38 @@ import { systemClock } from '../../system/clock.ts'
 import { isBug, SetupError } from '../../system/setup-error.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
 
+/** A service with its login, as `serve` opens them. `close` ends the session; `told` says what was wrong with the login or its end. */
+export async function openService(service: ServiceConfig, key: string) {
+  const told: { problem?: string; unended?: string } = {}
+  const target = await upstreamTarget(service, key)
+  const settings = await readRequestFields(service, key)
+  const connections = createConnections(target, upstreamDeadlines(service), systemClock)
+  const signIn = await openSignIn(service.auth, {
+    key: `${key}.auth`,
+    connections,
+    origin: target.origin,
+    request: () => settings,
+    clock: systemClock,
+    events: {
+      signedIn() {},
+      refused() {
+        told.problem = 'the device refuses these credentials'
+      },
+      unusable(reason) {
+        told.problem = reason
+      },
+      notSignedOut(reason) {
+        told.unended = reason
+      },
+    },
+  })
+  const close = async (): Promise<void> => {
+    await signIn?.signOut()
+    await connections.close()
+  }
+  return { connections, settings, signIn, told, close }
+}
+
 type Sample = typeof CURL
 
 /** Other settings with which a request may be accepted, as the lines to write below the section of the service. */
@@ -90,7 +122,6 @@ function otherHost({ host }: ServiceConfig): Trial {
 /** Several, because some firmware reads only the first. */
 const CHUNKS = Array.from('abcd', (letter) => `${letter.repeat(1023)}\n`)
 const SAMPLE = { ...CURL, fields: [...CURL.fields, 'content-type', 'text/plain'] }
-const EVENTS = { signedIn() {}, refused() {}, unusable() {}, notSignedOut() {} }
 
 /** Compares the responses to 4 KiB with their length, and in chunks. Throws `SetupError` if `path` is not that of one service. */
 export function uploadCheck({ upstream }: Config, path: string): Check {
@@ -111,11 +142,7 @@ export function uploadCheck({ upstream }: Config, path: string): Check {
 async function tryUploads(service: ServiceConfig, key: string, path: string): Promise<Finding> {
   if (service.version === '1.0') return 'nothing was sent, because HTTP/1.0 has no chunks'
   // What the device leaves unread of one body must not reach the next request.
-  const target = { ...(await upstreamTarget(service, key)), reuse: 'never' } as const
-  const connections = createConnections(target, upstreamDeadlines(service), systemClock)
-  const settings = await readRequestFields(service, key)
-  const device = { connections, origin: target.origin, request: () => settings, clock: systemClock }
-  const signIn = await openSignIn(service.auth, { ...device, key: `${key}.auth`, events: EVENTS })
+  const { connections, settings, signIn, close } = await openService({ ...service, reuse: 'never' }, key)
   const line = { method: 'POST', target: path }
   const post = async (body: string | readonly string[], nonce?: string): Promise<OwnResponse> => {
     const sent = signIn?.credentialsFor(line, nonce)
@@ -137,8 +164,7 @@ async function tryUploads(service: ServiceConfig, key: string, path: string): Pr
     })
     return judge(service, key, whole, await post(CHUNKS).catch(() => undefined))
   } finally {
-    await signIn?.signOut()
-    await connections.close()
+    await close()
   }
 }
 

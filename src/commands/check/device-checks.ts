@@ -1,7 +1,6 @@
 import { checkedByDevice } from '../../config/password-fields.ts'
 import type { Config } from '../../config/schema.ts'
 import { type ServiceConfig, servicesOf } from '../../config/upstream-fields.ts'
-import { createConnections } from '../../device/connections.ts'
 import { canDiagnose, diagnose } from '../../device/diagnosis.ts'
 import { failureOf } from '../../device/failure.ts'
 import { isDelayed, probeDevice } from '../../device/own-request.ts'
@@ -10,11 +9,10 @@ import { CHROMIUM, CURL, sampleSize } from '../../forward/sample-heads.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
 import type { UpstreamFailure } from '../../http/refusal.ts'
 import { tokenPlace } from '../../sign-in/session-scheme.ts'
-import { openSignIn } from '../../sign-in/settings.ts'
 import { systemClock } from '../../system/clock.ts'
 import { explainPathError } from '../../system/named-file.ts'
 import { isBug } from '../../system/setup-error.ts'
-import { tryHeads } from './client-requests.ts'
+import { openService, tryHeads } from './client-requests.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
 
 /** Tries each service of the device: the files of its headers, its address, and how the sidecar signs in. */
@@ -156,69 +154,44 @@ function limitOf({ connectTimeout }: ServiceConfig): AbortSignal {
 async function checkSignIn(service: ServiceConfig, key: string): Promise<Finding> {
   const { auth } = service
   if (auth === 'off') return 'off'
-  const device = await upstreamTarget(service, key)
-  const connections = createConnections(device, upstreamDeadlines(service), systemClock)
+  const { signIn, told, close } = await openService(service, key)
+  const failure = await signIn?.ready().finally(close)
+  if (failure !== undefined) {
+    throw new CheckFailure(`the device did not respond (${failure})`, { remedy: failureHint(failure, key) })
+  }
+  if (told.problem !== undefined) throw new Error(told.problem)
   const accepted =
     'session' in auth
       ? `${auth.session.login.path} gave a token (${tokenPlace(auth.session)})`
       : 'the device accepts the credentials'
-  let problem: string | undefined
-  let warning: string | undefined
-  try {
-    const request = await readRequestFields(service, key)
-    const signIn = await openSignIn(auth, {
-      key: `${key}.auth`,
-      connections,
-      origin: device.origin,
-      request: () => request,
-      clock: systemClock,
-      events: {
-        signedIn() {},
-        refused() {
-          problem = 'the device refuses these credentials'
-        },
-        unusable(reason) {
-          problem = reason
-        },
-        notSignedOut(reason) {
-          warning = `${reason}: the session stays until the device ends it`
-        },
-      },
-    })
-    const failure = await signIn?.ready()
-    await signIn?.signOut()
-    if (failure !== undefined) {
-      throw new CheckFailure(`the device did not respond (${failure})`, { remedy: failureHint(failure, key) })
-    }
-    if (problem !== undefined) throw new Error(problem)
-    if (warning === undefined) return accepted
-    const meaning = 'a device that allows few sessions soon refuses to open another'
-    return { warning: `${accepted}; ${warning}`, meaning, remedy: `correct ${key}.auth.session.logout` }
-  } finally {
-    await connections.close()
+  if (told.unended === undefined) return accepted
+  return {
+    warning: `${accepted}; ${told.unended}: the session stays until the device ends it`,
+    meaning: 'a device that allows few sessions soon refuses to open another',
+    remedy: `correct ${key}.auth.session.logout`,
   }
 }
 
+const CLOSES =
+  'the device closes the connection instead of answering: correct KEY.url, or look at the log of the device'
+const NOT_HTTP =
+  'KEY.url leads to something other than a web server; for sloppy firmware see deploy/old-firmware.md'
+
+/** What to do about a device that does not answer. `KEY` stands for the key of the service. */
+const HINTS: Readonly<Partial<Record<UpstreamFailure, string>>> = {
+  dns_error: 'the host name in KEY.url has no address: correct it, or write the IP address',
+  connection_refused: 'nothing listens there: switch the device on, or correct host and port in KEY.url',
+  destination_unavailable: 'no route to the device: check the network of this machine, or correct KEY.url',
+  connection_timeout: 'switch the device on, correct KEY.url, or look for a firewall between the two',
+  http_response_timeout:
+    'raise KEY.response_timeout, or set KEY.health.path to a page that costs the device less',
+  http_response_header_section_size: NOT_HTTP,
+  http_protocol_error: NOT_HTTP,
+  tls_protocol_error:
+    'the TLS handshake fails: look at the TLS versions and ciphers that the device offers, or correct KEY.url',
+  tls_certificate_error: 'compare the certificate of the device with KEY.tls',
+}
+
 function failureHint(failure: UpstreamFailure, key: string): string {
-  switch (failure) {
-    case 'dns_error':
-      return `the host name in ${key}.url has no address: correct it, or write the IP address`
-    case 'connection_refused':
-      return `nothing listens there: switch the device on, or correct host and port in ${key}.url`
-    case 'destination_unavailable':
-      return `no route to the device: check the network of this machine, or correct ${key}.url`
-    case 'connection_timeout':
-      return `switch the device on, correct ${key}.url, or look for a firewall between the two`
-    case 'http_response_timeout':
-      return `raise ${key}.response_timeout, or set ${key}.health.path to a page that costs the device less`
-    case 'http_response_header_section_size':
-    case 'http_protocol_error':
-      return `${key}.url leads to something other than a web server; for sloppy firmware see deploy/old-firmware.md`
-    case 'tls_protocol_error':
-      return `the TLS handshake fails: look at the TLS versions and ciphers that the device offers, or correct ${key}.url`
-    case 'tls_certificate_error':
-      return `compare the certificate of the device with ${key}.tls`
-    default:
-      return `the device closes the connection instead of answering: correct ${key}.url, or look at the log of the device`
-  }
+  return (HINTS[failure] ?? CLOSES).replaceAll('KEY', key)
 }

@@ -13,7 +13,7 @@ import {
   selfSignedPaths,
   type TlsSetting,
 } from '../../listen/tls-material.ts'
-import { describeValidity, type TlsMaterial, validityOf } from '../../listen/tls-pair.ts'
+import { describeValidity, validityOf } from '../../listen/tls-pair.ts'
 import { openPasswords } from '../../password/sources.ts'
 import { systemClock } from '../../system/clock.ts'
 import { socketLengthProblem } from '../../system/listen-address.ts'
@@ -27,13 +27,11 @@ export function passwordCheck(config: Config): Check {
     key: 'password',
     meaning: 'serve does not start, because no client could get a token',
     remedy: 'correct the section password',
-    run: () => checkPassword(config),
+    run: async () =>
+      checkedByDevice(config)
+        ? 'the device, which checks the password of every grant'
+        : readPasswords(passwordSources(config)),
   }
-}
-
-async function checkPassword(config: Config): Promise<string> {
-  if (checkedByDevice(config)) return 'the device, which checks the password of every grant'
-  return readPasswords(passwordSources(config))
 }
 
 /** Rejects if `serve` could not use a file, or if two names have the same password. */
@@ -169,7 +167,8 @@ async function checkCertificate({ listen: { tls }, stateDir }: Config): Promise<
     if (validity === 'not-yet-valid') {
       throw new CheckFailure(sentence, { meaning, remedy: 'set the clock of this machine' })
     }
-    const renewable = isSelfSigned(tls) && (await isRenewable(found, wall))
+    // Tried in memory. A start renews what Postern made.
+    const renewable = isSelfSigned(tls) && remakeSelfSigned(found, found.names, wall, true) !== undefined
     const remedy = renewable ? 'start Postern, which renews it' : replacement(tls, cert)
     if (validity === 'expiring' || renewable) return { warning: sentence, meaning, remedy }
     throw new CheckFailure(sentence, { meaning, remedy })
@@ -183,11 +182,6 @@ async function checkCertificate({ listen: { tls }, stateDir }: Config): Promise<
   }
   const what = isSelfSigned(tls) ? `self-signed, in ${cert}` : `${cert} matches its key`
   return `${what}; for ${found.names.join(', ')}; valid until ${new Date(found.valid.until.at).toISOString()}`
-}
-
-/** Whether a start can renew the pair, because Postern made it. Tries it in memory. */
-async function isRenewable(found: TlsMaterial, wall: number): Promise<boolean> {
-  return remakeSelfSigned(found, found.names, wall, true) !== undefined
 }
 
 function replacement(tls: TlsSetting, cert: string): string {

@@ -12,26 +12,21 @@ export interface SampleDeviceDeps {
   readonly eventInterval?: number
 }
 
-export interface SampleDeviceAddress {
-  /** A name, or an address without brackets. */
-  readonly host: string
-  readonly port: number
-}
-
 export interface SampleDevice {
   /**
    * Listens, by default on a free port of 127.0.0.1, and resolves to the base URL, without a slash at its end. Rejects with Node's
-   * error if the address cannot be listened on.
+   * error if the address cannot be listened on. An IPv6 host has no brackets.
    */
-  readonly start: (where?: SampleDeviceAddress) => Promise<string>
+  readonly start: (where?: { readonly host: string; readonly port: number }) => Promise<string>
   readonly stop: () => Promise<void>
 }
 
 /** Answers a request, or returns the object that is the answer. */
-type Handler = (req: IncomingMessage, res: ServerResponse, url: URL) => object | undefined | Promise<object>
-
-/** A path, and what answers each method there. */
-type Route = readonly [path: string, handlers: Readonly<Record<string, Handler>>]
+type Handler = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  url: URL,
+) => object | undefined | Promise<object | undefined>
 
 const IDENTITY = {
   model: 'PowerDist 8',
@@ -43,37 +38,27 @@ const IDENTITY = {
 const LOGIN_PAGE =
   '<!DOCTYPE html><title>PowerDist 8</title><h1>PowerDist 8</h1><p>There is no login here.</p>\n'
 
-/** A request that the device refuses. */
-class Refusal extends Error {
-  readonly status: number
-  constructor(status: number, message: string) {
-    super(message)
-    this.status = status
-  }
-}
-
 /** A small legacy power distribution unit for the demo. Its HTTP API has no access control. */
 export function createSampleDevice({ clock, eventInterval = 1000 }: SampleDeviceDeps): SampleDevice {
   const outlets = Array.from({ length: 8 }, (_, i) => createOutlet(i + 1))
   const startedAt = clock.monotonic()
   const uptime = (): number => Math.floor((clock.monotonic() - startedAt) / 1000)
-  const watts = (): number => outlets.reduce((sum, outlet) => sum + outlet.state().watts, 0)
   /** The device's own. Its firmware writes it into redirects and ignores the Host field. */
   let address = ''
 
-  const ports = outlets.map(({ state, change }): Route => {
-    return [`/api/ports/${state().id}`, { GET: state, PUT: async (req) => change(await text(req)) }]
-  })
-  const routes = new Map<string, Route[1]>([
-    ['/api/system', { GET: () => ({ ...IDENTITY, uptime_seconds: uptime() }) }],
-    ['/api/ports', { GET: () => ({ ports: outlets.map(({ state }) => state()) }) }],
-    ...ports,
-    ['/api/firmware', { POST: receiveFirmware }],
-    ['/api/events', { GET: streamEvents }],
-    ['/login', { GET: (_req, res) => void res.writeHead(302, { Location: `${address}/login.html` }).end() }],
+  const handlers = new Map<string, Handler>([
+    ['GET /api/system', () => ({ ...IDENTITY, uptime_seconds: uptime() })],
+    ['GET /api/ports', () => ({ ports: outlets })],
+    ...outlets.flatMap((outlet): [string, Handler][] => [
+      [`GET /api/ports/${outlet.id}`, () => outlet],
+      [`PUT /api/ports/${outlet.id}`, (req, res) => changeOutlet(outlet, req, res)],
+    ]),
+    ['POST /api/firmware', receiveFirmware],
+    ['GET /api/events', streamEvents],
+    ['GET /login', (_req, res) => void res.writeHead(302, { Location: `${address}/login.html` }).end()],
     [
-      '/login.html',
-      { GET: (_req, res) => void res.writeHead(200, { 'Content-Type': 'text/html' }).end(LOGIN_PAGE) },
+      'GET /login.html',
+      (_req, res) => void res.writeHead(200, { 'Content-Type': 'text/html' }).end(LOGIN_PAGE),
     ],
   ])
 
@@ -84,7 +69,8 @@ export function createSampleDevice({ clock, eventInterval = 1000 }: SampleDevice
     let sent = 0
     const sendEvent = (): void => {
       sent += 1
-      const data = { uptime_seconds: uptime(), watts: watts() }
+      const watts = outlets.reduce((sum, outlet) => sum + outlet.watts, 0)
+      const data = { uptime_seconds: uptime(), watts }
       if (sent <= count) res.write(`id: ${sent}\nevent: power\ndata: ${JSON.stringify(data)}\n\n`)
       if (sent >= count) res.end()
     }
@@ -93,25 +79,13 @@ export function createSampleDevice({ clock, eventInterval = 1000 }: SampleDevice
     sendEvent()
   }
 
-  function handlerOf({ method = '' }: IncomingMessage, url: URL | null, res: ServerResponse): Handler {
-    const handlers = routes.get(url?.pathname ?? '')
-    if (handlers === undefined) throw new Refusal(404, 'not found')
-    const handler = handlers[method === 'HEAD' ? 'GET' : method]
-    if (handler !== undefined) return handler
-    res.setHeader('Allow', Object.keys(handlers).join(', '))
-    throw new Refusal(405, 'method not allowed')
-  }
-
   async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     res.setHeader('Server', 'PowerDist-httpd/1.04')
     const url = URL.parse(`http://device${req.url}`)
-    try {
-      const found = await handlerOf(req, url, res)(req, res, url ?? new URL('http://device'))
-      if (found !== undefined) sendJson(res, 200, found)
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error
-      sendJson(res, error.status, { error: error.message })
-    }
+    const handler = handlers.get(`${req.method === 'HEAD' ? 'GET' : req.method} ${url?.pathname}`)
+    if (handler === undefined || url === null) return sendJson(res, 404, { error: 'not found' })
+    const found = await handler(req, res, url)
+    if (found !== undefined) sendJson(res, 200, found)
   }
 
   const server = createServer((req, res) => {
@@ -121,13 +95,11 @@ export function createSampleDevice({ clock, eventInterval = 1000 }: SampleDevice
       if (isBug(error)) throw error
     })
   })
-  /** The maintenance console: `help` and `ports` are commands, other text is echoed. */
+  /** The maintenance console: `ports` is a command, other text is echoed. */
   const consoles = new WebSocketServer({ server, path: '/api/console', maxPayload: 64 * 1024 })
   consoles.on('connection', (client) => {
     client.on('message', (data, binary) => {
-      const line = binary ? '' : data.toString()
-      if (line === 'help') client.send('commands: help, ports; anything else is echoed')
-      else if (line === 'ports') client.send(JSON.stringify(outlets.map(({ state }) => state())))
+      if (!binary && data.toString() === 'ports') client.send(JSON.stringify(outlets))
       else client.send(data, { binary })
     })
     // `ws` reports a framing error of the client here. Without a listener it would end the process.
@@ -154,27 +126,32 @@ export function createSampleDevice({ clock, eventInterval = 1000 }: SampleDevice
   }
 }
 
-interface Outlet {
-  readonly state: () => { readonly id: number; readonly label: string; enabled: boolean; watts: number }
-  /** Applies the JSON body of `PUT /api/ports/1`. Throws a `Refusal` if it is anything but `enabled`. */
-  readonly change: (body: string) => object
-}
+type Outlet = ReturnType<typeof createOutlet>
 
-function createOutlet(id: number): Outlet {
-  let enabled = true
-  const state: Outlet['state'] = () => {
-    return { id, label: `outlet ${id}`, enabled, watts: enabled ? 20 + id * 7 : 0 }
-  }
+function createOutlet(id: number) {
   return {
-    state,
-    change(body) {
-      const [, given] =
-        /^\s{0,9}\{\s{0,9}"enabled"\s{0,9}:\s{0,9}(true|false)\s{0,9}\}\s{0,9}$/.exec(body) ?? []
-      if (given === undefined) throw new Refusal(400, 'the body must be {"enabled": BOOLEAN}')
-      enabled = given === 'true'
-      return state()
+    id,
+    label: `outlet ${id}`,
+    enabled: true,
+    get watts() {
+      return this.enabled ? 20 + id * 7 : 0
     },
   }
+}
+
+/** Applies a JSON body that has `enabled` and nothing else. */
+async function changeOutlet(
+  outlet: Outlet,
+  req: IncomingMessage,
+  res: ServerResponse,
+): Promise<Outlet | undefined> {
+  const [, given] = /^\s*\{\s*"enabled"\s*:\s*(true|false)\s*\}\s*$/.exec(await text(req)) ?? []
+  if (given === undefined) {
+    sendJson(res, 400, { error: 'the body must be {"enabled": BOOLEAN}' })
+    return undefined
+  }
+  outlet.enabled = given === 'true'
+  return outlet
 }
 
 async function receiveFirmware(req: IncomingMessage): Promise<object> {

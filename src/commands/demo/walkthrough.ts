@@ -1,16 +1,14 @@
 import { shellWord } from '../../system/named-file.ts'
+import type { ProgramIo } from '../command.ts'
 
-export interface WalkthroughSettings {
+/** What the commands contain. Without `node` there is none for WebSockets: another Node.js need not be installed. */
+export interface WalkthroughSettings extends Pick<ProgramIo, 'node' | 'program'> {
   /** The URL of the sidecar for clients: `https://localhost:8443`. */
   readonly publicUrl: string
   readonly adminUrl: string
   readonly password: string
   readonly certificate: string
   readonly configFile: string
-  /** The words that start this program again. */
-  readonly program: readonly string[]
-  /** The path of the Node.js that runs the demo; no other may be installed. Undefined in the single executable, which has none for WebSockets. */
-  readonly node: string | undefined
 }
 
 /**

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseUpstreamUrl } from '../../config/address.ts'
-import { type FirstPassword, tlsWith } from '../../config/first-configuration.ts'
+import { type FirstPassword, flow } from '../../config/first-configuration.ts'
 import { loadConfig } from '../../config/load.ts'
 import { upstreamTarget } from '../../forward/settings.ts'
 import { hashPassword } from '../../password/key-derivation.ts'
@@ -22,7 +22,7 @@ export interface DeviceAddress {
 export function addressFromFlags(url: string, ca: string | undefined): DeviceAddress {
   const parsed = parseUpstreamUrl(url)
   if ('problem' in parsed) throw new SetupError(`--url: ${parsed.problem}`)
-  return { url, tls: ca === undefined ? undefined : tlsWith(resolve(ca)) }
+  return { url, tls: ca === undefined ? undefined : flow({ ca: resolve(ca) }) }
 }
 
 /** Requests a page of the device. `tls` of the result: the value of `upstream.tls` that makes it succeed. */
@@ -104,10 +104,14 @@ export interface PasswordFlags {
   readonly user?: string
 }
 
-/** Where the password comes from, and the line of a password file that has to be written for it. */
-export interface PasswordChoice {
-  readonly source: FirstPassword
-  readonly newLine?: string
+/** Where the password comes from, and the password file that has to be written for it. */
+export interface PasswordChoice extends FirstPassword {
+  readonly newFile?: NewFile
+}
+
+export interface NewFile {
+  readonly path: string
+  readonly text: string
 }
 
 const SOURCES = '--password-file, --htpasswd, --shadow and --device-login'
@@ -120,22 +124,21 @@ export function passwordFromFlags(flags: PasswordFlags): PasswordChoice | undefi
   if (user !== undefined && (given.length === 0 || passwordFile !== undefined)) {
     throw new SetupError('--user belongs to --htpasswd, --shadow or --device-login')
   }
-  if (passwordFile !== undefined) return { source: { file: resolve(passwordFile) } }
+  if (passwordFile !== undefined) return { password: { file: resolve(passwordFile) } }
   if (given.length === 0) return undefined
   if (user === undefined) throw new SetupError('--user is missing: name the account, such as --user admin')
-  if (htpasswd !== undefined) return { source: { htpasswd: { file: resolve(htpasswd), user } } }
-  if (shadow !== undefined) return { source: { shadow: { file: resolve(shadow), user } } }
-  return { source: { login: deviceLogin ?? 'digest', user } }
+  if (htpasswd !== undefined) return { password: { htpasswd: { file: resolve(htpasswd), user } } }
+  if (shadow !== undefined) return { password: { shadow: { file: resolve(shadow), user } } }
+  return checkedByDevice(deviceLogin ?? 'digest', user)
 }
 
-export async function tryPassword(source: FirstPassword): Promise<CheckResult> {
-  if ('login' in source) {
-    const message = 'the device checks each password'
-    return { name: 'password source', result: 'ok', message, meaning: null, remedy: null }
-  }
+function checkedByDevice(login: 'basic' | 'digest', user: string): PasswordChoice {
+  return { password: { device: true }, auth: { [login]: { user } } }
+}
+
+export async function tryPassword({ password, auth }: PasswordChoice): Promise<CheckResult> {
   // Any device will do: only the password is tried.
-  const text = JSON.stringify({ upstream: { url: 'http://127.0.0.1' }, password: source })
-  const config = loadConfig({ file: { path: 'init', text } })
+  const config = loadConfig({ object: { upstream: { url: 'http://127.0.0.1', auth }, password } })
   return (await runCheck(passwordCheck(config))).result
 }
 
@@ -156,8 +159,8 @@ export async function askForPassword(prompt: Prompt, folder: string): Promise<Pa
   for (;;) {
     const chosen = await choose(await prompt.ask('Choice [1]: ', '1'), file, prompt)
     if (chosen === undefined) continue
-    if (chosen.newLine !== undefined) return chosen
-    const { result, message } = await tryPassword(chosen.source)
+    if (chosen.newFile !== undefined) return chosen
+    const { result, message } = await tryPassword(chosen)
     if (result !== 'failed') return chosen
     prompt.say(`  ${message}\n`)
   }
@@ -168,18 +171,18 @@ async function choose(choice: string, file: string, prompt: Prompt): Promise<Pas
     case '1':
       return typedPassword(file, prompt)
     case '2':
-      return { source: { file: resolve(await prompt.ask(`File [${file}]: `, file)) } }
+      return { password: { file: resolve(await prompt.ask(`File [${file}]: `, file)) } }
     case '3':
-      return { source: { htpasswd: await askForEntry('', prompt) } }
+      return { password: { htpasswd: await askForEntry('', prompt) } }
     case '4':
-      return { source: { shadow: await askForEntry('/etc/shadow', prompt) } }
+      return { password: { shadow: await askForEntry('/etc/shadow', prompt) } }
     case '5': {
       const login = await prompt.ask('Its login, basic or digest [digest]: ', 'digest')
       if (login !== 'basic' && login !== 'digest') {
         prompt.say('  For a login form, set upstream.auth.form afterwards: see deploy/old-firmware.md\n')
         return undefined
       }
-      return { source: { login, user: await prompt.ask('User [admin]: ', 'admin') } }
+      return checkedByDevice(login, await prompt.ask('User [admin]: ', 'admin'))
     }
     default:
       prompt.say('  Type 1, 2, 3, 4 or 5\n')
@@ -202,7 +205,6 @@ async function typedPassword(file: string, prompt: Prompt): Promise<PasswordChoi
     prompt.say(`  ${error.message}\n`)
     return undefined
   })
-  return password === undefined
-    ? undefined
-    : { source: { file }, newLine: `${await hashPassword(password)}\n` }
+  if (password === undefined) return undefined
+  return { password: { file }, newFile: { path: file, text: `${await hashPassword(password)}\n` } }
 }

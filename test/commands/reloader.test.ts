@@ -1,0 +1,39 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, it } from 'vitest'
+import { createReloader } from '../../src/commands/serve.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { createLogOn } from '../../src/record/log.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+
+it('a change of a file causes one reload, although others come while it settles and watch the file anew', async () => {
+  const configFile = join(temporaryDirectory(), 'postern.yaml')
+  writeFileSync(configFile, 'first')
+  const config = loadConfig({
+    object: { upstream: { url: 'http://127.0.0.1:1' }, password: { file: 'password' } },
+  })
+  let [reloads, asked] = [0, 0]
+  const sidecar: Parameters<typeof createReloader>[0] = {
+    async reload(load) {
+      load()
+      reloads += 1
+      return { live: [], restart: [] }
+    },
+  }
+  const source = { configFile, seen: new Map([[configFile, 'first']]), load: () => config }
+  const reloader = createReloader(sidecar, source, createLogOn('silent', { write() {} }))
+  reloader.watch(config)
+  closeLater(reloader.close)
+  // The second change tells that no further reload of the first one is to come.
+  for (const [index, content] of ['second', 'third'].entries()) {
+    writeFileSync(configFile, content)
+    while (reloads - asked === index) {
+      asked += 1
+      reloader.reload()
+      await delay(5)
+    }
+  }
+  expect(reloads - asked).toBe(2)
+})
