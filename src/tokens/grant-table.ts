@@ -209,7 +209,7 @@ export function createGrantTable(initialCapacity: number) {
       return recency.size
     },
     /** Least recently used first. */
-    grants: (): Iterable<Grant> => recency.values(),
+    grants: () => recency.values(),
     /** At most `most`, the most recently used first. */
     recent: (most: number): readonly Grant[] => [...recency.values()].slice(-most).reverse(),
     open,

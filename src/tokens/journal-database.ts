@@ -140,6 +140,8 @@ function isWellFormed(db: DatabaseSync): boolean {
   return db.prepare('PRAGMA quick_check(1)').get()?.quick_check === 'ok'
 }
 
+type Row = Readonly<Record<string, unknown>>
+
 /** A row without `grace_end` has the checksum of earlier versions. */
 export function checksum(record: TokenRecord): number {
   const { digest, grant, client, granted, kind, issued, expires, spent, graceEnd } = record
@@ -147,30 +149,10 @@ export function checksum(record: TokenRecord): number {
   return crc32([digest, grant, client, granted, kind, issued, expires, spent, ...grace].join('\n'))
 }
 
-function recordOf(row: Record<string, unknown>): TokenRecord {
-  const {
-    digest,
-    grant_id: grant,
-    client,
-    granted,
-    kind,
-    issued,
-    expires,
-    spent,
-    grace_end: graceEnd = null,
-  } = row
+function recordOf({ digest, grant_id: grant, grace_end: graceEnd = null, ...row }: Row): TokenRecord {
   const bytes = digest instanceof Uint8Array ? digest : []
-  const record = {
-    digest: Buffer.from(bytes).toString('base64url'),
-    grant,
-    client,
-    granted,
-    kind,
-    issued,
-    expires,
-  }
   // The table is STRICT, and the checksum is that of a row of this program: so the columns have the types of a record.
-  return { ...record, spent, graceEnd } as TokenRecord
+  return { ...row, digest: Buffer.from(bytes).toString('base64url'), grant, graceEnd } as TokenRecord & Row
 }
 
 /** All tokens of the file, or `undefined` if one of them fails its checksum. */
