@@ -111,7 +111,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
         return deps.hasName(name) ? tokens.issue(client.address, grantType, name) : 'wrong'
       }
     },
-    unsaved: () => journal && tokens.unsaved(),
+    unsaved: () => journal?.unsaved(),
     storeUp: () => undefined,
     troubles: () => [],
     async close() {

@@ -209,11 +209,6 @@ export function createTokenStore(deps: Dependencies) {
       dropExpired()
       return table.counts()
     },
-    /** Live tokens that a restart would lose because writing them failed. Always 0 for `tokens.store: memory`. */
-    unsaved(): number {
-      dropExpired()
-      return journal?.unsaved() ?? 0
-    },
     sweep(): void {
       dropExpired()
       journal?.maintain()
