@@ -122,8 +122,7 @@ export function createDevicePassword(signIn: DeviceSignIn, events: DevicePasswor
      */
     fingerprint: async (salt: Uint8Array): Promise<string | undefined> =>
       known === undefined ? undefined : fingerprintOf(known, salt),
-    state: (): PasswordSourceState =>
-      problem === undefined ? { readable: true } : { readable: false, reason: problem },
+    state: (): PasswordSourceState => ({ readable: problem === undefined, reason: problem }),
     close(): void {},
   }
 }

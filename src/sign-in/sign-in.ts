@@ -157,8 +157,7 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
     report(error.message)
   }
 
-  async function signInOnce(): Promise<UpstreamFailure | undefined> {
-    if (closed) return undefined
+  function signInOnce(): Promise<UpstreamFailure | undefined> {
     running ??= signIn().finally(() => {
       running = undefined
     })
