@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import process from 'node:process'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
@@ -75,7 +74,6 @@ export function openTokenStore(capacity: number): TokenStore {
       refreshGrace: 10_000,
     },
     clock: systemClock,
-    random: randomBytes,
     journal: undefined,
     table: createGrantTable(capacity),
     listener: { issued() {}, revoked() {}, evicted() {} },

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { limitsOf } from '../config/policy-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { GateSettings } from '../gate/admit.ts'
@@ -78,7 +77,7 @@ export function tokenServices(
   })
   const grants = [password, createRefreshGrant(tokens.refresh)]
   for (const { name } of grants) metrics.tokensIssued(name, 0)
-  const sessions = createSessions(tokens, randomBytes)
+  const sessions = createSessions(tokens)
   const { login, logout, withPage } = createBrowserLogin(password, sessions, settings)
   return {
     credentials: { identify: tokens.identify, sessions },

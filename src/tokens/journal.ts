@@ -76,10 +76,6 @@ export function openJournal({ dir, clock, listener, table, policy, heir }: Depen
     for (const token of lost) unwritten.add(token)
   }
 
-  function put(to: JournalFile, changed: Iterable<Token>): void {
-    for (const token of changed) to.put(toRecord(token, clock))
-  }
-
   function fail(operation: JournalOperation, error: unknown): void {
     listener.failed(operation, error)
     close()
@@ -136,7 +132,7 @@ export function openJournal({ dir, clock, listener, table, policy, heir }: Depen
     forgotten = []
     const whole = attempt('open', true, (file) => {
       file.clear()
-      put(file, tokens())
+      for (const token of tokens()) file.put(toRecord(token, clock))
       for (const [key, value] of meta) file.setMeta(key, value)
     })
     if (!whole) return 'failed'
@@ -161,7 +157,7 @@ export function openJournal({ dir, clock, listener, table, policy, heir }: Depen
   function record(changed: readonly Token[]): void {
     write('issue', false, (file) => {
       expire(file)
-      put(file, changed)
+      for (const token of changed) file.put(toRecord(token, clock))
     })
     if (file === undefined) miss(changed)
   }

@@ -39,7 +39,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
       : openJournal({ dir: config.stateDir, clock, listener: journalEvents(deps), table, policy, heir })
   const listener = tokenEvents(deps)
   const { cut } = deps.live
-  const tokens = createTokenStore({ policy, clock, random: randomBytes, journal, table, listener, cut })
+  const tokens = createTokenStore({ policy, clock, journal, table, listener, cut })
 
   /** @param name of a password that has changed; empty for `password` */
   const revokeOf = (name: string): void => {

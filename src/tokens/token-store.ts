@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { type Clock, createWallOffset } from '../system/clock.ts'
 import {
   type Grant,
@@ -8,7 +9,7 @@ import {
   type TokenKind,
 } from './grant-table.ts'
 import type { TokenJournal } from './journal.ts'
-import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
+import { digestToken, looksMinted, mintGrantId, mintToken } from './mint.ts'
 import {
   type GrantSummary,
   type IssuedTokens,
@@ -29,7 +30,6 @@ export type TokenStore = ReturnType<typeof createTokenStore>
 interface Dependencies {
   readonly policy: TokenPolicy
   readonly clock: Clock
-  readonly random: RandomBytes
   /** Undefined for `tokens.store: memory`: a restart forgets every token. */
   readonly journal: TokenJournal | undefined
   /** Of the same capacity as the policy, with the tokens that the journal has restored. */
@@ -44,7 +44,7 @@ interface Dependencies {
  * `identify` runs on every request and takes 0.9 µs, more than half of it for the hash.
  */
 export function createTokenStore(deps: Dependencies) {
-  const { policy, clock, random, journal, table, listener, cut } = deps
+  const { policy, clock, journal, table, listener, cut } = deps
   let { accessLifetime, refreshLifetime, rotateRefresh, refreshGrace } = policy
   const wallOffset = createWallOffset(clock)
   /**
@@ -92,8 +92,8 @@ export function createTokenStore(deps: Dependencies) {
    */
   function issue(client: string, grantType: string, name = ''): IssuedTokens {
     const now = dropExpired()
-    const grant = table.open(mintGrantId(random, name), client, now)
-    const [accessToken, refreshToken] = [mintToken(random), mintToken(random)]
+    const grant = table.open(mintGrantId(randomBytes, name), client, now)
+    const [accessToken, refreshToken] = [mintToken(), mintToken()]
     persist(grant, [add(grant, 'access', accessToken, now), add(grant, 'refresh', refreshToken, now)])
     listener.issued(grantType)
     return { grant: grant.id, accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) }
@@ -120,9 +120,9 @@ export function createTokenStore(deps: Dependencies) {
    */
   function exchange(token: Token, presented: string, now: number): IssuedTokens {
     const { grant } = token
-    const accessToken = mintToken(random)
+    const accessToken = mintToken()
     const rotated = rotateRefresh || token.spent !== undefined
-    const refreshToken = rotated ? mintToken(random) : presented
+    const refreshToken = rotated ? mintToken() : presented
     const expiresIn = Math.floor(accessLifetime / 1000)
     const issued = { grant: grant.id, accessToken, refreshToken, expiresIn }
     const changed: Token[] = []

@@ -39,7 +39,6 @@ function openLocal(changed: Partial<TokenPolicy>): Promise<Opened> {
   const tokens = createTokenStore({
     policy,
     clock: systemClock,
-    random: randomBytes,
     journal: undefined,
     table: createGrantTable(policy.capacity),
     listener,

@@ -34,5 +34,5 @@ export function openJournaledStore(
     },
   })
   closeLater(journal.close)
-  return { ...createTestStore(policy, journal, clock, undefined, table), journal, reports }
+  return { ...createTestStore(policy, journal, clock, table), journal, reports }
 }
