@@ -70,11 +70,8 @@ export function tokenServices(
   { metrics, clock }: Pick<StateDependencies, 'metrics' | 'clock'>,
   settings: Pick<GateSettings, 'gate'> & { readonly config: Config },
 ) {
-  const password = createPasswordGrant({
-    logIn: slowLogins(logIn, { clock, settings, grants: tokens.grants, onSlowed: metrics.loginSlowed }),
-    onWrongPassword: metrics.passwordFailed,
-    onUnavailable: metrics.upstream(undefined).failed,
-  })
+  const slowed = slowLogins(logIn, { clock, settings, grants: tokens.grants, onSlowed: metrics.loginSlowed })
+  const password = createPasswordGrant(slowed, metrics.passwordFailed, metrics.upstream(undefined).failed)
   const grants = [password, createRefreshGrant(tokens.refresh)]
   for (const { name } of grants) metrics.tokensIssued(name, 0)
   const sessions = createSessions(tokens)
