@@ -171,25 +171,19 @@ export const LONGEST_ID = 128
 /** Short visible ASCII: other characters could forge log lines in the programs behind the sidecar. */
 const WELL_FORMED = new RegExp(`^[\\w.:/+=@-]{1,${LONGEST_ID}}$`)
 
-/**
- * The id of one request (C22). It stands in the access log, and as `X-Request-Id` in the request to the device and in the
- * sidecar's own responses. The id of a trusted peer is kept if it is a single well-formed value, so that the logs of both can be
- * joined.
- */
-export function requestIdOf(presented: readonly string[], peerTrusted: boolean): string {
-  const [id] = presented
-  const kept = peerTrusted && presented.length === 1 && id !== undefined && WELL_FORMED.test(id)
-  return kept ? id : newRequestId()
-}
-
+/** Digits for further ids, and how many of them are used. */
 let digits = ''
 let used = 0
 
 /**
- * 32 hexadecimal digits, a slice of the text of a batch. A UUID costs five times as much, because it is concatenated digit by digit and
- * flattened again when it is sent.
+ * The id of one request (C22). It stands in the access log, and as `X-Request-Id` in the request to the device and in the
+ * sidecar's own responses. The id of a trusted peer is kept if it is a single well-formed value, so that the logs of both can be
+ * joined. A new one is 32 hexadecimal digits, a slice of the text of a batch: a UUID costs five times as much, because it is
+ * concatenated digit by digit and flattened again when it is sent.
  */
-export function newRequestId(): string {
+export function requestIdOf(presented: readonly string[], peerTrusted: boolean): string {
+  const [id] = presented
+  if (peerTrusted && presented.length === 1 && id !== undefined && WELL_FORMED.test(id)) return id
   if (used === digits.length) {
     digits = randomBytes(BATCH * BYTES).toString('hex')
     used = 0
