@@ -1,6 +1,5 @@
-import { randomBytes } from 'node:crypto'
 import process from 'node:process'
-import { createGate, createRequestIds } from '../../src/gate/admit.ts'
+import { createGate } from '../../src/gate/admit.ts'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { createSessions } from '../../src/oauth/sessions.ts'
@@ -60,7 +59,7 @@ const LIMIT = { requests: 1_000_000_000, window: 60_000, per: 'client' } as cons
 async function measureAdmission({ duration, by }: Plan): Promise<number> {
   const table = () => createWindowTable(LIMIT, { clock: systemClock, maxKeys: 100_000 })
   const tokens = openTokenStore(10_000)
-  const sessions = createSessions(tokens, randomBytes)
+  const sessions = createSessions(tokens)
   const rules = gateRules(LIMIT, { browser: true })
   const limits = { ...rules.limits, browser: { ...LIMIT, per: 'grant' } } as const
   const admit = createGate({
@@ -68,7 +67,6 @@ async function measureAdmission({ duration, by }: Plan): Promise<number> {
     tables: { api: table(), oauth: table(), browser: table() },
     identify: tokens.identify,
     sessions,
-    newRequestId: createRequestIds(randomBytes),
     settings: { gate: { ...rules, limits }, clientOf: createClientAddress([]) },
   })
   const heads = Array.from({ length: by === 'token' ? 1_000 : 20 }, () => {

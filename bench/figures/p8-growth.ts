@@ -1,8 +1,8 @@
-import { randomBytes } from 'node:crypto'
 import process from 'node:process'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { systemClock } from '../../src/system/clock.ts'
+import { createGrantTable } from '../../src/tokens/grant-table.ts'
 import { createTokenStore, type TokenStore } from '../../src/tokens/token-store.ts'
 import { runIfMain, runModule } from '../child.ts'
 import type { Table } from '../figure.ts'
@@ -74,9 +74,10 @@ export function openTokenStore(capacity: number): TokenStore {
       refreshGrace: 10_000,
     },
     clock: systemClock,
-    random: randomBytes,
     journal: undefined,
+    table: createGrantTable(capacity),
     listener: { issued() {}, revoked() {}, evicted() {} },
+    cut() {},
   })
 }
 

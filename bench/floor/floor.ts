@@ -1,8 +1,8 @@
-import { hash, randomBytes } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { requestFields } from '../../src/forward/request-fields.ts'
 import { responseHead } from '../../src/forward/response-fields.ts'
-import { createRequestIds } from '../../src/gate/admit.ts'
+import { requestIdOf } from '../../src/gate/admit.ts'
 import { createLiveExchanges, type LiveExchanges } from '../../src/gate/live-exchanges.ts'
 import type { Exchange, Forward, RequestHead } from '../../src/http/exchange.ts'
 import type { Fields } from '../../src/http/fields.ts'
@@ -62,7 +62,7 @@ export class Floor {
     this.#batch = this.has('batch')
     this.strict = this.has('strict')
     this.#timed = this.has('metrics')
-    this.#newRequestId = this.has('policy') ? createRequestIds(randomBytes) : undefined
+    this.#newRequestId = this.has('policy') ? () => requestIdOf([], false) : undefined
     this.#queue = this.has('queue') ? createBoundedQueue(QUEUE) : undefined
     this.#live = this.has('live') ? createLiveExchanges<FloorExchange>() : undefined
     this.#metrics = this.has('metrics') ? createFloorMetrics() : undefined

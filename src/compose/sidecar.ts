@@ -1,10 +1,9 @@
-import { randomBytes } from 'node:crypto'
 import { versions } from 'node:process'
 import type { Readiness } from '../admin/admin-listener.ts'
 import { openControlSocket } from '../admin/control-socket.ts'
 import type { Config } from '../config/schema.ts'
 import { type Changes, changesBetween } from '../config/schema.ts'
-import { createGate, createRequestIds } from '../gate/admit.ts'
+import { createGate } from '../gate/admit.ts'
 import { createLiveExchanges } from '../gate/live-exchanges.ts'
 import { createPassage } from '../gate/passage.ts'
 import { openCertificate } from '../listen/certificate.ts'
@@ -121,7 +120,6 @@ async function openParts(
       clock,
       tables,
       ...credentials,
-      newRequestId: createRequestIds(randomBytes),
       settings,
     }),
     ...own,

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { limitsOf } from '../config/policy-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { GateSettings } from '../gate/admit.ts'
@@ -71,14 +70,11 @@ export function tokenServices(
   { metrics, clock }: Pick<StateDependencies, 'metrics' | 'clock'>,
   settings: Pick<GateSettings, 'gate'> & { readonly config: Config },
 ) {
-  const password = createPasswordGrant({
-    logIn: slowLogins(logIn, { clock, settings, grants: tokens.grants, onSlowed: metrics.loginSlowed }),
-    onWrongPassword: metrics.passwordFailed,
-    onUnavailable: metrics.upstream(undefined).failed,
-  })
+  const slowed = slowLogins(logIn, { clock, settings, grants: tokens.grants, onSlowed: metrics.loginSlowed })
+  const password = createPasswordGrant(slowed, metrics.passwordFailed, metrics.upstream(undefined).failed)
   const grants = [password, createRefreshGrant(tokens.refresh)]
   for (const { name } of grants) metrics.tokensIssued(name, 0)
-  const sessions = createSessions(tokens, randomBytes)
+  const sessions = createSessions(tokens)
   const { login, logout, withPage } = createBrowserLogin(password, sessions, settings)
   return {
     credentials: { identify: tokens.identify, sessions },

@@ -1,10 +1,10 @@
+import { randomBytes } from 'node:crypto'
 import type { Identity, LimitDecision, Per, WindowType } from '../http/admission.ts'
 import type { Admission, Exchange, Forward, GateExchange } from '../http/exchange.ts'
 import { ietfLimitFields, resetTime, secondsToReset } from '../http/limit-fields.ts'
 import type { Refusal } from '../http/refusal.ts'
-import type { WindowPolicy, Windows } from '../limits/window-table.ts'
+import type { WindowPolicy, WindowTable } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
-import type { RandomBytes } from '../tokens/mint.ts'
 import type { Later } from '../tokens/state.ts'
 import { type ClassifyRules, classify, readsSignedIn } from './classify.ts'
 import { type ClientOf, windowKey } from './client-address.ts'
@@ -32,8 +32,7 @@ export interface GateSettings {
 
 export interface GateDependencies extends CredentialStores {
   readonly clock: Clock
-  readonly tables: Readonly<Record<WindowType, Windows>>
-  readonly newRequestId: () => string
+  readonly tables: Readonly<Record<WindowType, Pick<WindowTable, 'count'>>>
   readonly settings: GateSettings
 }
 
@@ -51,7 +50,7 @@ type Decided = Later<Admission>
  *   name, identify comes before the limit. It refuses nothing.
  */
 export function createGate(deps: GateDependencies): Admit {
-  const { clock, tables, newRequestId, settings } = deps
+  const { clock, tables, settings } = deps
 
   function admit(exchange: GateExchange): Decided {
     const { gate: rules, clientOf } = settings
@@ -77,7 +76,7 @@ export function createGate(deps: GateDependencies): Admit {
 
   function judge(exchange: GateExchange, rules: GateRules, decision: LimitDecision): Decided {
     const { head, classified, client, endpoint, identity } = exchange
-    exchange.requestId = requestIdOf(head.survey.requestId, client.peerTrusted, newRequestId)
+    exchange.requestId = requestIdOf(head.survey.requestId, client.peerTrusted)
     exchange.decision = decision
     exchange.resetAt = resetTime(decision, clock.wall())
     if (rules.ietfHeaders) exchange.ownFields = ietfLimitFields(endpoint, decision, rules.limits[endpoint])
@@ -172,30 +171,23 @@ export const LONGEST_ID = 128
 /** Short visible ASCII: other characters could forge log lines in the programs behind the sidecar. */
 const WELL_FORMED = new RegExp(`^[\\w.:/+=@-]{1,${LONGEST_ID}}$`)
 
+/** Digits for further ids, and how many of them are used. */
+let digits = ''
+let used = 0
+
 /**
  * The id of one request (C22). It stands in the access log, and as `X-Request-Id` in the request to the device and in the
  * sidecar's own responses. The id of a trusted peer is kept if it is a single well-formed value, so that the logs of both can be
- * joined. Otherwise `mint` creates one.
+ * joined. A new one is 32 hexadecimal digits, a slice of the text of a batch: a UUID costs five times as much, because it is
+ * concatenated digit by digit and flattened again when it is sent.
  */
-export function requestIdOf(presented: readonly string[], peerTrusted: boolean, mint: () => string): string {
+export function requestIdOf(presented: readonly string[], peerTrusted: boolean): string {
   const [id] = presented
-  const kept = peerTrusted && presented.length === 1 && id !== undefined && WELL_FORMED.test(id)
-  return kept ? id : mint()
-}
-
-/**
- * Each call of the returned function gives a new request id: 32 hexadecimal digits, a slice of the text of a batch. A UUID costs
- * five times as much, because it is concatenated digit by digit and flattened again when it is sent.
- */
-export function createRequestIds(random: RandomBytes): () => string {
-  let digits = ''
-  let used = 0
-  return () => {
-    if (used === digits.length) {
-      digits = random(BATCH * BYTES).toString('hex')
-      used = 0
-    }
-    used += DIGITS
-    return digits.slice(used - DIGITS, used)
+  if (peerTrusted && presented.length === 1 && id !== undefined && WELL_FORMED.test(id)) return id
+  if (used === digits.length) {
+    digits = randomBytes(BATCH * BYTES).toString('hex')
+    used = 0
   }
+  used += DIGITS
+  return digits.slice(used - DIGITS, used)
 }

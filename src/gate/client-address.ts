@@ -27,19 +27,19 @@ export function createClientAddress(
   const isProxy = (address: string): boolean =>
     matchesAny(address, trustedProxies) && !matchesAny(address, denied)
 
+  const clientAt = (address: string, peerTrusted: boolean): Client => ({
+    address,
+    key: prefix64(address),
+    peerTrusted,
+    admitted: address === UNIX_PEER || admits(address),
+  })
+
   function peerOf(peer: string): Client {
     const known = remembered.get(peer)
     if (known !== undefined) return known
     const address = normalizeAddress(peer)
-    const client: Client =
-      address === undefined
-        ? { address: UNIX_PEER, key: UNIX_PEER, peerTrusted: unixTrusted, admitted: true }
-        : {
-            address,
-            key: prefix64(address),
-            peerTrusted: isProxy(address),
-            admitted: admits(address),
-          }
+    const client =
+      address === undefined ? clientAt(UNIX_PEER, unixTrusted) : clientAt(address, isProxy(address))
     if (remembered.size >= REMEMBERED_PEERS) remembered.clear()
     remembered.set(peer, client)
     return client
@@ -55,8 +55,7 @@ export function createClientAddress(
       client = address
       if (!isProxy(address)) break
     }
-    const admitted = client === UNIX_PEER || admits(client)
-    return { address: client, key: prefix64(client), peerTrusted: true, admitted }
+    return clientAt(client, true)
   }
 }
 

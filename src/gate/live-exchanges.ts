@@ -22,14 +22,16 @@ export function createLiveExchanges<E extends LiveExchange = Exchange>() {
   let end: (exchange: E, refusal: Refusal) => void = () => {}
   const watches = new Set<Set<string>>()
 
+  function all(): E[] {
+    const found: E[] = []
+    for (let at = newest; at !== undefined; at = at.older) found.push(at)
+    return found
+  }
+
   /** Ends the exchanges that are refused now. */
   function judgeAnew(refusalOf: (exchange: E) => Refusal | undefined): void {
-    const refused: (readonly [E, Refusal])[] = []
-    for (let at = newest; at !== undefined; at = at.older) {
-      const refusal = refusalOf(at)
-      if (refusal !== undefined) refused.push([at, refusal])
-    }
-    for (const each of refused) end(...each)
+    const judged = all().map((exchange) => ({ exchange, refusal: refusalOf(exchange) }))
+    for (const { exchange, refusal } of judged) if (refusal !== undefined) end(exchange, refusal)
   }
 
   return {
@@ -59,11 +61,7 @@ export function createLiveExchanges<E extends LiveExchange = Exchange>() {
       judgeAnew(({ grant }) => (grant !== undefined && revoked.has(grant) ? REVOKED : undefined))
     },
     /** The grants of these exchanges. */
-    grants(): ReadonlySet<string> {
-      const found = new Set<string>()
-      for (let at = newest; at !== undefined; at = at.older) if (at.grant !== undefined) found.add(at.grant)
-      return found
-    },
+    grants: (): ReadonlySet<string> => new Set(all().flatMap(({ grant }) => grant ?? [])),
     /** Collects the grants that are revoked until `close`, for a request whose token lookup is pending. */
     watchRevoked() {
       const watched = new Set<string>()

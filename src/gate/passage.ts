@@ -34,6 +34,8 @@ type ForwardBy<E extends Exchange> = (request: Forward<E>, listener: ForwardList
 /** An unread request body up to this size (bytes) is drained to keep the connection; a larger one closes it. */
 const DRAINED_BODY = 8 * 1024
 
+const SERVER_ERROR: Refusal = { kind: 'server-error' }
+
 /** Handles the requests of a listener: each is refused, served by an own endpoint, or forwarded, and then recorded. */
 export function createPassage(deps: PassageDependencies) {
   const { admit, ownEndpoints, upstream, live, clock, settings } = deps
@@ -45,8 +47,7 @@ export function createPassage(deps: PassageDependencies) {
     },
     onBug(exchange, bug) {
       deps.onBug(bug)
-      if (exchange.answered) exchange.cut()
-      else refuse(exchange, { kind: 'server-error' }, true)
+      end(exchange, SERVER_ERROR, true)
     },
   }
 
@@ -108,10 +109,9 @@ export function createPassage(deps: PassageDependencies) {
 
   /** Responds to a request on which the gate failed with a bug. It is only counted, because nothing was decided about it. */
   function gateFailed(exchange: Exchange, error: unknown): undefined {
-    const refusal: Refusal = { kind: 'server-error' }
     deps.onBug(error)
-    deps.onUnrecordedRefusal(refusal)
-    exchange.reply(refusalReply(refusal, settings.config), true)
+    deps.onUnrecordedRefusal(SERVER_ERROR)
+    exchange.reply(refusalReply(SERVER_ERROR, settings.config), true)
   }
 
   async function serveOwnEndpoint(exchange: Exchange & GateFacts): Promise<void> {
@@ -131,9 +131,9 @@ export function createPassage(deps: PassageDependencies) {
   }
 
   /** Refuses a request whose response has not begun, as if it arrived now. Cuts a response that has begun. */
-  function end(exchange: Exchange, refusal: Refusal): void {
+  function end(exchange: Exchange, refusal: Refusal, close = false): void {
     if (exchange.answered) exchange.cut()
-    else refuse(exchange, refusal, false)
+    else refuse(exchange, refusal, close)
   }
 
   live.onEnd(end)

@@ -64,14 +64,10 @@ interface Window {
   refused: number
 }
 
-/** The windows of one endpoint type, by key. Those that several sidecars share return promises. */
-export interface Windows {
-  /** Counts a request and decides whether it passes. Never rejects. */
+/** The windows of one endpoint type, by key. */
+export interface WindowTable {
+  /** Counts a request and decides whether it passes. Windows that several sidecars share return a promise. Never rejects. */
   count(key: string): LimitDecision | Promise<LimitDecision>
-}
-
-/** The windows that one sidecar uses, and what it knows of them. */
-export interface WindowTable extends Windows {
   /** The number of windows, including closed ones that are not reclaimed yet. */
   readonly size: number
   /**

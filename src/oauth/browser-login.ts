@@ -8,11 +8,8 @@ import { escaped, type LoginPage, type Message, pageReply } from './login-page.t
 import { CLEARED_COOKIE, type Sessions } from './sessions.ts'
 import type { GrantType, OwnEndpointHandler } from './token-endpoint.ts'
 
-interface LoginSettings extends FormSettings {
-  readonly config: FormSettings['config'] & {
-    readonly realm: string
-    readonly statusCodes: 'contract' | 'http'
-  }
+type LoginSettings = FormSettings & {
+  readonly config: { readonly realm: string; readonly statusCodes: 'contract' | 'http' }
 }
 
 export type BrowserLogin = ReturnType<typeof createBrowserLogin>

@@ -6,7 +6,7 @@ import { bodyFault, type Refusal } from '../http/refusal.ts'
 /** The largest form (bytes): more than any grant needs, too little to exhaust memory (C9). */
 const LARGEST_BODY = 8 * 1024
 
-/** The parameters of a form, each of which stands in it once. */
+/** A form: each parameter has one value. */
 export type Form = ReadonlyMap<string, string>
 
 /** A reload replaces `config`. `bodyTimeout`: the deadline of a request body (ms). */

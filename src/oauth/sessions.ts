@@ -1,7 +1,7 @@
 import type { Identity } from '../http/admission.ts'
 import { SESSION_COOKIE, sessionCookieIn } from '../http/browsers.ts'
 import type { Fields } from '../http/fields.ts'
-import { mintToken, type RandomBytes } from '../tokens/mint.ts'
+import { mintToken } from '../tokens/mint.ts'
 import type { IssuedTokens, Later, Tokens } from '../tokens/state.ts'
 
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict'
@@ -29,7 +29,7 @@ export type Sessions = ReturnType<typeof createSessions>
  * that an attacker sets gains nothing (fixation). A look-up compares the hash of the whole id by a secret seed, so its time tells
  * nothing about a part of it.
  */
-export function createSessions(tokens: Pick<Tokens, 'identify' | 'refresh' | 'revoke'>, random: RandomBytes) {
+export function createSessions(tokens: Pick<Tokens, 'identify' | 'refresh' | 'revoke'>) {
   const sessions = new Map<string, Session>()
 
   /** A session whose access token is no longer valid goes on with a new one, or has ended with its grant. */
@@ -75,7 +75,7 @@ export function createSessions(tokens: Pick<Tokens, 'identify' | 'refresh' | 're
     begin(issued: IssuedTokens): string {
       const [first] = sessions.keys()
       if (first !== undefined && sessions.size >= MOST_SESSIONS) void drop(first)
-      const id = mintToken(random)
+      const id = mintToken()
       sessions.set(id, { tokens: issued, renewal: undefined })
       return `${SESSION_COOKIE}=${id}; ${ATTRIBUTES}`
     },

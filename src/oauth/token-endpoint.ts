@@ -51,23 +51,17 @@ export function createTokenEndpoint(
   }
 }
 
-export interface PasswordGrantDependencies {
-  readonly logIn: LogIn
-  readonly onWrongPassword: () => void
-  readonly onUnavailable: (failure: UpstreamFailure) => void
-}
-
 const PASSWORD = 'password'
 
 /** The `Retry-After` (seconds) if too many passwords are being checked. */
 const RETRY_AFTER_OVERLOAD = 1
 
 /** Exchanges the admin password of the device for a pair of tokens (RFC 6749 §4.3). The API has no user names. */
-export function createPasswordGrant({
-  logIn,
-  onWrongPassword,
-  onUnavailable,
-}: PasswordGrantDependencies): GrantType {
+export function createPasswordGrant(
+  logIn: LogIn,
+  onWrongPassword: () => void,
+  onUnavailable: (failure: UpstreamFailure) => void,
+): GrantType {
   return {
     name: PASSWORD,
     async exchange(form, client) {

@@ -12,21 +12,11 @@ type Unavailable = { readonly unavailable: UpstreamFailure }
 export interface DevicePasswordEvents {
   /** A different password is valid from now on, or none is known: revoke every token issued for the earlier one (C8). */
   changed(): void
-  /** The first password is known, with no fingerprint of an earlier run to compare: its fingerprint can be saved. */
-  learned(): void
+  /** The first password is right. It is adopted when the tokens that an earlier run issued for another one are revoked. */
+  learned(fingerprint: (salt: Uint8Array) => Promise<string>): Promise<void>
 }
 
-/** The fingerprint, saved by an earlier run, of the password that the stored tokens were issued for. */
-export interface StoredFingerprint {
-  readonly salt: Uint8Array
-  readonly fingerprint: string
-}
-
-export interface DevicePasswordDependencies {
-  readonly signIn: Pick<SignIn, 'check' | 'onRefused'>
-  readonly events: DevicePasswordEvents
-  readonly stored: StoredFingerprint | undefined
-}
+export type DeviceSignIn = Pick<SignIn, 'check' | 'onRefused'>
 
 /** The device password where no file holds it: verified by signing in to the device. */
 export type DevicePassword = ReturnType<typeof createDevicePassword>
@@ -39,17 +29,15 @@ const BOUNDS = { inside: 1, waiting: 64, maxWait: 10_000 }
  * and the sidecar cannot sign in: restored tokens are valid, but their requests reach the device without credentials until
  * the first grant. If that grant has a different password, the restored tokens are revoked before it gets its own.
  */
-export function createDevicePassword({ signIn, events, stored }: DevicePasswordDependencies) {
+export function createDevicePassword(signIn: DeviceSignIn, events: DevicePasswordEvents) {
   const queue = createBoundedQueue(BOUNDS)
   const inFlight = new Map<string, Promise<Verified | Unavailable>>()
   let known: string | undefined
-  let earlier = stored
   let problem: string | undefined
   let generation = 0
 
   function forget(): void {
     known = undefined
-    earlier = undefined
     generation += 1
     events.changed()
   }
@@ -74,19 +62,9 @@ export function createDevicePassword({ signIn, events, stored }: DevicePasswordD
       if (isKnown) forget()
       return 'wrong'
     }
-    if (known === undefined) return acceptFirst(password, checked.adopt)
-    return isKnown ? accept(password, checked.adopt) : acceptOther(password, known, checked.adopt)
-  }
-
-  async function acceptFirst(password: string, adopt: () => void): Promise<Verification> {
-    const before = earlier
-    const isSamePassword =
-      before !== undefined && (await fingerprintOf(password, before.salt)) === before.fingerprint
-    accept(password, adopt)
-    earlier = undefined
-    if (before === undefined) events.learned()
-    else if (!isSamePassword) events.changed()
-    return 'right'
+    if (known === undefined) await events.learned((salt) => fingerprintOf(password, salt))
+    else if (!isKnown) return acceptOther(password, known, checked.adopt)
+    return accept(password, checked.adopt)
   }
 
   /**
@@ -144,8 +122,7 @@ export function createDevicePassword({ signIn, events, stored }: DevicePasswordD
      */
     fingerprint: async (salt: Uint8Array): Promise<string | undefined> =>
       known === undefined ? undefined : fingerprintOf(known, salt),
-    state: (): PasswordSourceState =>
-      problem === undefined ? { readable: true } : { readable: false, reason: problem },
+    state: (): PasswordSourceState => ({ readable: problem === undefined, reason: problem }),
     close(): void {},
   }
 }

@@ -80,7 +80,7 @@ export interface PasswordSourceEvents {
 
 export interface PasswordSourceState {
   readonly readable: boolean
-  readonly reason?: string
+  readonly reason?: string | undefined
   /** When the file was last changed (wall clock, ms); undefined if that is unknown. */
   readonly changedAt?: number | undefined
 }
@@ -170,10 +170,11 @@ export async function openPasswordSource(
     },
     /** The fingerprint of the line in the file: see `fingerprintOf`. */
     fingerprint: (salt: Uint8Array): Promise<string> => fingerprintOf(current.line, salt),
-    state: (): PasswordSourceState =>
-      problem === undefined
-        ? { readable: true, changedAt }
-        : { readable: false, reason: named(problem), changedAt },
+    state: (): PasswordSourceState => ({
+      readable: problem === undefined,
+      reason: problem && named(problem),
+      changedAt,
+    }),
     close(): void {
       closed = true
       watch.close()

@@ -74,12 +74,6 @@ export async function openPasswords(
   /** The generation in which the same password of two names was reported. */
   let reported = -1
 
-  function report(names: readonly string[]): void {
-    if (reported === generation) return
-    reported = generation
-    events.ambiguous?.(names)
-  }
-
   return {
     /**
      * Verifies against the passwords of all names that are valid now. If one changes meanwhile, the result is about an earlier
@@ -89,10 +83,13 @@ export async function openPasswords(
       const before = generation
       const found = await namesOf(password, client)
       if (found === 'overloaded') return { result: found, generation: before }
-      const [name, second] = found
-      if (second !== undefined) report(found)
-      if (name === undefined || second !== undefined) return { result: 'wrong', generation: before }
-      return { result: 'right', generation: before, name }
+      const [name] = found
+      if (name !== undefined && found.length === 1) return { result: 'right', generation: before, name }
+      if (name !== undefined && reported !== generation) {
+        reported = generation
+        events.ambiguous?.(found)
+      }
+      return { result: 'wrong', generation: before }
     },
     /** Counts the changes of all passwords. A change counts before `changed` is called. */
     get generation(): number {

@@ -31,7 +31,9 @@ export async function openSignIn(
   { key, connections, origin, request, clock, events }: SignInSetup,
 ): Promise<SignIn | undefined> {
   if (auth === 'off') return undefined
-  const [[kind = '', { password = undefined } = {}] = []] = Object.entries<Account>(auth)
+  const [[kind = '', { password = undefined } = {}] = []] = Object.entries<{
+    readonly password?: PasswordFile
+  }>(auth)
   const readPassword =
     password !== undefined
       ? () => readSecretLine(`${key}.${kind}.password.file`, password.file)
@@ -49,11 +51,7 @@ export async function openSignIn(
     return host === undefined ? [origin] : [origin, origin.replace(/\/\/.*/, `//${host}`)]
   }
   const scheme = schemeFor(auth, { ask, clock, origins, onLogoutFailed: events.notSignedOut })
-  return createSignIn({ scheme, readPassword, clock, events })
-}
-
-interface Account {
-  readonly password?: PasswordFile
+  return createSignIn(scheme, readPassword, clock, events)
 }
 
 function schemeFor(auth: Exclude<UpstreamAuthConfig, 'off'>, device: SessionDevice): Scheme {

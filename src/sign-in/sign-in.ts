@@ -38,17 +38,6 @@ export interface SignInEvents {
   readonly notSignedOut: (reason: string) => void
 }
 
-export interface SignInDependencies {
-  readonly scheme: Scheme
-  /**
-   * Reads the password for every login, so that a changed one takes effect when the device refuses the old one. The message
-   * of a failure is safe to log. `undefined`: the password is the one that was adopted last.
-   */
-  readonly readPassword: (() => Promise<string>) | undefined
-  readonly clock: Clock
-  readonly events: SignInEvents
-}
-
 /**
  * A refused session causes a login. If the request is refused again after it, the account may not use that path. For this
  * long (ms) refusals then cause no further login.
@@ -67,8 +56,18 @@ const SIGNED_IN = { kind: 'signed-in' } as const
 
 export type SignIn = ReturnType<typeof createSignIn>
 
-/** The sidecar's own account at the device. */
-export function createSignIn({ scheme, readPassword, clock, events }: SignInDependencies) {
+/**
+ * The sidecar's own account at the device.
+ *
+ * @param readPassword reads the password for every login, so that a changed one takes effect when the device refuses the old one. The
+ * message of a failure is safe to log. Undefined: the password is the one that was adopted last
+ */
+export function createSignIn(
+  scheme: Scheme,
+  readPassword: (() => Promise<string>) | undefined,
+  clock: Clock,
+  events: SignInEvents,
+) {
   const listeners: (() => void)[] = []
   let adopted: string | undefined
   let current: { readonly session: Session; readonly password: string } | undefined
@@ -157,8 +156,7 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
     report(error.message)
   }
 
-  async function signInOnce(): Promise<UpstreamFailure | undefined> {
-    if (closed) return undefined
+  function signInOnce(): Promise<UpstreamFailure | undefined> {
     running ??= signIn().finally(() => {
       running = undefined
     })

@@ -127,11 +127,6 @@ export function createGrantTable(initialCapacity: number) {
     newest = grant
   }
 
-  function forget(grant: Grant): void {
-    recency.delete(grant.id)
-    if (newest === grant) newest = undefined
-  }
-
   function open(id: string, client: string, issuedAt: number): Grant {
     const grant: Grant = { id, client, issuedAt, tokens: [], refresh: undefined, usedAt: UNUSED }
     use(grant)
@@ -164,7 +159,9 @@ export function createGrantTable(initialCapacity: number) {
       removals.set(token.digest, reason)
       forgetRemovals()
     }
-    if (token.grant.tokens.length === 0) forget(token.grant)
+    if (token.grant.tokens.length > 0) return
+    recency.delete(token.grant.id)
+    if (newest === token.grant) newest = undefined
   }
 
   function drop(token: Token, reason: RemovalReason): void {
@@ -197,7 +194,6 @@ export function createGrantTable(initialCapacity: number) {
     for (const grant of recency.values()) {
       if (index.size <= capacity) break
       for (const token of grant.tokens) leave(token)
-      forget(grant)
     }
     return evicted
   }
@@ -209,7 +205,7 @@ export function createGrantTable(initialCapacity: number) {
       return recency.size
     },
     /** Least recently used first. */
-    grants: (): Iterable<Grant> => recency.values(),
+    grants: () => recency.values(),
     /** At most `most`, the most recently used first. */
     recent: (most: number): readonly Grant[] => [...recency.values()].slice(-most).reverse(),
     open,

@@ -41,12 +41,12 @@ export function readDatabase(path: string, patience: number, isUnread: boolean) 
   try {
     db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = NORMAL; PRAGMA cell_size_check = ON')
     const version = pragma(db, 'user_version')
-    const isOurs = pragma(db, 'application_id') === APPLICATION_ID && version > 0
+    const isOurs = pragma(db, 'application_id') === APPLICATION_ID && version > 1
     if (!isWellFormed(db)) return reject('damaged')
     if (!isOurs) return reject('foreign')
-    if (version > MIGRATIONS.length) return reject('newer')
+    if (version > VERSION) return reject('newer')
     db.exec('PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = 4194304')
-    if (version < MIGRATIONS.length) migrate(db)
+    if (version < VERSION) migrate(db)
     // Deletes nothing. It shows now, and not at the first token, whether the file is writable.
     db.exec("DELETE FROM meta WHERE key = ''")
     const records = readRecords(db)
@@ -82,37 +82,27 @@ export function setDatabaseAside(path: string, fault: Fault, wall: number): stri
 /** Stands in the header of the file, so that the database of another program is recognized. */
 const APPLICATION_ID = 0x506f7374
 
-/** `MIGRATIONS[n]` migrates from version n to n + 1; a new file runs all. A released migration never changes. */
-const MIGRATIONS: readonly ((db: DatabaseSync) => void)[] = [
-  (db) => {
-    db.exec(`
-      CREATE TABLE tokens (
-        digest BLOB PRIMARY KEY,
-        grant_id TEXT NOT NULL,
-        client TEXT NOT NULL,
-        granted INTEGER NOT NULL,
-        kind TEXT NOT NULL,
-        issued INTEGER NOT NULL,
-        expires INTEGER NOT NULL,
-        spent INTEGER
-      ) STRICT, WITHOUT ROWID;
-      CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-      PRAGMA application_id = ${APPLICATION_ID};
-    `)
-  },
-  // SQLite detects damage to its structure, not to the content of a row. A checksum in each row does.
-  (db) => {
-    db.exec('ALTER TABLE tokens ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0')
-    const update = db.prepare('UPDATE tokens SET checksum = ? WHERE digest = ?')
-    for (const row of db.prepare('SELECT * FROM tokens').all()) {
-      const record = recordOf(row)
-      update.run(checksum(record), Buffer.from(record.digest, 'base64url'))
-    }
-  },
-  (db) => {
-    db.exec('ALTER TABLE tokens ADD COLUMN grace_end INTEGER')
-  },
+/**
+ * The first step makes version 2 out of an empty file, and each other one the next version. A released step never changes. SQLite detects
+ * damage to its structure, not to the content of a row: a checksum in each row does.
+ */
+const MIGRATIONS: readonly string[] = [
+  `CREATE TABLE tokens (
+     digest BLOB PRIMARY KEY,
+     grant_id TEXT NOT NULL,
+     client TEXT NOT NULL,
+     granted INTEGER NOT NULL,
+     kind TEXT NOT NULL,
+     issued INTEGER NOT NULL,
+     expires INTEGER NOT NULL,
+     spent INTEGER,
+     checksum INTEGER NOT NULL DEFAULT 0
+   ) STRICT, WITHOUT ROWID;
+   CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+   PRAGMA application_id = ${APPLICATION_ID}`,
+  'ALTER TABLE tokens ADD COLUMN grace_end INTEGER',
 ]
+const VERSION = MIGRATIONS.length + 1
 
 function pragma(db: DatabaseSync, name: string): number {
   const value = db.prepare(`PRAGMA ${name}`).get()?.[name]
@@ -124,9 +114,8 @@ function pragma(db: DatabaseSync, name: string): number {
  * file, which undoes it.
  */
 function migrate(db: DatabaseSync): void {
-  db.exec('BEGIN IMMEDIATE')
-  for (const step of MIGRATIONS.slice(pragma(db, 'user_version'))) step(db)
-  db.exec(`PRAGMA user_version = ${MIGRATIONS.length}; COMMIT`)
+  const steps = MIGRATIONS.slice(Math.max(0, pragma(db, 'user_version') - 1))
+  db.exec(['BEGIN IMMEDIATE', ...steps, `PRAGMA user_version = ${VERSION}`, 'COMMIT'].join(';'))
 }
 
 /** Above this size the structure check is skipped, because its time grows with the file. */
@@ -147,38 +136,15 @@ export function checksum(record: TokenRecord): number {
   return crc32([digest, grant, client, granted, kind, issued, expires, spent, ...grace].join('\n'))
 }
 
-function recordOf(row: Record<string, unknown>): TokenRecord {
-  const {
-    digest,
-    grant_id: grant,
-    client,
-    granted,
-    kind,
-    issued,
-    expires,
-    spent,
-    grace_end: graceEnd = null,
-  } = row
-  const bytes = digest instanceof Uint8Array ? digest : []
-  const record = {
-    digest: Buffer.from(bytes).toString('base64url'),
-    grant,
-    client,
-    granted,
-    kind,
-    issued,
-    expires,
-  }
-  // The table is STRICT, and the checksum is that of a row of this program: so the columns have the types of a record.
-  return { ...record, spent, graceEnd } as TokenRecord
-}
-
 /** All tokens of the file, or `undefined` if one of them fails its checksum. */
 function readRecords(db: DatabaseSync): readonly TokenRecord[] | undefined {
   const records: TokenRecord[] = []
   for (const row of db.prepare('SELECT * FROM tokens').iterate()) {
-    const record = recordOf(row)
-    if (checksum(record) !== row.checksum) return undefined
+    const { digest, grant_id: grant, grace_end: graceEnd, checksum: sum, ...others } = row
+    const text = Buffer.from(digest instanceof Uint8Array ? digest : []).toString('base64url')
+    // The table is STRICT, and the checksum is that of a row of this program: so the columns have the types of a record.
+    const record = { ...others, digest: text, grant, graceEnd } as typeof others & TokenRecord
+    if (checksum(record) !== sum) return undefined
     records.push(record)
   }
   return records

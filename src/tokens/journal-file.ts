@@ -9,7 +9,7 @@ import { fileIdentity, lockStateFolder, sync } from './state-folder.ts'
 import type { Fault, TokenRecord } from './token-journal.ts'
 
 /** The open files of a state folder. Each method throws if the disk fails. */
-export type JournalFile = Exclude<ReturnType<typeof openJournalFile>, undefined>
+export type JournalFile = Exclude<ReturnType<typeof openJournalFile>, undefined>['file']
 
 const DATABASE = 'tokens.db'
 
@@ -24,8 +24,8 @@ interface Opening {
 }
 
 /**
- * Locks a state folder and opens its database; undefined if another process has locked it. A missing database, and one that is set aside,
- * is replaced by a new one.
+ * Locks a state folder, opens its database, and reads the tokens of the earlier process and the facts about the whole state; undefined if
+ * another process has locked the folder. A missing database, and one that is set aside, is replaced by a new one.
  */
 export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: Opening) {
   // An existing folder keeps its mode, because other programs may use it. The files have mode 0600.
@@ -48,7 +48,9 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
     const { db, records, meta } = openDatabase()
     const paths = [lockPath, path, `${path}-wal`]
     const identities = paths.map(fileIdentity)
-    const put = db.prepare('INSERT OR REPLACE INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
+    const columns =
+      ':digest, :grant, :client, :granted, :kind, :issued, :expires, :spent, :checksum, :graceEnd'
+    const put = db.prepare(`INSERT OR REPLACE INTO tokens VALUES (${columns})`)
     const drop = db.prepare('DELETE FROM tokens WHERE digest = ?')
     const setMeta = db.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)')
     /**
@@ -65,15 +67,11 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
         throw error
       }
     }
-    return {
-      /** The tokens of the earlier process, and the facts about the whole state. */
-      records,
-      meta,
+    const file = {
       write,
       put(record: TokenRecord): void {
-        const { digest, grant, client, granted, kind, issued, expires, spent, graceEnd } = record
-        const key = Buffer.from(digest, 'base64url')
-        put.run(key, grant, client, granted, kind, issued, expires, spent, checksum(record), graceEnd)
+        const digest = Buffer.from(record.digest, 'base64url')
+        put.run({ ...record, digest, checksum: checksum(record) })
       },
       drop: (digest: Digest): unknown => drop.run(Buffer.from(digest, 'base64url')),
       clear: (): void => db.exec('DELETE FROM tokens'),
@@ -101,6 +99,7 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
         }
       },
     }
+    return { file, records, meta }
   } catch (error) {
     release()
     throw error

@@ -1,13 +1,26 @@
 import type { Clock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
+import type { GrantTable, Token } from './grant-table.ts'
 import { destroyJournalFile, type JournalFile, openJournalFile } from './journal-file.ts'
 import type { Digest } from './mint.ts'
-import type { JournalListener, JournalOperation, TokenRecord } from './token-journal.ts'
+import type { TokenPolicy } from './state.ts'
+import {
+  type JournalListener,
+  type JournalOperation,
+  restoreGrants,
+  type TokenRecord,
+  toRecord,
+} from './token-journal.ts'
 
 interface Dependencies {
   readonly dir: string
   readonly clock: Clock
   readonly listener: JournalListener
+  /** An empty table. It gets the tokens of the earlier process, and the journal rewrites the disk from it after a failure. */
+  readonly table: GrantTable
+  readonly policy: TokenPolicy
+  /** The name that restored grants without a name get; empty: none. */
+  readonly heir: string
 }
 
 /** Times in ms. Only the start waits for a lock: later a wait would block requests. */
@@ -22,7 +35,7 @@ const EXPIRE_BATCH = 500
 export type TokenJournal = ReturnType<typeof openJournal>
 
 /**
- * Keeps the tokens in `<dir>/tokens.db`, an SQLite database in WAL mode. Throws a `SetupError` if another sidecar uses the folder. After any
+ * Keeps the tokens of a table in `<dir>/tokens.db`, an SQLite database in WAL mode. Throws a `SetupError` if another sidecar uses the folder. After any
  * other failure it reports it, the store continues in memory, and the journal tries again: no method throws.
  *
  * - A crash of the process loses nothing. A power cut loses the logins and refreshes since the last flush by `maintain`, about
@@ -31,39 +44,36 @@ export type TokenJournal = ReturnType<typeof openJournal>
  *   Both are rare enough for the main thread.
  * - Flash wear: a login costs one transaction and about 10 KB of log, and later a share of a batch of deletions.
  */
-export function openJournal({ dir, clock, listener }: Dependencies) {
+export function openJournal({ dir, clock, listener, table, policy, heir }: Dependencies) {
   let file: JournalFile | undefined
   let recoverAt = Number.NEGATIVE_INFINITY
   let lookAt = 0
-  let restored: readonly TokenRecord[] = []
-  let snapshot: () => Iterable<TokenRecord> = () => restored
   let meta = new Map<string, string>()
   let forgotten: Digest[] = []
   let expireAt = clock.monotonic() + EXPIRE_EVERY
   let unflushed = false
-  /** The live tokens that are not on disk. */
-  const unwritten = new Set<Digest>()
+  /** The tokens that are not on disk. There are none while a file is open. */
+  let unwritten = new WeakSet<Token>()
   /** No file has been opened yet: one in the folder may have tokens that are not in memory. */
   let isUnread = false
 
-  const openFile = (patience: number): JournalFile | undefined =>
+  const openFile = (patience: number) =>
     openJournalFile({
       dir,
       patience,
       isUnread,
       wall: clock.wall,
       onSetAside(fault, name) {
-        miss(snapshot())
+        miss(tokens())
         listener.setAside(fault, name)
       },
     })
 
+  const tokens = () => table.grants().flatMap((grant) => grant.tokens)
+
   /** These tokens are not on disk. */
-  function miss(records: Iterable<TokenRecord>): void {
-    for (const { digest, spent } of records) {
-      if (spent === null) unwritten.add(digest)
-      else unwritten.delete(digest)
-    }
+  function miss(lost: Iterable<Token>): void {
+    for (const token of lost) unwritten.add(token)
   }
 
   function fail(operation: JournalOperation, error: unknown): void {
@@ -90,7 +100,7 @@ export function openJournal({ dir, clock, listener }: Dependencies) {
     if (open === undefined) return false
     try {
       if (!open.inPlace()) {
-        miss(snapshot())
+        miss(tokens())
         throw new Error(`the files in ${dir} were removed or replaced`)
       }
       open.write(durable, () => work(open))
@@ -109,7 +119,7 @@ export function openJournal({ dir, clock, listener }: Dependencies) {
   function recover(): 'recovered' | 'locked' | 'failed' {
     recoverAt = clock.monotonic() + RETRY_EVERY
     try {
-      file = openFile(0)
+      file = openFile(0)?.file
     } catch (error) {
       fail('open', error)
       return 'failed'
@@ -122,11 +132,11 @@ export function openJournal({ dir, clock, listener }: Dependencies) {
     forgotten = []
     const whole = attempt('open', true, (file) => {
       file.clear()
-      for (const record of snapshot()) file.put(record)
+      for (const token of tokens()) file.put(toRecord(token, clock))
       for (const [key, value] of meta) file.setMeta(key, value)
     })
     if (!whole) return 'failed'
-    unwritten.clear()
+    unwritten = new WeakSet()
     listener.recovered()
     return 'recovered'
   }
@@ -143,68 +153,65 @@ export function openJournal({ dir, clock, listener }: Dependencies) {
     for (const digest of forgotten.splice(0, EXPIRE_BATCH)) file.drop(digest)
   }
 
+  /** Adds or replaces tokens in one transaction. A `kill -9` after it does not undo it. */
+  function record(changed: readonly Token[]): void {
+    write('issue', false, (file) => {
+      expire(file)
+      for (const token of changed) file.put(toRecord(token, clock))
+    })
+    if (file === undefined) miss(changed)
+  }
+
+  let stored: readonly TokenRecord[] = []
   try {
-    file = openFile(PATIENCE_AT_START)
-    if (file === undefined)
+    const opened = openFile(PATIENCE_AT_START)
+    if (opened === undefined)
       throw new SetupError(`another sidecar is using ${dir}: give each its own state_dir`)
-    restored = file.records
-    meta = file.meta
+    ;({ file, meta, records: stored } = opened)
   } catch (error) {
     if (error instanceof SetupError) throw error
     isUnread = true
     recoverAt = clock.monotonic() + RETRY_EVERY
     fail('open', error)
   }
+  const restored = restoreGrants(table, stored, clock, policy, heir)
+  forgotten = restored.over
+  if (restored.areRenamed) record([...tokens()])
 
   return {
-    /** The tokens of the earlier process, in no order. */
-    get restored(): readonly TokenRecord[] {
-      return restored
-    },
-    /** @param source all tokens of the store, from which the journal rewrites the disk after a failure */
-    attach(source: () => Iterable<TokenRecord>): void {
-      snapshot = source
-      restored = []
-    },
-    /** Adds or replaces records in one transaction. A `kill -9` after it does not undo it. */
-    record(records: readonly TokenRecord[]): void {
-      write('issue', false, (file) => {
-        expire(file)
-        for (const record of records) file.put(record)
-      })
-      if (file === undefined) miss(records)
-    },
+    record,
     /** Deletes expired or evicted tokens, with a delay, because a late deletion does no harm. */
-    forget(digests: readonly Digest[]): void {
-      for (const digest of digests) unwritten.delete(digest)
-      if (file !== undefined) forgotten = forgotten.concat(digests)
+    forget(removed: readonly Token[]): void {
+      if (file !== undefined) forgotten = forgotten.concat(removed.map(({ digest }) => digest))
     },
     /**
      * Deletes revoked tokens. After it returns, not even a power cut undoes it. If the deletion cannot be written, deletes the whole
      * file. On a read-only file system that fails too: the file stays, and a restart that can open it restores the tokens.
      */
-    revoke(digests: readonly Digest[] | 'all'): void {
-      if (digests === 'all') unwritten.clear()
-      else for (const digest of digests) unwritten.delete(digest)
+    revoke(revoked: readonly Token[] | 'all'): void {
       const done = attempt('revoke', true, (file) => {
-        if (digests === 'all') file.clear()
-        // With the forgotten ones: some may be of the same password.
-        else for (const digest of [...digests, ...forgotten]) file.drop(digest)
+        if (revoked === 'all') return file.clear()
+        for (const { digest } of revoked) file.drop(digest)
+        // Some may be of the same password.
+        for (const digest of forgotten) file.drop(digest)
       })
       if (done) return
       // A revocation does not wait for the next retry: revoked tokens on the disk would be valid after a restart.
       // If another process holds the lock, the folder and its file belong to that process: the file is not deleted.
       // Nor is a file that was never read: it has none of these tokens.
-      if (recover() !== 'failed' || (isUnread && digests !== 'all')) return
+      if (recover() !== 'failed' || (isUnread && revoked !== 'all')) return
       try {
         destroyJournalFile(dir)
-        miss(snapshot())
+        miss(tokens())
       } catch (error) {
         listener.failed('revoke', error)
       }
     },
     /** How many live tokens are not on disk: a crash would lose them. */
-    unsaved: (): number => unwritten.size,
+    unsaved(): number {
+      if (file !== undefined) return 0
+      return [...tokens()].filter((token) => token.spent === undefined && unwritten.has(token)).length
+    },
     /** Facts about the whole state, such as the fingerprint of the password. */
     getMeta: (key: string): string | undefined => meta.get(key),
     setMeta(key: string, value: string): void {

@@ -6,14 +6,14 @@ import {
   createDevicePassword,
   type DevicePassword,
   type DevicePasswordEvents,
-  type StoredFingerprint,
 } from '../password/device-source.ts'
 import { openPasswords, type PasswordsEvents } from '../password/sources.ts'
 import { everySecond } from '../system/clock.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
-import { openJournal, type TokenJournal } from './journal.ts'
+import { createGrantTable } from './grant-table.ts'
+import { openJournal } from './journal.ts'
 import { type State, type StateDependencies, sourceEvents, tokenEvents } from './state.ts'
-import { JOURNAL_OPERATIONS } from './token-journal.ts'
+import { JOURNAL_OPERATIONS, type JournalListener } from './token-journal.ts'
 import { createTokenStore } from './token-store.ts'
 
 /** The keys of the journal for the fingerprint of the password and for its salt. */
@@ -29,67 +29,68 @@ const NOT_FLUSHED = 'token file: could not be flushed; a power cut may lose the 
 
 /** Opens the password source and the token store of this process. Revokes the stored tokens if the password changed since the last run. */
 export async function openLocalState(config: Config, deps: StateDependencies): Promise<State> {
-  const { clock, log } = deps
-  const events = tokenEvents(deps)
-  const journal = openTokenJournal(config, deps)
+  const { clock } = deps
+  const policy = config.tokens
   const heir = heirOf(config)
-  const tokens = createTokenStore({
-    policy: config.tokens,
-    clock,
-    random: randomBytes,
-    journal,
-    heir,
-    listener: {
-      ...events,
-      revoked(grants, reason) {
-        events.revoked(grants.length, reason)
-        deps.live.cut(grants)
-      },
-    },
-  })
+  const table = createGrantTable(policy.capacity)
+  const journal =
+    policy.store === 'memory'
+      ? undefined
+      : openJournal({ dir: config.stateDir, clock, listener: journalEvents(deps), table, policy, heir })
+  const listener = tokenEvents(deps)
+  const { cut } = deps.live
+  const tokens = createTokenStore({ policy, clock, journal, table, listener, cut })
 
   /** @param name of a password that has changed; empty for `password` */
   const revokeOf = (name: string): void => {
     tokens.revoke(name === '' ? { all: true } : { name }, 'password_changed')
   }
 
-  /** Whether the journal may lack the fingerprint of the valid password. */
-  let isDue = true
-  let saving = Promise.resolve()
-  const learned = (): void => {
-    isDue = true
-  }
-  /**
-   * Resolves when the journal holds it. The first login derives it: without tokens none is needed, and it takes 15 ms. Tokens in memory
-   * do not survive a restart, so they need none.
-   */
-  const saved = (): Promise<void> => {
-    if (!isDue || journal === undefined) return saving
-    isDue = false
-    const report = (error: unknown): void => {
-      isDue = true
-      log.error({ err: error }, 'the password fingerprint could not be saved')
+  /** The fingerprint of the valid password is compared and saved, or is about to be. Undefined: it may have to be. */
+  let settling: Promise<void> | undefined
+
+  /** Revokes the tokens of names that have another password than the journal says, and saves the fingerprints of all. */
+  async function settle(fingerprint: DevicePassword['fingerprint']): Promise<void> {
+    if (journal === undefined) return
+    const { generation } = password
+    const salt = journal.getMeta(SALT) ?? randomBytes(16).toString('base64url')
+    const text = await fingerprint(Buffer.from(salt, 'base64url'))
+    if (generation !== password.generation) return settle(fingerprint)
+    // With `password.device`, the password is unknown until the first login.
+    if (text === undefined) return
+    const stored = journal.getMeta(FINGERPRINT)
+    if (text === stored) return
+    const [present, before] = [namesInText(text), namesInText(stored ?? '')]
+    const unnamed = before.get('')
+    if (unnamed !== undefined) before.set(heir, unnamed)
+    for (const name of new Set(tokens.grants().map(({ id }) => nameOfGrant(id)))) {
+      if (!present.has(name) || present.get(name) !== before.get(name)) revokeOf(name)
     }
-    saving = saving.then(() => saveFingerprint(journal, password)).catch(report)
-    return saving
+    journal.setMeta(SALT, salt)
+    journal.setMeta(FINGERPRINT, text)
   }
-  const stored = journal && readFingerprint(journal)
-  const password = await openPassword(config, deps, stored, {
+
+  function settleBy(fingerprint: DevicePassword['fingerprint']): Promise<void> {
+    settling = settle(fingerprint)
+    settling.catch(() => {
+      settling = undefined
+    })
+    return settling
+  }
+  const settled = (): Promise<void> => settling ?? settleBy(password.fingerprint)
+
+  const password = await openPassword(config, deps, {
     ...sourceEvents(deps, (name) => {
       revokeOf(name)
-      learned()
+      settling = undefined
     }),
-    learned,
+    learned: settleBy,
   }).catch((error: unknown) => {
     journal?.close()
     throw error
   })
-  const restored = new Set(tokens.grants().map(({ id }) => nameOfGrant(id)))
-  if (restored.size > 0) {
-    const { unchanged, isSaved } = await comparePrints(stored, password, heir)
-    isDue = !isSaved
-    for (const name of restored) if (!unchanged.has(name)) revokeOf(name)
-  }
+  // Without tokens, the first login settles it: a derivation takes 15 ms.
+  if (tokens.grants().length > 0) await settled()
 
   const sweeping = everySecond(() => tokens.sweep())
   return {
@@ -104,13 +105,13 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
         const verified = await password.verify(candidate, client.key)
         if ('unavailable' in verified) return verified
         const { result, generation, name = '' } = verified
-        if (result === 'right') await saved()
+        if (result === 'right') await settled()
         if (generation !== password.generation) continue
         if (result !== 'right') return result
         return deps.hasName(name) ? tokens.issue(client.address, grantType, name) : 'wrong'
       }
     },
-    unsaved: () => journal && tokens.unsaved(),
+    unsaved: () => journal?.unsaved(),
     storeUp: () => undefined,
     troubles: () => [],
     async close() {
@@ -127,72 +128,29 @@ function heirOf({ passwords = [] }: Config): string {
   return (passwords.find(({ name }) => name === 'admin') ?? only)?.name ?? ''
 }
 
-function openTokenJournal(
-  config: Config,
-  { clock, log, metrics }: StateDependencies,
-): TokenJournal | undefined {
-  if (config.tokens.store === 'memory') return undefined
+/** Counts and logs what happens to the token file. */
+function journalEvents({ log, metrics }: StateDependencies): JournalListener {
   metrics.storeOpened('file', JOURNAL_OPERATIONS)
-  return openJournal({
-    dir: config.stateDir,
-    clock,
-    listener: {
-      failed(operation, error) {
-        metrics.storeFailed('file', operation)
-        // The log distinguishes a bug from a disk error.
-        const cause = isBug(error) ? { err: error } : { reason: reasonOf(error) }
-        log.error({ operation, ...cause }, operation === 'flush' ? NOT_FLUSHED : FROM_MEMORY)
-      },
-      recovered: () => log.info('token file: complete again'),
-      setAside: (fault, path) =>
-        log.error({ fault, path }, fault === 'unread' ? SET_ASIDE_UNREAD : SET_ASIDE),
+  return {
+    failed(operation, error) {
+      metrics.storeFailed('file', operation)
+      // The log distinguishes a bug from a disk error.
+      const cause = isBug(error) ? { err: error } : { reason: reasonOf(error) }
+      log.error({ operation, ...cause }, operation === 'flush' ? NOT_FLUSHED : FROM_MEMORY)
     },
-  })
-}
-
-/**
- * The names whose stored tokens were issued for the password that is valid now, and whether the journal has all fingerprints. With
- * `password.device` the password is unknown at the start: the first grant compares the fingerprints.
- */
-async function comparePrints(
-  stored: StoredFingerprint | undefined,
-  password: DevicePassword,
-  heir: string,
-): Promise<{ readonly unchanged: ReadonlySet<string>; readonly isSaved: boolean }> {
-  if (stored === undefined) return { unchanged: new Set(), isSaved: false }
-  const text = await password.fingerprint(stored.salt)
-  if (text === undefined) return { unchanged: new Set(['']), isSaved: true }
-  const before = namesInText(stored.fingerprint)
-  const unnamed = before.get('')
-  if (unnamed !== undefined) before.set(heir, unnamed)
-  const unchanged = [...namesInText(text)].filter(([name, print]) => before.get(name) === print)
-  return { unchanged: new Set(unchanged.map(([name]) => name)), isSaved: text === stored.fingerprint }
-}
-
-function readFingerprint(journal: TokenJournal): StoredFingerprint | undefined {
-  const salt = journal.getMeta(SALT)
-  const fingerprint = journal.getMeta(FINGERPRINT)
-  if (salt === undefined || fingerprint === undefined) return undefined
-  return { salt: Buffer.from(salt, 'base64url'), fingerprint }
-}
-
-async function saveFingerprint(journal: TokenJournal, password: DevicePassword): Promise<void> {
-  const salt = randomBytes(16)
-  const fingerprint = await password.fingerprint(salt)
-  if (fingerprint === undefined) return
-  journal.setMeta(SALT, salt.toString('base64url'))
-  journal.setMeta(FINGERPRINT, fingerprint)
+    recovered: () => log.info('token file: complete again'),
+    setAside: (fault, path) => log.error({ fault, path }, fault === 'unread' ? SET_ASIDE_UNREAD : SET_ASIDE),
+  }
 }
 
 /** Opens the password source. Rejects with `SetupError` if it cannot be used. */
 async function openPassword(
   config: Config,
   { clock, signIn, hasName }: StateDependencies,
-  stored: StoredFingerprint | undefined,
   events: PasswordsEvents & DevicePasswordEvents,
 ): Promise<DevicePassword> {
   if (!checkedByDevice(config)) return openPasswords(passwordSources(config), { clock, events, hasName })
   if (signIn === undefined)
     throw new SetupError('needs upstream.auth, which defines how to sign in', { key: 'password.device' })
-  return createDevicePassword({ signIn, events, stored })
+  return createDevicePassword(signIn, events)
 }

@@ -1,6 +1,6 @@
-import { hash } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 
-/** A source of random bytes; `crypto.randomBytes` outside tests. */
+/** A source of random bytes, such as `crypto.randomBytes`. */
 export type RandomBytes = (size: number) => Buffer
 
 /** The base64url SHA-256 of a token. Memory and disk hold only this form. */
@@ -10,7 +10,7 @@ export type Digest = string
 const TOKEN_LENGTH = 43
 
 /** A new opaque token: 256 bits in base64url, 43 characters (C4). */
-export function mintToken(random: RandomBytes): string {
+export function mintToken(random: RandomBytes = randomBytes): string {
   return random(32).toString('base64url')
 }
 

@@ -54,24 +54,20 @@ export function lockStateFolder(path: string, patience: number): (() => void) | 
   }
 }
 
-export type SqliteCode = 'busy' | 'damaged' | 'read-only' | 'other'
+/** What the result codes of SQLite mean here (https://sqlite.org/rescode.html), without their extended bits. */
+const CODES: ReadonlyMap<number, 'busy' | 'damaged' | 'read-only'> = new Map([
+  [1, 'damaged'], // SQLITE_ERROR: a table or column is missing
+  [5, 'busy'], // SQLITE_BUSY
+  [6, 'busy'], // SQLITE_LOCKED
+  [8, 'read-only'], // SQLITE_READONLY
+  [11, 'damaged'], // SQLITE_CORRUPT
+  [26, 'damaged'], // SQLITE_NOTADB
+])
 
-/** Classifies an error of `node:sqlite` by its result code (https://sqlite.org/rescode.html), without the extended bits. */
-export function sqliteCode(error: unknown): SqliteCode {
+/** Classifies an error of `node:sqlite`. */
+export function sqliteCode(error: unknown): 'busy' | 'damaged' | 'read-only' | 'other' {
   // A row holds a number larger than any that the sidecar writes.
   if (codeOf(error) === 'ERR_OUT_OF_RANGE') return 'damaged'
-  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return 'other'
-  switch (error.errcode & 0xff) {
-    case 5: // SQLITE_BUSY
-    case 6: // SQLITE_LOCKED
-      return 'busy'
-    case 1: // SQLITE_ERROR: a table or column is missing
-    case 11: // SQLITE_CORRUPT
-    case 26: // SQLITE_NOTADB
-      return 'damaged'
-    case 8: // SQLITE_READONLY
-      return 'read-only'
-    default:
-      return 'other'
-  }
+  const code = error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : Number.NaN
+  return CODES.get(code) ?? 'other'
 }

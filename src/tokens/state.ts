@@ -2,7 +2,7 @@ import type { Client } from '../http/admission.ts'
 import { prefix64 } from '../http/ip.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { nameOfGrant } from '../http/scope.ts'
-import type { DevicePassword, DevicePasswordDependencies } from '../password/device-source.ts'
+import type { DevicePassword, DeviceSignIn } from '../password/device-source.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
@@ -92,14 +92,6 @@ export interface RecentGrants {
   readonly grants: readonly GrantSummary[]
 }
 
-export interface TokenListener {
-  /** A token response was made for this grant type. */
-  issued(grantType: string): void
-  /** Called before `revoke` returns, so that the connections of these grants can be closed. */
-  revoked(grants: readonly string[], reason: string): void
-  evicted(kind: TokenKind, count: number): void
-}
-
 /**
  * The token operations of requests and operators. A store that several sidecars share returns promises; a store in this
  * process returns values, which saves the cost of promises. A rejected promise is a bug.
@@ -166,7 +158,7 @@ export interface StateDependencies {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: Metrics
-  readonly signIn: DevicePasswordDependencies['signIn'] | undefined
+  readonly signIn: DeviceSignIn | undefined
   /** The requests in flight, which end when their grant is revoked. */
   readonly live: {
     cut(grants: readonly string[]): void
@@ -180,8 +172,11 @@ export interface StateDependencies {
 }
 
 /** What this sidecar itself did. Each counts its own operations, also with a shared store. */
-export interface TokenEvents extends Pick<TokenListener, 'issued' | 'evicted'> {
+export interface TokenEvents {
+  /** A token response was made for this grant type. */
+  issued(grantType: string): void
   revoked(grants: number, reason: string): void
+  evicted(kind: TokenKind, count: number): void
 }
 
 /** Counts and logs what happens to tokens. */

@@ -66,7 +66,7 @@ export function toRecord(token: Token, clock: Clock): TokenRecord {
  * "in the future" is over: how long ago that was is unknown. The journal does not record use: the grants are in the order in which they
  * last got a token.
  *
- * Returns the records whose grant has got a name, which the journal has to replace, and the tokens that have expired or do not fit
+ * Returns whether grants have got a name, so that the journal has to replace their tokens, and the tokens that have expired or do not fit
  * (`over`), which it may forget.
  *
  * @param heir the name for grants without a name; empty: they keep none
@@ -77,7 +77,7 @@ export function restoreGrants(
   clock: Clock,
   policy: Pick<TokenPolicy, 'accessLifetime' | 'refreshLifetime' | 'refreshGrace'>,
   heir: string,
-): { readonly renamed: readonly TokenRecord[]; readonly over: readonly Digest[] } {
+): { readonly areRenamed: boolean; readonly over: Digest[] } {
   const wall = clock.wall()
   const now = Math.floor(clock.monotonic())
   const since = (moment: number): number => now - Math.max(0, wall - moment)
@@ -102,13 +102,9 @@ export function restoreGrants(
     grant.refresh = live
   }
 
-  const inherited = stored.map((record) =>
-    heir === '' || nameOfGrant(record.grant) !== ''
-      ? record
-      : { ...record, grant: `${heir}.${record.grant}` },
-  )
-  const renamed = inherited.filter((record, at) => record !== stored[at])
-  const records = inherited.sort((a, b) => a.issued - b.issued)
+  const inherits = ({ grant }: TokenRecord): boolean => heir !== '' && nameOfGrant(grant) === ''
+  const records = stored.map((each) => (inherits(each) ? { ...each, grant: `${heir}.${each.grant}` } : each))
+  records.sort((a, b) => a.issued - b.issued)
   const grants = [...Map.groupBy(records, (record) => record.grant)]
   grants.sort(([, a], [, b]) => (a.at(-1)?.issued ?? 0) - (b.at(-1)?.issued ?? 0))
   for (const [id, tokens] of grants) {
@@ -116,5 +112,5 @@ export function restoreGrants(
     // Evicts after each grant, so that a smaller capacity evicts whole grants.
     for (const evicted of table.evict(table.grant(id))) over.push(evicted.digest)
   }
-  return { renamed, over }
+  return { areRenamed: stored.some(inherits), over }
 }

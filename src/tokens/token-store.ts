@@ -1,14 +1,15 @@
+import { randomBytes } from 'node:crypto'
 import { type Clock, createWallOffset } from '../system/clock.ts'
 import {
-  createGrantTable,
   type Grant,
+  type GrantTable,
   spentMeans,
   summarize,
   type Token,
   type TokenKind,
 } from './grant-table.ts'
 import type { TokenJournal } from './journal.ts'
-import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
+import { digestToken, looksMinted, mintGrantId, mintToken } from './mint.ts'
 import {
   type GrantSummary,
   type IssuedTokens,
@@ -17,11 +18,10 @@ import {
   REFUSED,
   type RecentGrants,
   type Revocation,
-  type TokenListener,
+  type TokenEvents,
   type TokenPolicy,
   type Tokens,
 } from './state.ts'
-import { restoreGrants, type TokenRecord, toRecord } from './token-journal.ts'
 
 export type * from './state.ts'
 
@@ -30,39 +30,28 @@ export type TokenStore = ReturnType<typeof createTokenStore>
 interface Dependencies {
   readonly policy: TokenPolicy
   readonly clock: Clock
-  readonly random: RandomBytes
   /** Undefined for `tokens.store: memory`: a restart forgets every token. */
   readonly journal: TokenJournal | undefined
-  readonly listener: TokenListener
-  /** The name that restored grants without a name get; empty: none. */
-  readonly heir?: string
+  /** Of the same capacity as the policy, with the tokens that the journal has restored. */
+  readonly table: GrantTable
+  readonly listener: TokenEvents
+  /** Called before `revoke` returns, so that the connections of these grants can be closed. */
+  readonly cut: (grants: readonly string[]) => void
 }
 
 /**
- * Holds the tokens in memory, which is authoritative; the journal follows. Starts with the tokens that the journal restores.
+ * Holds the tokens in memory, which is authoritative; the journal follows.
  * `identify` runs on every request and takes 0.9 µs, more than half of it for the hash.
  */
 export function createTokenStore(deps: Dependencies) {
-  const { policy, clock, random, journal, listener, heir = '' } = deps
+  const { policy, clock, journal, table, listener, cut } = deps
   let { accessLifetime, refreshLifetime, rotateRefresh, refreshGrace } = policy
-  const table = createGrantTable(policy.capacity)
   const wallOffset = createWallOffset(clock)
   /**
    * Token responses that a retry within the grace gets again. No other structure holds tokens in plain text, and these are removed
    * after the grace.
    */
   const replays = new Map<Token, IssuedTokens>()
-
-  if (journal !== undefined) {
-    const { renamed, over } = restoreGrants(table, journal.restored, clock, policy, heir)
-    journal.attach(snapshot)
-    if (renamed.length > 0) journal.record(renamed)
-    journal.forget(over)
-  }
-
-  function* snapshot(): Iterable<TokenRecord> {
-    for (const grant of table.grants()) for (const token of grant.tokens) yield toRecord(token, clock)
-  }
 
   /** Removes expired tokens and replays. Returns the time in whole ms. */
   function dropExpired(): number {
@@ -72,7 +61,7 @@ export function createTokenStore(deps: Dependencies) {
       replays.delete(token)
     }
     const expired = table.expire(now)
-    if (expired.length > 0) journal?.forget(expired.map((token) => token.digest))
+    if (expired.length > 0) journal?.forget(expired)
     return now
   }
 
@@ -84,7 +73,7 @@ export function createTokenStore(deps: Dependencies) {
   function makeRoom(grown?: Grant): void {
     const evicted = table.evict(grown)
     if (evicted.length === 0) return
-    journal?.forget(evicted.map((token) => token.digest))
+    journal?.forget(evicted)
     for (const kind of ['access', 'refresh'] as const) {
       const count = evicted.filter((token) => token.kind === kind && token.spent === undefined).length
       if (count > 0) listener.evicted(kind, count)
@@ -94,7 +83,7 @@ export function createTokenStore(deps: Dependencies) {
   /** Writes the tokens to disk before the response is sent: a crash cannot invalidate tokens that a client has. */
   function persist(grant: Grant, tokens: readonly Token[]): void {
     makeRoom(grant)
-    journal?.record(tokens.filter((token) => !token.removed).map((token) => toRecord(token, clock)))
+    journal?.record(tokens.filter((token) => !token.removed))
   }
 
   /**
@@ -103,8 +92,8 @@ export function createTokenStore(deps: Dependencies) {
    */
   function issue(client: string, grantType: string, name = ''): IssuedTokens {
     const now = dropExpired()
-    const grant = table.open(mintGrantId(random, name), client, now)
-    const [accessToken, refreshToken] = [mintToken(random), mintToken(random)]
+    const grant = table.open(mintGrantId(randomBytes, name), client, now)
+    const [accessToken, refreshToken] = [mintToken(), mintToken()]
     persist(grant, [add(grant, 'access', accessToken, now), add(grant, 'refresh', refreshToken, now)])
     listener.issued(grantType)
     return { grant: grant.id, accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) }
@@ -131,9 +120,9 @@ export function createTokenStore(deps: Dependencies) {
    */
   function exchange(token: Token, presented: string, now: number): IssuedTokens {
     const { grant } = token
-    const accessToken = mintToken(random)
+    const accessToken = mintToken()
     const rotated = rotateRefresh || token.spent !== undefined
-    const refreshToken = rotated ? mintToken(random) : presented
+    const refreshToken = rotated ? mintToken() : presented
     const expiresIn = Math.floor(accessLifetime / 1000)
     const issued = { grant: grant.id, accessToken, refreshToken, expiresIn }
     const changed: Token[] = []
@@ -174,16 +163,18 @@ export function createTokenStore(deps: Dependencies) {
   }
 
   function revokeGrants(grants: readonly Grant[], reason: string, all = false): number {
-    const tokens = grants.flatMap((grant) => [...grant.tokens])
+    const tokens = grants.flatMap((grant) => grant.tokens)
     for (const token of tokens) {
       table.drop(token, 'revoked')
       replays.delete(token)
     }
     // `all` also deletes stored tokens that this process never loaded.
     if (all) journal?.revoke('all')
-    else if (tokens.length > 0) journal?.revoke(tokens.map((token) => token.digest))
-    const ids = grants.map(({ id }) => id)
-    if (ids.length > 0) listener.revoked(ids, reason)
+    else if (tokens.length > 0) journal?.revoke(tokens)
+    if (grants.length > 0) {
+      listener.revoked(grants.length, reason)
+      cut(grants.map(({ id }) => id))
+    }
     return grants.length
   }
 
@@ -217,11 +208,6 @@ export function createTokenStore(deps: Dependencies) {
     counts() {
       dropExpired()
       return table.counts()
-    },
-    /** Live tokens that a restart would lose because writing them failed. Always 0 for `tokens.store: memory`. */
-    unsaved(): number {
-      dropExpired()
-      return journal?.unsaved() ?? 0
     },
     sweep(): void {
       dropExpired()

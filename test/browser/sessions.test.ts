@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { createSessions } from '../../src/oauth/sessions.ts'
 import type { IssuedTokens, TokenLookup } from '../../src/tokens/state.ts'
@@ -27,7 +26,7 @@ function store() {
       return 1
     },
   }
-  const sessions = createSessions(tokens, randomBytes)
+  const sessions = createSessions(tokens)
   const begin = (n: number): string => /=([^;]+)/.exec(sessions.begin(tokensOf(n)))?.[1] ?? ''
   return { sessions, begin, asked, answers, revoked, state }
 }

@@ -33,10 +33,10 @@ interface Gate {
 /** Asks a gate about a request with this head. */
 type Ask = (head: RequestHead) => Admission<BareExchange> | Promise<Admission<BareExchange>>
 
-/** What the gate found out and decided. */
+/** What the gate found out and decided. Each request has an id of its own. */
 function decided(exchange: Exchange): object {
   const { kind, client, decision, resetAt, identity, grant, refusal, requestId } = exchange
-  return { kind, client, decision, resetAt, identity, grant, refusal, requestId }
+  return { kind, client, decision, resetAt, identity, grant, refusal, hasId: requestId.length === 32 }
 }
 
 function askerOf(gate: ReturnType<typeof createGate>): Ask {
@@ -53,7 +53,6 @@ function gate({ identify, per = 'client', sharedWindows = false }: Gate): Return
     tables: { api: windows, oauth: windows, browser: windows },
     sessions: NO_SESSIONS,
     identify,
-    newRequestId: () => 'the-id',
     settings: { gate: gateRules(limit), clientOf: createClientAddress([]) },
   })
 }

@@ -29,7 +29,6 @@ function flood({ per, enforce }: { readonly per: Per; readonly enforce: boolean 
       lookups += 1
       return { kind: 'valid', grant: 'c0ffee' }
     },
-    newRequestId: () => 'the-id',
     settings: { gate: gateRules(limit, { enforce }), clientOf: createClientAddress([]) },
   })
   const head = requestHead({ fields: ['Host', 'device.example', 'Authorization', 'Bearer shown'] })
@@ -68,7 +67,6 @@ it('C8 C13 of a head that repeats nothing is kept but what follows from it: toke
     tables: { api: table, oauth: table, browser: table },
     sessions: NO_SESSIONS,
     identify: () => (revoked ? { kind: 'refused', cause: 'revoked' } : { kind: 'valid', grant: 'c0ffee' }),
-    newRequestId: () => 'the-id',
     settings,
   })
   const head = requestHead({

@@ -111,6 +111,30 @@ it('The first login after a start with `password.device` signs in to the device 
   expect(device.attempts).toBe(1)
 })
 
+it.each([
+  ['the same one', 'secret', 200],
+  ['another one', 'another', 401],
+])(
+  'C8 tokens of a run before work until the first login tells the password of the device: %s',
+  async (_, next, then) => {
+    const device = await startBasicDevice()
+    const state_dir = join(temporaryDirectory(), 'state')
+    const start = () =>
+      startWithDevicePassword(device, basic, { config: { tokens: { store: 'file' }, state_dir } })
+    device.password = 'secret'
+    const before = await start()
+    const token = String((await grant(before, 'secret')).json().access_token)
+    await before.stop()
+    device.password = next
+    const after = await start()
+    expect((await after.request({ token, path: '/open' })).status).toBe(200)
+    expect((await grant(after, 'wrong')).status).toBe(400)
+    expect((await after.request({ token, path: '/open' })).status).toBe(200)
+    expect((await grant(after, next)).status).toBe(200)
+    expect((await after.request({ token, path: '/open' })).status).toBe(then)
+  },
+)
+
 describeTransports('C8 A request that the device refuses because its password has changed', (transport) => {
   it.each(['GET', 'POST'])('revokes its token and all others (%s)', async (method) => {
     const device = await startBasicDevice()

@@ -33,7 +33,6 @@ export function admitted(head: RequestHead, trustedProxies: readonly string[] = 
     tables: { api: table, oauth: table, browser: table },
     sessions: NO_SESSIONS,
     identify: () => ({ kind: 'valid', grant: 'grant' }),
-    newRequestId: () => 'the-id',
     settings: {
       gate: gateRules(limit, { headerCaps: { maxHeaderSize: 1 << 20, maxHeaderCount: 10_000 } }),
       clientOf: createClientAddress(trusted),

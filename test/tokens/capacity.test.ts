@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { IssuedTokens } from '../../src/tokens/state.ts'
-import { createCounter, createTestStore, HOUR, present, SECOND, WEEK } from './support.ts'
+import { createTestStore, HOUR, present, SECOND, WEEK } from './support.ts'
 
 const ALIVE = { kind: 'valid' }
 
@@ -90,7 +90,7 @@ test('C6 at the limit of 30 refreshes per minute, every access token is valid fo
 // A fortieth of the default capacity and of the logins: a grant that is not used is evicted after the same 5000 s, and
 // the test takes a fortieth of the time.
 test('a client that refreshes each hour keeps its grants for a week, although another client logs in every second', () => {
-  const { store, clock, events } = createTestStore({ capacity: 250 }, undefined, undefined, createCounter())
+  const { store, clock, events } = createTestStore({ capacity: 250 })
   const steady = store.issue('steady', 'password')
   const used = store.issue('steady', 'password')
   let usedToken = used.accessToken

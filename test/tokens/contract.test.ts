@@ -5,7 +5,7 @@ import { createTokenCopies } from '../../src/fleet/copies.ts'
 import { createSharedTokens } from '../../src/fleet/tokens.ts'
 import { prefix64 } from '../../src/http/ip.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { shareOf } from '../../src/tokens/grant-table.ts'
+import { createGrantTable, shareOf } from '../../src/tokens/grant-table.ts'
 import type { IssuedTokens, TokenEvents, TokenPolicy, Tokens } from '../../src/tokens/state.ts'
 import { createTokenStore } from '../../src/tokens/token-store.ts'
 import { open } from '../store/opened.ts'
@@ -35,12 +35,14 @@ function listening(): readonly [TokenEvents, readonly unknown[]] {
 
 function openLocal(changed: Partial<TokenPolicy>): Promise<Opened> {
   const [listener, events] = listening()
+  const policy = { ...POLICY, ...changed }
   const tokens = createTokenStore({
-    policy: { ...POLICY, ...changed },
+    policy,
     clock: systemClock,
-    random: randomBytes,
     journal: undefined,
-    listener: { ...listener, revoked: (grants, reason) => listener.revoked(grants.length, reason) },
+    table: createGrantTable(policy.capacity),
+    listener,
+    cut() {},
   })
   return Promise.resolve({
     tokens,

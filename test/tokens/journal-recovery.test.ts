@@ -116,43 +116,6 @@ test('a lock file with garbage does not prevent the start', () => {
   expect(reports).toEqual([])
 })
 
-test('a database of version 1 is migrated to the current version with its tokens', () => {
-  const { dir, path } = closedFolder()
-  rmSync(path)
-  const token = 'A'.repeat(43)
-  const db = new DatabaseSync(path)
-  db.exec(`
-    PRAGMA journal_mode = WAL;
-    CREATE TABLE tokens (
-      digest BLOB PRIMARY KEY, grant_id TEXT NOT NULL, client TEXT NOT NULL, granted INTEGER NOT NULL,
-      kind TEXT NOT NULL, issued INTEGER NOT NULL, expires INTEGER NOT NULL, spent INTEGER
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-    INSERT INTO meta VALUES ('password', 'print');
-    PRAGMA application_id = ${0x506f7374};
-    PRAGMA user_version = 1;
-  `)
-  const now = Date.now()
-  const digest = Buffer.from(digestToken(token), 'base64url')
-  db.prepare('INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, NULL)').run(
-    digest,
-    'beefbeefbeefbeef',
-    '192.0.2.1',
-    now,
-    'access',
-    now,
-    now + 60_000,
-  )
-  db.close()
-  for (let start = 0; start < 2; start++) {
-    const { store, journal, reports } = openJournaledStore(dir)
-    expect(reports).toEqual([])
-    expect(store.identify(token)).toEqual({ kind: 'valid', grant: 'beefbeefbeefbeef' })
-    expect(journal.getMeta('password')).toBe('print')
-    journal.close()
-  }
-})
-
 test('C6 a database of version 2 keeps its tokens, and the grace of its spent refresh tokens is over', () => {
   const { dir, path } = closedFolder()
   rmSync(path)

@@ -1,8 +1,9 @@
+import { createGrantTable } from '../../src/tokens/grant-table.ts'
 import { openJournal, type TokenJournal } from '../../src/tokens/journal.ts'
 import type { TokenPolicy } from '../../src/tokens/state.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
-import { createTestStore, type TestStore } from './support.ts'
+import { createTestStore, POLICY, type TestStore } from './support.ts'
 
 export interface JournaledStore extends TestStore {
   readonly journal: TokenJournal
@@ -18,9 +19,14 @@ export function openJournaledStore(
   { clock = stillClock(), ...policy }: Options = {},
 ): JournaledStore {
   const reports: string[] = []
+  const whole = { ...POLICY, ...policy }
+  const table = createGrantTable(whole.capacity)
   const journal = openJournal({
     dir,
     clock,
+    table,
+    policy: whole,
+    heir: '',
     listener: {
       failed: (operation) => reports.push(`trouble: ${operation}`),
       recovered: () => reports.push('recovered'),
@@ -28,5 +34,5 @@ export function openJournaledStore(
     },
   })
   closeLater(journal.close)
-  return { ...createTestStore(policy, journal, clock), journal, reports }
+  return { ...createTestStore(policy, journal, clock, table), journal, reports }
 }

@@ -1,7 +1,6 @@
-import { randomBytes } from 'node:crypto'
+import { createGrantTable, type GrantTable } from '../../src/tokens/grant-table.ts'
 import type { TokenJournal } from '../../src/tokens/journal.ts'
-import type { RandomBytes } from '../../src/tokens/mint.ts'
-import type { TokenListener, TokenPolicy } from '../../src/tokens/state.ts'
+import type { TokenPolicy } from '../../src/tokens/state.ts'
 import { createTokenStore, type TokenStore } from '../../src/tokens/token-store.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 
@@ -25,34 +24,27 @@ export interface TestStore {
   readonly events: unknown[]
 }
 
-/** Makes distinct but guessable bytes, ten times as fast as random ones. */
-export function createCounter(): RandomBytes {
-  let count = 0
-  return (size) => {
-    const bytes = Buffer.alloc(size)
-    bytes.writeUInt32LE(++count)
-    return bytes
-  }
-}
-
 export function createTestStore(
   policy: Partial<TokenPolicy> = {},
   journal?: TokenJournal,
   clock: MovableClock = stillClock(),
-  random: RandomBytes = randomBytes,
+  table: GrantTable = createGrantTable(policy.capacity ?? POLICY.capacity),
 ): TestStore {
   const events: unknown[] = []
-  const listener: TokenListener = {
-    issued: (kind) => events.push(['issued', kind]),
-    revoked: (grants, reason) => events.push(['revoked', [...grants], reason]),
-    evicted: (kind, count) => events.push(['evicted', kind, count]),
-  }
+  let because = ''
   const store = createTokenStore({
     policy: { ...POLICY, ...policy },
     clock,
-    random,
     journal,
-    listener,
+    table,
+    listener: {
+      issued: (kind) => events.push(['issued', kind]),
+      revoked: (_grants, reason) => {
+        because = reason
+      },
+      evicted: (kind, count) => events.push(['evicted', kind, count]),
+    },
+    cut: (grants) => events.push(['revoked', [...grants], because]),
   })
   return { store, clock, events }
 }
