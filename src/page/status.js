@@ -26,28 +26,19 @@ import { moment, now, span, timeOfDay } from './format.js'
  */
 export function statusLine(link, condition, alarms, time) {
   const age = link.heard === 0 ? '' : `, last data ${span(time - link.heard)} ago`
-  switch (link.phase) {
-    case 'lost':
-      return line('critical', 'Connection lost', '', age)
-    case 'unreachable':
-      return line('critical', 'The sidecar is stopped or unreachable', ` since ${timeOfDay(link.since)}`)
-    case 'stopping':
-      return line('critical', 'The sidecar is stopping')
-    case 'refused':
-      return line('critical', 'The sidecar refuses this page', `: ${link.reason}`)
-    case 'fault':
-      return line(
-        'critical',
-        'This page has a fault',
-        ': load it again. The console of the browser has the reason',
-      )
-    case 'viewers':
-      return line('warning', 'Too many viewers', ': close another page of this sidecar', age)
-    default:
-      return condition === null || link.phase === 'connecting'
-        ? line('quiet', 'Connecting')
-        : present(condition, alarms)
+  const advice = 'load it again. The console of the browser has the reason'
+  const connecting = line('quiet', 'Connecting')
+  const lines = {
+    connecting,
+    live: condition === null ? connecting : present(condition, alarms),
+    lost: line('critical', 'Connection lost', '', age),
+    unreachable: line('critical', 'The sidecar is stopped or unreachable', ` since ${timeOfDay(link.since)}`),
+    stopping: line('critical', 'The sidecar is stopping'),
+    refused: line('critical', 'The sidecar refuses this page', `: ${link.reason}`),
+    fault: line('critical', 'This page has a fault', `: ${advice}`),
+    viewers: line('warning', 'Too many viewers', ': close another page of this sidecar', age),
   }
+  return lines[link.phase]
 }
 
 /** @param {Condition} condition @param {readonly Alarm[]} alarms */
