@@ -26,8 +26,6 @@ export const emptyState = () => ({
   grants: new Map(),
   /** Null if the shared store does not say. @type {number | null} */
   grantTotal: null,
-  /** Counts the changes of `grants`. */
-  grantChanges: 0,
   /** Of the stream before; the first `grants` of a stream has all rows. */
   grantsAreOld: false,
 })
@@ -39,12 +37,10 @@ export const emptyState = () => ({
  * @param {readonly Point[]} points
  */
 function addPoints(state, points) {
-  for (const point of points) {
-    if (point.time > (state.points.at(-1)?.time ?? 0)) state.points.push(point)
-  }
-  const oldest = (state.points.at(-1)?.time ?? 0) - MEMORY
-  const first = state.points.findIndex(({ time }) => time > oldest)
-  if (first > 0) state.points.splice(0, first)
+  const last = state.points.at(-1)?.time ?? 0
+  const all = [...state.points, ...points.filter(({ time }) => time > last)]
+  const oldest = (all.at(-1)?.time ?? 0) - MEMORY
+  state.points = all.filter(({ time }) => time > oldest)
 }
 
 /** @param {State} state @param {number} by ms */
@@ -106,7 +102,6 @@ const HANDLERS = {
     for (const id of removed) state.grants.delete(id)
     for (const row of changed) state.grants.set(row.id, row)
     state.grantTotal = total
-    state.grantChanges++
   },
 }
 
