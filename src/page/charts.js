@@ -72,12 +72,8 @@ function chartOf(plot, view) {
       return el('li', { 'data-key': label }, mark, ` ${label} `, own)
     })
   const heads = ['time', ...series.map(({ label }) => label)].map((text) => el('th', { scope: 'col' }, text))
-  const table = el(
-    'table',
-    {},
-    el('thead', {}, el('tr', {}, ...heads)),
-    el('tbody', {}, ...tableRows(plot, rows)),
-  )
+  const head = el('thead', {}, el('tr', {}, ...heads))
+  const table = el('table', {}, head, el('tbody', {}, ...tableRows(plot, rows)))
   const region = { class: 'scroll', role: 'region', tabindex: '0', 'aria-label': `Table of the chart ${id}` }
   const when = el('li', { class: 'when' }, row === undefined ? '' : timeOfDay(row.time))
   return el(

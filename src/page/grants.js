@@ -86,10 +86,9 @@ export function showGrants(state, announce) {
       const column = /** @type {Column} */ (button.getAttribute('data-sort'))
       order.direction = order.column === column && order.direction === 1 ? -1 : 1
       order.column = column
-      for (const each of document.querySelectorAll('button[data-sort]')) {
-        const sorted = each === button ? (order.direction === 1 ? 'ascending' : 'descending') : null
-        setAttribute(/** @type {Element} */ (each.parentElement), 'aria-sort', sorted)
-      }
+      const sorted = order.direction === 1 ? 'ascending' : 'descending'
+      for (const head of document.querySelectorAll('#grants thead th'))
+        setAttribute(head, 'aria-sort', head.contains(button) ? sorted : null)
       draw(true)
     })
   }

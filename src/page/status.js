@@ -50,10 +50,8 @@ function present({ ready, reasons, enforce }, alarms) {
   if (worst === undefined) return line('good', state)
   // Screen readers read each alarm itself.
   const alarmed = `, ${serious.length} ${serious.length === 1 ? 'alarm' : 'alarms'}`
-  return {
-    ...line(worst.level === 'critical' ? 'critical' : 'warning', state, '', alarmed),
-    title: state + alarmed,
-  }
+  const tone = worst.level === 'critical' ? 'critical' : 'warning'
+  return { ...line(tone, state, '', alarmed), title: state + alarmed }
 }
 
 /**
@@ -94,18 +92,13 @@ export function showAlarms(announce) {
 
 /** When the sidecar does not tell since when, the page says since when it has seen the alarm. @param {Alarm} alarm @param {number} seen */
 function alarmItem({ key, level, what, since, remedy, section }, seen) {
-  const when = since === null ? `seen since ${moment(seen)}` : `since ${moment(since)}`
+  const text = since === null ? `seen since ${moment(seen)}` : `since ${moment(since)}`
+  const when = el('span', { class: 'since' }, text)
   const link = { href: `page/alerts#${section.toLowerCase()}`, target: '_blank' }
   return el(
     'li',
     { 'data-key': key, 'data-tone': level },
-    el(
-      'p',
-      {},
-      el('span', { class: 'level' }, LEVELS[level]),
-      el('strong', {}, what),
-      el('span', { class: 'since' }, when),
-    ),
+    el('p', {}, el('span', { class: 'level' }, LEVELS[level]), el('strong', {}, what), when),
     el('p', {}, `${remedy} `, el('a', link, `More: ${section}`)),
   )
 }

@@ -67,6 +67,8 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
       attempt = new AbortController()
       heardOfAttempt = localNow()
       enter(...(await read(attempt.signal)))
+      // A silent attempt has taken its time already.
+      if (attempt.signal.aborted) continue
       const { promise, resolve } = Promise.withResolvers()
       endPause = () => resolve(undefined)
       setTimeout(endPause, pause)
@@ -94,7 +96,7 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
         for (const block of blocks) dispatch(block)
       } catch (error) {
         reportError(error)
-        attempt.abort()
+        reader.cancel()
         return ['fault']
       }
     }
