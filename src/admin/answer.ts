@@ -69,24 +69,21 @@ const LARGEST_BODY = 4096
  * Reads a request body of at most 4 KiB as UTF-8. Undefined: it is longer; the rest is discarded, and the response is `tooLarge`.
  * The listener's request timeout ends a slow one. Rejects if the client leaves before the end.
  */
-export function readSmallBody(req: IncomingMessage): Promise<string | undefined> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let size = 0
-    const take = (chunk: Buffer): void => {
+export async function readSmallBody(req: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = []
+  let size = 0
+  try {
+    for await (const chunk of req.iterator({ destroyOnReturn: false })) {
+      chunks.push(chunk)
       size += chunk.length
-      if (size <= LARGEST_BODY) chunks.push(chunk)
-      else {
-        req.off('data', take)
-        req.resume()
-        resolve(undefined)
-      }
+      if (size > LARGEST_BODY) break
     }
-    req.on('data', take)
-    req.once('end', () => resolve(Buffer.concat(chunks).toString('utf8')))
-    req.once('error', () => reject(new ClientGone()))
-    req.once('close', () => reject(new ClientGone()))
-  })
+  } catch {
+    throw new ClientGone()
+  }
+  if (size <= LARGEST_BODY) return Buffer.concat(chunks).toString('utf8')
+  req.resume()
+  return undefined
 }
 
 /** 413. The connection closes, so the client does not send the rest. */

@@ -18,8 +18,6 @@ export type Sessions = ReturnType<typeof createSessions>
 const IDLE = 12 * 3_600_000
 const LONGEST = 7 * 24 * 3_600_000
 const MOST_SESSIONS = 64
-/** How many cookies of the name are tried: another site of the domain can add some. */
-const MOST_COOKIES = 4
 
 /**
  * Sessions in memory, by a random id of 256 bits in a cookie; only the digest of an id is kept. The server alone chooses ids, so a
@@ -56,15 +54,12 @@ export function createSessions(clock: Clock, onEnd: (session: Session) => void) 
     },
     /** The live session of a `Cookie` field. Counts as a use of it. */
     find(cookies = ''): Session | undefined {
-      const ids = cookies
-        .split(';')
-        .map((pair) => pair.trim())
+      // Another site of the domain can add cookies of this name.
+      return cookies
+        .split(/; */)
         .filter((pair) => pair.startsWith(`${name}=`))
-      for (const id of ids.slice(0, MOST_COOKIES)) {
-        const session = sessions.get(digestOf(id.slice(name.length + 1)))
-        if (session !== undefined && keep(session)) return session
-      }
-      return undefined
+        .map((pair) => sessions.get(digestOf(pair.slice(name.length + 1))))
+        .find((session) => session !== undefined && keep(session))
     },
     keep,
     end,

@@ -32,29 +32,25 @@ const ANSWERED = /^(?:http_|connection_terminated)/
  */
 export function alarms(condition, points, now) {
   const view = { condition, points, now, last: points.filter(({ time }) => time > now - MINUTE) }
-  const [outages, deaf] = [outage(view), store(view)]
+  const [outages, deaf] = [[...outage(view)], [...store(view)]]
   /** @param {readonly Alarm[]} found */
   const isCritical = (found) => found.some(({ level }) => level === 'critical')
-  /** @type {readonly Rule[]} */
-  const rules = [
-    ...(isCritical([...outages, ...deaf]) ? [] : [readiness, serverErrors]),
-    ...(isCritical(outages) ? [] : [slowness, queueing]),
-    () => outages,
-    () => deaf,
-    condition.enforce ? manyRefusals : observing,
-    tolerance,
-    certificate,
-    password,
-    unsaved,
-    fullness,
-  ]
-  return rules.flatMap((rule) => rule(view)).sort((a, b) => ORDER[a.level] - ORDER[b.level])
+  return [
+    ...(isCritical([...outages, ...deaf]) ? [] : [...readiness(view), ...serverErrors(view)]),
+    ...(isCritical(outages) ? [] : [...slowness(view), ...queueing(view)]),
+    ...outages,
+    ...deaf,
+    ...(condition.enforce ? manyRefusals(view) : observing(view)),
+    ...tolerance(view),
+    ...certificate(view),
+    ...keys(view),
+  ].sort((a, b) => ORDER[a.level] - ORDER[b.level])
 }
 
 /** @type {Rule} */
-function readiness({ condition: { ready, reasons } }) {
-  if (ready) return []
-  return raise('critical', 'not-ready', 'NotReady', {
+function* readiness({ condition: { ready, reasons } }) {
+  if (ready) return
+  yield raise('critical', 'not-ready', 'NotReady', {
     what: `Not ready: ${reasons.join('; ')}`,
     remedy:
       '/readyz answers 503, so a load balancer sends no traffic here. “postern check” says what does not work, and how to mend it.',
@@ -67,52 +63,47 @@ function nameOf({ route }, { services }) {
 }
 
 /** @type {Rule} */
-function outage({ condition }) {
-  return condition.services.flatMap((service) => outageOf(service, condition))
-}
-
-/** @param {ServiceCondition} service @param {Condition} condition */
-function outageOf(service, condition) {
-  const { route, url, up, since, breaker, failure, failedAt, checked } = service
-  if (breaker === 'closed' && up !== false) return []
-  // Without a service of upstream.routes, the rest of the device works.
-  const level = route === null || (checked && !condition.ready) ? 'critical' : 'warning'
-  const isOn = `Is it on, and is ${url} its address (upstream.url)? “postern check” connects to it.`
-  let [state, remedy] = ['is down', `The sidecar runs, the device does not: clients get 500. ${isOn}`]
-  if (breaker === 'open') {
-    state = 'cannot be reached, and requests fail at once'
-    remedy = `One request a second tries again. ${isOn}`
-  } else if (ANSWERED.test(failure ?? '')) {
-    state = 'fails its requests'
-    remedy =
-      'It can be reached, but at least its last five answers were not usable, so clients get 500. “Last refused requests” below has some of them. Is it overloaded, or is something else at this address (upstream.url)?'
+function* outage({ condition }) {
+  for (const service of condition.services) {
+    const { route, url, up, since, breaker, failure, failedAt, checked } = service
+    if (breaker === 'closed' && up !== false) continue
+    const isOn = `Is it on, and is ${url} its address (upstream.url)? “postern check” connects to it.`
+    let [state, remedy] = ['is down', `The sidecar runs, the device does not: clients get 500. ${isOn}`]
+    if (breaker === 'open') {
+      state = 'cannot be reached, and requests fail at once'
+      remedy = `One request a second tries again. ${isOn}`
+    } else if (ANSWERED.test(failure ?? '')) {
+      state = 'fails its requests'
+      remedy =
+        'It can be reached, but at least its last five answers were not usable, so clients get 500. “Last refused requests” below has some of them. Is it overloaded, or is something else at this address (upstream.url)?'
+    }
+    // Without a service of upstream.routes, the rest of the device works.
+    const level = route === null || (checked && !condition.ready) ? 'critical' : 'warning'
+    yield raise(level, `down ${route}`, route === null ? 'PosternDeviceDown' : 'PosternRouteDown', {
+      what: `${nameOf(service, condition)} ${state}${failure === null ? '' : `: ${words(failure)}`}`,
+      since: (up === false ? since : failedAt) ?? failedAt,
+      remedy,
+    })
   }
-  return raise(level, `down ${route}`, route === null ? 'PosternDeviceDown' : 'PosternRouteDown', {
-    what: `${nameOf(service, condition)} ${state}${failure === null ? '' : `: ${words(failure)}`}`,
-    since: (up === false ? since : failedAt) ?? failedAt,
-    remedy,
-  })
 }
 
 /** @type {Rule} */
-function tolerance({ condition }) {
-  const tolerant = condition.services.filter((service) => service.tolerant)
-  return tolerant.flatMap((service) =>
-    raise('note', `tolerant ${service.route}`, 'MalformedHttp', {
+function* tolerance({ condition }) {
+  for (const service of condition.services.filter(({ tolerant }) => tolerant))
+    yield raise('note', `tolerant ${service.route}`, 'MalformedHttp', {
       what: `${nameOf(service, condition)} sends malformed HTTP, which is read by the tolerant rules`,
       remedy:
         'Requests pass. A new firmware would be better; if it sends bytes after its responses, set upstream.reuse: never.',
-    }),
-  )
+    })
 }
 
 /** @type {Rule} */
-function certificate({ condition: { certificate }, now }) {
-  if (certificate === null) return []
+function* certificate({ condition: { certificate }, now }) {
+  if (certificate === null) return
   const { from, until, selfSigned } = certificate
   const warned = Math.min(CERTIFICATE, (until - from) / 3)
   const isLate = now < from
-  if (!isLate && until - now >= warned) return []
+  if (!isLate && until - now >= warned) return
   const isValid = !isLate && now < until
   const remedy = selfSigned
     ? 'The sidecar renews it itself, with the same key. Give clients the new cert.pem of state_dir.'
@@ -120,30 +111,44 @@ function certificate({ condition: { certificate }, now }) {
   const clock = 'Clients that check it do not connect. Is the clock of this machine right?'
   const ends = `expires in ${span(until - now)}, on ${date(until)}`
   const section = isValid ? 'PosternCertificateExpires' : 'PosternCertificateInvalid'
-  return raise(isValid ? 'warning' : 'critical', 'certificate', section, {
+  yield raise(isValid ? 'warning' : 'critical', 'certificate', section, {
     what: `The certificate ${isLate ? `is not valid before ${date(from)}` : isValid ? ends : `expired on ${date(until)}`}`,
     since: isLate ? null : isValid ? until - warned : until,
     remedy: isLate ? clock : remedy,
   })
 }
 
-/** @type {Rule} */
-function password({ condition }) {
-  const { source, problem } = condition.password
-  if (problem === null) return []
-  return raise(source === 'file' ? 'warning' : 'critical', 'password', 'PosternStoreErrors', {
-    what: `The password source cannot be used: ${problem}`,
-    remedy:
-      source === 'file'
+/** Of the password, the token file and the token table. @type {Rule} */
+function* keys({ condition: { password, tokens } }) {
+  if (password.problem !== null) {
+    const isFile = password.source === 'file'
+    yield raise(isFile ? 'warning' : 'critical', 'password', 'PosternStoreErrors', {
+      what: `The password source cannot be used: ${password.problem}`,
+      remedy: isFile
         ? 'The last good password stays valid. The file of password.file holds one line, the hash that “postern hash-password” makes; mend it, and it holds within seconds.'
         : 'Nobody can log in until the device checks passwords again (password.device). “postern check” tries it.',
-  })
+    })
+  }
+  const { access, refresh, capacity, unsaved } = tokens
+  if (unsaved) {
+    yield raise('warning', 'unsaved', 'PosternTokensUnsaved', {
+      what: `A restart would lose ${count(unsaved)} ${unsaved === 1 ? 'token' : 'tokens'}: the token file cannot be written`,
+      remedy:
+        'Clients notice nothing until the sidecar restarts. Make room in state_dir before that; the file is then completed within seconds.',
+    })
+  }
+  if (access + refresh >= 0.9 * capacity) {
+    yield raise('warning', 'capacity', 'PosternTokensEvicted', {
+      what: `${count(access + refresh)} tokens of at most ${count(capacity)}: beyond it the least recently used logins are dropped`,
+      remedy: 'Raise tokens.capacity, or find the client that logs in so often.',
+    })
+  }
 }
 
 /** @type {Rule} */
-function store({ condition: { store } }) {
-  if (store === null || store.up) return []
-  return raise('critical', 'store', 'PosternSharedStoreDown', {
+function* store({ condition: { store } }) {
+  if (store === null || store.up) return
+  yield raise('critical', 'store', 'PosternSharedStoreDown', {
     what: 'The shared store does not respond, or refuses commands',
     remedy:
       'Known tokens work for tokens.offline_grace; logins and all other tokens get 500, and limits count per sidecar. The log and “postern check” say why.',
@@ -151,30 +156,8 @@ function store({ condition: { store } }) {
 }
 
 /** @type {Rule} */
-function unsaved({ condition }) {
-  const { unsaved } = condition.tokens
-  if (unsaved === null || unsaved === 0) return []
-  return raise('warning', 'unsaved', 'PosternTokensUnsaved', {
-    what: `A restart would lose ${count(unsaved)} ${unsaved === 1 ? 'token' : 'tokens'}: the token file cannot be written`,
-    remedy:
-      'Clients notice nothing until the sidecar restarts. Make room in state_dir before that; the file is then completed within seconds.',
-  })
-}
-
-/** @type {Rule} */
-function fullness({ condition }) {
-  const { access, refresh, capacity } = condition.tokens
-  const held = access + refresh
-  if (held < 0.9 * capacity) return []
-  return raise('warning', 'capacity', 'PosternTokensEvicted', {
-    what: `${count(held)} tokens of at most ${count(capacity)}: beyond it the least recently used logins are dropped`,
-    remedy: 'Raise tokens.capacity, or find the client that logs in so often.',
-  })
-}
-
-/** @type {Rule} */
-function observing() {
-  return raise('warning', 'observing', 'ObservingOnly', {
+function* observing() {
+  yield raise('warning', 'observing', 'ObservingOnly', {
     what: 'Observing only: requests without a token or over the limit reach the device',
     remedy: 'The access log and the metrics say what would be refused. Set enforce: true to refuse it.',
   })

@@ -1,12 +1,17 @@
-import { count, latency, rate, words } from './format.js'
+import { count, latency, rate } from './format.js'
 
 /** @import { Condition, Point } from '../overview/model.ts' */
 
 /** The values of a series: null where there is none. @typedef {(number | null)[]} Column */
 /** A second; without a point it makes a gap. @typedef {{ readonly time: number, readonly point: Point | null }} Row */
 
-/** The reasons with a colour of their own, in the order of the stack. */
-const REASONS = ['rate_limited', 'unauthorized', 'upstream', 'overloaded']
+/** The reasons with a colour of their own, in the order of the stack, and their labels. */
+const REASONS = /** @type {const} */ ([
+  ['rate_limited', 'rate limited'],
+  ['unauthorized', 'unauthorized'],
+  ['upstream', 'device failed'],
+  ['overloaded', 'overloaded'],
+])
 /** A second (ms). */
 const STEP = 1_000
 
@@ -38,18 +43,19 @@ export function rowsBetween(points, from, until) {
 }
 
 /**
- * What a chart draws, one line per series.
+ * A line or area of a chart.
  *
  * @typedef {object} Series
  * @property {string} key names the colour `--chart-KEY`
  * @property {string} label
- * @property {(point: Point) => number | null} value
  * @property {'area' | 'line' | 'dashed'} form areas are stacked in this order
+ * @property {(point: Point) => number | null} value
  */
 
 /**
  * @typedef {object} Plot
  * @property {string} id
+ * @property {string} title
  * @property {readonly Series[]} series
  * @property {(value: number) => string} format
  * @property {boolean} log
@@ -61,47 +67,38 @@ const most = (values) => values.reduce((a, b) => Math.max(a, b), 0)
 /** @param {readonly number[]} values */
 const mean = (values) => sumOf(values, (value) => value) / Math.max(1, values.length)
 
+/** @param {Point} point @param {string} reason */
+const refusedAs = ({ refusals }, reason) => refusals[reason] ?? 0
+
 /**
  * The charts of the page.
  *
- * @param {() => Pick<Condition, 'load' | 'enforce'> | null} condition the present one
+ * @param {Pick<Condition, 'load' | 'enforce'>} condition
  * @returns {readonly Plot[]}
  */
-export function plots(condition) {
-  const maximum = () => condition()?.load.maxInFlight ?? null
+export function plots({ load, enforce }) {
+  /** @param {string} key @param {string} label @param {Series['value']} value @returns {Series} */
+  const area = (key, label, value) => ({ key, label, form: 'area', value })
   return [
     {
       id: 'traffic',
+      title: 'Requests per second',
       format: rate,
       log: false,
       series: [
-        {
-          key: 'passed',
-          label: 'passed',
-          form: 'area',
-          value: (p) => Math.max(0, p.requests - refusedOf(p)),
-        },
-        ...REASONS.map((reason) => ({
-          key: reason,
-          label: reason === 'upstream' ? 'device failed' : words(reason),
-          form: /** @type {const} */ ('area'),
-          value: (/** @type {Point} */ { refusals }) => refusals[reason] ?? 0,
-        })),
-        {
-          key: 'other',
-          label: 'other',
-          form: 'area',
-          value: (p) => refusedOf(p) - sumOf(REASONS, (reason) => p.refusals[reason] ?? 0),
-        },
+        area('passed', 'passed', (p) => Math.max(0, p.requests - refusedOf(p))),
+        ...REASONS.map(([reason, label]) => area(reason, label, (p) => refusedAs(p, reason))),
+        area('other', 'other', (p) => refusedOf(p) - sumOf(REASONS, ([reason]) => refusedAs(p, reason))),
       ],
-      summary: (points) => {
+      summary(points) {
         const requests = points.map((point) => point.requests)
-        const refused = sumOf(points, refusedOf)
-        return `${rate(mean(requests))} requests a second on average, ${rate(most(requests))} at most; ${rate(refused)} ${condition()?.enforce === false ? 'would be refused' : 'refused'}.`
+        const refused = `${rate(sumOf(points, refusedOf))} ${enforce ? 'refused' : 'would be refused'}`
+        return `${rate(mean(requests))} requests a second on average, ${rate(most(requests))} at most; ${refused}.`
       },
     },
     {
       id: 'latency',
+      title: 'Latency',
       format: latency,
       log: true,
       series: [
@@ -110,28 +107,26 @@ export function plots(condition) {
         { key: 'device', label: 'device p50', form: 'line', value: (p) => p.device?.p50 ?? null },
         { key: 'device', label: 'device p99', form: 'dashed', value: (p) => p.device?.p99 ?? null },
       ],
-      summary: (points) => {
-        const p50 = points.flatMap(({ client }) => (client === null ? [] : [client.p50]))
-        const p99 = points.flatMap(({ client }) => (client === null ? [] : [client.p99]))
-        return p50.length === 0
-          ? 'No requests.'
-          : `Client p50 ${latency(mean(p50))} on average, p99 at most ${latency(most(p99))}.`
+      summary(points) {
+        const served = points.flatMap(({ client }) => client ?? [])
+        if (served.length === 0) return 'No requests.'
+        const [p50, p99] = [mean(served.map((each) => each.p50)), most(served.map((each) => each.p99))]
+        return `Client p50 ${latency(p50)} on average, p99 at most ${latency(p99)}.`
       },
     },
     {
       id: 'load',
+      title: 'Load of the device',
       format: rate,
       log: false,
       series: [
         { key: 'client', label: 'at the device', form: 'line', value: (p) => p.inFlight },
-        { key: 'other', label: 'maximum', form: 'dashed', value: maximum },
+        { key: 'other', label: 'maximum', form: 'dashed', value: () => load.maxInFlight },
         { key: 'upstream', label: 'waiting', form: 'line', value: (p) => p.queued },
       ],
-      summary: (points) => {
-        const inFlight = most(points.map((point) => point.inFlight))
-        const queued = most(points.map((point) => point.queued))
-        const of = maximum()
-        return `At most ${rate(inFlight)} at the device${of === null ? '' : ` of ${rate(of)}`}, ${rate(queued)} waiting.`
+      summary(points) {
+        const [inFlight, queued] = [points.map((each) => each.inFlight), points.map((each) => each.queued)]
+        return `At most ${rate(most(inFlight))} at the device of ${rate(load.maxInFlight)}, ${rate(most(queued))} waiting.`
       },
     },
   ]

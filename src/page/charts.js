@@ -1,19 +1,22 @@
 import { areasAndLines, axisOf, plots, rowsBetween } from './chart-data.js'
-import { byId, el, setText, svg } from './dom.js'
+import { byId, el, show, svg } from './dom.js'
 import { now, timeOfDay } from './format.js'
 
 /** @import { Plot, Row } from './chart-data.js' */
 /** @import { State } from './state.js' */
 
-/** The rows of a chart, and what its axis of time shows. @typedef {{ rows: readonly Row[], from: number, until: number }} View */
+/**
+ * What all charts show.
+ *
+ * @typedef {object} View
+ * @property {readonly Row[]} rows
+ * @property {number} from the beginning of the axis of time (ms since the Unix epoch)
+ * @property {number} until its end
+ * @property {Row | undefined} row the one to read: under the pointer, or the last
+ * @property {boolean} isPointed whether the pointer is on a chart
+ */
 
 const MINUTE = 60_000
-/** The distance of two ticks of the axis of time (ms), by the minutes that it shows. */
-const TICKS = new Map([
-  [1, 15_000],
-  [5, 60_000],
-  [15, 180_000],
-])
 /** A drawing in units of its own, which stretch to the place that it has. */
 const [WIDTH, HEIGHT] = [1_000, 150]
 
@@ -22,137 +25,95 @@ const [WIDTH, HEIGHT] = [1_000, 150]
  * scrolls (`touch-action` in panels.css).
  *
  * @param {State} state
- * @returns {() => void} draws the present state, if a point came since
+ * @returns {() => void} draws the present state
  */
 export function showCharts(state) {
-  const charts = plots(() => state.condition).map(createChart)
-  /** @type {View} */
-  let view = { rows: [], from: 0, until: 0 }
-  /** Where the pointer is between the edges of a chart, from 0 to 1; undefined if it is on none. @type {number | undefined} */
-  let pointer
-  let minutes = 5
-  let drawn = 0
-
-  function read() {
-    const { rows, from, until } = view
-    const time = pointer === undefined ? until : from + pointer * (until - from)
-    const row = rows.toSorted((a, b) => Math.abs(a.time - time) - Math.abs(b.time - time))[0]
-    for (const chart of charts)
-      chart.read(row, pointer === undefined ? undefined : across(view, row?.time ?? 0))
-  }
+  /** Where the pointer is on a chart, from 0 to 1 of its width; null if it is on none. @type {number | null} */
+  let pointer = null
 
   function draw() {
-    const until = state.points.at(-1)?.time ?? now()
+    const { condition, points } = state
+    if (condition === null) return
+    const minutes = Number(document.querySelector('input[name=minutes]:checked')?.getAttribute('value'))
+    const until = points.at(-1)?.time ?? now()
     const from = until - minutes * MINUTE
-    view = { from, until, rows: rowsBetween(state.points, from, until) }
-    for (const chart of charts) chart.draw(view, TICKS.get(minutes) ?? MINUTE)
-    read()
+    const rows = rowsBetween(points, from, until)
+    const time = pointer === null ? until : from + pointer * (until - from)
+    const row = rows.toSorted((a, b) => Math.abs(a.time - time) - Math.abs(b.time - time))[0]
+    const view = { rows, from, until, row, isPointed: pointer !== null }
+    show('plots', ...plots(condition).map((plot) => chartOf(plot, view)))
   }
 
   /** @param {PointerEvent} event */
-  function point({ type, pointerType, clientX, currentTarget }) {
-    if (!(currentTarget instanceof Element) || (type === 'pointerleave' && pointerType !== 'mouse')) return
-    const { left, width } = currentTarget.getBoundingClientRect()
-    pointer = type === 'pointerleave' ? undefined : (clientX - left) / width
-    read()
+  function point({ target, clientX }) {
+    const drawing = target instanceof Element ? target.closest('.drawing') : null
+    if (drawing === null && pointer === null) return
+    const { left = 0, width = 1 } = drawing?.getBoundingClientRect() ?? {}
+    pointer = drawing && (clientX - left) / width
+    draw()
   }
 
-  for (const { drawing } of charts)
-    for (const type of /** @type {const} */ (['pointerdown', 'pointermove', 'pointerleave']))
-      drawing.addEventListener(type, point)
-  for (const choice of document.querySelectorAll('input[name=minutes]')) {
-    if (!(choice instanceof HTMLInputElement)) continue
-    if (choice.checked) minutes = Number(choice.value)
-    choice.addEventListener('change', () => {
-      minutes = Number(choice.value)
-      draw()
+  for (const type of /** @type {const} */ (['pointerdown', 'pointermove', 'pointerleave']))
+    document.addEventListener(type, point)
+  byId('charts', HTMLElement).addEventListener('change', draw)
+  return draw
+}
+
+/** @param {Plot} plot @param {View} view */
+function chartOf(plot, view) {
+  const { id, title, series, format, summary } = plot
+  const { rows, row } = view
+  const points = rows.flatMap(({ point }) => (point === null ? [] : [point]))
+  const legend = series
+    .filter(({ form, value }, i) => form !== 'area' || i === 0 || points.some((point) => value(point)))
+    .map(({ key, label, form, value }) => {
+      const mark = coloured(el('span', { class: `mark ${form}`, 'aria-hidden': 'true' }), key)
+      const own = el('span', { class: 'value' }, textOf(row?.point ? value(row.point) : null, format))
+      return el('li', { 'data-key': label }, mark, ` ${label} `, own)
     })
-  }
-  return () => {
-    const latest = state.points.at(-1)?.time ?? 0
-    if (latest !== drawn) draw()
-    drawn = latest
-  }
-}
-
-/** @param {Plot} plot */
-function createChart(plot) {
-  const { id, series } = plot
-  const [grid, cursor] = [svg('path', { class: 'grid' }), svg('path', { class: 'cursor' })]
-  const shapes = series.map(({ key, form }) => coloured(svg('path', { class: form }), key))
-  const size = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none' }
-  // A lower area is drawn over a higher one.
-  const drawing = svg('svg', size, grid, ...shapes.toReversed(), cursor)
-  const [levels, times] = [el('ul', { class: 'levels' }), el('ul', { class: 'times' })]
-  const summary = el('p', { id: `summary-${id}`, class: 'summary' })
-  const values = series.map(() => el('span', { class: 'value' }))
-  const items = series.map(({ key, label, form }, i) =>
-    el(
-      'li',
-      {},
-      coloured(el('span', { class: `mark ${form}`, 'aria-hidden': 'true' }), key),
-      ` ${label} `,
-      values[i] ?? '',
-    ),
-  )
-  const when = el('li', { class: 'when' })
-  const body = el('tbody')
   const heads = ['time', ...series.map(({ label }) => label)].map((text) => el('th', { scope: 'col' }, text))
+  const head = el('thead', {}, el('tr', {}, ...heads))
+  const table = el('table', {}, head, el('tbody', {}, ...tableRows(plot, rows)))
   const region = { class: 'scroll', role: 'region', tabindex: '0', 'aria-label': `Table of the chart ${id}` }
-  const table = el('div', region, el('table', {}, el('thead', {}, el('tr', {}, ...heads)), body))
-  const details = el('details', { id: `table-${id}` }, el('summary', {}, 'As a table'), table)
-  /** @type {readonly Row[]} */
-  let rows = []
-  const fillTable = () => details.open && body.replaceChildren(...tableRows(plot, rows))
-  details.addEventListener('toggle', fillTable)
-  byId(`plot-${id}`, HTMLElement).append(
-    summary,
-    el('div', { id: `chart-${id}`, class: 'canvas', 'aria-hidden': 'true' }, levels, drawing, times),
-    el('ul', { id: `legend-${id}`, class: 'legend' }, ...items, when),
-    details,
+  const when = el('li', { class: 'when' }, row === undefined ? '' : timeOfDay(row.time))
+  return el(
+    'div',
+    { 'data-key': id, class: 'panel plot' },
+    el('h3', {}, el('button', { type: 'button', 'aria-describedby': `why-${id}` }, title)),
+    el('p', { id: `summary-${id}`, class: 'summary' }, summary(points)),
+    el('div', { id: `chart-${id}`, class: 'canvas', 'aria-hidden': 'true' }, ...drawingOf(plot, view)),
+    el('ul', { id: `legend-${id}`, class: 'legend' }, ...legend, when),
+    el('details', { id: `table-${id}` }, el('summary', {}, 'As a table'), el('div', region, table)),
   )
-
-  return {
-    drawing,
-    /** @param {View} view @param {number} distance of two ticks of time (ms) */
-    draw(view, distance) {
-      rows = view.rows
-      const columns = areasAndLines(plot, rows)
-      const { ticks, heightOf } = axisOf(plot, columns)
-      /** @param {number} value */
-      const y = (value) => (HEIGHT * (1 - heightOf(value))).toFixed(1)
-      columns.forEach((column, i) => {
-        const isArea = series[i]?.form === 'area'
-        shapes[i]?.setAttribute(
-          'd',
-          pathOf(column, (row) => across(view, rows[row]?.time ?? 0).toFixed(1), y, isArea),
-        )
-      })
-      grid.setAttribute('d', ticks.map(({ value }) => `M0 ${y(value)}H${WIDTH}`).join(''))
-      levels.replaceChildren(...ticks.map(({ text }) => el('li', {}, text)))
-      times.replaceChildren(...timesOf(view, distance))
-      const points = rows.flatMap(({ point }) => (point === null ? [] : [point]))
-      series.forEach(({ form, value }, i) => {
-        const item = items[i]
-        if (form === 'area' && i > 0 && item) item.hidden = !points.some((point) => value(point))
-      })
-      setText(summary, plot.summary(points))
-      fillTable()
-    },
-    /** Writes the values of a row. @param {Row | undefined} row @param {number | undefined} x of the pointer */
-    read(row, x) {
-      series.forEach(({ value }, i) => {
-        const own = row?.point ? value(row.point) : null
-        setText(/** @type {Element} */ (values[i]), own === null ? '–' : plot.format(own))
-      })
-      setText(when, row === undefined ? '' : timeOfDay(row.time))
-      cursor.setAttribute('d', x === undefined ? '' : `M${x} 0V${HEIGHT}`)
-    },
-  }
 }
 
-/** @param {View} view @param {number} time */
-const across = ({ from, until }, time) => (WIDTH * (time - from)) / (until - from)
+/** The levels, the drawing and the times. @param {Plot} plot @param {View} view */
+function drawingOf(plot, { rows, from, until, row, isPointed }) {
+  const columns = areasAndLines(plot, rows)
+  const { ticks, heightOf } = axisOf(plot, columns)
+  /** @param {number} time */
+  const x = (time) => ((WIDTH * (time - from)) / (until - from)).toFixed(1)
+  /** @param {number} value */
+  const y = (value) => (HEIGHT * (1 - heightOf(value))).toFixed(1)
+  const shapes = plot.series.map(({ key, form }, i) => {
+    const d = pathOf(columns[i] ?? [], (row) => x(rows[row]?.time ?? 0), y, form === 'area')
+    return coloured(svg('path', { class: form, d }), key)
+  })
+  const size = { class: 'drawing', viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none' }
+  const grid = svg('path', { d: ticks.map(({ value }) => `M0 ${y(value)}H${WIDTH}`).join('') })
+  const cursor = isPointed && row ? `M${x(row.time)} 0V${HEIGHT}` : ''
+  const distance = Math.max(15_000, MINUTE * Math.floor((until - from) / MINUTE / 5))
+  const times = timesBetween(from, until, distance).map((time) => {
+    const text = timeOfDay(time).slice(0, time % MINUTE === 0 ? 5 : 8)
+    return svg('text', { x: `${Number(x(time)) / 10}%`, y: '1.4em' }, new Text(text))
+  })
+  return [
+    el('ul', { class: 'levels' }, ...ticks.map(({ text }) => el('li', {}, text))),
+    // A lower area is drawn over a higher one.
+    svg('svg', size, grid, ...shapes.toReversed(), svg('path', { class: 'cursor', d: cursor })),
+    svg('svg', { class: 'times' }, ...times),
+  ]
+}
 
 /**
  * The path of a series, with a gap where it has no value. A value between two gaps is a path without length, which shows as a dot.
@@ -173,17 +134,11 @@ function pathOf(column, x, y, isArea) {
   return path
 }
 
-/** The ticks of the axis of time, without those that an edge would cut. @param {View} view @param {number} distance */
-function timesOf(view, distance) {
-  const first = Math.ceil(view.from / distance) * distance
-  const ticks = Array.from({ length: (view.until - first) / distance + 1 }, (_, i) => first + i * distance)
-  return ticks.flatMap((time) => {
-    const x = across(view, time) / WIDTH
-    if (x < 0.06 || x > 0.94) return []
-    const tick = el('li', {}, timeOfDay(time).slice(0, time % MINUTE === 0 ? 5 : 8))
-    tick.style.insetInlineStart = `${100 * x}%`
-    return [tick]
-  })
+/** The ticks of the axis of time, without those that an edge would cut. @param {number} from @param {number} until @param {number} distance ms */
+function timesBetween(from, until, distance) {
+  const edge = 0.06 * (until - from)
+  const first = Math.ceil((from + edge) / distance) * distance
+  return Array.from({ length: (until - edge - first) / distance + 1 }, (_, i) => first + i * distance)
 }
 
 /** One row for each minute: its last second. @param {Plot} plot @param {readonly Row[]} rows */
@@ -192,11 +147,13 @@ function tableRows({ series, format }, rows) {
     rows.flatMap(({ time, point }) => (point ? [[Math.floor(time / MINUTE), point]] : [])),
   )
   return [...minutes.values()].reverse().map((point) => {
-    const values = series.map(({ value }) => value(point))
-    const cells = values.map((own) => el('td', {}, own === null ? '–' : format(own)))
+    const cells = series.map(({ value }) => el('td', {}, textOf(value(point), format)))
     return el('tr', {}, el('th', { scope: 'row' }, timeOfDay(point.time)), ...cells)
   })
 }
+
+/** @param {number | null} value @param {(value: number) => string} format */
+const textOf = (value, format) => (value === null ? '–' : format(value))
 
 /** @template {SVGElement | HTMLElement} T @param {T} element @param {string} key of the colour @returns {T} */
 function coloured(element, key) {

@@ -44,16 +44,6 @@ export function byId(id, kind) {
 }
 
 /**
- * Sets the text of an element. An unchanged text costs no layout, and a screen reader keeps its place.
- *
- * @param {Element} element
- * @param {string} text
- */
-export function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text
-}
-
-/**
  * Sets an attribute, or removes it.
  *
  * @param {Element} element
@@ -65,8 +55,16 @@ export function setAttribute(element, name, value) {
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value)
 }
 
-/** Writes the text of the element with this id. @param {string} id @param {string} text */
-export const write = (id, text) => setText(byId(id, HTMLElement), text)
+/**
+ * Writes the text of the element with this id. An unchanged text costs no layout, and a screen reader keeps its place.
+ *
+ * @param {string} id
+ * @param {string} text
+ */
+export function write(id, text) {
+  const element = byId(id, HTMLElement)
+  if (element.textContent !== text) element.textContent = text
+}
 
 /**
  * Shows these elements in the one with this id. What is equal to what is there stays, at every depth, and with it the focus, a selection

@@ -53,17 +53,11 @@ export function showGrants(state, announce) {
   /** @type {readonly GrantRow[]} */
   let rows = []
   let made = PART
-  let [shown, drawnAt] = [-1, 0]
 
   /** @param {boolean} [anew] sorts although the table is in use */
-  function select(anew = false) {
+  function draw(anew = false) {
     const selected = selectGrants(state.grants.values(), filter.value, order.column, order.direction)
     rows = anew || !scroll.matches(':hover, :focus, :focus-within') ? selected : keepOrder(rows, selected)
-    shown = state.grantChanges
-  }
-
-  function showRows() {
-    drawnAt = now()
     const known = state.grantTotal ?? state.grants.size
     write('grants-total', rows.length === known ? count(known) : `${count(rows.length)} of ${count(known)}`)
     setAttribute(byId('grants', HTMLElement), 'aria-rowcount', String(rows.length + 1))
@@ -72,18 +66,13 @@ export function showGrants(state, announce) {
     show('grant-rows', ...rows.slice(0, made).map((row) => rowOf(row, state.mayRevoke)))
   }
 
-  function showAnew() {
-    select(true)
-    showRows()
-  }
-
   scroll.addEventListener(
     'scroll',
     () => {
       // The last rows come into view.
       if (made >= rows.length || scroll.scrollTop + 2 * scroll.clientHeight <= scroll.scrollHeight) return
       made += PART
-      showRows()
+      draw()
     },
     { passive: true },
   )
@@ -91,29 +80,23 @@ export function showGrants(state, announce) {
     const grant = state.grants.get((target instanceof HTMLButtonElement && target.value) || '')
     if (grant !== undefined) confirmRevocation({ grant: grant.id }, `the login of ${grant.client}`)
   })
-  filter.addEventListener('input', showAnew)
+  filter.addEventListener('input', () => draw(true))
   for (const button of document.querySelectorAll('button[data-sort]')) {
     button.addEventListener('click', () => {
       const column = /** @type {Column} */ (button.getAttribute('data-sort'))
       order.direction = order.column === column && order.direction === 1 ? -1 : 1
       order.column = column
-      for (const each of document.querySelectorAll('button[data-sort]')) {
-        const sorted = each === button ? (order.direction === 1 ? 'ascending' : 'descending') : null
-        setAttribute(/** @type {Element} */ (each.parentElement), 'aria-sort', sorted)
-      }
-      showAnew()
+      const sorted = order.direction === 1 ? 'ascending' : 'descending'
+      for (const head of document.querySelectorAll('#grants thead th'))
+        setAttribute(head, 'aria-sort', head.contains(button) ? sorted : null)
+      draw(true)
     })
   }
   byId('revoke-all', HTMLElement).addEventListener('click', () => {
     const logins = state.grantTotal ?? state.grants.size
     confirmRevocation({ all: true }, logins === 1 ? 'the only login' : `all ${count(logins)} logins`)
   })
-  return () => {
-    const isChanged = shown !== state.grantChanges
-    if (isChanged) select()
-    // Ages change each second.
-    if (isChanged || Math.abs(now() - drawnAt) >= 1_000) showRows()
-  }
+  return () => draw()
 }
 
 /** @param {GrantRow} row @param {boolean} mayRevoke */
@@ -146,13 +129,10 @@ function nameOf(id) {
  * @param {readonly GrantRow[]} selected
  */
 function keepOrder(before, selected) {
-  const left = new Map(selected.map((row) => [row.id, row]))
-  const kept = before.flatMap(({ id }) => {
-    const row = left.get(id)
-    left.delete(id)
-    return row === undefined ? [] : [row]
-  })
-  return [...kept, ...left.values()]
+  const places = new Map(before.map(({ id }, place) => [id, place]))
+  /** @param {GrantRow} row */
+  const placeOf = ({ id }) => places.get(id) ?? before.length
+  return selected.toSorted((a, b) => placeOf(a) - placeOf(b))
 }
 
 /**

@@ -25,18 +25,16 @@ import { count, latency, share, words } from './format.js'
  * @property {number} now ms since the Unix epoch
  */
 
-/** Depends on the view only. Mostly of one alarm or none. @typedef {(view: View) => readonly Alarm[]} Rule */
+/** Depends on the view only. Mostly of one alarm or none. @typedef {(view: View) => Iterable<Alarm>} Rule */
 
 /**
  * @param {Alarm['level']} level
  * @param {string} key
  * @param {string} section
  * @param {Pick<Alarm, 'what' | 'remedy'> & { readonly since?: number | null }} text
- * @returns {readonly Alarm[]}
+ * @returns {Alarm}
  */
-export const raise = (level, key, section, { since = null, ...text }) => [
-  { level, key, section, since, ...text },
-]
+export const raise = (level, key, section, text) => ({ level, key, section, since: null, ...text })
 
 /** The device is slow from this latency on (ms), as for PosternDeviceSlow. Points have no p95, so the page takes their p99. */
 const SLOW = 5_000
@@ -51,22 +49,30 @@ const REFUSED = { share: 0.5, requests: 10 }
 const FAILURES = ['upstream', 'overloaded', 'store_unavailable', 'server_error']
 
 /** Many of the last minute's requests ended in a server error. @type {Rule} */
-export function serverErrors({ last }) {
+export function* serverErrors({ last }) {
   const requests = sumOf(last, (point) => point.requests)
   // Overload has an alarm of its own.
   const errors = sumOf(last, ({ serverErrors, refusals }) => serverErrors - (refusals.overloaded ?? 0))
-  if (errors <= ERRORS.more || errors <= ERRORS.share * requests) return []
+  if (errors <= ERRORS.more || errors <= ERRORS.share * requests) return
   const device = sumOf(last, ({ refusals }) => refusals.upstream ?? 0)
   const cause = 2 * device > errors ? ', most because the device failed' : ''
-  return raise('warning', 'errors', 'PosternServerErrors', {
+  yield raise('warning', 'errors', 'PosternServerErrors', {
     what: `${share(errors, requests)} of the requests in the last minute ended in a server error (5xx)${cause}`,
     remedy:
       '“Last refused requests” below explains those that Postern or its connection to the device failed. The others are the device’s own: its log says why.',
   })
 }
 
+/** @type {Readonly<Record<string, string>>} */
+const REFUSAL_REMEDIES = {
+  rate_limited:
+    '“At the limit” below has the clients. Correct the one that asks so often. Raise limits.api.requests only if this use is normal. If all have one address, it is a proxy: name it in listen.trusted_proxies.',
+  unauthorized:
+    'Clients send no token, or one that has expired or was revoked: “Last refused requests” below explains each. They have to log in again.',
+}
+
 /** Most of the last minute's requests were refused, for reasons that lie with the clients or the configuration. @type {Rule} */
-export function manyRefusals({ last }) {
+export function* manyRefusals({ last }) {
   /** @type {Record<string, number>} */
   const sums = {}
   for (const [reason, times] of last.flatMap(({ refusals }) => Object.entries(refusals))) {
@@ -79,72 +85,54 @@ export function manyRefusals({ last }) {
     sumOf(last, (point) => point.requests),
   )
   const [main] = Object.entries(sums).sort(([, a], [, b]) => b - a)
-  if (main === undefined || requests < REFUSED.requests || refused < REFUSED.share * requests) return []
+  if (main === undefined || requests < REFUSED.requests || refused < REFUSED.share * requests) return
   const most = main[1] === refused ? '' : 'most of them '
-  return raise('warning', 'refusing', main[0] === 'rate_limited' ? 'PosternRateLimiting' : 'ManyRefusals', {
+  yield raise('warning', 'refusing', main[0] === 'rate_limited' ? 'PosternRateLimiting' : 'ManyRefusals', {
     what: `${share(refused, requests)} of the requests in the last minute were refused, ${most}as ${words(main[0])}`,
-    remedy: refusalRemedy(main[0]),
+    remedy:
+      REFUSAL_REMEDIES[main[0]] ?? '“Last refused requests” below explains each, and what the client can do.',
   })
 }
 
-/** @param {string} reason */
-function refusalRemedy(reason) {
-  if (reason === 'rate_limited')
-    return '“At the limit” below has the clients. Correct the one that asks so often. Raise limits.api.requests only if this use is normal. If all have one address, it is a proxy: name it in listen.trusted_proxies.'
-  if (reason === 'unauthorized')
-    return 'Clients send no token, or one that has expired or was revoked: “Last refused requests” below explains each. They have to log in again.'
-  return '“Last refused requests” below explains each, and what the client can do.'
-}
-
 /** @type {Rule} */
-export function slowness({ last }) {
+export function* slowness({ last }) {
   const p99 = last.flatMap(({ device }) => (device === null ? [] : [device.p99])).sort((a, b) => a - b)
   const median = p99[Math.floor(p99.length / 2)]
-  if (median === undefined || p99.length < 10 || median < SLOW) return []
-  return raise('warning', 'slow', 'PosternDeviceSlow', {
+  if (median === undefined || p99.length < 10 || median < SLOW) return
+  yield raise('warning', 'slow', 'PosternDeviceSlow', {
     what: `The device is slow: ${latency(median)} at p99 in the last minute`,
     remedy:
       'If it breaks down under load, set upstream.max_in_flight: auto; if a fixed number is below what it can serve at once, raise it. Past upstream.response_timeout requests fail.',
   })
 }
 
-/** When requests began to wait, if they have waited without a pause since. @param {readonly Point[]} points */
-function waitingSince(points) {
-  const idle = points.findLastIndex(({ queued }) => queued === 0)
-  return points[idle + 1]?.time ?? null
-}
-
 /** More requests arrive than the device takes. @type {Rule} */
-export function queueing({ condition: { services }, points, last }) {
+export function* queueing({ condition: { services }, points, last }) {
   const turnedAway = sumOf(last, ({ refusals }) => refusals.overloaded ?? 0)
-  const since = waitingSince(points)
+  // When requests began to wait, if they have waited without a pause since.
+  const since = points[points.findLastIndex(({ queued }) => queued === 0) + 1]?.time ?? null
   const waited = since === null ? 0 : (points.at(-1)?.time ?? 0) - since
-  const full = fullest(services)
+  const [full] = services.toSorted((a, b) => partTaken(b) - partTaken(a))
   const remedy = queueRemedy(full)
   if (turnedAway > 0) {
     const what = `${count(turnedAway)} ${turnedAway === 1 ? 'request was' : 'requests were'} refused as overloaded in the last minute`
     const causes = 'The queue for the device, the WebSockets or the logins are at their maximum.'
-    return raise('warning', 'overloaded', 'PosternOverloaded', { what, since, remedy: `${causes} ${remedy}` })
-  }
-  if (full !== undefined && full.queue.queued > 0 && full.queue.queued >= full.queue.size / 2) {
+    yield raise('warning', 'overloaded', 'PosternOverloaded', { what, since, remedy: `${causes} ${remedy}` })
+  } else if (full !== undefined && partTaken(full) >= 0.5) {
     const of = full.route === null ? '' : ` of ${full.route}`
     const what = `The queue${of} fills: ${count(full.queue.queued)} of ${count(full.queue.size)} places are taken`
-    return raise('warning', 'queue', 'PosternQueueing', { what, since, remedy })
+    yield raise('warning', 'queue', 'PosternQueueing', { what, since, remedy })
+  } else if (waited >= WAITING) {
+    yield raise('warning', 'waiting', 'PosternQueueing', {
+      what: 'Requests wait for the device',
+      since,
+      remedy,
+    })
   }
-  if (waited < WAITING) return []
-  return raise('warning', 'waiting', 'PosternQueueing', {
-    what: 'Requests wait for the device',
-    since,
-    remedy,
-  })
 }
 
-/** The service with the largest part of its queue taken. @param {readonly ServiceCondition[]} services */
-function fullest(services) {
-  /** @param {ServiceCondition} service */
-  const part = ({ queue: { queued, size } }) => queued / Math.max(1, size)
-  return services.toSorted((a, b) => part(b) - part(a))[0]
-}
+/** The part of the queue that is taken. @param {ServiceCondition} service */
+const partTaken = ({ queue: { queued, size } }) => queued / Math.max(1, size)
 
 /** @param {ServiceCondition | undefined} service */
 function queueRemedy(service) {

@@ -1,10 +1,9 @@
 import { alarms } from './alarms.js'
 import { showCharts } from './charts.js'
 import { byId, el, setAttribute, write } from './dom.js'
-import { explainFigures } from './figures.js'
 import { localNow, now, setClock } from './format.js'
 import { showGrants } from './grants.js'
-import { showAbout, showKeys, showLimits, showNow, showServices, showTimeline } from './panels.js'
+import { explainFigures, showPanels } from './panels.js'
 import { showRequests } from './requests.js'
 import { emptyState, take } from './state.js'
 import { showAlarms, statusLine } from './status.js'
@@ -42,17 +41,12 @@ function schedule() {
 }
 
 function show() {
-  const { condition, points, timeline } = state
+  const { condition, points } = state
   const found = condition === null ? [] : alarms(condition, points, now())
   showStatus(found)
   if (condition === null) return
   showFound(found)
-  showAbout(state)
-  showNow(state)
-  showServices(condition)
-  showLimits(condition)
-  showKeys(condition)
-  showTimeline(timeline)
+  showPanels(state, condition)
   for (const part of parts) part()
 }
 
@@ -80,8 +74,8 @@ const stream = keepStream({
   onLoginNeeded: () => location.reload(),
 })
 
-// Countdowns and ages move without an event, too.
-setInterval(schedule, 1_000)
+// Ages and countdowns move each second: with a point, or by this when none comes.
+setInterval(() => stream.link.phase === 'live' || schedule(), 1_000)
 for (const event of ['visibilitychange', 'pageshow', 'online', 'resume']) {
   for (const target of [document, window]) {
     target.addEventListener(event, () => {

@@ -5,8 +5,23 @@ import { count, countdown, date, latency, moment, now, rate, share, span, total,
 /** @import { Condition, LimitCondition, ServiceCondition } from '../overview/model.ts' */
 /** @import { Line, State } from './state.js' */
 
+/**
+ * What the page shows as text: the figures, and all panels but the charts and those that an operator acts on.
+ *
+ * @param {State} state
+ * @param {Condition} condition
+ */
+export function showPanels(state, condition) {
+  showAbout(state)
+  showNow(state, condition)
+  showServices(condition)
+  showLimits(condition)
+  showKeys(condition)
+  showTimeline(state.timeline)
+}
+
 /** The name of the machine, and which sidecar runs on it. @param {State} state */
-export function showAbout({ about, signedIn }) {
+function showAbout({ about, signedIn }) {
   if (about === null) return
   write('machine', about.machine)
   const up = `up ${span(now() - about.startedAt)}, since ${moment(about.startedAt)}`
@@ -16,17 +31,16 @@ export function showAbout({ about, signedIn }) {
 
 const MINUTE = 60_000
 
-/** The figures of the last second, and the sums since the start. @param {State} state */
-export function showNow({ points, condition }) {
+/** The figures of the last second, and the sums since the start. @param {State} state @param {Condition} condition */
+function showNow({ points }, { load, totals, enforce }) {
   const point = points.at(-1)
-  if (point === undefined || condition === null) return
-  const { load, totals } = condition
+  if (point === undefined) return
   const refused = refusedOf(point)
   const minute = points.filter(({ time }) => time > point.time - MINUTE)
   const requests = sumOf(minute, (each) => each.requests)
   const errors = sumOf(minute, (each) => each.serverErrors)
   write('now-requests', rate(point.requests))
-  write('refused-term', condition.enforce ? 'Refused/s' : 'Would be refused/s')
+  write('refused-term', enforce ? 'Refused/s' : 'Would be refused/s')
   write('now-refused', rate(refused))
   write('now-errors', requests === 0 ? '–' : share(errors, requests))
   write('now-client', point.client === null ? '–' : latency(point.client.p99))
@@ -43,7 +57,7 @@ export function showNow({ points, condition }) {
 }
 
 /** The services of the device. @param {Condition} condition */
-export function showServices({ services }) {
+function showServices({ services }) {
   const items = services.map((service) => {
     const { tone, text } = serviceState(service)
     const address = el('code', {}, `${service.route === null ? '' : `${service.route} → `}${service.url}`)
@@ -75,7 +89,7 @@ function serviceNote({ breaker, checked, failure, failedAt, tolerant }) {
 }
 
 /** Who has used up a window. @param {Condition} condition */
-export function showLimits({ limits, enforce }) {
+function showLimits({ limits, enforce }) {
   const refusals = enforce ? 'refused' : 'would be refused'
   const items = Object.entries(limits).map(([endpoint, limit]) => {
     const present = limit.usedUp.filter(({ until }) => until > now())
@@ -84,13 +98,8 @@ export function showLimits({ limits, enforce }) {
       return el('li', {}, el('code', {}, key === '*' ? 'all clients' : key), el('span', {}, text))
     })
     const title = el('h3', {}, { api: 'API', oauth: '/oauth/token' }[endpoint] ?? 'Browsers')
-    return el(
-      'div',
-      { 'data-key': endpoint, class: 'limit' },
-      title,
-      el('p', { class: 'note' }, limitNote(limit)),
-      el('ul', {}, ...rows),
-    )
+    const note = el('p', { class: 'note' }, limitNote(limit))
+    return el('div', { 'data-key': endpoint, class: 'limit' }, title, note, el('ul', {}, ...rows))
   })
   show('limits', ...items)
 }
@@ -105,12 +114,10 @@ function limitNote({ requests, window, per, usedUp, usedUpCount }) {
 }
 
 /** Tokens, password, certificate and store. @param {Condition} condition */
-export function showKeys({ tokens, password, certificate, store }) {
+function showKeys({ tokens, password, certificate, store }) {
   const present = now()
-  write(
-    'key-tokens',
-    `${count(tokens.access)} access, ${count(tokens.refresh)} refresh, of ${count(tokens.capacity)}`,
-  )
+  const { access, refresh, capacity } = tokens
+  write('key-tokens', `${count(access)} access, ${count(refresh)} refresh, of ${count(capacity)}`)
   write('key-unsaved', unsavedText(tokens.unsaved))
   write('key-password', passwordText(password, present))
   write('key-certificate', certificateText(certificate, present))
@@ -143,7 +150,7 @@ const LEVELS = { info: 'info', warn: 'warning', error: 'error' }
 const TONES = { info: 'quiet', warn: 'warning', error: 'critical' }
 
 /** The log lines, the latest first. @param {readonly Line[]} timeline */
-export function showTimeline(timeline) {
+function showTimeline(timeline) {
   const items = timeline.toReversed().map(({ level, time, text, details, times }) => {
     const what = el('strong', {}, `${text}${times > 1 ? ` (${count(times)} times)` : ''}`)
     return el(
@@ -155,4 +162,34 @@ export function showTimeline(timeline) {
     )
   })
   show('timeline', ...items)
+}
+
+/** How long an explanation stays after the pointer left, so that the pointer can move onto it (ms). */
+const LINGER = 300
+
+/**
+ * Explains a figure, whose term is a button described by the explanation, on touch, hover and focus. The explanation stays while the
+ * pointer is on it (WCAG 2.2, 1.4.13). Escape, scrolling or a touch elsewhere close it: it is a popover.
+ */
+export function explainFigures() {
+  /** @type {HTMLElement | null} */
+  let shown = null
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let closing
+  const close = () => shown?.hidePopover()
+
+  /** @param {Event} event */
+  function follow({ target }) {
+    if (!(target instanceof Element)) return
+    const term = target.closest('button')
+    const id = term?.getAttribute('aria-describedby')
+    clearTimeout(closing)
+    if (term && id) {
+      shown = document.getElementById(id)
+      shown?.showPopover({ source: term })
+    } else if (!shown?.contains(target)) closing = setTimeout(close, LINGER)
+  }
+
+  for (const event of ['pointerover', 'focusin', 'click']) document.addEventListener(event, follow)
+  document.addEventListener('scroll', close, { capture: true, passive: true })
 }

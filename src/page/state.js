@@ -26,8 +26,6 @@ export const emptyState = () => ({
   grants: new Map(),
   /** Null if the shared store does not say. @type {number | null} */
   grantTotal: null,
-  /** Counts the changes of `grants`. */
-  grantChanges: 0,
   /** Of the stream before; the first `grants` of a stream has all rows. */
   grantsAreOld: false,
 })
@@ -39,12 +37,10 @@ export const emptyState = () => ({
  * @param {readonly Point[]} points
  */
 function addPoints(state, points) {
-  for (const point of points) {
-    if (point.time > (state.points.at(-1)?.time ?? 0)) state.points.push(point)
-  }
-  const oldest = (state.points.at(-1)?.time ?? 0) - MEMORY
-  const first = state.points.findIndex(({ time }) => time > oldest)
-  if (first > 0) state.points.splice(0, first)
+  const last = state.points.at(-1)?.time ?? 0
+  const all = [...state.points, ...points.filter(({ time }) => time > last)]
+  const oldest = (all.at(-1)?.time ?? 0) - MEMORY
+  state.points = all.filter(({ time }) => time > oldest)
 }
 
 /** @param {State} state @param {number} by ms */
@@ -77,20 +73,14 @@ export function take(state, name, data) {
 
 /** @type {{ readonly [Name in keyof PageEvents]: (state: State, data: PageEvents[Name]) => void }} */
 const HANDLERS = {
-  start(state, start) {
-    const restarted = state.about !== null && state.about.run !== start.about.run
-    Object.assign(state, {
-      about: start.about,
-      condition: start.condition,
-      mayRevoke: start.mayRevoke,
-      signedIn: start.signedIn,
-    })
-    if (restarted) addRestart(state, start.about.startedAt)
+  start(state, { about, condition, mayRevoke, signedIn, now, points, timeline }) {
+    const isRestarted = state.about !== null && state.about.run !== about.run
+    Object.assign(state, { about, condition, mayRevoke, signedIn, grantsAreOld: true })
+    if (isRestarted) state.timeline.push(restartAt(about.startedAt))
     // Points of the future: the clock of the sidecar was set back, and `start` has the whole history.
-    if ((state.points.at(-1)?.time ?? 0) > start.now + STEP) state.points = []
-    addPoints(state, start.points)
-    addLines(state, start.timeline)
-    state.grantsAreOld = true
+    if ((state.points.at(-1)?.time ?? 0) > now + STEP) state.points = []
+    addPoints(state, points)
+    addLines(state, timeline)
   },
   point(state, point) {
     const last = state.points.at(-1)
@@ -106,12 +96,11 @@ const HANDLERS = {
     for (const id of removed) state.grants.delete(id)
     for (const row of changed) state.grants.set(row.id, row)
     state.grantTotal = total
-    state.grantChanges++
   },
 }
 
-/** The page's own line: between two runs of the sidecar. @param {State} state @param {number} time */
-function addRestart(state, time) {
+/** The page's own line: between two runs of the sidecar. @param {number} time @returns {Line} */
+function restartAt(time) {
   const text = 'the sidecar was restarted'
-  state.timeline.push({ key: `restart ${time}`, id: 0, time, level: 'warn', text, details: '', times: 1 })
+  return { key: `restart ${time}`, id: 0, time, level: 'warn', text, details: '', times: 1 }
 }

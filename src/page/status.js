@@ -26,28 +26,19 @@ import { moment, now, span, timeOfDay } from './format.js'
  */
 export function statusLine(link, condition, alarms, time) {
   const age = link.heard === 0 ? '' : `, last data ${span(time - link.heard)} ago`
-  switch (link.phase) {
-    case 'lost':
-      return line('critical', 'Connection lost', '', age)
-    case 'unreachable':
-      return line('critical', 'The sidecar is stopped or unreachable', ` since ${timeOfDay(link.since)}`)
-    case 'stopping':
-      return line('critical', 'The sidecar is stopping')
-    case 'refused':
-      return line('critical', 'The sidecar refuses this page', `: ${link.reason}`)
-    case 'fault':
-      return line(
-        'critical',
-        'This page has a fault',
-        ': load it again. The console of the browser has the reason',
-      )
-    case 'viewers':
-      return line('warning', 'Too many viewers', ': close another page of this sidecar', age)
-    default:
-      return condition === null || link.phase === 'connecting'
-        ? line('quiet', 'Connecting')
-        : present(condition, alarms)
+  const advice = 'load it again. The console of the browser has the reason'
+  const connecting = line('quiet', 'Connecting')
+  const lines = {
+    connecting,
+    live: condition === null ? connecting : present(condition, alarms),
+    lost: line('critical', 'Connection lost', '', age),
+    unreachable: line('critical', 'The sidecar is stopped or unreachable', ` since ${timeOfDay(link.since)}`),
+    stopping: line('critical', 'The sidecar is stopping'),
+    refused: line('critical', 'The sidecar refuses this page', `: ${link.reason}`),
+    fault: line('critical', 'This page has a fault', `: ${advice}`),
+    viewers: line('warning', 'Too many viewers', ': close another page of this sidecar', age),
   }
+  return lines[link.phase]
 }
 
 /** @param {Condition} condition @param {readonly Alarm[]} alarms */
@@ -59,10 +50,8 @@ function present({ ready, reasons, enforce }, alarms) {
   if (worst === undefined) return line('good', state)
   // Screen readers read each alarm itself.
   const alarmed = `, ${serious.length} ${serious.length === 1 ? 'alarm' : 'alarms'}`
-  return {
-    ...line(worst.level === 'critical' ? 'critical' : 'warning', state, '', alarmed),
-    title: state + alarmed,
-  }
+  const tone = worst.level === 'critical' ? 'critical' : 'warning'
+  return { ...line(tone, state, '', alarmed), title: state + alarmed }
 }
 
 /**
@@ -103,18 +92,13 @@ export function showAlarms(announce) {
 
 /** When the sidecar does not tell since when, the page says since when it has seen the alarm. @param {Alarm} alarm @param {number} seen */
 function alarmItem({ key, level, what, since, remedy, section }, seen) {
-  const when = since === null ? `seen since ${moment(seen)}` : `since ${moment(since)}`
+  const text = since === null ? `seen since ${moment(seen)}` : `since ${moment(since)}`
+  const when = el('span', { class: 'since' }, text)
   const link = { href: `page/alerts#${section.toLowerCase()}`, target: '_blank' }
   return el(
     'li',
     { 'data-key': key, 'data-tone': level },
-    el(
-      'p',
-      {},
-      el('span', { class: 'level' }, LEVELS[level]),
-      el('strong', {}, what),
-      el('span', { class: 'since' }, when),
-    ),
+    el('p', {}, el('span', { class: 'level' }, LEVELS[level]), el('strong', {}, what), when),
     el('p', {}, `${remedy} `, el('a', link, `More: ${section}`)),
   )
 }

@@ -42,7 +42,7 @@ const VIEW = crypto.getRandomValues(new Uint32Array(4)).join('-')
  * @param {<Name extends keyof PageEvents>(name: Name, data: PageEvents[Name]) => void} listeners.onEvent
  * @param {(link: Link) => void} listeners.onLink
  * @param {() => void} listeners.onLoginNeeded
- * @returns {{ readonly link: Link, check(): void }} `check` reconnects at once if the stream is dead
+ * @returns {{ readonly link: Link, check(): void }} `check` reconnects at once if there is no stream, or a dead one
  */
 export function keepStream({ onEvent, onLink, onLoginNeeded }) {
   /** @type {Link} */
@@ -50,10 +50,8 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
   let lastId = ''
   let pause = PAUSES.first
   let heardOfAttempt = 0
-  let isReading = false
   let attempt = new AbortController()
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let retry
+  let endPause = () => {}
 
   /** @param {Link['phase']} phase @param {string} [reason] */
   function enter(phase, reason = '') {
@@ -64,19 +62,19 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
     onLink(link)
   }
 
-  async function connect() {
-    clearTimeout(retry)
-    attempt.abort()
-    attempt = new AbortController()
-    const { signal } = attempt
-    heardOfAttempt = localNow()
-    isReading = true
-    const [phase, reason] = await read(signal)
-    if (signal.aborted) return
-    isReading = false
-    enter(phase, reason)
-    retry = setTimeout(connect, pause)
-    pause = Math.min(2 * pause, PAUSES.last)
+  async function keep() {
+    for (;;) {
+      attempt = new AbortController()
+      heardOfAttempt = localNow()
+      enter(...(await read(attempt.signal)))
+      // A silent attempt has taken its time already.
+      if (attempt.signal.aborted) continue
+      const { promise, resolve } = Promise.withResolvers()
+      endPause = () => resolve(undefined)
+      setTimeout(endPause, pause)
+      pause = Math.min(2 * pause, PAUSES.last)
+      await promise
+    }
   }
 
   /** @param {AbortSignal} signal @returns {Promise<[End, string?]>} */
@@ -88,7 +86,7 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
     let rest = ''
     for (;;) {
-      // Rejects if the connection breaks.
+      // Rejects if the connection breaks, and when the attempt is aborted.
       const { done, value } = await reader.read().catch(() => ({ done: true, value: '' }))
       if (done || signal.aborted) return ['lost']
       heardOfAttempt = localNow()
@@ -98,6 +96,7 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
         for (const block of blocks) dispatch(block)
       } catch (error) {
         reportError(error)
+        reader.cancel()
         return ['fault']
       }
     }
@@ -125,22 +124,21 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
     enter('live')
   }
 
-  /** Timers of a page in the background run late, so this also runs when the page is shown again. */
-  function check() {
-    if (localNow() - heardOfAttempt < SILENCE) return
-    if (link.phase === 'live') enter('lost')
-    connect()
+  /** @param {number} patience ms without data after which the present attempt is given up */
+  function giveUp(patience) {
+    if (localNow() - heardOfAttempt >= patience) attempt.abort()
   }
 
-  setInterval(() => {
-    if (link.phase === 'live') check()
-    else if (isReading && localNow() - heardOfAttempt > ANSWER) {
-      enter('unreachable')
-      connect()
-    }
-  }, 1_000)
-  connect()
-  return { link, check }
+  setInterval(() => giveUp(link.phase === 'live' ? SILENCE : ANSWER), 1_000)
+  keep()
+  return {
+    link,
+    /** Timers of a page in the background run late, so this also runs when the page is shown again. */
+    check() {
+      giveUp(SILENCE)
+      endPause()
+    },
+  }
 }
 
 /**

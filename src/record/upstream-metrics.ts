@@ -1,6 +1,6 @@
 import { isUnreachable, type UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
-import { type MetricRegistry, type Series, seriesOf } from './metric-registry.ts'
+import { type MetricRegistry, seriesOf } from './metric-registry.ts'
 
 /** The load of the device, the sum over its services. */
 export interface DeviceLoad {
@@ -53,37 +53,27 @@ export function createUpstreamMetrics(
     'Whether a service of upstream.routes answers, by path: 0 when it cannot be reached, and after five failed answers in a row.',
     ['route'],
   )
-  const now = (read: (load: DeviceLoad) => number) => (family: () => Series) => {
-    family().value = read(load() ?? IDLE)
+  const present = (name: string, help: string, member: keyof DeviceLoad): void => {
+    gauge(name, help, [], (family) => {
+      family().value = Number((load() ?? IDLE)[member])
+    })
   }
-  gauge(
-    'upstream_in_flight',
-    'Requests in flight at the device.',
-    [],
-    now(({ inFlight }) => inFlight),
-  )
-  gauge(
+  present('upstream_in_flight', 'Requests in flight at the device.', 'inFlight')
+  present(
     'upstream_limit',
     'Requests that may be at the device at once: upstream.max_in_flight, fixed or learned.',
-    [],
-    now(({ limit }) => limit),
+    'limit',
   )
   const changes = counter(
     'upstream_limit_changes_total',
     'Changes of the learned upstream.max_in_flight, by reason.',
     ['reason'],
   )
-  gauge(
-    'upstream_queued',
-    'Requests in the queue for the device.',
-    [],
-    now(({ queued }) => queued),
-  )
-  gauge(
+  present('upstream_queued', 'Requests in the queue for the device.', 'queued')
+  present(
     'upstream_tolerant',
     'Whether responses of the device are parsed tolerantly, with a connection for each request.',
-    [],
-    now(({ tolerant }) => Number(tolerant)),
+    'tolerant',
   )
   const tunnels = gauge('tunnels', 'Open WebSocket tunnels.')()
 

@@ -60,7 +60,7 @@ it('H157 a restart is a line of the timeline, between the lines of both runs', (
 })
 
 it('H156 a missing second is a gap in every line, and refusals are stacked on what passed', () => {
-  const [traffic] = plots(() => null)
+  const [traffic] = plots(calm(NOW))
   const rows = rowsBetween(
     [point(1_000), point(2_000, { refusals: { rate_limited: 2, malformed: 1 } }), point(6_000), point(7_950)],
     0,

@@ -87,6 +87,22 @@ it('H157 the page says why there is no stream, gives up a silent attempt, and is
   expect(attempts).toBe(2)
 })
 
+it('H157 an attempt that stays silent is given up, and the next one begins without a pause', async () => {
+  const { url, answers } = await serve()
+  let attempts = 0
+  answers.events = () => {
+    attempts += 1
+  }
+  // A page of its own: its clock stands still from now on.
+  const page = await openPage('about:blank', { locale: 'en-GB' })
+  await page.clock.install({ time: 0 })
+  await page.clock.pauseAt(1_000)
+  await page.goto(url)
+  await expect.poll(() => attempts).toBe(1)
+  await page.clock.runFor(5_000)
+  await expect.poll(() => attempts).toBe(2)
+})
+
 it('H157 a list that cannot be read stays, and says that it may be old; equal ids are separate requests', async () => {
   const { url, answers, send, point } = await serve()
   const row = (time: number): RequestRow => ({
