@@ -99,7 +99,7 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
       const connection = connections.borrow(this.#mayRepeat, this.upgrade)
       this.connection = connection
       if (this.framing !== null && this.framing !== 0) {
-        this.body = this.detour.body?.open() ?? this.#client.body(uploadTimeout())
+        this.body = this.detour.body?.open() ?? this.request.body(uploadTimeout())
         if (this.request.arrived < Number.POSITIVE_INFINITY) this.#watchUpload()
       }
       connection.send(this, this)

@@ -75,7 +75,7 @@ it('C18 a bug of the sidecar does not count as a failure of the device', async (
     events: { failed: (failure: string) => failures.push(failure) },
   } as unknown as UpstreamDependencies) // `forward` uses no others for a request without a response
   const ended = new Promise<unknown>((ended, failed) =>
-    upstream.forward(admitted(requestHead()), {
+    upstream(admitted(requestHead()), {
       ended: (_request, refusal) => ended(refusal),
       onBug: (_request, bug) => failed(bug),
     }),
