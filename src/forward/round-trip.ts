@@ -20,6 +20,7 @@ const RELAYED: RoundTripEnd = { kind: 'relayed' }
 type OnEnd = (end: RoundTripEnd, request: Forward) => void
 
 const STRAIGHT: Detour = {}
+const NO_FIELDS: Fields = []
 
 /**
  * Sends a request to the device and relays the response to the client. One fault is repaired: if the device closed the
@@ -80,7 +81,7 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     const plain = detour === STRAIGHT && service.connections.version === '1.1'
     this.lines = plain ? requestLines(request, service.fields.request) : undefined
     const needed = this.lines === undefined && fields === undefined
-    this.fields = needed ? requestFields(request, framing, service.fields.request) : (fields ?? [])
+    this.fields = needed ? requestFields(request, framing, service.fields.request) : (fields ?? NO_FIELDS)
     this.service = service
     this.request = request
     this.#client = client

@@ -127,22 +127,24 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     request.othersWait = othersWait
     request.leavePlace = leave
     request.listener = listener
-    // The gate decides which requests get the login: one without a valid token gets it on a public path that is signed in only.
-    const account = request.signedIn ? signIn : undefined
     try {
-      if (account === undefined) forwardToDevice(deps, request, onEnd, detour)
-      else {
-        sendSignedIn(deps, request, account, detour, (signedIn, resolve) =>
-          forwardToDevice(deps, request, resolve, signedIn),
-        ).then(
-          (end) => onEnd(end, request),
-          (error: unknown) => onEnd({ kind: 'bug', error }, request),
-        )
-      }
+      // The gate decides which requests get the login: one without a valid token gets it on a public path that is signed in only.
+      if (request.signedIn && signIn !== undefined) sendAs(signIn, request, detour)
+      else forwardToDevice(deps, request, onEnd, detour)
     } catch (bug) {
       leave()
       throw bug
     }
+  }
+
+  /** A function of its own: the closures would cost a request without a login the context that they share. */
+  function sendAs(account: SignIn, request: Forward, detour: Detour | undefined): void {
+    const send = (signedIn: SignedIn, resolve: (end: RoundTripEnd) => void): void =>
+      forwardToDevice(deps, request, resolve, signedIn)
+    sendSignedIn(deps, request, account, detour, send).then(
+      (end) => onEnd(end, request),
+      (error: unknown) => onEnd({ kind: 'bug', error }, request),
+    )
   }
 
   async function upgrade(request: Forward<UpgradeExchange>): Promise<Refusal | undefined> {
