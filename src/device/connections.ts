@@ -93,13 +93,13 @@ export function createConnections(
     version,
     /**
      * `repeatable`: the request will be sent again if the device closed the connection while it was idle. `upgrade`: the connection is
-     * new, and may become a tunnel.
+     * new, and may become a tunnel. `now`: ms, monotonic.
      */
-    borrow(repeatable: boolean, upgrade = false): Connection {
+    borrow(repeatable: boolean, upgrade = false, now = clock.monotonic()): Connection {
       const idle = upgrade && !inOrder() ? undefined : pool.idle.pop()
       if (upgrade) idle?.close()
-      else if (idle?.lend(repeatable)) return idle
-      return new PooledConnection(pool, repeatable, upgrade)
+      else if (idle?.lend(repeatable, now)) return idle
+      return new PooledConnection(pool, repeatable, upgrade, now)
     },
     othersWait(): void {
       for (const connection of pool.all) connection.othersWait()
@@ -125,19 +125,19 @@ class PooledConnection extends DeviceConnection<Pool> {
   #idleFor = 0
   #hasResponded = false
 
-  constructor(pool: Pool, repeatable: boolean, upgrade: boolean) {
+  constructor(pool: Pool, repeatable: boolean, upgrade: boolean, now: number) {
     super(pool, repeatable, upgrade)
-    this.#lentAt = pool.clock.monotonic()
+    this.#lentAt = now
     pool.all.add(this)
   }
 
   /** Lends the connection. Returns false if the device may have closed it; the connection is then closed here too. */
-  lend(repeatable: boolean): boolean {
-    const { memory, clock, rules, deadlines } = this.settings
-    this.#lentAt = clock.monotonic()
-    this.#idleFor = this.#lentAt - this.#since
+  lend(repeatable: boolean, now: number): boolean {
+    const { memory, rules, deadlines } = this.settings
+    this.#lentAt = now
+    this.#idleFor = now - this.#since
     this.#lent = true
-    this.wait(deadlines.response, this.#lentAt)
+    this.wait(deadlines.response, now)
     if (this.state === 'connecting') return true
     const isTrusted = this.#idleFor < memory.safe || memory.trusts(this.#idleFor, repeatable)
     if (isTrusted && this.state === 'open' && rules !== 'tolerant') return true

@@ -29,15 +29,16 @@ export abstract class DeviceConnection<
 
   constructor(settings: S, repeatable: boolean, upgrade: boolean) {
     super(settings, repeatable, upgrade)
-    const { deadlines, known, onSloppy } = settings
+    const { clock, deadlines, known, onSloppy } = settings
     const events: ResponseEvents = {
       onInterim: ({ status, fields }) => {
         this.wait(deadlines.response)
         this.#handler?.inform(status, fields)
       },
       onHead: (head) => {
-        this.wait(deadlines.idle)
-        this.#handler?.head(head)
+        const now = clock.monotonic()
+        this.wait(deadlines.idle, now)
+        this.#handler?.head(head, now)
       },
       onBody: (chunk) => {
         this.wait(deadlines.idle)

@@ -94,10 +94,10 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     client.onEnd(() => this.#clientLeft())
   }
 
-  attempt(): void {
+  attempt(now: number = this.#start): void {
     const { connections, uploadTimeout } = this.service
     try {
-      const connection = connections.borrow(this.#mayRepeat, this.upgrade)
+      const connection = connections.borrow(this.#mayRepeat, this.upgrade, now)
       this.connection = connection
       if (this.framing !== null && this.framing !== 0) {
         this.body = this.detour.body?.open() ?? this.request.body(uploadTimeout())
@@ -128,10 +128,9 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     this.#client.inform(status, [...projected.fields, ...limitFields(this.request)])
   }
 
-  head(head: DeviceHead): void {
+  head(head: DeviceHead, now: number): void {
     const { request, service } = this
-    const { connections, fields, breaker, clock, events, learner } = service
-    const now = clock.monotonic()
+    const { connections, fields, breaker, events, learner } = service
     if (this.#place !== undefined) learner?.answered(this.#place, now)
     request.deviceStatus = head.status
     request.tolerant = connections.tolerant
@@ -151,7 +150,7 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     }
     breaker.succeeded()
     request.headAt = now
-    events.responded(request.headAt - this.#start)
+    events.responded(now - this.#start)
   }
 
   /** A response that goes on for long gives its place back, unless there are too many streams. */
@@ -202,7 +201,7 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     this.#mayRepeat = false
     this.connection?.release(false)
     this.connection = undefined
-    this.attempt()
+    this.attempt(this.service.clock.monotonic())
   }
 
   /** What the device got of an unfinished request is worth nothing, so its connection closes. */
@@ -231,9 +230,8 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     )
   }
 
+  /** After the end there is no connection. Before it, `abort` causes the end, which stops what watches the client. */
   #clientLeft(): void {
-    clearInterval(this.#upload)
-    clearInterval(this.#download)
     this.connection?.abort(new Error('the client has left'))
   }
 

@@ -93,7 +93,7 @@ it('C24 a response whose client is cut within a write leaves no timer', () => {
     })
     const ends: RoundTripEnd[] = []
     forwardToDevice(service, request, (found) => ends.push(found))
-    handler?.head({ status: 200, reason: 'OK', fields: [], remembered: false })
+    handler?.head({ status: 200, reason: 'OK', fields: [], remembered: false }, 0)
     handler?.data(Buffer.from('piece'))
     expect(ends).toEqual([{ kind: 'abandoned' }])
     expect(vi.getTimerCount()).toBe(0)
