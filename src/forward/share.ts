@@ -52,7 +52,7 @@ const ADDRESSES: ReadonlySet<string> = new Set(['x-request-id', 'x-forwarded-for
 /**
  * Requests with the same key may share a response: the device would see them as the same, and their responses are adapted alike.
  *
- * @param set the names of `upstream.headers`, as `namesOf` gives them: their values count, whatever their names
+ * @param set the names of `upstream.headers`, as `asCgi` gives them: their values count, whatever their names
  */
 export function keyOf(request: Forward, fields: Fields, set: ReadonlySet<string>): string {
   const { head, classified, signedIn } = request

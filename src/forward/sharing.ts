@@ -2,7 +2,7 @@ import type { ServiceConfig } from '../config/upstream-fields.ts'
 import type { Exchange, Forward, ForwardListener } from '../http/exchange.ts'
 import type { Clock } from '../system/clock.ts'
 import { FanOut, type FanOutRules } from './fan-out.ts'
-import { namesOf, requestFields } from './request-fields.ts'
+import { requestFields } from './request-fields.ts'
 import type { Detour, RoundTripService } from './round-trip-service.ts'
 import { keyOf, onlyReads, type Reader, shareable } from './share.ts'
 import type { Upstream } from './upstream.ts'
@@ -140,7 +140,7 @@ function share(
     }
     request.route = route
     const fields = requestFields(request, null, settings.request)
-    const key = keyOf(request, fields, namesOf(settings.request))
+    const key = keyOf(request, fields, settings.request.set)
     const since = clock.monotonic()
     ask({ exchange: request, listener, key, fields, since, again: false, sent: 0, full: false })
   }
