@@ -15,6 +15,9 @@ export interface Clock {
  */
 export const systemClock: Clock = { monotonic: () => performance.now(), wall: () => Date.now() + 1 }
 
+/** A number for the present turn of the event loop: another one after each wait for input. */
+export const turnOfLoop = (): number => performance.nodeTiming.uvMetricsInfo.loopCount
+
 /** How far a setting of the wall clock or its drift may make a label wrong (ms). */
 const TOLERANCE = 5
 
