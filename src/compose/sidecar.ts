@@ -141,7 +141,7 @@ async function openParts(
     limits: config.listen,
     tls: certificate.material,
     onExchange: passage.request,
-    onUpgrade: passage.upgrade,
+    onUpgrade: passage.request,
     refusalMessage: passage.refusalMessage,
     onBug,
     onReached: certificate.reachedAt,

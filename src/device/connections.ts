@@ -1,7 +1,8 @@
 import { HeadMemory } from '../http1/head-memory.ts'
 import type { ResponseRules } from '../http1/response-reader.ts'
 import type { Clock } from '../system/clock.ts'
-import { type ConnectionSettings, DeviceConnection } from './device-connection.ts'
+import { DeviceConnection } from './device-connection.ts'
+import type { ConnectionSettings } from './device-socket.ts'
 import { createIdleMemory, type IdleMemory, SHORTEST_DELAYED, watchDelayedAcks } from './kept-connections.ts'
 import { createSocketOpener } from './open-socket.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
@@ -92,13 +93,13 @@ export function createConnections(
     version,
     /**
      * `repeatable`: the request will be sent again if the device closed the connection while it was idle. `upgrade`: the connection is
-     * new, and may become a tunnel.
+     * new, and may become a tunnel. `now`: ms, monotonic.
      */
-    borrow(repeatable: boolean, upgrade = false): Connection {
+    borrow(repeatable: boolean, upgrade = false, now = clock.monotonic()): Connection {
       const idle = upgrade && !inOrder() ? undefined : pool.idle.pop()
       if (upgrade) idle?.close()
-      else if (idle?.lend(repeatable)) return idle
-      return new PooledConnection(pool, repeatable, upgrade)
+      else if (idle?.lend(repeatable, now)) return idle
+      return new PooledConnection(pool, repeatable, upgrade, now)
     },
     othersWait(): void {
       for (const connection of pool.all) connection.othersWait()
@@ -117,7 +118,6 @@ export function createConnections(
 /** A connection that requests borrow, one at a time. */
 class PooledConnection extends DeviceConnection<Pool> {
   #lent = true
-  #openWhenLent = false
   /** When it was given back, and when it was lent. */
   #since = 0
   #lentAt: number
@@ -125,38 +125,24 @@ class PooledConnection extends DeviceConnection<Pool> {
   #idleFor = 0
   #hasResponded = false
 
-  constructor(pool: Pool, repeatable: boolean, upgrade: boolean) {
+  constructor(pool: Pool, repeatable: boolean, upgrade: boolean, now: number) {
     super(pool, repeatable, upgrade)
-    this.#lentAt = pool.clock.monotonic()
+    this.#lentAt = now
     pool.all.add(this)
   }
 
-  /** A connection that was open before is not opened again: the request gets another one. */
-  protected override mayOpenAgain(sent: boolean): boolean {
-    return !this.#openWhenLent && super.mayOpenAgain(sent)
-  }
-
   /** Lends the connection. Returns false if the device may have closed it; the connection is then closed here too. */
-  lend(repeatable: boolean): boolean {
-    const { memory, clock, rules, deadlines } = this.settings
-    this.#lentAt = clock.monotonic()
-    this.#idleFor = this.#lentAt - this.#since
+  lend(repeatable: boolean, now: number): boolean {
+    const { memory, rules, deadlines } = this.settings
+    this.#lentAt = now
+    this.#idleFor = now - this.#since
     this.#lent = true
-    this.wait(deadlines.response, this.#lentAt)
-    this.#openWhenLent = this.state !== 'connecting'
-    if (!this.#openWhenLent) return true
+    this.wait(deadlines.response, now)
+    if (this.state === 'connecting') return true
     const isTrusted = this.#idleFor < memory.safe || memory.trusts(this.#idleFor, repeatable)
     if (isTrusted && this.state === 'open' && rules !== 'tolerant') return true
     this.close()
     return false
-  }
-
-  /**
-   * The connection was already open when it was borrowed, and no byte has arrived since. If it breaks in this state, the device
-   * closed it while it was idle.
-   */
-  get reused(): boolean {
-    return this.#openWhenLent && !this.reading.heard
   }
 
   /**
@@ -189,11 +175,6 @@ class PooledConnection extends DeviceConnection<Pool> {
     else if (isKept) idle.push(this)
     else this.close()
     this.wait(time, this.#since)
-  }
-
-  protected override late(): void {
-    if (this.#lent) super.late()
-    else this.close()
   }
 
   /**

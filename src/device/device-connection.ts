@@ -1,37 +1,12 @@
 import type { Socket } from 'node:net'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { onlyLineEnds } from '../http1/bytes.ts'
-import { type HttpVersion, mayPersist, mayRepeat, writeRequestHead } from '../http1/request-writer.ts'
-import {
-  type KnownHeads,
-  type ResponseEvents,
-  ResponseReader,
-  type ResponseRules,
-} from '../http1/response-reader.ts'
-import type { Clock } from '../system/clock.ts'
+import { mayPersist, mayRepeat, writeRequestHead } from '../http1/request-writer.ts'
+import { type ResponseEvents, ResponseReader } from '../http1/response-reader.ts'
 import { writeSoon } from '../system/write-soon.ts'
-import { DeviceSocket, type SocketSettings } from './device-socket.ts'
+import { type ConnectionSettings, DeviceSocket } from './device-socket.ts'
 import { BY_RESPONSE_FAULT, DeviceFault } from './failure.ts'
-import type { DelayedAcks } from './kept-connections.ts'
 import { type DeviceRequest, type ResponseHandler, sendUpload } from './request.ts'
-import type { Reuse } from './target.ts'
-
-/** What all connections to one device share. */
-export interface ConnectionSettings extends SocketSettings {
-  readonly clock: Clock
-  /** For requests that name no host. */
-  readonly host: string
-  readonly reuse: Reuse
-  readonly version: HttpVersion
-  /** For the next response. With `tolerant` a connection carries one request: stray bytes cannot become a response. */
-  readonly rules: ResponseRules
-  readonly acks: DelayedAcks
-  readonly known: KnownHeads
-  /** Called when the device sends bytes that belong to no request, on a connection that could have carried another one. */
-  readonly onStray: () => void
-  /** The device sent a response that the strict rules refuse: `auto` becomes `tolerant`, and stays so. */
-  readonly onSloppy: () => void
-}
 
 /** One connection to the device. It carries one request at a time, and stays open as long as both sides allow. */
 export abstract class DeviceConnection<
@@ -43,6 +18,8 @@ export abstract class DeviceConnection<
   #uploading: DeviceRequest['body']
   #uploaded = 0
   #paused = false
+  /** The connection was open when the present request was sent. */
+  #wasOpen = false
   /** The request allows another one on this connection. Its response decides too. */
   #mayFollow = false
   /** When the present wait is too long (ms): that for a response, for more of its body, or for another request. */
@@ -52,15 +29,16 @@ export abstract class DeviceConnection<
 
   constructor(settings: S, repeatable: boolean, upgrade: boolean) {
     super(settings, repeatable, upgrade)
-    const { deadlines, known, onSloppy } = settings
+    const { clock, deadlines, known, onSloppy } = settings
     const events: ResponseEvents = {
       onInterim: ({ status, fields }) => {
         this.wait(deadlines.response)
         this.#handler?.inform(status, fields)
       },
       onHead: (head) => {
-        this.wait(deadlines.idle)
-        this.#handler?.head(head)
+        const now = clock.monotonic()
+        this.wait(deadlines.idle, now)
+        this.#handler?.head(head, now)
       },
       onBody: (chunk) => {
         this.wait(deadlines.idle)
@@ -81,6 +59,7 @@ export abstract class DeviceConnection<
       onSwitch: (head, rest) => {
         const socket = this.socket?.off('data', this.onData).pause()
         this.state = 'switched'
+        clearTimeout(this.#timer)
         if (socket !== undefined) this.#handler?.switched?.(head, socket, rest)
         this.#handler = undefined
       },
@@ -95,10 +74,16 @@ export abstract class DeviceConnection<
     return busy ? undefined : this.#uploaded
   }
 
+  /** The connection was open before this request, and no byte has come since. If it breaks now, the device closed it while it was idle. */
+  get reused(): boolean {
+    return this.#wasOpen && !this.reading.heard
+  }
+
   send(request: DeviceRequest, handler: ResponseHandler): void {
     this.#request = request
     this.#handler = handler
     this.#paused = false
+    this.#wasOpen = this.state === 'open'
     if (this.state === 'closed') this.abort(this.fault)
     else this.reading.expect(request.method, this.settings.rules, request.upgrade)
     if (this.state === 'open') this.#write(request)
@@ -145,9 +130,11 @@ export abstract class DeviceConnection<
     this.closeSocket(idle)
   }
 
+  /** A connection that was open before is not opened again: the request gets another one. */
   protected override mayOpenAgain(sent: boolean): boolean {
     const request = this.#handler && this.#request
-    return request !== undefined && !this.reading.heard && (!sent || mayRepeat(request))
+    if (request === undefined || this.#wasOpen || this.reading.heard) return false
+    return !sent || mayRepeat(request)
   }
 
   protected override finished(inOrder: boolean): void {
@@ -212,15 +199,19 @@ export abstract class DeviceConnection<
   readonly #look = (): void => {
     this.#timer = undefined
     const left = this.#due - this.settings.clock.monotonic()
-    if (left <= 0) this.late()
+    if (left <= 0) this.#late()
     else this.wait(left)
   }
 
-  /** The response is late. An upload that waits for the client may wait on, but not one that the device has stopped reading. */
-  protected late(): void {
-    if (this.#handler === undefined || this.state !== 'open') return
+  /**
+   * The next request or the response is late. An upload that waits for the client may wait on, but not one that the device has stopped
+   * reading.
+   */
+  #late(): void {
     const { response } = this.settings.deadlines
-    if (this.reading.head !== undefined) {
+    if (this.#handler === undefined) this.close()
+    else if (this.state !== 'open') return
+    else if (this.reading.head !== undefined) {
       if (!this.#paused) this.#fail('http_response_incomplete')
     } else if (this.#uploading !== undefined && this.socket?.writableNeedDrain !== true) this.wait(response)
     else this.#fail('http_response_timeout')

@@ -1,14 +1,32 @@
 import type { Socket } from 'node:net'
+import type { HttpVersion } from '../http1/request-writer.ts'
+import type { KnownHeads, ResponseRules } from '../http1/response-reader.ts'
+import type { Clock } from '../system/clock.ts'
 import { DeviceFault, failureOf } from './failure.ts'
+import type { DelayedAcks } from './kept-connections.ts'
 import type { OpenSocket } from './open-socket.ts'
-import type { UpstreamDeadlines } from './target.ts'
+import type { Reuse, UpstreamDeadlines } from './target.ts'
 import type { Room, Turns } from './turns.ts'
 
-export interface SocketSettings {
+/** What all connections to one device share. */
+export interface ConnectionSettings {
   readonly openSocket: OpenSocket
   readonly deadlines: UpstreamDeadlines
   readonly turns: Turns
   readonly room: Room
+  readonly clock: Clock
+  /** For requests that name no host. */
+  readonly host: string
+  readonly reuse: Reuse
+  readonly version: HttpVersion
+  /** For the next response. With `tolerant` a connection carries one request: stray bytes cannot become a response. */
+  readonly rules: ResponseRules
+  readonly acks: DelayedAcks
+  readonly known: KnownHeads
+  /** Called when the device sends bytes that belong to no request, on a connection that could have carried another one. */
+  readonly onStray: () => void
+  /** The device sent a response that the strict rules refuse: `auto` becomes `tolerant`, and stays so. */
+  readonly onSloppy: () => void
 }
 
 /**
@@ -16,7 +34,7 @@ export interface SocketSettings {
  * response, it is opened again with growing pauses, within the connect deadline, for a request that may be sent again. A request that
  * was sent and dropped is sent only once more, on a connection that the device keeps for a moment: the request may be what crashes it.
  */
-export abstract class DeviceSocket<S extends SocketSettings = SocketSettings> {
+export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSettings> {
   protected readonly settings: S
   readonly #upgrade: boolean
   /** `switched`: a handler has the socket, as a tunnel. */

@@ -21,7 +21,8 @@ export interface ResponseHandler {
   /** The whole body of the request is sent. */
   uploaded?(): void
   inform(status: number, fields: Fields): void
-  head(head: DeviceHead): void
+  /** @param now ms, monotonic */
+  head(head: DeviceHead, now: number): void
   data(chunk: Buffer): void
   /** Other requests wait for a place at the device. */
   othersWait?(): void

@@ -16,6 +16,10 @@ export interface Fault {
   readonly cause: string
   /** Present if looser TLS does not mend it. `at`: host and port. */
   readonly remedy?: (key: string, at: string) => string
+  /** What the certificate itself says about it. */
+  readonly detail?: (certificate: PeerCertificate) => string
+  /** What else the operator can do than `write` the certificate's fingerprint down. */
+  readonly mend?: (write: string, key: string) => string
 }
 
 /** Every cause that an operator can act on. The first that matches counts. */
@@ -54,15 +58,25 @@ const FAULTS: readonly (Fault & { /** Matches its code and message. */ readonly 
   {
     error: /CERT_HAS_EXPIRED/,
     cause: 'the certificate of the device has expired, or the clock of this machine is wrong',
+    detail: ({ valid_to }) => `it was valid until ${valid_to}`,
+    mend: (write) => `renew it on the device, or ${write}`,
   },
   {
     error: /CERT_NOT_YET_VALID/,
     cause: 'the certificate of the device is not valid yet, or the clock of this machine is wrong',
+    detail: ({ valid_from }) => `it is valid from ${valid_from}`,
+    mend: (write) => `set the clocks of this machine and the device, or ${write}`,
   },
-  { error: /ALTNAME_INVALID|HOSTNAME_MISMATCH/, cause: 'the certificate of the device is for another name' },
+  {
+    error: /ALTNAME_INVALID|HOSTNAME_MISMATCH/,
+    cause: 'the certificate of the device is for another name',
+    detail: ({ subjectaltname }) => subjectaltname ?? 'it has no subjectAltName',
+    mend: (write, key) => `${write}; or set ${key}.tls.server_name to one of its names`,
+  },
   {
     error: /UNSPECIFIED/,
     cause: 'the key in the certificate of the device, or a signature of its chain, is too weak',
+    detail: ({ bits }) => `the key has ${bits} bits`,
   },
 ]
 
@@ -114,27 +128,11 @@ export function explainCertificate(
       `if the device has a new certificate, ${write}; if not, another machine answers in its place`,
     )
   }
-  const known = FAULTS.find(({ error }) => error.test(refusal ?? ''))?.cause
-  const cause = known ?? `the certificate of the device is refused (${refusal})`
+  const known: Fault | undefined = FAULTS.find(({ error }) => error.test(refusal ?? ''))
+  const cause = known?.cause ?? `the certificate of the device is refused (${refusal})`
   const named = cause.replace('the device', origin)
-  switch (refusal) {
-    case 'CERT_HAS_EXPIRED':
-      return found(
-        `${named}: it was valid until ${certificate.valid_to}`,
-        `renew it on the device, or ${write}`,
-      )
-    case 'CERT_NOT_YET_VALID':
-      return found(
-        `${named}: it is valid from ${certificate.valid_from}`,
-        `set the clocks of this machine and the device, or ${write}`,
-      )
-    case 'ERR_TLS_CERT_ALTNAME_INVALID':
-      return found(
-        `${named}: ${certificate.subjectaltname ?? 'it has no subjectAltName'}`,
-        `${write}; or set ${key}.tls.server_name to one of its names`,
-      )
-    case 'UNSPECIFIED':
-      return found(`${named}: the key has ${certificate.bits} bits`)
+  if (known?.detail !== undefined) {
+    return found(`${named}: ${known.detail(certificate)}`, known.mend?.(write, key))
   }
   // With an authority that is trusted, a wrong name would fail next.
   const misnamed = checkServerIdentity(serverName, certificate) !== undefined

@@ -1,4 +1,4 @@
-import type { Exchange } from '../http/exchange.ts'
+import type { Exchange, ForwardListener } from '../http/exchange.ts'
 import { type Refusal, StalledBodyError } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import { bodyRefusal, idleIn, type Places, waitForPlace, watchPace } from './place.ts'
@@ -11,6 +11,7 @@ const DEFAULT_BOUND = 64 * 1024
 /**
  * A request body that is buffered up to a bound, to learn its length before it is sent, or to send it again.
  *
+ * @param source its iterator is made when the first byte is needed
  * @param most the bound in bytes; the buffer of a longer body is dropped
  * @param onEmptied called when `open` has yielded what `readAll` read of a longer body: its memory is free
  */
@@ -19,13 +20,14 @@ export function bufferBody(
   most: number = DEFAULT_BOUND,
   onEmptied?: () => void,
 ) {
-  const iterator = source[Symbol.asyncIterator]()
+  let iterator: AsyncIterator<Buffer> | undefined
   let buffer: Blocks | undefined = new Blocks()
   let whole = false
   /** What `readAll` read of a body that is longer than the bound. */
   let begun: Buffer[] = []
 
   async function next(): Promise<Buffer | undefined> {
+    iterator ??= source[Symbol.asyncIterator]()
     const result = await iterator.next()
     if (result.done === true) {
       whole = true
@@ -64,7 +66,7 @@ export function bufferBody(
       return whole && buffer !== undefined
     },
     close(): void {
-      iterator.return?.().catch(() => {})
+      iterator?.return?.().catch(() => {})
     },
   }
 }
@@ -138,6 +140,11 @@ export interface UploadBuffering extends Places {
   readonly uploadTimeout: () => number
 }
 
+interface BufferedUpload {
+  readonly body: BufferedBody
+  readonly framing: number | 'chunked'
+}
+
 /**
  * Buffers an upload of unknown length, then sends it with a `Content-Length`. Old firmware reads only that field: it takes a
  * chunked request for one without a body, or takes the chunk sizes for part of the body. The upload takes a place at the device
@@ -150,7 +157,7 @@ export async function sendBuffered(
   exchange: Exchange,
   buffering: UploadBuffering,
   clock: Clock,
-  send: (body: BufferedBody, framing: number | 'chunked') => Promise<Refusal | undefined>,
+  send: (detour: BufferedUpload, listener: ForwardListener) => void,
 ): Promise<Refusal | undefined> {
   const { most, onLonger, queue, pace, uploadTimeout } = buffering
   const leave = queue.tryEnter() ?? (await waitForPlace(buffering, exchange, clock))
@@ -168,7 +175,13 @@ export async function sendBuffered(
     clearInterval(watch)
     if (length === undefined && onLonger === undefined) return { kind: 'content-too-large' }
     if (length === undefined) onLonger?.()
-    return await send(body, length ?? 'chunked')
+    return await new Promise((resolve, reject) => {
+      const listener: ForwardListener = {
+        ended: (_request, refusal) => resolve(refusal),
+        onBug: (_request, bug) => reject(bug),
+      }
+      send({ body, framing: length ?? 'chunked' }, listener)
+    })
   } catch (error) {
     return bodyRefusal(error)
   } finally {

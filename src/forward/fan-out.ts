@@ -2,22 +2,23 @@ import type { ClientSide, Forward, ResponseHead } from '../http/exchange.ts'
 import { type Fields, fieldValues, keepFields, lengthIn } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
 import { Blocks } from './buffered-body.ts'
-import { bodyLength, LONGEST_SHARED, mayShare, type Reader } from './share.ts'
+import { bodyLength, LONGEST_SHARED, mayKeep, mayShare, type Reader } from './share.ts'
 
+/** What the responses that are shared at one service have in common. */
 export interface FanOutRules {
   readonly clock: Clock
   /** How long (ms) others may join a response without a length, from its head on. */
   readonly joinedFor: number
+  /** How long (ms) others may join a whole response. */
+  readonly keptFor: number
+  /** A response leaves it when it has no reader and no other client may join. */
+  readonly live: Set<FanOut>
   /** A reader that has nothing of this response has to ask by itself. */
   readonly onAlone: (reader: Reader) => void
   /** A reader that did not ask gets the response. */
   readonly onShared: (isKept: boolean) => void
   /** A reader was too slow for this long response, which broke off for it. */
   readonly onCut: (request: Forward) => void
-  /** The whole response has come. */
-  readonly onWhole: (head: ResponseHead) => void
-  /** No reader is left. */
-  readonly onEmpty: () => void
 }
 
 const ignore = (): void => {}
@@ -38,7 +39,8 @@ export class FanOut implements ClientSide {
   /** The response is complete since this time. */
   #wholeAt: number | undefined
   /** Others may join, so the body is held from its beginning. */
-  #open = true
+  open = true
+  #kept: NodeJS.Timeout | undefined
   #onDrain = ignore
   #onEnd: (() => void)[] = []
 
@@ -50,7 +52,7 @@ export class FanOut implements ClientSide {
 
   /** Whether another client may get this response. */
   get joinable(): boolean {
-    if (!this.#open || (this.ended && this.#wholeAt === undefined)) return false
+    if (!this.open || (this.ended && this.#wholeAt === undefined)) return false
     const { clock, joinedFor } = this.#rules
     return !this.#endless || this.#wholeAt !== undefined || clock.monotonic() - this.#headAt <= joinedFor
   }
@@ -62,7 +64,10 @@ export class FanOut implements ClientSide {
 
   /** Lets no other client join. */
   close(): void {
-    this.#open = false
+    this.open = false
+    clearTimeout(this.#kept)
+    this.#kept = undefined
+    if (this.ended) this.#rules.live.delete(this)
   }
 
   /** Removes the readers that have nothing of the response yet, the asker first, and returns them. */
@@ -81,10 +86,6 @@ export class FanOut implements ClientSide {
     return this.#readers.size === 0
   }
 
-  body(stallTimeout: number): AsyncIterable<Buffer> {
-    return this.asker.exchange.body(stallTimeout)
-  }
-
   /** Its rate-limit fields are those of the asker. */
   inform(status: number, fields: Fields): void {
     this.asker.exchange.inform(status, fields)
@@ -96,7 +97,7 @@ export class FanOut implements ClientSide {
     const length = bodyLength(head, this.asker.exchange.head.method)
     this.#endless = length === undefined
     if (!mayShare(head) || (length ?? 0) > LONGEST_SHARED) {
-      this.#open = false
+      this.open = false
       for (const reader of this.#readers) if (reader !== this.asker) this.#leave(reader)
     }
     for (const reader of this.#readers) this.#start(reader, head)
@@ -109,22 +110,25 @@ export class FanOut implements ClientSide {
   write(chunk: Buffer): boolean {
     this.#body.add(chunk)
     for (const reader of this.#readers) this.#pump(reader)
-    if (this.#body.size > LONGEST_SHARED) this.#open = false
-    if (!this.#open) this.#dropBehind()
-    return (this.#open && !this.#endless) || [...this.#readers].some(({ full }) => !full)
+    if (this.#body.size > LONGEST_SHARED) this.open = false
+    if (!this.open) this.#dropBehind()
+    return (this.open && !this.#endless) || [...this.#readers].some(({ full }) => !full)
   }
 
   end(last?: Buffer): void {
     if (last !== undefined) this.#body.add(last)
     this.#wholeAt = this.#rules.clock.monotonic()
-    if (this.#body.size > LONGEST_SHARED) this.#open = false
+    const { keptFor } = this.#rules
+    const isShort = this.open && this.#body.size <= LONGEST_SHARED
+    if (isShort && keptFor > 0 && this.#head !== undefined && mayKeep(this.#head)) {
+      this.#kept = setTimeout(() => this.close(), keptFor).unref()
+    } else this.close()
     for (const reader of this.#readers) this.#pump(reader)
-    if (this.#head !== undefined) this.#rules.onWhole(this.#head)
   }
 
   /** Called after the head has come: every reader has it. */
   cut(): void {
-    this.#open = false
+    this.open = false
     for (const { exchange } of this.#readers) exchange.cut()
   }
 
@@ -151,7 +155,7 @@ export class FanOut implements ClientSide {
     const removed = this.#readers.delete(reader)
     if (removed && this.ended) {
       for (const listener of this.#onEnd.splice(0)) listener()
-      this.#rules.onEmpty()
+      if (this.#kept === undefined) this.close()
     }
     return removed
   }

@@ -3,6 +3,7 @@ import { BROKEN_BODY, bodyFault, type Refusal } from '../http/refusal.ts'
 import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Learner } from './learner.ts'
+import type { Streams } from './streams.ts'
 
 /** The device is busy: too many requests or logins wait, or too many tunnels are open. The client may try again after a second. */
 export const OVERLOADED: Refusal = { kind: 'overloaded', retryAfter: 1 }
@@ -93,6 +94,8 @@ export interface Places {
   readonly pace: Pace
   /** Undefined if the number of places is fixed. */
   readonly learner?: Learner | undefined
+  /** Responses that give a place back when they have become streams; undefined if none may. */
+  readonly streams?: Streams | undefined
 }
 
 /** The refusal for a request body that the client has not sent as it should. Throws any other error: a bug. */
@@ -110,13 +113,14 @@ export function bodyRefusal(error: unknown): Refusal {
  * @param client waits for the response; not the exchange itself if several clients do
  */
 export async function waitForPlace(
-  { queue, pace, learner }: Places,
+  { queue, pace, learner, streams }: Places,
   exchange: Exchange,
   clock: Clock,
   client: Pick<ClientSide, 'onEnd'> = exchange,
 ): Promise<Leave | Refusal> {
   const since = clock.monotonic()
   learner?.onWait()
+  streams?.onWait()
   const entry = await queue.enter(exchange.client.key, (withdraw) => {
     // This request is one of those that wait.
     exchange.othersWait = () => queue.waiting > 1

@@ -14,6 +14,8 @@ export interface RequestFieldSettings {
   readonly added: Fields
   /** The names of fields that tell the device the name of the login. They replace the client's, also where there is no such name. */
   readonly named: readonly string[]
+  /** The names of `added` and `named`, as `asCgi` gives them. */
+  readonly set: ReadonlySet<string>
   /** Which of the sidecar's own fields are sent. `minimal`: `X-Forwarded-For` and `X-Request-Id`. */
   readonly forwarding: 'full' | 'minimal' | 'off'
   /** Whether a field is sent, by its name in lower case; undefined if all are. `added` is always sent. */
@@ -59,11 +61,10 @@ export function requestFields(
   framing: Classified['framing'],
   settings: RequestFieldSettings,
 ): string[] {
-  const { host, added, named, forwarding, keeps, origin } = settings
+  const { host, added, named, set, forwarding, keeps, origin } = settings
   const { head, client, scope } = request
   const passesClaims = client.peerTrusted && forwarding === 'full'
   const options = head.survey.connection
-  const set = added.length + named.length === 0 ? undefined : namesOf(settings)
   const target = host ?? request.classified.host
   const fields: string[] = target === '' ? [] : ['Host', target]
   /** The names that a later step must not write again: of forwarding fields, and `cookie` when it is joined. */
@@ -71,7 +72,8 @@ export function requestFields(
   for (let i = 0; i + 1 < head.fields.length; i += 2) {
     const name = head.fields[i] ?? ''
     const lower = name.toLowerCase()
-    if (isReplaced(lower) || isHopByHop(lower) || options.includes(lower) || set?.has(asCgi(lower))) continue
+    if (isReplaced(lower) || isHopByHop(lower) || options.includes(lower)) continue
+    if (set.size > 0 && set.has(asCgi(lower))) continue
     if (scope?.allows !== undefined && isOverride(lower)) continue
     const claim = isForwardingField(lower)
     if (claim && !passesClaims) continue
@@ -122,24 +124,8 @@ export function requestLines(request: Forward, settings: RequestFieldSettings): 
   return lines
 }
 
-/** The names are the same for all requests until a reload, so they are computed once. */
-const namesBySettings = new WeakMap<RequestFieldSettings, ReadonlySet<string>>()
-
-/** The names of the fields that are set here. */
-export function namesOf(settings: RequestFieldSettings): ReadonlySet<string> {
-  const known = namesBySettings.get(settings)
-  if (known !== undefined) return known
-  const names = cgiNamesIn([...settings.added, ...settings.named.flatMap((name) => [name, ''])])
-  namesBySettings.set(settings, names)
-  return names
-}
-
-function cgiNamesIn(fields: Fields): ReadonlySet<string> {
-  return new Set([...namesIn(fields)].map(asCgi))
-}
-
 /** The name as a CGI program reads it: a client's `X_Device_Key` must not count as the `X-Device-Key` that is set here. */
-const asCgi = (lowerName: string): string => lowerName.replaceAll('_', '-')
+export const asCgi = (name: string): string => name.toLowerCase().replaceAll('_', '-')
 
 /** In `Via`, each proxy on the way appends its name, with the HTTP version that it received (RFC 9110 §7.6.3). */
 function pushForwarding(
@@ -169,7 +155,7 @@ const NONE: readonly string[] = []
 export function withCredentials(fields: Fields, own: Fields): string[] {
   if (own.length === 0) return [...fields]
   const session = fieldValues(own, 'cookie').join('; ')
-  const replaced = cgiNamesIn(own)
+  const replaced = new Set(namesIn(own).values().map(asCgi))
   const merged = session === '' ? [] : ['Cookie', mergeCookies(fieldValues(fields, 'cookie'), session)]
   return [
     ...keepFields(fields, (name) => !replaced.has(asCgi(name))),

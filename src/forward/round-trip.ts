@@ -20,6 +20,7 @@ const RELAYED: RoundTripEnd = { kind: 'relayed' }
 type OnEnd = (end: RoundTripEnd, request: Forward) => void
 
 const STRAIGHT: Detour = {}
+const NO_FIELDS: Fields = []
 
 /**
  * Sends a request to the device and relays the response to the client. One fault is repaired: if the device closed the
@@ -80,7 +81,7 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     const plain = detour === STRAIGHT && service.connections.version === '1.1'
     this.lines = plain ? requestLines(request, service.fields.request) : undefined
     const needed = this.lines === undefined && fields === undefined
-    this.fields = needed ? requestFields(request, framing, service.fields.request) : (fields ?? [])
+    this.fields = needed ? requestFields(request, framing, service.fields.request) : (fields ?? NO_FIELDS)
     this.service = service
     this.request = request
     this.#client = client
@@ -93,13 +94,13 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     client.onEnd(() => this.#clientLeft())
   }
 
-  attempt(): void {
+  attempt(now: number = this.#start): void {
     const { connections, uploadTimeout } = this.service
     try {
-      const connection = connections.borrow(this.#mayRepeat, this.upgrade)
+      const connection = connections.borrow(this.#mayRepeat, this.upgrade, now)
       this.connection = connection
       if (this.framing !== null && this.framing !== 0) {
-        this.body = this.detour.body?.open() ?? this.#client.body(uploadTimeout())
+        this.body = this.detour.body?.open() ?? this.request.body(uploadTimeout())
         if (this.request.arrived < Number.POSITIVE_INFINITY) this.#watchUpload()
       }
       connection.send(this, this)
@@ -127,10 +128,9 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     this.#client.inform(status, [...projected.fields, ...limitFields(this.request)])
   }
 
-  head(head: DeviceHead): void {
+  head(head: DeviceHead, now: number): void {
     const { request, service } = this
-    const { connections, fields, breaker, clock, events, learner } = service
-    const now = clock.monotonic()
+    const { connections, fields, breaker, events, learner } = service
     if (this.#place !== undefined) learner?.answered(this.#place, now)
     request.deviceStatus = head.status
     request.tolerant = connections.tolerant
@@ -150,7 +150,7 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     }
     breaker.succeeded()
     request.headAt = now
-    events.responded(request.headAt - this.#start)
+    events.responded(now - this.#start)
   }
 
   /** A response that goes on for long gives its place back, unless there are too many streams. */
@@ -201,7 +201,7 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     this.#mayRepeat = false
     this.connection?.release(false)
     this.connection = undefined
-    this.attempt()
+    this.attempt(this.service.clock.monotonic())
   }
 
   /** What the device got of an unfinished request is worth nothing, so its connection closes. */
@@ -230,9 +230,8 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     )
   }
 
+  /** After the end there is no connection. Before it, `abort` causes the end, which stops what watches the client. */
   #clientLeft(): void {
-    clearInterval(this.#upload)
-    clearInterval(this.#download)
     this.connection?.abort(new Error('the client has left'))
   }
 

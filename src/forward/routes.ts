@@ -14,17 +14,10 @@ const AMBIGUOUS: Refusal = {
 export function createRoutedUpstream(main: Upstream, routes: ReadonlyMap<string, Upstream>): Upstream {
   if (routes.size === 0) return main
   const serviceFor = createRouter(main, routes)
-  return {
-    forward(request, listener) {
-      const service = serviceFor(request.classified.target)
-      if (service === undefined) listener.ended(request, AMBIGUOUS)
-      else service.forward(request, listener)
-    },
-    upgrade(request, listener) {
-      const service = serviceFor(request.classified.target)
-      if (service === undefined) listener.ended(request, AMBIGUOUS)
-      else service.upgrade(request, listener)
-    },
+  return (request, listener) => {
+    const service = serviceFor(request.classified.target)
+    if (service === undefined) listener.ended(request, AMBIGUOUS)
+    else service(request, listener)
   }
 }
 

@@ -21,7 +21,7 @@ import { certificatesIn, type PemFile, privateKeyIn } from '../system/pem.ts'
 import { reasonOf, SetupError } from '../system/setup-error.ts'
 import type { UploadBuffering } from './buffered-body.ts'
 import { type Places, uploadPace } from './place.ts'
-import type { RequestFieldSettings } from './request-fields.ts'
+import { asCgi, type RequestFieldSettings } from './request-fields.ts'
 
 /**
  * Reads where the device is from the configuration, and the certificates of `tls` from their files. Rejects with `SetupError`.
@@ -173,6 +173,7 @@ export async function readRequestFields(service: ServiceConfig, key: string): Pr
     host: host === 'preserve' ? undefined : host === 'target' ? new URL(url.origin).host : host,
     added: await readAddedFields(headers, `${key}.headers`),
     named: Object.keys(headers).filter((name) => isClientName(headers[name])),
+    set: new Set(Object.keys(headers).map(asCgi)),
     forwarding,
     keeps: drop.length === 0 ? undefined : keepsBut(drop),
     origin: host === 'target' ? url.origin : undefined,

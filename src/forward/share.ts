@@ -39,11 +39,11 @@ export function shareable(paths: readonly string[]): (request: Forward) => boole
 /** Fields that name another method to a framework, such as `X-HTTP-Method-Override`. A device's programs may read `_` as `-`. */
 const METHOD_FIELD = /^x[-_](?:.*[-_])?method(?:[-_]|$)/i
 
-/** Whether a request only reads, as far as its method and fields say. Some programs read the body of a GET as a form. */
-export function onlyReads({ head: { method, fields }, classified: { framing } }: Forward): boolean {
+/** Whether a request only reads, as far as its head says. Some programs read the body of a GET as a form. */
+export function onlyReads({ head: { method, fields, upgrade }, classified: { framing } }: Forward): boolean {
   const names = (value: string, at: number): boolean =>
     at % 2 === 1 && METHOD_FIELD.test(fields[at - 1] ?? '') && !isRead(value)
-  return isRead(method) && !framing && !fields.some(names)
+  return isRead(method) && !upgrade && !framing && !fields.some(names)
 }
 
 /** Fields with the address of the client, the proxies on the way and the id of the request. They differ for each client. */
@@ -52,7 +52,7 @@ const ADDRESSES: ReadonlySet<string> = new Set(['x-request-id', 'x-forwarded-for
 /**
  * Requests with the same key may share a response: the device would see them as the same, and their responses are adapted alike.
  *
- * @param set the names of `upstream.headers`, as `namesOf` gives them: their values count, whatever their names
+ * @param set the names of `upstream.headers`, as `asCgi` gives them: their values count, whatever their names
  */
 export function keyOf(request: Forward, fields: Fields, set: ReadonlySet<string>): string {
   const { head, classified, signedIn } = request

@@ -1,14 +1,15 @@
 import type { ServiceConfig } from '../config/upstream-fields.ts'
 import type { Exchange, Forward, ForwardListener } from '../http/exchange.ts'
 import type { Clock } from '../system/clock.ts'
-import { FanOut } from './fan-out.ts'
-import { namesOf, type RequestFieldSettings, requestFields } from './request-fields.ts'
-import type { Detour } from './round-trip-service.ts'
-import { keyOf, mayKeep, onlyReads, type Reader, shareable } from './share.ts'
+import { FanOut, type FanOutRules } from './fan-out.ts'
+import { requestFields } from './request-fields.ts'
+import type { Detour, RoundTripService } from './round-trip-service.ts'
+import { keyOf, onlyReads, type Reader, shareable } from './share.ts'
 import type { Upstream } from './upstream.ts'
 
 interface SharingDependencies {
-  readonly fields: { readonly request: RequestFieldSettings }
+  /** A reload replaces what it holds. */
+  readonly fields: RoundTripService['fields']
   readonly clock: Clock
   /** The path of a service of `upstream.routes`; empty for the main service. */
   readonly route: string
@@ -33,38 +34,43 @@ function share(
   { clock, fields: settings, route, onShared }: SharingDependencies,
 ): Upstream {
   const mayAsk = shareable(paths)
-  /** The responses that another request may join, by their key. */
-  const joinable = new Map<string, FanOut>()
-  /** Those, and the ones that still have readers. */
+  /** The responses that others may join or that still have readers, in the order in which they were asked for. */
   const live = new Set<FanOut>()
-  const kept = new Map<FanOut, NodeJS.Timeout>()
   /** When it is forgotten that a client was too slow for a long response, by client and target. */
   const long = new Map<string, number>()
-  let epoch = changes.now
-
-  function forget(response: FanOut): void {
-    response.close()
-    if (joinable.get(response.asker.key) === response) joinable.delete(response.asker.key)
-    clearTimeout(kept.get(response))
-    kept.delete(response)
-    if (response.ended) live.delete(response)
+  const rules: FanOutRules = {
+    clock,
+    joinedFor: streamAfter,
+    keptFor,
+    live,
+    onAlone: askAlone,
+    onShared,
+    onCut,
   }
+  let epoch = changes.now
+  let adapted = settings.response
 
   function ask(reader: Reader): void {
     if (reader.exchange.answered) {
       reader.listener.ended(reader.exchange, undefined)
       return
     }
-    if (changes.now !== epoch) for (const response of joinable.values()) forget(response)
+    // A response from before a change may be old, and one from before a reload was adapted by other settings.
+    if (changes.now !== epoch || settings.response !== adapted) for (const response of live) response.close()
     epoch = changes.now
-    const known = joinable.get(reader.key)
+    adapted = settings.response
+    const known = live.values().find(({ open, asker }) => open && asker.key === reader.key)
     if (known?.joinable === true) known.join(reader)
     else {
-      const [oldest] = kept.keys()
-      if (live.size >= MOST && oldest !== undefined) forget(oldest)
+      known?.close()
+      if (live.size >= MOST) oldestKept()?.close()
       if (live.size >= MOST) askAlone(reader)
       else askFor(reader)
     }
+  }
+
+  function oldestKept(): FanOut | undefined {
+    return live.values().find(({ ended }) => ended)
   }
 
   /** A client that was cut off and asks again gets the whole response by itself. */
@@ -72,7 +78,7 @@ function share(
     return long.size > 0 && clock.monotonic() < (long.get(readerOf(request)) ?? 0)
   }
 
-  function noteCut(request: Forward): void {
+  function onCut(request: Forward): void {
     const [oldest] = long.keys()
     if (long.size >= MOST && oldest !== undefined) long.delete(oldest)
     long.set(readerOf(request), clock.monotonic() + ALONE_FOR)
@@ -80,32 +86,18 @@ function share(
 
   function forward(request: Forward, listener: ForwardListener, detour?: Detour): void {
     try {
-      inner.forward(request, listener, detour)
+      inner(request, listener, detour)
     } catch (bug) {
       listener.onBug(request, bug)
     }
   }
 
-  const askAlone = ({ exchange, listener }: Reader): void => forward(exchange, listener)
+  function askAlone({ exchange, listener }: Reader): void {
+    forward(exchange, listener)
+  }
 
   function askFor(asker: Reader): void {
-    const response: FanOut = new FanOut(asker, {
-      clock,
-      joinedFor: streamAfter,
-      onAlone: askAlone,
-      onShared,
-      onCut: noteCut,
-      onWhole(head) {
-        const isCurrent = joinable.get(asker.key) === response && response.joinable
-        if (isCurrent && keptFor > 0 && mayKeep(head)) {
-          kept.set(response, setTimeout(forget, keptFor, response).unref())
-        } else forget(response)
-      },
-      onEmpty() {
-        if (!kept.has(response)) forget(response)
-      },
-    })
-    joinable.set(asker.key, response)
+    const response = new FanOut(asker, rules)
     live.add(response)
     forward(asker.exchange, listenerOf(response), { client: response, fields: asker.fields })
   }
@@ -141,19 +133,16 @@ function share(
     }
   }
 
-  return {
-    forward(request, listener) {
-      if (!mayAsk(request) || request.classified.framing !== null || wasCut(request)) {
-        inner.forward(request, listener)
-        return
-      }
-      request.route = route
-      const fields = requestFields(request, null, settings.request)
-      const key = keyOf(request, fields, namesOf(settings.request))
-      const since = clock.monotonic()
-      ask({ exchange: request, listener, key, fields, since, again: false, sent: 0, full: false })
-    },
-    upgrade: inner.upgrade,
+  return (request, listener) => {
+    if (!mayAsk(request) || request.classified.framing !== null || wasCut(request)) {
+      inner(request, listener)
+      return
+    }
+    request.route = route
+    const fields = requestFields(request, null, settings.request)
+    const key = keyOf(request, fields, settings.request.set)
+    const since = clock.monotonic()
+    ask({ exchange: request, listener, key, fields, since, again: false, sent: 0, full: false })
   }
 }
 
@@ -208,15 +197,9 @@ export function createSharing(services: readonly ServiceConfig[]) {
      */
     watch(inner: Upstream): Upstream {
       if (paths.length === 0) return inner
-      return {
-        forward(request, listener) {
-          if (isChange(request)) changes.begin(request)
-          inner.forward(request, listener)
-        },
-        upgrade(request, listener) {
-          changes.begin(request)
-          inner.upgrade(request, listener)
-        },
+      return (request, listener) => {
+        if (isChange(request)) changes.begin(request)
+        inner(request, listener)
       }
     },
   }

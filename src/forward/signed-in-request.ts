@@ -2,11 +2,12 @@ import { DeviceFault } from '../device/failure.ts'
 import type { OwnResponse } from '../device/own-request.ts'
 import type { ClientSide, Forward, ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
-import type { SignIn } from '../sign-in/sign-in.ts'
+import type { RequestLine } from '../sign-in/scheme.ts'
+import type { SentCredentials, SignIn } from '../sign-in/sign-in.ts'
 import type { Leave } from '../system/bounded-queue.ts'
 import { Blocks, bufferBody } from './buffered-body.ts'
-import { type RequestFieldSettings, requestFields, withCredentials } from './request-fields.ts'
-import type { Detour, RoundTripEnd } from './round-trip-service.ts'
+import { requestFields, withCredentials } from './request-fields.ts'
+import type { Detour, RoundTripEnd, RoundTripService } from './round-trip-service.ts'
 
 /** How a request with the sidecar's credentials is sent. */
 export interface SignedIn extends Detour {
@@ -22,21 +23,18 @@ const MAX_NONCES = 4
  * whose body is gone is not repeated. Its client gets the challenge, and its next request finds the sidecar signed in.
  */
 export async function sendSignedIn(
+  { fields: settings, uploadTimeout }: RoundTripService,
   request: Forward,
   signIn: SignIn,
-  settings: RequestFieldSettings,
   detour: Detour = {},
-  send: (signedIn: SignedIn) => Promise<RoundTripEnd>,
+  send: (signedIn: SignedIn, onEnd: (end: RoundTripEnd) => void) => void,
 ): Promise<RoundTripEnd> {
-  const { client: exchange = request, framing = request.classified.framing } = detour
+  const { client: inner = request, framing = request.classified.framing } = detour
   const line = { method: request.head.method, target: request.classified.target }
-  const fields = detour.fields ?? requestFields(request, framing, settings)
+  const fields = detour.fields ?? requestFields(request, framing, settings.request)
   const hasBody = framing !== null && framing !== 0
-  let { body } = detour
-  const openBody = (stallTimeout: number): AsyncIterable<Buffer> => {
-    body ??= bufferBody(exchange.body(stallTimeout))
-    return body.open()
-  }
+  const source = { [Symbol.asyncIterator]: () => request.body(uploadTimeout())[Symbol.asyncIterator]() }
+  const body = detour.body ?? bufferBody(source)
 
   const failure = await signIn.ready()
   if (failure !== undefined) return { kind: 'failed', error: new DeviceFault(failure), silent: true }
@@ -45,33 +43,26 @@ export async function sendSignedIn(
   let nonce: string | undefined
   /** Ends the time in which no other request is repeated. */
   let leave: Leave | undefined
+  const onAccepted = (): void => {
+    if (loggedIn) signIn.loginHelped()
+    leave?.()
+  }
   try {
     for (;;) {
       const sent = signIn.credentialsFor(line, nonce)
-      let challenge: OwnResponse | undefined
-      const client = new HoldingClient(exchange, {
-        holds(response) {
-          if (signIn.isChallenge(line, response)) challenge = response
-          else {
-            signIn.accepted(line, response, sent)
-            if (loggedIn) signIn.loginHelped()
-            leave?.()
-          }
-          return challenge !== undefined
-        },
-        conceal: (fields) => signIn.conceal(fields, sent),
-        body: openBody,
-      })
-      const end = await send({ ...detour, client, fields: withCredentials(fields, sent?.fields ?? []) })
+      const client = new HoldingClient(inner, { signIn, line, sent, onAccepted })
+      const signedIn = { client, framing, body, fields: withCredentials(fields, sent?.fields ?? []) }
+      const end = await new Promise<RoundTripEnd>((resolve) => send(signedIn, resolve))
+      const { challenge } = client
       if (challenge === undefined) return end
       const renewing = signIn.renew(challenge, sent, !loggedIn)
-      const repeatable = client.holds && (!hasBody || body?.repeatable === true)
+      const repeatable = client.holds && (!hasBody || body.repeatable)
       if (!repeatable) client.release()
       const renewal = await renewing
       nonce = renewal.kind === 'new-nonce' ? renewal.nonce : undefined
       if (renewal.kind === 'signed-in') loggedIn = true
       if (nonce !== undefined) newNonces += 1
-      if (renewal.kind === 'refused' || newNonces > MAX_NONCES || !repeatable || exchange.ended) {
+      if (renewal.kind === 'refused' || newNonces > MAX_NONCES || !repeatable || inner.ended) {
         if (nonce !== undefined) sent?.session.adopt?.(nonce)
         client.release()
         return end
@@ -82,17 +73,17 @@ export async function sendSignedIn(
     }
   } finally {
     leave?.()
-    body?.close()
+    body.close()
   }
 }
 
-interface HoldingRules {
-  /** Called with the head of each response. True: the response is held back for now. */
-  readonly holds: (response: OwnResponse) => boolean
-  /** Turns the device's header fields into the client's. */
-  readonly conceal: (fields: Fields) => Fields
-  /** The request body that replaces the client's. */
-  readonly body: (stallTimeout: number) => AsyncIterable<Buffer>
+/** A request as it was sent with credentials, to tell a challenge from other responses. */
+interface SentRequest {
+  readonly signIn: Pick<SignIn, 'isChallenge' | 'accepted' | 'conceal'>
+  readonly line: RequestLine
+  readonly sent: SentCredentials | undefined
+  /** The device took the credentials. */
+  readonly onAccepted: () => void
 }
 
 /** A challenge is a short page. A response larger than this (bytes) goes to the client at once. */
@@ -101,15 +92,17 @@ const LARGEST_HELD = 64 * 1024
 /** Takes the place of the client, and holds a response back until it is known whether the request is repeated. */
 export class HoldingClient implements ClientSide {
   readonly #inner: ClientSide
-  readonly #rules: HoldingRules
+  readonly #request: SentRequest
+  /** The response with which the device refuses the credentials. */
+  challenge: OwnResponse | undefined
   /** The head of the response that is held back, and what has come of its body. */
   #held: ResponseHead | undefined
   readonly #body = new Blocks()
   #complete = false
 
-  constructor(inner: ClientSide, rules: HoldingRules) {
+  constructor(inner: ClientSide, request: SentRequest) {
     this.#inner = inner
-    this.#rules = rules
+    this.#request = request
   }
 
   /** Whether a whole response is held back. */
@@ -132,13 +125,14 @@ export class HoldingClient implements ClientSide {
 
   /** Reports the head of a response that is not held back, that of a tunnel. Returns its fields for the client. */
   observe(head: ResponseHead): Fields {
-    this.#rules.holds(head)
-    return this.#rules.conceal(head.fields)
+    this.#judge(head)
+    return this.#conceal(head.fields)
   }
 
   begin(head: ResponseHead): void {
-    if (this.#rules.holds(head)) this.#held = head
-    else this.#pass(head)
+    this.#judge(head)
+    if (this.challenge === undefined) this.#pass(head)
+    else this.#held = head
   }
 
   write(chunk: Buffer): boolean {
@@ -158,10 +152,6 @@ export class HoldingClient implements ClientSide {
     this.#inner.cut()
   }
 
-  body(stallTimeout: number): AsyncIterable<Buffer> {
-    return this.#rules.body(stallTimeout)
-  }
-
   get answered(): boolean {
     return this.#inner.answered
   }
@@ -171,7 +161,7 @@ export class HoldingClient implements ClientSide {
   }
 
   inform(status: number, fields: Fields): void {
-    this.#inner.inform(status, this.#rules.conceal(fields))
+    this.#inner.inform(status, this.#conceal(fields))
   }
 
   onDrain(listener: () => void): void {
@@ -183,6 +173,19 @@ export class HoldingClient implements ClientSide {
   }
 
   #pass(head: ResponseHead): void {
-    this.#inner.begin({ ...head, fields: this.#rules.conceal(head.fields), reusable: false })
+    this.#inner.begin({ ...head, fields: this.#conceal(head.fields), reusable: false })
+  }
+
+  #judge(response: OwnResponse): void {
+    const { signIn, line, sent, onAccepted } = this.#request
+    if (signIn.isChallenge(line, response)) this.challenge = response
+    else {
+      signIn.accepted(line, response, sent)
+      onAccepted()
+    }
+  }
+
+  #conceal(fields: Fields): Fields {
+    return this.#request.signIn.conceal(fields, this.#request.sent)
   }
 }

@@ -4,7 +4,7 @@ import { BROKEN_BODY, bodyFault, type Refusal, type UpstreamFailure } from '../h
 import type { SignIn } from '../sign-in/sign-in.ts'
 import type { Leave } from '../system/bounded-queue.ts'
 import { isBug } from '../system/setup-error.ts'
-import { type BufferedBody, sendBuffered, type UploadBuffering } from './buffered-body.ts'
+import { sendBuffered, type UploadBuffering } from './buffered-body.ts'
 import { bodyRefusal, OVERLOADED, type Places, waitForPlace } from './place.ts'
 import { forwardToDevice } from './round-trip.ts'
 import { type Detour, nameOf, type RoundTripEnd, type RoundTripService } from './round-trip-service.ts'
@@ -33,11 +33,12 @@ export interface UpstreamDependencies extends RoundTripService, Places {
   readonly events: UpstreamEvents
 }
 
-export interface Upstream {
-  /** @param detour of a request without a body */
-  forward(request: Forward, listener: ForwardListener, detour?: Detour): void
-  upgrade(request: Forward<UpgradeExchange>, listener: ForwardListener): void
-}
+/**
+ * Forwards a request or an upgrade to the device, and then tells the listener.
+ *
+ * @param detour of a request without a body
+ */
+export type Upstream = (request: Forward, listener: ForwardListener, detour?: Detour) => void
 
 const NO_UPGRADES: Refusal = {
   kind: 'invalid-request',
@@ -90,47 +91,31 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   function enqueue(request: Forward, listener: ForwardListener, detour?: Detour): void {
     const leave = queue.tryEnter()
     if (leave !== undefined) sendThenLeave(request, listener, detour, leave)
-    else waitThenSend(request, listener, detour)
+    else guard(waitThenSend(request, listener, detour), request, listener)
   }
 
-  function waitThenSend(request: Forward, listener: ForwardListener, detour: Detour | undefined): void {
-    deps.streams?.onWait()
-    waitForPlace(deps, request, clock, detour?.client)
-      .then((entry) => {
-        if (typeof entry === 'function') sendThenLeave(request, listener, detour, entry)
-        else listener.ended(request, entry)
-      })
-      .catch((bug: unknown) => listener.onBug(request, bug))
+  async function waitThenSend(request: Forward, listener: ForwardListener, detour?: Detour): Promise<void> {
+    const entry = await waitForPlace(deps, request, clock, detour?.client)
+    if (typeof entry === 'function') sendThenLeave(request, listener, detour, entry)
+    else listener.ended(request, entry)
   }
 
   /**
    * A client that sends no byte of its upload takes no place. It does not ask the breaker either: it would take the one probe that may
    * see whether the device is back.
    */
-  function startLater(request: Forward, listener: ForwardListener): void {
-    request
-      .arrival(deps.uploadTimeout())
-      .then(() => down(request), bodyRefusal)
-      .then((refusal) => (refusal ? listener.ended(request, refusal) : start(request, listener)))
-      .catch((bug: unknown) => listener.onBug(request, bug))
+  async function startLater(request: Forward, listener: ForwardListener): Promise<void> {
+    const refusal = await request.arrival(deps.uploadTimeout()).then(() => down(request), bodyRefusal)
+    if (refusal !== undefined) listener.ended(request, refusal)
+    else start(request, listener)
   }
 
   function start(request: Forward, listener: ForwardListener): void {
     if (buffering === undefined || request.classified.framing !== 'chunked') enqueue(request, listener)
     else {
-      const send = (body: BufferedBody, framing: number | 'chunked') => enqueued(request, { body, framing })
+      const send = (detour: Detour, ends: ForwardListener): void => enqueue(request, ends, detour)
       notify(sendBuffered(request, buffering, clock, send), request, listener)
     }
-  }
-
-  function enqueued(request: Forward, detour: Detour): Promise<Refusal | undefined> {
-    return new Promise((resolve, reject) =>
-      enqueue(
-        request,
-        { ended: (_request, refusal) => resolve(refusal), onBug: (_request, bug) => reject(bug) },
-        detour,
-      ),
-    )
   }
 
   function sendThenLeave(
@@ -142,26 +127,24 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     request.othersWait = othersWait
     request.leavePlace = leave
     request.listener = listener
-    // The gate decides which requests get the login: one without a valid token gets it on a public path that is signed in only.
-    const account = request.signedIn ? signIn : undefined
     try {
-      if (account === undefined) forwardToDevice(deps, request, onEnd, detour)
-      else {
-        sendSignedIn(
-          request,
-          account,
-          deps.fields.request,
-          detour,
-          (signedIn) => new Promise((resolve) => forwardToDevice(deps, request, resolve, signedIn)),
-        ).then(
-          (end) => onEnd(end, request),
-          (error: unknown) => onEnd({ kind: 'bug', error }, request),
-        )
-      }
+      // The gate decides which requests get the login: one without a valid token gets it on a public path that is signed in only.
+      if (request.signedIn && signIn !== undefined) sendAs(signIn, request, detour)
+      else forwardToDevice(deps, request, onEnd, detour)
     } catch (bug) {
       leave()
       throw bug
     }
+  }
+
+  /** A function of its own: the closures would cost a request without a login the context that they share. */
+  function sendAs(account: SignIn, request: Forward, detour: Detour | undefined): void {
+    const send = (signedIn: SignedIn, resolve: (end: RoundTripEnd) => void): void =>
+      forwardToDevice(deps, request, resolve, signedIn)
+    sendSignedIn(deps, request, account, detour, send).then(
+      (end) => onEnd(end, request),
+      (error: unknown) => onEnd({ kind: 'bug', error }, request),
+    )
   }
 
   async function upgrade(request: Forward<UpgradeExchange>): Promise<Refusal | undefined> {
@@ -179,42 +162,47 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       breaker.succeeded()
       events.tunnel(1)
     }
-    const send = (signedIn?: SignedIn) =>
-      new Promise<RoundTripEnd>((resolve) =>
-        sendUpgrade(deps, request, { ...signedIn, onTunnel, idleTimeout }, resolve),
-      )
+    const send = (signedIn: SignedIn | undefined, resolve: (end: RoundTripEnd) => void): void =>
+      sendUpgrade(deps, request, { ...signedIn, onTunnel, idleTimeout }, resolve)
     request.watch()
     const end = await (request.signedIn && signIn !== undefined
-      ? sendSignedIn(request, signIn, deps.fields.request, undefined, send)
-      : send())
+      ? sendSignedIn(deps, request, signIn, undefined, send)
+      : new Promise<RoundTripEnd>((resolve) => send(undefined, resolve)))
     if (tunnels) events.tunnel(-1)
     return tunnels && end.kind === 'relayed' ? undefined : report(end, request)
   }
 
-  return {
-    forward(request, listener, detour) {
-      request.route = route
-      const { framing } = request.classified
-      const hasBody = framing !== null
-      if (isOld && buffering === undefined && framing === 'chunked') {
-        return listener.ended(request, { kind: 'length-required' })
-      }
-      const broken = hasBody && request.broken
-      if (hasBody && request.arrived === 0 && !broken) return startLater(request, listener)
+  return (request, listener, detour) => {
+    request.route = route
+    if (request.head.upgrade) {
+      // The cast holds because the listener makes an `UpgradeExchange` of each head that asks for an upgrade.
+      notify(upgrade(request as Forward<UpgradeExchange>), request, listener)
+      return
+    }
+    const { framing } = request.classified
+    const hasBody = framing !== null
+    const broken = hasBody && request.broken
+    if (isOld && buffering === undefined && framing === 'chunked') {
+      listener.ended(request, { kind: 'length-required' })
+    } else if (hasBody && request.arrived === 0 && !broken) {
+      guard(startLater(request, listener), request, listener)
+    } else {
       const refusal = broken ? BROKEN_BODY : breaker.open ? down(request) : undefined
       if (refusal !== undefined) listener.ended(request, refusal)
       else if (hasBody) start(request, listener)
       else enqueue(request, listener, detour)
-    },
-    upgrade(request, listener) {
-      request.route = route
-      notify(upgrade(request), request, listener)
-    },
+    }
   }
 }
 
+function guard(work: Promise<void>, request: Exchange, listener: ForwardListener): void {
+  work.catch((bug: unknown) => listener.onBug(request, bug))
+}
+
 function notify(work: Promise<Refusal | undefined>, request: Exchange, listener: ForwardListener): void {
-  work
-    .then((refusal) => listener.ended(request, refusal))
-    .catch((bug: unknown) => listener.onBug(request, bug))
+  guard(
+    work.then((refusal) => listener.ended(request, refusal)),
+    request,
+    listener,
+  )
 }

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { Upstream } from '../forward/upstream.ts'
 import type { GateFacts, OwnEndpoint } from '../http/admission.ts'
-import type { Admission, Exchange, Forward, ForwardListener, UpgradeExchange } from '../http/exchange.ts'
+import type { Admission, Exchange, ForwardListener } from '../http/exchange.ts'
 import { fieldLines } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { BrowserLogin } from '../oauth/browser-login.ts'
@@ -29,8 +29,6 @@ export interface PassageDependencies {
   readonly onBug: (error: unknown) => void
 }
 
-type ForwardBy<E extends Exchange> = (request: Forward<E>, listener: ForwardListener) => void
-
 /** An unread request body up to this size (bytes) is drained to keep the connection; a larger one closes it. */
 const DRAINED_BODY = 8 * 1024
 
@@ -51,28 +49,24 @@ export function createPassage(deps: PassageDependencies) {
     },
   }
 
-  function pass<E extends Exchange>(exchange: E & GateFacts, forward: ForwardBy<E>): void {
+  function pass(exchange: Exchange & GateFacts): void {
     exchange.start = clock.monotonic()
-    let admission: ReturnType<typeof admit<E>>
+    let admission: ReturnType<typeof admit>
     try {
       admission = admit(exchange)
     } catch (error) {
       gateFailed(exchange, error)
       return
     }
-    if (admission instanceof Promise) void passLater(exchange, forward, admission)
+    if (admission instanceof Promise) void passLater(exchange, admission)
     else {
       begin(admission)
-      follow(admission, forward)
+      follow(admission)
     }
   }
 
   /** While the lookup is pending, the client may leave, and the grant may be revoked after the lookup has read it. */
-  async function passLater<E extends Exchange>(
-    exchange: E & GateFacts,
-    forward: ForwardBy<E>,
-    asked: Promise<Admission<E>>,
-  ): Promise<void> {
+  async function passLater(exchange: Exchange & GateFacts, asked: Promise<Admission>): Promise<void> {
     const revoked = live.watchRevoked()
     const admission = await asked.catch((error: unknown) => gateFailed(exchange, error))
     revoked.close()
@@ -80,7 +74,7 @@ export function createPassage(deps: PassageDependencies) {
     exchange.lookup = clock.monotonic() - exchange.start
     begin(admission)
     if (exchange.grant !== undefined && revoked.has(exchange.grant)) end(exchange, REVOKED)
-    if (!exchange.answered) follow(admission, forward)
+    if (!exchange.answered) follow(admission)
   }
 
   /** From now on the exchange is recorded, and its grant may be revoked. */
@@ -96,11 +90,11 @@ export function createPassage(deps: PassageDependencies) {
     deps.record(exchange)
   }
 
-  function follow<E extends Exchange>(admission: Admission<E>, forward: ForwardBy<E>): void {
+  function follow(admission: Admission): void {
     if (admission.kind === 'refused') refuse(admission, admission.refusal, admission.classified.ambiguous)
     else if (admission.kind === 'forward') {
       try {
-        forward(admission, listener)
+        upstream(admission, listener)
       } catch (bug) {
         listener.onBug(admission, bug)
       }
@@ -138,8 +132,8 @@ export function createPassage(deps: PassageDependencies) {
 
   live.onEnd(end)
   return {
-    request: (exchange: Exchange): void => pass(exchange, upstream.forward),
-    upgrade: (exchange: UpgradeExchange): void => pass(exchange, upstream.upgrade),
+    /** A request or an upgrade. */
+    request: pass,
     /** The complete HTTP/1 response for bytes that are not a valid request (C20). Counts it: call it once per response. */
     refusalMessage(refusal: Refusal): string {
       deps.onUnrecordedRefusal(refusal)

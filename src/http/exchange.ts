@@ -46,10 +46,10 @@ export interface ForwardListener {
   onBug(request: Exchange, bug: unknown): void
 }
 
-/** The client, as the side of the device sees it: a request body comes from it, and one response goes to it. */
+/** The client, as the side of the device sees it: one response goes to it. */
 export type ClientSide = Pick<
   Exchange,
-  'answered' | 'ended' | 'body' | 'inform' | 'begin' | 'write' | 'end' | 'cut' | 'onDrain' | 'onEnd'
+  'answered' | 'ended' | 'inform' | 'begin' | 'write' | 'end' | 'cut' | 'onDrain' | 'onEnd'
 >
 
 type EndListener = () => void

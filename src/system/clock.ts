@@ -1,3 +1,5 @@
+import { performance as loop } from 'node:perf_hooks'
+
 /**
  * Time as a dependency, so that tests can control it. Windows and lifetimes use `monotonic`, which neither an operator nor an NTP
  * step can move. `wall` only labels times for people and for data that outlives the process.
@@ -14,6 +16,9 @@ export interface Clock {
  * the current millisecond.
  */
 export const systemClock: Clock = { monotonic: () => performance.now(), wall: () => Date.now() + 1 }
+
+/** A number for the present turn of the event loop: another one after each wait for input. */
+export const turnOfLoop = (): number => loop.nodeTiming.uvMetricsInfo.loopCount
 
 /** How far a setting of the wall clock or its drift may make a label wrong (ms). */
 const TOLERANCE = 5

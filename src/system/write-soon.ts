@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 import { TLSSocket } from 'node:tls'
+import { turnOfLoop } from './clock.ts'
 
 /** A text that has to be sent, and may grow until it is. */
 export interface Message {
@@ -14,8 +15,9 @@ export interface Message {
   next: Message | undefined
 }
 
-/** Whether something has been written in this turn of the event loop. Its end is awaited then, and while messages wait for it. */
-let written = false
+/** The turn of the event loop in which something was written, until `endTurn`. */
+let writtenIn: number | undefined
+/** The messages that wait for `endTurn`. A lone message needs none: an immediate costs more than to ask which turn this is. */
 let first: Message | undefined
 let last: Message | undefined
 
@@ -25,20 +27,21 @@ let last: Message | undefined
  * written to the socket until `onWritten`. Not for a message that ends an exchange early, because it must not be delayed.
  */
 export function writeSoon(socket: Socket, text: string, onWritten?: Message['onWritten']): void {
-  if (written || onWritten !== undefined) {
+  const turn = turnOfLoop()
+  if (writtenIn === turn || onWritten !== undefined) {
     finishSoon({ socket, text, onWritten, waits: false, next: undefined })
     return
   }
-  if (first === undefined) setImmediate(endTurn)
-  written = true
+  writtenIn = turn
   socket.write(text, 'latin1')
 }
 
 /** The same for the last part of a message. */
 export function finishSoon(message: Message): void {
+  const turn = turnOfLoop()
   writeAtTurnEnd(message)
-  if (written || message.text === '') return
-  written = true
+  if (writtenIn === turn || message.text === '') return
+  writtenIn = turn
   write(message)
 }
 
@@ -46,7 +49,7 @@ export function finishSoon(message: Message): void {
 export function writeAtTurnEnd(message: Message): void {
   if (message.waits) return
   message.waits = true
-  if (!written && first === undefined) setImmediate(endTurn)
+  if (first === undefined) setImmediate(endTurn)
   if (last === undefined) first = message
   else last.next = message
   last = message
@@ -56,7 +59,7 @@ function endTurn(): void {
   let message = first
   first = undefined
   last = undefined
-  written = false
+  writtenIn = undefined
   while (message !== undefined) {
     const { next } = message
     message.waits = false

@@ -67,7 +67,7 @@ it('C18 a bug of the sidecar does not count as a failure of the device', async (
   }
   const upstream = createUpstream({
     connections: { borrow: () => connection },
-    fields: { request: { host: undefined, added: [], named: [] } },
+    fields: { request: { host: undefined, added: [], named: [], set: new Set() } },
     queue: createBoundedQueue({ inside: 1, waiting: 0, maxWait: 1 }),
     breaker: createBreaker(clock),
     signIn: undefined,
@@ -75,7 +75,7 @@ it('C18 a bug of the sidecar does not count as a failure of the device', async (
     events: { failed: (failure: string) => failures.push(failure) },
   } as unknown as UpstreamDependencies) // `forward` uses no others for a request without a response
   const ended = new Promise<unknown>((ended, failed) =>
-    upstream.forward(admitted(requestHead()), {
+    upstream(admitted(requestHead()), {
       ended: (_request, refusal) => ended(refusal),
       onBug: (_request, bug) => failed(bug),
     }),

@@ -107,7 +107,8 @@ it.each([false, true])(
     }
     const service = serviceWith({ borrow: () => connection as Connection })
     forwardToDevice(service, exchange, (end) => ends.push(end))
-    if (begun) device?.head({ status: 200, reason: 'OK', fields: ['Content-Length', '5'], remembered: false })
+    if (begun)
+      device?.head({ status: 200, reason: 'OK', fields: ['Content-Length', '5'], remembered: false }, 0)
     Object.assign(exchange, { answered: true })
     device?.failed(new Error('the device has left'), false)
     expect(ends).toMatchObject([{ kind: begun ? 'broken' : 'abandoned' }])

@@ -63,7 +63,7 @@ it('C18 a bug in the sign-in is reported as one, and is no failure of the device
     events: { failed: (failure: string) => failures.push(failure) },
   } as unknown as UpstreamDependencies) // all that such a request needs
   const outcome = new Promise((resolve, reject) =>
-    upstream.forward(admitted(requestHead()), {
+    upstream(admitted(requestHead()), {
       ended: (_request, refusal) => resolve(refusal),
       onBug: (_request, found) => reject(found),
     }),
@@ -93,7 +93,7 @@ it('C24 a response whose client is cut within a write leaves no timer', () => {
     })
     const ends: RoundTripEnd[] = []
     forwardToDevice(service, request, (found) => ends.push(found))
-    handler?.head({ status: 200, reason: 'OK', fields: [], remembered: false })
+    handler?.head({ status: 200, reason: 'OK', fields: [], remembered: false }, 0)
     handler?.data(Buffer.from('piece'))
     expect(ends).toEqual([{ kind: 'abandoned' }])
     expect(vi.getTimerCount()).toBe(0)
@@ -106,9 +106,12 @@ it('C22 an interim response does not show the session of the sidecar either', ()
   const informed: unknown[] = []
   const inner = bareExchange({ inform: (...shown: unknown[]) => informed.push(shown) })
   const held = new HoldingClient(inner, {
-    holds: () => false,
-    conceal: (fields) => fields.filter((field) => field !== 'Set-Cookie' && field !== 'session=1'),
-    body: () => expect.fail('there is no body'),
+    signIn: {
+      isChallenge: () => false,
+      accepted() {},
+      conceal: (fields) => fields.filter((field) => field !== 'Set-Cookie' && field !== 'session=1'),
+    },
+    ...{ line: { method: 'GET', target: '/' }, sent: undefined, onAccepted() {} },
   })
   held.inform(103, ['Link', '</a>', 'Set-Cookie', 'session=1'])
   expect(informed).toEqual([[103, ['Link', '</a>']]])

@@ -36,8 +36,9 @@ function readerOf(takes: number): Reader & { drain(): void; readonly got: number
 function start(...readers: Reader[]) {
   const [asker, ...others] = readers as [Reader, ...Reader[]] // each test has one
   const ignore = (): void => {}
-  const events = { onAlone: ignore, onShared: ignore, onCut: ignore, onWhole: ignore, onEmpty: ignore }
-  const response = new FanOut(asker, { clock: stillClock(), joinedFor: 1, ...events })
+  const events = { onAlone: ignore, onShared: ignore, onCut: ignore }
+  const rules = { clock: stillClock(), joinedFor: 1, keptFor: 0, live: new Set<FanOut>(), ...events }
+  const response = new FanOut(asker, rules)
   for (const reader of others) response.join(reader)
   response.begin({ status: 200, fields: [] })
   return response

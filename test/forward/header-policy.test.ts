@@ -95,7 +95,12 @@ function fieldsFor(
 
 /** Applies the policy to these fields. The framing and the address of the request come from the gate. */
 function project(fields: readonly string[], over: Partial<RequestHead>, trusted: readonly string[]) {
-  return fieldsFor(requestHead({ ...over }), fields, { ...PLAIN, added: ['X-Added', 'here'] }, trusted)
+  return fieldsFor(
+    requestHead({ ...over }),
+    fields,
+    { ...PLAIN, added: ['X-Added', 'here'], set: new Set(['x-added']) },
+    trusted,
+  )
 }
 
 it('C22 no connection field and no credential of a client reaches the device', () => {
@@ -196,6 +201,7 @@ it('C22 upstream.headers and upstream.host override all fields of the client', (
         ...PLAIN,
         host: 'inside.local:80',
         added: ['Authorization', 'Basic x', 'X-Own', 'fixed'],
+        set: new Set(['authorization', 'x-own']),
       }
       const out = fieldsFor(head, fields, settings)
       expect(fieldValues(out, 'host')).toEqual(['inside.local:80'])

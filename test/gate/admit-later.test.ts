@@ -168,14 +168,11 @@ function createWaitingPassage(): {
       preflight: unexpected,
     },
     withPage: unexpected,
-    upstream: {
-      async forward(request) {
-        forwarded.push(request)
-        let body = ''
-        if (request.classified.framing !== null) for await (const chunk of request.body(1000)) body += chunk
-        request.reply({ status: 200, fields: ['Content-Length', String(body.length)], body })
-      },
-      upgrade: unexpected,
+    async upstream(request) {
+      forwarded.push(request)
+      let body = ''
+      if (request.classified.framing !== null) for await (const chunk of request.body(1000)) body += chunk
+      request.reply({ status: 200, fields: ['Content-Length', String(body.length)], body })
     },
     live,
     clock: stillClock(),

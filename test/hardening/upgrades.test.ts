@@ -205,6 +205,25 @@ describeTransports(
       await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
     })
 
+    it('H64 a tunnel outlives the deadline of its handshake', async () => {
+      const device = await startRawDevice(async (peer) => {
+        if (!(await peer.waitFor('\r\n\r\n')).startsWith('GET /ws')) return
+        peer.write(SWITCHED)
+        await peer.waitFor('frames')
+        peer.end('more frames')
+      })
+      const config = { upstream: { response_timeout: '200ms' } }
+      const sidecar = await startSidecar({ transport, device, config })
+      const token = await sidecar.token()
+      const raw = await rawConnection(sidecar.url)
+      raw.write(upgrade({ token }))
+      await raw.waitFor('101 Switching')
+      // It began after the upgrade, so its deadline is later.
+      expect((await sidecar.request({ token, path: '/silent' })).status).toBe(500)
+      raw.write('frames')
+      expect(await raw.closed).toMatch(/more frames$/)
+    })
+
     it.each([
       ['a refusal with its body', 'HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno', '403'],
       [

@@ -15,6 +15,7 @@ export const PLAIN: RequestFieldSettings = {
   host: undefined,
   added: [],
   named: [],
+  set: new Set(),
   forwarding: 'full',
   keeps: undefined,
   origin: undefined,

@@ -1,4 +1,5 @@
-import { setImmediate as turn } from 'node:timers/promises'
+import { once } from 'node:events'
+import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { writeSoon } from '../../src/system/write-soon.ts'
 import { socketPair } from '../support/socket-pair.ts'
@@ -27,6 +28,19 @@ it('writeSoon writes the first message of the next turn at once, also from a cal
   writeSoon(second.from, 'b', () => writeSoon(third.from, 'c'))
   await turn()
   expect([first, second, third].map(({ from }) => from.bytesWritten)).toEqual([1, 1, 1])
+})
+
+it('writeSoon costs a lone message no immediate, and the next turn begins without one', async () => {
+  const [first, second] = [await socketPair(), await socketPair()]
+  const immediates = (): number =>
+    process.getActiveResourcesInfo().filter((kind) => kind === 'Immediate').length
+  await pause(0)
+  const before = immediates()
+  writeSoon(first.from, 'a')
+  expect(immediates()).toBe(before)
+  await once(first.to.resume(), 'data')
+  writeSoon(second.from, 'b')
+  expect([first, second].map(({ from }) => from.bytesWritten)).toEqual([1, 1])
 })
 
 it('writeSoon reports a connection that is closed by then, and writes to the others', async () => {

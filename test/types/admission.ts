@@ -20,45 +20,42 @@ declare const upstream: Upstream
 declare const listener: ForwardListener
 declare const refused: Extract<Admission, { readonly kind: 'refused' }>
 declare const ownEndpointRequest: Extract<Admission, { readonly kind: 'own-endpoint' }>
-declare const forward: Forward
 declare const admission: Admission
 
 /** The device connection accepts a request that the gate has admitted. */
 export async function admittedRequests(): Promise<void> {
   const admitted = await admit(exchange)
-  if (admitted.kind === 'forward') upstream.forward(admitted, listener)
+  if (admitted.kind === 'forward') upstream(admitted, listener)
   const upgraded = await admit(upgrade)
-  if (upgraded.kind === 'forward') upstream.upgrade(upgraded, listener)
+  if (upgraded.kind === 'forward') upstream(upgraded, listener)
 }
 
 /** It accepts nothing else. */
 export async function everythingElse(): Promise<void> {
   // @ts-expect-error an admission may be a refusal
-  upstream.forward(admission, listener)
+  upstream(admission, listener)
   // @ts-expect-error the result of the gate must be awaited and checked
-  upstream.forward(admit(exchange), listener)
+  upstream(admit(exchange), listener)
   // @ts-expect-error the result of the gate must be checked
-  upstream.forward(await admit(exchange), listener)
+  upstream(await admit(exchange), listener)
   // @ts-expect-error a refusal
-  upstream.forward(refused, listener)
-  // @ts-expect-error a request whose client asks for no upgrade
-  upstream.upgrade(forward, listener)
+  upstream(refused, listener)
   // @ts-expect-error a token request never goes to the device
-  upstream.forward(ownEndpointRequest, listener)
+  upstream(ownEndpointRequest, listener)
   // @ts-expect-error a request that the gate has not seen, although it is the same object
-  upstream.forward(exchange, listener)
+  upstream(exchange, listener)
   // @ts-expect-error an upgrade that the gate has not seen
-  upstream.upgrade(upgrade, listener)
+  upstream(upgrade, listener)
   // @ts-expect-error only the head of a request
-  upstream.forward(head, listener)
+  upstream(head, listener)
   // @ts-expect-error no request
-  upstream.forward(undefined, listener)
+  upstream(undefined, listener)
 }
 
 /** What an exchange says of itself is not enough: only the gate's answer has the mark. */
 export function unmarked(): void {
   // @ts-expect-error the mark is missing
-  if (exchange.kind === 'forward') upstream.forward(exchange, listener)
+  if (exchange.kind === 'forward') upstream(exchange, listener)
 }
 
 /** A `Forward` made by hand: all of its fields except the mark, which has no name outside of its file. */
