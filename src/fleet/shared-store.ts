@@ -52,6 +52,13 @@ export function listOf(reply: StoreReply | undefined): readonly StoreReply[] {
   return Array.isArray(reply) ? reply : []
 }
 
+/** The value of a name in a reply that lists names and values. */
+export function valueIn(reply: StoreReply | undefined, name: string): string | undefined {
+  const pairs = listOf(reply)
+  const at = pairs.indexOf(name)
+  return at === -1 ? undefined : String(pairs[at + 1])
+}
+
 export interface StreamEntry {
   readonly id: string
   readonly fields: readonly string[]
