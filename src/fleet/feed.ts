@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TokenCopies } from './copies.ts'
 import type { DeviceState } from './epoch.ts'
-import { pagesOf } from './questions.ts'
-import { REVOKE_GRANTS, tokenScript } from './scripts.ts'
-import { listOf, type SharedStore, StoreUnavailable, type StreamEntry } from './shared-store.ts'
+import { describeGrants } from './grants.ts'
+import { REVOKE_GRANTS } from './scripts.ts'
+import { type SharedStore, StoreUnavailable, type StreamEntry } from './shared-store.ts'
 
 interface Dependencies {
   readonly store: SharedStore
@@ -30,18 +30,6 @@ const MOST = 1_000
  * sidecars decide how many of them one server carries.
  */
 const SILENCES = 3
-
-/** Which of the grants are live. `ARGV`: prefix, grant ... Returns those that are not. */
-export const MISSING_GRANTS = tokenScript(
-  'lookup',
-  `
-local missing = {}
-for i = 2, #ARGV do
-  if redis.call('EXISTS', p .. 'g:' .. ARGV[i]) == 0 then missing[#missing + 1] = ARGV[i] end
-end
-return missing
-`,
-)
 
 /**
  * Follows the stream of revocations, so that this sidecar's copies are right within the delay of a message. After a cut connection it
@@ -71,10 +59,9 @@ export function followRevocations({ store, copies, settle, onLost, onBug }: Depe
    * primary: what this sidecar knows to be revoked stays revoked.
    */
   async function compare(): Promise<void> {
-    for (const page of pagesOf(copies.grants())) {
-      const missing = await store.run(MISSING_GRANTS, [`${store.prefix}state`], [store.prefix, ...page])
-      epoch.apply({ kind: 'revoked', grants: listOf(missing).map(String) })
-    }
+    const known = new Set(copies.grants())
+    const live = await describeGrants(store, [...known])
+    epoch.apply({ kind: 'revoked', grants: [...known.difference(new Set(live.map(({ id }) => id)))] })
     const revoked = copies.revoked()
     if (revoked.length > 0)
       await store.run(REVOKE_GRANTS, [`${store.prefix}state`], [store.prefix, ...revoked])

@@ -1,9 +1,8 @@
 import { createFairQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Digest } from '../tokens/mint.ts'
-import type { GrantSummary, RecentGrants } from '../tokens/state.ts'
 import type { Epoch } from './epoch.ts'
-import { DESCRIBE_GRANTS, LIST_GRANTS, LOOK_UP } from './scripts.ts'
+import { LOOK_UP } from './scripts.ts'
 import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
 
 /** An access token as the server knows it. */
@@ -136,57 +135,6 @@ export function createTokenQuestions({ store, clock, epoch, timeout }: Dependenc
       const question = pending.get(digest) ?? enqueue(digest, client).finally(() => pending.delete(digest))
       pending.set(digest, question)
       return question
-    },
-  }
-}
-
-/** The grants in pages, one for each call of a script: a long call would delay every other sidecar. */
-export function* pagesOf(grants: readonly string[]): Iterable<readonly string[]> {
-  for (let at = 0; at < grants.length; at += 500) yield grants.slice(at, at + 500)
-}
-
-/** More grants than a server can hold. */
-const ALL = 2 ** 32
-
-/** The grants in a shared store. Both functions reject with `StoreUnavailable` if the store does not answer. */
-export function createSharedGrants(
-  { run, prefix }: SharedStore,
-  copies: { recent(most: number): readonly string[]; usedAt(grant: string): number | null },
-) {
-  const keys = [`${prefix}state`]
-
-  /** The number of all grants, and the ids of those whose last token expires last, that one at the end. */
-  async function list(most: number): Promise<{ readonly total: number; readonly ids: readonly string[] }> {
-    const [total, ids] = listOf(await run(LIST_GRANTS, keys, [prefix, most]))
-    return { total: Number(total), ids: listOf(ids).map(String) }
-  }
-
-  async function describe(ids: readonly string[]): Promise<readonly GrantSummary[]> {
-    const found: GrantSummary[] = []
-    for (const page of pagesOf(ids)) {
-      for (const each of listOf(await run(DESCRIBE_GRANTS, keys, [prefix, ...page]))) {
-        const [id, client, granted, expires, accessTokens, refreshTokens] = listOf(each)
-        found.push({
-          id: String(id),
-          client: String(client),
-          issuedAt: Number(granted),
-          expiresAt: Number(expires),
-          usedAt: copies.usedAt(String(id)),
-          accessTokens: Number(accessTokens),
-          refreshTokens: Number(refreshTokens),
-        })
-      }
-    }
-    return found
-  }
-
-  return {
-    all: async (): Promise<readonly GrantSummary[]> => describe((await list(ALL)).ids),
-    /** As `Tokens.recentGrants`. */
-    async recent(most: number): Promise<RecentGrants> {
-      const { total, ids } = await list(most)
-      const recent = new Set([...copies.recent(most), ...ids.toReversed()])
-      return { total, grants: await describe([...recent].slice(0, most)) }
     },
   }
 }

@@ -83,7 +83,6 @@ export const COMMANDS: readonly string[] = [
   'DEL KEY',
   'EVAL x 0',
   'EVALSHA x 0',
-  'EXISTS KEY',
   'GET KEY',
   'HGET KEY a',
   'HMGET KEY a',

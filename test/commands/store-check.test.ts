@@ -180,7 +180,7 @@ describe('the commands that check knows', () => {
 async function startScripted(version: string, reply: string): Promise<number> {
   const text = (value: string): string => `$${value.length}\r\n${value}\r\n`
   const facts = ['server', 'redis', 'version', version, 'mode', 'standalone', 'role', 'master']
-  const hello = `%${facts.length / 2}\r\n${facts.map(text).join('')}`
+  const hello = `*${facts.length}\r\n${facts.map(text).join('')}`
   const server = net.createServer((socket) => {
     socket.on('error', () => {})
     socket.on('data', (bytes) => {
