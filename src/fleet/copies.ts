@@ -8,7 +8,7 @@ import { createTokenQuestions, type FoundToken } from './questions.ts'
 import { FOLLOW_WAIT, type SharedStore } from './shared-store.ts'
 
 /** An access token of the shared store, as this sidecar knows it. */
-type TokenCopy = Omit<FoundToken, 'kind' | 'isFounded'> & { readonly digest: Digest }
+type TokenCopy = Omit<FoundToken, 'isFounded'> & { readonly digest: Digest }
 
 export type TokenCopies = ReturnType<typeof createTokenCopies>
 
@@ -43,7 +43,7 @@ export function createTokenCopies(deps: Dependencies) {
   const table = createGrantTable(policy.capacity)
   const wallOffset = createWallOffset(clock)
   const epoch = createEpoch(react)
-  const questions = createTokenQuestions({ store, clock, epoch, timeout })
+  const questions = createTokenQuestions(store, clock, epoch, timeout)
   /** The grants that were revoked last, the oldest first. */
   const revoked = new Set<string>()
   /** How long this sidecar may hear nothing before it knows that it is deaf (ms). */
@@ -75,8 +75,8 @@ export function createTokenCopies(deps: Dependencies) {
 
   async function ask(digest: Digest, client: string): Promise<TokenLookup> {
     const answer = await questions.ask(digest, client)
-    if (answer.kind === 'unavailable') return answer
-    if (answer.kind === 'unknown') return REFUSED.unknown
+    if (answer === 'unavailable') return { kind: answer }
+    if (answer === 'unknown') return REFUSED.unknown
     // A fleet whose sidecars have different names: this one does not know what the name may do.
     if (!hasName(nameOfGrant(answer.grant))) return REFUSED.unknown
     // Which copies stay in a founded epoch depends on the passwords, so it is left to the agreement on them.

@@ -159,11 +159,8 @@ export function openSentinels(settings: StoreSettings, signal: AbortSignal): Ask
   if (kind !== 'sentinel') return undefined
   const open = new Map<StoreNode, Promise<Connection>>()
 
-  function connectionTo(at: StoreNode): Promise<Connection> {
-    const kept = open.get(at)
-    if (kept !== undefined) return kept
+  function openTo(at: StoreNode): Promise<Connection> {
     const opening = connectToSentinel(settings, at, signal)
-    open.set(at, opening)
     const forget = (): void => void open.delete(at)
     opening.then(({ ended }) => ended).then(forget, forget)
     return opening
@@ -175,7 +172,7 @@ export function openSentinels(settings: StoreSettings, signal: AbortSignal): Ask
     const most = Promise.withResolvers<void>()
     let laggards: NodeJS.Timeout | undefined
     const asking = nodes.map(async (at) => {
-      const view = await askSentinel(await connectionTo(at), group)
+      const view = await askSentinel(await open.getOrInsertComputed(at, openTo), group)
       views.push(view)
       if (views.length > nodes.length / 2) laggards ??= setTimeout(most.resolve, LAGGARDS)
       return view

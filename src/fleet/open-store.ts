@@ -1,6 +1,6 @@
 import { hash, randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Clock, systemClock } from '../system/clock.ts'
+import { systemClock as clock } from '../system/clock.ts'
 import { formatHostPort } from '../system/listen-address.ts'
 import { CLOSED, readLogin, type StoreSettings, wantedReplicas } from './connection.ts'
 import { openSentinels, openSession, type Session } from './find-primary.ts'
@@ -46,7 +46,6 @@ const WATCH_INTERVAL = 1_000
 export async function openSharedStore(
   settings: StoreSettings,
   listener: SharedStoreListener,
-  clock: Clock = systemClock,
 ): Promise<SharedStore> {
   await readLogin(settings)
   const { timeout, prefix } = settings
@@ -212,8 +211,10 @@ export async function openSharedStore(
 
   const watch = (): Promise<number> => isPrimary().then(() => WATCH_INTERVAL)
   const running = Promise.all([repeat(keepOnce), sentinels && repeat(watch)])
-  const limit = pause(Math.min(timeout, OPENING_LIMIT), undefined, { ref: false })
-  await Promise.race([firstAttempt.promise, limit])
+  await Promise.race([
+    firstAttempt.promise,
+    pause(Math.min(timeout, OPENING_LIMIT), undefined, { ref: false }),
+  ])
   return {
     prefix: `{${prefix}}:`,
     run: (script, keys, args) => measured(run(script, keys, args.map(String))),

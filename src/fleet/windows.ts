@@ -186,16 +186,11 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
 
 /** One window for each key: it closes as the last of that key, and has refused the requests of all of them. */
 function merged(windows: readonly UsedUpWindow[]): readonly UsedUpWindow[] {
-  const byKey = new Map<string, UsedUpWindow>()
-  for (const { key, closesAt, refused } of windows) {
-    const known = byKey.get(key)
-    byKey.set(key, {
-      key,
-      closesAt: Math.max(closesAt, known?.closesAt ?? 0),
-      refused: refused + (known?.refused ?? 0),
-    })
-  }
-  return [...byKey.values()]
+  return [...Map.groupBy(windows, ({ key }) => key)].map(([key, same]) => ({
+    key,
+    closesAt: Math.max(...same.map(({ closesAt }) => closesAt)),
+    refused: same.reduce((sum, { refused }) => sum + refused, 0),
+  }))
 }
 
 /** What a sidecar knows of a window on the server, in ms on its own monotonic clock. */
