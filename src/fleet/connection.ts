@@ -84,7 +84,6 @@ export async function connect(
       ...at,
       ...(address.tls ? secure : {}),
       lookup,
-      autoSelectFamily: true,
       connectTimeout: timeout,
       reconnectStrategy: false,
       signal: life.signal,
@@ -169,10 +168,14 @@ export function createLookup(
   resolve = (host: string): Promise<LookupAddress[]> => lookupAll(host, { all: true }),
 ): LookupFunction {
   const pending = new Map<string, Promise<LookupAddress[]>>()
-  return (host, _, callback) => {
+  return (host, { all }, callback) => {
     const asking = pending.getOrInsertComputed(host, () => resolve(host).finally(() => pending.delete(host)))
     asking.then(
-      (addresses) => callback(null, addresses),
+      (addresses) => {
+        const [first] = addresses
+        if (all || first === undefined) callback(null, addresses)
+        else callback(null, first.address, first.family)
+      },
       (error: NodeJS.ErrnoException) => callback(error, []),
     )
   }

@@ -189,16 +189,13 @@ export function openSentinels(settings: StoreSettings, signal: AbortSignal): Ask
  * and one that is cut off does not.
  */
 function elect(views: readonly View[]): View | undefined {
-  const latest = Math.max(...views.map(({ epoch }) => epoch))
-  const informed = Map.groupBy(
-    views.filter(({ epoch }) => epoch === latest),
-    ({ name }) => name,
-  )
+  const votes = ({ epoch, name }: View): number =>
+    views.filter((each) => each.epoch === epoch && each.name === name).length
   // By the name, too, so that a tie is decided the same way each time.
-  const [elected] = [...informed].sort(
-    ([a, one], [b, other]) => other.length - one.length || (a < b ? -1 : 1),
+  const [elected] = views.toSorted(
+    (a, b) => b.epoch - a.epoch || votes(b) - votes(a) || (a.name < b.name ? -1 : 1),
   )
-  return elected?.[1][0]
+  return elected
 }
 
 /** A sentinel may have no users of its own: then it refuses the one of the servers. */

@@ -14,7 +14,9 @@ it('H135 a name is asked for once at a time, however many attempts there are to 
   await once(server, 'listening')
   const address = server.address()
   const port = address !== null && typeof address === 'object' ? address.port : 0
-  const sockets = [1, 2, 3].map(() => net.connect({ host: 'store.example', port, lookup }))
+  const sockets = [true, false, true].map((autoSelectFamily) =>
+    net.connect({ host: 'store.example', port, lookup, autoSelectFamily }),
+  )
   const connected = sockets.map((socket) => once(socket, 'connect'))
   answer.resolve([{ address: '127.0.0.1', family: 4 }])
   await Promise.all(connected)
