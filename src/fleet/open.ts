@@ -78,13 +78,7 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
   const events = tokenEvents(deps)
   if (checkedByDevice(config)) throw new TypeError('password.device has no shared store')
   const shared = { store, clock, policy: config.tokens }
-  const copies = createTokenCopies({
-    ...shared,
-    inFlight: live.grants,
-    cut: live.cut,
-    hasName,
-    timeout: config.store.timeout,
-  })
+  const copies = createTokenCopies({ ...shared, live, hasName, timeout: config.store.timeout })
   const tokens = createSharedTokens({ ...shared, copies, random: randomBytes, listener: events })
   let differs = false
   const agreement = createPasswordAgreement({

@@ -13,23 +13,16 @@ import {
   type WindowPolicy,
   type WindowTable,
 } from '../limits/window-table.ts'
-import type { Logger } from '../record/log.ts'
-import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
+import type { StateDependencies } from '../tokens/state.ts'
 import { type CountAnswer, createCountBatches } from './count.ts'
 import { type SharedStore, StoreUnavailable } from './shared-store.ts'
-
-interface Dependencies {
-  readonly clock: Clock
-  readonly log: Logger
-  readonly metrics: Pick<Metrics, 'rateFallback'>
-}
 
 /** Creates shared windows. The log says when they fall back to local ones, and when they are back. */
 export function createSharedTables(
   config: Pick<Config, 'limits' | 'browser'>,
   store: SharedStore,
-  { clock, log, metrics }: Dependencies,
+  { clock, log, metrics }: Pick<StateDependencies, 'clock' | 'log' | 'metrics'>,
 ): Readonly<Record<WindowType, WindowTable>> {
   const { maxKeys } = config.limits
   const limits = limitsOf(config)

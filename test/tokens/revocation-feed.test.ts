@@ -58,9 +58,8 @@ async function feed(missing: readonly string[] = []) {
     store,
     clock: stillClock(),
     policy: { capacity: 100, offlineGrace: 60_000 },
-    inFlight: () => [],
+    live: { grants: () => [], cut() {} },
     hasName: () => true,
-    cut: () => {},
     timeout: 1_000,
   })
   const played = { state: STATE, lost: 0 }
