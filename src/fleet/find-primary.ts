@@ -77,12 +77,11 @@ async function openPrimary(settings: StoreSettings, place: Place, signal: AbortS
       // Fails like every script: without the right to run it, while the server loads, at the wrong node of a cluster.
       connection.send(['EVAL', 'return 1', '1', `{${settings.prefix}}:state`]),
     ])
-    if (valueIn(hello, 'role') !== 'master') throw new ServerReplyError('READONLY')
-    const [server = '', version = '', mode = ''] = ['server', 'version', 'mode'].map((name) =>
-      valueIn(hello, name),
-    )
+    const fact = (name: string): string => valueIn(hello, name) ?? ''
+    if (fact('role') !== 'master') throw new ServerReplyError('READONLY')
     const at = 'path' in place ? place.path : formatHostPort(place)
-    return { connection, place, facts: { server, version, mode, at } }
+    const facts = { server: fact('server'), version: fact('version'), mode: fact('mode'), at }
+    return { connection, place, facts }
   } catch (error) {
     connection.end(CLOSED)
     throw error
@@ -101,11 +100,7 @@ function movedTo(error: unknown, from: Place): StoreNode | undefined {
 export interface Session {
   readonly at: string
   /** `follow` and confirmed scripts block theirs. */
-  readonly to: {
-    readonly scripts: Connection
-    readonly stream: Connection
-    readonly confirmed: Connection | undefined
-  }
+  readonly to: Readonly<Record<'scripts' | 'stream' | 'confirmed', Connection>>
   /** Why the first of its connections ended. */
   readonly ended: Promise<Error>
 }
@@ -122,10 +117,10 @@ export async function openSession(
     const { connection: scripts, place, facts } = await connectToPrimary(settings, either, sentinels)
     const [stream, confirmed] = await Promise.all([
       connect(settings, place, either),
-      wantedReplicas(settings) === 0 ? undefined : connect(settings, place, either),
+      wantedReplicas(settings) === 0 ? scripts : connect(settings, place, either),
     ])
     const to = { scripts, stream, confirmed }
-    const ended = Promise.race(Object.values(to).flatMap((each) => each?.ended ?? []))
+    const ended = Promise.race(Object.values(to).map((each) => each.ended))
     ended.then((reason) => over.abort(reason))
     return { at: facts.at, to, ended }
   } catch (error) {
