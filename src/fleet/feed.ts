@@ -3,7 +3,7 @@ import type { TokenCopies } from './copies.ts'
 import type { DeviceState } from './epoch.ts'
 import { describeGrants } from './grants.ts'
 import { REVOKE_GRANTS } from './scripts.ts'
-import { type SharedStore, StoreUnavailable, type StreamEntry } from './shared-store.ts'
+import { FOLLOW_LIMIT, type SharedStore, StoreUnavailable, type StreamEntry } from './shared-store.ts'
 
 interface Dependencies {
   readonly store: SharedStore
@@ -21,9 +21,6 @@ interface Dependencies {
 /** The pause before the store is asked again after it did not answer, and after a bug (ms). */
 const PAUSE = 250
 const PAUSE_AFTER_BUG = 10_000
-
-/** The most entries of one answer. More may wait, so the copies are not up to date yet. */
-const MOST = 1_000
 
 /**
  * After so many waits without a message, the state is read: a server that was emptied sends none. Not after each, because the idle
@@ -81,7 +78,8 @@ export function followRevocations({ store, copies, settle, onLost, onBug }: Depe
     while (!life.signal.aborted) {
       const entries = await store.follow(events, last)
       const begun = entries.map(apply).includes(true)
-      if (entries.length < MOST) copies.heard()
+      // After a full answer more may wait, so the copies are not up to date yet.
+      if (entries.length < FOLLOW_LIMIT) copies.heard()
       silences = entries.length === 0 ? silences + 1 : 0
       if (begun || silences === SILENCES) {
         silences = 0

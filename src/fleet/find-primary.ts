@@ -147,7 +147,7 @@ export type AskSentinels = () => Promise<StoreNode>
  * the signal.
  *
  * `createSentinel` of `@redis/client` breaks H145: it believes the first sentinel that answers, so with one that is cut off it writes to
- * the former primary (measured with version 6.3.1).
+ * the former primary. It breaks H135, too: its command timeout does not end the wait for a frozen primary (both measured with version 6.3.1).
  */
 export function openSentinels(settings: StoreSettings, signal: AbortSignal): AskSentinels | undefined {
   const { kind, nodes, primary: group = '' } = settings.address

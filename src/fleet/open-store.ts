@@ -7,6 +7,7 @@ import { openSentinels, openSession, type Session } from './find-primary.ts'
 import { createReplicatedRuns, type Run } from './replicated-runs.ts'
 import { forbiddenCommands } from './server-report.ts'
 import {
+  FOLLOW_LIMIT,
   FOLLOW_WAIT,
   isAtWrongServer,
   isRefusal,
@@ -20,9 +21,6 @@ import {
   type StreamEntry,
   unavailable,
 } from './shared-store.ts'
-
-/** The maximum number of entries that `follow` returns at once. */
-const PAGE_LIMIT = '1000'
 
 /** How long opening waits for the first connections (ms). A start must not take as long as the slowest of many nodes. */
 const OPENING_LIMIT = 5_000
@@ -182,7 +180,7 @@ export async function openSharedStore(
         })
 
   async function follow(key: string, id: string): Promise<readonly StreamEntry[]> {
-    const wait = ['COUNT', PAGE_LIMIT, 'BLOCK', String(FOLLOW_WAIT)]
+    const wait = ['COUNT', String(FOLLOW_LIMIT), 'BLOCK', String(FOLLOW_WAIT)]
     const question = ['XREAD', ...wait, 'STREAMS', key, id]
     // `[[stream, [[id, [name, value, ...]], ...]]]`
     const [read] = listOf(await ask('stream', 'follow', question, FOLLOW_WAIT + timeout))

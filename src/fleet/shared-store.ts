@@ -85,8 +85,8 @@ export interface SharedStore {
    */
   runDurably(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<StoreReply>
   /**
-   * The entries of a stream after `id`, oldest first, at most 1000; waits for the first one up to `FOLLOW_WAIT`. Empty if none came. It has
-   * a connection of its own, so waiting delays no script. The promise settles within `FOLLOW_WAIT` and `store.timeout` together.
+   * The entries of a stream after `id`, oldest first, at most `FOLLOW_LIMIT`; waits for the first one up to `FOLLOW_WAIT`. Empty if none
+   * came. It has a connection of its own, so waiting delays no script. The promise settles within `FOLLOW_WAIT` and `store.timeout` together.
    */
   follow(stream: string, id: string): Promise<readonly StreamEntry[]>
   /** Whether the server answers, as far as is known. */
@@ -98,6 +98,9 @@ export interface SharedStore {
 
 /** How long `follow` waits for an entry (ms). A sidecar notices within this time and `store.timeout` that it hears nothing any more. */
 export const FOLLOW_WAIT = 2_000
+
+/** The most entries that `follow` returns at once. */
+export const FOLLOW_LIMIT = 1_000
 
 export interface SharedStoreListener {
   failed(error: StoreUnavailable): void
