@@ -126,10 +126,7 @@ export class ServerReplyError extends Error {
 }
 
 /** A failure, and a message for the operator: what is wrong, and what would do. */
-interface Explanation {
-  readonly failure: StoreFailure
-  readonly message: string
-}
+type Explanation = Pick<StoreUnavailable, 'failure' | 'message'>
 
 const LOGIN_REMEDY = 'see the user in tokens.store, and store.password_file'
 
@@ -175,21 +172,14 @@ export function isRefusal(error: unknown): boolean {
  * nothing that was sent.
  */
 export function unavailable(operation: StoreOperation, error: unknown): StoreUnavailable {
-  if (error instanceof StoreUnavailable) {
-    return error.operation === operation
-      ? error
-      : new StoreUnavailable(operation, error.failure, error.message)
-  }
-  const { failure, message } = explain(error)
+  if (error instanceof StoreUnavailable && error.operation === operation) return error
+  const { failure, message } = error instanceof StoreUnavailable ? error : explain(error)
   return new StoreUnavailable(operation, failure, message)
 }
 
 export function noReply(timeout: number): StoreUnavailable {
-  return new StoreUnavailable(
-    'connect',
-    'timeout',
-    `the server does not reply within ${formatDuration(timeout)}`,
-  )
+  const message = `the server does not reply within ${formatDuration(timeout)}`
+  return new StoreUnavailable('connect', 'timeout', message)
 }
 
 function explain(error: unknown): Explanation {
