@@ -58,9 +58,8 @@ export function createMember(store: SharedStore): Member {
       store,
       clock: systemClock,
       policy: POLICY,
-      inFlight: () => [],
+      live: { grants: () => [], cut() {} },
       hasName: () => true,
-      cut() {},
       timeout: TIMEOUT,
     })
   const [copies, others] = [copiesOf(), copiesOf()]

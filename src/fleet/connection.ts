@@ -33,9 +33,6 @@ export type Connection = Awaited<ReturnType<typeof connect>>
 
 const lookup = createLookup()
 
-/** `createClient` would make a class with every command of Redis anew for each server, which takes longer than a login. */
-const createClient = RedisClient.factory({ RESP: 3 })
-
 /** Why connections end that are not needed any more. */
 export const CLOSED = new Error('closed')
 
@@ -46,6 +43,7 @@ const PENDING_LIMIT = 10_000
  * Connects and logs in, within `store.timeout`. Reads the files of the login anew: a rotated password or certificate needs no restart.
  * Rejects with a `SetupError`, with a `ServerReplyError`, or with the error of the system.
  *
+ * @param signal ends the connection with its reason, an error
  * @param isAnonymous whether to log in as no user
  */
 export async function connect(
@@ -58,7 +56,6 @@ export async function connect(
   const { password, ca } = await readLogin(settings)
   const life = new AbortController()
   const ended = Promise.withResolvers<Error>()
-  let reason: Error | undefined
   let pending = 0
   const secure = {
     tls: true as const,
@@ -67,9 +64,12 @@ export async function connect(
     // SNI takes no addresses (RFC 6066 §3).
     ...('host' in at && isIP(at.host) === 0 ? { servername: at.host } : {}),
   }
-  const client = createClient({
+  // `createClient` would make a class with every command of Redis anew for each server, which takes longer than a login.
+  const client = new RedisClient({
+    // In this version, a reply has no other types than `StoreReply`: a map is a list of names and values.
+    RESP: 2,
     database,
-    // A user without a password accepts any, and without one the client would log in as `default`.
+    // A user without a password accepts any.
     ...(isAnonymous || (address.user ?? password) === undefined
       ? {}
       : { username: address.user ?? 'default', password: password ?? 'none' }),
@@ -91,44 +91,40 @@ export async function connect(
   })
 
   /** Ends the connection at once: every pending question rejects with the reason, and a late reply is lost. */
-  function end(why: Error): void {
-    if (reason !== undefined) return
-    reason = why
-    life.abort()
+  function end(reason: Error): void {
+    if (life.signal.aborted) return
+    life.abort(reason)
     client.destroy()
-    ended.resolve(why)
+    ended.resolve(reason)
   }
 
-  client.on('error', end)
-  const stop = (): void => end(CLOSED)
-  const timer = setTimeout(() => end(noReply(timeout)), timeout)
-  signal.addEventListener('abort', stop, { once: true, signal: life.signal })
-  if (signal.aborted) stop()
+  client.on('error', (error) => end(asReplyError(error)))
+  signal.addEventListener('abort', () => end(signal.reason), { once: true, signal: life.signal })
+  if (signal.aborted) end(signal.reason)
+  const late = setTimeout(() => end(noReply(timeout)), timeout)
   try {
-    if (reason === undefined) await client.connect()
-    // `reason` may have been set meanwhile, which the compiler does not see.
-    const early: Error | undefined = reason
-    if (early !== undefined) throw early
+    life.signal.throwIfAborted()
+    await client.connect()
+    life.signal.throwIfAborted()
   } catch (error) {
-    const why = reason ?? asReplyError(error)
-    end(why)
+    end(asReplyError(error))
     // It may have become ready after `end`.
     client.destroy()
-    throw asReplyError(why)
+    throw life.signal.reason
   } finally {
-    clearTimeout(timer)
+    clearTimeout(late)
   }
 
   /** Sends the repetition after the error of an unknown script. */
   const repeated = (repetition: readonly string[]) => (error: unknown) => {
     if (error instanceof ErrorReply && error.message.startsWith('NOSCRIPT'))
-      return client.sendCommand([...repetition])
+      return client.sendCommand<StoreReply>([...repetition])
     throw error
   }
 
   /**
    * Asks the server. Questions of one turn of the event loop travel in one packet. Rejects with a `ServerReplyError`, or with the
-   * reason why the connection ended. A map in the reply is a list of names and values.
+   * reason why the connection ended.
    *
    * @param within a question without a reply for this time (ms) ends the connection, and with it every other question on it: a late
    *   reply must not be taken for another
@@ -144,10 +140,10 @@ export async function connect(
     pending += 1
     const late = setTimeout(() => end(noReply(within)), within)
     try {
-      const asking = client.sendCommand([...question])
-      return plain(await (repetition === undefined ? asking : asking.catch(repeated(repetition))))
+      const asking = client.sendCommand<StoreReply>([...question])
+      return await (repetition === undefined ? asking : asking.catch(repeated(repetition)))
     } catch (error) {
-      throw error instanceof ErrorReply ? asReplyError(error) : (reason ?? error)
+      throw asReplyError(error instanceof ErrorReply ? error : (life.signal.reason ?? error))
     } finally {
       clearTimeout(late)
       pending -= 1
@@ -162,16 +158,6 @@ function asReplyError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error))
 }
 
-/** The reply in the types of `StoreReply`. */
-function plain(reply: unknown): StoreReply {
-  if (typeof reply === 'string' || typeof reply === 'number') return reply
-  if (reply === null || reply === undefined || reply === false) return null
-  if (Array.isArray(reply)) return reply.map(plain)
-  if (reply instanceof ErrorReply) throw reply
-  if (typeof reply === 'object') return Object.entries(reply).flatMap(([name, value]) => [name, plain(value)])
-  return String(reply)
-}
-
 /**
  * Resolves names as Node does, but asks for a name once at a time. Node asks in its thread pool, and a resolver that does not answer
  * holds a thread for many seconds: attempts to connect, one a second, would take all threads, which also hash passwords.
@@ -183,8 +169,7 @@ export function createLookup(
 ): LookupFunction {
   const pending = new Map<string, Promise<LookupAddress[]>>()
   return (host, { all }, callback) => {
-    const asking = pending.get(host) ?? resolve(host).finally(() => pending.delete(host))
-    pending.set(host, asking)
+    const asking = pending.getOrInsertComputed(host, () => resolve(host).finally(() => pending.delete(host)))
     asking.then(
       (addresses) => {
         const [first] = addresses

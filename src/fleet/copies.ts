@@ -1,29 +1,22 @@
 import { nameOfGrant } from '../http/scope.ts'
-import { type Clock, createWallOffset } from '../system/clock.ts'
+import { createWallOffset } from '../system/clock.ts'
 import { createGrantTable, lastUse } from '../tokens/grant-table.ts'
 import { type Digest, digestToken, looksMinted } from '../tokens/mint.ts'
-import { REFUSED, type SharedTokenPolicy, type TokenLookup } from '../tokens/state.ts'
+import { REFUSED, type SharedTokenPolicy, type StateDependencies, type TokenLookup } from '../tokens/state.ts'
 import { createEpoch, type FleetEvent } from './epoch.ts'
 import { createTokenQuestions, type FoundToken } from './questions.ts'
 import { FOLLOW_WAIT, type SharedStore } from './shared-store.ts'
 
 /** An access token of the shared store, as this sidecar knows it. */
-type TokenCopy = Omit<FoundToken, 'kind' | 'isFounded'> & { readonly digest: Digest }
+type TokenCopy = Omit<FoundToken, 'isFounded'> & { readonly digest: Digest }
 
 export type TokenCopies = ReturnType<typeof createTokenCopies>
 
 type CopyPolicy = Pick<SharedTokenPolicy, 'capacity' | 'offlineGrace'>
 
-interface Dependencies {
+interface Dependencies extends Pick<StateDependencies, 'clock' | 'live' | 'hasName'> {
   readonly store: SharedStore
-  readonly clock: Clock
   readonly policy: CopyPolicy
-  /** The grants of the requests in flight. */
-  readonly inFlight: () => Iterable<string>
-  /** Ends the requests in flight of these grants (C8). */
-  readonly cut: (grants: readonly string[]) => void
-  /** Whether this sidecar has the name of a grant. */
-  readonly hasName: (name: string) => boolean
   /** The longest wait for a question's turn, and then for its answer (ms). */
   readonly timeout: number
 }
@@ -38,12 +31,12 @@ const MOST_REVOKED = 10_000
  * an admitted request costs no round trip.
  */
 export function createTokenCopies(deps: Dependencies) {
-  const { store, clock, policy, inFlight, cut, hasName, timeout } = deps
+  const { store, clock, policy, live, hasName, timeout } = deps
   let { offlineGrace } = policy
   const table = createGrantTable(policy.capacity)
   const wallOffset = createWallOffset(clock)
   const epoch = createEpoch(react)
-  const questions = createTokenQuestions({ store, clock, epoch, timeout })
+  const questions = createTokenQuestions(store, clock, epoch, timeout)
   /** The grants that were revoked last, the oldest first. */
   const revoked = new Set<string>()
   /** How long this sidecar may hear nothing before it knows that it is deaf (ms). */
@@ -75,8 +68,8 @@ export function createTokenCopies(deps: Dependencies) {
 
   async function ask(digest: Digest, client: string): Promise<TokenLookup> {
     const answer = await questions.ask(digest, client)
-    if (answer.kind === 'unavailable') return answer
-    if (answer.kind === 'unknown') return REFUSED.unknown
+    if (answer === 'unavailable') return { kind: answer }
+    if (answer === 'unknown') return REFUSED.unknown
     // A fleet whose sidecars have different names: this one does not know what the name may do.
     if (!hasName(nameOfGrant(answer.grant))) return REFUSED.unknown
     // Which copies stay in a founded epoch depends on the passwords, so it is left to the agreement on them.
@@ -107,12 +100,12 @@ export function createTokenCopies(deps: Dependencies) {
     for (const token of table.grant(id)?.tokens ?? []) table.drop(token, reason)
   }
 
-  const known = (): string[] => [...new Set([...[...table.grants()].map(({ id }) => id), ...inFlight()])]
+  const known = (): string[] => [...new Set([...[...table.grants()].map(({ id }) => id), ...live.grants()])]
 
   function dropOf(concerns: (name: string) => boolean, reason: 'revoked' | 'evicted'): void {
     const grants = known().filter((id) => concerns(nameOfGrant(id)))
     for (const id of grants) drop(id, reason)
-    cut(grants)
+    live.cut(grants)
   }
 
   /**
@@ -130,7 +123,7 @@ export function createTokenCopies(deps: Dependencies) {
         if (revoked.size > MOST_REVOKED && oldest !== undefined) revoked.delete(oldest)
         drop(id, 'revoked')
       }
-      cut(event.grants)
+      live.cut(event.grants)
     } else if (event.kind === 'evicted') for (const id of event.grants) drop(id, 'evicted')
     else if (event.kind === 'lost') {
       orphans = { grants: [...table.grants()].map(({ id }) => id), until: now() + offlineGrace }
@@ -144,7 +137,7 @@ export function createTokenCopies(deps: Dependencies) {
     if (holds(clock.monotonic())) isCut = false
     else if (!isCut && heardAt !== Number.NEGATIVE_INFINITY) {
       isCut = true
-      cut([...inFlight()])
+      live.cut([...live.grants()])
     }
     if (orphans === undefined || now() < orphans.until) return
     for (const id of orphans.grants) drop(id, 'evicted')

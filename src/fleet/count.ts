@@ -102,9 +102,7 @@ export function createCountBatches(
   return (name) => {
     if (waiting.size === 0) setImmediate(send)
     const asker = Promise.withResolvers<CountAnswer>()
-    const askers = waiting.get(name)
-    if (askers === undefined) waiting.set(name, [asker])
-    else askers.push(asker)
+    waiting.getOrInsertComputed(name, () => []).push(asker)
     if (waiting.size === WINDOWS_PER_CALL) send()
     return asker.promise
   }

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TokenCopies } from './copies.ts'
 import type { DeviceState } from './epoch.ts'
-import { pagesOf } from './questions.ts'
-import { REVOKE_GRANTS, tokenScript } from './scripts.ts'
-import { listOf, type SharedStore, StoreUnavailable, type StreamEntry } from './shared-store.ts'
+import { describeGrants } from './grants.ts'
+import { REVOKE_GRANTS } from './scripts.ts'
+import { FOLLOW_LIMIT, type SharedStore, StoreUnavailable, type StreamEntry } from './shared-store.ts'
 
 interface Dependencies {
   readonly store: SharedStore
@@ -22,26 +22,11 @@ interface Dependencies {
 const PAUSE = 250
 const PAUSE_AFTER_BUG = 10_000
 
-/** The most entries of one answer. More may wait, so the copies are not up to date yet. */
-const MOST = 1_000
-
 /**
  * After so many waits without a message, the state is read: a server that was emptied sends none. Not after each, because the idle
  * sidecars decide how many of them one server carries.
  */
 const SILENCES = 3
-
-/** Which of the grants are live. `ARGV`: prefix, grant ... Returns those that are not. */
-export const MISSING_GRANTS = tokenScript(
-  'lookup',
-  `
-local missing = {}
-for i = 2, #ARGV do
-  if redis.call('EXISTS', p .. 'g:' .. ARGV[i]) == 0 then missing[#missing + 1] = ARGV[i] end
-end
-return missing
-`,
-)
 
 /**
  * Follows the stream of revocations, so that this sidecar's copies are right within the delay of a message. After a cut connection it
@@ -71,10 +56,9 @@ export function followRevocations({ store, copies, settle, onLost, onBug }: Depe
    * primary: what this sidecar knows to be revoked stays revoked.
    */
   async function compare(): Promise<void> {
-    for (const page of pagesOf(copies.grants())) {
-      const missing = await store.run(MISSING_GRANTS, [`${store.prefix}state`], [store.prefix, ...page])
-      epoch.apply({ kind: 'revoked', grants: listOf(missing).map(String) })
-    }
+    const known = new Set(copies.grants())
+    const live = await describeGrants(store, [...known])
+    epoch.apply({ kind: 'revoked', grants: [...known.difference(new Set(live.map(({ id }) => id)))] })
     const revoked = copies.revoked()
     if (revoked.length > 0)
       await store.run(REVOKE_GRANTS, [`${store.prefix}state`], [store.prefix, ...revoked])
@@ -94,7 +78,8 @@ export function followRevocations({ store, copies, settle, onLost, onBug }: Depe
     while (!life.signal.aborted) {
       const entries = await store.follow(events, last)
       const begun = entries.map(apply).includes(true)
-      if (entries.length < MOST) copies.heard()
+      // After a full answer more may wait, so the copies are not up to date yet.
+      if (entries.length < FOLLOW_LIMIT) copies.heard()
       silences = entries.length === 0 ? silences + 1 : 0
       if (begun || silences === SILENCES) {
         silences = 0

@@ -1,8 +1,15 @@
 import { randomInt } from 'node:crypto'
 import type { StoreNode } from '../config/store-fields.ts'
 import { formatHostPort } from '../system/listen-address.ts'
-import { CLOSED, type Connection, connect, type Place, type StoreSettings } from './connection.ts'
-import { listOf, ServerReplyError, type StoreReply } from './shared-store.ts'
+import {
+  CLOSED,
+  type Connection,
+  connect,
+  type Place,
+  type StoreSettings,
+  wantedReplicas,
+} from './connection.ts'
+import { listOf, ServerReplyError, valueIn } from './shared-store.ts'
 
 export interface ServerFacts {
   /** `redis` or `valkey`. */
@@ -36,21 +43,30 @@ export async function connectToPrimary(
   signal: AbortSignal,
   sentinels: AskSentinels | undefined,
 ): Promise<Primary> {
-  const { kind, nodes, path } = settings.address
-  const open = (at: Place): Promise<Primary> => openPrimary(settings, at, signal)
-  if (path !== undefined) return open({ path })
-  if (sentinels !== undefined) return open(await sentinels())
-  // In turn from a random one, so that sidecars spread over the nodes, and none sticks to one that is down.
-  const first = randomInt(nodes.length)
+  const places = await placesOf(settings, sentinels)
+  let hops = settings.address.kind === 'cluster' ? HOP_LIMIT : 0
   let failure: unknown
-  for (const node of [...nodes.slice(first), ...nodes.slice(0, first)]) {
+  for (let place = places.shift(); place !== undefined; place = places.shift()) {
     try {
-      return await (kind === 'cluster' ? openInCluster(open, node) : open(node))
+      return await openPrimary(settings, place, signal)
     } catch (error) {
       failure = error
+      const next = hops > 0 ? movedTo(error, place) : undefined
+      if (next === undefined) continue
+      hops -= 1
+      places.unshift(next)
     }
   }
   throw failure
+}
+
+async function placesOf({ address }: StoreSettings, sentinels: AskSentinels | undefined): Promise<Place[]> {
+  const { nodes, path } = address
+  if (path !== undefined) return [{ path }]
+  if (sentinels !== undefined) return [await sentinels()]
+  // In turn from a random one, so that sidecars spread over the nodes, and none sticks to one that is down.
+  const first = randomInt(nodes.length)
+  return [...nodes.slice(first), ...nodes.slice(0, first)]
 }
 
 async function openPrimary(settings: StoreSettings, place: Place, signal: AbortSignal): Promise<Primary> {
@@ -61,41 +77,56 @@ async function openPrimary(settings: StoreSettings, place: Place, signal: AbortS
       // Fails like every script: without the right to run it, while the server loads, at the wrong node of a cluster.
       connection.send(['EVAL', 'return 1', '1', `{${settings.prefix}}:state`]),
     ])
-    const { role, ...facts } = factsIn(hello)
-    if (role !== 'master') throw new ServerReplyError('READONLY')
+    const fact = (name: string): string => valueIn(hello, name) ?? ''
+    if (fact('role') !== 'master') throw new ServerReplyError('READONLY')
     const at = 'path' in place ? place.path : formatHostPort(place)
-    return { connection, place, facts: { ...facts, at } }
+    const facts = { server: fact('server'), version: fact('version'), mode: fact('mode'), at }
+    return { connection, place, facts }
   } catch (error) {
     connection.end(CLOSED)
     throw error
   }
 }
 
-/** Opens a node, and the one to which it redirects the keys. */
-function openInCluster(
-  open: (at: StoreNode) => Promise<Primary>,
-  node: StoreNode,
-  hops = HOP_LIMIT,
-): Promise<Primary> {
-  return open(node).catch((error: unknown) => {
-    const next = movedTo(error, node)
-    if (next === undefined || hops === 0) throw error
-    return openInCluster(open, next, hops - 1)
-  })
-}
-
 /** The node in `MOVED 3999 127.0.0.1:6381`. Without a host, it is another port of the same host. */
-function movedTo(error: unknown, from: StoreNode): StoreNode | undefined {
-  if (!(error instanceof ServerReplyError) || error.code !== 'MOVED') return undefined
+function movedTo(error: unknown, from: Place): StoreNode | undefined {
+  if (!(error instanceof ServerReplyError) || error.code !== 'MOVED' || 'path' in from) return undefined
   const [, host = '', port] = /^MOVED \d+ (.*):(\d+)$/.exec(error.message) ?? []
   if (port === undefined || host === '?') return undefined
   return { host: host === '' ? from.host : host, port: Number(port) }
 }
 
-function factsIn(hello: StoreReply): Omit<ServerFacts, 'at'> & { readonly role: string } {
-  const pairs = listOf(hello)
-  const value = (name: string): string => String(pairs[pairs.indexOf(name) + 1] ?? '')
-  return { server: value('server'), version: value('version'), mode: value('mode'), role: value('role') }
+/** The connections to one server. When one ends, all end, so all lead to the same primary. */
+export interface Session {
+  readonly at: string
+  /** `follow` and confirmed scripts block theirs. */
+  readonly to: Readonly<Record<'scripts' | 'stream' | 'confirmed', Connection>>
+  /** Why the first of its connections ended. */
+  readonly ended: Promise<Error>
+}
+
+/** Opens all connections of a session, or none. Rejects as `connectToPrimary`. */
+export async function openSession(
+  settings: StoreSettings,
+  signal: AbortSignal,
+  sentinels: AskSentinels | undefined,
+): Promise<Session> {
+  const over = new AbortController()
+  const either = AbortSignal.any([signal, over.signal])
+  try {
+    const { connection: scripts, place, facts } = await connectToPrimary(settings, either, sentinels)
+    const [stream, confirmed] = await Promise.all([
+      connect(settings, place, either),
+      wantedReplicas(settings) === 0 ? scripts : connect(settings, place, either),
+    ])
+    const to = { scripts, stream, confirmed }
+    const ended = Promise.race(Object.values(to).map((each) => each.ended))
+    ended.then((reason) => over.abort(reason))
+    return { at: facts.at, to, ended }
+  } catch (error) {
+    over.abort(CLOSED)
+    throw error
+  }
 }
 
 /** How long the answers of the last sentinels are waited for when most have answered (ms). */
@@ -116,47 +147,35 @@ export type AskSentinels = () => Promise<StoreNode>
  * the signal.
  *
  * `createSentinel` of `@redis/client` breaks H145: it believes the first sentinel that answers, so with one that is cut off it writes to
- * the former primary (measured with version 6.3.1).
+ * the former primary. It breaks H135, too: its command timeout does not end the wait for a frozen primary (both measured with version 6.3.1).
  */
 export function openSentinels(settings: StoreSettings, signal: AbortSignal): AskSentinels | undefined {
   const { kind, nodes, primary: group = '' } = settings.address
   if (kind !== 'sentinel') return undefined
   const open = new Map<StoreNode, Promise<Connection>>()
 
-  function connectionTo(at: StoreNode): Promise<Connection> {
-    const kept = open.get(at)
-    if (kept !== undefined) return kept
+  function openTo(at: StoreNode): Promise<Connection> {
     const opening = connectToSentinel(settings, at, signal)
-    open.set(at, opening)
     const forget = (): void => void open.delete(at)
     opening.then(({ ended }) => ended).then(forget, forget)
     return opening
   }
 
   /** Resolves when all sentinels have answered, or soon after most have. */
-  return () => {
-    const { promise, resolve, reject } = Promise.withResolvers<StoreNode>()
+  return async () => {
     const views: View[] = []
-    let pending = nodes.length
+    const most = Promise.withResolvers<void>()
     let laggards: NodeJS.Timeout | undefined
-    function decide(error?: unknown): void {
-      clearTimeout(laggards)
-      const elected = elect(views)
-      if (elected === undefined) reject(error)
-      else resolve(elected)
-    }
-    function ended(error?: unknown): void {
-      pending -= 1
-      if (pending === 0) decide(error)
-      else if (views.length > nodes.length / 2) laggards ??= setTimeout(decide, LAGGARDS)
-    }
-    for (const at of nodes) {
-      connectionTo(at)
-        .then((sentinel) => askSentinel(sentinel, group))
-        .then((view) => void views.push(view))
-        .then(ended, ended)
-    }
-    return promise
+    const asking = nodes.map(async (at) => {
+      const view = await askSentinel(await open.getOrInsertComputed(at, openTo), group)
+      views.push(view)
+      if (views.length > nodes.length / 2) laggards ??= setTimeout(most.resolve, LAGGARDS)
+      return view
+    })
+    await Promise.race([Promise.allSettled(asking), most.promise])
+    clearTimeout(laggards)
+    const { node } = elect(views) ?? (await Promise.race(asking))
+    return node
   }
 }
 
@@ -164,17 +183,14 @@ export function openSentinels(settings: StoreSettings, signal: AbortSignal): Ask
  * The primary of those that know of the latest failover, of most of them if they disagree: the others hear of it up to two seconds later,
  * and one that is cut off does not.
  */
-function elect(views: readonly View[]): StoreNode | undefined {
-  const latest = Math.max(...views.map(({ epoch }) => epoch))
-  const informed = Map.groupBy(
-    views.filter(({ epoch }) => epoch === latest),
-    ({ name }) => name,
-  )
+function elect(views: readonly View[]): View | undefined {
+  const votes = ({ epoch, name }: View): number =>
+    views.filter((each) => each.epoch === epoch && each.name === name).length
   // By the name, too, so that a tie is decided the same way each time.
-  const [elected] = [...informed].sort(
-    ([a, one], [b, other]) => other.length - one.length || (a < b ? -1 : 1),
+  const [elected] = views.toSorted(
+    (a, b) => b.epoch - a.epoch || votes(b) - votes(a) || (a.name < b.name ? -1 : 1),
   )
-  return elected?.[1][0]?.node
+  return elected
 }
 
 /** A sentinel may have no users of its own: then it refuses the one of the servers. */
@@ -196,8 +212,7 @@ async function askSentinel(sentinel: Connection, group: string): Promise<View> {
   if (typeof host !== 'string' || host === '') {
     throw new Error(`the sentinels monitor no primary with the name ${group}; see the end of tokens.store`)
   }
-  const facts = listOf(details)
   const node = { host, port: Number(port) }
-  const epoch = Number(facts[facts.indexOf('config-epoch') + 1] ?? 0) || 0
+  const epoch = Number(valueIn(details, 'config-epoch')) || 0
   return { node, name: formatHostPort(node), epoch }
 }

@@ -2,8 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { StoreAddress } from '../config/store-fields.ts'
-import type { WindowType } from '../http/admission.ts'
-import type { WindowTable } from '../limits/window-table.ts'
 import { openPasswords } from '../password/sources.ts'
 import { everySecond } from '../system/clock.ts'
 import { type State, type StateDependencies, sourceEvents, tokenEvents } from '../tokens/state.ts'
@@ -25,23 +23,12 @@ const DEAF = 'this sidecar hears of no revocations from the shared store'
 const DIFFERS =
   'the password of this sidecar is not the one of the shared store, so it logs nobody in; give all sidecars with this store.prefix the same line'
 
-/** What the sidecars of one device share. */
-interface Fleet {
-  readonly state: State
-  /** The windows of `limits.store: shared`; undefined if each sidecar counts alone. */
-  readonly windows: Readonly<Record<WindowType, WindowTable>> | undefined
-}
-
 /**
  * Opens the shared store that `tokens.store` names, the password source, and the tokens and windows in the store. Does not wait for a
  * store that does not answer: the sidecar begins without it, and issues tokens as soon as it answers. Rejects with `SetupError` if a
- * file cannot be used.
+ * file cannot be used. `windows` are those of `limits.store: shared`; undefined if each sidecar counts alone.
  */
-export async function openFleet(
-  config: Config,
-  address: StoreAddress,
-  deps: StateDependencies,
-): Promise<Fleet> {
+export async function openFleet(config: Config, address: StoreAddress, deps: StateDependencies) {
   const store = await openStore({ ...config.store, address }, deps)
   const state = await openState(config, store, deps).catch(async (error: unknown) => {
     await store.close()
@@ -78,13 +65,7 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
   const events = tokenEvents(deps)
   if (checkedByDevice(config)) throw new TypeError('password.device has no shared store')
   const shared = { store, clock, policy: config.tokens }
-  const copies = createTokenCopies({
-    ...shared,
-    inFlight: live.grants,
-    cut: live.cut,
-    hasName,
-    timeout: config.store.timeout,
-  })
+  const copies = createTokenCopies({ ...shared, live, hasName, timeout: config.store.timeout })
   const tokens = createSharedTokens({ ...shared, copies, random: randomBytes, listener: events })
   let differs = false
   const agreement = createPasswordAgreement({

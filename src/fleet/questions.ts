@@ -1,14 +1,12 @@
 import { createFairQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Digest } from '../tokens/mint.ts'
-import type { GrantSummary, RecentGrants } from '../tokens/state.ts'
 import type { Epoch } from './epoch.ts'
-import { DESCRIBE_GRANTS, LIST_GRANTS, LOOK_UP } from './scripts.ts'
+import { LOOK_UP } from './scripts.ts'
 import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
 
 /** An access token as the server knows it. */
 export interface FoundToken {
-  readonly kind: 'found'
   readonly grant: string
   readonly client: string
   /** When the password was given, on the server's clock (ms). */
@@ -21,15 +19,7 @@ export interface FoundToken {
 }
 
 /** `unavailable`: the server did not answer, or it has lost data and with it perhaps the token. */
-type TokenAnswer = FoundToken | { readonly kind: 'unknown' } | { readonly kind: 'unavailable' }
-
-interface Dependencies {
-  readonly store: SharedStore
-  readonly clock: Clock
-  readonly epoch: Pick<Epoch, 'isBehind'>
-  /** The longest wait for a question's turn (ms). */
-  readonly timeout: number
-}
+type TokenAnswer = FoundToken | 'unknown' | 'unavailable'
 
 /** How many tokens one look-up asks for, and how many wait for the next ones. */
 const MOST_ASKED = 64
@@ -44,9 +34,6 @@ const UNKNOWN_FOR = 10_000
 /** How many unknown tokens are remembered. */
 const MOST_UNKNOWN = 10_000
 
-const UNKNOWN: TokenAnswer = { kind: 'unknown' }
-const UNAVAILABLE: TokenAnswer = { kind: 'unavailable' }
-
 interface Question {
   readonly digest: Digest
   readonly since: number
@@ -58,8 +45,15 @@ interface Question {
  * way at a time and asks for the tokens that came during the one before it, those of the clients in turn. A client that invents
  * tokens delays other clients by one look-up at most, while fewer than 64 clients wait. Valid tokens from its own address wait behind its
  * questions.
+ *
+ * @param timeout the longest wait for a question's turn (ms)
  */
-export function createTokenQuestions({ store, clock, epoch, timeout }: Dependencies) {
+export function createTokenQuestions(
+  store: SharedStore,
+  clock: Clock,
+  epoch: Pick<Epoch, 'isBehind'>,
+  timeout: number,
+) {
   const waiting = createFairQueue<Question>()
   const pending = new Map<Digest, Promise<TokenAnswer>>()
   let isAsking = false
@@ -69,8 +63,8 @@ export function createTokenQuestions({ store, clock, epoch, timeout }: Dependenc
   function enqueue(digest: Digest, client: string): Promise<TokenAnswer> {
     if (waiting.size >= MOST_WAITING) {
       const displaced = waiting.makeRoomFor(client)
-      if (displaced === undefined) return Promise.resolve(UNAVAILABLE)
-      displaced.answer.resolve(UNAVAILABLE)
+      if (displaced === undefined) return Promise.resolve('unavailable')
+      displaced.answer.resolve('unavailable')
     }
     const answer = Promise.withResolvers<TokenAnswer>()
     waiting.join(client, { digest, since: clock.monotonic(), answer })
@@ -90,7 +84,7 @@ export function createTokenQuestions({ store, clock, epoch, timeout }: Dependenc
       const question = waiting.next()
       if (question === undefined) break
       if (clock.monotonic() - question.since <= timeout) next.push(question)
-      else question.answer.resolve(UNAVAILABLE)
+      else question.answer.resolve('unavailable')
     }
     return next
   }
@@ -109,22 +103,22 @@ export function createTokenQuestions({ store, clock, epoch, timeout }: Dependenc
         else {
           const facts = { grant: String(grant), client: String(client), granted: Number(granted) }
           const until = asked + Number(left)
-          answer.resolve({ kind: 'found', ...facts, epoch: String(present), isFounded, until })
+          answer.resolve({ ...facts, epoch: String(present), isFounded, until })
         }
       })
     } catch (error) {
       for (const { answer } of questions)
-        if (error instanceof StoreUnavailable) answer.resolve(UNAVAILABLE)
+        if (error instanceof StoreUnavailable) answer.resolve('unavailable')
         else answer.reject(error)
     }
   }
 
   function unknownBy(present: string, digest: Digest): TokenAnswer {
-    if (epoch.isBehind(present)) return UNAVAILABLE
+    if (epoch.isBehind(present)) return 'unavailable'
     const [oldest] = unknown.keys()
     if (unknown.size >= MOST_UNKNOWN && oldest !== undefined) unknown.delete(oldest)
     unknown.set(digest, clock.monotonic() + UNKNOWN_FOR)
-    return UNKNOWN
+    return 'unknown'
   }
 
   return {
@@ -133,60 +127,9 @@ export function createTokenQuestions({ store, clock, epoch, timeout }: Dependenc
     forget: (): void => unknown.clear(),
     /** Asks the server. Requests with the same token share one question. `client`: whose questions wait in turn with those of others. */
     ask(digest: Digest, client: string): Promise<TokenAnswer> {
-      const question = pending.get(digest) ?? enqueue(digest, client).finally(() => pending.delete(digest))
-      pending.set(digest, question)
-      return question
-    },
-  }
-}
-
-/** The grants in pages, one for each call of a script: a long call would delay every other sidecar. */
-export function* pagesOf(grants: readonly string[]): Iterable<readonly string[]> {
-  for (let at = 0; at < grants.length; at += 500) yield grants.slice(at, at + 500)
-}
-
-/** More grants than a server can hold. */
-const ALL = 2 ** 32
-
-/** The grants in a shared store. Both functions reject with `StoreUnavailable` if the store does not answer. */
-export function createSharedGrants(
-  { run, prefix }: SharedStore,
-  copies: { recent(most: number): readonly string[]; usedAt(grant: string): number | null },
-) {
-  const keys = [`${prefix}state`]
-
-  /** The number of all grants, and the ids of those whose last token expires last, that one at the end. */
-  async function list(most: number): Promise<{ readonly total: number; readonly ids: readonly string[] }> {
-    const [total, ids] = listOf(await run(LIST_GRANTS, keys, [prefix, most]))
-    return { total: Number(total), ids: listOf(ids).map(String) }
-  }
-
-  async function describe(ids: readonly string[]): Promise<readonly GrantSummary[]> {
-    const found: GrantSummary[] = []
-    for (const page of pagesOf(ids)) {
-      for (const each of listOf(await run(DESCRIBE_GRANTS, keys, [prefix, ...page]))) {
-        const [id, client, granted, expires, accessTokens, refreshTokens] = listOf(each)
-        found.push({
-          id: String(id),
-          client: String(client),
-          issuedAt: Number(granted),
-          expiresAt: Number(expires),
-          usedAt: copies.usedAt(String(id)),
-          accessTokens: Number(accessTokens),
-          refreshTokens: Number(refreshTokens),
-        })
-      }
-    }
-    return found
-  }
-
-  return {
-    all: async (): Promise<readonly GrantSummary[]> => describe((await list(ALL)).ids),
-    /** As `Tokens.recentGrants`. */
-    async recent(most: number): Promise<RecentGrants> {
-      const { total, ids } = await list(most)
-      const recent = new Set([...copies.recent(most), ...ids.toReversed()])
-      return { total, grants: await describe([...recent].slice(0, most)) }
+      return pending.getOrInsertComputed(digest, () =>
+        enqueue(digest, client).finally(() => pending.delete(digest)),
+      )
     },
   }
 }

@@ -40,25 +40,18 @@ export function createReplicatedRuns(
 ): Run {
   const wait = String(Math.max(1, Math.floor(timeout / 5)))
   /** While `WAIT` blocks the connection: it, and what becomes of the scripts before it. */
-  let present:
-    | { readonly waiting: Promise<unknown>; readonly confirming: ReturnType<typeof judge> }
-    | undefined
-
-  function confirm(left: () => number): ReturnType<typeof judge> {
-    if (present !== undefined) return present.confirming
-    const waiting = ask('replicate', ['WAIT', String(replicas), wait], left()).finally(() => {
-      present = undefined
-    })
-    const confirming = waiting.then((confirmed) => judge(Number(confirmed), left))
-    present = { waiting, confirming }
-    return confirming
-  }
+  let waiting: Promise<StoreReply> | undefined
+  let confirming: ReturnType<typeof confirm> | undefined
 
   /**
-   * Undefined if enough replicas have confirmed. Rejects if the connection leads to a former primary. It does not keep the next scripts
-   * waiting.
+   * Undefined if enough replicas have confirmed. Rejects if the connection leads to a former primary. The question about that does not
+   * keep the next scripts waiting.
    */
-  async function judge(confirmed: number, left: () => number): Promise<StoreUnavailable | undefined> {
+  async function confirm(left: () => number): Promise<StoreUnavailable | undefined> {
+    waiting = ask('replicate', ['WAIT', String(replicas), wait], left()).finally(() => {
+      waiting = confirming = undefined
+    })
+    const confirmed = Number(await waiting)
     if (confirmed >= replicas) return undefined
     const message = `${confirmed} of ${replicas} replicas confirmed in time; see store.replicas`
     const still = await Promise.race([isPrimary(), pause(left(), true, { ref: false })])
@@ -69,13 +62,14 @@ export function createReplicatedRuns(
   return async (script, keys, args) => {
     const deadline = clock.monotonic() + timeout
     const left = (): number => Math.max(1, deadline - clock.monotonic())
-    while (present !== undefined) await present.waiting.catch(() => {})
+    while (waiting !== undefined) await waiting.catch(() => {})
     if (left() < timeout / 2)
       throw new StoreUnavailable(script.name, 'timeout', 'it has waited too long for those before it')
     // Not EVALSHA: its repetition after NOSCRIPT could miss the WAIT of the scripts beside it.
     const question = ['EVAL', script.source, String(keys.length), ...keys, ...args]
     const reply = await ask(script.name, question, left() / 2)
-    const shortfall = await confirm(left)
+    confirming ??= confirm(left)
+    const shortfall = await confirming
     if (shortfall !== undefined) unconfirmed(shortfall)
     return reply
   }

@@ -213,38 +213,3 @@ redis.call('DEL', p .. 't:' .. ARGV[2])
 return {epoch, grant}
 `,
 )
-
-/** Lists grants. `ARGV`: prefix, most. Returns the number of all, and the ids of those whose last token expires last, at most `most`. */
-export const LIST_GRANTS = tokenScript(
-  'list',
-  `
-expire()
-return {redis.call('ZCARD', p .. 'grants'), redis.call('ZRANGE', p .. 'grants', -ARGV[2], -1)}
-`,
-)
-
-/**
- * Describes grants. `ARGV`: prefix, grant ... Returns for each that is live: id, client, time of the login, expiry of its last token, number
- * of its access tokens and of its refresh tokens that are not spent.
- */
-export const DESCRIBE_GRANTS = tokenScript(
-  'list',
-  `
-local list = {}
-for argument = 2, #ARGV do
-  local grant = ARGV[argument]
-  local set = p .. 'g:' .. grant
-  local members = redis.call('ZRANGEBYSCORE', set, '(' .. string.format('%.0f', now), '+inf', 'WITHSCORES')
-  local count, client, granted = {a = 0, r = 0, s = 0}, nil, nil
-  for i = 1, #members, 2 do
-    local kind, _, of, at = token(string.sub(members[i], 2))
-    if kind then
-      count[kind] = count[kind] + 1
-      client, granted = of, at
-    end
-  end
-  if client then list[#list + 1] = {grant, client, granted, members[#members], count.a, count.r} end
-end
-return list
-`,
-)

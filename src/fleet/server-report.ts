@@ -1,8 +1,7 @@
 import { SetupError } from '../system/setup-error.ts'
-import type { Connection, StoreSettings } from './connection.ts'
+import { CLOSED, type Connection, type StoreSettings } from './connection.ts'
 import { connectToPrimary, openSentinels, type ServerFacts } from './find-primary.ts'
-import { forbiddenCommands } from './refusal-watch.ts'
-import { listOf, ServerReplyError, type StoreReply, unavailable } from './shared-store.ts'
+import { listOf, ServerReplyError, type StoreReply, unavailable, valueIn } from './shared-store.ts'
 
 /** What `check` wants to know of the server that has the keys. */
 export interface ServerReport extends ServerFacts {
@@ -45,7 +44,7 @@ export async function inspectServer(settings: StoreSettings): Promise<ServerRepo
     if (error instanceof SetupError) throw error
     throw unavailable('connect', error)
   } finally {
-    life.abort()
+    life.abort(CLOSED)
   }
 }
 
@@ -60,11 +59,7 @@ function allowed(connection: Connection, question: readonly string[]): Promise<S
 }
 
 function settingsIn(reply: StoreReply | undefined): ServerSettings | undefined {
-  const pairs = listOf(reply)
-  const [memory, policy, save, log] = SETTINGS.map((name) => {
-    const at = pairs.indexOf(name)
-    return at === -1 ? undefined : String(pairs[at + 1])
-  })
+  const [memory, policy, save, log] = SETTINGS.map((name) => valueIn(reply, name))
   if (policy === undefined || save === undefined) return undefined
   return {
     evicts: memory !== '0' && policy !== 'noeviction',
@@ -81,4 +76,61 @@ function passwordIn(reply: StoreReply | undefined): ServerReport['password'] {
 function replicasIn(reply: StoreReply | undefined): number | undefined {
   const [, count] = /^connected_slaves:(\d+)/m.exec(String(reply)) ?? []
   return count === undefined ? undefined : Number(count)
+}
+
+/** Every command that Postern sends or runs in a script, with the fewest arguments that are valid; `KEY` stands for a key. */
+export const COMMANDS: readonly string[] = [
+  'DEL KEY',
+  'EVAL x 0',
+  'EVALSHA x 0',
+  'GET KEY',
+  'HGET KEY a',
+  'HMGET KEY a',
+  'HSET KEY a 1',
+  'INCRBY KEY 1',
+  'PEXPIRE KEY 1',
+  'PEXPIREAT KEY 1',
+  'PTTL KEY',
+  'SET KEY 1',
+  'TIME',
+  'UNLINK KEY',
+  'WAIT 1 1',
+  'XADD KEY * a 1',
+  'XRANGE KEY - +',
+  'XREAD STREAMS KEY 0',
+  'XREVRANGE KEY + -',
+  'ZADD KEY 1 a',
+  'ZCARD KEY',
+  'ZRANGE KEY 0 1',
+  'ZRANGEBYSCORE KEY 0 1',
+  'ZREM KEY a',
+  'ZREMRANGEBYSCORE KEY 0 1',
+  'ZSCORE KEY a',
+]
+
+/**
+ * Lists the commands that the user may not run (since version 7, a script can ask that). If there are none, it writes, and fails if the
+ * server is full or accepts no writes. It changes nothing.
+ */
+const PROBE = `
+  local forbidden = {}
+  for _, line in ipairs(ARGV) do
+    local call = {}
+    for word in string.gmatch(line, '%S+') do
+      call[#call + 1] = word == 'KEY' and KEYS[1] or word
+    end
+    if not redis.acl_check_cmd(unpack(call)) then forbidden[#forbidden + 1] = call[1] end
+  end
+  if #forbidden == 0 then
+    redis.call('SET', KEYS[1], '1', 'PX', '1')
+    redis.call('DEL', KEYS[1])
+  end
+  return forbidden`
+
+/** The names of the commands of Postern that its user may not run. Asks a server of version 7 or later. */
+export async function forbiddenCommands(
+  ask: (question: readonly string[]) => Promise<StoreReply>,
+  prefix: string,
+): Promise<readonly string[]> {
+  return listOf(await ask(['EVAL', PROBE, '1', `{${prefix}}:check`, ...COMMANDS])).map(String)
 }

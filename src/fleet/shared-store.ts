@@ -52,6 +52,13 @@ export function listOf(reply: StoreReply | undefined): readonly StoreReply[] {
   return Array.isArray(reply) ? reply : []
 }
 
+/** The value of a name in a reply that lists names and values. */
+export function valueIn(reply: StoreReply | undefined, name: string): string | undefined {
+  const pairs = listOf(reply)
+  const at = pairs.indexOf(name)
+  return at === -1 ? undefined : String(pairs[at + 1])
+}
+
 export interface StreamEntry {
   readonly id: string
   readonly fields: readonly string[]
@@ -78,8 +85,8 @@ export interface SharedStore {
    */
   runDurably(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<StoreReply>
   /**
-   * The entries of a stream after `id`, oldest first, at most 1000; waits for the first one up to `FOLLOW_WAIT`. Empty if none came. It has
-   * a connection of its own, so waiting delays no script. The promise settles within `FOLLOW_WAIT` and `store.timeout` together.
+   * The entries of a stream after `id`, oldest first, at most `FOLLOW_LIMIT`; waits for the first one up to `FOLLOW_WAIT`. Empty if none
+   * came. It has a connection of its own, so waiting delays no script. The promise settles within `FOLLOW_WAIT` and `store.timeout` together.
    */
   follow(stream: string, id: string): Promise<readonly StreamEntry[]>
   /** Whether the server answers, as far as is known. */
@@ -91,6 +98,9 @@ export interface SharedStore {
 
 /** How long `follow` waits for an entry (ms). A sidecar notices within this time and `store.timeout` that it hears nothing any more. */
 export const FOLLOW_WAIT = 2_000
+
+/** The most entries that `follow` returns at once. */
+export const FOLLOW_LIMIT = 1_000
 
 export interface SharedStoreListener {
   failed(error: StoreUnavailable): void
@@ -116,10 +126,7 @@ export class ServerReplyError extends Error {
 }
 
 /** A failure, and a message for the operator: what is wrong, and what would do. */
-interface Explanation {
-  readonly failure: StoreFailure
-  readonly message: string
-}
+type Explanation = Pick<StoreUnavailable, 'failure' | 'message'>
 
 const LOGIN_REMEDY = 'see the user in tokens.store, and store.password_file'
 
@@ -165,21 +172,14 @@ export function isRefusal(error: unknown): boolean {
  * nothing that was sent.
  */
 export function unavailable(operation: StoreOperation, error: unknown): StoreUnavailable {
-  if (error instanceof StoreUnavailable) {
-    return error.operation === operation
-      ? error
-      : new StoreUnavailable(operation, error.failure, error.message)
-  }
-  const { failure, message } = explain(error)
+  if (error instanceof StoreUnavailable && error.operation === operation) return error
+  const { failure, message } = error instanceof StoreUnavailable ? error : explain(error)
   return new StoreUnavailable(operation, failure, message)
 }
 
 export function noReply(timeout: number): StoreUnavailable {
-  return new StoreUnavailable(
-    'connect',
-    'timeout',
-    `the server does not reply within ${formatDuration(timeout)}`,
-  )
+  const message = `the server does not reply within ${formatDuration(timeout)}`
+  return new StoreUnavailable('connect', 'timeout', message)
 }
 
 function explain(error: unknown): Explanation {

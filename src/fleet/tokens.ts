@@ -13,7 +13,7 @@ import {
 } from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
 import { REVOKE_ALL } from './epoch.ts'
-import { createSharedGrants, pagesOf } from './questions.ts'
+import { listGrants, pagesOf } from './grants.ts'
 import { ISSUE, REFRESH, REVOKE_GRANTS, REVOKE_TOKEN } from './scripts.ts'
 import {
   listOf,
@@ -42,7 +42,6 @@ export function createSharedTokens(deps: Dependencies) {
   let { policy } = deps
   const known = copies.epoch
   const keys = [`${store.prefix}state`]
-  const grants = createSharedGrants(store, copies)
 
   function lasting(script: Script, ...args: readonly (string | number)[]): Promise<StoreReply> {
     return store.runDurably(script, keys, [store.prefix, ...args])
@@ -152,7 +151,7 @@ export function createSharedTokens(deps: Dependencies) {
       return 0
     }
     if ('client' in which || 'name' in which) {
-      const theirs = (await grants.all()).filter((grant) => isTheirs(which, grant))
+      const theirs = (await listGrants(store, copies)).grants.filter((grant) => isTheirs(which, grant))
       const ids = theirs.map(({ id }) => id)
       return revokeGrants(ids, reason)
     }
@@ -167,8 +166,8 @@ export function createSharedTokens(deps: Dependencies) {
     refresh: (presented) => orUnavailable(refresh(presented)),
     identify: copies.identify,
     revoke: (which, reason) => orUnavailable(revoke(which, reason)),
-    grants: () => orUnavailable(grants.all()),
-    recentGrants: (most) => orUnavailable(grants.recent(most)),
+    grants: () => orUnavailable(listGrants(store, copies).then(({ grants }) => grants.toReversed())),
+    recentGrants: (most) => orUnavailable(listGrants(store, copies, most)),
     counts: copies.counts,
     sweep: copies.sweep,
     applyPolicy(next) {

@@ -13,23 +13,16 @@ import {
   type WindowPolicy,
   type WindowTable,
 } from '../limits/window-table.ts'
-import type { Logger } from '../record/log.ts'
-import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
+import type { StateDependencies } from '../tokens/state.ts'
 import { type CountAnswer, createCountBatches } from './count.ts'
 import { type SharedStore, StoreUnavailable } from './shared-store.ts'
-
-interface Dependencies {
-  readonly clock: Clock
-  readonly log: Logger
-  readonly metrics: Pick<Metrics, 'rateFallback'>
-}
 
 /** Creates shared windows. The log says when they fall back to local ones, and when they are back. */
 export function createSharedTables(
   config: Pick<Config, 'limits' | 'browser'>,
   store: SharedStore,
-  { clock, log, metrics }: Dependencies,
+  { clock, log, metrics }: Pick<StateDependencies, 'clock' | 'log' | 'metrics'>,
 ): Readonly<Record<WindowType, WindowTable>> {
   const { maxKeys } = config.limits
   const limits = limitsOf(config)
@@ -186,16 +179,11 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
 
 /** One window for each key: it closes as the last of that key, and has refused the requests of all of them. */
 function merged(windows: readonly UsedUpWindow[]): readonly UsedUpWindow[] {
-  const byKey = new Map<string, UsedUpWindow>()
-  for (const { key, closesAt, refused } of windows) {
-    const known = byKey.get(key)
-    byKey.set(key, {
-      key,
-      closesAt: Math.max(closesAt, known?.closesAt ?? 0),
-      refused: refused + (known?.refused ?? 0),
-    })
-  }
-  return [...byKey.values()]
+  return [...Map.groupBy(windows, ({ key }) => key)].map(([key, same]) => ({
+    key,
+    closesAt: Math.max(...same.map(({ closesAt }) => closesAt)),
+    refused: same.reduce((sum, { refused }) => sum + refused, 0),
+  }))
 }
 
 /** What a sidecar knows of a window on the server, in ms on its own monotonic clock. */

@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { type CheckResult, runCheck } from '../../src/commands/check/finding.ts'
 import { storeChecks } from '../../src/commands/check/store-check.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { COMMANDS } from '../../src/fleet/refusal-watch.ts'
+import { COMMANDS } from '../../src/fleet/server-report.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { unusedPort } from '../support/raw.ts'
 import { startRedis } from '../support/redis.ts'
@@ -180,7 +180,7 @@ describe('the commands that check knows', () => {
 async function startScripted(version: string, reply: string): Promise<number> {
   const text = (value: string): string => `$${value.length}\r\n${value}\r\n`
   const facts = ['server', 'redis', 'version', version, 'mode', 'standalone', 'role', 'master']
-  const hello = `%${facts.length / 2}\r\n${facts.map(text).join('')}`
+  const hello = `*${facts.length}\r\n${facts.map(text).join('')}`
   const server = net.createServer((socket) => {
     socket.on('error', () => {})
     socket.on('data', (bytes) => {

@@ -91,7 +91,7 @@ describe('a server that does not answer', () => {
 
   it('H135 keeps no more than 10,000 questions', SLOW, async () => {
     const redis = await startRedis()
-    const { store, transitions } = await open(`valkey://${redis.at}`, { timeout: 5_000 })
+    const { store, transitions } = await open(`valkey://${redis.at}`, { timeout: 20_000 })
     // After its reply, the question of the start is answered, too.
     await store.run(READ, [KEY], [])
     redis.freeze()
@@ -151,6 +151,31 @@ async function startSilent() {
     mostOpen: () => most,
   }
 }
+
+describe('a session', () => {
+  it(
+    'H136 ends with the first of its connections, and the next one begins with all of them',
+    SLOW,
+    async () => {
+      const redis = await startRedis()
+      const relay = await startRelay(redis.port)
+      const { store, transitions } = await open(`valkey://127.0.0.1:${relay.port}`, { replicas: 1 })
+      for (let connection = 0; connection < 3; connection += 1) {
+        await expect.poll(() => relay.open(), SLOW).toBe(3)
+        const accepted = relay.accepted()
+        const ids = [...(await redis.command('CLIENT', 'LIST')).matchAll(/^id=(\d+) .*cmd=(?!client)/gm)]
+        await redis.command('CLIENT', 'KILL', 'ID', ids[connection]?.[1] ?? '')
+        await expect.poll(() => relay.accepted(), SLOW).toBe(accepted + 3)
+        await expect.poll(() => failureOf(store.run(ADD, [KEY], [1])), SLOW).toBe('none')
+      }
+      expect(relay.open()).toBe(3)
+      expect(transitions.map((each) => each.split(':')[0])).toEqual([
+        'up',
+        ...Array(3).fill(['down', 'up']).flat(),
+      ])
+    },
+  )
+})
 
 describe('closing', () => {
   it('H135 ends what is pending, and leaves no connection', SLOW, async () => {

@@ -3,12 +3,13 @@ import { writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { COMMANDS } from '../../src/fleet/refusal-watch.ts'
+import { COMMANDS } from '../../src/fleet/server-report.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { freePort, startRedis } from '../support/redis.ts'
+import { freePort, startRedis, until } from '../support/redis.ts'
 import { needs } from '../support/tools.ts'
 import { ADD, failureOf, KEY, open, READ, REVOKE } from './opened.ts'
+import { startRelay } from './relay.ts'
 
 beforeEach(() => needs('redis-server'))
 
@@ -153,6 +154,23 @@ describe('a server that refuses writes', () => {
       await expect.poll(() => each.store.trouble, SLOW).toBe(undefined)
       expect(each.transitions).toEqual(['up', `refusing: full: ${error.message}`, 'accepting'])
     }
+  })
+
+  it('H147 is asked again after a question that failed otherwise', SLOW, async () => {
+    const redis = await startRedis({ settings: ['lua-time-limit 50'] })
+    const relay = await startRelay(redis.port)
+    const { store, transitions } = await open(`valkey://127.0.0.1:${relay.port}`)
+    await redis.command('CONFIG', 'SET', 'maxmemory', '1')
+    expect(await failureOf(store.run(ADD, [KEY], [1]))).toBe('full')
+    const busy = redis.command('EVAL', 'while true do end', '0').catch(() => {})
+    await until(async () => (await failureOf(store.run(READ, [KEY], []))) === 'timeout')
+    const before = relay.packets()
+    await expect.poll(() => relay.packets(), SLOW).toBeGreaterThan(before)
+    await redis.command('SCRIPT', 'KILL')
+    await busy
+    await redis.command('CONFIG', 'SET', 'maxmemory', '0')
+    await expect.poll(() => store.trouble, SLOW).toBe(undefined)
+    expect(transitions.map((each) => each.split(':')[0])).toEqual(['up', 'refusing', 'accepting'])
   })
 
   it('H147 because it has too few replicas says so', async () => {

@@ -64,9 +64,8 @@ async function openShared(changed: Partial<TokenPolicy>): Promise<Opened> {
     clock,
     policy,
     timeout,
-    inFlight: () => [],
+    live: { grants: () => [], cut() {} },
     hasName: () => true,
-    cut() {},
   })
   const [listener, events] = listening()
   const tokens = createSharedTokens({

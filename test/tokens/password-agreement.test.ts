@@ -15,9 +15,8 @@ function agreementWith(read: () => StoreReply, published: () => StoreReply = () 
     store,
     clock: stillClock(),
     policy: { capacity: 10, offlineGrace: 0 },
-    inFlight: () => [],
+    live: { grants: () => [], cut() {} },
     hasName: () => true,
-    cut: () => {},
     timeout: 1_000,
   })
   const agreement = createPasswordAgreement({

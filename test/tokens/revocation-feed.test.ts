@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { createTokenCopies, type TokenCopies } from '../../src/fleet/copies.ts'
 import type { DeviceState } from '../../src/fleet/epoch.ts'
-import { followRevocations, MISSING_GRANTS } from '../../src/fleet/feed.ts'
+import { followRevocations } from '../../src/fleet/feed.ts'
+import { DESCRIBE_GRANTS } from '../../src/fleet/grants.ts'
 import { LOOK_UP, REVOKE_GRANTS } from '../../src/fleet/scripts.ts'
 import type { StoreReply, StreamEntry } from '../../src/fleet/shared-store.ts'
 import { mintToken } from '../../src/tokens/mint.ts'
@@ -33,16 +34,17 @@ async function feed(missing: readonly string[] = []) {
   const follows: Follow[] = []
   let grants = 0
   const store = scriptedStore(
-    (script): StoreReply => {
+    (script, [, ...asked]): StoreReply => {
       if (script === LOOK_UP) {
         grants += 1
         return ['100', '', [`g${grants}`, CLIENT, '0', 3_600_000]]
       }
-      if (script === MISSING_GRANTS && compared.failing > 0) {
+      if (script === DESCRIBE_GRANTS && compared.failing > 0) {
         compared.failing -= 1
         throw storeDown()
       }
-      return script === MISSING_GRANTS ? missing : []
+      const live = asked.filter((id) => !missing.includes(id))
+      return script === DESCRIBE_GRANTS ? live.map((id) => [id, CLIENT, '0', 3_600_000, 1, 1]) : []
     },
     () => {
       const follow = Promise.withResolvers<readonly StreamEntry[]>()
@@ -56,9 +58,8 @@ async function feed(missing: readonly string[] = []) {
     store,
     clock: stillClock(),
     policy: { capacity: 100, offlineGrace: 60_000 },
-    inFlight: () => [],
+    live: { grants: () => [], cut() {} },
     hasName: () => true,
-    cut: () => {},
     timeout: 1_000,
   })
   const played = { state: STATE, lost: 0 }

@@ -29,9 +29,8 @@ function setting(
     store,
     clock,
     policy: { capacity: 100, offlineGrace },
-    inFlight: () => inFlight,
+    live: { grants: () => inFlight, cut: (grants) => cut.push(...grants) },
     hasName: () => true,
-    cut: (grants) => cut.push(...grants),
     timeout: 1_000,
   })
   copies.epoch.apply({ kind: 'begun', epoch: '100' })

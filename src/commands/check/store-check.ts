@@ -1,8 +1,7 @@
 import { checkedByDevice, passwordSources } from '../../config/password-fields.ts'
 import type { Config } from '../../config/schema.ts'
 import { type StoreSettings, wantedReplicas } from '../../fleet/connection.ts'
-import { COMMANDS } from '../../fleet/refusal-watch.ts'
-import type { ServerReport } from '../../fleet/server-report.ts'
+import { COMMANDS, inspectServer, type ServerReport } from '../../fleet/server-report.ts'
 import { type StoreFailure, StoreUnavailable } from '../../fleet/shared-store.ts'
 import { openPasswords } from '../../password/sources.ts'
 import { systemClock } from '../../system/clock.ts'
@@ -41,7 +40,6 @@ const REMEDIES: Readonly<Record<StoreFailure, string | undefined>> = {
 }
 
 async function checkStore(settings: StoreSettings, config: Config): Promise<Finding> {
-  const { inspectServer } = await import('../../fleet/server-report.ts')
   const report = await inspectServer(settings).catch((error: unknown) => {
     if (!(error instanceof StoreUnavailable)) throw error
     const forbids = error.failure === 'refused' && error.message.includes('may not')

@@ -1,0 +1,84 @@
+import type { GrantSummary, RecentGrants } from '../tokens/state.ts'
+import type { TokenCopies } from './copies.ts'
+import { tokenScript } from './scripts.ts'
+import { listOf, type SharedStore, type StoreReply } from './shared-store.ts'
+
+/** Lists grants. `ARGV`: prefix, most. Returns the number of all, and the ids of those whose last token expires last, at most `most`. */
+const LIST_GRANTS = tokenScript(
+  'list',
+  `
+expire()
+return {redis.call('ZCARD', p .. 'grants'), redis.call('ZRANGE', p .. 'grants', -ARGV[2], -1)}
+`,
+)
+
+/**
+ * Describes grants. `ARGV`: prefix, grant ... Returns for each that is live: id, client, time of the login, expiry of its last token, number
+ * of its access tokens and of its refresh tokens that are not spent.
+ */
+export const DESCRIBE_GRANTS = tokenScript(
+  'list',
+  `
+local list = {}
+for argument = 2, #ARGV do
+  local grant = ARGV[argument]
+  local set = p .. 'g:' .. grant
+  local members = redis.call('ZRANGEBYSCORE', set, '(' .. string.format('%.0f', now), '+inf', 'WITHSCORES')
+  local count, client, granted = {a = 0, r = 0, s = 0}, nil, nil
+  for i = 1, #members, 2 do
+    local kind, _, of, at = token(string.sub(members[i], 2))
+    if kind then
+      count[kind] = count[kind] + 1
+      client, granted = of, at
+    end
+  end
+  if client then list[#list + 1] = {grant, client, granted, members[#members], count.a, count.r} end
+end
+return list
+`,
+)
+
+/** The grants in pages, one for each call of a script: a long call would delay every other sidecar. */
+export function* pagesOf(grants: readonly string[]): Iterable<readonly string[]> {
+  for (let at = 0; at < grants.length; at += 500) yield grants.slice(at, at + 500)
+}
+
+/** Those of the grants that are live. Rejects with `StoreUnavailable` if the store does not answer. */
+export async function describeGrants(
+  { run, prefix }: SharedStore,
+  ids: readonly string[],
+): Promise<readonly Omit<GrantSummary, 'usedAt'>[]> {
+  const found: StoreReply[] = []
+  for (const page of pagesOf(ids))
+    found.push(...listOf(await run(DESCRIBE_GRANTS, [`${prefix}state`], [prefix, ...page])))
+  return found.map((each) => {
+    const [id, client, issuedAt, expiresAt, accessTokens, refreshTokens] = listOf(each)
+    return {
+      id: String(id),
+      client: String(client),
+      issuedAt: Number(issuedAt),
+      expiresAt: Number(expiresAt),
+      accessTokens: Number(accessTokens),
+      refreshTokens: Number(refreshTokens),
+    }
+  })
+}
+
+/** More grants than a server can hold. */
+const ALL = 2 ** 32
+
+/**
+ * All live grants, and at most `most` of them: first those that this sidecar used last, then those whose last token expires last. Rejects
+ * with `StoreUnavailable` if the store does not answer.
+ */
+export async function listGrants(
+  store: SharedStore,
+  copies: Pick<TokenCopies, 'recent' | 'usedAt'>,
+  most = ALL,
+): Promise<RecentGrants> {
+  const [total, latest] = listOf(await store.run(LIST_GRANTS, [`${store.prefix}state`], [store.prefix, most]))
+  const used = most === ALL ? [] : copies.recent(most)
+  const ids = new Set([...used, ...listOf(latest).map(String).reverse()])
+  const grants = await describeGrants(store, [...ids].slice(0, most))
+  return { total: Number(total), grants: grants.map((each) => ({ ...each, usedAt: copies.usedAt(each.id) })) }
+}
