@@ -8,8 +8,8 @@ import {
   textMember,
 } from './exchange.ts'
 import type { OutsideId } from './promises.ts'
-import { type Broken, broken, conclude, type Judgement, untested } from './verdict.ts'
-import { type Limit, limitFieldFaults, retryAfter, statedReset } from './windows.ts'
+import { type Broken, broken, type Judgement, kept, untested } from './verdict.ts'
+import { type Limit, limitFieldFaults, retryAfter, retryAfterFaults, statedReset } from './windows.ts'
 
 /** Different departures of one promise that are reported; more would hide the others. */
 const MOST_DEPARTURES = 5
@@ -23,12 +23,6 @@ const SHORTEST_SOUGHT = 8
 /** Waited for in addition to the end of a window, because `X-RateLimit-Reset` comes from another clock (ms). */
 const CLOCK_MARGIN = 150
 
-interface Secret {
-  /** What a departure calls it. */
-  readonly kind: string
-  readonly spellings: readonly string[]
-}
-
 /** What every response of a run is read for, whatever it was sent for. */
 export class Records {
   /** Requests of the run, those of its floods included. */
@@ -37,20 +31,20 @@ export class Records {
   readonly logins = new Set<string>()
   readonly #limits: Readonly<Record<Endpoint, Limit>>
   readonly #unsought: string | undefined
-  /** What no refusal may show (C9). */
-  readonly #secrets = new Map<string, Secret>()
+  /** What no refusal may show (C9) in each spelling, and what a departure calls it. */
+  readonly #secrets = new Map<string, string>()
   readonly #ends = new Map<Endpoint, number>()
   readonly #found = new Map<string, Broken>()
 
   constructor(limits: Readonly<Record<Endpoint, Limit>>, password: string) {
     this.#limits = limits
     this.#unsought = whyUnsought(password)
-    if (this.#unsought === undefined) this.#seek(password, 'the password')
+    if (this.#unsought === undefined) this.seek(password, 'the password')
   }
 
-  /** Adds a text that no refusal may show (C9), besides the password and the tokens of the server. */
-  addMarker(text: string): void {
-    if (!this.#secrets.has(text)) this.#seek(text, 'the password or token of the request')
+  /** Adds a text that no refusal may show (C9). */
+  seek(text: string, kind = 'the password or token of the request'): void {
+    for (const spelling of spellingsOf(text)) this.#secrets.getOrInsert(spelling, kind)
   }
 
   /** When the latest window that a response told of has ended for certain (Unix time in ms); 0 if none told of one. */
@@ -75,9 +69,8 @@ export class Records {
         'a refusal with 400, 401, 429 or 500',
         String(status),
       )
-    // A server without the challenge never sends it, so one departure says it all.
     if (ofServer && endpoint === 'api' && status === 401 && !namesBearer(received))
-      this.#depart('C11', question, challengesOf(received), 'WWW-Authenticate: Bearer ...', 'challenge')
+      this.#depart('C11', question, challengesOf(received), 'WWW-Authenticate: Bearer ...')
     // The server itself wrote the response, and gave no tokens: those it has to show.
     const success = status >= 200 && status < 300
     const refusal = ofServer || status === 429 || (oddity !== undefined && method === 'POST' && !success)
@@ -90,18 +83,14 @@ export class Records {
     if (observation.status !== 0) this.#readWindow(question, observation, this.windowEnd(question.endpoint))
   }
 
-  /** C9, C16 and C19, of all responses so far; and C11 if one breaks it. */
+  /** C9, C16 and C19, of all responses so far; and C11 and C15 if one breaks it. */
   judgements(): readonly Judgement[] {
     const unsought = this.#unsought === undefined ? [] : untested(['C9'], this.#unsought)
-    return [...conclude(['C9', 'C16', 'C19'], [...this.#found.values()]), ...unsought]
-  }
-
-  #seek(text: string, kind: string): void {
-    this.#secrets.set(text, { kind, spellings: spellingsOf(text) })
+    return [...this.#found.values(), ...kept(['C9', 'C16', 'C19']), ...unsought]
   }
 
   /** @param kind departures of one kind are one */
-  #depart(promise: OutsideId, { what }: Question, came: string, wanted: string, kind: string): void {
+  #depart(promise: OutsideId, { what }: Question, came: string, wanted: string, kind = came): void {
     const known = this.#found.values().filter((each) => each.promise === promise)
     const key = `${promise} ${kind}`
     if (!this.#found.has(key) && [...known].length < MOST_DEPARTURES)
@@ -110,20 +99,23 @@ export class Records {
 
   #readLimits(question: Question, received: Received): void {
     const { api, oauth } = this.#limits
-    const candidates = question.oddity === 'respelled' ? [api, oauth] : [this.#limits[question.endpoint]]
+    const own = this.#limits[question.endpoint]
+    const candidates = question.oddity === 'respelled' ? [api, oauth] : [own]
     const [faults = []] = candidates
       .map((limit) => limitFieldFaults(received, limit))
       .sort((a, b) => a.length - b.length)
     const wanted = 'X-RateLimit-Limit, -Remaining and -Reset once each, with the values of the window'
     for (const text of faults) this.#depart('C16', question, `${received.status}, ${text}`, wanted, text)
+    if (received.status !== 429 || question.oddity !== undefined) return
+    for (const text of retryAfterFaults(received, own, received.sentAt))
+      this.#depart('C15', question, text, 'a Retry-After of at least 1 s that ends with the window')
   }
 
   #readSecrets(question: Question, { status, body, fields }: Received): void {
     const shown = [body, ...[...fields.values()].flat()].join('\n')
-    for (const { kind, spellings } of this.#secrets.values()) {
-      if (spellings.some((spelling) => shown.includes(spelling)))
+    for (const [spelling, kind] of this.#secrets)
+      if (shown.includes(spelling))
         this.#depart('C9', question, `${status} that shows ${kind}`, 'a refusal without it', kind)
-    }
   }
 
   /** Returns whether the response gives tokens. */
@@ -131,7 +123,7 @@ export class Records {
     const access = textMember(received, 'access_token')
     const refresh = textMember(received, 'refresh_token')
     for (const token of [access, refresh])
-      if (token !== undefined && token.length >= SHORTEST_SOUGHT) this.#seek(token, 'a token')
+      if (token !== undefined && token.length >= SHORTEST_SOUGHT) this.seek(token, 'a token')
     const shown = new URLSearchParams(body).get('refresh_token') ?? ''
     // A refresh may leave the refresh token out when it stays the same (RFC 6749 §6).
     const token = refresh ?? (this.logins.has(shown) ? undefined : access)

@@ -1,5 +1,5 @@
 import type { Endpoint } from '../http/admission.ts'
-import { described, type Question, type Received } from './exchange.ts'
+import { described, type Received } from './exchange.ts'
 import type { VerifyOptions } from './options.ts'
 import { type OutsideId, PROMISES } from './promises.ts'
 
@@ -16,7 +16,7 @@ export interface Departure {
 
 /** What a round found out about a promise. `untested`: this part of the promise cannot be decided here, and why. */
 export type Judgement = { readonly promise: OutsideId } & (
-  | { readonly kind: 'kept'; readonly note?: string }
+  | { readonly kind: 'kept'; readonly note?: string | undefined }
   | ({ readonly kind: 'broken' } & Departure)
   | { readonly kind: 'untested'; readonly reason: string }
 )
@@ -27,32 +27,17 @@ export type Broken = Extract<Judgement, { readonly kind: 'broken' }>
 export function broken(
   promise: OutsideId,
   sent: string,
-  came: string,
+  came: string | Received,
   wanted: string,
   clause: string = PROMISES[promise].clause,
 ): Broken {
-  return { promise, kind: 'broken', sent, came, wanted, clause }
+  const inWords = typeof came === 'string' ? came : described(came)
+  return { promise, kind: 'broken', sent, came: inWords, wanted, clause }
 }
 
-export function wrongResponse(
-  promise: OutsideId,
-  { what }: Pick<Question, 'what'>,
-  received: Received,
-  wanted: string,
-  clause?: string,
-): Broken {
-  return broken(promise, what, described(received), wanted, clause)
-}
-
-/** All that was found, and `kept` for each of these promises that nothing breaks. */
-export function conclude(
-  promises: readonly OutsideId[],
-  found: readonly Broken[],
-  note?: string,
-): Judgement[] {
-  const intact = promises.filter((id) => found.every(({ promise }) => promise !== id))
-  const noted = note === undefined ? {} : { note }
-  return [...found, ...intact.map((promise) => ({ promise, kind: 'kept', ...noted }) as const)]
+/** These promises are kept unless something else breaks them. */
+export function kept(promises: readonly OutsideId[], note?: string): Judgement[] {
+  return promises.map((promise) => ({ promise, kind: 'kept', note }))
 }
 
 export function untested(promises: readonly OutsideId[], reason: string): Judgement[] {
@@ -78,8 +63,8 @@ export function verdictOf(id: OutsideId, judgements: readonly Judgement[], quick
   const departures = own
     .filter((each) => each.kind === 'broken')
     .map(({ sent, came, wanted, clause }) => ({ sent, came, wanted, clause }))
-  const kept = own.some(({ kind }) => kind === 'kept')
-  const result = departures.length > 0 ? 'broken' : kept ? 'kept' : 'not testable'
+  const isKept = own.some(({ kind }) => kind === 'kept')
+  const result = departures.length > 0 ? 'broken' : isKept ? 'kept' : 'not testable'
   const notes = own.flatMap((each) => {
     if (each.kind === 'kept') return each.note ?? []
     if (each.kind === 'broken') return []

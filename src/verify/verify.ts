@@ -3,17 +3,17 @@ import { reasonOf } from '../system/setup-error.ts'
 import { VERSION } from '../version.ts'
 import type { VerifyOptions } from './options.ts'
 import { OUTSIDE, type OutsideId } from './promises.ts'
+import { bearer, spelling } from './rounds/access.ts'
 import { crowds, floods } from './rounds/at-once.ts'
-import { bearer } from './rounds/bearer.ts'
 import { oneConnection } from './rounds/one-connection.ts'
 import { lifetime, refresh } from './rounds/refresh.ts'
 import type { Facts, Round } from './rounds/round.ts'
-import { spelling } from './rounds/spelling.ts'
 import { login, tokenErrors } from './rounds/token-endpoint.ts'
 import { Server } from './server.ts'
 import {
   type Cost,
   type Judgement,
+  kept,
   type Plan,
   type Report,
   type Reporter,
@@ -22,17 +22,15 @@ import {
   verdictOf,
 } from './verdict.ts'
 
-/** C8, and what all responses of the run say of C9, C11, C16 and C19. */
+/** C8, and what all responses of the run say of C9, C11, C15, C16 and C19. */
 const end: Round = {
-  promises: ['C8', 'C9', 'C11', 'C16', 'C19'],
+  promises: ['C8', 'C9', 'C11', 'C15', 'C16', 'C19'],
   cost: () => ({ requests: 0, seconds: 0 }),
-  run: async ({ records, clockNote: note }) => ({
-    judgements: [
-      ...untested(['C8'], 'no run checks this, because the password of the device would have to change'),
-      ...records.judgements(),
-      ...(note === undefined ? [] : [{ promise: 'C16', kind: 'kept', note } as const]),
-    ],
-  }),
+  async *run({ records, clockNote }) {
+    yield* untested(['C8'], 'no run checks this, because the password of the device would have to change')
+    yield* records.judgements()
+    return yield* clockNote === undefined ? [] : kept(['C16'], clockNote)
+  },
 }
 
 /** All rounds, in their order. Each promise of `OUTSIDE` has at least one. */
@@ -132,9 +130,10 @@ async function runRounds(server: Server, reporter: Reporter): Promise<Pick<Repor
   let facts: Facts = { logins: [], openings: new Map(), floods: [] }
   try {
     for (const [i, round] of rounds.entries()) {
-      const found = await round.run(server, facts)
-      facts = { ...facts, ...found.facts }
-      judgements.push(...found.judgements)
+      const findings = round.run(server, facts)
+      let next = await findings.next()
+      for (; next.done !== true; next = await findings.next()) judgements.push(next.value)
+      facts = { ...facts, ...next.value }
       // A promise that none of the later rounds has is decided.
       const open = new Set(rounds.slice(i + 1).flatMap(({ promises }) => promises))
       for (const id of selected(options).difference(verdicts).difference(open)) {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { unauthorized } from '../../src/verify/exchange.ts'
-import { judgeInOrder, type Step } from '../../src/verify/rounds/use-up.ts'
+import { judgeInOrder, type Step } from '../../src/verify/rounds/in-order.ts'
 
 const NOW = 1_700_000_000_000
 

@@ -81,7 +81,7 @@ describe('the records of a run', () => {
     ['a field', answer(401, { 'www-authenticate': 'Bearer error_description="unknown-1"' })],
   ])('find a token of the request in %s of a refusal (C9), and do not repeat it', (_where, shown) => {
     const records = created()
-    records.addMarker('unknown-1')
+    records.seek('unknown-1')
     records.add(WRONG, shown)
     expect(cameOf(records, 'C9')).toEqual(['401 that shows the password or token of the request'])
   })

@@ -2,9 +2,9 @@ import type { Endpoint } from '../../http/admission.ts'
 import { type Client, UNPROCESSED } from '../client.ts'
 import { described, ENDPOINTS, type Received, refreshGrant } from '../exchange.ts'
 import { endpointName, type Server } from '../server.ts'
-import { type Broken, broken, conclude, type Judgement, untested, wrongResponse } from '../verdict.ts'
+import { type Broken, broken, type FloodFigures, kept, untested } from '../verdict.ts'
 import { createLedger, windowEndOf } from '../windows.ts'
-import { type Known, type Round, type UsualRequest, usualRequest, withToken } from './round.ts'
+import { type Findings, type Known, type Round, type UsualRequest, usualRequest, withToken } from './round.ts'
 
 /** Requests past the limit, besides one for each connection. */
 const EXTRA = 10
@@ -26,31 +26,30 @@ export const crowds: Round = {
     const requests = ways * WINDOWS_TRIED * (api.requests + oauth.requests + 2 * (EXTRA + flood.connections))
     return { requests, seconds: (ways - 1) * Math.max(api.window, oauth.window) + 2 * ways }
   },
-  run: withToken(PROMISES, async (server, known) => {
+  run: withToken(PROMISES, async function* (server, known) {
     const { url, flood } = server.options
     const connect = async () => server.http1(flood.connections)
-    const judgements = await crowd(server, known, connect, `over ${flood.connections} connections`)
-    if (url.protocol !== 'https:') return { judgements }
-    const probe = await server.http2()
-    if (typeof probe === 'string')
-      return { judgements: [...judgements, ...untested(PROMISES, `over HTTP/2: ${probe}`)] }
-    probe.close()
-    const later = await crowd(server, { ...known, openings: new Map() }, () => server.http2(), 'over HTTP/2')
-    return { judgements: [...judgements, ...later] }
+    yield* crowd(server, known, connect, `over ${flood.connections} connections`)
+    if (url.protocol !== 'https:') return
+    return yield* crowd(server, { ...known, openings: new Map() }, () => server.http2(), 'over HTTP/2')
   }),
 }
 
 /** @param connect opens connections for one window, because a server closes one that is idle for a window */
-async function crowd(
+async function* crowd(
   server: Server,
   known: Known,
   connect: () => Promise<Client | string>,
   how: string,
-): Promise<readonly Judgement[]> {
+): Findings {
+  const probe = await connect()
+  if (typeof probe === 'string') return yield* untested(PROMISES, `${how}: ${probe}`)
+  probe.close()
   const used = await Promise.all(ENDPOINTS.map((endpoint) => useUp(server, known, endpoint, connect, how)))
   const failure = used.find((each) => typeof each === 'string')
-  if (failure !== undefined) return untested(PROMISES, `${how}: ${failure}`)
-  return conclude(PROMISES, used.filter((each) => typeof each !== 'string').flat())
+  if (failure !== undefined) return yield* untested(PROMISES, `${how}: ${failure}`)
+  for (const each of used) if (typeof each !== 'string') yield* each
+  yield* kept(PROMISES)
 }
 
 /** Opens a new window with one request, then sends more than the rest of it at once. Or says why that failed. */
@@ -63,12 +62,11 @@ async function useUp(
 ): Promise<readonly Broken[] | string> {
   const { limits, flood } = server.options
   const limit = limits[endpoint]
-  const { refreshing, login, admitted } = known
   // A refresh is the more real request. But a replaced refresh token would revoke the login if it were used twice.
   const { question, expected } =
-    endpoint === 'oauth' && refreshing === 'keeps'
-      ? { question: refreshGrant(login.refreshToken), expected: 200 }
-      : usualRequest(server.options, admitted, endpoint)
+    endpoint === 'oauth' && known.refreshing === 'keeps'
+      ? { question: refreshGrant(known.login.refreshToken), expected: 200 }
+      : usualRequest(server, known, endpoint)
   const total = limit.requests + EXTRA + flood.connections
   let opening = usableOpening(server, known, endpoint)
   for (let attempt = 1; attempt <= WINDOWS_TRIED; attempt += 1) {
@@ -88,10 +86,10 @@ async function useUp(
       for (const received of responses) ledger.add(expected, received)
       const { passed, faults } = ledger.account()
       server.say(`${endpointName(endpoint)}: ${passed.join(' + ')} of ${total} passed ${how}`)
-      const wanted = 'exactly the limit passes, all else is 429'
+      const sent = `${question.what}, ${total} times ${how}`
       // A wrong status past the limit breaks C15; a wrong status below it also shows as too few passes (C14).
       return faults.map(({ promise = 'C15', text }) =>
-        broken(promise, `${question.what}, ${total} times ${how}`, text, wanted),
+        broken(promise, sent, text, 'exactly the limit passes, all else is 429'),
       )
     }
     opening = undefined
@@ -115,47 +113,42 @@ export const floods: Round = {
     const beside = limits.api.requests + limits.oauth.requests
     return { requests: beside, seconds: 2 * (Math.max(limits.api.window, limits.oauth.window) + seconds) }
   },
-  run: withToken(['H125'], async (server, known) => {
+  run: withToken(['H125'], async function* (server, known) {
     // The last one leaves room in the window of /oauth/token, in which the tokens are revoked.
-    const both = [await floodOne(server, known, 'oauth'), await floodOne(server, known, 'api')]
-    return {
-      judgements: both.flatMap(({ judgements }) => judgements),
-      facts: { floods: both.map(({ figures }) => figures) },
-    }
+    return { floods: [yield* floodOne(server, known, 'oauth'), yield* floodOne(server, known, 'api')] }
   }),
 }
 
-async function floodOne(server: Server, { admitted }: Known, endpoint: Endpoint) {
+async function* floodOne(server: Server, known: Known, endpoint: Endpoint): Findings<FloodFigures> {
   const { options, signal } = server
   const other = endpoint === 'api' ? 'oauth' : 'api'
   const limit = options.limits[endpoint]
   const { connections } = options.flood
-  const waits = { [endpoint]: 'flood', [other]: 'client beside the flood' }
-  await Promise.all(ENDPOINTS.map((each) => server.waitForWindow(each, waits[each] ?? '')))
-  const usual = usualRequest(options, admitted, endpoint)
+  await server.waitForWindow(endpoint, 'flood')
+  await server.waitForWindow(other, 'client beside the flood')
+  const usual = usualRequest(server, known, endpoint)
   const [{ account, seconds, sent, refusals }, beside] = await Promise.all([
     sendFlood(server, endpoint, usual),
-    clientBeside(server, usualRequest(options, admitted, other), options.limits[other].requests - SPARE),
+    clientBeside(server, usualRequest(server, known, other), options.limits[other].requests - SPARE),
   ])
   signal.throwIfAborted()
-  const passed = account.passed.reduce((sum, each) => sum + each, 0)
-  const times = { refusals: latencies(refusals), beside: latencies(beside.times) }
-  const figures = { endpoint, connections, seconds, passed, ...times }
   const what = `${usual.question.what}, ${sent} times in ${Math.round(seconds)} s over ${connections} connections`
   // A flood that is longer than a window has to be told which window each response is of.
   const counted = account.told || seconds < limit.window
   const faults = account.faults.filter(({ promise }) => counted || promise !== 'C14')
   const wanted = 'exactly the limit passes in each window, all else is 429'
-  const found = [
-    ...faults.map(({ promise, text }) => {
-      return broken(promise === undefined || promise === 'C14' ? 'H125' : promise, what, text, wanted)
-    }),
-    ...beside.found,
-  ]
-  if (found.length === 0 && account.refused === 0)
-    return { judgements: untested(['H125'], `${what}: too few to use up a window`), figures }
-  const untold = untested(['H125'], 'how many passed in each window: no response says which window it is of')
-  return { judgements: [...conclude(['C15', 'H125'], found), ...(counted ? [] : untold)], figures }
+  yield* faults.map(({ promise, text }) =>
+    broken(promise === undefined || promise === 'C14' ? 'H125' : promise, what, text, wanted),
+  )
+  yield* beside.found
+  if (faults.length > 0 || beside.found.length > 0 || account.refused > 0) {
+    yield* kept(['C15', 'H125'])
+    if (!counted)
+      yield* untested(['H125'], 'how many passed in each window: no response says which window it is of')
+  } else yield* untested(['H125'], `${what}: too few to use up a window`)
+  const passed = account.passed.reduce((sum, each) => sum + each, 0)
+  const times = { refusals: latencies(refusals), beside: latencies(beside.times) }
+  return { endpoint, connections, seconds, passed, ...times }
 }
 
 /** With fewer refusals of any status a flood is too short to judge, so it goes on, up to so much longer (seconds). */
@@ -225,14 +218,14 @@ async function clientBeside(server: Server, { question, expected }: UsualRequest
   const start = clock.monotonic()
   const times: number[] = []
   const found: Broken[] = []
-  const sent = { what: `${question.what}, beside a flood of the other endpoint type` }
+  const sent = `${question.what}, beside a flood of the other endpoint type`
   for (let i = 0; i < most && found.length < MOST_FAULTS; i += 1) {
     await server.pause(start + (i * length) / most - clock.monotonic())
     if (clock.monotonic() - start > length) break
     const received = await server.send(question, client)
     times.push(received.ms)
     if (received.status !== expected)
-      found.push(wrongResponse('H125', sent, received, `${expected}, as without the flood`))
+      found.push(broken('H125', sent, received, `${expected}, as without the flood`))
   }
   client.close()
   return { times, found }

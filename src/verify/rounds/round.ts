@@ -10,14 +10,7 @@ import {
 import type { VerifyOptions } from '../options.ts'
 import type { OutsideId } from '../promises.ts'
 import type { Server } from '../server.ts'
-import {
-  type Broken,
-  type Cost,
-  type FloodFigures,
-  type Judgement,
-  untested,
-  wrongResponse,
-} from '../verdict.ts'
+import { broken, type Cost, type FloodFigures, type Judgement, untested } from '../verdict.ts'
 
 /** A part of a run that sends requests and judges the responses. */
 export interface Round {
@@ -25,14 +18,12 @@ export interface Round {
   readonly promises: readonly OutsideId[]
   /** Undefined if the options leave it out. */
   readonly cost: (options: VerifyOptions) => Cost | undefined
-  readonly run: (server: Server, facts: Facts) => Promise<Found>
+  /** Yields what it finds, and returns the facts that take the place of those before. */
+  readonly run: (server: Server, facts: Facts) => Findings<Partial<Facts> | undefined>
 }
 
-/** What a round has found out. Its facts take the place of those before. */
-export interface Found {
-  readonly judgements: readonly Judgement[]
-  readonly facts?: Partial<Facts>
-}
+/** What a part of a round finds, one judgement after the other, and what it returns at its end. */
+export type Findings<Result = undefined> = AsyncGenerator<Judgement, Result, undefined>
 
 /** What rounds leave to later ones. */
 export interface Facts {
@@ -40,7 +31,8 @@ export interface Facts {
   readonly logins: readonly TokenPair[]
   /** The access token of the first login, and the time of the login (Unix time in ms). */
   readonly first?: { readonly accessToken: string; readonly at: number }
-  readonly admitted?: Admitted
+  /** The latest access token that the API has admitted, and the status of the response. */
+  readonly admitted?: { readonly accessToken: string; readonly status: number }
   /** Whether a refresh keeps or replaces the refresh token. Absent if that is not known, or if refreshing breaks C6. */
   readonly refreshing?: 'keeps' | 'replaces'
   /** The requests that opened the current windows, if no request has followed them. */
@@ -53,26 +45,20 @@ export interface TokenPair {
   readonly refreshToken: string
 }
 
-/** The latest access token that the API has admitted, and the status of the response. */
-export interface Admitted {
-  readonly accessToken: string
-  readonly status: number
-}
-
 /** The facts when the API has admitted the token of a login. */
 export type Known = Facts & Required<Pick<Facts, 'first' | 'admitted'>> & { readonly login: TokenPair }
 
 /** What a round does that needs an admitted token: without one, its promises are not tested. */
 export function withToken(
   promises: readonly OutsideId[],
-  run: (server: Server, known: Known) => Promise<Found>,
+  run: (server: Server, known: Known) => ReturnType<Round['run']>,
 ): Round['run'] {
-  return async (server, facts) => {
+  return async function* (server, facts) {
     const { admitted, first, logins } = facts
     const [login] = logins
-    return admitted === undefined || first === undefined || login === undefined
-      ? { judgements: untested(promises, 'no token was admitted') }
-      : run(server, { ...facts, admitted, first, login })
+    if (admitted !== undefined && first !== undefined && login !== undefined)
+      return yield* run(server, { ...facts, admitted, first, login })
+    yield* untested(promises, 'no token was admitted')
   }
 }
 
@@ -90,9 +76,9 @@ export interface UsualRequest {
 }
 
 /** One that can be sent any number of times, at little cost. */
-export function usualRequest({ path }: VerifyOptions, admitted: Admitted, endpoint: Endpoint): UsualRequest {
+export function usualRequest({ options }: Server, { admitted }: Known, endpoint: Endpoint): UsualRequest {
   return endpoint === 'api'
-    ? { question: apiRequest(path, admitted.accessToken), expected: admitted.status }
+    ? { question: apiRequest(options.path, admitted.accessToken), expected: admitted.status }
     : { question: UNSUPPORTED_GRANT, expected: 400 }
 }
 
@@ -106,21 +92,24 @@ export function useOfFirstToken({ options, clock }: Server, { accessToken, at }:
 export interface Check {
   readonly promise: OutsideId
   readonly question: Question
-  readonly holds: (received: Received) => boolean
+  /** The statuses of a right response, or what else tells one. */
+  readonly holds: readonly number[] | ((received: Received) => boolean)
   readonly wanted: string
   readonly clause?: string
 }
 
-/** Sends one request after the other, and returns what should not have come. */
-export async function runChecks(
+/** Sends one request after the other, and finds what should not have come. Returns whether all holds. */
+export async function* runChecks(
   server: Server,
   checks: readonly Check[],
   send = (question: Question): Promise<Received> => server.ask(question),
-): Promise<Broken[]> {
-  const found: Broken[] = []
+): Findings<boolean> {
+  let all = true
   for (const { promise, question, holds, wanted, clause } of checks) {
     const received = await send(question)
-    if (!holds(received)) found.push(wrongResponse(promise, question, received, wanted, clause))
+    if (typeof holds === 'function' ? holds(received) : holds.includes(received.status)) continue
+    all = false
+    yield broken(promise, question.what, received, wanted, clause)
   }
-  return found
+  return all
 }

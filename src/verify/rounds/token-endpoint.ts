@@ -19,29 +19,27 @@ import {
 import type { VerifyOptions } from '../options.ts'
 import type { OutsideId } from '../promises.ts'
 import type { Server } from '../server.ts'
-import { type Broken, broken, conclude, untested, wrongResponse } from '../verdict.ts'
+import { type Broken, broken, kept, untested } from '../verdict.ts'
 import { lifetimeFault } from './refresh.ts'
-import { type Check, type Round, runChecks, type TokenPair } from './round.ts'
+import { type Check, type Findings, type Round, runChecks, type TokenPair } from './round.ts'
 
 /** C4 and C3: the logins. The other rounds use their tokens. */
 export const login: Round = {
   promises: ['C3', 'C4'],
   cost: () => ({ logins: 3, requests: 6, seconds: 1 }),
-  async run(server) {
+  async *run(server) {
     const { password, path } = server.options
     const question = tokenRequest(passwordForm(password), 'with the password')
     const first = await server.ask(question)
     requireAccepted(server.options, first)
-    const found = loginFaults(question, first)
-    if (Number.isInteger(member(first, 'expires_in'))) found.push(...lifetimeFault(question, first))
+    yield* loginFaults(question, first)
+    if (Number.isInteger(member(first, 'expires_in'))) yield* lifetimeFault(question, first)
     const pair = tokensIn(first)
-    if (pair === undefined) {
-      const left = untested(['C3'], 'the first login gave no tokens')
-      return { judgements: [...conclude(['C4'], found), ...left] }
-    }
+    if (pair === undefined) return yield* untested(['C3'], 'the first login gave no tokens')
     const second = await server.ask(question)
     const other = tokensIn(second)
-    found.push(...loginFaults(question, second), ...likenesses(question, pair, other))
+    yield* loginFaults(question, second)
+    yield* likenesses(question, pair, other)
     const { accessToken } = pair
     const use = apiRequest(path, accessToken, 'with the token of the first login')
     const used = await server.ask(use)
@@ -52,15 +50,13 @@ export const login: Round = {
         remedy: 'name a path that it may read with --path, or verify with a password that may do everything',
       })
     if (status === 401 || status === 0)
-      found.push(wrongResponse('C4', use, used, 'the response of the API, not 401', 'device API §5.3'))
-    found.push(...(await ignoredParameters(server, first.status)))
+      yield broken('C4', use.what, used, 'the response of the API, not 401', 'device API §5.3')
+    yield* ignoredParameters(server, first.status)
+    yield* kept(['C3', 'C4'])
     return {
-      judgements: conclude(['C3', 'C4'], found),
-      facts: {
-        logins: other === undefined ? [pair] : [pair, other],
-        first: { accessToken, at: first.sentAt },
-        ...([0, 401, 429].includes(status) ? {} : { admitted: { accessToken, status } }),
-      },
+      logins: other === undefined ? [pair] : [pair, other],
+      first: { accessToken, at: first.sentAt },
+      ...([0, 401, 429].includes(status) ? {} : { admitted: { accessToken, status } }),
     }
   },
 }
@@ -109,8 +105,7 @@ function unmet(what: string, rows: readonly Row[]): Broken[] {
 
 /** What a response to a password grant lacks, apart from the lifetime (C7). */
 function loginFaults({ what }: Question, received: Received): Broken[] {
-  if (received.status !== 200)
-    return [wrongResponse('C4', { what }, received, '200 with tokens', 'device API §4.1')]
+  if (received.status !== 200) return [broken('C4', what, received, '200 with tokens', 'device API §4.1')]
   const kind = member(received, 'token_type')
   const lifetime = member(received, 'expires_in')
   const token = textMember(received, 'access_token')
@@ -152,7 +147,7 @@ const IGNORED = [
 ] as const
 
 /** C3: the response is the same as without them. C5: what the server says it has revoked is not valid any more. */
-async function ignoredParameters(server: Server, usual: number): Promise<Broken[]> {
+async function* ignoredParameters(server: Server, usual: number): Findings {
   const question = tokenRequest(
     [...passwordForm(server.options.password), ...IGNORED],
     'with the password, a username, client credentials, a scope, an unknown parameter and Basic authorization',
@@ -160,23 +155,22 @@ async function ignoredParameters(server: Server, usual: number): Promise<Broken[
   )
   const received = await server.ask(question)
   const pair = tokensIn(received)
-  const found: Broken[] = []
   // The run needs no third login.
   if (pair !== undefined && (await server.revoke(pair.refreshToken)) === undefined) {
-    const what = 'with a refresh token whose revocation was answered with 200'
     const reuse: Check = {
       promise: 'C5',
-      question: refreshGrant(pair.refreshToken, what),
+      question: refreshGrant(
+        pair.refreshToken,
+        'with a refresh token whose revocation was answered with 200',
+      ),
       holds: ({ status }) => status !== 200,
       wanted: '400 invalid_grant: the token is revoked',
       clause: 'RFC 7009 §2.2; RFC 6749 §5.2',
     }
-    found.push(...(await runChecks(server, [reuse])))
-    if (found.length > 0) server.noteIneffective()
+    if (!(yield* runChecks(server, [reuse]))) server.noteIneffective()
   }
   if (received.status !== usual || pair === undefined)
-    found.push(wrongResponse('C3', question, received, '200: the password is right, the rest is ignored'))
-  return found
+    yield broken('C3', question.what, received, '200: the password is right, the rest is ignored')
 }
 
 const ERRORS: readonly OutsideId[] = ['C2', 'C5', 'C9', 'C19']
@@ -185,22 +179,21 @@ const ERRORS: readonly OutsideId[] = ['C2', 'C5', 'C9', 'C19']
 export const tokenErrors: Round = {
   promises: ERRORS,
   cost: () => ({ logins: 4, wrongPasswords: 3, requests: 12, seconds: 1 }),
-  async run(server, { logins: [pair] }) {
-    if (pair === undefined) return { judgements: untested(ERRORS, 'no login gave tokens') }
+  async *run(server, { logins: [pair] }) {
+    if (pair === undefined) return yield* untested(ERRORS, 'no login gave tokens')
     const { accessToken } = pair
     const wrong = `wrong-${randomUUID()}`
     const unknown = `unknown-${randomUUID()}`
-    for (const marker of [wrong, unknown, accessToken]) server.records.addMarker(marker)
-    const found = await runChecks(server, [
-      ...malformedForms(server.options.password).map((question) =>
-        refusal('C2', question, 'invalid_request'),
-      ),
+    for (const text of [wrong, unknown, accessToken]) server.records.seek(text)
+    yield* runChecks(server, [
+      ...malformedForms(server.options.password).map((form) => refusal('C2', form, 'invalid_request')),
       refusal('C5', tokenRequest(passwordForm(wrong), 'with a wrong password'), 'invalid_grant'),
       refusal('C5', refreshGrant(unknown, 'with an unknown refresh token'), 'invalid_grant'),
       refusal('C5', refreshGrant(accessToken, 'with an access token as refresh token'), 'invalid_grant'),
       refusal('C5', UNSUPPORTED_GRANT, 'unsupported_grant_type'),
     ])
-    return { judgements: conclude(['C2', 'C5'], [...found, ...(await loginByGet(server, wrong))]) }
+    yield* loginByGet(server, wrong)
+    return yield* kept(['C2', 'C5'])
   },
 }
 
@@ -234,14 +227,14 @@ function malformedForms(password: string): readonly Question[] {
  * A login whose form is the query of a GET, which an access log may keep. The password is wrong, so that no log gets the right one:
  * a server that looks at it refuses it in another way than a GET without a form. C19 reads the statuses of both.
  */
-async function loginByGet(server: Server, wrong: string): Promise<Broken[]> {
+async function* loginByGet(server: Server, wrong: string): Findings {
   const path = `${GET_TOKEN.path}?${tokenRequest(passwordForm(wrong), '').body}`
   const question = { ...GET_TOKEN, path, what: `${GET_TOKEN.what} with a wrong password in the query` }
   const bare = await server.ask(GET_TOKEN)
   const received = await server.ask(question)
   const error = member(received, 'error')
   const isLogin = error === 'invalid_grant' || received.status === 401 || received.status === 200
-  if (!isLogin || (received.status === bare.status && error === member(bare, 'error'))) return []
+  if (!isLogin || (received.status === bare.status && error === member(bare, 'error'))) return
   const wanted = 'the response to a GET without a query: a login is a POST'
-  return [wrongResponse('C2', question, received, wanted, 'RFC 6749 §2.3.1 and §3.2')]
+  yield broken('C2', question.what, received, wanted, 'RFC 6749 §2.3.1 and §3.2')
 }

@@ -9,9 +9,9 @@ import {
   withParameter,
 } from '../exchange.ts'
 import { endpointName, type Server } from '../server.ts'
-import { type Broken, broken, wrongResponse } from '../verdict.ts'
+import { type Broken, broken } from '../verdict.ts'
 import { limitFieldsOf, retryAfter } from '../windows.ts'
-import { type Known, useOfFirstToken, usualRequest } from './round.ts'
+import { type Findings, type Known, useOfFirstToken, usualRequest } from './round.ts'
 
 /** RFC 5737: an address of no host. */
 const SPOOFED = '203.0.113.7'
@@ -37,16 +37,11 @@ const CLAIMS: readonly (readonly [name: string, ...fields: string[]])[] = [
 /**
  * Asks in a used-up window in every way that a careless server takes for another client or another endpoint (H69). What passes has
  * found another window if a plain request is still refused and it passes again. Otherwise the window has ended, or it is a leaky
- * bucket, which has a new place from time to time (C14). `reopened`: then the next request does not open a window.
+ * bucket, which has a new place from time to time (C14). Returns whether it has: then the next request does not open a window.
  */
-export async function secondWindows(
-  server: Server,
-  known: Known,
-  endpoint: Endpoint,
-): Promise<{ readonly found: readonly Broken[]; readonly reopened: boolean }> {
-  const found: Broken[] = []
+export async function* secondWindows(server: Server, known: Known, endpoint: Endpoint): Findings<boolean> {
   let reopened = false
-  const { question: plain } = usualRequest(server.options, known.admitted, endpoint)
+  const { question: plain } = usualRequest(server, known, endpoint)
   // A server may take a disguised path for malformed. At the token endpoint a 400 says that it has looked at the form.
   const refusals = endpoint === 'api' ? [0, 429, 400] : [0, 429]
   const passes = ({ status }: Received): boolean => !refusals.includes(status)
@@ -56,11 +51,10 @@ export async function secondWindows(
     if (!passes(received)) continue
     const closed = [0, 429].includes((await server.send(plain)).status)
     reopened ||= !closed
-    const wanted = '429: the same client, the same window'
     if (closed && passes(await server.send(question)))
-      found.push(wrongResponse('H69', question, received, wanted))
+      yield broken('H69', question.what, received, '429: the same client, the same window')
   }
-  return { found, reopened }
+  return reopened
 }
 
 /** Those to the API carry a token that was valid until now. */
@@ -112,23 +106,23 @@ export async function recovery(
   // A wrong Retry-After, or a wrong reset, must not make this late.
   const sure = Math.min(end, records.windowEnd(endpoint))
   if (window >= SHORTEST_WINDOW && sure - EARLY > clock.wall()) {
-    const { question } = usualRequest(options, known.admitted, endpoint)
+    const { question } = usualRequest(server, known, endpoint)
     await server.pause(sure - EARLY - clock.wall())
     last = await server.send(question)
     // On a busy machine it may come so late that it opens the next window. That proves nothing.
     const inTime = last.at + (refused.at - refused.sentAt) < sure - ROUNDED
-    const early = { what: `${question.what}, ${EARLY / 1000} s before the window ends` }
-    const wanted = '429: a used-up window stays closed until its reset'
-    if (last.status !== 429) return { found: inTime ? [wrongResponse('C14', early, last, wanted)] : [] }
+    const sent = `${question.what}, ${EARLY / 1000} s before the window ends`
+    const early = broken('C14', sent, last, '429: a used-up window stays closed until its reset')
+    if (last.status !== 429) return { found: inTime ? [early] : [] }
   }
   // A refused request must not make the window longer: the first Retry-After decides, and a later one may add its rounding.
   await server.pause(Math.min(endOf(last), end + 1000) - clock.wall())
   const question = endpoint === 'api' ? useOfFirstToken(server, known.first) : UNSUPPORTED_GRANT
   const received = await server.send(question)
   const { what } = question
-  const passes = 'a request that passes, in a new window'
+  const late = `${what}, when Retry-After is over`
   if (received.status === 429)
-    return { found: [wrongResponse('C15', { what: `${what}, when Retry-After is over` }, received, passes)] }
+    return { found: [broken('C15', late, received, 'a request that passes, in a new window')] }
   // C14: at the reset all of a fixed window comes back. A sliding window still counts the later requests.
   const left = limitFieldsOf(received)?.remaining ?? requests
   const wanted = `${requests - 1}: the window is new`
