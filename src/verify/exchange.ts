@@ -1,5 +1,6 @@
 import type { Endpoint } from '../http/admission.ts'
-import { type Fields, fieldValues } from '../http/fields.ts'
+import type { Fields } from '../http/fields.ts'
+import { codeOf, reasonOf } from '../system/setup-error.ts'
 
 export interface Question {
   readonly endpoint: Endpoint
@@ -33,15 +34,9 @@ export const TOKEN_PATH = '/oauth/token'
 
 export type Form = readonly (readonly [string, string])[]
 
-const FORM_TYPE: Fields = ['Content-Type', 'application/x-www-form-urlencoded']
-
 /** A form to the token endpoint. */
-export function tokenRequest(
-  form: Form,
-  what: string,
-  { path = TOKEN_PATH, fields: own = [] }: Partial<Pick<Question, 'path' | 'fields'>> = {},
-): Question {
-  const fields = fieldValues(own, 'content-type').length > 0 ? own : [...FORM_TYPE, ...own]
+export function tokenRequest(form: Form, what: string, path: string = TOKEN_PATH): Question {
+  const fields = ['Content-Type', 'application/x-www-form-urlencoded']
   const body = new URLSearchParams(form.map(([...pair]) => pair)).toString()
   return { endpoint: 'oauth', method: 'POST', path, fields, body, what: `POST ${path} ${what}` }
 }
@@ -193,4 +188,33 @@ export function mediaTypeOf({ fields }: Pick<Observation, 'fields'>): string {
 export function shown(value: unknown): string {
   if (value === undefined || value === '') return value === '' ? 'empty' : 'missing'
   return typeof value === 'number' ? String(value) : `a ${Array.isArray(value) ? 'list' : typeof value}`
+}
+
+/** The server says by REFUSED_STREAM or GOAWAY that it did nothing with an HTTP/2 request (RFC 9113 §8.7). */
+export const UNPROCESSED = new Error('the server did not process each request')
+
+const CLOSED = /^(?:ECONNRESET|EPIPE|ERR_HTTP2_(?:SESSION_ERROR|INVALID_SESSION|GOAWAY_SESSION))$/
+
+/** Node's advice, which has no effect here: the system's authorities are trusted already. */
+const NODES_HINT = /; if the root CA is installed locally, try running Node\.js with --use-system-ca$/
+
+/**
+ * An error in words.
+ *
+ * @param status of the response whose body broke off; undefined if there was none
+ */
+export function failureOf(error: unknown, status: number | undefined, timeout: number): string {
+  if (error instanceof Error && /^(?:Timeout|Abort)Error$/.test(error.name)) {
+    const within = `within ${timeout / 1000} s`
+    return status === undefined ? `no response ${within}` : `${status}, whose body did not end ${within}`
+  }
+  if (error === UNPROCESSED) return UNPROCESSED.message
+  const code = codeOf(error)
+  if (status !== undefined) return `${status}, whose body broke off`
+  if (code.startsWith('HPE_')) return `no valid HTTP response (${code})`
+  if (code === 'ERR_HTTP2_STREAM_ERROR') return 'the HTTP/2 stream was reset without a response'
+  if (CLOSED.test(code)) return 'the connection was closed without a response'
+  // OpenSSL's errors have several parts, with the path of a source file: `...:SSL routines::wrong version number:../ssl/...`
+  const [, ofTls] = /:SSL routines:[^:]*:([^:\n]+)/.exec(reasonOf(error)) ?? []
+  return `no response: ${ofTls ?? reasonOf(error).replace(NODES_HINT, '')}`
 }

@@ -46,42 +46,33 @@ export function createServerClock({ monotonic, wall }: Clock): ServerClock {
   }
 }
 
-/** Failures in a row that end the run. */
+/** As many failures in a row end the run if they take at least so long (ms). */
 const MOST_FAILURES = 5
+const LONGEST = 7_500
 
 /** A server that a supervisor starts again is back within a few of these (ms). */
 const APART = 2_000
-
-/** A timer may fire this much before the clock says so (ms). */
-const EARLY = 10
 
 /** Notices that the server does not respond any more: to judge its silence request by request would take hours. */
 export interface Outage {
   /** How long to wait before the next request (ms), so that a server that has just crashed can start again. */
   pauseBefore(now: number): number
-  /**
-   * Reads a response, or the lack of one. Throws a `SetupError` with exit code 1 at the fifth failure in a row. Failures of requests
-   * in a burst, and those that come sooner than `APART` after another, do not count.
-   */
+  /** Reads a response, or the lack of one. Throws a `SetupError` with exit code 1 if it ends the run. Bursts do not count. */
   note(received: Received, sent: 'alone' | 'in a burst'): void
 }
 
 export function createOutage(origin: string): Outage {
+  let failures = 0
   let since = 0
-  let counted = 0
-  let latest = 0
-  let unreachable = false
+  let again = 0
   return {
-    pauseBefore: (now) => (unreachable ? Math.max(0, latest + APART - now) : 0),
-    note({ status, sentAt, at, failure, ...received }, sent) {
-      unreachable = received.unreachable === true
-      if (status !== 0) counted = 0
-      else if (sent === 'alone' && (counted === 0 || sentAt >= latest + APART - EARLY)) {
-        if (counted === 0) since = sentAt
-        counted += 1
-        latest = at
-      }
-      if (counted < MOST_FAILURES) return
+    pauseBefore: (now) => Math.max(0, again - now),
+    note({ status, sentAt, at, failure, unreachable }, sent) {
+      again = unreachable === true ? at + APART : 0
+      if (status !== 0) failures = 0
+      else if (sent === 'alone') failures += 1
+      if (failures === 1 && sent === 'alone') since = sentAt
+      if (failures < MOST_FAILURES || at - since < LONGEST) return
       const time = new Date(since).toISOString()
       throw new SetupError(`${origin} has not responded since ${time}: ${failure}`, {
         exitCode: 1,

@@ -2,8 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Endpoint } from '../http/admission.ts'
 import type { Clock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
-import type { Client } from './client.ts'
-import { createHttp1Client, createHttp2Client } from './clients.ts'
+import { type Client, createHttp1Client, createHttp2Client } from './client.ts'
 import { described, ENDPOINTS, type Question, type Received, tokenRequest } from './exchange.ts'
 import type { VerifyOptions } from './options.ts'
 import { Records } from './records.ts'
@@ -100,7 +99,7 @@ export class Server {
   }
 
   /** Sends a request also after the run was broken off. */
-  async #sendAnyway(question: Question, client: Client): Promise<Received> {
+  async #sendAnyway(question: Question, client: Client = this.#first): Promise<Received> {
     const received = await client.send(question)
     const ahead = this.clock.read(received)
     if (ahead !== undefined) {
@@ -114,11 +113,8 @@ export class Server {
   }
 
   async pause(ms: number): Promise<void> {
-    if (ms <= 0) return
-    await sleep(ms, undefined, { signal: this.signal }).catch((error: unknown) => {
-      this.signal.throwIfAborted()
-      throw error
-    })
+    // It rejects only if the run is broken off.
+    if (ms > 0) await sleep(ms, undefined, { signal: this.signal }).catch(() => this.signal.throwIfAborted())
   }
 
   /** Waits until the window is over that responses told of. The next request opens a new one. */
@@ -139,16 +135,14 @@ export class Server {
   ): Promise<string | undefined> {
     const { revocationPath: path } = this.options
     if (this.#unrevoked !== undefined || path === undefined) return this.#unrevoked
-    const question: Question = {
-      ...tokenRequest([['token', token]], 'with a token', { path }),
+    const question = {
+      ...tokenRequest([['token', token]], 'with a token', path),
       oddity: 'respelled',
-    }
-    let received = await this.#sendAnyway(question, this.#first)
-    if (received.status === 429 && !this.signal.aborted && patience === 'waiting') {
-      await this.waitForWindow('oauth', 'to revoke the tokens').catch((error: unknown) => {
-        if (!this.signal.aborted) throw error
-      })
-      if (!this.signal.aborted) received = await this.#sendAnyway(question, this.#first)
+    } as const
+    let received = await this.#sendAnyway(question)
+    if (received.status === 429 && patience === 'waiting' && !this.signal.aborted) {
+      await this.waitForWindow('oauth', 'to revoke the tokens').catch(() => undefined)
+      if (!this.signal.aborted) received = await this.#sendAnyway(question)
     }
     if (received.status === 429)
       return `${path}: 429 Too Many Requests: revoke the tokens yourself, or wait until they expire`

@@ -26,6 +26,7 @@ import {
 const end: Round = {
   promises: ['C8', 'C9', 'C11', 'C15', 'C16', 'C19'],
   cost: () => ({ requests: 0, seconds: 0 }),
+  needsTokens: false,
   async *run({ records, clockNote }) {
     yield* untested(['C8'], 'no run checks this, because the password of the device would have to change')
     yield* records.judgements()
@@ -127,13 +128,13 @@ async function runRounds(server: Server, reporter: Reporter): Promise<Pick<Repor
   const rounds = roundsFor(options).map(({ round }) => round)
   const judgements: Judgement[] = []
   const verdicts = new Map<OutsideId, Verdict>()
-  let facts: Facts = { logins: [], openings: new Map(), floods: [] }
+  let facts: Facts | undefined
   try {
     for (const [i, round] of rounds.entries()) {
-      const findings = round.run(server, facts)
+      const findings = findingsOf(round, server, facts)
       let next = await findings.next()
       for (; next.done !== true; next = await findings.next()) judgements.push(next.value)
-      facts = { ...facts, ...next.value }
+      facts = next.value
       // A promise that none of the later rounds has is decided.
       const open = new Set(rounds.slice(i + 1).flatMap(({ promises }) => promises))
       for (const id of selected(options).difference(verdicts).difference(open)) {
@@ -147,5 +148,14 @@ async function runRounds(server: Server, reporter: Reporter): Promise<Pick<Repor
     if (records.logins.size > 0) reporter.progress(`tokens: ${left}`)
     throw error
   }
-  return { promises: [...OUTSIDE.keys()].flatMap((id) => verdicts.get(id) ?? []), floods: facts.floods }
+  return {
+    promises: [...OUTSIDE.keys()].flatMap((id) => verdicts.get(id) ?? []),
+    floods: facts?.floods ?? [],
+  }
+}
+
+async function* findingsOf(round: Round, server: Server, facts: Facts | undefined): ReturnType<Round['run']> {
+  if (!round.needsTokens) return (yield* round.run(server)) ?? facts
+  if (facts !== undefined) return (yield* round.run(server, facts)) ?? facts
+  return yield* untested(round.promises, 'no two logins gave tokens that the API admits')
 }

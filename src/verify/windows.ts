@@ -147,22 +147,20 @@ interface Window {
  */
 export function createLedger(limit: Limit, expectedWindows: number | undefined): Ledger {
   const windows: Window[] = []
-  const faults = new Map<string, Pick<LedgerFault, 'promise'> & { readonly times: number }>()
+  const faults = new Map<string, { readonly promise: LedgerFault['promise']; times: number }>()
   let refused = 0
   let other = 0
 
   function addFaults(promise: LedgerFault['promise'], texts: readonly string[]): void {
-    for (const text of texts) faults.set(text, { promise, times: (faults.get(text)?.times ?? 0) + 1 })
+    for (const text of texts) faults.getOrInsert(text, { promise, times: 0 }).times += 1
   }
 
   function windowOf(observation: Observation): Window {
     const reset = statedReset(observation, limit)
-    const latest = windows.at(-1)
     const rounding = Math.min(1, limit.window - 1)
-    const known =
-      reset === undefined || latest?.reset === undefined
-        ? latest
-        : windows.find((window) => Math.abs(Number(window.reset) - reset) <= rounding)
+    const known = windows.findLast(
+      (each) => reset === undefined || each.reset === undefined || Math.abs(each.reset - reset) <= rounding,
+    )
     if (known !== undefined) {
       known.reset ??= reset
       return known

@@ -160,16 +160,16 @@ describe('the options of postern verify', () => {
     [
       'an unknown id',
       { only: 'C4,X1' },
-      '--only: "X1" is no id of a promise; these can be checked: C1, C2, ',
+      '--only: "X1" cannot be checked from outside; these can be checked: C1, C2, ',
     ],
-    ['a name of Object', { only: 'constructor' }, '--only: "CONSTRUCTOR" is no id of a promise'],
+    ['a name of Object', { only: 'constructor' }, '--only: "CONSTRUCTOR" cannot be checked'],
     [
       'an id for the inside',
       { only: 'C12' },
-      '--only: C12 cannot be checked from outside; these can be checked: C1',
+      '--only: "C12" cannot be checked from outside; these can be checked: C1',
     ],
-    ['a missing id', { only: 'C4,' }, '--only: an id is missing between the commas'],
-    ['no id', { only: '' }, '--only: an id is missing'],
+    ['a missing id', { only: 'C4,' }, '--only: "" cannot be checked'],
+    ['no id', { only: '' }, '--only: "" cannot be checked'],
     ['a limit of zero', { apiLimit: '0/60' }, '--api-limit: must be requests/seconds, such as 60/60'],
     ['a limit without its window', { apiLimit: '60' }, '--api-limit: must be requests/seconds'],
     [
@@ -251,7 +251,7 @@ describe('the options of postern verify', () => {
         expect.stringContaining('the URL must be'),
         '--password-file is missing: name a file with one line, the password of the device',
         expect.stringContaining('--only: "X1"'),
-        expect.stringContaining('--only: C12'),
+        expect.stringContaining('--only: "C12"'),
         expect.stringContaining('--flood'),
       ],
     })

@@ -49,7 +49,7 @@ describe('An outage', () => {
   })
 
   it('leaves a server that has crashed the time to start again, and no other server', () => {
-    expect(outageOf([closed(0), refused(0.01)]).pauseBefore(START + 500)).toBe(1500)
+    expect(outageOf([closed(0), refused(0.01)]).pauseBefore(START + 500)).toBe(1510)
     expect(outageOf([closed(0)]).pauseBefore(START + 10)).toBe(0)
     expect(outageOf([refused(0), answerAt(1)]).pauseBefore(START + 1001)).toBe(0)
   })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { failureOf } from '../../src/verify/client.ts'
+import { failureOf } from '../../src/verify/exchange.ts'
 
 it('the failure of a certificate has none of the advice of Node, which has no effect on a run', () => {
   const hint = 'if the root CA is installed locally, try running Node.js with --use-system-ca'

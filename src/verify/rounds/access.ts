@@ -12,8 +12,8 @@ import {
   withParameter,
 } from '../exchange.ts'
 import type { Server } from '../server.ts'
-import { kept, untested } from '../verdict.ts'
-import { type Check, type Findings, type Known, type Round, runChecks, withToken } from './round.ts'
+import { kept } from '../verdict.ts'
+import { type Check, type Facts, type Findings, type Round, runChecks } from './round.ts'
 
 const BEARER = ['C10', 'C11'] as const
 
@@ -24,16 +24,17 @@ const BEARER = ['C10', 'C11'] as const
 export const bearer: Round = {
   promises: BEARER,
   cost: () => ({ requests: 23, seconds: 1 }),
-  run: withToken(BEARER, async function* (server, known) {
+  needsTokens: true,
+  async *run(server, facts) {
     const unknown = `unknown-${randomUUID()}`
-    for (const text of [unknown, known.admitted.accessToken]) server.records.seek(text)
-    yield* runChecks(server, [...rightTokens(server, known), ...wrongTokens(server, known, unknown)])
+    for (const text of [unknown, facts.admitted.accessToken]) server.records.seek(text)
+    yield* runChecks(server, [...rightTokens(server, facts), ...wrongTokens(server, facts, unknown)])
     yield* overHttp2(server)
     return yield* kept(BEARER)
-  }),
+  },
 }
 
-function rightTokens({ options: { path } }: Server, { admitted }: Known): readonly Check[] {
+function rightTokens({ options: { path } }: Server, { admitted }: Facts): readonly Check[] {
   const { accessToken, status } = admitted
   const spelled = (value: string, what: string): Check => ({
     promise: 'C10',
@@ -52,8 +53,8 @@ function refused(question: Question, clause = 'device API §5.4', holds = [401])
   return { promise: 'C10', question, holds, wanted: holds.join(' or '), clause }
 }
 
-function wrongTokens({ options: { path } }: Server, known: Known, unknown: string): readonly Check[] {
-  const token = known.admitted.accessToken
+function wrongTokens({ options: { path } }: Server, facts: Facts, unknown: string): readonly Check[] {
+  const token = facts.admitted.accessToken
   const inFields = (fields: Fields, what: string, clause?: string, statuses?: number[]): Check =>
     refused(unauthorized(path, fields, what), clause, statuses)
   const twice = (first: string, second: string, what: string): Check => {
@@ -77,7 +78,7 @@ function wrongTokens({ options: { path } }: Server, known: Known, unknown: strin
     ...(swapped === token
       ? {}
       : { [`Bearer ${swapped}`]: 'with the letters of a valid token in other case' }),
-    [`Bearer ${known.login.refreshToken}`]: 'with a refresh token as access token',
+    [`Bearer ${facts.logins[0].refreshToken}`]: 'with a refresh token as access token',
     [`Bearer ${unknown}, Bearer ${token}`]: 'with an unknown and a valid token in one field',
   }
   const names = ['access_token', 'token', 'auth_token', 'bearer', 'Authorization', 'session']
@@ -127,15 +128,15 @@ const LOGINS = ['/oauth/token/', '//oauth/token', '/oauth/%74oken', TOKEN_PATH.t
 export const spelling: Round = {
   promises: SPELLING,
   cost: ({ path }) => ({ logins: LOGINS.length, requests: 8 + disguises(path).length, seconds: 1 }),
-  async *run(server, { logins, admitted }) {
-    if (logins.length === 0) return yield* untested(SPELLING, 'no login gave tokens')
+  needsTokens: true,
+  async *run(server, { admitted }) {
     const { path, password, url } = server.options
-    const right = apiRequest(path, admitted?.accessToken ?? '')
+    const right = apiRequest(path, admitted.accessToken)
     const second = [url.host, 'other.invalid']
     const two = 'and two Host fields, the second of another server'
     yield* runChecks(server, [
       ...LOGINS.map((path): Check => {
-        const question = tokenRequest(passwordForm(password), 'with the password', { path })
+        const question = tokenRequest(passwordForm(password), 'with the password', path)
         return {
           promise: 'C1',
           question: { ...question, oddity: 'respelled' },

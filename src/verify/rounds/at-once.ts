@@ -1,10 +1,10 @@
 import type { Endpoint } from '../../http/admission.ts'
-import { type Client, UNPROCESSED } from '../client.ts'
-import { described, ENDPOINTS, type Received, refreshGrant } from '../exchange.ts'
+import type { Client } from '../client.ts'
+import { described, ENDPOINTS, type Received, refreshGrant, UNPROCESSED } from '../exchange.ts'
 import { endpointName, type Server } from '../server.ts'
 import { type Broken, broken, type FloodFigures, kept, untested } from '../verdict.ts'
 import { createLedger, windowEndOf } from '../windows.ts'
-import { type Findings, type Known, type Round, type UsualRequest, usualRequest, withToken } from './round.ts'
+import { type Facts, type Findings, type Round, type UsualRequest, usualRequest } from './round.ts'
 
 /** Requests past the limit, besides one for each connection. */
 const EXTRA = 10
@@ -26,26 +26,27 @@ export const crowds: Round = {
     const requests = ways * WINDOWS_TRIED * (api.requests + oauth.requests + 2 * (EXTRA + flood.connections))
     return { requests, seconds: (ways - 1) * Math.max(api.window, oauth.window) + 2 * ways }
   },
-  run: withToken(PROMISES, async function* (server, known) {
+  needsTokens: true,
+  async *run(server, facts) {
     const { url, flood } = server.options
     const connect = async () => server.http1(flood.connections)
-    yield* crowd(server, known, connect, `over ${flood.connections} connections`)
+    yield* crowd(server, facts, connect, `over ${flood.connections} connections`)
     if (url.protocol !== 'https:') return
-    return yield* crowd(server, { ...known, openings: new Map() }, () => server.http2(), 'over HTTP/2')
-  }),
+    return yield* crowd(server, { ...facts, openings: new Map() }, () => server.http2(), 'over HTTP/2')
+  },
 }
 
 /** @param connect opens connections for one window, because a server closes one that is idle for a window */
 async function* crowd(
   server: Server,
-  known: Known,
+  facts: Facts,
   connect: () => Promise<Client | string>,
   how: string,
 ): Findings {
   const probe = await connect()
   if (typeof probe === 'string') return yield* untested(PROMISES, `${how}: ${probe}`)
   probe.close()
-  const used = await Promise.all(ENDPOINTS.map((endpoint) => useUp(server, known, endpoint, connect, how)))
+  const used = await Promise.all(ENDPOINTS.map((endpoint) => useUp(server, facts, endpoint, connect, how)))
   const failure = used.find((each) => typeof each === 'string')
   if (failure !== undefined) return yield* untested(PROMISES, `${how}: ${failure}`)
   for (const each of used) if (typeof each !== 'string') yield* each
@@ -55,7 +56,7 @@ async function* crowd(
 /** Opens a new window with one request, then sends more than the rest of it at once. Or says why that failed. */
 async function useUp(
   server: Server,
-  known: Known,
+  facts: Facts,
   endpoint: Endpoint,
   connect: () => Promise<Client | string>,
   how: string,
@@ -64,11 +65,11 @@ async function useUp(
   const limit = limits[endpoint]
   // A refresh is the more real request. But a replaced refresh token would revoke the login if it were used twice.
   const { question, expected } =
-    endpoint === 'oauth' && known.refreshing === 'keeps'
-      ? { question: refreshGrant(known.login.refreshToken), expected: 200 }
-      : usualRequest(server, known, endpoint)
+    endpoint === 'oauth' && facts.refreshing === 'keeps'
+      ? { question: refreshGrant(facts.logins[0].refreshToken), expected: 200 }
+      : usualRequest(server, facts, endpoint)
   const total = limit.requests + EXTRA + flood.connections
-  let opening = usableOpening(server, known, endpoint)
+  let opening = usableOpening(server, facts, endpoint)
   for (let attempt = 1; attempt <= WINDOWS_TRIED; attempt += 1) {
     if (opening === undefined) {
       await server.waitForWindow(endpoint, how)
@@ -98,7 +99,7 @@ async function useUp(
 }
 
 /** The window that the recovery has just opened, unless most of it is over: waiting for another would take its whole length. */
-function usableOpening(server: Server, { openings }: Known, endpoint: Endpoint): Received | undefined {
+function usableOpening(server: Server, { openings }: Facts, endpoint: Endpoint): Received | undefined {
   const opening = openings.get(endpoint)?.received
   const limit = server.options.limits[endpoint]
   const left = opening === undefined ? 0 : windowEndOf(opening, limit) - server.clock.wall()
@@ -113,23 +114,25 @@ export const floods: Round = {
     const beside = limits.api.requests + limits.oauth.requests
     return { requests: beside, seconds: 2 * (Math.max(limits.api.window, limits.oauth.window) + seconds) }
   },
-  run: withToken(['H125'], async function* (server, known) {
+  needsTokens: true,
+  async *run(server, facts) {
     // The last one leaves room in the window of /oauth/token, in which the tokens are revoked.
-    return { floods: [yield* floodOne(server, known, 'oauth'), yield* floodOne(server, known, 'api')] }
-  }),
+    const both = [yield* floodOne(server, facts, 'oauth'), yield* floodOne(server, facts, 'api')]
+    return { ...facts, floods: both }
+  },
 }
 
-async function* floodOne(server: Server, known: Known, endpoint: Endpoint): Findings<FloodFigures> {
+async function* floodOne(server: Server, facts: Facts, endpoint: Endpoint): Findings<FloodFigures> {
   const { options, signal } = server
   const other = endpoint === 'api' ? 'oauth' : 'api'
   const limit = options.limits[endpoint]
   const { connections } = options.flood
   await server.waitForWindow(endpoint, 'flood')
   await server.waitForWindow(other, 'client beside the flood')
-  const usual = usualRequest(server, known, endpoint)
+  const usual = usualRequest(server, facts, endpoint)
   const [{ account, seconds, sent, refusals }, beside] = await Promise.all([
     sendFlood(server, endpoint, usual),
-    clientBeside(server, usualRequest(server, known, other), options.limits[other].requests - SPARE),
+    clientBeside(server, usualRequest(server, facts, other), options.limits[other].requests - SPARE),
   ])
   signal.throwIfAborted()
   const what = `${usual.question.what}, ${sent} times in ${Math.round(seconds)} s over ${connections} connections`

@@ -14,15 +14,7 @@ import type { Server } from '../server.ts'
 import { broken, kept, untested } from '../verdict.ts'
 import { limitFieldsOf, windowEndOf } from '../windows.ts'
 import { judgeInOrder, remainingOf, type Step } from './in-order.ts'
-import {
-  type Findings,
-  type Known,
-  type Round,
-  refreshed,
-  type UsualRequest,
-  usualRequest,
-  withToken,
-} from './round.ts'
+import { type Facts, type Findings, type Round, refreshed, type UsualRequest, usualRequest } from './round.ts'
 import { recovery, secondWindows } from './used-up-window.ts'
 
 /** Those of `separateWindows`, `secondWindows` and `recovery`. */
@@ -49,10 +41,11 @@ export const oneConnection: Round = {
       OTHER_REQUESTS,
     seconds: quick ? 2 : 2 * Math.max(limits.api.window, limits.oauth.window),
   }),
-  run: withToken(['C13', 'C14', ...DECIDED_BY_429], async function* (server, known) {
+  needsTokens: true,
+  async *run(server, facts) {
     const { quick, limits } = server.options
-    yield* separateWindows(server, known)
-    const bursts = ENDPOINTS.map((endpoint) => createBurst(server, known, endpoint))
+    yield* separateWindows(server, facts)
+    const bursts = ENDPOINTS.map((endpoint) => createBurst(server, facts, endpoint))
     if (!quick && !(await useUpNewWindows(server, bursts)))
       return yield* untested(['C13', ...DECIDED_BY_429], 'the server is too slow to use up a window')
     const closed: [Endpoint, Received][] = []
@@ -66,22 +59,22 @@ export const oneConnection: Round = {
       const last = steps.findLast(({ received }) => received.status === 429)?.received
       usedUp &&= last !== undefined
       if (last === undefined) continue
-      const reopened = yield* secondWindows(server, known, endpoint)
+      const reopened = yield* secondWindows(server, facts, endpoint)
       if (!quick && !reopened) closed.push([endpoint, last])
     }
-    const ends = await Promise.all(closed.map(([endpoint, last]) => recovery(server, known, endpoint, last)))
+    const ends = await Promise.all(closed.map(([endpoint, last]) => recovery(server, facts, endpoint, last)))
     yield* ends.flatMap(({ found }) => found)
     yield* kept(quick ? ['C13'] : ['C13', 'C14'])
     if (usedUp) yield* kept(DECIDED_BY_429)
     else yield* untested(DECIDED_BY_429, 'the server refused no request past a limit')
     if (quick) yield* untested(['C15'], 'how a used-up window ends is left out by --quick')
     const openings = ends.flatMap(({ opening }) => opening ?? [])
-    return { openings: new Map(openings.map((opening) => [opening.question.endpoint, opening])) }
-  }),
+    return { ...facts, openings: new Map(openings.map((opening) => [opening.question.endpoint, opening])) }
+  },
 }
 
 /** C13: requests to the API between two to the token endpoint take nothing from the window of the latter. */
-async function* separateWindows(server: Server, { admitted }: Known): Findings {
+async function* separateWindows(server: Server, { admitted }: Facts): Findings {
   const api = apiRequest(server.options.path, admitted.accessToken)
   const before = limitFieldsOf(await server.send(UNSUPPORTED_GRANT))
   for (let i = 0; i < 2; i += 1) await server.send(api)
@@ -126,17 +119,17 @@ const OPENING = [0, 1, 1, 0]
 type Burst = ReturnType<typeof createBurst>
 
 /** The requests that use up one window, one after the other. */
-function createBurst(server: Server, known: Known, endpoint: Endpoint) {
+function createBurst(server: Server, facts: Facts, endpoint: Endpoint) {
   const most = server.options.limits[endpoint].requests + EXTRA
   const statuses = new Map<string, number>()
   const steps: Step[] = []
-  let { login } = known
+  let [login, other] = facts.logins
   let refused = 0
 
   /** The kinds of requests follow each other in a circle. */
   async function sendNext(i: number): Promise<void> {
-    const kinds = kindsOf(server, { ...known, login }, endpoint)
-    const { question, expected } = kinds[i % kinds.length] ?? usualRequest(server, known, endpoint)
+    const kinds = kindsOf(server, { ...facts, logins: [login, other] }, endpoint)
+    const { question, expected } = kinds[i % kinds.length] ?? usualRequest(server, facts, endpoint)
     const received = await server.send(question)
     // A refresh token that was replaced must not be shown again, not even in another window.
     if (endpoint === 'oauth') login = refreshed(login, received)
@@ -181,21 +174,21 @@ const INCOMPLETE = {
   refused: true,
 } as const
 
-function kindsOf(server: Server, known: Known, endpoint: Endpoint): readonly UsualRequest[] {
+function kindsOf(server: Server, facts: Facts, endpoint: Endpoint): readonly UsualRequest[] {
   const { path, quick } = server.options
-  const usual = usualRequest(server, known, endpoint)
+  const usual = usualRequest(server, facts, endpoint)
   if (endpoint === 'api') {
     const others = [
       unauthorized(path, [], 'without a token'),
-      unauthorized(path, UNKNOWN, 'with an unknown token'),
+      unauthorized(path, UNKNOWN, 'with an unfacts token'),
       unauthorized(path, [], 'without a token', 'HEAD'),
       unauthorized(path, [], 'without a token', 'OPTIONS'),
     ]
     return [usual, ...others.map((question) => ({ question, expected: 401 }))]
   }
   // In a quick run the tokens are revoked by now.
-  const refreshes = !quick && known.refreshing !== undefined
-  const first = refreshes ? { question: refreshGrant(known.login.refreshToken), expected: 200 } : usual
+  const refreshes = !quick && facts.refreshing !== undefined
+  const first = refreshes ? { question: refreshGrant(facts.logins[0].refreshToken), expected: 200 } : usual
   const others = [UNSUPPORTED_GRANT, INCOMPLETE, GET_TOKEN]
   return [first, ...others.map((question) => ({ question, expected: 400 }))]
 }

@@ -8,8 +8,16 @@ import {
   textMember,
 } from '../exchange.ts'
 import type { Server } from '../server.ts'
-import { type Broken, broken, kept, untested } from '../verdict.ts'
-import { type Findings, type Round, refreshed, runChecks, type TokenPair, useOfFirstToken } from './round.ts'
+import { type Broken, broken, kept } from '../verdict.ts'
+import {
+  type Facts,
+  type Findings,
+  type Round,
+  refreshed,
+  runChecks,
+  type TokenPair,
+  useOfFirstToken,
+} from './round.ts'
 
 /** The lifetime of an access token (device API §5.6), in seconds. */
 const LIFETIME = 3600
@@ -21,10 +29,10 @@ const GRACE = 12
 export const refresh: Round = {
   promises: ['C6', 'C7'],
   cost: ({ quick }) => ({ requests: 13, seconds: quick ? 1 : GRACE + 1 }),
-  async *run(server, { logins: [first, other], admitted }) {
-    if (first === undefined || other === undefined || admitted === undefined)
-      return yield* untested(['C6'], 'no two logins gave tokens that the API admits')
-    const { status } = admitted
+  needsTokens: true,
+  async *run(server, before) {
+    const [first, other] = before.logins
+    const { status } = before.admitted
     const admits = ({ accessToken }: TokenPair, what: string) =>
       runChecks(server, [
         {
@@ -36,7 +44,7 @@ export const refresh: Round = {
         },
       ])
     const one = yield* refreshOnce(server, first, 'with the refresh token')
-    if (!one.right) return { logins: [one.pair, other] }
+    if (!one.right) return { ...before, logins: [one.pair, other] }
 
     const replaces = one.pair.refreshToken !== first.refreshToken
     const old = yield* admits(first, 'with the access token from before the refresh')
@@ -46,7 +54,7 @@ export const refresh: Round = {
     const last = two.right && (yield* admits(two.pair, 'with the access token of the second refresh'))
     const spent = !replaces || (yield* spentToken(server, other))
     const { accessToken } = last ? two.pair : fresh ? one.pair : first
-    const facts = { logins: [two.pair, other], admitted: { accessToken, status } }
+    const facts: Facts = { ...before, logins: [two.pair, other], admitted: { accessToken, status } }
     if (!old || !fresh || !last || !spent) return facts
     yield* kept(
       ['C6'],
@@ -112,14 +120,15 @@ export function lifetimeFault({ what }: Question, received: Received): readonly 
 export const lifetime: Round = {
   promises: ['C7'],
   cost: () => ({ requests: 1, seconds: 1 }),
+  needsTokens: true,
   async *run(server, { first, openings }) {
-    if (first === undefined) return yield* untested(['C7'], 'no login gave tokens')
     if (server.options.quick) return yield* kept(['C7'], 'only expires_in was read, because of --quick')
     const late = openings.get('api')
     const question = late?.question ?? useOfFirstToken(server, first)
     const received = late?.received ?? (await server.ask(question))
     const wanted = 'no 401: the token is still valid'
-    if (received.status === 401) yield broken('C7', question.what, received, wanted, 'device API §5.6')
-    else yield* kept(['C7'], 'that tokens expire would take an hour and a week to see')
+    if (received.status !== 401)
+      return yield* kept(['C7'], 'that tokens expire would take an hour and a week to see')
+    return yield broken('C7', question.what, received, wanted, 'device API §5.6')
   },
 }

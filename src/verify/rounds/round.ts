@@ -10,29 +10,33 @@ import {
 import type { VerifyOptions } from '../options.ts'
 import type { OutsideId } from '../promises.ts'
 import type { Server } from '../server.ts'
-import { broken, type Cost, type FloodFigures, type Judgement, untested } from '../verdict.ts'
+import { broken, type Cost, type FloodFigures, type Judgement } from '../verdict.ts'
 
 /** A part of a run that sends requests and judges the responses. */
-export interface Round {
+export type Round = {
   /** Those that need this round. It may also find a promise broken that others are for. */
   readonly promises: readonly OutsideId[]
   /** Undefined if the options leave it out. */
   readonly cost: (options: VerifyOptions) => Cost | undefined
-  /** Yields what it finds, and returns the facts that take the place of those before. */
-  readonly run: (server: Server, facts: Facts) => Findings<Partial<Facts> | undefined>
-}
+} & (
+  | {
+      readonly needsTokens: true
+      readonly run: (server: Server, facts: Facts) => Findings<Facts | undefined>
+    }
+  | { readonly needsTokens: false; readonly run: (server: Server) => Findings<Facts | undefined> }
+)
 
-/** What a part of a round finds, one judgement after the other, and what it returns at its end. */
+/** What a part of a round finds, one judgement after the other, and what it returns: a round, the facts for those that follow. */
 export type Findings<Result = undefined> = AsyncGenerator<Judgement, Result, undefined>
 
-/** What rounds leave to later ones. */
+/** What is known when two logins gave tokens that the API admits. */
 export interface Facts {
-  /** The newest tokens of two logins; empty until the first round has succeeded. */
-  readonly logins: readonly TokenPair[]
+  /** The newest tokens of the two logins. */
+  readonly logins: readonly [TokenPair, TokenPair]
   /** The access token of the first login, and the time of the login (Unix time in ms). */
-  readonly first?: { readonly accessToken: string; readonly at: number }
+  readonly first: { readonly accessToken: string; readonly at: number }
   /** The latest access token that the API has admitted, and the status of the response. */
-  readonly admitted?: { readonly accessToken: string; readonly status: number }
+  readonly admitted: { readonly accessToken: string; readonly status: number }
   /** Whether a refresh keeps or replaces the refresh token. Absent if that is not known, or if refreshing breaks C6. */
   readonly refreshing?: 'keeps' | 'replaces'
   /** The requests that opened the current windows, if no request has followed them. */
@@ -43,23 +47,6 @@ export interface Facts {
 export interface TokenPair {
   readonly accessToken: string
   readonly refreshToken: string
-}
-
-/** The facts when the API has admitted the token of a login. */
-export type Known = Facts & Required<Pick<Facts, 'first' | 'admitted'>> & { readonly login: TokenPair }
-
-/** What a round does that needs an admitted token: without one, its promises are not tested. */
-export function withToken(
-  promises: readonly OutsideId[],
-  run: (server: Server, known: Known) => ReturnType<Round['run']>,
-): Round['run'] {
-  return async function* (server, facts) {
-    const { admitted, first, logins } = facts
-    const [login] = logins
-    if (admitted !== undefined && first !== undefined && login !== undefined)
-      return yield* run(server, { ...facts, admitted, first, login })
-    yield* untested(promises, 'no token was admitted')
-  }
 }
 
 /** The tokens of a grant after the response to its refresh. One may leave out a refresh token that stays the same (RFC 6749 §6). */
@@ -76,14 +63,14 @@ export interface UsualRequest {
 }
 
 /** One that can be sent any number of times, at little cost. */
-export function usualRequest({ options }: Server, { admitted }: Known, endpoint: Endpoint): UsualRequest {
+export function usualRequest({ options }: Server, { admitted }: Facts, endpoint: Endpoint): UsualRequest {
   return endpoint === 'api'
     ? { question: apiRequest(options.path, admitted.accessToken), expected: admitted.status }
     : { question: UNSUPPORTED_GRANT, expected: 400 }
 }
 
 /** A request with the token of the first login, however often the login was refreshed since. */
-export function useOfFirstToken({ options, clock }: Server, { accessToken, at }: Known['first']): Question {
+export function useOfFirstToken({ options, clock }: Server, { accessToken, at }: Facts['first']): Question {
   const age = Math.round((clock.wall() - at) / 1000)
   return apiRequest(options.path, accessToken, `with the token of the first login, ${age} s old`)
 }

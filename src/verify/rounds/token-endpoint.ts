@@ -17,7 +17,6 @@ import {
   UNSUPPORTED_GRANT,
 } from '../exchange.ts'
 import type { VerifyOptions } from '../options.ts'
-import type { OutsideId } from '../promises.ts'
 import type { Server } from '../server.ts'
 import { type Broken, broken, kept, untested } from '../verdict.ts'
 import { lifetimeFault } from './refresh.ts'
@@ -27,6 +26,7 @@ import { type Check, type Findings, type Round, runChecks, type TokenPair } from
 export const login: Round = {
   promises: ['C3', 'C4'],
   cost: () => ({ logins: 3, requests: 6, seconds: 1 }),
+  needsTokens: false,
   async *run(server) {
     const { password, path } = server.options
     const question = tokenRequest(passwordForm(password), 'with the password')
@@ -53,11 +53,10 @@ export const login: Round = {
       yield broken('C4', use.what, used, 'the response of the API, not 401', 'device API §5.3')
     yield* ignoredParameters(server, first.status)
     yield* kept(['C3', 'C4'])
-    return {
-      logins: other === undefined ? [pair] : [pair, other],
-      first: { accessToken, at: first.sentAt },
-      ...([0, 401, 429].includes(status) ? {} : { admitted: { accessToken, status } }),
-    }
+    if (other === undefined || [0, 401, 429].includes(status)) return undefined
+    const admitted = { accessToken, status }
+    const of = { accessToken, at: first.sentAt }
+    return { logins: [pair, other], first: of, admitted, openings: new Map(), floods: [] }
   },
 }
 
@@ -148,11 +147,12 @@ const IGNORED = [
 
 /** C3: the response is the same as without them. C5: what the server says it has revoked is not valid any more. */
 async function* ignoredParameters(server: Server, usual: number): Findings {
-  const question = tokenRequest(
+  const form = tokenRequest(
     [...passwordForm(server.options.password), ...IGNORED],
     'with the password, a username, client credentials, a scope, an unknown parameter and Basic authorization',
-    { fields: ['Authorization', `Basic ${Buffer.from('postern-verify:none').toString('base64')}`] },
   )
+  const basic = `Basic ${Buffer.from('postern-verify:none').toString('base64')}`
+  const question = { ...form, fields: [...form.fields, 'Authorization', basic] }
   const received = await server.ask(question)
   const pair = tokensIn(received)
   // The run needs no third login.
@@ -173,15 +173,12 @@ async function* ignoredParameters(server: Server, usual: number): Findings {
     yield broken('C3', question.what, received, '200: the password is right, the rest is ignored')
 }
 
-const ERRORS: readonly OutsideId[] = ['C2', 'C5', 'C9', 'C19']
-
 /** C2 and C5: requests for tokens that have to be refused. */
 export const tokenErrors: Round = {
-  promises: ERRORS,
+  promises: ['C2', 'C5', 'C9', 'C19'],
   cost: () => ({ logins: 4, wrongPasswords: 3, requests: 12, seconds: 1 }),
-  async *run(server, { logins: [pair] }) {
-    if (pair === undefined) return yield* untested(ERRORS, 'no login gave tokens')
-    const { accessToken } = pair
+  needsTokens: true,
+  async *run(server, { admitted: { accessToken } }) {
     const wrong = `wrong-${randomUUID()}`
     const unknown = `unknown-${randomUUID()}`
     for (const text of [wrong, unknown, accessToken]) server.records.seek(text)
@@ -209,7 +206,6 @@ function refusal(promise: 'C2' | 'C5', question: Question, error: string): Check
 
 function malformedForms(password: string): readonly Question[] {
   const form = passwordForm(password)
-  const json = { fields: ['Content-Type', 'application/json'] }
   return [
     tokenRequest(form.slice(1), 'without grant_type'),
     tokenRequest(form.slice(0, 1), 'without password'),
@@ -217,7 +213,8 @@ function malformedForms(password: string): readonly Question[] {
     tokenRequest([...form, ...form.slice(0, 1)], 'with grant_type twice'),
     tokenRequest([...form, ...form.slice(1)], 'with the password twice'),
     {
-      ...tokenRequest([], 'with the password, as JSON', json),
+      ...tokenRequest([], 'with the password, as JSON'),
+      fields: ['Content-Type', 'application/json'],
       body: JSON.stringify(Object.fromEntries(form)),
     },
   ]

@@ -11,7 +11,7 @@ import {
 import { endpointName, type Server } from '../server.ts'
 import { type Broken, broken } from '../verdict.ts'
 import { limitFieldsOf, retryAfter } from '../windows.ts'
-import { type Findings, type Known, useOfFirstToken, usualRequest } from './round.ts'
+import { type Facts, type Findings, useOfFirstToken, usualRequest } from './round.ts'
 
 /** RFC 5737: an address of no host. */
 const SPOOFED = '203.0.113.7'
@@ -39,13 +39,13 @@ const CLAIMS: readonly (readonly [name: string, ...fields: string[]])[] = [
  * found another window if a plain request is still refused and it passes again. Otherwise the window has ended, or it is a leaky
  * bucket, which has a new place from time to time (C14). Returns whether it has: then the next request does not open a window.
  */
-export async function* secondWindows(server: Server, known: Known, endpoint: Endpoint): Findings<boolean> {
+export async function* secondWindows(server: Server, facts: Facts, endpoint: Endpoint): Findings<boolean> {
   let reopened = false
-  const { question: plain } = usualRequest(server, known, endpoint)
+  const { question: plain } = usualRequest(server, facts, endpoint)
   // A server may take a disguised path for malformed. At the token endpoint a 400 says that it has looked at the form.
   const refusals = endpoint === 'api' ? [0, 429, 400] : [0, 429]
   const passes = ({ status }: Received): boolean => !refusals.includes(status)
-  for (const each of questionsOf(endpoint, server.options.path, known)) {
+  for (const each of questionsOf(endpoint, server.options.path, facts)) {
     const question = { ...each, what: `${each.what}, past the limit` }
     const received = await server.send(question)
     if (!passes(received)) continue
@@ -58,7 +58,7 @@ export async function* secondWindows(server: Server, known: Known, endpoint: End
 }
 
 /** Those to the API carry a token that was valid until now. */
-function questionsOf(endpoint: Endpoint, path: string, { first, admitted }: Known): readonly Question[] {
+function questionsOf(endpoint: Endpoint, path: string, { first, admitted }: Facts): readonly Question[] {
   const { accessToken } = admitted
   const ofApi = endpoint === 'api'
   const usual = ofApi ? apiRequest(path, accessToken) : UNSUPPORTED_GRANT
@@ -88,7 +88,7 @@ const ROUNDED = 1_200
  */
 export async function recovery(
   server: Server,
-  known: Known,
+  facts: Facts,
   endpoint: Endpoint,
   refused: Received,
 ): Promise<{ readonly found: readonly Broken[]; readonly opening?: Asked }> {
@@ -106,7 +106,7 @@ export async function recovery(
   // A wrong Retry-After, or a wrong reset, must not make this late.
   const sure = Math.min(end, records.windowEnd(endpoint))
   if (window >= SHORTEST_WINDOW && sure - EARLY > clock.wall()) {
-    const { question } = usualRequest(server, known, endpoint)
+    const { question } = usualRequest(server, facts, endpoint)
     await server.pause(sure - EARLY - clock.wall())
     last = await server.send(question)
     // On a busy machine it may come so late that it opens the next window. That proves nothing.
@@ -117,7 +117,7 @@ export async function recovery(
   }
   // A refused request must not make the window longer: the first Retry-After decides, and a later one may add its rounding.
   await server.pause(Math.min(endOf(last), end + 1000) - clock.wall())
-  const question = endpoint === 'api' ? useOfFirstToken(server, known.first) : UNSUPPORTED_GRANT
+  const question = endpoint === 'api' ? useOfFirstToken(server, facts.first) : UNSUPPORTED_GRANT
   const received = await server.send(question)
   const { what } = question
   const late = `${what}, when Retry-After is over`
