@@ -32,26 +32,22 @@ export const ENDPOINTS: readonly Endpoint[] = ['api', 'oauth']
 
 export const TOKEN_PATH = '/oauth/token'
 
-export type Form = readonly (readonly [string, string])[]
+export type Form = Readonly<Record<string, string>>
 
 /** A form to the token endpoint. */
 export function tokenRequest(form: Form, what: string, path: string = TOKEN_PATH): Question {
   const fields = ['Content-Type', 'application/x-www-form-urlencoded']
-  const body = new URLSearchParams(form.map(([...pair]) => pair)).toString()
+  const body = new URLSearchParams(form).toString()
   return { endpoint: 'oauth', method: 'POST', path, fields, body, what: `POST ${path} ${what}` }
 }
 
 /** The parameters of a password grant. */
 export function passwordForm(password: string): Form {
-  return [
-    ['grant_type', 'password'],
-    ['password', password],
-  ]
+  return { grant_type: 'password', password }
 }
 
 export function refreshGrant(refreshToken: string, what = 'with the refresh token'): Question {
-  const grantType = ['grant_type', 'refresh_token'] as const
-  return tokenRequest([grantType, ['refresh_token', refreshToken]], what)
+  return tokenRequest({ grant_type: 'refresh_token', refresh_token: refreshToken }, what)
 }
 
 /**
@@ -59,7 +55,7 @@ export function refreshGrant(refreshToken: string, what = 'with the refresh toke
  * no server knows: to a known one that is not for this client it may say `unauthorized_client` (RFC 6749 §5.2).
  */
 export const UNSUPPORTED_GRANT: Question = {
-  ...tokenRequest([['grant_type', 'postern-verify']], 'with an unknown grant_type'),
+  ...tokenRequest({ grant_type: 'postern-verify' }, 'with an unknown grant_type'),
   refused: true,
 }
 
@@ -107,7 +103,6 @@ export interface Received {
   readonly unreachable?: true
 }
 
-/** What of a response is judged. */
 export type Observation = Pick<Received, 'status' | 'fields' | 'body' | 'at'>
 
 /** Groups header fields by lower-case name, so that two spellings of one name count as a repeat. */

@@ -3,15 +3,69 @@ import type { Endpoint } from '../http/admission.ts'
 import type { Clock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { type Client, createHttp1Client, createHttp2Client } from './client.ts'
-import { described, ENDPOINTS, type Question, type Received, tokenRequest } from './exchange.ts'
+import { dateOf, described, ENDPOINTS, type Question, type Received, tokenRequest } from './exchange.ts'
 import type { VerifyOptions } from './options.ts'
 import { Records } from './records.ts'
-import { createOutage, createServerClock, type Outage, type ServerClock } from './server-clock.ts'
 
 /** As lines and reports name it. */
 export function endpointName(endpoint: Endpoint): 'API' | '/oauth/token' {
   return endpoint === 'api' ? 'API' : '/oauth/token'
 }
+
+/** Clocks that are synchronized differ by less (ms). */
+const SYNCHRONIZED = 2_000
+
+/** What `Date` leaves out (ms). */
+const ROUNDED_OFF = 1_000
+
+/**
+ * A device may not know the time. A wrong clock breaks no promise, so its resets are compared with its own `Date` (RFC 9110 §6.6.1).
+ * Without that field it is taken to agree with ours.
+ */
+export class ServerClock implements Clock {
+  readonly monotonic: Clock['monotonic']
+  readonly wall: Clock['wall']
+  #ahead: number | undefined
+  #fastest = Number.POSITIVE_INFINITY
+
+  constructor(ours: Clock) {
+    this.monotonic = ours.monotonic
+    this.wall = () => ours.wall() + (this.#ahead ?? 0)
+  }
+
+  /**
+   * Reads the `Date` of a response. The first one decides whether the clock is wrong. Returns how far that clock is from ours (ms),
+   * once, if it is more than the tolerance.
+   */
+  read(received: Received): number | undefined {
+    const { sentAt, at } = received
+    const date = dateOf(received)
+    if (date === undefined || this.#ahead === 0 || at - sentAt >= this.#fastest) return undefined
+    // The server wrote it at any time while the request was under way. A faster exchange tells more precisely how far it is off.
+    const agrees = date + ROUNDED_OFF > sentAt - SYNCHRONIZED && date < at + SYNCHRONIZED
+    const isFirst = this.#ahead === undefined
+    this.#ahead = isFirst && agrees ? 0 : date - at
+    this.#fastest = at - sentAt
+    return isFirst && this.#ahead !== 0 ? this.#ahead : undefined
+  }
+
+  /** The response with its times by the clock of the server: sent not later, and arrived not earlier, than it says. */
+  corrected(received: Received): Received {
+    const ahead = this.#ahead ?? 0
+    if (ahead === 0) return received
+    return { ...received, at: received.at + ahead + ROUNDED_OFF, sentAt: received.sentAt + ahead }
+  }
+}
+
+/**
+ * As many failures in a row that take so long (ms) end the run: to judge the silence of a server request by request would take hours.
+ * One that closes the connection on many odd requests in a row does so faster.
+ */
+const MOST_FAILURES = 5
+const LONGEST_SILENCE = 7_500
+
+/** The pause after a connection that did not come about (ms): a supervisor starts a crashed server again within a few of these. */
+const APART = 2_000
 
 /** Waits for a new window in a row that did not help, after which the run ends. */
 const MOST_IN_VAIN = 3
@@ -28,22 +82,24 @@ export class Server {
   /** How wrong the clock of the server is, if it is. */
   clockNote: string | undefined
   readonly #ours: Clock
-  readonly #outage: Outage
   readonly #clients: Client[] = []
   readonly #first: Client
   readonly #revoked = new Set<string>()
   /** Why no further token is revoked. */
   #unrevoked: string | undefined
   #inVain = 0
+  #failures = 0
+  #silentSince = 0
+  /** The next request is not sent before. */
+  #earliest = 0
 
   constructor(options: VerifyOptions, clock: Clock, signal: AbortSignal, say: (text: string) => void) {
     this.options = options
     this.signal = signal
     this.say = say
     this.#ours = clock
-    this.clock = createServerClock(clock)
+    this.clock = new ServerClock(clock)
     this.records = new Records(options.limits, options.password)
-    this.#outage = createOutage(options.url.origin)
     this.#first = this.http1(1)
     this.#unrevoked = options.revocationPath === undefined ? `not revoked: ${LEFT}` : undefined
   }
@@ -82,13 +138,26 @@ export class Server {
     })
   }
 
-  /** Sends a request as it is. Rejects with a `SetupError` if the server has not responded for several requests. */
+  /**
+   * Sends a request as it is. Rejects with a `SetupError` with exit code 1 if the server does not respond any more. What fails over
+   * another client than the usual one, such as a burst, does not count.
+   */
   async send(question: Question, client: Client = this.#first): Promise<Received> {
     this.signal.throwIfAborted()
-    await this.pause(this.#outage.pauseBefore(this.clock.wall()))
+    await this.pause(this.#earliest - this.clock.wall())
     const received = await this.#sendAnyway(question, client)
-    this.#outage.note(received, client === this.#first ? 'alone' : 'in a burst')
-    return received
+    const { status, sentAt, at, unreachable, failure } = received
+    this.#earliest = unreachable === true ? at + APART : 0
+    if (status !== 0) this.#failures = 0
+    if (status !== 0 || client !== this.#first) return received
+    if (this.#failures === 0) this.#silentSince = sentAt
+    this.#failures += 1
+    if (this.#failures < MOST_FAILURES || at - this.#silentSince < LONGEST_SILENCE) return received
+    const since = new Date(this.#silentSince).toISOString()
+    throw new SetupError(`${this.options.url.origin} has not responded since ${since}: ${failure}`, {
+      exitCode: 1,
+      remedy: 'start the server again; what was decided before stays right',
+    })
   }
 
   /** Sends one of very many requests, whose response is not read for what every response shows. */
@@ -135,10 +204,7 @@ export class Server {
   ): Promise<string | undefined> {
     const { revocationPath: path } = this.options
     if (this.#unrevoked !== undefined || path === undefined) return this.#unrevoked
-    const question = {
-      ...tokenRequest([['token', token]], 'with a token', path),
-      oddity: 'respelled',
-    } as const
+    const question = { ...tokenRequest({ token }, 'with a token', path), oddity: 'respelled' } as const
     let received = await this.#sendAnyway(question)
     if (received.status === 429 && patience === 'waiting' && !this.signal.aborted) {
       await this.waitForWindow('oauth', 'to revoke the tokens').catch(() => undefined)
@@ -149,11 +215,6 @@ export class Server {
     if (received.status === 200) this.#revoked.add(token)
     else this.#unrevoked = `${path}: ${described(received)}: ${LEFT}`
     return this.#unrevoked
-  }
-
-  /** A token still works although its revocation was answered with 200, so no further one is sent. */
-  noteIneffective(): void {
-    this.#unrevoked = `${this.options.revocationPath}: 200, but the token still works: ${LEFT}`
   }
 
   /**

@@ -1,5 +1,4 @@
 import type { Clock } from '../system/clock.ts'
-import { reasonOf } from '../system/setup-error.ts'
 import { VERSION } from '../version.ts'
 import type { VerifyOptions } from './options.ts'
 import { OUTSIDE, type OutsideId } from './promises.ts'
@@ -102,7 +101,12 @@ export async function verify(
   reporter.announce(planOf(options))
   const server = new Server(options, clock, signal, reporter.progress)
   try {
-    const { promises, floods } = await runRounds(server, reporter)
+    const { promises, floods } = await runRounds(server, reporter).catch(async (error: unknown) => {
+      // A run that is broken off leaves no tokens either.
+      const left = await server.revokeAll()
+      if (server.records.logins.size > 0) reporter.progress(`tokens: ${left}`)
+      throw error
+    })
     const tokens = await server.revokeAll()
     const report: Report = {
       url: options.url.origin,
@@ -122,36 +126,28 @@ export async function verify(
   }
 }
 
-/** Runs the rounds one after the other. If one fails, the tokens are revoked before the error is thrown. */
+/** Runs the rounds one after the other. */
 async function runRounds(server: Server, reporter: Reporter): Promise<Pick<Report, 'promises' | 'floods'>> {
-  const { options, records } = server
+  const { options } = server
   const rounds = roundsFor(options).map(({ round }) => round)
   const judgements: Judgement[] = []
   const verdicts = new Map<OutsideId, Verdict>()
   let facts: Facts | undefined
-  try {
-    for (const [i, round] of rounds.entries()) {
-      const findings = findingsOf(round, server, facts)
-      let next = await findings.next()
-      for (; next.done !== true; next = await findings.next()) judgements.push(next.value)
-      facts = next.value
-      // A promise that none of the later rounds has is decided.
-      const open = new Set(rounds.slice(i + 1).flatMap(({ promises }) => promises))
-      for (const id of selected(options).difference(verdicts).difference(open)) {
-        const verdict = verdictOf(id, judgements, options.quick)
-        verdicts.set(id, verdict)
-        reporter.decided(verdict)
-      }
+  for (const [i, round] of rounds.entries()) {
+    const findings = findingsOf(round, server, facts)
+    let next = await findings.next()
+    for (; next.done !== true; next = await findings.next()) judgements.push(next.value)
+    facts = next.value
+    // A promise that none of the later rounds has is decided.
+    const open = new Set(rounds.slice(i + 1).flatMap(({ promises }) => promises))
+    for (const id of selected(options).difference(verdicts).difference(open)) {
+      const verdict = verdictOf(id, judgements, options.quick)
+      verdicts.set(id, verdict)
+      reporter.decided(verdict)
     }
-  } catch (error) {
-    const left = await server.revokeAll().catch((failure) => `not revoked: ${reasonOf(failure)}`)
-    if (records.logins.size > 0) reporter.progress(`tokens: ${left}`)
-    throw error
   }
-  return {
-    promises: [...OUTSIDE.keys()].flatMap((id) => verdicts.get(id) ?? []),
-    floods: facts?.floods ?? [],
-  }
+  const promises = [...OUTSIDE.keys()].flatMap((id) => verdicts.get(id) ?? [])
+  return { promises, floods: facts?.floods ?? [] }
 }
 
 async function* findingsOf(round: Round, server: Server, facts: Facts | undefined): ReturnType<Round['run']> {

@@ -1,56 +1,43 @@
-import { describe, expect, it } from 'vitest'
-import type { Received } from '../../src/verify/exchange.ts'
-import { createOutage } from '../../src/verify/server-clock.ts'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { expect, it } from 'vitest'
+import { systemClock } from '../../src/system/clock.ts'
+import { UNSUPPORTED_GRANT } from '../../src/verify/exchange.ts'
+import { Server } from '../../src/verify/server.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { runOptions } from './a-run.ts'
 
-const START = Date.parse('2026-11-22T12:00:00Z')
-
-/** A response, or the lack of one, `seconds` after the start. */
-function answerAt(seconds: number, changes: Partial<Received> = {}): Received {
-  const at = START + seconds * 1000
-  return { status: 200, fields: new Map(), body: '', failure: undefined, at, sentAt: at, ms: 1, ...changes }
+/** A port that closes each connection when its request arrives, and what `postern verify` knows of it. */
+async function closing(): Promise<{ readonly server: Server; readonly stop: () => Promise<unknown> }> {
+  const port = createServer((socket) => socket.on('error', () => {}).once('data', () => socket.destroy()))
+  port.listen(0, '127.0.0.1')
+  await once(port, 'listening')
+  const { port: number } = port.address() as AddressInfo // a TCP server's address is never a string
+  const options = runOptions(`http://127.0.0.1:${number}`, 'geheim')
+  const server = new Server(options, systemClock, new AbortController().signal, () => {})
+  const stop = () => once(port.close(), 'close')
+  closeLater(() => {
+    server.close()
+    port.close()
+  })
+  return { server, stop }
 }
 
-const closed = (seconds: number): Received =>
-  answerAt(seconds, { status: 0, failure: 'the connection was closed without a response' })
-
-const refused = (seconds: number): Received =>
-  answerAt(seconds, { status: 0, failure: 'no response: connect ECONNREFUSED', unreachable: true })
-
-const outageOf = (answers: readonly Received[], sent: 'alone' | 'in a burst' = 'alone') => {
-  const outage = createOutage('http://device.example')
-  for (const answer of answers) outage.note(answer, sent)
-  return outage
-}
-
-describe('An outage', () => {
-  it('is five failures in a row, each a little apart, and has a start', () => {
-    const dead = [0, 2, 4, 6].map(refused)
-    outageOf(dead)
-    expect(() => outageOf([...dead, refused(8)])).toThrow(
-      'http://device.example has not responded since 2026-11-22T12:00:00.000Z: no response: connect ECONNREFUSED',
-    )
-  })
-
-  it('is over with any response, whatever its status', () => {
-    outageOf(
-      [0, 2, 4, 6].flatMap((at) => [refused(at), answerAt(at + 1, { status: 500 })]).concat(refused(8)),
-    )
-  })
-
-  it('is none if a server closes the connection on many odd requests at once', () => {
-    outageOf(Array.from({ length: 50 }, (_, i) => closed(i / 50)))
-  })
-
-  it('counts a burst as one', () => {
-    outageOf(
-      Array.from({ length: 50 }, (_, i) => closed(i)),
-      'in a burst',
-    )
-  })
-
-  it('leaves a server that has crashed the time to start again, and no other server', () => {
-    expect(outageOf([closed(0), refused(0.01)]).pauseBefore(START + 500)).toBe(1510)
-    expect(outageOf([closed(0)]).pauseBefore(START + 10)).toBe(0)
-    expect(outageOf([refused(0), answerAt(1)]).pauseBefore(START + 1001)).toBe(0)
-  })
+it('a server that closes the connection on many requests is still there, alone and in a burst', async () => {
+  const { server } = await closing()
+  for (let i = 0; i < 20; i += 1) expect((await server.send(UNSUPPORTED_GRANT)).status).toBe(0)
+  const client = server.http1(10)
+  const burst = await Promise.all(Array.from({ length: 50 }, () => server.send(UNSUPPORTED_GRANT, client)))
+  expect(new Set(burst.map(({ status }) => status))).toEqual(new Set([0]))
 })
+
+it('a server that is gone is asked five times, with a pause, and a burst does not count', async () => {
+  const { server, stop } = await closing()
+  await stop()
+  const client = server.http1(10)
+  await Promise.all(Array.from({ length: 20 }, () => server.send(UNSUPPORTED_GRANT, client)))
+  for (let i = 1; i <= 4; i += 1) expect((await server.send(UNSUPPORTED_GRANT)).unreachable).toBe(true)
+  await expect(server.send(UNSUPPORTED_GRANT)).rejects.toThrow(
+    /^http:\S+ has not responded since 20\S+Z: no response: connect ECONNREFUSED/,
+  )
+}, 60_000)

@@ -225,7 +225,7 @@ it('a 429 to another spelling of /oauth/token is waited for in the window of the
   const options = runOptions(url, password)
   const server = new Server(options, systemClock, new AbortController().signal, () => {})
   expect((await server.ask(unauthorized('/', [], 'without a token'))).status).toBe(401)
-  const login = tokenRequest([], 'without a form', '/oauth/token/')
+  const login = tokenRequest({}, 'without a form', '/oauth/token/')
   expect((await server.ask({ ...login, oddity: 'respelled' })).status).not.toBe(429)
   server.close()
 })

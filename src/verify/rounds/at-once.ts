@@ -29,38 +29,31 @@ export const crowds: Round = {
   needsTokens: true,
   async *run(server, facts) {
     const { url, flood } = server.options
-    const connect = async () => server.http1(flood.connections)
-    yield* crowd(server, facts, connect, `over ${flood.connections} connections`)
-    if (url.protocol !== 'https:') return
-    return yield* crowd(server, { ...facts, openings: new Map() }, () => server.http2(), 'over HTTP/2')
+    const http1 = async () => server.http1(flood.connections)
+    for (const each of ENDPOINTS)
+      yield* useUp(server, facts, each, http1, `over ${flood.connections} connections`)
+    if (url.protocol !== 'https:') return undefined
+    const probe = await server.http2()
+    if (typeof probe === 'string') return yield* untested(PROMISES, `over HTTP/2: ${probe}`)
+    probe.close()
+    const later = { ...facts, openings: new Map() }
+    for (const each of ENDPOINTS) yield* useUp(server, later, each, () => server.http2(), 'over HTTP/2')
+    return undefined
   },
 }
 
-/** @param connect opens connections for one window, because a server closes one that is idle for a window */
-async function* crowd(
-  server: Server,
-  facts: Facts,
-  connect: () => Promise<Client | string>,
-  how: string,
-): Findings {
-  const probe = await connect()
-  if (typeof probe === 'string') return yield* untested(PROMISES, `${how}: ${probe}`)
-  probe.close()
-  const used = await Promise.all(ENDPOINTS.map((endpoint) => useUp(server, facts, endpoint, connect, how)))
-  const failure = used.find((each) => typeof each === 'string')
-  if (failure !== undefined) return yield* untested(PROMISES, `${how}: ${failure}`)
-  for (const each of used) if (typeof each !== 'string') yield* each
-  yield* kept(PROMISES)
-}
-
-/** Opens a new window with one request, then sends more than the rest of it at once. Or says why that failed. */
-async function useUp(
+/**
+ * Opens a new window with one request, then sends more than the rest of it at once.
+ *
+ * @param connect opens connections for one window, because a server closes one that is idle for a window
+ */
+async function* useUp(
   server: Server,
   facts: Facts,
   endpoint: Endpoint,
   connect: () => Promise<Client | string>,
   how: string,
-): Promise<readonly Broken[] | string> {
+): Findings {
   const { limits, flood } = server.options
   const limit = limits[endpoint]
   // A refresh is the more real request. But a replaced refresh token would revoke the login if it were used twice.
@@ -76,11 +69,13 @@ async function useUp(
       opening = await server.send(question)
     }
     const client = await connect()
-    if (typeof client === 'string') return client
-    const rest = Array.from({ length: total - 1 }, () => server.send(question, client))
-    const responses = await Promise.all(rest)
+    if (typeof client === 'string') return yield* untested(PROMISES, `${how}: ${client}`)
+    const responses = await Promise.all(
+      Array.from({ length: total - 1 }, () => server.send(question, client)),
+    )
     client.close()
-    if (responses.some(({ failure }) => failure === UNPROCESSED.message)) return UNPROCESSED.message
+    if (responses.some(({ failure }) => failure === UNPROCESSED.message))
+      return yield* untested(PROMISES, `${how}: ${UNPROCESSED.message}`)
     if (server.clock.wall() < windowEndOf(opening, limit)) {
       const ledger = createLedger(limit, 1)
       ledger.add(opening.status, opening)
@@ -89,13 +84,13 @@ async function useUp(
       server.say(`${endpointName(endpoint)}: ${passed.join(' + ')} of ${total} passed ${how}`)
       const sent = `${question.what}, ${total} times ${how}`
       // A wrong status past the limit breaks C15; a wrong status below it also shows as too few passes (C14).
-      return faults.map(({ promise = 'C15', text }) =>
-        broken(promise, sent, text, 'exactly the limit passes, all else is 429'),
-      )
+      for (const { promise = 'C15', text } of faults)
+        yield broken(promise, sent, text, 'exactly the limit passes, all else is 429')
+      return yield* kept(PROMISES)
     }
     opening = undefined
   }
-  return 'the server is too slow to use up a window'
+  return yield* untested(PROMISES, `${how}: the server is too slow to use up a window`)
 }
 
 /** The window that the recovery has just opened, unless most of it is over: waiting for another would take its whole length. */

@@ -170,7 +170,7 @@ function countsApart(steps: readonly Step[]): boolean {
 const UNKNOWN = ['Authorization', `Bearer ${randomUUID()}`]
 
 const INCOMPLETE = {
-  ...tokenRequest([['grant_type', 'password']], 'without password'),
+  ...tokenRequest({ grant_type: 'password' }, 'without password'),
   refused: true,
 } as const
 
