@@ -48,7 +48,6 @@ export function untested(promises: readonly OutsideId[], reason: string): Judgem
 export interface Verdict {
   readonly id: OutsideId
   readonly sentence: string
-  /** Where the documented API or an RFC demands it. */
   readonly clause: string
   readonly result: 'kept' | 'broken' | 'not testable'
   readonly departures: readonly Departure[]
@@ -82,58 +81,46 @@ export interface Latencies {
   readonly max: number
 }
 
-/** One flood: what came back, and how fast. */
+/** One flood: what came back, and how fast. `refusals` are to the end of each 429, `beside` to the head of each response. */
 export interface FloodFigures {
   readonly endpoint: Endpoint
   readonly connections: number
   readonly seconds: number
   readonly passed: number
-  /** To the end of each 429. */
   readonly refusals: Latencies
-  /** To the head of each response to the client that stayed within the limit of the other endpoint. */
   readonly beside: Latencies
 }
 
-/** What a round, or a whole run, does to the server, at most. */
+/** What a round, or a whole run, does to the server, at most, apart from floods. `seconds` is an estimate with all waits. */
 export interface Cost {
-  /** With the right password. */
   readonly logins?: number
   /** Logins with a wrong or an empty password: a server may count them. */
   readonly wrongPasswords?: number
-  /** Without those of the floods. */
   readonly requests: number
-  /** Estimate, with the waits for windows. */
   readonly seconds: number
 }
 
+/** The keys are those of the JSON document: docs/verifying.md has what each says. `floods` is undefined if the run has none. */
 export interface Plan extends Required<Cost>, Pick<VerifyOptions, 'path' | 'revocationPath'> {
-  /** Origin of the server. */
   readonly url: string
   readonly promises: readonly OutsideId[]
-  /** Those that it was asked for and cannot check, because of its options or because no run can. */
   readonly notTestable: readonly OutsideId[]
-  /** Undefined if the run has no flood. */
   readonly floods: VerifyOptions['flood'] | undefined
   readonly usesUpLimits: boolean
-  /** Whether requests go to other spellings of the paths. */
   readonly otherSpellings: boolean
-  /** Whether a valid token goes into a query, where logs may keep it. */
   readonly tokenInQuery: boolean
 }
 
+/** The keys are those of the JSON document. The promises are in the order of their ids, and `startedAt` is in ISO 8601. */
 export interface Report {
   readonly url: string
   readonly version: string
-  /** ISO 8601. */
   readonly startedAt: string
   readonly seconds: number
-  /** Requests that were sent, the floods included. */
   readonly requests: number
   readonly result: 'kept' | 'broken'
-  /** In the order of their ids. */
   readonly promises: readonly Verdict[]
   readonly floods: readonly FloodFigures[]
-  /** What became of the tokens of the run, in words. */
   readonly tokens: string
 }
 
