@@ -23,8 +23,10 @@ export interface Question {
   readonly what: string
 }
 
+/** A request that was sent, the status of its response when it passes the limit, and the response. */
 export interface Asked {
   readonly question: Question
+  readonly expected: number
   readonly received: Received
 }
 

@@ -145,12 +145,12 @@ describe('the options of postern verify', () => {
     [
       'the path of the API for revocation',
       { path: '/a?x=1', revocationPath: '/%61?y=2' },
-      '--revocation-path: must not be /%61?y=2, the path of the API',
+      '--path: must not be /%61?y=2, at which the run revokes its tokens; see --revocation-path',
     ],
     [
       'the default path for revocation',
       { revocationPath: '/' },
-      '--revocation-path: must not be /, the path',
+      '--path: must not be /, at which the run revokes',
     ],
     [
       'the default path for revocation with a query',

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { unauthorized } from '../../src/verify/exchange.ts'
-import { judgeInOrder, type Step } from '../../src/verify/rounds/in-order.ts'
+import { type Asked, unauthorized } from '../../src/verify/exchange.ts'
+import { judgeInOrder } from '../../src/verify/rounds/in-order.ts'
 
 const NOW = 1_700_000_000_000
 
@@ -20,7 +20,7 @@ const KINDS = ['with a valid token', 'without a token', 'with an unknown token']
 const STATUSES = [200, 401, 401]
 
 /** The steps of a burst of requests of these kinds against a server that starts with `left` of `requests`. */
-function burst(requests: number, kinds: readonly number[], server: Server = {}, left = requests): Step[] {
+function burst(requests: number, kinds: readonly number[], server: Server = {}, left = requests): Asked[] {
   const { takes = () => 1, extra = 0, refusal = 429, shows = String } = server
   let rest = left + extra
   return kinds.map((kind) => {
@@ -40,7 +40,7 @@ function burst(requests: number, kinds: readonly number[], server: Server = {}, 
 }
 
 const limitOf = (requests: number) => ({ requests, window: 60 })
-const promisesOf = (steps: readonly Step[], requests: number, whole = true): string[] => [
+const promisesOf = (steps: readonly Asked[], requests: number, whole = true): string[] => [
   ...new Set(judgeInOrder(steps, limitOf(requests), whole).map(({ promise }) => promise)),
 ]
 

@@ -79,14 +79,10 @@ async function authoritiesFor(
 function parseRevocationPath({ revocationPath, path = DEFAULTS.path }: VerifyFlags): string | undefined {
   if (revocationPath === 'off') return undefined
   const parsed = parseTarget('--revocation-path', revocationPath ?? DEFAULTS.revocationPath)
-  if (isSamePath(parsed, path)) {
-    const [key, what] =
-      revocationPath === undefined
-        ? ['--path', 'at which the run revokes its tokens; see --revocation-path']
-        : ['--revocation-path', 'the path of the API, to which the run never sends a POST']
-    throw new SetupError(`must not be ${parsed}, ${what}`, { key })
-  }
-  return parsed
+  if (!isSamePath(parsed, path)) return parsed
+  throw new SetupError(`must not be ${parsed}, at which the run revokes its tokens; see --revocation-path`, {
+    key: '--path',
+  })
 }
 
 /** The password in a file of one line. Rejects with `SetupError` if there is no file, or it holds anything else. */

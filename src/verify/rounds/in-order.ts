@@ -2,19 +2,13 @@ import type { Asked } from '../exchange.ts'
 import { type Broken, broken } from '../verdict.ts'
 import { type Limit, limitFieldsOf } from '../windows.ts'
 
-/** One of several requests that were sent one after the other, and its response. */
-export interface Step extends Asked {
-  /** The status when it passes the limit. */
-  readonly expected: number
-}
-
 /**
  * Judges the requests of one window, in order, until some were refused. If the window ends on the way, those of the next one are
  * judged.
  *
  * @param whole whether the first step opened the window
  */
-export function judgeInOrder(all: readonly Step[], limit: Limit, whole: boolean): readonly Broken[] {
+export function judgeInOrder(all: readonly Asked[], limit: Limit, whole: boolean): readonly Broken[] {
   const start = all.findLastIndex((step, i) => opensNext(all[i - 1], step))
   const steps = all.slice(Math.max(start, 0))
   const end = steps.findIndex(({ expected, received }) => received.status !== expected)
@@ -40,19 +34,19 @@ function lastOfEach(found: readonly Broken[]): readonly Broken[] {
 }
 
 /** The X-RateLimit-Remaining of a response. */
-export function remainingOf(step: Step | undefined): number | undefined {
+export function remainingOf(step: Asked | undefined): number | undefined {
   return step && limitFieldsOf(step.received)?.remaining
 }
 
 /** Whether a step opens a new window, because the one of the step before is over. */
-function opensNext(before: Step | undefined, { received }: Step): boolean {
+function opensNext(before: Asked | undefined, { received }: Asked): boolean {
   const ended = before && limitFieldsOf(before.received)?.reset
   const reset = limitFieldsOf(received)?.reset
   return ended !== undefined && reset !== undefined && reset > ended + 1 && received.at / 1000 >= ended - 1
 }
 
 /** Each request takes one from what remains (C13), and nothing comes back before the window ends (C14). */
-function countFaults(passed: readonly Step[], usedUp: boolean): readonly Broken[] {
+function countFaults(passed: readonly Asked[], usedUp: boolean): readonly Broken[] {
   const changes = passed.flatMap(({ question: { what } }, i) => {
     const [before, after] = [remainingOf(passed[i - 1]), remainingOf(passed[i])]
     // A request that passes although nothing remains is a matter of the limit.
@@ -71,7 +65,7 @@ function countFaults(passed: readonly Step[], usedUp: boolean): readonly Broken[
   return lastOfEach(changes.filter(({ taken }) => taken !== 1).map(({ fault }) => fault('C13', wanted)))
 }
 
-function numberFaults(passed: readonly Step[], limit: Limit, whole: boolean, usedUp: boolean): Broken[] {
+function numberFaults(passed: readonly Asked[], limit: Limit, whole: boolean, usedUp: boolean): Broken[] {
   const sent = 'one request after the other, over one connection'
   const [first, last] = [passed[0], passed.at(-1)]
   if (first === undefined || last === undefined)

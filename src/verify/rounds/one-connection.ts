@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Endpoint } from '../../http/admission.ts'
 import {
+  type Asked,
   apiRequest,
   ENDPOINTS,
   GET_TOKEN,
@@ -13,7 +14,7 @@ import {
 import type { Server } from '../server.ts'
 import { broken, kept, untested } from '../verdict.ts'
 import { limitFieldsOf, windowEndOf } from '../windows.ts'
-import { judgeInOrder, remainingOf, type Step } from './in-order.ts'
+import { judgeInOrder, remainingOf } from './in-order.ts'
 import { type Facts, type Findings, type Round, refreshed, type UsualRequest, usualRequest } from './round.ts'
 import { recovery, secondWindows } from './used-up-window.ts'
 
@@ -122,7 +123,7 @@ type Burst = ReturnType<typeof createBurst>
 function createBurst(server: Server, facts: Facts, endpoint: Endpoint) {
   const most = server.options.limits[endpoint].requests + EXTRA
   const statuses = new Map<string, number>()
-  const steps: Step[] = []
+  const steps: Asked[] = []
   let [login, other] = facts.logins
   let refused = 0
 
@@ -161,7 +162,7 @@ function createBurst(server: Server, facts: Facts, endpoint: Endpoint) {
  * Whether requests without a token have a window of their own, as with `limits.api.per: grant`. Then only those with a token can use
  * up a window here. A server that does not count the others shows the same number for both.
  */
-function countsApart(steps: readonly Step[]): boolean {
+function countsApart(steps: readonly Asked[]): boolean {
   const [first = Number.NaN, second = Number.NaN, third = Number.NaN, fourth = Number.NaN] =
     steps.map(remainingOf)
   return first - fourth === 1 && second - third === 1 && first - second !== 1
@@ -180,7 +181,7 @@ function kindsOf(server: Server, facts: Facts, endpoint: Endpoint): readonly Usu
   if (endpoint === 'api') {
     const others = [
       unauthorized(path, [], 'without a token'),
-      unauthorized(path, UNKNOWN, 'with an unfacts token'),
+      unauthorized(path, UNKNOWN, 'with an unknown token'),
       unauthorized(path, [], 'without a token', 'HEAD'),
       unauthorized(path, [], 'without a token', 'OPTIONS'),
     ]

@@ -56,11 +56,8 @@ export function refreshed(before: TokenPair, received: Received): TokenPair {
   return { accessToken, refreshToken: textMember(received, 'refresh_token') ?? before.refreshToken }
 }
 
-/** A request that has the same outcome each time, and the status of its response when the limit lets it pass. */
-export interface UsualRequest {
-  readonly question: Question
-  readonly expected: number
-}
+/** A request that has the same outcome each time. */
+export type UsualRequest = Omit<Asked, 'received'>
 
 /** One that can be sent any number of times, at little cost. */
 export function usualRequest({ options }: Server, { admitted }: Facts, endpoint: Endpoint): UsualRequest {

@@ -94,6 +94,7 @@ export async function recovery(
 ): Promise<{ readonly found: readonly Broken[]; readonly opening?: Asked }> {
   const { options, clock, records } = server
   const { window, requests } = options.limits[endpoint]
+  const usual = usualRequest(server, facts, endpoint)
   /** When a refused client may ask again, by `Retry-After` or, without a right one, by the reset (Unix time in ms). */
   const endOf = (refusal: Received): number => {
     const wait = retryAfter(refusal) ?? 0
@@ -106,7 +107,7 @@ export async function recovery(
   // A wrong Retry-After, or a wrong reset, must not make this late.
   const sure = Math.min(end, records.windowEnd(endpoint))
   if (window >= SHORTEST_WINDOW && sure - EARLY > clock.wall()) {
-    const { question } = usualRequest(server, facts, endpoint)
+    const { question } = usual
     await server.pause(sure - EARLY - clock.wall())
     last = await server.send(question)
     // On a busy machine it may come so late that it opens the next window. That proves nothing.
@@ -117,7 +118,7 @@ export async function recovery(
   }
   // A refused request must not make the window longer: the first Retry-After decides, and a later one may add its rounding.
   await server.pause(Math.min(endOf(last), end + 1000) - clock.wall())
-  const question = endpoint === 'api' ? useOfFirstToken(server, facts.first) : UNSUPPORTED_GRANT
+  const question = endpoint === 'api' ? useOfFirstToken(server, facts.first) : usual.question
   const received = await server.send(question)
   const { what } = question
   const late = `${what}, when Retry-After is over`
@@ -128,5 +129,5 @@ export async function recovery(
   const wanted = `${requests - 1}: the window is new`
   const stale = broken('C14', `${what}, at the reset`, `X-RateLimit-Remaining: ${left}`, wanted)
   const found = left < requests - 1 ? [stale] : []
-  return received.status === 0 ? { found } : { found, opening: { question, received } }
+  return received.status === 0 ? { found } : { found, opening: { ...usual, question, received } }
 }
