@@ -28,75 +28,61 @@ export const bearer: Round = {
   async *run(server, facts) {
     const unknown = `unknown-${randomUUID()}`
     for (const text of [unknown, facts.admitted.accessToken]) server.records.seek(text)
-    yield* runChecks(server, [...rightTokens(server, facts), ...wrongTokens(server, facts, unknown)])
+    yield* runChecks(server, tokenChecks(server, facts, unknown))
     yield* overHttp2(server)
     return yield* kept(BEARER)
   },
 }
 
-function rightTokens({ options: { path } }: Server, { admitted }: Facts): readonly Check[] {
-  const { accessToken, status } = admitted
-  const spelled = (value: string, what: string): Check => ({
+function refused(question: Question, clause = 'device API §5.4', holds: readonly number[] = [401]): Check {
+  return { promise: 'C10', question, holds, wanted: holds.join(' or '), clause }
+}
+
+function tokenChecks({ options: { path } }: Server, { admitted, logins }: Facts, unknown: string): Check[] {
+  const { accessToken: token, status } = admitted
+  const right = (what: string, value: string): Check => ({
     promise: 'C10',
     question: { ...apiRequest(path, '', what), fields: ['Authorization', value] },
     holds: [status],
     wanted: `${status}, as before`,
     clause: 'RFC 9110 §11.1 and §11.4',
   })
-  return [
-    spelled(`bearer ${accessToken}`, 'with the scheme in lower case'),
-    spelled(`Bearer  ${accessToken}`, 'with two spaces before the token'),
-  ]
-}
-
-function refused(question: Question, clause = 'device API §5.4', holds = [401]): Check {
-  return { promise: 'C10', question, holds, wanted: holds.join(' or '), clause }
-}
-
-function wrongTokens({ options: { path } }: Server, facts: Facts, unknown: string): readonly Check[] {
-  const token = facts.admitted.accessToken
-  const inFields = (fields: Fields, what: string, clause?: string, statuses?: number[]): Check =>
-    refused(unauthorized(path, fields, what), clause, statuses)
-  const twice = (first: string, second: string, what: string): Check => {
-    const fields = ['Authorization', `Bearer ${first}`, 'Authorization', `Bearer ${second}`]
-    return inFields(
-      fields,
-      `with two Authorization fields, ${what}`,
-      'RFC 9110 §5.3; RFC 6750 §2',
-      [400, 401],
-    )
-  }
+  const wrong = (fields: Fields, what: string, clause?: string): Check =>
+    refused(unauthorized(path, fields, what), clause)
   const swapped = inOtherCase(token)
   const values: Readonly<Record<string, string>> = {
-    [`Bearer ${unknown}`]: 'with an unknown token',
-    Bearer: 'with the scheme Bearer and no token',
-    [token]: 'with a valid token and no scheme',
-    [`Basic ${token}`]: 'with a valid token in the scheme Basic',
-    [`Bearer ${token}x`]: 'with a character after a valid token',
-    [`Bearer ${token.slice(0, -1)}`]: 'with a valid token without its last character',
+    'with an unknown token': `Bearer ${unknown}`,
+    'with the scheme Bearer and no token': 'Bearer',
+    'with a valid token and no scheme': token,
+    'with a valid token in the scheme Basic': `Basic ${token}`,
+    'with a character after a valid token': `Bearer ${token}x`,
+    'with a valid token without its last character': `Bearer ${token.slice(0, -1)}`,
     // A token without letters has no other case.
-    ...(swapped === token
-      ? {}
-      : { [`Bearer ${swapped}`]: 'with the letters of a valid token in other case' }),
-    [`Bearer ${facts.logins[0].refreshToken}`]: 'with a refresh token as access token',
-    [`Bearer ${unknown}, Bearer ${token}`]: 'with an unknown and a valid token in one field',
+    ...(swapped === token ? {} : { 'with the letters of a valid token in other case': `Bearer ${swapped}` }),
+    'with a refresh token as access token': `Bearer ${logins[0].refreshToken}`,
+    'with an unknown and a valid token in one field': `Bearer ${unknown}, Bearer ${token}`,
   }
+  const valid = ['Authorization', `Bearer ${token}`]
+  const invalid = ['Authorization', `Bearer ${unknown}`]
+  const two = { 'the second valid': [...invalid, ...valid], 'the first valid': [...valid, ...invalid] }
   const names = ['access_token', 'token', 'auth_token', 'bearer', 'Authorization', 'session']
   const cookie = names.map((name) => `${name}=${token}`).join('; ')
-  const what = `GET ${withParameter(path, 'access_token=***')} with a valid token in the query`
+  const inQuery = unauthorized(withParameter(path, `access_token=${token}`), [], '')
+  const shown = `GET ${withParameter(path, 'access_token=***')} with a valid token in the query`
   return [
-    inFields([], 'without a token'),
-    ...Object.entries(values).map(([value, what]) => inFields(['Authorization', value], what)),
-    twice(unknown, token, 'the second valid'),
-    twice(token, unknown, 'the first valid'),
-    inFields(['Cookie', cookie], 'with a valid token in a cookie', 'device API §5.3'),
+    right('with the scheme in lower case', `bearer ${token}`),
+    right('with two spaces before the token', `Bearer  ${token}`),
+    wrong([], 'without a token'),
+    ...Object.entries(values).map(([what, value]) => wrong(['Authorization', value], what)),
+    ...Object.entries(two).map(([which, fields]) => {
+      const question = unauthorized(path, fields, `with two Authorization fields, ${which}`)
+      return refused(question, 'RFC 9110 §5.3; RFC 6750 §2', [400, 401])
+    }),
+    wrong(['Cookie', cookie], 'with a valid token in a cookie', 'device API §5.3'),
     ...(['HEAD', 'OPTIONS'] as const).map((method) =>
       refused(unauthorized(path, [], 'without a token', method), 'device API §4.3 and §5.4'),
     ),
-    refused(
-      { ...unauthorized(withParameter(path, `access_token=${token}`), [], ''), what },
-      'device API §5.3',
-    ),
+    refused({ ...inQuery, what: shown }, 'device API §5.3'),
   ]
 }
 

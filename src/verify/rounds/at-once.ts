@@ -153,9 +153,6 @@ async function* floodOne(server: Server, facts: Facts, endpoint: Endpoint): Find
 const ENOUGH = 100
 const LONGER = 20
 
-/** A server that has not responded for longer than this does not prolong a flood (ms). */
-const LONGEST_WAIT = 5_000
-
 /** The pause after a request without a response (ms): a server that refuses connections is not asked without a pause. */
 const AFTER_LOSS = 100
 
@@ -170,30 +167,26 @@ async function sendFlood(server: Server, endpoint: Endpoint, { question, expecte
   const client = server.http1(options.flood.connections)
   const refusals: number[] = []
   const start = clock.monotonic()
-  let latest = start
   let sent = 0
   let refused = 0
 
   function isOver(): boolean {
-    const now = clock.monotonic()
-    if (signal.aborted || now - start < length) return signal.aborted
-    return refused >= ENOUGH || now - start > length + LONGER * 1000 || now - latest > LONGEST_WAIT
+    const lasts = clock.monotonic() - start
+    return signal.aborted || lasts >= length + (refused >= ENOUGH ? 0 : LONGER * 1000)
   }
 
   async function sendInTurn(): Promise<void> {
     while (!isOver()) {
       const before = clock.monotonic()
       const received = await server.sendInFlood(question, client)
-      const after = clock.monotonic()
       sent += 1
       // The run was stopped, and its connections are closed.
       if (signal.aborted) return
       const broke = received.status !== 0 && received.failure !== undefined ? [described(received)] : []
       ledger.add(expected, received, broke)
-      if (received.status === 429) refusals.push(after - before)
+      if (received.status === 429) refusals.push(clock.monotonic() - before)
       if (received.status !== 0 && received.status !== expected) refused += 1
       if (received.status === 0) await server.pause(AFTER_LOSS)
-      else latest = after
     }
   }
 
