@@ -100,7 +100,9 @@ export function retryAfterFaults(
   if (reset === undefined) return []
   // The window closes within the second before the rounded reset. The response was made between `sentAt` and `at`.
   if (observation.at / 1000 + wait < reset - 1) return ['Retry-After ends before the reset']
-  return sentAt / 1000 + wait > reset + TOLERANCE ? ['Retry-After ends after the reset'] : []
+  // A window that is still closed after its reset is a matter of the request that comes when it should be open.
+  const late = sentAt / 1000 < reset && sentAt / 1000 + wait > reset + TOLERANCE
+  return late ? ['Retry-After ends after the reset'] : []
 }
 
 /** A fault of a window, or of a number of responses. `promise` is undefined for responses that are wrong apart from the limits. */

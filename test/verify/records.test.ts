@@ -45,7 +45,7 @@ const WRONG = unauthorized('/', [], 'without a token')
 const LIMIT_OF_OAUTH = { 'x-ratelimit-limit': '30' }
 
 /** What came in place of what a promise wants. */
-function cameOf(records: Records, id: 'C9' | 'C11' | 'C16' | 'C19'): readonly string[] {
+function cameOf(records: Records, id: 'C9' | 'C11' | 'C15' | 'C16' | 'C19'): readonly string[] {
   return records
     .judgements()
     .flatMap((finding) => (finding.promise === id && finding.kind === 'broken' ? [finding.came] : []))
@@ -108,6 +108,24 @@ describe('the records of a run', () => {
     records.add(WRONG, answer(status, {}, 'a page'))
     records.add(WRONG, answer(status, {}, 'a page'))
     expect(cameOf(records, 'C19')).toEqual([`${status} (no type, 6 bytes)`])
+  })
+
+  it.each<readonly [what: string, fields: Readonly<Record<string, string>>, came: readonly string[]]>([
+    ['no Retry-After', {}, ['429 without a Retry-After of at least 1']],
+    ['one that ends early', { 'retry-after': '28' }, ['Retry-After ends before the reset']],
+    ['one that ends late', { 'retry-after': '33' }, ['Retry-After ends after the reset']],
+    ['one that ends with the window', { 'retry-after': '30' }, []],
+    [
+      'a reset that has passed, which another request judges',
+      { 'x-ratelimit-reset': String(NOW / 1000 - 2), 'retry-after': '2' },
+      [],
+    ],
+  ])('find what is wrong with a 429 with %s, once (C15)', (_what, fields, came) => {
+    const records = created()
+    const refusal = answer(429, { 'x-ratelimit-remaining': '0', ...fields })
+    for (let i = 0; i < 2; i += 1) records.add(RIGHT, refusal)
+    records.add({ ...RIGHT, oddity: 'respelled' }, refusal)
+    expect(cameOf(records, 'C15')).toEqual(came)
   })
 
   it('do not judge the status of what the device responds, nor of an odd request', () => {
