@@ -9,7 +9,7 @@ import { needs, run } from '../support/tools.ts'
 import type { Transport } from '../support/transports.ts'
 
 const UPLOAD = Buffer.alloc(5_000_000, 'x')
-const TRIES = 8
+const TRIES = 5
 
 /** Uploads 5 MB with curl, several times, and returns the statuses and exit codes. */
 async function uploads(sidecar: TestSidecar, token: string, args: readonly string[]): Promise<string[]> {

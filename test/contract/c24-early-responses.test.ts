@@ -9,33 +9,37 @@ import { describeTransports } from '../support/transports.ts'
 const UPLOAD = 4 << 20
 
 /** The response, the reset and the next piece of the upload come in every order in this many tries. */
-const TRIES = 12
+const TRIES = 8
 
 describeTransports(
   'C24 A device responds to an upload early and closes without reading on:',
   (transport) => {
-    it.each([
+    // Through TLS each parser and each framing once: how a body is framed for the device does not know of TLS.
+    const rows: readonly (readonly [parser: string, chunked: boolean])[] = [
       ['strict', false],
-      ['strict', true],
-      ['tolerant', false],
       ['tolerant', true],
-    ])('C24 its response reaches the client every time (parser %s, chunked %s)', async (parser, chunked) => {
-      const device = await startRawDevice(async (peer) => {
-        await peer.waitFor('\r\n\r\n')
-        peer.socket.pause()
-        peer.write('HTTP/1.1 413 Content Too Large\r\nContent-Length: 8\r\n\r\ntoo much')
-        peer.socket.destroy()
-      })
-      const sidecar = await startSidecar({ transport, device, config: { upstream: { parser } } })
-      const head = `POST /x HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${await sidecar.token()}`
-      const responses: string[] = []
-      for (let i = 0; i < TRIES; i += 1) {
-        const { status, text } = await sendThenRead(sidecar.url, head, { size: UPLOAD, chunked })
-        responses.push(`${status} ${text}`)
-      }
-      expect(responses).toEqual(Array(TRIES).fill('413 too much'))
-      expect(await sidecar.metric('postern_upstream_errors_total')).toBe(0)
-    })
+      ...(transport === 'http1' ? [['strict', true] as const, ['tolerant', false] as const] : []),
+    ]
+    it.each(rows)(
+      'C24 its response reaches the client every time (parser %s, chunked %s)',
+      async (parser, chunked) => {
+        const device = await startRawDevice(async (peer) => {
+          await peer.waitFor('\r\n\r\n')
+          peer.socket.pause()
+          peer.write('HTTP/1.1 413 Content Too Large\r\nContent-Length: 8\r\n\r\ntoo much')
+          peer.socket.destroy()
+        })
+        const sidecar = await startSidecar({ transport, device, config: { upstream: { parser } } })
+        const head = `POST /x HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${await sidecar.token()}`
+        const responses: string[] = []
+        for (let i = 0; i < TRIES; i += 1) {
+          const { status, text } = await sendThenRead(sidecar.url, head, { size: UPLOAD, chunked })
+          responses.push(`${status} ${text}`)
+        }
+        expect(responses).toEqual(Array(TRIES).fill('413 too much'))
+        expect(await sidecar.metric('postern_upstream_errors_total')).toBe(0)
+      },
+    )
 
     it.each(['strict', 'tolerant'])(
       'C24 a response without a length that ends with a reset is a broken transfer (parser %s)',

@@ -43,6 +43,8 @@ describe('a primary that fails over to its replica', () => {
           logins.push(performance.now())
           const elsewhere = sidecars[issued.length % sidecars.length] as Served
           if ((await elsewhere.use(tokens.access_token)) === 401) refused.add(tokens.access_token)
+          // A failover takes seconds, in which a client without a pause would keep a core busy.
+          await pause(10)
         }
       }
     })

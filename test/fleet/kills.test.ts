@@ -21,8 +21,9 @@ beforeAll(async () => {
   })
 })
 
-/** How long clients log in while members are killed (ms). */
-const LASTS = 6_000
+/** How long clients log in while members are killed (ms). On a busy machine it lasts until this many have been killed. */
+const LASTS = 3_000
+const KILLS = 3
 
 /** Decides what is killed and when, and what the clients do. `POSTERN_FLEET_SEED` repeats the seed of a run that failed. */
 const SEED = Number(process.env.POSTERN_FLEET_SEED ?? Math.floor(Math.random() * 2 ** 32))
@@ -42,11 +43,13 @@ describe('kill -9 of any member of a fleet', () => {
     const access: string[] = []
     const lastRefresh: Tokens[] = []
     const until = performance.now() + LASTS
+    let kills = 0
+    const lasts = (): boolean => kills < KILLS || performance.now() < until
     let falselyRefused = 0
 
     async function client(random: Random): Promise<void> {
       let tokens: Tokens | undefined
-      while (performance.now() < until) {
+      while (lasts()) {
         const sidecar = oneOf(sidecars, random)
         const before: Tokens | undefined = tokens
         // Rotation: after a lost response the client presents the same token again (C6).
@@ -70,9 +73,8 @@ describe('kill -9 of any member of a fleet', () => {
       if (tokens !== undefined) lastRefresh.push(tokens)
     }
 
-    let kills = 0
     async function killSidecars(random: Random): Promise<void> {
-      while (performance.now() < until) {
+      while (lasts()) {
         const index = random.below(sites.length)
         await pause(random.below(300))
         await (sidecars[index] as Served).kill()
@@ -81,7 +83,7 @@ describe('kill -9 of any member of a fleet', () => {
       }
     }
     async function killServer(random: Random): Promise<void> {
-      while (performance.now() < until) {
+      while (lasts()) {
         await pause(300 + random.below(900))
         await server.restart()
         kills += 1
@@ -92,7 +94,6 @@ describe('kill -9 of any member of a fleet', () => {
     for (const sidecar of sidecars) await expect.poll(sidecar.ready).toBe(200)
 
     report('killed', `${kills} members, ${access.length} access tokens, ${lastRefresh.length} refresh tokens`)
-    expect(kills, seed).toBeGreaterThan(2)
     expect(access.length, seed).toBeGreaterThan(20)
     expect(falselyRefused, seed).toBe(0)
     expect(await statusesOf(sidecars, access), seed).toEqual([200])

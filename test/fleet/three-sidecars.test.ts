@@ -55,7 +55,7 @@ async function refusedAt(sidecar: Served, token: string, now: () => number): Pro
     const status = await sidecar.use(token)
     if (status === 401) return now()
     if (status !== 200) throw new Error(`a revoked token is answered with ${status}`)
-    await pause(2)
+    await pause(10)
   }
 }
 
@@ -136,7 +136,7 @@ describe('a flood at three sidecars at once', () => {
     expect(inOne).toBe(200)
     await limitTo(100, '1s')
     const start = performance.now()
-    const [inSome, also] = await floodAll(token, { seconds: 2 })
+    const [inSome, also] = await floodAll(token, { seconds: 1.5 })
     const windows = Math.floor((performance.now() - start) / 1_000) + 1
     report('a flood at three sidecars', `${[...also.values()]} responses, ${inSome} of 100 per s`)
     expect([200, 429]).toEqual(expect.arrayContaining([...also.keys()]))
@@ -155,7 +155,7 @@ describe('a revocation at one sidecar is felt at all within a second', () => {
     const [one, two, three] = fleet.sidecars as [Served, Served, Served]
     const delays: number[] = []
     const now = livedTime(() => Promise.all(fleet.sidecars.map((sidecar) => sidecar.ready())))
-    const rounds = name.includes('password') ? 1 : 3
+    const rounds = name.includes('password') ? 1 : 2
     for (let round = 0; round < rounds; round++) {
       const tokens = tokensOf(await one.login(password))
       const { access_token: token } = tokens

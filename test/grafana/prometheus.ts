@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { setTimeout as pause } from 'node:timers/promises'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { unusedPort } from '../support/raw.ts'
@@ -74,6 +75,7 @@ export async function startPrometheus(targets: readonly string[]): Promise<Prome
     async scrapedTwice() {
       // The first scrape from now on is within a second, so one that is later than that is the second.
       const second = Date.now() / 1000 + 1
+      await pause(1_000)
       await until(async () => {
         const times = await courses('timestamp(up)')
         return times.length === targets.length && times.every((course) => (course.at(-1) ?? 0) > second)

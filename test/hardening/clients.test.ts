@@ -10,7 +10,7 @@ import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports, type Transport } from '../support/transports.ts'
 
 /** Rounds. Fewer over TLS: one process pays for both sides of each handshake, and the handshake is not what is tested. */
-const TIMES: Readonly<Record<Transport, number>> = { http1: 120, tls: 60, h2: 60 }
+const TIMES: Readonly<Record<Transport, number>> = { http1: 80, tls: 40, h2: 40 }
 const AT_ONCE = 20
 
 /** Runs `act` `times` times, twenty at once. */

@@ -26,13 +26,15 @@ function vector(tool: string): Credential {
 // `mkpasswd -m bcrypt -R 10`, the cost of most firmware and of `htpasswd -C 10`. The vectors are cheaper.
 const BCRYPT_10 = '$2b$10$gACFa49eHRbvUBaspxI3kO4wgynE6hORKekKRQ.iaq9iZh8of6pj6'
 
-// `mkpasswd -m sha256crypt -R 1000` and `-m sha512crypt -R 1000`, a fifth of the default cost.
-const SHA256_1000 = '$5$rounds=1000$GpXwiDine47ZSAG9$hc8Zcve0PgBg6KlqkSdS4UMe9tMkdkbr7tVbjtAvAy3'
+// `mkpasswd -m sha512crypt -R 1000`, a fifth of the default cost.
 const SHA512_1000 =
   '$6$rounds=1000$zhx8BP3AJj0Qd5xp$o93EMv0I21kY3LEiT1./I9dhIAHESMGMcH.rtS3HedX9LAMMu2w6QZBNOOV8l3JI0S4aagRbfPMGwwTH7pRQa/'
 const SCRYPT_10 = '$scrypt$ln=10,r=4,p=3$c2l4dGVlbiBzYWx0IGJ5dA$GeU3Qi2HwZ6RZBL3/Kf8oBN93DI5NHCXLTHl3tZDf+E'
 
-/** A cheap hash, and a costly one for the first verifications: the default cost of real tools, or more. */
+/**
+ * A cheap hash, and a costly one for the first verifications: the default cost of real tools, or more. `$apr1$` runs where `$1$` does,
+ * and `$5$` where `$6$` does.
+ */
 const KINDS: readonly [kind: string, cheap: () => Credential, costly?: () => Credential][] = [
   ['plain', () => credential(PASSWORDS.unicode)],
   [
@@ -43,8 +45,6 @@ const KINDS: readonly [kind: string, cheap: () => Credential, costly?: () => Cre
   ['scrypt', () => credential(SCRYPT_10), () => vector('hashlib.scrypt')],
   ['bcrypt', () => vector('mkpasswd -m bcrypt -R 6'), () => credential(BCRYPT_10)],
   ['$1$', () => vector('openssl passwd -1')],
-  ['$apr1$', () => vector('openssl passwd -apr1')],
-  ['$5$', () => credential(SHA256_1000), () => vector('openssl passwd -5')],
   ['$6$', () => credential(SHA512_1000), () => vector('mkpasswd -m sha512crypt -R 20000')],
   ['{SHA}', () => vector('htpasswd -nb -s')],
 ]

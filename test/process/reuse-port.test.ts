@@ -124,7 +124,7 @@ describe('H141 three sidecars on one address, by listen.reuse_port', () => {
       while (restarting) {
         const outcome = await askTwice(url)
         outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
-        await pause(5)
+        await pause(20)
       }
     })
     for (const [i, site] of sites.entries()) {

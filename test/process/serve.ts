@@ -16,6 +16,7 @@ import {
   type ApiRequest,
   encodeForm,
   type FormBody,
+  overlay,
   PASSWORD,
   type Tokens,
   type YamlPart,
@@ -144,18 +145,6 @@ export interface SiteOptions {
   readonly password?: string
   /** The command that starts the program instead of Node with the bundle. It gets the folders of configuration and state. */
   readonly command?: (configuration: string, state: string) => readonly string[]
-}
-
-const isPart = (value: unknown): value is YamlPart =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-function overlay(base: YamlPart, over: YamlPart): YamlPart {
-  const result: Record<string, unknown> = { ...base }
-  for (const [key, value] of Object.entries(over)) {
-    const below = result[key]
-    result[key] = isPart(below) && isPart(value) ? overlay(below, value) : value
-  }
-  return result
 }
 
 /** Replaces a file atomically, by renaming. */

@@ -76,7 +76,7 @@ async function manage(configFile: string, path?: string): Promise<Managed> {
   }
 }
 
-/** Clients that send requests without a pause. */
+/** Six clients that send requests without a pause: hundreds during a restart, and not so many that they slow it down. */
 interface Load {
   readonly sent: number
   /** The requests that failed or got a wrong response. */
@@ -109,7 +109,7 @@ function load(url: string, transport: Transport, token: string, kept: boolean): 
     return undefined
   }
 
-  const clients = Array.from({ length: 16 }, async () => {
+  const clients = Array.from({ length: 6 }, async () => {
     let connection: Connection | undefined
     while (!done) connection = await ask(connection)
   })

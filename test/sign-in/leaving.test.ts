@@ -31,49 +31,53 @@ const logins = {
 describeTransports(
   'Clients that leave while the sidecar signs in at the device',
   (transport) => {
-    describe.each(['strict', 'tolerant'])('with parser: %s', (parser) => {
-      it.each(['basic', 'digest', 'form'] as const)(
-        'C24 leave no device connection behind: %s',
-        async (kind) => {
-          const { device, end } = await logins[kind]()
-          // The device closes each connection after one response, so only an unused connection would stay open.
-          device.device.server.maxRequestsPerSocket = 1
-          const file = join(temporaryDirectory(), 'device-password')
-          writeFileSync(file, device.password)
-          const upstream = {
-            parser,
-            auth: { [kind]: { user: 'admin', password: { file }, check_path: '/home' } },
-          }
-          const sidecar = await startSidecar({ transport, device: device.device, config: { upstream } })
-          const token = await sidecar.token()
-          const fields = ['Authorization', `Bearer ${token}`]
-          // Eight moments for each of the three kinds of requests.
-          for (let round = 0; round < 24; round += 1) {
+    // The parser reads the device's side, the transport is the client's.
+    describe.each(transport === 'http1' ? ['strict', 'tolerant'] : ['strict'])(
+      'with parser: %s',
+      (parser) => {
+        it.each(['basic', 'digest', 'form'] as const)(
+          'C24 leave no device connection behind: %s',
+          async (kind) => {
+            const { device, end } = await logins[kind]()
+            // The device closes each connection after one response, so only an unused connection would stay open.
+            device.device.server.maxRequestsPerSocket = 1
+            const file = join(temporaryDirectory(), 'device-password')
+            writeFileSync(file, device.password)
+            const upstream = {
+              parser,
+              auth: { [kind]: { user: 'admin', password: { file }, check_path: '/home' } },
+            }
+            const sidecar = await startSidecar({ transport, device: device.device, config: { upstream } })
+            const token = await sidecar.token()
+            const fields = ['Authorization', `Bearer ${token}`]
+            // Eight moments for each of the three kinds of requests.
+            for (let round = 0; round < 24; round += 1) {
+              end()
+              sidecar.clock.advance(10_000)
+              const connection = await sidecar.connect()
+              const posts = round % 3 === 0
+              const exchange = connection.start(posts ? { fields, method: 'POST', body: 'x' } : { fields })
+              exchange.response.catch(() => {})
+              // At any moment between the request and its response.
+              if (round % 8 > 0) await delay((round % 8) - 1)
+              exchange.abort()
+              connection.close()
+            }
+            const inFlight = async (): Promise<number[]> => {
+              const figure = await sidecar.figures()
+              return [figure('postern_connections'), figure('postern_upstream_in_flight')]
+            }
+            await expect.poll(inFlight).toEqual([0, 0])
+            // A connection that was still opening when its client left is kept, unused, for four seconds.
+            await expect.poll(() => device.device.openConnections).toBe(0)
+            // A new session is not renewed at once, so the clock moves.
+            sidecar.clock.advance(1_000_000)
             end()
-            sidecar.clock.advance(10_000)
-            const connection = await sidecar.connect()
-            const posts = round % 3 === 0
-            const exchange = connection.start(posts ? { fields, method: 'POST', body: 'x' } : { fields })
-            exchange.response.catch(() => {})
-            // At any moment between the request and its response.
-            if (round % 8 > 0) await delay((round % 8) - 1)
-            exchange.abort()
-            connection.close()
-          }
-          const inFlight = async (): Promise<number[]> => {
-            const figure = await sidecar.figures()
-            return [figure('postern_connections'), figure('postern_upstream_in_flight')]
-          }
-          await expect.poll(inFlight).toEqual([0, 0])
-          // A connection that was still opening when its client left is kept, unused, for four seconds.
-          await expect.poll(() => device.device.openConnections).toBe(0)
-          // A new session is not renewed at once, so the clock moves.
-          sidecar.clock.advance(1_000_000)
-          end()
-          expect((await sidecar.request({ token })).status).toBe(200)
-        },
-      )
-    })
+            expect((await sidecar.request({ token })).status).toBe(200)
+          },
+        )
+      },
+    )
   },
   ['http1', 'h2'],
 )

@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { closeLater } from './cleanup.ts'
 
-const STEP = 10
+/** Milliseconds. A turn costs a request to each process whose time counts. */
+const STEP = 20
 
 /**
  * A clock (ms) that leaves out the time for which this thread waits for a processor: of each turn of the event loop it counts the
- * work, and at most 10 ms of waiting. What is promised within a second takes a second of it on a busy machine, too, and what comes
+ * work, and at most 20 ms of waiting. What is promised within a second takes a second of it on a busy machine, too, and what comes
  * after two seconds takes two. It stops with the test.
  * @param turn asks another process whose time counts, for something that it answers at once: a turn ends with the reply
  */

@@ -25,9 +25,9 @@ export const PASSWORD = 'näive & 100% +correct= horse'
 /** The media type of a form. */
 export const FORM_TYPE = 'application/x-www-form-urlencoded'
 
-/** The form of a password grant with that password. */
 /** A hash of it, which no warning is about. It costs nothing to verify. */
 export const HASHED_PASSWORD: string = `{SHA}${createHash('sha1').update(PASSWORD).digest('base64')}`
+/** The form of a password grant with that password. */
 export const PASSWORD_GRANT: string = encodeForm({ grant_type: 'password', password: PASSWORD })
 
 /** The response of the token endpoint (C4). */
@@ -106,7 +106,8 @@ function isPart(value: unknown): value is YamlPart {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function overlay(base: YamlPart, over: YamlPart): YamlPart {
+/** A configuration whose keys `over` replaces, key by key; `undefined` removes one. */
+export function overlay(base: YamlPart, over: YamlPart): YamlPart {
   const result: Record<string, unknown> = { ...base }
   for (const [key, value] of Object.entries(over)) {
     const below = result[key]
