@@ -3,6 +3,7 @@ import { type Derived, GateFacts } from './admission.ts'
 import type { Fields } from './fields.ts'
 import type { HeadSurvey, RequestFraming } from './head-survey.ts'
 import type { Refusal, Reply, UpstreamFailure } from './refusal.ts'
+import type { RequestBody } from './request-body.ts'
 
 /** The head of a request as the client sent it, in any HTTP version. Nothing in it is trusted yet. */
 export interface RequestHead extends Derived {
@@ -109,22 +110,18 @@ export abstract class Exchange extends Decided {
   /** Called once, with this exchange, before the other listeners of its end. */
   recorder: ((exchange: Exchange) => void) | undefined = undefined
   #onEnd: EndListener | EndListener[] | undefined = undefined
+  #onDrain: (() => void) | undefined = undefined
+  /** Undefined if the request has none, and over HTTP/2 until it is read. */
+  protected requestBody: RequestBody | undefined
 
-  constructor(head: RequestHead) {
+  constructor(head: RequestHead, body?: RequestBody) {
     super()
     this.head = head
+    this.requestBody = body
   }
 
   /** True once a response head was sent or the client has left: no other response can follow. */
   abstract readonly answered: boolean
-  /** True while the request body may have unread bytes. */
-  abstract readonly unread: boolean
-  /** True once the rest of the request body can no longer arrive. */
-  abstract readonly broken: boolean
-  /** How many bytes of the request body have arrived, read or not; `Infinity` once all have, or if it has none. */
-  abstract readonly arrived: number
-  /** Waits for the first bytes of the request body, or its end. Sends `100 Continue` and fails as `body` does. Called once. */
-  abstract arrival(stallTimeout: number): Promise<void>
   /**
    * The request body. It is read only as fast as the caller takes it. Sends `100 Continue` first if the client waits for it.
    * Fails if the client leaves, breaks the framing, or pauses longer than `stallTimeout` ms.
@@ -145,14 +142,46 @@ export abstract class Exchange extends Decided {
   abstract end(lastChunk?: Buffer): void
   /** Breaks the response off so that the client sees it broken. A truncated response never looks complete. */
   abstract cut(): void
-  /** Called each time the client has read the backlog. A later listener replaces the earlier one. */
-  abstract onDrain(listener: () => void): void
+
+  /** True while the request body may have unread bytes. */
+  get unread(): boolean {
+    return this.requestBody?.unread === true
+  }
+
+  /** How many bytes of the request body have arrived, read or not; `Infinity` once all have, or if it has none. */
+  get arrived(): number {
+    return this.requestBody?.arrived ?? Number.POSITIVE_INFINITY
+  }
+
+  /** True once the rest of the request body can no longer arrive. */
+  get broken(): boolean {
+    return this.requestBody?.broken === true
+  }
+
+  /** Waits for the first bytes of the request body, or its end. Sends `100 Continue` and fails as `body` does. Called once. */
+  async arrival(stallTimeout: number): Promise<void> {
+    this.body(stallTimeout)
+    await this.requestBody?.arrival()
+  }
+
   /**
    * Called when the rest of the request body can no longer arrive, but the client may still read a response: it half-closed the
    * connection too early, or broke the framing. If that has already happened, the listener is called immediately. If the client
    * leaves, the exchange ends instead.
    */
-  abstract onBroken(listener: () => void): void
+  onBroken(listener: () => void): void {
+    this.requestBody?.onBroken(listener)
+  }
+
+  /** Called each time the client has read the backlog. A later listener replaces the earlier one. */
+  onDrain(listener: () => void): void {
+    this.#onDrain = listener
+  }
+
+  /** The client has read the backlog. */
+  drained(): void {
+    this.#onDrain?.()
+  }
 
   /** True once the exchange has ended, by either side. */
   get ended(): boolean {
@@ -167,9 +196,13 @@ export abstract class Exchange extends Decided {
     else this.#onEnd = [this.#onEnd, listener]
   }
 
-  /** Ends the exchange, once. */
-  protected settle(outcome: Outcome): void {
+  /** Ends the exchange, once. Its connection or stream calls this. */
+  settle(outcome: Outcome): void {
     if (this.outcome !== undefined) return
+    if (this.requestBody !== undefined) {
+      this.requestBody.drop()
+      this.requestBytes = this.requestBody.bytes
+    }
     this.outcome = outcome
     this.recorder?.(this)
     const listeners = this.#onEnd

@@ -1,18 +1,26 @@
 import { connectionMembers, type Fields } from './fields.ts'
 
-/** The request header fields that the sidecar evaluates, gathered in one pass when the head is read. */
-export interface HeadSurvey {
-  readonly authorization: readonly string[]
-  /** The members of all `Connection` fields, in lower case. */
-  readonly connection: readonly string[]
-  readonly contentLength: readonly string[]
-  readonly expect: readonly string[]
-  readonly forwardedFor: readonly string[]
-  readonly host: readonly string[]
-  readonly requestId: readonly string[]
-  readonly transferEncoding: readonly string[]
-  readonly upgrade: readonly string[]
-  readonly via: readonly string[]
+/** The fields whose values are gathered. Their lengths differ, so the length of a name alone tells which it can be. */
+const GATHERED = [
+  { name: 'via', as: 'via' },
+  { name: 'host', as: 'host' },
+  { name: 'expect', as: 'expect' },
+  { name: 'upgrade', as: 'upgrade' },
+  { name: 'connection', as: 'connection' },
+  { name: 'x-request-id', as: 'requestId' },
+  { name: 'authorization', as: 'authorization' },
+  { name: 'content-length', as: 'contentLength' },
+  { name: 'x-forwarded-for', as: 'forwardedFor' },
+  { name: 'transfer-encoding', as: 'transferEncoding' },
+] as const
+
+const BY_LENGTH = new Map(GATHERED.map((field) => [field.name.length, field]))
+
+/**
+ * The request header fields that the sidecar evaluates, gathered in one pass when the head is read: their values, of `Connection` the
+ * members in lower case.
+ */
+export interface HeadSurvey extends Readonly<Record<(typeof GATHERED)[number]['as'], readonly string[]>> {
   /** A name equals a guarded one except for `_` in place of `-`. CGI firmware reads both as the same field. */
   readonly underscoreTwin: boolean
   /** Bytes of all names and values. */
@@ -46,79 +54,34 @@ function isTwin(name: string): boolean {
   return GUARDED.has(plain) || plain.startsWith('x-forwarded-')
 }
 
-/** Adds a value to the list. Most lists hold one value, so the first costs no copy. */
-function and(values: readonly string[], value: string): readonly string[] {
-  return values.length === 0 ? [value] : [...values, value]
-}
-
 export function surveyFields(fields: Fields): HeadSurvey {
-  let authorization = NONE
-  let connection = NONE
-  let contentLength = NONE
-  let expect = NONE
-  let forwardedFor = NONE
-  let host = NONE
-  let requestId = NONE
-  let transferEncoding = NONE
-  let upgrade = NONE
-  let via = NONE
-  let underscoreTwin = false
-  let size = 0
+  const survey = {
+    authorization: NONE,
+    connection: NONE,
+    contentLength: NONE,
+    expect: NONE,
+    forwardedFor: NONE,
+    host: NONE,
+    requestId: NONE,
+    transferEncoding: NONE,
+    upgrade: NONE,
+    via: NONE,
+    underscoreTwin: false,
+    size: 0,
+  }
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = fields[i] ?? ''
     const value = fields[i + 1] ?? ''
-    size += name.length + value.length
-    // The length alone distinguishes most names.
-    switch (name.length) {
-      case 3:
-        if (name.toLowerCase() === 'via') via = and(via, value)
-        break
-      case 4:
-        if (name.toLowerCase() === 'host') host = and(host, value)
-        break
-      case 6:
-        if (name.toLowerCase() === 'expect') expect = and(expect, value)
-        break
-      case 7:
-        if (name.toLowerCase() === 'upgrade') upgrade = and(upgrade, value)
-        break
-      case 10:
-        if (name.toLowerCase() === 'connection') {
-          const members = connectionMembers(value)
-          connection = connection.length === 0 ? members : [...connection, ...members]
-        }
-        break
-      case 12:
-        if (name.toLowerCase() === 'x-request-id') requestId = and(requestId, value)
-        break
-      case 13:
-        if (name.toLowerCase() === 'authorization') authorization = and(authorization, value)
-        break
-      case 14:
-        if (name.toLowerCase() === 'content-length') contentLength = and(contentLength, value)
-        break
-      case 15:
-        if (name.toLowerCase() === 'x-forwarded-for') forwardedFor = and(forwardedFor, value)
-        break
-      case 17:
-        if (name.toLowerCase() === 'transfer-encoding') transferEncoding = and(transferEncoding, value)
+    survey.size += name.length + value.length
+    const gathered = BY_LENGTH.get(name.length)
+    if (gathered !== undefined && name.toLowerCase() === gathered.name) {
+      const before = survey[gathered.as]
+      const values = gathered.as === 'connection' ? connectionMembers(value) : [value]
+      survey[gathered.as] = before.length === 0 ? values : [...before, ...values]
     }
-    if (isTwin(name)) underscoreTwin = true
+    if (isTwin(name)) survey.underscoreTwin = true
   }
-  return {
-    authorization,
-    connection,
-    contentLength,
-    expect,
-    forwardedFor,
-    host,
-    requestId,
-    transferEncoding,
-    upgrade,
-    via,
-    underscoreTwin,
-    size,
-  }
+  return survey
 }
 
 const LENGTH = /^[0-9]{1,15}$/

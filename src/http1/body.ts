@@ -1,6 +1,6 @@
 import { LARGE_PIECE } from '../system/write-soon.ts'
-import { COLON, CR, LF, TEXT, TOKEN } from './bytes.ts'
 import { type ChunkRules, Chunks } from './chunks.ts'
+import { HeadReader } from './head-reader.ts'
 
 /** Called with the start and the end of each run of data in the bytes that are being read. */
 export type OnData = (start: number, end: number) => void
@@ -10,28 +10,26 @@ export type OnData = (start: number, end: number) => void
  * merged into the header, some would change the message.
  */
 export class ChunkedBody {
+  readonly #rules: ChunkRules
   readonly #chunks: Chunks
-  readonly #trailers: Trailers | undefined
-  readonly #tolerant: boolean
+  readonly #trailers = new HeadReader('trailers')
+  #trailersDone: boolean
+  /** The trailer section exceeds its limit. */
+  tooLong = false
 
   constructor(rules: ChunkRules) {
+    this.#rules = rules
     this.#chunks = new Chunks(rules)
-    this.#trailers = rules.longestTrailers === undefined ? undefined : new Trailers(rules.longestTrailers)
-    this.#tolerant = rules.tolerant
+    this.#trailersDone = rules.longestTrailers === undefined
   }
 
   get done(): boolean {
-    return this.#chunks.done && (this.#trailers === undefined || this.#trailers.done || this.#chunks.sloppy)
+    return this.#chunks.done && (this.#trailersDone || this.#chunks.sloppy)
   }
 
   /** Only the tolerant rules accept this body. The start of the next message is therefore uncertain. */
   get sloppy(): boolean {
     return this.#chunks.sloppy
-  }
-
-  /** The trailer section exceeds its limit. */
-  get tooLong(): boolean {
-    return this.#trailers?.tooLong === true
   }
 
   /**
@@ -41,60 +39,21 @@ export class ChunkedBody {
   read(bytes: Buffer, start: number, end: number, onData: OnData): number {
     const at = this.#chunks.done ? start : this.#chunks.read(bytes, start, end, onData)
     if (at < 0 || !this.#chunks.done || this.done) return at
-    const after = this.#trailers?.read(bytes, at, end) ?? at
-    if (after >= 0 || this.tooLong || !this.#tolerant) return after
+    const after = this.#readTrailers(bytes, at, end)
+    if (after >= 0 || this.tooLong || !this.#rules.tolerant) return after
     // The data is complete. After an invalid trailer section the start of the next message is uncertain.
     this.#chunks.sloppy = true
     return at
   }
-}
 
-/** Reads a trailer section (RFC 9112 §7.1.2): fields, each ended by CRLF, then an empty line. */
-class Trailers {
-  readonly #longest: number
-  #part: 'start' | 'name' | 'value' | 'line-end' | 'end' | 'done' = 'start'
-  #count = 0
-
-  /** @param longest the largest section (bytes) */
-  constructor(longest: number) {
-    this.#longest = longest
-  }
-
-  /** The section is larger than `longest`. */
-  get tooLong(): boolean {
-    return this.#count > this.#longest
-  }
-
-  get done(): boolean {
-    return this.#part === 'done'
-  }
-
-  /** Reads the next bytes. Returns the position after the last byte of the section, or -1 if it is malformed. */
-  read(bytes: Buffer, start: number, end: number): number {
-    let at = start
-    while (at < end && this.#part !== 'done') if (!this.#accepts(bytes[at++] ?? 0)) return -1
-    return at
-  }
-
-  #accepts(byte: number): boolean {
-    this.#count += 1
-    switch (this.#part) {
-      case 'start':
-        this.#part = byte === CR ? 'end' : 'name'
-        return byte === CR || TOKEN[byte] === 1
-      case 'name':
-        if (byte === COLON) this.#part = 'value'
-        return (byte === COLON || TOKEN[byte] === 1) && !this.tooLong
-      case 'value':
-        if (byte === CR) this.#part = 'line-end'
-        return byte === CR || (TEXT[byte] === 1 && !this.tooLong)
-      case 'line-end':
-        this.#part = 'start'
-        return byte === LF
-      default:
-        this.#part = 'done'
-        return byte === LF
-    }
+  /** Reads trailers, which are fields and an empty line as in a head (RFC 9112 §7.1.2). */
+  #readTrailers(bytes: Buffer, at: number, end: number): number {
+    const start = at - this.#trailers.length
+    const most = Math.min(end, start + (this.#rules.longestTrailers ?? 0))
+    const progress = this.#trailers.read(bytes, start, most)
+    this.#trailersDone = progress === 'done'
+    this.tooLong = progress === 'more' && most < end
+    return progress === 'fault' || this.tooLong ? -1 : start + this.#trailers.length
   }
 }
 

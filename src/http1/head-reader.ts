@@ -59,8 +59,10 @@ export class HeadReader {
   #marked = 0
   readonly #names: NameMemory | undefined
 
-  constructor(of: 'requests' | 'responses') {
+  /** `trailers`: the section has no first line. */
+  constructor(of: 'requests' | 'responses' | 'trailers') {
     this.#ofResponse = of === 'responses'
+    if (of === 'trailers') this.#part = LINE
     // V8 may keep a whole head in memory for one remembered name. Clients could exhaust memory so: only responses get a memory.
     this.#names = this.#ofResponse ? new NameMemory() : undefined
   }

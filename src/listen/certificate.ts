@@ -3,15 +3,15 @@ import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
-import { createNameReader, type NameWatch, reportOnce, wantedNames, watchNames } from './certificate-names.ts'
+import { reasonOf } from '../system/setup-error.ts'
 import {
   isSelfSigned,
   loadTlsMaterial,
-  type Remade,
   remakeIfOutdated,
   type TlsSetting,
+  wantedNames,
 } from './tls-material.ts'
-import { type TlsMaterial, type ValidityWatch, watchValidity } from './tls-pair.ts'
+import { type TlsMaterial, watchValidity } from './tls-pair.ts'
 
 /** More addresses than a machine has, as a bound: through a NAT of the kernel a client may reach any address of 127.0.0.0/8. */
 const MOST_REACHED = 256
@@ -24,38 +24,25 @@ export interface CertificateDependencies {
   readonly compareEvery: number
 }
 
-/** The certificate of the public listener, from the start to the stop. */
-export interface ServedCertificate {
-  /** The pair at the start; undefined for cleartext. */
-  readonly material: TlsMaterial | undefined
-  /** The pair that is served now (wall clock, ms); undefined for cleartext. */
-  present(): { readonly from: number; readonly until: number; readonly selfSigned: boolean } | undefined
-  /** Call this when the listener exists. `apply` is called with each new pair. No timer runs before. */
-  serve(apply: (material: TlsMaterial) => void): void
-  /** A client has connected to this address of the machine, which a self-signed certificate may lack. */
-  reachedAt(address: string): void
-  /** Reads the pair again and serves it. Rejects, and changes nothing, if it is unusable. */
-  reload(setting: TlsSetting): Promise<void>
-  /** Resolves when a change in progress has ended. From then on no file is written. */
-  close(): Promise<void>
-}
+export type ServedCertificate = Awaited<ReturnType<typeof openCertificate>>
 
 /**
- * Opens the certificate of the public listener. Postern replaces a self-signed certificate that lacks a name: at the start, at a
- * reload, when a client connects to an address that it lacks, and every `compareEvery` ms while it is served. The latter two wait until
- * two readings agree, because interfaces come up one by one. Names that have gone stay until the next replacement or a reload, so an interface that is down for a moment
- * changes nothing.
+ * Opens the certificate of the public listener, which lives from the start to the stop. Postern replaces a self-signed certificate that lacks a name: at the start, at a
+ * reload, when a client connects to an address that it lacks, and every `compareEvery` ms while it is served. Names that have gone
+ * stay until the next replacement or a reload, so an interface that is down for a moment changes nothing.
  */
 export async function openCertificate(
   initial: TlsSetting,
   stateDir: string,
   { clock, log, metrics, machine, compareEvery }: CertificateDependencies,
-): Promise<ServedCertificate> {
+) {
   let setting = initial
   let current: TlsMaterial | undefined
   let apply = (_material: TlsMaterial): void => {}
-  let validity: ValidityWatch | undefined
-  let names: NameWatch | undefined
+  let validity: ReturnType<typeof watchValidity> | undefined
+  let looks: NodeJS.Timeout | undefined
+  /** A look at the names waits for its turn. */
+  let lookWaits = false
   /** The addresses at which clients have arrived: each is compared with the certificate once. */
   const reached = new Set<string>()
   let closed = false
@@ -76,20 +63,10 @@ export async function openCertificate(
     if (!isSelfSigned(next)) return found
     const wanted = wantedNames(next, readMachine)
     const exact = isReload || next !== 'auto'
-    const remade = await remakeIfOutdated(found, stateDir, { wanted, exact, wall: clock.wall() })
-    if (remade === 'foreign') {
-      if (found !== current) log.warn('self-signed certificate: not made by Postern, so it stays as it is')
-    } else if (remade !== undefined) {
-      report(remade)
-      return remade.material
-    }
+    const remade = await remakeIfOutdated(found, stateDir, { wanted, exact, wall: clock.wall(), log })
+    if (remade !== 'foreign') return remade ?? found
+    if (found !== current) log.warn('self-signed certificate: not made by Postern, so it stays as it is')
     return found
-  }
-
-  function report({ added, removed, renewed, unstored }: Remade): void {
-    log.info({ added, removed, renewed }, 'self-signed certificate: made anew, with the same key')
-    if (unstored === undefined) return
-    log.warn({ reason: unstored }, 'self-signed certificate: could not be stored; it is served from memory')
   }
 
   function use(material: TlsMaterial): void {
@@ -102,71 +79,84 @@ export async function openCertificate(
   }
 
   async function compare(): Promise<void> {
+    lookWaits = false
     if (current === undefined) return
     const material = await updated(current, setting, false)
     if (material !== current) use(material)
   }
 
-  /** Only a self-signed certificate depends on the names of the machine. */
-  function followNames(): void {
-    names?.close()
-    const followed = setting
-    names = isSelfSigned(followed)
-      ? watchNames({
-          read: () => wantedNames(followed, readMachine),
-          onSettled: () => inTurn(compare).then(() => reportFailure(undefined), reportFailure),
-          interval: compareEvery,
-        })
-      : undefined
+  /** Looks at the names of the machine when the change in progress has ended. A disk that hangs lets one look wait. */
+  function look(): void {
+    if (lookWaits || !isSelfSigned(setting)) return
+    lookWaits = true
+    void inTurn(compare).then(() => reportFailure(undefined), reportFailure)
   }
 
-  function onMade(file: string, names: readonly string[]): void {
-    log.info({ file, names }, 'self-signed certificate: made; clients trust this file')
-  }
-
-  const first = await loadTlsMaterial(initial, stateDir, {
-    clock,
-    machine: readMachine,
-    onSetAside: (reason, files) =>
-      log.error({ reason, names: files }, 'self-signed certificate: unusable, set aside; making another'),
-    onMade,
-  })
+  const sources = { clock, log, machine: readMachine }
+  const first = await loadTlsMaterial(initial, stateDir, { ...sources, replacesBroken: true })
   if (first !== undefined) use(await updated(first, initial, false))
 
   return {
+    /** The pair at the start; undefined for cleartext. */
     material: current,
-    present() {
+    /** The pair that is served now (wall clock, ms); undefined for cleartext. */
+    present(): { readonly from: number; readonly until: number; readonly selfSigned: boolean } | undefined {
       if (current === undefined) return undefined
       const { from, until } = current.valid
       return { from: from.at, until: until.at, selfSigned: isSelfSigned(setting) }
     },
-    serve(next) {
+    /** Call this when the listener exists. `next` is called with each new pair. No timer runs before. */
+    serve(next: (material: TlsMaterial) => void): void {
       apply = next
       validity = watchValidity(clock, log)
       if (current !== undefined) validity.served(current.valid)
-      followNames()
+      looks = setInterval(look, compareEvery).unref()
     },
-    reachedAt(address) {
+    /** A client has connected to this address of the machine, which a self-signed certificate may lack. */
+    reachedAt(address: string): void {
       if (reached.has(address) || reached.size === MOST_REACHED) return
       reached.add(address)
       const name = canonicalHost(address)
-      if (name !== undefined && current?.names.includes(name) === false) names?.look()
+      if (name !== undefined && current?.names.includes(name) === false) look()
     },
-    reload: (next) =>
+    /** Reads the pair again and serves it. Rejects, and changes nothing, if it is unusable. */
+    reload: (next: TlsSetting): Promise<void> =>
       inTurn(async () => {
         if (current === undefined) return
-        const found = await loadTlsMaterial(next, stateDir, { clock, machine: readMachine, onMade })
+        const found = await loadTlsMaterial(next, stateDir, sources)
         if (found === undefined) return
         const material = await updated(found, next, true)
         setting = next
         use(material)
-        if (!closed) followNames()
       }),
-    async close() {
+    /** Resolves when a change in progress has ended. From then on no file is written. */
+    async close(): Promise<void> {
       closed = true
-      names?.close()
+      clearInterval(looks)
       validity?.close()
       await turn
     },
+  }
+}
+
+/** Calls `report` once for a problem with the same reason, and again when it comes back. Undefined: there is none now. */
+export function reportOnce(report: (problem: unknown) => void): (problem: unknown) => void {
+  let last: string | undefined
+  return (problem) => {
+    const reason = problem === undefined ? undefined : reasonOf(problem)
+    if (reason !== undefined && reason !== last) report(problem)
+    last = reason
+  }
+}
+
+/** Reads what clients may call this machine, and warns if its addresses cannot be read. */
+function createNameReader(machine: () => MachineNames, log: Logger): () => MachineNames {
+  const report = reportOnce((reason) =>
+    log.warn({ reason }, 'the addresses of this machine cannot be read: name them in listen.tls'),
+  )
+  return () => {
+    const found = machine()
+    report(found.problem)
+    return found
   }
 }

@@ -47,20 +47,6 @@ export interface ConnectionCapsDependencies {
   readonly onRefused: (reason: RefusedConnection, peer?: string) => void
 }
 
-export interface ConnectionCaps {
-  /**
-   * Whether a new connection may stay: its address is allowed, and it is within the cap of its client. Another one is closed at once,
-   * without a response, so that it costs no work.
-   */
-  mayStay(socket: Socket): boolean
-  /**
-   * Call this when a connection of that peer has closed after overuse. It continues to count for `idleTimeout`, like several
-   * open idle connections. Otherwise a client could repeat the overuse by opening a new connection.
-   * @param part the overuse as a fraction of the bound that closes a connection, 0 to 1
-   */
-  remember(peer: string, part: number): void
-}
-
 /** After this many connections that were closed for overuse, a client may open no more connections. */
 const MOST_OVERUSED = 25
 
@@ -77,7 +63,7 @@ const MOST_REMEMBERED = 20_000
 export function capConnections(
   server: Server,
   { clock, limits, clientOf, onRefused }: ConnectionCapsDependencies,
-): ConnectionCaps {
+) {
   const counts = new Map<string, number>()
   /** Closed connections after overuse, the oldest first. */
   const remembered: { readonly key: string; readonly weight: number; readonly until: number }[] = []
@@ -104,7 +90,11 @@ export function capConnections(
   }
 
   return {
-    mayStay(socket) {
+    /**
+     * Whether a new connection may stay: its address is allowed, and it is within the cap of its client. Another one is closed at once,
+     * without a response, so that it costs no work.
+     */
+    mayStay(socket: Socket): boolean {
       const { remoteAddress } = socket
       // Clients on a Unix socket have no address by which they could be counted.
       if (remoteAddress === undefined) return true
@@ -125,7 +115,12 @@ export function capConnections(
       socket.once('close', () => release(key, OPEN))
       return true
     },
-    remember(peer, part) {
+    /**
+     * Call this when a connection of that peer has closed after overuse. It continues to count for `idleTimeout`, like several
+     * open idle connections. Otherwise a client could repeat the overuse by opening a new connection.
+     * @param part the overuse as a fraction of the bound that closes a connection, 0 to 1
+     */
+    remember(peer: string, part: number): void {
       const { key, peerTrusted } = clientOf(peer)
       if (peerTrusted) return
       const now = clock.monotonic()

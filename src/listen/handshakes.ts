@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Socket } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
 import type { FailedHandshake, ListenLimits } from './connection-caps.ts'
-import { LAST_REQUEST } from './http1/server.ts'
+import { LAST_REQUEST } from './http1/connection.ts'
 import type { Lingering } from './linger.ts'
 import type { TlsMaterial } from './tls-pair.ts'
 
@@ -21,15 +21,6 @@ export interface HandshakeDependencies {
   readonly plainHttpMessage: () => string
 }
 
-export interface Handshakes {
-  /** Shakes hands on a new connection. A client that speaks plain HTTP gets a response; any other failure only closes it. */
-  begin(socket: Socket): void
-  /** New handshakes use this certificate. */
-  applyTls(material: TlsMaterial): void
-  /** The sidecar stops: handshakes in progress end soon. */
-  drain(): void
-}
-
 /** A TLS handshake. `wire`: the TCP socket, until the handshake is over. */
 interface Handshake {
   wire: Socket | undefined
@@ -37,7 +28,7 @@ interface Handshake {
 }
 
 /** The TLS side of the public listener, from the first byte of a connection to the end of its handshake. */
-export function createHandshakes(deps: HandshakeDependencies): Handshakes {
+export function createHandshakes(deps: HandshakeDependencies) {
   const { limits, accept, onFailed } = deps
   const running = new Set<Handshake>()
   let stopping = false
@@ -62,7 +53,8 @@ export function createHandshakes(deps: HandshakeDependencies): Handshakes {
   server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
     socket.destroy()
     const handshake = handshakeOf.getStore()
-    if (handshake !== undefined) settle(handshake, FAILED_BY_CODE.get(error.code) ?? 'tls_error')
+    // Any other error means that TLS could not be negotiated, or that the client does not speak TLS.
+    if (handshake !== undefined) settle(handshake, error.code === 'ECONNRESET' ? 'client_left' : 'tls_error')
   })
 
   /** Ends a handshake. Clears `wire`, because the asynchronous context of the connection keeps this object alive. */
@@ -80,24 +72,28 @@ export function createHandshakes(deps: HandshakeDependencies): Handshakes {
   }
 
   return {
-    begin(socket) {
+    /** Shakes hands on a new connection. A client that speaks plain HTTP gets a response; any other failure only closes it. */
+    begin(socket: Socket): void {
       const handshake: Handshake = {
         wire: socket,
         deadline: setTimeout(() => expire(handshake), limits.handshakeTimeout),
       }
       running.add(handshake)
       // A reset before the first byte would be an uncaught error; later the `TLSSocket` handles it.
-      socket.on('error', ignore)
+      socket.on('error', () => {})
       socket.once('close', () => settle(handshake, stopping ? undefined : 'client_left'))
-      onFirstByte(socket, (protocol) => {
-        if (protocol === 'http') {
+      onFirstByte(socket, (byte) => {
+        // The methods of HTTP and the preface of HTTP/2 (`PRI * HTTP/2.0`) begin with a capital letter; TLS with 0x16 (RFC 8446 §5.1).
+        if (byte >= 0x41 && byte <= 0x5a) {
           settle(handshake, 'plain_http')
           deps.lingering.end(socket, deps.plainHttpMessage())
         } else handshakeOf.run(handshake, () => server.emit('connection', socket))
       })
     },
-    applyTls: (material) => server.setSecureContext(contextOf(material)),
-    drain() {
+    /** New handshakes use this certificate. */
+    applyTls: (material: TlsMaterial): void => server.setSecureContext(contextOf(material)),
+    /** The sidecar stops: handshakes in progress end soon. */
+    drain(): void {
       stopping = true
       setTimeout(() => {
         for (const { wire } of running) if (wire?.bytesRead === 0) wire.destroy()
@@ -109,23 +105,9 @@ export function createHandshakes(deps: HandshakeDependencies): Handshakes {
   }
 }
 
-/** By Node's error code. Any other code means that TLS could not be negotiated, or that the client does not speak TLS. */
-const FAILED_BY_CODE: ReadonlyMap<string | undefined, FailedHandshake> = new Map([
-  ['ERR_TLS_HANDSHAKE_TIMEOUT', 'handshake_timeout'],
-  ['ECONNRESET', 'client_left'],
-])
-
 function contextOf({ cert, key }: TlsMaterial): { cert: string; key: string; minVersion: 'TLSv1.2' } {
   return { cert, key, minVersion: 'TLSv1.2' }
 }
-
-function ignore(): void {}
-
-/** The first byte of a TLS connection: the record type `handshake` (RFC 8446 §5.1). */
-const HANDSHAKE = 0x16
-
-/** What the first byte of a client shows that it speaks. `other`: neither TLS nor HTTP. */
-export type ClientProtocol = 'tls' | 'http' | 'other'
 
 /**
  * Calls `then` once, when the first bytes of a new connection have arrived. They stay in the buffer of the socket, from where a
@@ -133,19 +115,13 @@ export type ClientProtocol = 'tls' | 'http' | 'other'
  * Costs at most 2 % of a handshake (12 pairs of 1,200). OpenSSL's own error for plain HTTP is no substitute: Node closes the
  * socket with it, so no response could be sent.
  */
-export function onFirstByte(socket: Socket, then: (protocol: ClientProtocol) => void): void {
+function onFirstByte(socket: Socket, then: (byte: number) => void): void {
   function inspect(): void {
     const chunk: Buffer | null = socket.read()
     if (chunk === null) return
     socket.removeListener('readable', inspect)
     socket.unshift(chunk)
-    then(protocolOf(chunk[0]))
+    then(chunk[0] ?? 0)
   }
   socket.on('readable', inspect)
-}
-
-/** The methods of HTTP and the preface of HTTP/2 (`PRI * HTTP/2.0`) begin with a capital letter. */
-function protocolOf(byte: number | undefined): ClientProtocol {
-  if (byte === HANDSHAKE) return 'tls'
-  return byte !== undefined && byte >= 0x41 && byte <= 0x5a ? 'http' : 'other'
 }

@@ -27,20 +27,12 @@ const BOUNDS: LingeringBounds = {
  */
 const READ_PER_TURN = 8
 
-/** Closes connections whose client may still be sending, at a bounded cost. */
-export interface Lingering {
-  /**
-   * Sends the last bytes and closes the connection in steps (RFC 9112 §9.6): it closes the sidecar's sending side, discards what
-   * the client still sends, within bounds, and then closes the connection. Closing at once would reset it, and the client could
-   * lose the response. Nothing else reads the connection from here on, so no byte after the last request is read as a request.
-   */
-  end(socket: Socket, lastBytes?: string): void
-  /** The sidecar stops: from now on connections linger only briefly. */
-  drain(): void
-}
+export type Lingering = ReturnType<typeof createLingering>
 
-export function createLingering({ usual, brief, mostAtOnce }: LingeringBounds = BOUNDS): Lingering {
-  const lingering = new Set<LingeringSocket>()
+/** Closes connections whose client may still be sending, at a bounded cost. */
+export function createLingering({ usual, brief, mostAtOnce }: LingeringBounds = BOUNDS) {
+  /** One function for each lingering connection: from then on it lingers only briefly. */
+  const lingering = new Set<() => void>()
   /** Connections that wait for a turn of the event loop to be read. */
   const waiting: Socket[] = []
   let draining = false
@@ -55,65 +47,53 @@ export function createLingering({ usual, brief, mostAtOnce }: LingeringBounds = 
     if (waiting.push(socket) === 1) setImmediate(readSome)
   }
 
-  return {
-    end(socket, lastBytes = '') {
-      if (socket.destroyed) return
-      if (!socket.writableEnded) socket.end(lastBytes)
-      const bounds = draining || lingering.size >= mostAtOnce ? brief : usual
-      const entry = new LingeringSocket(socket, bounds, waitForTurn)
-      lingering.add(entry)
-      socket.once('close', () => {
-        lingering.delete(entry)
-        entry.stop()
-      })
-    },
-    drain() {
-      draining = true
-      for (const entry of lingering) entry.tighten(brief)
-    },
-  }
-}
-
-/** A connection whose input is discarded. */
-class LingeringSocket {
-  readonly #socket: Socket
-  #left: number
-  #timer: NodeJS.Timeout
-
-  constructor(socket: Socket, bounds: Bounds, waitForTurn: (socket: Socket) => void) {
-    this.#socket = socket
-    this.#left = bounds.bytes
-    this.#timer = this.#limit(bounds)
+  /** Discards the input of a connection. */
+  function discard(socket: Socket): void {
+    let left = Number.POSITIVE_INFINITY
+    let timer: NodeJS.Timeout | undefined
+    const close = (): void => void socket.destroy()
+    const bound = ({ time, silence, bytes }: Bounds): void => {
+      left = Math.min(left, bytes)
+      // Node restarts this timer with every read. A timeout of 0 means that there is none.
+      socket.setTimeout(Math.min(socket.timeout || silence, silence))
+      clearTimeout(timer)
+      timer = setTimeout(close, time)
+    }
+    const tighten = (): void => bound(brief)
+    bound(draining || lingering.size >= mostAtOnce ? brief : usual)
+    lingering.add(tighten)
     socket.removeAllListeners('data')
     socket.on('data', (chunk: Buffer) => {
-      this.#left -= chunk.length
-      if (this.#left < 0) this.#close()
+      left -= chunk.length
+      if (left < 0) close()
       else waitForTurn(socket)
     })
     // The client has closed its sending side too. Queued bytes are still written before the connection closes.
     socket.once('end', () => socket.destroySoon())
-    socket.on('timeout', this.#close)
+    socket.on('timeout', close)
+    socket.once('close', () => {
+      lingering.delete(tighten)
+      clearTimeout(timer)
+    })
     socket.resume()
   }
 
-  tighten(bounds: Bounds): void {
-    this.stop()
-    this.#left = Math.min(this.#left, bounds.bytes)
-    this.#timer = this.#limit(bounds)
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer)
-  }
-
-  #limit({ time, silence }: Bounds): NodeJS.Timeout {
-    // Node restarts this timer with every read. A timeout of 0 means that there is none.
-    this.#socket.setTimeout(Math.min(this.#socket.timeout || silence, silence))
-    return setTimeout(this.#close, time)
-  }
-
-  readonly #close = (): void => {
-    this.#socket.destroy()
+  return {
+    /**
+     * Sends the last bytes and closes the connection in steps (RFC 9112 §9.6): it closes the sidecar's sending side, discards what
+     * the client still sends, within bounds, and then closes the connection. Closing at once would reset it, and the client could
+     * lose the response. Nothing else reads the connection from here on, so no byte after the last request is read as a request.
+     */
+    end(socket: Socket, lastBytes = ''): void {
+      if (socket.destroyed) return
+      if (!socket.writableEnded) socket.end(lastBytes)
+      discard(socket)
+    },
+    /** The sidecar stops: from now on connections linger only briefly. */
+    drain(): void {
+      draining = true
+      for (const tighten of lingering) tighten()
+    },
   }
 }
 

@@ -1,6 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import { listen, tcpHostOf } from '../system/listen.ts'
@@ -15,6 +14,7 @@ import {
   type RefusedConnection,
 } from './connection-caps.ts'
 import { createHandshakes } from './handshakes.ts'
+import type { Http1Handlers } from './http1/connection.ts'
 import { createHttp1Server } from './http1/server.ts'
 import { createHttp2Server } from './http2/server.ts'
 import { createLingering } from './linger.ts'
@@ -28,15 +28,11 @@ const PLAIN_HTTP: Refusal = {
   description: 'This port speaks HTTPS: use https:// in place of http://.',
 }
 
-export interface PublicListenerDependencies {
+export interface PublicListenerDependencies extends Http1Handlers {
   readonly clock: Clock
   readonly limits: ListenLimits
   /** Undefined for cleartext. */
   readonly tls: TlsMaterial | undefined
-  readonly onExchange: (exchange: Exchange) => void
-  readonly onUpgrade: (exchange: UpgradeExchange) => void
-  readonly refusalMessage: (refusal: Refusal) => string
-  readonly onBug: (error: unknown) => void
   /** With TLS: called with the address of this machine that a client has connected to. */
   readonly onReached: (address: string) => void
   /** Determines whose connections count together for the cap per client. */
@@ -53,18 +49,8 @@ interface ListenerEvents {
   readonly handshakeFailed: (reason: FailedHandshake) => void
 }
 
-export interface PublicListener {
-  readonly server: Server
-  /** New connections use this certificate; open connections keep theirs. */
-  applyTls(material: TlsMaterial): void
-  /** Accepts no new connections and lets the exchanges in flight finish. Resolves when the last connection has closed. */
-  drain(): Promise<void>
-  /** Closes all remaining connections at once. */
-  destroy(): void
-}
-
 /** One port: HTTP/1 and HTTP/2 over TLS, selected by ALPN, or only HTTP/1 in cleartext. */
-export function createPublicListener(deps: PublicListenerDependencies): PublicListener {
+export function createPublicListener(deps: PublicListenerDependencies) {
   const { limits, clientOf, events } = deps
   const server = createServer({ noDelay: true })
   const caps = capConnections(server, { clock: deps.clock, limits, clientOf, onRefused: events.refused })
@@ -133,8 +119,10 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
 
   return {
     server,
-    applyTls: (material) => handshakes?.applyTls(material),
-    drain() {
+    /** New connections use this certificate; open connections keep theirs. */
+    applyTls: (material: TlsMaterial): void => handshakes?.applyTls(material),
+    /** Accepts no new connections and lets the exchanges in flight finish. Resolves when the last connection has closed. */
+    drain(): Promise<void> {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       handshakes?.drain()
       lingering.drain()
@@ -142,7 +130,8 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
       http2.drain()
       return closed
     },
-    destroy() {
+    /** Closes all remaining connections at once. */
+    destroy(): void {
       for (const socket of sockets) socket.destroy()
     },
   }
@@ -151,16 +140,6 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
 export interface Addresses {
   readonly public: string
   readonly admin: string | null
-}
-
-/** Opens the listeners of a sidecar, once. */
-interface Listeners {
-  /** Rejects with a `SetupError` if an address cannot be used, or after `endOpening`. A second call has the same result. */
-  open(): Promise<Addresses>
-  /** The addresses that are open, as text. */
-  readonly listening: readonly string[]
-  /** No listener opens from now on. Resolves when none is opening: closing it earlier would leave it open. */
-  endOpening(): Promise<void>
 }
 
 interface ListenersDependencies {
@@ -176,10 +155,11 @@ interface ListenerSettings {
   readonly admin: { readonly address: ListenAddress | 'off' }
 }
 
+/** Opens the listeners of a sidecar, once. */
 export function createListeners(
   { listen: { address, reusePort, tls }, admin }: ListenerSettings,
   servers: ListenersDependencies,
-): Listeners {
+) {
   const listening: string[] = []
   let opening: Promise<Addresses> | undefined
   let ended = false
@@ -201,13 +181,16 @@ export function createListeners(
   }
 
   return {
+    /** The addresses that are open, as text. */
     listening,
-    async open() {
+    /** Rejects with a `SetupError` if an address cannot be used, or after `endOpening`. A second call has the same result. */
+    async open(): Promise<Addresses> {
       refuseAtEnd()
       opening ??= openBoth()
       return opening
     },
-    async endOpening() {
+    /** No listener opens from now on. Resolves when none is opening: closing it earlier would leave it open. */
+    async endOpening(): Promise<void> {
       ended = true
       await opening?.catch(() => {})
     },

@@ -12,7 +12,7 @@ import { addressBytes } from '../http/ip.ts'
 import type { TlsMaterial } from './tls-pair.ts'
 
 /** The tags of ASN.1 that certificates use. */
-export const DER = {
+const DER = {
   boolean: 0x01,
   integer: 0x02,
   bits: 0x03,
@@ -26,7 +26,7 @@ export const DER = {
 } as const
 
 /** One element in DER (X.690): its tag, its length, its content. */
-export function der(tag: number, ...content: readonly Uint8Array[]): Buffer {
+function der(tag: number, ...content: readonly Uint8Array[]): Buffer {
   const length = content.reduce((sum, part) => sum + part.length, 0)
   const size = length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff]
   return Buffer.concat([Buffer.from([tag, ...size]), ...content])
@@ -37,16 +37,9 @@ function derBits(content: Uint8Array, unused = 0): Buffer {
   return der(DER.bits, Buffer.from([unused]), content)
 }
 
-/** An object identifier from its dotted form. */
-function derOid(dotted: string): Buffer {
-  const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number)
-  return der(DER.oid, Buffer.from([first * 40 + second, ...rest.flatMap(base128)]))
-}
-
-function base128(value: number): number[] {
-  const bytes = [value & 0x7f]
-  for (let left = value >> 7; left > 0; left >>= 7) bytes.unshift((left & 0x7f) | 0x80)
-  return bytes
+/** An object identifier from its encoded form. */
+function derOid(hex: string): Buffer {
+  return der(DER.oid, Buffer.from(hex, 'hex'))
 }
 
 /** A time in whole seconds: with two digits of the year until 2049 (RFC 5280 §4.1.2.5). */
@@ -57,18 +50,8 @@ function derTime(time: Date): Buffer {
     : der(DER.time, Buffer.from(digits))
 }
 
-/** The elements of a sequence, each with its tag and length. For DER that OpenSSL has accepted. */
-function elementsOf(sequence: Buffer): readonly Buffer[] {
-  const elements: Buffer[] = []
-  for (let at = contentOf(sequence, 0).start; at < sequence.length; ) {
-    const { end } = contentOf(sequence, at)
-    elements.push(sequence.subarray(at, end))
-    at = end
-  }
-  return elements
-}
-
-function contentOf(bytes: Buffer, at: number): { readonly start: number; readonly end: number } {
+/** Where the content of the element at `at` starts and ends. For DER that OpenSSL has accepted. */
+function contentAt(bytes: Buffer, at: number): { readonly start: number; readonly end: number } {
   const first = bytes[at + 1] ?? 0
   const digits = first < 0x80 ? 0 : first & 0x7f
   const start = at + 2 + digits
@@ -101,11 +84,12 @@ const SUBJECT = nameOf('Postern server certificate')
  */
 export function makeSelfSigned(host: string, names: readonly string[], wall: number): Pair {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: CURVE })
-  const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
   // A CN has at most 64 characters (RFC 5280, upper bounds).
-  const authority = { name: nameOf(`Postern on ${host}`.slice(0, 64)), period: periodAt(wall) }
-  const signer = createSigner(privateKey)
-  return { cert: signer.server(authority, names) + signer.authority(authority), key }
+  const authority = { name: nameOf(`Postern on ${host}`.slice(0, 64)), ...periodAt(wall) }
+  return {
+    cert: serverCertificate(privateKey, authority, names) + authorityCertificate(privateKey, authority),
+    key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+  }
 }
 
 /**
@@ -121,97 +105,89 @@ export function remakeSelfSigned(
 ): string | undefined {
   const privateKey = createPrivateKey(key)
   if (authority === undefined || privateKey.asymmetricKeyDetails?.namedCurve !== CURVE) return undefined
-  const signer = createSigner(privateKey)
-  const present = authorityIn(new X509Certificate(authority))
-  if (!renew) return signer.server(present, names) + pemOf(new X509Certificate(authority).raw)
-  const { notBefore, notAfter } = present.period
+  const { raw, validFromDate: notBefore, validToDate: notAfter } = new X509Certificate(authority)
+  const present = { name: issuerIn(raw), notBefore, notAfter }
+  if (!renew) return serverCertificate(privateKey, present, names) + authority
   const next = periodAt(wall)
   // Keeps the earlier start, so that a clock that ran ahead leaves no certificate that is not valid yet.
   const from = notBefore < next.notBefore ? notBefore : next.notBefore
   const until = notAfter > next.notAfter ? notAfter : next.notAfter
-  const renewed = { name: present.name, period: { notBefore: from, notAfter: until } }
-  return signer.server(renewed, names) + signer.authority(renewed)
+  const renewed = { name: present.name, notBefore: from, notAfter: until }
+  return serverCertificate(privateKey, renewed, names) + authorityCertificate(privateKey, renewed)
 }
 
 interface Authority {
   /** In DER. */
   readonly name: Buffer
-  readonly period: Period
-}
-
-/** The name and the period of a certificate that is its own issuer. */
-function authorityIn({ raw, validFromDate, validToDate }: X509Certificate): Authority {
-  const [signed = raw] = elementsOf(raw)
-  // RFC 5280 §4.1: version, serial number, algorithm, issuer.
-  const name = elementsOf(signed)[3] ?? raw
-  return { name, period: { notBefore: validFromDate, notAfter: validToDate } }
-}
-
-interface Period {
   readonly notBefore: Date
   readonly notAfter: Date
 }
 
-function periodAt(wall: number): Period {
+/** The issuer in a certificate, behind version, serial number and algorithm (RFC 5280 §4.1). */
+function issuerIn(raw: Buffer): Buffer {
+  let { start } = contentAt(raw, contentAt(raw, 0).start)
+  for (let skipped = 0; skipped < 3; skipped += 1) start = contentAt(raw, start).end
+  return raw.subarray(start, contentAt(raw, start).end)
+}
+
+function periodAt(wall: number): Pick<Authority, 'notBefore' | 'notAfter'> {
   const notAfter = new Date(wall)
   notAfter.setFullYear(notAfter.getFullYear() + YEARS)
   return { notBefore: new Date(wall - BACKDATED), notAfter }
 }
 
-/** ecdsa-with-SHA256. */
-const SIGNATURE = der(DER.sequence, derOid('1.2.840.10045.4.3.2'))
 const VERSION_3 = der(0xa0, der(DER.integer, Buffer.from([2])))
 const YES = der(DER.boolean, Buffer.from([0xff]))
 
-/** Makes certificates for one key (RFC 5280), in PEM. The server's is valid as long as the CA. */
-function createSigner(privateKey: KeyObject): {
-  authority(authority: Authority): string
-  server(authority: Authority, names: readonly string[]): string
-} {
+/** ecdsa-with-SHA256. */
+const SIGNATURE = der(DER.sequence, derOid('2a8648ce3d040302'))
+
+function authorityCertificate(privateKey: KeyObject, authority: Authority): string {
+  return signed(privateKey, authority, authority.name, () => [
+    // A CA that signs no other CA, and its certificate only.
+    extension('551d13', der(DER.sequence, YES, der(DER.integer, Buffer.from([0]))), YES),
+    extension('551d0f', derBits(Buffer.from([0x04]), 2), YES),
+  ])
+}
+
+/** It is valid as long as the CA. */
+function serverCertificate(privateKey: KeyObject, authority: Authority, names: readonly string[]): string {
+  return signed(privateKey, authority, SUBJECT, (keyId) => [
+    extension('551d13', der(DER.sequence), YES),
+    // Signs handshakes, as a server.
+    extension('551d0f', derBits(Buffer.from([0x80]), 7), YES),
+    extension('551d25', der(DER.sequence, derOid('2b06010505070301'))),
+    extension('551d11', der(DER.sequence, ...names.map(alternativeName))),
+    extension('551d23', der(DER.sequence, der(0x80, keyId))),
+  ])
+}
+
+/** A certificate for the key, signed with it (RFC 5280), in PEM. */
+function signed(
+  privateKey: KeyObject,
+  { name, notBefore, notAfter }: Authority,
+  subject: Buffer,
+  extensionsFor: (keyId: Buffer) => readonly Buffer[],
+): string {
   const publicKey = createPublicKey(privateKey).export({ type: 'spki', format: 'der' })
-  // The bits of the key (§4.2.1.2), without the count of unused bits before them.
-  const keyId = createHash('sha1')
-    .update((elementsOf(publicKey)[1] ?? publicKey).subarray(3))
-    .digest()
-  const subjectKeyId = extension('2.5.29.14', der(DER.octets, keyId))
-
-  function certificate({ name, period }: Authority, subject: Buffer, extensions: readonly Buffer[]): string {
-    // A positive number of 16 bytes, not beginning with zeros.
-    const serial = randomBytes(16)
-    serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40
-    const signed = der(
-      DER.sequence,
-      VERSION_3,
-      der(DER.integer, serial),
-      SIGNATURE,
-      name,
-      der(DER.sequence, derTime(period.notBefore), derTime(period.notAfter)),
-      subject,
-      publicKey,
-      der(0xa3, der(DER.sequence, ...extensions)),
-    )
-    return pemOf(der(DER.sequence, signed, SIGNATURE, derBits(sign('sha256', signed, privateKey))))
-  }
-
-  return {
-    authority: (authority) =>
-      certificate(authority, authority.name, [
-        // A CA that signs no other CA, and its certificate only.
-        extension('2.5.29.19', der(DER.sequence, YES, der(DER.integer, Buffer.from([0]))), YES),
-        extension('2.5.29.15', derBits(Buffer.from([0x04]), 2), YES),
-        subjectKeyId,
-      ]),
-    server: (authority, names) =>
-      certificate(authority, SUBJECT, [
-        extension('2.5.29.19', der(DER.sequence), YES),
-        // Signs handshakes, as a server.
-        extension('2.5.29.15', derBits(Buffer.from([0x80]), 7), YES),
-        extension('2.5.29.37', der(DER.sequence, derOid('1.3.6.1.5.5.7.3.1'))),
-        extension('2.5.29.17', der(DER.sequence, ...names.map(alternativeName))),
-        subjectKeyId,
-        extension('2.5.29.35', der(DER.sequence, der(0x80, keyId))),
-      ]),
-  }
+  // The bits of the key (§4.2.1.2): a point of the curve, at the end.
+  const keyId = createHash('sha1').update(publicKey.subarray(-65)).digest()
+  // A positive number of 16 bytes, not beginning with zeros.
+  const serial = randomBytes(16)
+  serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40
+  const content = der(
+    DER.sequence,
+    VERSION_3,
+    der(DER.integer, serial),
+    SIGNATURE,
+    name,
+    der(DER.sequence, derTime(notBefore), derTime(notAfter)),
+    subject,
+    publicKey,
+    der(0xa3, der(DER.sequence, ...extensionsFor(keyId), extension('551d0e', der(DER.octets, keyId)))),
+  )
+  const whole = der(DER.sequence, content, SIGNATURE, derBits(sign('sha256', content, privateKey)))
+  return new X509Certificate(whole).toString()
 }
 
 function extension(oid: string, value: Buffer, critical: Buffer = Buffer.alloc(0)): Buffer {
@@ -226,11 +202,6 @@ function alternativeName(name: string): Buffer {
 
 /** A distinguished name that is only a common name. */
 function nameOf(commonName: string): Buffer {
-  const pair = der(DER.sequence, derOid('2.5.4.3'), der(DER.text, Buffer.from(commonName)))
+  const pair = der(DER.sequence, derOid('550403'), der(DER.text, Buffer.from(commonName)))
   return der(DER.sequence, der(DER.set, pair))
-}
-
-function pemOf(certificate: Buffer): string {
-  const lines = certificate.toString('base64').replaceAll(/.{64}/g, '$&\n').trimEnd()
-  return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`
 }

@@ -2,15 +2,16 @@ import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
+import { canonicalHost } from '../http/ip.ts'
+import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
 import { explainPathError, readNamedFile } from '../system/named-file.ts'
 import { ensureFolder, setAside, writeFlushed } from '../system/own-files.ts'
 import type { PemFile } from '../system/pem.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
-import { type NameChange, nameChange, wantedNames } from './certificate-names.ts'
 import { makeSelfSigned, remakeSelfSigned } from './self-signed.ts'
-import { inspectPair, type TlsMaterial, type ValidPeriod, validityOf } from './tls-pair.ts'
+import { inspectPair, type TlsMaterial, validityOf } from './tls-pair.ts'
 
 interface PairPaths {
   readonly cert: string
@@ -32,12 +33,10 @@ export function selfSignedPaths(stateDir: string): PairPaths {
 export interface SelfSignedSources {
   readonly clock: Pick<Clock, 'wall'>
   readonly machine: () => MachineNames
-  /**
-   * Called after the files of a broken pair are renamed and before a new pair is created. Undefined: a broken pair is an error.
-   */
-  readonly onSetAside?: (reason: string, files: readonly string[]) => void
-  /** Called when a new pair is stored. Clients have to trust its certificate before they connect. */
-  readonly onMade?: (file: string, names: readonly string[]) => void
+  /** Told of a pair that is set aside or made: clients have to trust a new one before they connect. */
+  readonly log?: Logger
+  /** Whether a broken pair is set aside and another one made; otherwise it is an error. */
+  readonly replacesBroken?: boolean
 }
 
 /**
@@ -47,20 +46,23 @@ export interface SelfSignedSources {
 export async function loadTlsMaterial(
   setting: TlsSetting,
   stateDir: string,
-  { clock, machine, onSetAside, onMade }: SelfSignedSources,
+  { clock, machine, log, replacesBroken }: SelfSignedSources,
 ): Promise<TlsMaterial | undefined> {
   if (setting === 'off') return undefined
   if (!isSelfSigned(setting)) return readPair(setting)
   const found = await findSelfSigned(stateDir)
   if (found !== 'missing' && !('broken' in found)) return found
   if (found !== 'missing') {
-    if (onSetAside === undefined) {
+    if (replacesBroken !== true) {
       throw new SetupError(`${found.broken}; a restart sets this self-signed pair aside and makes another`)
     }
-    onSetAside(found.broken, setPairAside(selfSignedPaths(stateDir), clock.wall()))
+    const names = setPairAside(selfSignedPaths(stateDir), clock.wall())
+    const reason = found.broken
+    log?.error({ reason, names }, 'self-signed certificate: unusable, set aside; making another')
   }
   const made = await makePair(stateDir, wantedNames(setting, machine), clock.wall())
-  onMade?.(selfSignedPaths(stateDir).cert, made.names)
+  const { cert: file } = selfSignedPaths(stateDir)
+  log?.info({ file, names: made.names }, 'self-signed certificate: made; clients trust this file')
   return made
 }
 
@@ -132,44 +134,64 @@ function notWritten(what: string, path: string, cause: unknown): SetupError {
   return new SetupError(`${what}: ${reason}`, { key: 'state_dir', cause, remedy })
 }
 
-/** A self-signed certificate that was made anew. */
-export interface Remade extends NameChange {
-  readonly material: TlsMaterial
-  /** Whether the earlier one was about to expire. */
-  readonly renewed: boolean
-  /** Why it could not be stored; undefined if it was. It can be served all the same. */
-  readonly unstored: string | undefined
+/** By these the machine reaches itself. They are in every self-signed certificate. */
+const LOOPBACK = ['localhost', '127.0.0.1', '::1']
+
+/** The most names in a self-signed certificate, which every handshake carries. */
+const MOST_NAMES = 100
+
+/** The names for a self-signed certificate: those of the setting, or for `auto` those of the machine. Loopback is always among them. */
+export function wantedNames(
+  setting: 'auto' | { readonly names: readonly string[] },
+  machine: () => MachineNames,
+): readonly string[] {
+  const names = setting === 'auto' ? machineNamesIn(machine()) : setting.names
+  const canonical = [...LOOPBACK, ...names].flatMap((name) => canonicalHost(name) ?? [])
+  return [...new Set(canonical)].slice(0, MOST_NAMES)
+}
+
+/** In a stable order: the system does not promise one. IPv4 addresses come first, because there are fewer. */
+function machineNamesIn({ names, addresses }: MachineNames): readonly string[] {
+  const canonical = addresses.flatMap((address) => canonicalHost(address) ?? [])
+  const isIpv6 = (address: string): boolean => address.includes(':')
+  const [ipv4, ipv6] = [canonical.filter((each) => !isIpv6(each)), canonical.filter(isIpv6)]
+  return [...names, ...ipv4.toSorted(), ...ipv6.toSorted()]
+}
+
+/** What a self-signed certificate has to be now. */
+interface Upkeep {
+  readonly wanted: readonly string[]
+  /** Names that are not wanted have to go, too. */
+  readonly exact: boolean
+  readonly wall: number
+  readonly log: Logger
 }
 
 /**
  * Replaces the self-signed certificate if it lacks a wanted name, has an unwanted one (only with `exact`), or expires within 30
- * days. Key and CA stay, so clients need not trust anew. The file is replaced atomically.
+ * days. Key and CA stay, so clients need not trust anew. The file is replaced atomically; one that cannot be stored is served all the same.
  * @returns undefined if the certificate can stay; `foreign` if it is outdated, but Postern did not make it
  */
 export async function remakeIfOutdated(
-  material: TlsMaterial,
+  { names, valid, key, authority }: TlsMaterial,
   stateDir: string,
-  {
-    wanted,
-    exact,
-    wall,
-  }: { readonly wanted: readonly string[]; readonly exact: boolean; readonly wall: number },
-): Promise<Remade | 'foreign' | undefined> {
-  const change = nameChange(material.names, wanted)
-  const renewed = isRunningOut(material.valid, wall)
-  if (!renewed && change.added.length === 0 && !(exact && change.removed.length > 0)) return undefined
-  const text = remakeSelfSigned(material, wanted, wall, renewed)
+  { wanted, exact, wall, log }: Upkeep,
+): Promise<TlsMaterial | 'foreign' | undefined> {
+  const added = wanted.filter((name) => !names.includes(name))
+  const removed = names.filter((name) => !wanted.includes(name))
+  const renewed = ['expiring', 'expired'].includes(validityOf(valid, wall))
+  if (!renewed && added.length === 0 && !(exact && removed.length > 0)) return undefined
+  const text = remakeSelfSigned({ authority, key }, wanted, wall, renewed)
   if (text === undefined) return 'foreign'
   const paths = selfSignedPaths(stateDir)
-  const made = inspectPair({ path: paths.cert, text }, { path: paths.key, text: material.key })
+  const made = inspectPair({ path: paths.cert, text }, { path: paths.key, text: key })
   if (typeof made === 'string') throw new TypeError(made)
   const unstored = await writePrivately(paths.cert, text).then(() => undefined, reasonOf)
-  return { material: made, ...change, renewed, unstored }
-}
-
-function isRunningOut(valid: ValidPeriod, wall: number): boolean {
-  const validity = validityOf(valid, wall)
-  return validity === 'expiring' || validity === 'expired'
+  log.info({ added, removed, renewed }, 'self-signed certificate: made anew, with the same key')
+  if (unstored !== undefined) {
+    log.warn({ reason: unstored }, 'self-signed certificate: could not be stored; it is served from memory')
+  }
+  return made
 }
 
 /** Replaces a file in one step, so that no start reads an incomplete key. */

@@ -1,11 +1,11 @@
-import type { KeyObject } from 'node:crypto'
+import type { KeyObject, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
+import { canonicalHost } from '../http/ip.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { everySecond } from '../system/clock.ts'
 import { type Certificates, certificatesIn, nameOf, type PemFile, privateKeyIn } from '../system/pem.ts'
 import { reasonOf } from '../system/setup-error.ts'
-import { namesIn } from './certificate-names.ts'
 
 /** A certificate chain and its key, both in PEM, with which TLS handshakes succeed. */
 export interface TlsMaterial {
@@ -42,6 +42,15 @@ export function inspectPair(cert: PemFile, key: PemFile): TlsMaterial | string {
     names: namesIn(chain[0]),
     authority: authorityOf(chain, secret),
   }
+}
+
+/** The names and addresses of a certificate (RFC 5280 §4.2.1.6) in canonical form. Other kinds of names are left out. */
+function namesIn({ subjectAltName = '' }: X509Certificate): readonly string[] {
+  const found = Array.from(
+    subjectAltName.matchAll(/(?:^|, )(?:DNS|IP Address):([^",]*)/g),
+    ([, name = '']) => name,
+  )
+  return found.map((name) => canonicalHost(name) ?? name)
 }
 
 function authorityOf(chain: Certificates, key: KeyObject): string | undefined {
@@ -146,12 +155,6 @@ function dateOf({ at }: Bound): string {
   return new Date(at).toISOString()
 }
 
-export interface ValidityWatch {
-  /** Call this when new connections begin to use a certificate with this period. */
-  served(period: ValidPeriod): void
-  close(): void
-}
-
 /** How often the log repeats that a certificate is not valid, or expires soon (ms). */
 const REPEAT = 86_400_000
 
@@ -159,7 +162,7 @@ const REPEAT = 86_400_000
  * Logs that the served certificate is not valid yet, expires soon or has expired: when it is first served, when this changes, and
  * once a day.
  */
-export function watchValidity(clock: Clock, log: Logger): ValidityWatch {
+export function watchValidity(clock: Clock, log: Logger) {
   let period: ValidPeriod | undefined
   let logged: Validity = 'valid'
   let loggedAt = 0
@@ -184,7 +187,8 @@ export function watchValidity(clock: Clock, log: Logger): ValidityWatch {
 
   const seconds = everySecond(check)
   return {
-    served(next) {
+    /** Call this when new connections begin to use a certificate with this period. */
+    served(next: ValidPeriod): void {
       period = next
       loggedAt = 0
       check()

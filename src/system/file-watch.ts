@@ -3,9 +3,7 @@ import { realpath, stat, statfs } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 import type { Clock } from './clock.ts'
 
-export interface FileWatch {
-  close(): void
-}
+export type FileWatch = ReturnType<typeof watchFile>
 
 /** The polling interval (ms) of a file whose changes may cause no notification. */
 const POLL_INTERVAL = 500
@@ -24,7 +22,7 @@ const RECHECK_TIME = 2000
  * was changed. Only one call runs at a time. The folders of the file and of the file that it links to are watched. It is also polled:
  * often where changes cause no notification, as on network file systems.
  */
-export function watchFile(file: string, clock: Clock, read: () => Promise<void>): FileWatch {
+export function watchFile(file: string, clock: Clock, read: () => Promise<void>) {
   let watchers: readonly FSWatcher[] = []
   let next: NodeJS.Timeout | undefined
   let notified = false
@@ -90,7 +88,7 @@ export function watchFile(file: string, clock: Clock, read: () => Promise<void>)
 
   void check()
   return {
-    close() {
+    close(): void {
       closed = true
       clearTimeout(next)
       unwatch()

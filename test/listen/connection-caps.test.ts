@@ -2,7 +2,7 @@ import { Server, Socket } from 'node:net'
 import { expect, it } from 'vitest'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { parseCidr } from '../../src/http/ip.ts'
-import { type ConnectionCaps, capConnections } from '../../src/listen/connection-caps.ts'
+import { capConnections } from '../../src/listen/connection-caps.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 
 /** A socket that is not connected and reports this remote address. */
@@ -14,7 +14,7 @@ function from(remoteAddress: string | undefined): Socket {
 
 const IDLE_TIMEOUT = 60_000
 
-function createCaps(maxConnectionsPerClient: number): ConnectionCaps & {
+function createCaps(maxConnectionsPerClient: number): ReturnType<typeof capConnections> & {
   readonly clock: MovableClock
   readonly refused: readonly string[]
 } {

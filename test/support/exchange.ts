@@ -10,9 +10,6 @@ type ExchangePart = { readonly [Key in keyof Exchange]?: Exchange[Key] | Method 
 /** An exchange without a connection and without a request body. It records its replies, and ends when the test says so. */
 export class BareExchange extends Exchange {
   readonly replies: Reply[] = []
-  readonly unread: boolean = false
-  readonly broken: boolean = false
-  readonly arrived: number = Number.POSITIVE_INFINITY
   /** Set by a test, in place of what the exchange knows. */
   isAnswered = false
 
@@ -23,8 +20,6 @@ export class BareExchange extends Exchange {
   set answered(answered: boolean) {
     this.isAnswered = answered
   }
-
-  async arrival(): Promise<void> {}
 
   async *body(): AsyncGenerator<Buffer, void, void> {}
 
@@ -52,9 +47,6 @@ export class BareExchange extends Exchange {
   cut(): void {
     this.finish('cut')
   }
-
-  onDrain(): void {}
-  onBroken(): void {}
 
   finish(outcome: Outcome): void {
     this.settle(outcome)

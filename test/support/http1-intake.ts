@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
+import type { RequestBody } from '../../src/http/request-body.ts'
 import type { Http1RequestHead } from '../../src/http1/request-head.ts'
-import type { Http1Body } from '../../src/listen/http1/body.ts'
 import { Http1Intake } from '../../src/listen/http1/intake.ts'
 
 /** A message as the sidecar parses it. */
@@ -54,8 +54,8 @@ export async function readInPieces(
       fault = kind
     },
   })
-  const bodies: Http1Body[] = []
-  async function collect(body: Http1Body | undefined): Promise<string> {
+  const bodies: RequestBody[] = []
+  async function collect(body: RequestBody | undefined): Promise<string> {
     if (body === undefined) return ''
     bodies.push(body)
     let text = ''

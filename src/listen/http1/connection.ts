@@ -2,9 +2,9 @@ import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Exchange, UpgradeExchange } from '../../http/exchange.ts'
 import type { Refusal } from '../../http/refusal.ts'
+import type { RequestBody } from '../../http/request-body.ts'
 import type { ConnectionFacts, Http1RequestHead } from '../../http1/request-head.ts'
 import type { Lingering } from '../linger.ts'
-import type { Http1Body } from './body.ts'
 import { Http1Exchange, type Http1Transport } from './exchange.ts'
 import { Http1Intake, type IntakeEvents, MALFORMED } from './intake.ts'
 import { Http1UpgradeExchange } from './upgrade.ts'
@@ -29,14 +29,10 @@ export interface ConnectionRules {
   readonly dateLine: () => string
   /** The server is stopping: it serves only requests that are already being sent. */
   draining: boolean
-  /** Closes these connections if they are still idle after a short time, in which a request that is in flight can arrive. */
-  readonly closeIdleSoon: (connections: Iterable<IdleConnection>) => void
 }
 
-export interface IdleConnection {
-  readonly idle: boolean
-  readonly socket: Socket
-}
+/** How long an idle connection may still bring a request after the sidecar begins to stop (ms). */
+export const LAST_REQUEST = 500
 
 /** How long (ms) the rest of a small unread body may take to arrive. It is drained to keep the connection. */
 const DRAIN_TIMEOUT = 5_000
@@ -83,18 +79,21 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
     this.awaitHead()
   }
 
-  /** Between two requests: no byte of the next one has arrived. Empty lines before it do not count. */
-  get idle(): boolean {
-    return this.mayBegin && !this.#intake.withinHead && !this.#intake.withinBody
-  }
-
   get mayBegin(): boolean {
     return this.#current === undefined && !this.#closing
   }
 
-  /** The sidecar stops: the connection closes after the pending response, and a tunnel is closed. */
+  /** The sidecar stops: the connection closes after the pending response, or soon if it stays idle, and a tunnel is closed. */
   serverStopping(): void {
     this.#current?.serverStopping()
+    this.#closeIdleSoon()
+  }
+
+  #closeIdleSoon(): void {
+    setTimeout(() => {
+      // No byte of the next request has arrived. Empty lines before it do not count.
+      if (this.mayBegin && !this.#intake.withinHead && !this.#intake.withinBody) this.socket.destroy()
+    }, LAST_REQUEST).unref()
   }
 
   readonly onFlushed = (error?: Error | null): void => {
@@ -113,7 +112,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
     this.#deadline ??= setTimeout(this.#onLateHead, this.rules.headerTimeout)
   }
 
-  begin(head: Http1RequestHead, body: Http1Body | undefined): void {
+  begin(head: Http1RequestHead, body: RequestBody | undefined): void {
     if (this.#deadline !== undefined) this.#stopDeadline()
     const { onExchange, onUpgrade } = this.rules.handlers
     if (head.leavesHttp) onUpgrade(this.#serve(this.#upgradeOf(head)))
@@ -210,7 +209,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
     this.#current = undefined
     if (exchange.persists && !exchange.closing && !this.#closing) {
       // The response, sent before the stop, announced that the connection stays open.
-      if (this.rules.draining) this.rules.closeIdleSoon([this])
+      if (this.rules.draining) this.#closeIdleSoon()
       if (this.#intake.withinBody) this.#deadline = setTimeout(this.linger, DRAIN_TIMEOUT)
       this.#intake.proceed()
       if (this.#ended) this.#finishIfDone()

@@ -1,12 +1,12 @@
 import type { Socket } from 'node:net'
-import { Exchange, type Outcome, type ResponseHead } from '../../http/exchange.ts'
+import { Exchange, type ResponseHead } from '../../http/exchange.ts'
 import type { Fields } from '../../http/fields.ts'
 import { limitLines } from '../../http/limit-fields.ts'
 import type { Reply } from '../../http/refusal.ts'
+import { RequestBody } from '../../http/request-body.ts'
 import type { Http1RequestHead } from '../../http1/request-head.ts'
 import { latin1Of, type RenderedHead, renderHead, renderInterim } from '../../http1/response-writer.ts'
 import { endBroken } from '../linger.ts'
-import { Http1Body } from './body.ts'
 import { Http1Response } from './response.ts'
 
 export interface Http1Transport {
@@ -29,7 +29,6 @@ export interface Http1Transport {
 export class Http1Exchange extends Exchange {
   protected readonly transport: Http1Transport
   readonly #mayPersist: boolean
-  readonly #body: Http1Body | undefined
   /** The client waits for `100 Continue`. Until it receives that, it may or may not send its body. */
   #expects: boolean
   /** The response, while it is being sent in pieces. */
@@ -41,36 +40,17 @@ export class Http1Exchange extends Exchange {
   /** No other request follows on the connection. It lingers, so that bytes in flight do not reset it under the response. */
   closing = false
   #cut = false
-  #onDrain: (() => void) | undefined
 
   /** The connection pushes the request's bytes into `body`; undefined if the request has no body. */
-  constructor(transport: Http1Transport, request: Http1RequestHead, body: Http1Body | undefined) {
-    super(request)
+  constructor(transport: Http1Transport, request: Http1RequestHead, body: RequestBody | undefined) {
+    super(request, body)
     this.transport = transport
     this.#mayPersist = request.persists && !request.leavesHttp
     this.#expects = request.expects
-    this.#body = body
   }
 
   get answered(): boolean {
     return this.status !== 0 || this.outcome !== undefined
-  }
-
-  get unread(): boolean {
-    return this.#body?.unread === true
-  }
-
-  get broken(): boolean {
-    return this.#body?.broken === true
-  }
-
-  get arrived(): number {
-    return this.#body?.arrived ?? Number.POSITIVE_INFINITY
-  }
-
-  async arrival(stallTimeout: number): Promise<void> {
-    this.body(stallTimeout)
-    await this.#body?.arrival()
   }
 
   body(stallTimeout: number): AsyncIterable<Buffer> {
@@ -78,7 +58,7 @@ export class Http1Exchange extends Exchange {
       this.#expects = false
       this.transport.socket.write(renderInterim(100, []), 'latin1')
     }
-    return (this.#body ?? Http1Body.empty()).within(stallTimeout)
+    return (this.requestBody ?? RequestBody.empty()).within(stallTimeout)
   }
 
   reply(reply: Reply, close = false): void {
@@ -138,24 +118,11 @@ export class Http1Exchange extends Exchange {
     this.settle('cut')
   }
 
-  onDrain(listener: () => void): void {
-    this.#onDrain = listener
-  }
-
-  onBroken(listener: () => void): void {
-    this.#body?.onBroken(listener)
-  }
-
   /** Closes the connection without sending more. A response that ends with the connection must not look complete (C24). */
   abandon(): void {
     const { socket, wire } = this.transport
     if (this.#endsByClosing) endBroken(socket, wire)
     else socket.destroy()
-  }
-
-  /** The client has read the queued bytes. */
-  drained(): void {
-    this.#onDrain?.()
   }
 
   /** The client has closed its sending side. */
@@ -166,7 +133,7 @@ export class Http1Exchange extends Exchange {
 
   /** The rest of the request body will never arrive, or its end is uncertain. */
   breakBody(): void {
-    this.#body?.break()
+    this.requestBody?.break()
   }
 
   serverStopping(): void {
@@ -177,15 +144,6 @@ export class Http1Exchange extends Exchange {
     this.settle(this.#cut ? 'cut' : 'aborted')
   }
 
-  override settle(outcome: Outcome): void {
-    if (this.outcome !== undefined) return
-    if (this.#body !== undefined) {
-      this.#body.drop()
-      this.requestBytes = this.#body.bytes
-    }
-    super.settle(outcome)
-  }
-
   /** HTTP/1.0 has no interim responses. */
   get #mayInform(): boolean {
     return this.head.version === '1.1' && !this.answered
@@ -193,7 +151,7 @@ export class Http1Exchange extends Exchange {
 
   /** The next bytes on the connection may be the rest of an unread request body. */
   get #leavesBody(): boolean {
-    return this.#expects || this.#body?.begun === true
+    return this.#expects || this.requestBody?.begun === true
   }
 
   #render(head: ResponseHead, own: string, size?: number): RenderedHead {

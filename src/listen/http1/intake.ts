@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Refusal } from '../../http/refusal.ts'
+import { RequestBody } from '../../http/request-body.ts'
 import { ChunkedBody } from '../../http1/body.ts'
 import type { ChunkRules } from '../../http1/chunks.ts'
 import { HeadMemory } from '../../http1/head-memory.ts'
@@ -10,7 +11,6 @@ import {
   interpretRequest,
   type RequestBodyFraming,
 } from '../../http1/request-head.ts'
-import { Http1Body } from './body.ts'
 
 export interface IntakeEvents {
   /** Whether the next request may be read: the previous one is served, and the connection stays open. */
@@ -18,7 +18,7 @@ export interface IntakeEvents {
   /** A head has begun and is not complete. */
   awaitHead(): void
   /** A head is complete. The intake pushes the bytes of the body into `body`; undefined if the request has none. */
-  begin(head: Http1RequestHead, body: Http1Body | undefined): void
+  begin(head: Http1RequestHead, body: RequestBody | undefined): void
   bodyRead(): void
   /** The current body is malformed. The intake reads nothing more. */
   bodyBroken(): void
@@ -26,7 +26,7 @@ export interface IntakeEvents {
   refuse(refusal: Refusal): void
 }
 
-/** How many bytes are buffered while a request is being served. Beyond that the connection is not read. */
+/** How many bytes are buffered while a request is being served, and of its body. Beyond that the connection is not read. */
 const MOST_WAITING = 64 * 1024
 
 /** Bounds on chunk framing: a body of extensions alone, or endless trailers, would make the sidecar work for free. */
@@ -66,7 +66,7 @@ export class Http1Intake {
   /** The bytes of a body of known length that are left; 0 without one. */
   #left = 0
   #chunked: ChunkedBody | undefined
-  #body: Http1Body | undefined
+  #body: RequestBody | undefined
   #stopped = false
   #held = false
 
@@ -162,7 +162,7 @@ export class Http1Intake {
 
   /** First reads the body bytes that came with the head: if they are malformed, the request never reaches the device. */
   #beginBody(head: Http1RequestHead, end: RequestBodyFraming): void {
-    const body = new Http1Body(this.#regulate)
+    const body = new RequestBody(this.#regulate, MOST_WAITING)
     this.#body = body
     this.#chunked = end === 'chunked' ? new ChunkedBody(CHUNKS) : undefined
     this.#left = end === 'chunked' ? 0 : end
@@ -178,7 +178,7 @@ export class Http1Intake {
   }
 
   /** False if the bytes are not a valid body. */
-  #readBody(body: Http1Body): boolean {
+  #readBody(body: RequestBody): boolean {
     const bytes = this.#pending
     const chunked = this.#chunked
     if (chunked === undefined) {

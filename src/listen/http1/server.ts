@@ -2,25 +2,7 @@ import type { Socket } from 'node:net'
 import type { Clock } from '../../system/clock.ts'
 import type { ListenLimits } from '../connection-caps.ts'
 import type { Lingering } from '../linger.ts'
-import {
-  type ConnectionRules,
-  Http1Connection,
-  type Http1Handlers,
-  type IdleConnection,
-} from './connection.ts'
-
-export interface Http1Server {
-  /** Serves a connection, in cleartext or decrypted. `wire`: the TCP socket below it. */
-  accept(socket: Socket, wire: Socket): void
-  /**
-   * From now on every connection closes after its response, and tunnels are closed. Idle connections are closed after
-   * `LAST_REQUEST`, so a request that is already in flight on one is still served.
-   */
-  drain(): void
-}
-
-/** How long an idle connection may still bring a request after the sidecar begins to stop (ms). */
-export const LAST_REQUEST: number = 500
+import { type ConnectionRules, Http1Connection, type Http1Handlers } from './connection.ts'
 
 /** How much longer (ms) than announced an idle connection stays open, so that a late request still finds it open. */
 const IDLE_BUFFER = 1_000
@@ -31,7 +13,7 @@ export function createHttp1Server(
   handlers: Http1Handlers,
   clock: Clock,
   lingering: Pick<Lingering, 'end'>,
-): Http1Server {
+) {
   const connections = new Set<Http1Connection>()
   const rules: ConnectionRules = {
     headerTimeout: limits.headerTimeout,
@@ -42,29 +24,26 @@ export function createHttp1Server(
     keepAliveFields: `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(limits.idleTimeout / 1000)}\r\n`,
     dateLine: createDateLine(clock),
     draining: false,
-    closeIdleSoon,
   }
 
   return {
-    accept(socket, wire) {
+    /** Serves a connection, in cleartext or decrypted. `wire`: the TCP socket below it. */
+    accept(socket: Socket, wire: Socket): void {
       const connection = new Http1Connection(socket, wire, rules)
       connections.add(connection)
       socket.once('close', () => connections.delete(connection))
       // The TLS handshake was in progress when the sidecar began to stop.
-      if (rules.draining) closeIdleSoon([connection])
+      if (rules.draining) connection.serverStopping()
     },
-    drain() {
+    /**
+     * From now on every connection closes after its response, and tunnels are closed. Idle connections are closed after
+     * `LAST_REQUEST`, so a request that is already in flight on one is still served.
+     */
+    drain(): void {
       rules.draining = true
       for (const connection of connections) connection.serverStopping()
-      closeIdleSoon(connections)
     },
   }
-}
-
-function closeIdleSoon(connections: Iterable<IdleConnection>): void {
-  setTimeout(() => {
-    for (const { idle, socket } of connections) if (idle) socket.destroy()
-  }, LAST_REQUEST).unref()
 }
 
 /** Formats the `Date` of responses (RFC 9110 §6.6.1), once a second. */

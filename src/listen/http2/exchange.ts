@@ -3,8 +3,10 @@ import { Exchange, type Outcome, type RequestHead, type ResponseHead } from '../
 import type { Fields } from '../../http/fields.ts'
 import { limitFields } from '../../http/limit-fields.ts'
 import type { Reply } from '../../http/refusal.ts'
-import { type BodyReader, createBodyReader, discardUpload, isClean } from './body-reader.ts'
-import { carriesBody, headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './fields.ts'
+import { RequestBody } from '../../http/request-body.ts'
+import { endsWithHead } from '../../http1/response-writer.ts'
+import { headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './fields.ts'
+import { bodyOf, discardUpload, isClean } from './upload.ts'
 
 /** Responses below it are held (ms) while the upload goes on. */
 const LEAST_ERROR = 400
@@ -26,7 +28,6 @@ const ignore = (): void => {}
 export class Http2Exchange extends Exchange {
   readonly #stream: ServerHttp2Stream
   readonly #facts: StreamFacts<Http2Exchange>
-  #reader: BodyReader | undefined
   #cut = false
   /** The head of an early response, until `#hold` releases it. */
   #held: ResponseHead | undefined
@@ -37,7 +38,6 @@ export class Http2Exchange extends Exchange {
   next: Http2Exchange | undefined = undefined
   /** The device is paused. */
   #full = false
-  #onDrain: () => void = ignore
   /** The bytes of the response that the client had read at the last check, and the time since which it has read no more. */
   #taken = 0
   #stalledAt: number | undefined
@@ -49,7 +49,7 @@ export class Http2Exchange extends Exchange {
     // A broken stream closes, which is handled below. Without a listener the error would end the process.
     stream.on('error', ignore)
     stream.on('close', () => {
-      this.#ended()
+      this.settle(this.#end)
       facts.onClosed(this, this.#end)
     })
   }
@@ -59,19 +59,14 @@ export class Http2Exchange extends Exchange {
     return this.#stream.headersSent || this.#stream.destroyed
   }
 
-  get unread(): boolean {
+  override get unread(): boolean {
     return !this.#stream.readableEnded && !this.#stream.endAfterHeaders
   }
 
-  /** Always false: a body breaks off only with its stream, which ends the exchange. */
-  get broken(): boolean {
-    return false
-  }
-
-  get arrived(): number {
+  override get arrived(): number {
     const stream = this.#stream
     if (stream.endAfterHeaders || stream.state.remoteClose === 1) return Number.POSITIVE_INFINITY
-    return (this.#reader?.bytes ?? 0) + stream.readableLength
+    return (this.requestBody?.arrived ?? 0) + stream.readableLength
   }
 
   /** Bytes of the response that wait for the client to take them. */
@@ -90,19 +85,18 @@ export class Http2Exchange extends Exchange {
     return now - this.#stalledAt
   }
 
-  arrival(stallTimeout: number): Promise<void> {
-    return this.#openBody().arrival(stallTimeout)
-  }
-
   body(stallTimeout: number): AsyncIterable<Buffer> {
-    return this.#openBody().read(stallTimeout)
+    this.requestBody ??= this.#openBody()
+    return this.requestBody.within(stallTimeout)
   }
 
-  #openBody(): BodyReader {
-    const expects = this.head.survey.expect[0]?.toLowerCase() === '100-continue'
-    if (expects && this.#reader === undefined) this.inform(100, [])
-    this.#reader ??= createBodyReader(this.#stream)
-    return this.#reader
+  #openBody(): RequestBody {
+    const stream = this.#stream
+    if (stream.endAfterHeaders) return RequestBody.empty()
+    if (this.head.survey.expect[0]?.toLowerCase() === '100-continue') this.inform(100, [])
+    const body = bodyOf(stream)
+    if (this.ended || stream.destroyed) body.break()
+    return body
   }
 
   reply(reply: Reply): void {
@@ -160,13 +154,13 @@ export class Http2Exchange extends Exchange {
   readonly #onWritten = (error: Error | null | undefined): void => {
     if (error instanceof Error || !this.#full || this.queued >= HIGH_WATER_MARK) return
     this.#full = false
-    this.#onDrain()
+    this.drained()
   }
 
   end(lastChunk?: Buffer): void {
     const early = this.unread && (this.#held ?? this).status < LEAST_ERROR && !this.#stream.destroyed
     clearTimeout(this.#hold)
-    if (early) discardUpload(this.#stream, this.#reader, () => this.#finish(lastChunk))
+    if (early) discardUpload(this.#stream, this.requestBody, () => this.#finish(lastChunk))
     else this.#finish(lastChunk)
   }
 
@@ -193,19 +187,12 @@ export class Http2Exchange extends Exchange {
     }
     this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
     // The stream closes only when its reset is sent, which a client that does not read delays.
-    this.#ended()
+    this.settle(this.#end)
   }
-
-  onDrain(listener: () => void): void {
-    this.#onDrain = listener
-  }
-
-  /** Never called: see `broken`. */
-  onBroken(): void {}
 
   /** Sends the head. Returns whether a body follows. Throws on a status or a field that HTTP/2 cannot carry. */
   #respond({ status, fields }: ResponseHead, own: Fields): boolean {
-    const hasBody = carriesBody(this.head.method, status)
+    const hasBody = status !== RESET_CONTENT && !endsWithHead(this.head.method, status)
     const sent = status === RESET_CONTENT ? withoutLength(fields) : fields
     const fixed = [':status', String(status)]
     const raw = fixed.concat(sent, limitFields(this), this.requestId === '' ? NONE : own)
@@ -234,14 +221,5 @@ export class Http2Exchange extends Exchange {
   get #end(): Outcome {
     if (this.#cut) return 'cut'
     return this.#stream.writableEnded && isClean(this.#stream) ? 'complete' : 'aborted'
-  }
-
-  #ended(): void {
-    if (this.outcome !== undefined) return
-    if (this.#reader !== undefined) {
-      this.#reader.break()
-      this.requestBytes = this.#reader.bytes
-    }
-    this.settle(this.#end)
   }
 }

@@ -74,10 +74,6 @@ function isSame(one: Fields, other: Fields): boolean {
 /** A 205 has no body (RFC 9110 §15.3.6), whatever the device sends. Node ends the stream with its head. */
 export const RESET_CONTENT = 205
 
-export function carriesBody(method: string, status: number): boolean {
-  return method !== 'HEAD' && status !== 204 && status !== RESET_CONTENT && status !== 304
-}
-
 /** What all streams of a session share. */
 export interface StreamFacts<Stream> {
   /** Whether the connection may hold the bytes that were queued just now. The client may not read them for long. */

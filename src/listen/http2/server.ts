@@ -2,18 +2,11 @@ import type { TLSSocket } from 'node:tls'
 import type { ListenLimits } from '../connection-caps.ts'
 import { type Http2Handlers, type Http2Session, serveSession } from './session.ts'
 
-export interface Http2Server {
-  /** Serves a decrypted connection on which `h2` was negotiated. */
-  accept(socket: TLSSocket): void
-  /** Sends GOAWAY on every session: open streams may finish, and clients open new ones on other connections. */
-  drain(): void
-}
-
 /** The longest interval (ms) between two checks of the deadlines. One timer serves all sessions. */
 const LONGEST_INTERVAL = 500
 
 /** The HTTP/2 side of the public listener. */
-export function createHttp2Server(limits: ListenLimits, handlers: Http2Handlers): Http2Server {
+export function createHttp2Server(limits: ListenLimits, handlers: Http2Handlers) {
   const sessions = new Set<Http2Session>()
   const interval = Math.min(LONGEST_INTERVAL, limits.headerTimeout, limits.idleTimeout)
   let now = 0
@@ -26,7 +19,8 @@ export function createHttp2Server(limits: ListenLimits, handlers: Http2Handlers)
   }
 
   return {
-    accept(socket) {
+    /** Serves a decrypted connection on which `h2` was negotiated. */
+    accept(socket: TLSSocket): void {
       const session = serveSession(socket, limits, handlers, now)
       sessions.add(session)
       timer ??= setInterval(checkDeadlines, interval).unref()
@@ -39,7 +33,8 @@ export function createHttp2Server(limits: ListenLimits, handlers: Http2Handlers)
       // Its TLS handshake ended after `drain`.
       if (draining) session.drain()
     },
-    drain() {
+    /** Sends GOAWAY on every session: open streams may finish, and clients open new ones on other connections. */
+    drain(): void {
       draining = true
       for (const session of sessions) session.drain()
     },

@@ -20,12 +20,7 @@ export interface Http2Handlers {
   readonly onMisused: (peer: string, part: number) => void
 }
 
-export interface Http2Session {
-  /** Enforces the deadlines. `now` is in ms of any clock. */
-  checkDeadlines(now: number): void
-  /** Sends GOAWAY: open streams may finish, and the client opens new ones on another connection. */
-  drain(): void
-}
+export type Http2Session = ReturnType<typeof serveSession>
 
 /** How long (ms) a session without work may last: once for bytes in flight, and once for the client to close its side. */
 const LINGER_TIME = 500
@@ -44,7 +39,7 @@ export function serveSession(
   limits: ListenLimits,
   { onExchange, onBug, onOveruse, onMisused }: Http2Handlers,
   now: number,
-): Http2Session {
+) {
   const session = performServerHandshake(socket, {
     settings: {
       maxConcurrentStreams: limits.maxStreams,
@@ -213,7 +208,8 @@ export function serveSession(
   }
 
   return {
-    checkDeadlines(time) {
+    /** Enforces the deadlines. `time` is in ms of any clock. */
+    checkDeadlines(time: number): void {
       if (time - spanBegan >= OVERUSE_SPAN) {
         spanBegan = time
         resets = 0
@@ -227,7 +223,8 @@ export function serveSession(
       else if (!greeted && time - opened >= limits.headerTimeout) session.destroy()
       else if (headers.overdue(time) || time - activeAt >= limits.idleTimeout) session.close()
     },
-    drain: () => session.close(),
+    /** Sends GOAWAY: open streams may finish, and the client opens new ones on another connection. */
+    drain: (): void => session.close(),
   }
 }
 

@@ -1,38 +1,34 @@
-import { BrokenBodyError, StalledBodyError } from '../../http/refusal.ts'
+import { BrokenBodyError, StalledBodyError } from './refusal.ts'
 
-/** How many unread bytes of a body are buffered. Beyond that the connection is not read. */
-const MOST_UNREAD = 64 * 1024
+type Read = IteratorResult<Buffer, undefined>
 
-interface PendingRead {
-  readonly resolve: (result: IteratorResult<Buffer, undefined>) => void
-  readonly reject: (error: Error) => void
-}
+const END: Read = { done: true, value: undefined }
 
-const END: IteratorResult<Buffer, undefined> = { done: true, value: undefined }
-
-/** The body of one request: the connection pushes bytes in, the exchange reads them. */
-export class Http1Body implements AsyncIterable<Buffer, undefined> {
+/** The body of one request: the connection or stream pushes bytes in, the exchange reads them. */
+export class RequestBody implements AsyncIterable<Buffer, undefined> {
   bytes = 0
   readonly #onRoom: () => void
+  readonly #most: number
   #pieces: Buffer[] = []
   #held = 0
   #state: 'receiving' | 'whole' | 'broken' = 'receiving'
   #unread = true
   #readBegun = false
-  #waiting: PendingRead | undefined
+  #waiting: PromiseWithResolvers<Read> | undefined
   #stallTimeout = 0
   /** One timer for the whole body. Each wait for data refreshes it. */
   #timer: NodeJS.Timeout | undefined
   #onBroken: (() => void) | undefined
 
-  /** `onRoom` is called when a full body has space again. */
-  constructor(onRoom: () => void) {
+  /** `onRoom` is called when a full body has space again: it is full with more than `most` unread bytes. */
+  constructor(onRoom: () => void, most: number) {
     this.#onRoom = onRoom
+    this.#most = most
   }
 
   /** The empty body of a request without one. */
-  static empty(): Http1Body {
-    const body = new Http1Body(() => {})
+  static empty(): RequestBody {
+    const body = new RequestBody(() => {}, 0)
     body.finish()
     return body
   }
@@ -59,7 +55,7 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
 
   /** The buffer is full: the client has to wait. */
   get full(): boolean {
-    return this.#held > MOST_UNREAD
+    return this.#held > this.#most
   }
 
   push(data: Buffer): void {
@@ -122,7 +118,7 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
     return { next: () => this.#next(), return: () => Promise.resolve(END) }
   }
 
-  #next(): Promise<IteratorResult<Buffer, undefined>> {
+  #next(): Promise<Read> {
     const piece = this.#pieces.shift()
     if (piece !== undefined) {
       const wasFull = this.full
@@ -133,11 +129,10 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
     }
     if (this.#state === 'whole') return Promise.resolve(END)
     if (this.#state !== 'receiving') return Promise.reject(new BrokenBodyError())
-    return new Promise((resolve, reject) => {
-      this.#waiting = { resolve, reject }
-      if (this.#timer === undefined) this.#timer = setTimeout(() => this.#stalled(), this.#stallTimeout)
-      else this.#timer.refresh()
-    })
+    if (this.#timer === undefined) this.#timer = setTimeout(() => this.#stalled(), this.#stallTimeout)
+    else this.#timer.refresh()
+    this.#waiting = Promise.withResolvers()
+    return this.#waiting.promise
   }
 
   #end(state: 'whole' | 'broken'): void {
