@@ -20,7 +20,10 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
   #timer: NodeJS.Timeout | undefined
   #onBroken: (() => void) | undefined
 
-  /** `onRoom` is called when a full body has space again: it is full with more than `most` unread bytes. */
+  /**
+   * @param onRoom called when a full body may be pushed to again: it was read, a read waits, or its bytes are dropped from now on
+   * @param most the body is full with so many unread bytes; 0: it takes bytes only while a read waits
+   */
   constructor(onRoom: () => void, most: number) {
     this.#onRoom = onRoom
     this.#most = most
@@ -55,7 +58,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
 
   /** The buffer is full: the client has to wait. */
   get full(): boolean {
-    return this.#held > this.#most
+    return this.#state === 'receiving' && this.#waiting === undefined && this.#held >= this.#most
   }
 
   push(data: Buffer): void {
@@ -94,6 +97,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     this.#pieces = []
     this.#held = 0
     this.#end('broken')
+    this.#onRoom()
   }
 
   /** The bytes, read on demand. `stallTimeout` (ms) bounds a pause in the data; chunk framing alone does not end a pause. */
@@ -129,10 +133,13 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     }
     if (this.#state === 'whole') return Promise.resolve(END)
     if (this.#state !== 'receiving') return Promise.reject(new BrokenBodyError())
+    const waiting = Promise.withResolvers<Read>()
+    this.#waiting = waiting
+    this.#onRoom()
+    if (this.#waiting === undefined) return waiting.promise
     if (this.#timer === undefined) this.#timer = setTimeout(() => this.#stalled(), this.#stallTimeout)
     else this.#timer.refresh()
-    this.#waiting = Promise.withResolvers()
-    return this.#waiting.promise
+    return waiting.promise
   }
 
   #end(state: 'whole' | 'broken'): void {

@@ -86,16 +86,16 @@ export class Http2Exchange extends Exchange {
   }
 
   body(stallTimeout: number): AsyncIterable<Buffer> {
-    this.requestBody ??= this.#openBody()
-    return this.requestBody.within(stallTimeout)
+    return this.#openBody().within(stallTimeout)
   }
 
   #openBody(): RequestBody {
+    if (this.requestBody !== undefined) return this.requestBody
     const stream = this.#stream
-    if (stream.endAfterHeaders) return RequestBody.empty()
     if (this.head.survey.expect[0]?.toLowerCase() === '100-continue') this.inform(100, [])
-    const body = bodyOf(stream)
+    const body = stream.endAfterHeaders ? RequestBody.empty() : bodyOf(stream)
     if (this.ended || stream.destroyed) body.break()
+    this.requestBody = body
     return body
   }
 
@@ -160,7 +160,7 @@ export class Http2Exchange extends Exchange {
   end(lastChunk?: Buffer): void {
     const early = this.unread && (this.#held ?? this).status < LEAST_ERROR && !this.#stream.destroyed
     clearTimeout(this.#hold)
-    if (early) discardUpload(this.#stream, this.requestBody, () => this.#finish(lastChunk))
+    if (early) discardUpload(this.#stream, this.#openBody(), () => this.#finish(lastChunk))
     else this.#finish(lastChunk)
   }
 
@@ -212,7 +212,7 @@ export class Http2Exchange extends Exchange {
     const stop = (): void => {
       stream.close(constants.NGHTTP2_NO_ERROR)
       // Discards what has arrived. Node keeps a stream, and with it the connection of a client that has left, until all of it is read.
-      stream.resume()
+      this.#openBody().break()
     }
     if (stream.writableFinished) stop()
     else stream.once('finish', stop)

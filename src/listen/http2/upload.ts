@@ -1,23 +1,24 @@
 import { constants, type ServerHttp2Stream } from 'node:http2'
 import { RequestBody } from '../../http/request-body.ts'
 
-/** How many unread bytes of a body are buffered beside those in Node's buffer. Beyond that the stream is not read. */
-const MOST_UNREAD = 16 * 1024
-
 /**
- * The body of an HTTP/2 request, which is read from now on. Node's own iterator is not used because it destroys a stream that is not
- * read to its end, and then no response could be sent on it.
+ * The body of an HTTP/2 request. The stream is read only while a read of the body waits, so Node's buffer and the window of the
+ * stream bound what is unread; a broken body discards what arrives. Node's own iterator is not used because it destroys a stream that
+ * is not read to its end, and then no response could be sent on it.
  */
 export function bodyOf(stream: ServerHttp2Stream): RequestBody {
-  const body = new RequestBody(() => stream.resume(), MOST_UNREAD)
-  stream.on('data', (chunk: Buffer) => {
-    body.push(chunk)
-    if (body.full) stream.pause()
-  })
-  stream.on('end', () => {
-    if (isClean(stream)) body.finish()
-    else body.break()
-  })
+  const body = new RequestBody(pull, 0)
+  function pull(): void {
+    while (!body.full) {
+      const chunk: unknown = stream.read()
+      if (!Buffer.isBuffer(chunk)) return
+      body.push(chunk)
+    }
+  }
+  const end = (): void => (isClean(stream) ? body.finish() : body.break())
+  // An empty body may have ended before anyone listens: its `end` needs no read.
+  if (stream.readableEnded) end()
+  else stream.on('readable', pull).on('end', end)
   return body
 }
 
@@ -26,12 +27,7 @@ const DISCARD_TIME = 30_000
 const DISCARD_SILENCE = 1_000
 
 /** Discards an upload until it ends, pauses or takes too long, and calls `onOver`; never if the stream closes before. */
-export function discardUpload(
-  stream: ServerHttp2Stream,
-  body: RequestBody | undefined,
-  onOver: () => void,
-): void {
-  body?.break()
+export function discardUpload(stream: ServerHttp2Stream, body: RequestBody, onOver: () => void): void {
   const over = (): void => {
     stop()
     onOver()
@@ -41,12 +37,11 @@ export function discardUpload(
   const stop = (): void => {
     clearTimeout(late)
     clearTimeout(silent)
-    stream.pause()
   }
   stream.on('data', () => silent.refresh())
   stream.once('end', over)
   stream.once('close', stop)
-  stream.resume()
+  body.break()
 }
 
 /** Whether neither side has reset the stream: Node also ends a stream that was reset. */

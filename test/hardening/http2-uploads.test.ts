@@ -1,0 +1,63 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { closeLater } from '../support/cleanup.ts'
+import { startDevice } from '../support/device.ts'
+import { FLAG, FRAME, frame, headers, requestFields } from '../support/http2-frames.ts'
+import { rawSession } from '../support/http2-session.ts'
+import { startSidecar } from '../support/sidecar.ts'
+
+const lastData = (text: string): Buffer => frame(FRAME.data, FLAG.endStream, 1, Buffer.from(text))
+
+describe.each(['off', '1MiB'])('An upload over HTTP/2 with buffer_uploads: %s', (buffer_uploads) => {
+  async function begin() {
+    const sidecar = await startSidecar({ transport: 'h2', config: { upstream: { buffer_uploads } } })
+    const authorization = ['authorization', `Bearer ${await sidecar.token()}`]
+    const session = await rawSession(sidecar.url)
+    closeLater(() => {
+      session.raw.socket.destroy()
+    })
+    const head = headers(1, requestFields(authorization, { ':method': 'PUT', ':path': '/upload' }), false)
+    return { sidecar, session, head }
+  }
+
+  it.each([
+    ['empty', ''],
+    ['short', 'hello'],
+  ])('that is %s and complete before it is read reaches the device', async (_, body) => {
+    const { sidecar, session, head } = await begin()
+    // One write: the end arrives in the same turn of the event loop as the head, and Node reports the end of an empty body unasked.
+    session.send(head, lastData(body))
+    expect(await session.status(1)).toBe(200)
+    expect(sidecar.device.requests.map((request) => request.body?.toString())).toEqual([body])
+  })
+
+  it('that is empty and ends while its first bytes are awaited reaches the device', async () => {
+    const { sidecar, session, head } = await begin()
+    session.send(head)
+    await expect.poll(() => sidecar.metric('postern_connections')).toBe(1)
+    session.send(lastData(''))
+    expect(await session.status(1)).toBe(200)
+  })
+
+  it('beside others of its connection reaches a device that reads slowly', async () => {
+    const device = await startDevice(async (request, response) => {
+      let length = 0
+      for await (const chunk of request) {
+        length += (chunk as Buffer).length // Node's requests yield buffers
+        await pause(2)
+      }
+      response.end(String(length))
+    })
+    const upstream = { buffer_uploads, max_in_flight: 32 }
+    const sidecar = await startSidecar({ transport: 'h2', device, config: { upstream } })
+    const token = ['Authorization', `Bearer ${await sidecar.token()}`]
+    const connection = await sidecar.connect()
+    const piece = Buffer.alloc(350_000, 'x')
+    const uploads = Array.from({ length: 16 }, () =>
+      connection.send({ method: 'PUT', fields: token, body: [piece, piece], timeout: 60_000 }),
+    )
+    const others = Array.from({ length: 8 }, () => connection.send({ fields: token }))
+    const texts = (await Promise.all([...uploads, ...others])).map(({ text }) => text)
+    expect(texts).toEqual([...Array<string>(16).fill('700000'), ...Array<string>(8).fill('0')])
+  })
+})
