@@ -1,35 +1,71 @@
+import { TOKEN } from '../http/fields.ts'
 import { LARGE_PIECE } from '../system/write-soon.ts'
-import { type ChunkRules, Chunks } from './chunks.ts'
+import { CR, LF } from './bytes.ts'
 import { HeadReader } from './head-reader.ts'
 
 /** Called with the start and the end of each run of data in the bytes that are being read. */
 export type OnData = (start: number, end: number) => void
 
+/** The limits on a chunked body, and how strictly it is read. */
+export interface ChunkRules {
+  /** The longest extensions of one chunk (bytes). Their content is ignored (RFC 9112 §7.1.1). */
+  readonly longestExtension: number
+  /** By how many bytes all extensions may exceed the data. It bounds a body that is mostly extensions. */
+  readonly mostExcess: number
+  /** The longest trailer section (bytes). Undefined: the body ends with the last chunk, and trailers are not read. */
+  readonly longestTrailers: number | undefined
+  /**
+   * Also accepts the deviations of old firmware: LF or CR CR LF as a line end, no line end after the data, blanks around the
+   * size, any bytes after a semicolon.
+   */
+  readonly tolerant: boolean
+}
+
 /**
- * Finds the data of a chunked body and its end in the bytes of a connection (RFC 9112 §7.1). Its trailers are dropped (RFC 9110 §6.5.1):
- * merged into the header, some would change the message.
+ * An extension of a chunk (RFC 9112 §7.1.1): a name, optionally with `=` and a token or a quoted string. Blanks between the parts are
+ * refused, because parsers disagree about them.
+ */
+const TEXT = '\\t -~\\x80-\\xff'
+const QUOTED = `"(?:(?!["\\\\])[${TEXT}]|\\\\[${TEXT}])*"`
+const EXTENSION = `;${TOKEN}(?:=(?:${TOKEN}|${QUOTED}))?`
+
+/** A chunk line with its size and its extensions. A safe integer has 14 digits; two more may be zeros. */
+const STRICT = new RegExp(`^([\\da-f]{1,16})((?:${EXTENSION})*)\\r\\n$`, 'i')
+const TOLERANT = /^[ \t]*([\da-f]{1,16})[ \t]*(?:;.*|\r*)\n$/is
+/** A part of such a line, without its LF. */
+const STRICT_PART = new RegExp(`^[\\da-f]{1,16}(?:;[${TEXT}]*)?\\r?$`, 'i')
+const TOLERANT_PART = /^[ \t]*(?:[\da-f]{1,16}[ \t]*(?:;.*|\r*))?$/is
+
+/** The longest chunk line without its extensions, and the longest one that only the tolerant rules accept (bytes). */
+const LONGEST_BARE_LINE = '1234567890123456;\r\n'.length
+const LONGEST_SLOPPY_LINE = 4096
+
+/**
+ * Finds the data of a chunked body and its end in the bytes of a connection (RFC 9112 §7.1). The strict rules accept sizes to 2^53 - 1
+ * and only CRLF as a line end: two parsers that disagree about a chunk line also disagree about the start of the next message (request
+ * smuggling). Trailers are dropped (RFC 9110 §6.5.1): merged into the header, some would change the message.
  */
 export class ChunkedBody {
   readonly #rules: ChunkRules
-  readonly #chunks: Chunks
   readonly #trailers = new HeadReader('trailers')
-  #trailersDone: boolean
+  #part: 'line' | 'data' | 'data-end' | 'data-line-end' | 'trailers' | 'done' = 'line'
+  /** What has arrived of the current chunk line. */
+  #line = ''
+  /** The bytes of data that are left in the current chunk. */
+  #left = 0
+  /** By how many bytes the extensions read so far exceed the data. */
+  #excess = 0
+  /** Only the tolerant rules accept this body. The start of the next message is therefore uncertain. */
+  sloppy = false
   /** The trailer section exceeds its limit. */
   tooLong = false
 
   constructor(rules: ChunkRules) {
     this.#rules = rules
-    this.#chunks = new Chunks(rules)
-    this.#trailersDone = rules.longestTrailers === undefined
   }
 
   get done(): boolean {
-    return this.#chunks.done && (this.#trailersDone || this.#chunks.sloppy)
-  }
-
-  /** Only the tolerant rules accept this body. The start of the next message is therefore uncertain. */
-  get sloppy(): boolean {
-    return this.#chunks.sloppy
+    return this.#part === 'done'
   }
 
   /**
@@ -37,13 +73,63 @@ export class ChunkedBody {
    * -1 if the bytes are not a valid body.
    */
   read(bytes: Buffer, start: number, end: number, onData: OnData): number {
-    const at = this.#chunks.done ? start : this.#chunks.read(bytes, start, end, onData)
-    if (at < 0 || !this.#chunks.done || this.done) return at
-    const after = this.#readTrailers(bytes, at, end)
-    if (after >= 0 || this.tooLong || !this.#rules.tolerant) return after
-    // The data is complete. After an invalid trailer section the start of the next message is uncertain.
-    this.#chunks.sloppy = true
+    let at = start
+    while (at >= 0 && at < end && this.#part !== 'done') {
+      if (this.#part === 'data') {
+        const taken = Math.min(this.#left, end - at)
+        onData(at, at + taken)
+        this.#left -= taken
+        at += taken
+        if (this.#left === 0) this.#part = 'data-end'
+      } else if (this.#part === 'line') at = this.#readLine(bytes, at, end)
+      else if (this.#part === 'trailers') at = this.#readTrailers(bytes, at, end)
+      else at = this.#readDataEnd(bytes[at] ?? 0, at)
+    }
     return at
+  }
+
+  #tolerates(): boolean {
+    this.sloppy ||= this.#rules.tolerant
+    return this.#rules.tolerant
+  }
+
+  #readLine(bytes: Buffer, at: number, end: number): number {
+    const { longestExtension, tolerant } = this.#rules
+    const longest =
+      LONGEST_BARE_LINE + (tolerant ? Math.max(longestExtension, LONGEST_SLOPPY_LINE) : longestExtension)
+    const most = Math.min(end, at + longest - this.#line.length)
+    const lineEnd = bytes.indexOf(LF, at)
+    const whole = lineEnd >= 0 && lineEnd < most
+    const after = whole ? lineEnd + 1 : most
+    const line = this.#line + bytes.toString('latin1', at, after)
+    this.#line = whole ? '' : line
+    if (whole) return this.#takeLine(line) ? after : -1
+    const mayGoOn = STRICT_PART.test(line) || (tolerant && TOLERANT_PART.test(line))
+    return mayGoOn && line.length < longest ? after : -1
+  }
+
+  /** Takes the size of a whole chunk line. False if the rules do not allow the line. */
+  #takeLine(line: string): boolean {
+    const [, digits, extensions = ''] = STRICT.exec(line) ?? []
+    this.#left = Number.parseInt(digits ?? TOLERANT.exec(line)?.[1] ?? '', 16)
+    if (!(this.#left <= Number.MAX_SAFE_INTEGER)) return false
+    // Without the first semicolon.
+    const size = Math.max(0, extensions.length - 1)
+    if (size > 0) this.#excess = Math.max(0, this.#excess + size - this.#left)
+    const { longestExtension, mostExcess, longestTrailers } = this.#rules
+    const isStrict = digits !== undefined && size <= longestExtension && this.#excess <= mostExcess
+    if (!isStrict && !this.#tolerates()) return false
+    if (this.#left > 0) this.#part = 'data'
+    else this.#part = this.sloppy || longestTrailers === undefined ? 'done' : 'trailers'
+    return true
+  }
+
+  /** Reads a byte of the line end after the data. With the tolerant rules the next chunk may begin here. */
+  #readDataEnd(byte: number, at: number): number {
+    const isStrict = byte === (this.#part === 'data-end' ? CR : LF)
+    if (!isStrict && !this.#tolerates()) return -1
+    this.#part = byte === CR ? 'data-line-end' : 'line'
+    return byte === CR || byte === LF ? at + 1 : at
   }
 
   /** Reads trailers, which are fields and an empty line as in a head (RFC 9112 §7.1.2). */
@@ -51,9 +137,12 @@ export class ChunkedBody {
     const start = at - this.#trailers.length
     const most = Math.min(end, start + (this.#rules.longestTrailers ?? 0))
     const progress = this.#trailers.read(bytes, start, most)
-    this.#trailersDone = progress === 'done'
     this.tooLong = progress === 'more' && most < end
-    return progress === 'fault' || this.tooLong ? -1 : start + this.#trailers.length
+    if (progress === 'more' && !this.tooLong) return most
+    if (progress !== 'done' && (this.tooLong || !this.#tolerates())) return -1
+    this.#part = 'done'
+    // The data is complete. After an invalid trailer section the start of the next message is uncertain.
+    return progress === 'done' ? start + this.#trailers.length : at
   }
 }
 

@@ -29,17 +29,8 @@ export const TEXT: Uint8Array = tableOf((byte) => byte === HTAB || (byte >= SP &
  */
 export const TARGET: Uint8Array = tableOf((byte) => byte > SP && byte !== DEL)
 
-/** Whether a byte is a space or a tab, the two blanks of HTTP (RFC 9110 §5.6.3). */
-export function isBlank(byte: number | undefined): boolean {
-  return byte === SP || byte === HTAB
-}
-
-function isLineEnd(byte: number | undefined): boolean {
-  return byte === CR || byte === LF
-}
-
 /** Whether the bytes between two messages are only line ends. Some firmware sends them; RFC 9112 §2.2 allows to ignore them. */
 export function onlyLineEnds(bytes: Buffer, start: number, end: number): boolean {
-  for (let at = start; at < end; at += 1) if (!isLineEnd(bytes[at])) return false
+  for (let at = start; at < end; at += 1) if (bytes[at] !== CR && bytes[at] !== LF) return false
   return true
 }

@@ -1,7 +1,6 @@
 import { LARGE_PIECE } from '../system/write-soon.ts'
-import { BodyPieces, ChunkedBody } from './body.ts'
+import { BodyPieces, ChunkedBody, type ChunkRules } from './body.ts'
 import { onlyLineEnds } from './bytes.ts'
-import type { ChunkRules } from './chunks.ts'
 import type { HeadMemory } from './head-memory.ts'
 import { HeadReader } from './head-reader.ts'
 import { type Http1ResponseHead, interpretResponse, mayRemember } from './response-head.ts'

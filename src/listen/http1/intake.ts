@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Refusal } from '../../http/refusal.ts'
 import { RequestBody } from '../../http/request-body.ts'
-import { ChunkedBody } from '../../http1/body.ts'
-import type { ChunkRules } from '../../http1/chunks.ts'
+import { ChunkedBody, type ChunkRules } from '../../http1/body.ts'
 import { HeadMemory } from '../../http1/head-memory.ts'
 import { HeadReader } from '../../http1/head-reader.ts'
 import {
