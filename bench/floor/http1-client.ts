@@ -74,7 +74,7 @@ export class Http1Client implements FloorClient {
 
   #read(bytes: Buffer, reader: HeadReader): RequestHead | undefined {
     if (reader.read(bytes, 0, bytes.length) !== 'done') return undefined
-    return interpretRequest(reader.takeRequest(bytes, 0), this.#from)
+    return interpretRequest(reader.takeRequest(), this.#from)
   }
 
   #send(text: string): void {

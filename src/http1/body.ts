@@ -40,6 +40,8 @@ const TOLERANT_PART = /^[ \t]*(?:[\da-f]{1,16}[ \t]*(?:;.*|\r*))?$/is
 const LONGEST_BARE_LINE = '1234567890123456;\r\n'.length
 const LONGEST_SLOPPY_LINE = 4096
 
+const NOTHING = Buffer.alloc(0)
+
 /**
  * Finds the data of a chunked body and its end in the bytes of a connection (RFC 9112 §7.1). The strict rules accept sizes to 2^53 - 1
  * and only CRLF as a line end: two parsers that disagree about a chunk line also disagree about the start of the next message (request
@@ -48,6 +50,7 @@ const LONGEST_SLOPPY_LINE = 4096
 export class ChunkedBody {
   readonly #rules: ChunkRules
   readonly #trailers = new HeadReader('trailers')
+  #begunTrailers: Buffer = NOTHING
   #part: 'line' | 'data' | 'data-end' | 'data-line-end' | 'trailers' | 'done' = 'line'
   /** What has arrived of the current chunk line. */
   #line = ''
@@ -134,15 +137,20 @@ export class ChunkedBody {
 
   /** Reads trailers, which are fields and an empty line as in a head (RFC 9112 §7.1.2). */
   #readTrailers(bytes: Buffer, at: number, end: number): number {
-    const start = at - this.#trailers.length
-    const most = Math.min(end, start + (this.#rules.longestTrailers ?? 0))
-    const progress = this.#trailers.read(bytes, start, most)
-    this.tooLong = progress === 'more' && most < end
-    if (progress === 'more' && !this.tooLong) return most
+    const before = this.#begunTrailers.length
+    const all =
+      before === 0 ? bytes.subarray(at, end) : Buffer.concat([this.#begunTrailers, bytes.subarray(at, end)])
+    const most = Math.min(all.length, this.#rules.longestTrailers ?? 0)
+    const progress = this.#trailers.read(all, 0, most)
+    this.tooLong = progress === 'more' && most < all.length
+    if (progress === 'more' && !this.tooLong) {
+      this.#begunTrailers = Buffer.from(all)
+      return end
+    }
     if (progress !== 'done' && (this.tooLong || !this.#tolerates())) return -1
     this.#part = 'done'
     // The data is complete. After an invalid trailer section the start of the next message is uncertain.
-    return progress === 'done' ? start + this.#trailers.length : at
+    return progress === 'done' ? at + this.#trailers.length - before : at
   }
 }
 

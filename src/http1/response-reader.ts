@@ -158,7 +158,7 @@ export class ResponseReader {
     const progress = this.#reader.read(text, start, stop)
     if (progress === 'more') return undefined
     const { length } = this.#reader
-    const written = progress === 'done' ? this.#reader.takeResponse(text, start) : undefined
+    const written = progress === 'done' ? this.#reader.takeResponse() : undefined
     const head = written && interpretResponse(written, this.#method)
     if (head !== undefined) {
       if (mayRepeat && mayRemember(head)) this.#known.keep(text, start, length, { ...head, remembered: true })

@@ -139,7 +139,7 @@ export class Http1Intake {
   #takeHead(): void {
     const bytes = this.#pending
     const { length } = this.#head
-    const head = interpretRequest(this.#head.takeRequest(bytes, 0), this.#facts)
+    const head = interpretRequest(this.#head.takeRequest(), this.#facts)
     this.#drop(length)
     if (head === undefined) this.#events.refuse(MALFORMED)
     else {
