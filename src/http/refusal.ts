@@ -65,17 +65,13 @@ export function isUnreachable(failure: UpstreamFailure): boolean {
 /** The client paused too long within its request body. */
 export class StalledBodyError extends Error {
   override readonly name = 'StalledBodyError'
-  constructor() {
-    super('the request body stalled')
-  }
+  override readonly message = 'the request body stalled'
 }
 
 /** The client left within its request body, or broke the framing. */
 export class BrokenBodyError extends Error {
   override readonly name = 'BrokenBodyError'
-  constructor() {
-    super('the request body broke off')
-  }
+  override readonly message = 'the request body broke off'
 }
 
 export const BROKEN_BODY: Refusal = { kind: 'malformed', description: 'The request body broke off.' }

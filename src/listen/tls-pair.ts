@@ -155,6 +155,13 @@ function dateOf({ at }: Bound): string {
   return new Date(at).toISOString()
 }
 
+const LOGGED = {
+  'not-yet-valid': ['error', 'the certificate is not valid yet'],
+  expired: ['error', 'the certificate has expired'],
+  expiring: ['warn', 'the certificate expires soon'],
+  valid: ['info', 'the certificate is valid'],
+} as const
+
 /** How often the log repeats that a certificate is not valid, or expires soon (ms). */
 const REPEAT = 86_400_000
 
@@ -175,14 +182,8 @@ export function watchValidity(clock: Clock, log: Logger) {
     if (validity === logged && !isDue) return
     logged = validity
     loggedAt = wall
-    report(validity, describeValidity(period, wall))
-  }
-
-  function report(validity: Validity, reason: string): void {
-    if (validity === 'not-yet-valid') log.error({ reason }, 'the certificate is not valid yet')
-    else if (validity === 'expired') log.error({ reason }, 'the certificate has expired')
-    else if (validity === 'expiring') log.warn({ reason }, 'the certificate expires soon')
-    else log.info({ reason }, 'the certificate is valid')
+    const [level, message] = LOGGED[validity]
+    log[level]({ reason: describeValidity(period, wall) }, message)
   }
 
   const seconds = everySecond(check)

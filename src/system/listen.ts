@@ -24,7 +24,13 @@ export async function listen(
   key?: string,
   reusePort = false,
 ): Promise<string> {
-  if (address.kind === 'unix') await removeStaleSocket(address, key)
+  if (address.kind === 'unix' && (await findSocket(address, key)) === 'stale') {
+    await unlink(address.path).catch((error: unknown) => {
+      const remedy = `remove ${address.path}, or make its folder writable for the user that runs Postern`
+      const fault = { reason: `its old socket stays: ${reasonOf(error)}`, remedy }
+      throw cannotListen(address, fault, { key, cause: error })
+    })
+  }
   await new Promise<void>((resolve, reject) => {
     const failed = (error: Error): void => {
       reject(cannotListen(address, explainFailure(error, address, reusePort), { key, cause: error }))
@@ -180,16 +186,5 @@ async function findSocket(
       resolve('in use')
     })
     probe.once('error', (error) => resolve(codeOf(error) === 'ECONNREFUSED' ? 'stale' : 'in use'))
-  })
-}
-
-/** Removes a stale socket, which would prevent listening. */
-async function removeStaleSocket(address: SocketAddress, key: string | undefined): Promise<void> {
-  const { path } = address
-  if ((await findSocket(address, key)) !== 'stale') return
-  await unlink(path).catch((error: unknown) => {
-    const remedy = `remove ${path}, or make its folder writable for the user that runs Postern`
-    const fault = { reason: `its old socket stays: ${reasonOf(error)}`, remedy }
-    throw cannotListen(address, fault, { key, cause: error })
   })
 }
