@@ -1,4 +1,4 @@
-import { type Fields, TOKEN, withoutBlanks } from '../http/fields.ts'
+import { type Fields, TOKEN } from '../http/fields.ts'
 import { CR, LF } from './bytes.ts'
 import { NameMemory } from './head-memory.ts'
 import type { RequestHeadText } from './request-head.ts'
@@ -44,6 +44,7 @@ const HEADS = {
   trailers: headOf(),
 }
 
+const BLANKS = ' \t'
 const EMPTY_LINE = '\r\n'
 const END_OF_HEAD = Buffer.from('\r\n\r\n')
 
@@ -174,9 +175,12 @@ export class HeadReader {
       const colon = text.indexOf(':', at)
       const end = text.indexOf('\r', colon)
       const name = this.#names?.at(fields.length / 2, text, at, colon) ?? text.slice(at, colon)
-      const written = text.slice(colon + 1, end)
-      const value = withoutBlanks(written)
-      fields.push(name, this.#of === 'requests' && isCoding(name) ? withTabBehind(value, written) : value)
+      let first = colon + 1
+      let after = end
+      while (first < after && BLANKS.includes(text.charAt(first))) first += 1
+      while (first < after && BLANKS.includes(text.charAt(after - 1))) after -= 1
+      if (after < end && this.#of === 'requests' && keepsBlanks(name, text.slice(after, end))) after = end
+      fields.push(name, text.slice(first, after))
       at = end + EMPTY_LINE.length
     }
     return fields
@@ -191,17 +195,12 @@ function versionAt(line: string, start: number): '1.0' | '1.1' {
   return line.startsWith('HTTP/1.0', start) ? '1.0' : '1.1'
 }
 
-const TRANSFER_ENCODING = 'transfer-encoding'
-
-function isCoding(name: string): boolean {
-  return name.length === TRANSFER_ENCODING.length && name.toLowerCase() === TRANSFER_ENCODING
-}
+const TRANSFER_ENCODING = /^transfer-encoding$/i
 
 /**
  * A tab after a request's transfer coding stays in the value, so the gate refuses the request for an unknown coding. Some
  * parsers, such as Node's, do not recognize `chunked` with a tab after it: a device with such a parser would miss the body.
  */
-function withTabBehind(value: string, written: string): string {
-  const blanks = written.slice(written.lastIndexOf(value) + value.length)
-  return blanks.includes('\t') ? value + blanks : value
+function keepsBlanks(name: string, blanks: string): boolean {
+  return blanks.includes('\t') && TRANSFER_ENCODING.test(name)
 }
