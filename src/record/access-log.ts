@@ -68,27 +68,26 @@ interface Flood {
   readonly end: NodeJS.Timeout
 }
 
-/** The line that pino would write, in pieces. It is built by hand, which is faster, because every request writes one. 30 is `info`. */
+/**
+ * The line that pino would write. It is built by hand, which is faster, because every request writes one, and in three pieces: one for
+ * each value took 1 µs more. 30 is `info`.
+ */
 function writeRequest(write: ReturnType<typeof lineWriter>, exchange: Exchange, time: string): void {
-  const { refusal, wouldRefuse, outcome } = exchange
+  const { status, requestBytes, responseBytes } = exchange
+  const ms = Math.round(exchange.duration * 10) / 10
   write(
-    '{"level":30,"time":"',
-    time,
-    '","request_id":"',
-    exchange.requestId,
+    `{"level":30,"time":"${time}","request_id":"${exchange.requestId}`,
     knownText(exchange),
-    String(exchange.status),
-    outcome === 'complete' ? '' : `,"end":"${outcome}"`,
-    refusal === undefined ? '' : `,"refusal":"${nameOf(refusal)}"`,
-    wouldRefuse === undefined ? '' : `,"would_refuse":"${nameOf(wouldRefuse)}"`,
-    ',"ms":',
-    String(Math.round(exchange.duration * 10) / 10),
-    ',"in":',
-    String(exchange.requestBytes),
-    ',"out":',
-    String(exchange.responseBytes),
-    ',"msg":"request"}\n',
+    `${status}${unusualText(exchange)},"ms":${ms},"in":${requestBytes},"out":${responseBytes},"msg":"request"}\n`,
   )
+}
+
+/** What most requests do not have. */
+function unusualText({ refusal, wouldRefuse, outcome }: Exchange): string {
+  let text = outcome === 'complete' ? '' : `,"end":"${outcome}"`
+  if (refusal !== undefined) text += `,"refusal":"${nameOf(refusal)}"`
+  if (wouldRefuse !== undefined) text += `,"would_refuse":"${nameOf(wouldRefuse)}"`
+  return text
 }
 
 /** What stands between id and status: grant, client and head. Many requests have the same, so the text is kept with the head. */
