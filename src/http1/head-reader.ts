@@ -54,6 +54,9 @@ const END_OF_HEAD = Buffer.from('\r\n\r\n')
  */
 const MOST_EMPTY = 8 * EMPTY_LINE.length
 
+/** An incomplete line up to this size (bytes) is checked with every packet. */
+const SHORT_LINE = 1024
+
 /**
  * Reads the heads of one connection, one after the other, strictly by RFC 9112.
  *
@@ -62,7 +65,8 @@ const MOST_EMPTY = 8 * EMPTY_LINE.length
  * - Each field: token, a colon without a space before it, text, CRLF. An empty line ends the head.
  * - A few CRLF before a request are skipped (§2.2), and every CR or LF before a response: firmware sends them after a body.
  *
- * A part of a head is checked as it arrives, from its last line on, so a head in many packets takes linear time.
+ * A part of a head is checked as it arrives, from its last line on. A long line is checked when it has doubled or seems to end, so a
+ * head takes linear time in any number of packets.
  */
 export class HeadReader {
   readonly #of: keyof typeof HEADS
@@ -71,9 +75,10 @@ export class HeadReader {
   length = 0
   /** A part of the first line has been read. Line ends before it do not count. */
   begun = false
-  /** Where the first line begins, and the line that is not complete. */
+  /** Where the first line begins, and the line that is not complete; how much of that one there was at the last check. */
   #from = 0
   #lineStart = 0
+  #checked = 0
   /** The head that is done. */
   #text = ''
 
@@ -89,6 +94,7 @@ export class HeadReader {
     this.length = 0
     this.begun = false
     this.#from = 0
+    this.#checked = 0
     this.#text = ''
   }
 
@@ -101,7 +107,7 @@ export class HeadReader {
     return progress
   }
 
-  /** Skips line ends before the head. False if there are too many, or only a part of one. */
+  /** Skips line ends before the head. False after a CR without its LF. One too many is left to the pattern, which has none. */
   #skipsEmpty(bytes: Buffer, start: number, end: number): boolean {
     let at = start + this.#from
     while (!this.begun && at < end) {
@@ -129,8 +135,11 @@ export class HeadReader {
       this.length = after - start
       return whole.test(this.#text) ? 'done' : 'fault'
     }
+    const size = end - lineStart
+    if (size > SHORT_LINE && size < 2 * this.#checked && bytes[end - 1] !== LF) return 'more'
     const rest = bytes.toString('latin1', lineStart, end)
-    this.#lineStart += rest.lastIndexOf('\n') + 1
+    this.#checked = rest.length - 1 - rest.lastIndexOf('\n')
+    this.#lineStart = end - start - this.#checked
     return (lineStart === from ? beginning : HEADS.trailers.beginning).test(rest) ? 'more' : 'fault'
   }
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { HeadReader } from '../../src/http1/head-reader.ts'
 import { requestText } from '../fuzz/grammar.ts'
 import { mutated } from '../fuzz/mutation.ts'
 import { gistOf, readInPieces } from '../support/http1-intake.ts'
@@ -104,3 +105,24 @@ it.each([
   )
   expect(new Set(together.messages.map(({ head: each }) => each)).size).toBe(1)
 })
+
+it('H22 a long line that comes byte by byte takes linear time', () => {
+  const bytes = Buffer.from(`GET / HTTP/1.1\r\nA: ${'b'.repeat(1 << 16)}\r\n\r\n`)
+  const reader = new HeadReader('requests')
+  const start = performance.now()
+  for (let end = 1; end < bytes.length; end += 1) expect(reader.read(bytes, 0, end)).toBe('more')
+  expect(reader.read(bytes, 0, bytes.length)).toBe('done')
+  // 0.1 s, and 9 s if each byte has the whole line checked again.
+  expect(performance.now() - start).toBeLessThan(3000)
+})
+
+it.each(['\0\r\n\r\n', '\n\r\n', '\r\n:\r\n\r\n'])(
+  'H96 a fault behind a long value is found: %j',
+  (fault) => {
+    const bytes = Buffer.from(`GET / HTTP/1.1\r\nA: ${'b'.repeat(5000)}${fault}`)
+    const reader = new HeadReader('requests')
+    const ends = [...bytes.keys()].map((at) => reader.read(bytes, 0, at + 1))
+    expect(ends.slice(0, 5000)).not.toContain('fault')
+    expect(ends).toContain('fault')
+  },
+)
