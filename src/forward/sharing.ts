@@ -63,14 +63,12 @@ function share(
     if (known?.joinable === true) known.join(reader)
     else {
       known?.close()
-      if (live.size >= MOST) oldestKept()?.close()
+      // The oldest response that is only kept makes room.
+      const spare = live.size < MOST ? undefined : live.values().find(({ ended }) => ended)
+      spare?.close()
       if (live.size >= MOST) askAlone(reader)
       else askFor(reader)
     }
-  }
-
-  function oldestKept(): FanOut | undefined {
-    return live.values().find(({ ended }) => ended)
   }
 
   /** A client that was cut off and asks again gets the whole response by itself. */

@@ -200,9 +200,6 @@ function guard(work: Promise<void>, request: Exchange, listener: ForwardListener
 }
 
 function notify(work: Promise<Refusal | undefined>, request: Exchange, listener: ForwardListener): void {
-  guard(
-    work.then((refusal) => listener.ended(request, refusal)),
-    request,
-    listener,
-  )
+  const told = work.then((refusal) => listener.ended(request, refusal))
+  guard(told, request, listener)
 }
