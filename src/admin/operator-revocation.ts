@@ -4,8 +4,7 @@ import { normalizeAddress, prefix64 } from '../http/ip.ts'
 import type { Logger } from '../record/log.ts'
 import type { Revocation, Tokens } from '../tokens/state.ts'
 import { type Answer, clientOf, errorAnswer, json, readSmallBody, tooLarge } from './answer.ts'
-import type { Sessions } from './page-access.ts'
-import { loginRequired, refuseRevocation, type Viewer } from './page-access.ts'
+import { loginRequired, refuseRevocation, type Sessions, type Viewer } from './page-access.ts'
 
 /** What an operator can revoke: everything, the grants of one client, or one grant. */
 export type OperatorRevocation = Exclude<Revocation, { readonly token: string } | { readonly name: string }>

@@ -5,8 +5,7 @@ import type { Verification } from '../password/verifier.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Answer, clientOf, errorAnswer, readSmallBody, tooLarge } from './answer.ts'
-import type { Sessions } from './page-access.ts'
-import { CHALLENGE } from './page-access.ts'
+import { CHALLENGE, type Sessions } from './page-access.ts'
 import type { PageFile, PageFiles } from './page-files.ts'
 
 export type PagePassword = Pick<Passwords, 'verify' | 'generation'>

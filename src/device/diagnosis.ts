@@ -4,8 +4,7 @@ import type { Clock } from '../system/clock.ts'
 import { codeOf } from '../system/setup-error.ts'
 import type { Breaker } from './breaker.ts'
 import { createSocketOpener } from './open-socket.ts'
-import type { UpstreamTarget } from './target.ts'
-import { deviceTls, type TlsSettings } from './target.ts'
+import { deviceTls, type TlsSettings, type UpstreamTarget } from './target.ts'
 import { type Diagnosis, explainCertificate, faultOf, type Handshake, linesFor } from './tls-faults.ts'
 
 type TlsAttempt = Handshake | { readonly error: unknown }

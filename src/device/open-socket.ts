@@ -5,8 +5,7 @@ import {
   type PeerCertificate,
   type SecureContext,
 } from 'node:tls'
-import type { UpstreamTarget } from './target.ts'
-import { type DeviceTls, deviceTls, PIN_MISMATCH, pinOf } from './target.ts'
+import { type DeviceTls, deviceTls, PIN_MISMATCH, pinOf, type UpstreamTarget } from './target.ts'
 
 /**
  * Receives the first `length` bytes of a buffer. `own`: if `length` is the whole buffer, the receiver may keep it; otherwise the

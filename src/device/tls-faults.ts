@@ -1,8 +1,7 @@
 import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 import { codeOf } from '../system/setup-error.ts'
 import { failureOf } from './failure.ts'
-import type { UpstreamTarget } from './target.ts'
-import { PIN_MISMATCH, pinOf, type TlsSettings } from './target.ts'
+import { PIN_MISMATCH, pinOf, type TlsSettings, type UpstreamTarget } from './target.ts'
 
 /** Why the sidecar cannot use TLS with the device, and what the operator can do about it, each as a clause. */
 export interface Diagnosis {

@@ -27,7 +27,7 @@ export interface CertificateDependencies {
 export type ServedCertificate = Awaited<ReturnType<typeof openCertificate>>
 
 /**
- * Opens the certificate of the public listener, which lives from the start to the stop. Postern replaces a self-signed certificate that lacks a name: at the start, at a
+ * Opens the certificate of the public listener. Postern replaces a self-signed certificate that lacks a name: at the start, at a
  * reload, when a client connects to an address that it lacks, and every `compareEvery` ms while it is served. Names that have gone
  * stay until the next replacement or a reload, so an interface that is down for a moment changes nothing.
  */

@@ -2,7 +2,8 @@ import type { ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 
 /**
- * Detects a client that begins a header block (HEADERS and CONTINUATION frames) and does not complete it in time. Node reports a stream only when its header block is complete. The state of nghttp2 has the id of the latest stream that began.
+ * Detects a client that begins a header block (HEADERS and CONTINUATION frames) and does not complete it in time. Node reports a
+ * stream only when its header block is complete. The state of nghttp2 has the id of the latest stream that began.
  * @param allowed how long a header block may take (ms)
  */
 export function watchHeaders(session: ServerHttp2Session, socket: Socket, allowed: number) {
