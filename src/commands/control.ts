@@ -64,7 +64,7 @@ export function ask(
   })
 }
 
-/** The response of `admin/control-socket.ts` to `GET /status`. A running sidecar of an earlier version leaves out what is optional. */
+/** The response of `admin/control-socket.ts` to `GET /status`. A running sidecar of 0.1.0 leaves out what is optional, and `usedAt`. */
 export interface Status {
   /** The addresses of its listeners, such as `0.0.0.0:8443`. */
   readonly listening?: readonly string[]
@@ -91,7 +91,7 @@ function grantTable({ places = [], tokens, grants }: Status): string {
     client,
     new Date(issuedAt).toISOString(),
     new Date(expiresAt).toISOString(),
-    usedAt === null ? '-' : new Date(usedAt).toISOString(),
+    typeof usedAt === 'number' ? new Date(usedAt).toISOString() : '-',
     String(accessTokens),
   ])
   const text = table([['GRANT', 'CLIENT', 'ISSUED', 'EXPIRES', 'LAST USED', 'ACCESS TOKENS'], ...rows])

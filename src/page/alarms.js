@@ -118,7 +118,7 @@ function* certificate({ condition: { certificate }, now }) {
   })
 }
 
-/** Of the password, the token file and the token table. @type {Rule} */
+/** The alarms of the password, the token file and the token table. @type {Rule} */
 function* keys({ condition: { password, tokens } }) {
   if (password.problem !== null) {
     const isFile = password.source === 'file'

@@ -25,7 +25,7 @@ import { count, latency, share, words } from './format.js'
  * @property {number} now ms since the Unix epoch
  */
 
-/** Depends on the view only. Mostly of one alarm or none. @typedef {(view: View) => Iterable<Alarm>} Rule */
+/** Yields no alarm or one in most cases, and depends on the view only. @typedef {(view: View) => Iterable<Alarm>} Rule */
 
 /**
  * @param {Alarm['level']} level
@@ -109,7 +109,7 @@ export function* slowness({ last }) {
 /** More requests arrive than the device takes. @type {Rule} */
 export function* queueing({ condition: { services }, points, last }) {
   const turnedAway = sumOf(last, ({ refusals }) => refusals.overloaded ?? 0)
-  // When requests began to wait, if they have waited without a pause since.
+  // Requests wait since then without a pause; null if none waits.
   const since = points[points.findLastIndex(({ queued }) => queued === 0) + 1]?.time ?? null
   const waited = since === null ? 0 : (points.at(-1)?.time ?? 0) - since
   const [full] = services.toSorted((a, b) => partTaken(b) - partTaken(a))

@@ -148,7 +148,7 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
  * @returns {Promise<[End, string?]>}
  */
 async function refusalOf(response) {
-  const { error, error_description: description } = await response.json().catch(() => ({}))
+  const { error, error_description: description } = (await response.json().catch(() => null)) ?? {}
   if (error === 'too_many_viewers') return ['viewers']
   if (error === 'stopping') return ['stopping']
   if ([502, 503, 504].includes(response.status)) return ['unreachable']

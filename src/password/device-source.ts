@@ -12,7 +12,7 @@ type Unavailable = { readonly unavailable: UpstreamFailure }
 export interface DevicePasswordEvents {
   /** A different password is valid from now on, or none is known: revoke every token issued for the earlier one (C8). */
   changed(): void
-  /** The first password is right. It is adopted when the tokens that an earlier run issued for another one are revoked. */
+  /** The first right password since the start. The source adopts it when this promise resolves: then the tokens of another one are revoked. */
   learned(fingerprint: (salt: Uint8Array) => Promise<string>): Promise<void>
 }
 

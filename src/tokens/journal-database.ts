@@ -83,8 +83,8 @@ export function setDatabaseAside(path: string, fault: Fault, wall: number): stri
 const APPLICATION_ID = 0x506f7374
 
 /**
- * The first step makes version 2 out of an empty file, and each other one the next version. A released step never changes. SQLite detects
- * damage to its structure, not to the content of a row: a checksum in each row does.
+ * The first step makes version 2 out of an empty file, and each further step makes the next version. A released step never changes.
+ * SQLite detects damage to its structure, but not to the content of a row: the checksum of each row does.
  */
 const MIGRATIONS: readonly string[] = [
   `CREATE TABLE tokens (

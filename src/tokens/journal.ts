@@ -16,7 +16,7 @@ interface Dependencies {
   readonly dir: string
   readonly clock: Clock
   readonly listener: JournalListener
-  /** An empty table. It gets the tokens of the earlier process, and the journal rewrites the disk from it after a failure. */
+  /** An empty table. The journal restores the tokens of the earlier process into it, and rewrites the disk from it after a failure. */
   readonly table: GrantTable
   readonly policy: TokenPolicy
   /** The name that restored grants without a name get; empty: none. */
@@ -35,8 +35,8 @@ const EXPIRE_BATCH = 500
 export type TokenJournal = ReturnType<typeof openJournal>
 
 /**
- * Keeps the tokens of a table in `<dir>/tokens.db`, an SQLite database in WAL mode. Throws a `SetupError` if another sidecar uses the folder. After any
- * other failure it reports it, the store continues in memory, and the journal tries again: no method throws.
+ * Keeps the tokens of a table in `<dir>/tokens.db`, an SQLite database in WAL mode. Throws a `SetupError` if another sidecar uses the
+ * folder. It reports any other failure and tries again, and the store continues in memory: no method throws.
  *
  * - A crash of the process loses nothing. A power cut loses the logins and refreshes since the last flush by `maintain`, about
  *   a second; their clients log in again. It never undoes a revocation.
@@ -52,7 +52,7 @@ export function openJournal({ dir, clock, listener, table, policy, heir }: Depen
   let forgotten: Digest[] = []
   let expireAt = clock.monotonic() + EXPIRE_EVERY
   let unflushed = false
-  /** The tokens that are not on disk. There are none while a file is open. */
+  /** The tokens that are not on disk. Read only while no file is open: an open file has all tokens. */
   let unwritten = new WeakSet<Token>()
   /** No file has been opened yet: one in the folder may have tokens that are not in memory. */
   let isUnread = false
@@ -192,7 +192,7 @@ export function openJournal({ dir, clock, listener, table, policy, heir }: Depen
       const done = attempt('revoke', true, (file) => {
         if (revoked === 'all') return file.clear()
         for (const { digest } of revoked) file.drop(digest)
-        // Some may be of the same password.
+        // One that was evicted before may be of the same grant or password.
         for (const digest of forgotten) file.drop(digest)
       })
       if (done) return

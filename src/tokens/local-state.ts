@@ -46,14 +46,14 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     tokens.revoke(name === '' ? { all: true } : { name }, 'password_changed')
   }
 
-  /** The fingerprint of the valid password is compared and saved, or is about to be. Undefined: it may have to be. */
+  const salt = journal?.getMeta(SALT) ?? randomBytes(16).toString('base64url')
+  /** Settles when the journal has the fingerprint of the valid password; undefined if the journal may lack it. */
   let settling: Promise<void> | undefined
 
-  /** Revokes the tokens of names that have another password than the journal says, and saves the fingerprints of all. */
+  /** Revokes the tokens of each name whose password is gone or differs from the one in the journal, and saves the present fingerprints. */
   async function settle(fingerprint: DevicePassword['fingerprint']): Promise<void> {
     if (journal === undefined) return
     const { generation } = password
-    const salt = journal.getMeta(SALT) ?? randomBytes(16).toString('base64url')
     const text = await fingerprint(Buffer.from(salt, 'base64url'))
     if (generation !== password.generation) return settle(fingerprint)
     // With `password.device`, the password is unknown until the first login.

@@ -66,8 +66,8 @@ export function toRecord(token: Token, clock: Clock): TokenRecord {
  * "in the future" is over: how long ago that was is unknown. The journal does not record use: the grants are in the order in which they
  * last got a token.
  *
- * Returns whether grants have got a name, so that the journal has to replace their tokens, and the tokens that have expired or do not fit
- * (`over`), which it may forget.
+ * `areRenamed`: grants have got a name, so the journal has to replace their tokens. `over`: the tokens that have expired or do not fit,
+ * which the journal may forget.
  *
  * @param heir the name for grants without a name; empty: they keep none
  */

@@ -1,8 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
-import { control } from '../../src/commands/control.ts'
+import { control, statusCommand } from '../../src/commands/control.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -53,4 +55,22 @@ it.each<readonly [string, RequestListener]>([
   expect(await failure(stateDir, 100)).toMatchObject({
     message: `the sidecar on ${stateDir} did not respond within 0.1 seconds`,
   })
+})
+
+it('`status` shows the grants of a sidecar of 0.1.0, which does not tell when they were last used', async () => {
+  const grant = {
+    id: 'g',
+    client: '192.0.2.7',
+    issuedAt: 0,
+    expiresAt: 1_000,
+    accessTokens: 1,
+    refreshTokens: 1,
+  }
+  const status = JSON.stringify({ tokens: { access: 1, refresh: 1 }, grants: [grant] })
+  const stateDir = await controlled((_, response) => void response.end(status))
+  const sets = ['upstream.url=http://127.0.0.1', 'password.file=/password', `state_dir=${stateDir}`]
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+  expect(await statusCommand({ json: false, set: sets }, { stdout, stderr, env: {} })).toBe(0)
+  stdout.end()
+  expect(await text(stdout)).toMatch(/192\.0\.2\.7 .* - +1\n/)
 })
