@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer'
-import { buffer } from 'node:stream/consumers'
 import { hashPassword } from '../password/key-derivation.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
@@ -21,8 +20,11 @@ export async function hashPasswordCommand(streams: HashPasswordStreams): Promise
 }
 
 async function readAll(stdin: NodeJS.ReadableStream): Promise<string> {
-  const bytes = await buffer(stdin)
-  if (bytes.length > LIMIT) throw new SetupError('the input is larger than 8 KiB')
+  let bytes = Buffer.alloc(0)
+  for await (const chunk of stdin) {
+    bytes = Buffer.concat([bytes, Buffer.from(chunk)])
+    if (bytes.length > LIMIT) throw new SetupError('the input is larger than 8 KiB')
+  }
   if (!isUtf8(bytes)) throw new SetupError('the input is not valid UTF-8')
   return checked(new TextDecoder().decode(bytes).replace(/\r?\n$/, ''))
 }

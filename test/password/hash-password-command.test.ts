@@ -53,6 +53,18 @@ describe('postern hash-password from a pipe', () => {
   ])('exits with 2 and one line with the reason: case %#', async (input, why) => {
     expect(await piped(input)).toEqual({ code: 2, stdout: '', stderr: `postern hash-password: ${why}\n` })
   })
+
+  it('reads no more of an input that is too large', async () => {
+    let read = 0
+    const stdin = Readable.from(endless())
+    const stdout = new PassThrough()
+    await expect(hashPasswordCommand({ stdin, stdout, stderr: stdout })).rejects.toThrow('larger than 8 KiB')
+    expect(read).toBeLessThan(100)
+
+    function* endless(): Iterable<Buffer> {
+      for (; read < 10_000; read += 1) yield Buffer.alloc(1024)
+    }
+  })
 })
 
 describe('postern hash-password on a terminal', () => {
