@@ -48,6 +48,8 @@ async function logOut(sidecar: TestSidecar, page: Page): Promise<void> {
 it('H192 Syncthing: a page of a hundred files, a setting that is changed, events, a new password, a log-out', async () => {
   const sidecar = await startInFrontOf(await startSyncthing())
   const page = await open(sidecar, '/')
+  // The name of the device comes with the settings. Before, the dialog does not open.
+  await expect.poll(() => page.title()).toContain(' | Syncthing')
   await page.getByText('Actions').first().click()
   await page.getByText('Settings', { exact: true }).filter({ visible: true }).first().click()
   await page.locator('#DeviceName').fill('boiler')
