@@ -54,8 +54,8 @@ let usual: SecureContext | undefined
 
 /** Made once, because to read some hundred certificates takes 50 ms. On Linux the system's are in SSL_CERT_FILE and SSL_CERT_DIR. */
 function usualTrust(): SecureContext {
-  const all = [...getCACertificates('default'), ...getCACertificates('system')]
-  usual ??= createSecureContext({ ca: [...new Set(all)] })
+  const all = (): Set<string> => new Set([...getCACertificates('default'), ...getCACertificates('system')])
+  usual ??= createSecureContext({ ca: [...all()] })
   return usual
 }
 
