@@ -39,7 +39,8 @@ export function showCharts(state) {
     const from = until - minutes * MINUTE
     const rows = rowsBetween(points, from, until)
     const time = pointer === null ? until : from + pointer * (until - from)
-    const row = rows.toSorted((a, b) => Math.abs(a.time - time) - Math.abs(b.time - time))[0]
+    const offBy = (/** @type {Row} */ { time: at }) => Math.abs(at - time)
+    const row = rows.reduce((best, each) => (best && offBy(best) <= offBy(each) ? best : each), rows[0])
     const view = { rows, from, until, row, isPointed: pointer !== null }
     show('plots', ...plots(condition).map((plot) => chartOf(plot, view)))
   }
