@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { UpstreamFailure } from '../http/refusal.ts'
-import { onlyLineEnds } from '../http1/bytes.ts'
+import { onlyLineEnds } from '../http1/head-reader.ts'
 import { mayPersist, mayRepeat, writeRequestHead } from '../http1/request-writer.ts'
 import { type ResponseEvents, ResponseReader } from '../http1/response-reader.ts'
 import { writeSoon } from '../system/write-soon.ts'

@@ -1,7 +1,6 @@
 import { TOKEN } from '../http/fields.ts'
 import { LARGE_PIECE } from '../system/write-soon.ts'
-import { CR, LF } from './bytes.ts'
-import { HeadReader } from './head-reader.ts'
+import { CR, HeadReader, LF } from './head-reader.ts'
 
 /** Called with the start and the end of each run of data in the bytes that are being read. */
 export type OnData = (start: number, end: number) => void

@@ -1,8 +1,10 @@
 import { type Fields, TOKEN } from '../http/fields.ts'
-import { CR, LF } from './bytes.ts'
 import { NameMemory } from './head-memory.ts'
 import type { RequestHeadText } from './request-head.ts'
 import type { ResponseHeadText } from './response-head.ts'
+
+export const LF = 0x0a
+export const CR = 0x0d
 
 /** How far a head has been read: `more` bytes are needed, it is `done`, or it holds a `fault`. */
 export type HeadProgress = 'more' | 'done' | 'fault'
@@ -212,4 +214,10 @@ const TRANSFER_ENCODING = /^transfer-encoding$/i
  */
 function keepsBlanks(name: string, blanks: string): boolean {
   return blanks.includes('\t') && TRANSFER_ENCODING.test(name)
+}
+
+/** Whether the bytes between two messages are only line ends. Some firmware sends them; RFC 9112 §2.2 allows to ignore them. */
+export function onlyLineEnds(bytes: Buffer, start: number, end: number): boolean {
+  for (let at = start; at < end; at += 1) if (bytes[at] !== CR && bytes[at] !== LF) return false
+  return true
 }

@@ -1,8 +1,7 @@
 import { LARGE_PIECE } from '../system/write-soon.ts'
 import { BodyPieces, ChunkedBody, type ChunkRules } from './body.ts'
-import { onlyLineEnds } from './bytes.ts'
 import type { HeadMemory } from './head-memory.ts'
-import { HeadReader } from './head-reader.ts'
+import { HeadReader, onlyLineEnds } from './head-reader.ts'
 import { type Http1ResponseHead, interpretResponse, mayRemember } from './response-head.ts'
 import { mayBeTolerantHead, readTolerantly, TolerantHeadEnd } from './tolerant-head.ts'
 

@@ -1,5 +1,5 @@
 import { fieldValues, isToken, listMembers, withoutBlanks } from '../http/fields.ts'
-import { CR, LF } from './bytes.ts'
+import { CR, LF } from './head-reader.ts'
 import { type Http1ResponseHead, interpretResponse } from './response-head.ts'
 import { endsWithHead } from './response-writer.ts'
 
