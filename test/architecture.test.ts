@@ -204,11 +204,6 @@ describe('the source', () => {
     expect(evading.map(([path]) => path)).toEqual([])
   })
 
-  it('has no file of more than 250 lines', () => {
-    const long = [...source].map(([path, text]) => [path, text.split('\n').length - 1] as const)
-    expect(long.filter(([, lines]) => lines > 250)).toEqual([])
-  })
-
   it('has no barrel files and no files for miscellaneous helpers', () => {
     expect(
       [...source.keys()].filter((path) =>

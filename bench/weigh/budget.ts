@@ -14,7 +14,7 @@ export interface Weighed {
 }
 
 /** Times, bytes and wake-ups differ between runs by a few per cent; counts do not. */
-const NOISY = /bytes|time|memory|wake-ups/
+const NOISY = /bytes|processor time|memory|wake-ups/
 const TOLERANCE = 1.1
 
 export function readBudget(): Budget {

@@ -33,8 +33,3 @@ it('the bench imports downwards only, and no file imports itself through another
   )
   expect(upwards).toEqual([])
 })
-
-it('no file of the bench has more than 250 lines', () => {
-  const long = [...FILES].filter(([, text]) => text.split('\n').length - 1 > 250)
-  expect(long.map(([path]) => path)).toEqual([])
-})
