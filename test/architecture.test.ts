@@ -122,6 +122,7 @@ function importersByPackage(tree: SourceTree): Map<string, Set<string>> {
 
 /** The packages that more than one file may import. */
 const IMPORTED_WHERE_USED: Readonly<Record<string, string>> = {
+  'lru-cache': 'a data structure: it has no manner of use to hide',
   'prom-client': 'its classes of families, and what it measures of the process',
 }
 
