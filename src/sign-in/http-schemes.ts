@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import { fieldValues } from '../http/fields.ts'
 import { parseChallenges, parseParameters } from './challenge.ts'
 import {
@@ -75,7 +76,7 @@ const MAX_NONCES = 64
  * not invalidate each other's nonces at firmware that accepts each nonce once, or only in the order of the count.
  */
 function createDigestSession(first: DigestChallenge, account: Account): Session {
-  const nonces = new Map<string, NonceState>()
+  const nonces = new LRUCache<string, NonceState>({ max: MAX_NONCES })
   let shared = begin(first)
   let reusable = false
 
@@ -87,8 +88,6 @@ function createDigestSession(first: DigestChallenge, account: Account): Session 
 
   function keep(state: NonceState): NonceState {
     nonces.set(state.nonce, state)
-    const [oldest] = nonces.keys()
-    if (nonces.size > MAX_NONCES && oldest !== undefined) nonces.delete(oldest)
     return state
   }
 
