@@ -138,4 +138,18 @@ export const CONNECTIONS = {
       'However many wrong passwords one client sends, at most ten count among those of all that slow the others.',
     reason: 'a script with an old password beside others with the right one must not slow everyone',
   },
+  H233: {
+    sentence:
+      'Clients that ask for the same long response at the same time each get all of it, also those that read slowly: past 128 KiB nothing is shared.',
+    reason: 'who reads as fast as the device sends must not be cut for a turn of the event loop',
+  },
+  H234: {
+    sentence: 'A client under `listen.deny` that a trusted proxy names counts in no window.',
+    reason: 'who may not connect must not use up what all clients share',
+  },
+  H235: {
+    sentence:
+      'With `limits.api.per: device` or `name`, a request with the session of a browser counts in that window, too; one that its own window refuses does not.',
+    reason: 'a program with a cookie must not pass a limit that protects the device',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
