@@ -165,7 +165,7 @@ export const DEVICE = {
   },
   H183: {
     sentence:
-      'With `upstream.share`, a GET or HEAD that the device would see as the same as one at it gets a copy of its response, at its own speed, with rate-limit fields, id and log line of its own; `for` keeps a whole one. Responses for one client are not shared.',
+      'With `upstream.share`, a GET or HEAD that the device would see as the same as one at it gets a copy of its response when that is whole, at its own speed, with rate-limit fields, id and log line of its own; `for` keeps one. Responses for one client are not shared.',
     reason: 'fifty screens that poll one page are one question for a device with one connection',
   },
   H184: {
