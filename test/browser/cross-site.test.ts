@@ -16,6 +16,16 @@ const FOREIGN: readonly (readonly string[])[] = [
   ['Origin', 'http://evil.example'],
   ['Origin', 'http://HOST.evil.example'],
   ['Origin', 'http://HOST', 'Origin', 'http://HOST'],
+  // Speculation rules of another port: Chromium sends the cookie, and `none`.
+  ['Sec-Fetch-Site', 'none', 'Sec-Purpose', 'prefetch'],
+  ['Sec-Fetch-Site', 'none', 'Sec-Purpose', 'prefetch;prerender'],
+  ['Sec-Fetch-Site', 'none', 'sec-purpose', 'prefetch;prerender;prefetch;anonymous-client-ip'],
+  ['Sec-Fetch-Site', 'none', 'Sec-Purpose', ''],
+  ['Sec-Fetch-Site', 'none', 'Purpose', 'prefetch'],
+  ['Sec-Fetch-Site', 'none', 'X-Purpose', 'preview'],
+  ['Sec-Fetch-Site', 'none', 'X-Moz', 'prefetch'],
+  ['Purpose', 'prefetch'],
+  ['X-Moz', 'prefetch'],
 ]
 
 const at = (fields: readonly string[], url: string): string[] =>
@@ -39,10 +49,13 @@ for (const transport of transports) {
       expect((await sidecar.request({ method, fields: ['Cookie', cookie] })).status).toBe(400)
     }
     expect(sidecar.device.requests).toEqual([])
-    expect(await sidecar.metric('postern_refusals_total', { reason: 'cross_origin' })).toBe(58)
+    expect(await sidecar.metric('postern_refusals_total', { reason: 'cross_origin' })).toBe(
+      6 * FOREIGN.length + 4,
+    )
 
     const here = [
       ['GET', 'Sec-Fetch-Site', 'same-origin'],
+      ['GET', 'Sec-Fetch-Site', 'same-origin', 'Sec-Purpose', 'prefetch;prerender'],
       ['POST', 'Sec-Fetch-Site', 'same-origin'],
       ['GET', 'Sec-Fetch-Site', 'none'],
       ['POST', 'Sec-Fetch-Site', 'none'],
