@@ -122,4 +122,10 @@ export const CONNECTIONS = {
       'A TLS handshake ends by `listen.handshake_timeout`, counted from the connection. Plain HTTP gets its 400 and lingers as after any last response. Both count against the caps.',
     reason: 'slowloris before TLS begins',
   },
+  H240: {
+    sentence:
+      'The listener agrees to TLS 1.3, and of TLS 1.2 to ECDHE with AEAD only, whatever the certificate. With a client that has it, the key exchange is X25519MLKEM768.',
+    reason:
+      'RFC 9113 §9.2.2 and appendix A; a stolen key or a quantum computer would open recordings of earlier connections',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
