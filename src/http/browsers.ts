@@ -112,10 +112,7 @@ export function isFromHere(valuesOf: ValuesOf, address: () => string, others: Ot
 }
 
 /** The same for a request to the public listener. */
-export function isOfThisOrigin(
-  exchange: Addressed,
-  others: OtherSenders,
-): boolean {
+export function isOfThisOrigin(exchange: Addressed, others: OtherSenders): boolean {
   const { fields } = exchange.head
   return isFromHere(
     (name) => fieldValues(fields, name),
