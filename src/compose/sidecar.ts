@@ -113,7 +113,7 @@ async function openParts(
     upstream: services.load,
   })
 
-  const { credentials, ...own } = tokenServices(state, { metrics, clock }, settings)
+  const { credentials, ...own } = tokenServices(state, { metrics, clock, live }, settings)
   const passage = createPassage({
     admit: createGate({
       clock,

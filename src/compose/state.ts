@@ -67,14 +67,14 @@ export async function applyToState(
 /** The sidecar's own endpoints, such as `/oauth/token` with its grant types, and the sessions of browsers. */
 export function tokenServices(
   { logIn, tokens }: State,
-  { metrics, clock }: Pick<StateDependencies, 'metrics' | 'clock'>,
+  { metrics, clock, live }: Pick<StateDependencies, 'metrics' | 'clock'> & { readonly live: LiveExchanges },
   settings: Pick<GateSettings, 'gate'> & { readonly config: Config },
 ) {
   const slowed = slowLogins(logIn, { clock, settings, grants: tokens.grants, onSlowed: metrics.loginSlowed })
   const password = createPasswordGrant(slowed, metrics.passwordFailed, metrics.upstream(undefined).failed)
   const grants = [password, createRefreshGrant(tokens.refresh)]
   for (const { name } of grants) metrics.tokensIssued(name, 0)
-  const sessions = createSessions(tokens)
+  const sessions = createSessions(tokens, live.handOver)
   const { login, logout, withPage } = createBrowserLogin(password, sessions, settings)
   return {
     credentials: { identify: tokens.identify, sessions },

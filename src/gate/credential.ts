@@ -1,7 +1,6 @@
 import type { Identity, OwnEndpoint, Presented } from '../http/admission.ts'
-import { isFromHere, publicOrigin, sessionCookieIn } from '../http/browsers.ts'
+import { isOfThisOrigin, sessionCookieIn } from '../http/browsers.ts'
 import type { Exchange, GateExchange } from '../http/exchange.ts'
-import { fieldValues } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { isRead, nameOfGrant, type Scopes, UPGRADE } from '../http/scope.ts'
 import type { Sessions } from '../oauth/sessions.ts'
@@ -69,12 +68,6 @@ function presentedIn({ survey, fields }: Exchange['head']): Presented {
   const isShown = bearer.kind === 'token' || bearer.cause === 'malformed'
   const session = isShown ? undefined : sessionCookieIn(fields)
   return session === undefined ? bearer : { kind: 'session', id: session }
-}
-
-function isOfThisOrigin(exchange: Exchange, others: Parameters<typeof isFromHere>[2]): boolean {
-  const { fields } = exchange.head
-  const address = (): string => publicOrigin(exchange) ?? ''
-  return isFromHere((name) => fieldValues(fields, name), address, others)
 }
 
 const MISSING: Identity = { kind: 'refused', cause: 'missing' }

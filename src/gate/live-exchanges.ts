@@ -1,4 +1,4 @@
-import type { Exchange } from '../http/exchange.ts'
+import type { GateExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 
 /** For a request whose grant is revoked. */
@@ -6,18 +6,18 @@ export const REVOKED: Refusal = { kind: 'unauthorized', cause: 'revoked' }
 
 /** An exchange in flight, with the grant that admitted it. It is a node of a linked list and holds the links. */
 export interface LiveExchange {
-  readonly grant: string | undefined
+  grant: string | undefined
   newer: this | undefined
   older: this | undefined
 }
 
-export type LiveExchanges<E extends LiveExchange = Exchange> = ReturnType<typeof createLiveExchanges<E>>
+export type LiveExchanges<E extends LiveExchange = GateExchange> = ReturnType<typeof createLiveExchanges<E>>
 
 /**
  * The exchanges in flight that were admitted by a grant. One linked list for all grants, because every request is added and deleted
  * but grants are rarely revoked. A `Set` takes a microsecond to add and delete, mostly to create a hash for the new object.
  */
-export function createLiveExchanges<E extends LiveExchange = Exchange>() {
+export function createLiveExchanges<E extends LiveExchange = GateExchange>() {
   let newest: E | undefined
   let end: (exchange: E, refusal: Refusal) => void = () => {}
   const watches = new Set<Set<string>>()
@@ -59,6 +59,10 @@ export function createLiveExchanges<E extends LiveExchange = Exchange>() {
       const revoked = new Set(grants)
       for (const watched of watches) for (const grant of grants) watched.add(grant)
       judgeAnew(({ grant }) => (grant !== undefined && revoked.has(grant) ? REVOKED : undefined))
+    },
+    /** The exchanges of one grant go on with another one, and end with that. */
+    handOver(from: string, to: string): void {
+      for (const exchange of all()) if (exchange.grant === from) exchange.grant = to
     },
     /** The grants of these exchanges. */
     grants: (): ReadonlySet<string> => new Set(all().flatMap(({ grant }) => grant ?? [])),

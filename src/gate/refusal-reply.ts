@@ -136,8 +136,13 @@ function fieldsFor(refusal: Refusal, { realm, statusCodes }: RefusalSettings): F
   }
 }
 
+/**
+ * The challenge, with the realm as a quoted string (RFC 9110 §5.6.4): quotation marks and backslashes are escaped, and characters outside of
+ * ASCII are sent in UTF-8, which that grammar allows (`obs-text`). RFC 7617 has `charset` for Basic only, and RFC 6750 for Bearer has none.
+ */
 function challenge(realm: string, error: string): Fields {
-  return ['WWW-Authenticate', `Bearer realm="${realm}"${error}`]
+  const quoted = Buffer.from(realm.replace(/["\\]/g, '\\$&')).toString('latin1')
+  return ['WWW-Authenticate', `Bearer realm="${quoted}"${error}`]
 }
 
 /** @param error the name of RFC 9209 §2.3; `proxy_internal_error` has nothing to do with the device */

@@ -40,7 +40,7 @@ for (const transport of transports) {
 
     const wrong = await submitLogin(sidecar, { password: 'wrong', to: path })
     expectPage(wrong, 400)
-    expect(wrong.text).toContain('<p role="alert">Wrong password.</p>')
+    expect(wrong.text).toContain('<p id="message" role="alert">Wrong password.</p>')
     expect(targetOf(wrong)).toBe(path)
     expect(wrong.values('set-cookie')).toEqual([])
 
