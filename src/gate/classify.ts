@@ -1,5 +1,5 @@
 import { METHODS } from 'node:http'
-import type { Classified, OwnEndpoint } from '../http/admission.ts'
+import { type Classified, OWN_PATHS, type OwnEndpoint } from '../http/admission.ts'
 import type { Exchange, RequestHead } from '../http/exchange.ts'
 import { type Fields, isBlank } from '../http/fields.ts'
 import { isIPv6, splitAuthority } from '../http/ip.ts'
@@ -7,9 +7,6 @@ import type { Refusal } from '../http/refusal.ts'
 import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
 import { isOverride, isRead } from '../http/scope.ts'
 import { isPreflight, type Origins } from './cors.ts'
-
-/** The path of the token endpoint. Any other spelling of it is an ordinary API path (C1). */
-const TOKEN_PATH = '/oauth/token'
 
 /**
  * The methods that are forwarded: Node's list, which includes those of WebDAV. Any other method is refused, for example `head` in
@@ -69,10 +66,10 @@ export function classify(head: RequestHead, rules: ClassifyRules): Classified {
 }
 
 function ownEndpointAt(path: string, { revocationPath, browser }: ClassifyRules): OwnEndpoint | undefined {
-  if (path === TOKEN_PATH) return 'token'
+  if (path === OWN_PATHS.token) return 'token'
   if (path === revocationPath) return 'revocation'
   if (!browser) return undefined
-  return path === '/oauth/login' ? 'login' : path === '/oauth/logout' ? 'logout' : undefined
+  return path === OWN_PATHS.login ? 'login' : path === OWN_PATHS.logout ? 'logout' : undefined
 }
 
 function malformed(description: string): Refusal {

@@ -12,6 +12,9 @@ export type WindowType = (typeof WINDOW_TYPES)[number]
 /** The requests that the sidecar answers itself. All but those for tokens have to be switched on. `revocation`: RFC 7009. `preflight`: CORS. */
 export type OwnEndpoint = 'token' | 'revocation' | 'login' | 'logout' | 'preflight'
 
+/** The paths at which Postern answers itself. Any other spelling of one is an ordinary path of the device (C1). */
+export const OWN_PATHS = { token: '/oauth/token', login: '/oauth/login', logout: '/oauth/logout' } as const
+
 /** Which requests share a rate-limit window: those of one client, one grant, one name, or all (C17). */
 export type Per = 'client' | 'grant' | 'name' | 'device'
 

@@ -1,3 +1,4 @@
+import { OWN_PATHS } from '../http/admission.ts'
 import { publicOrigin } from '../http/browsers.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { fieldValues } from '../http/fields.ts'
@@ -26,7 +27,9 @@ export function createBrowserLogin(grant: GrantType, sessions: Sessions, setting
       realm,
       languages: fieldValues(exchange.head.fields, 'accept-language')[0],
       message: confidential ? message : 'cleartext',
-      form: confidential ? { kind: 'login', action: `/oauth/login?to=${encodeURIComponent(to)}` } : undefined,
+      form: confidential
+        ? { kind: 'login', action: `${OWN_PATHS.login}?to=${encodeURIComponent(to)}` }
+        : undefined,
     }
   }
 
@@ -58,7 +61,7 @@ export function createBrowserLogin(grant: GrantType, sessions: Sessions, setting
       const ended = await sessions.end(exchange.head.fields)
       return ended === 'unavailable' ? { kind: 'store-unavailable' } : { reply: leadTo('/', CLEARED_COOKIE) }
     }
-    const form = { kind: 'logout', action: '/oauth/logout' } as const
+    const form = { kind: 'logout', action: OWN_PATHS.logout } as const
     return { reply: pageReply(200, { ...page(exchange, '/'), form }) }
   }
 
