@@ -1,7 +1,7 @@
 import type { Classified, Client } from '../http/admission.ts'
 import { mergeCookies, withoutOwnCookies } from '../http/browsers.ts'
 import type { Forward, RequestHead } from '../http/exchange.ts'
-import { type Fields, fieldValues, isHopByHop, keepFields, namesIn, PSEUDONYM } from '../http/fields.ts'
+import { asCgi, type Fields, fieldValues, isHopByHop, keepFields, namesIn, PSEUDONYM } from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
 import { isOverride } from '../http/scope.ts'
 import { writeRequestLines } from '../http1/request-writer.ts'
@@ -123,9 +123,6 @@ export function requestLines(request: Forward, settings: RequestFieldSettings): 
   head.outgoing = { settings, client, scope, before, after }
   return lines
 }
-
-/** The name as a CGI program reads it: a client's `X_Device_Key` must not count as the `X-Device-Key` that is set here. */
-export const asCgi = (name: string): string => name.toLowerCase().replaceAll('_', '-')
 
 /** In `Via`, each proxy on the way appends its name, with the HTTP version that it received (RFC 9110 §7.6.3). */
 function pushForwarding(

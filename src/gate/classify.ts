@@ -158,8 +158,7 @@ function hasBlankAround(fields: Fields): boolean {
 }
 
 function fieldFault({ version, survey, fields }: RequestHead): Refusal | undefined {
-  if (survey.underscoreTwin)
-    return malformed('A header field name has an underscore where a protected name has a hyphen.')
+  if (survey.twin) return malformed('A header field name differs from a protected one only in its punctuation.')
   if (version === '2' && hasBlankAround(fields))
     return malformed('A header field value begins or ends with a space or a tab.')
   const expected = survey.expect

@@ -8,9 +8,12 @@ import { type Fields, fieldValues, withoutBlanks } from './fields.ts'
  */
 export const SESSION_COOKIE = '__Host-postern'
 
-/** The name of a pair. `trim` also removes bytes that are no blanks, such as 0xA0: firmware that does the same would read that name. */
+/**
+ * The name of a pair as PHP reads it, which turns some bytes into `_`. `trim` also removes bytes that are no blanks, such as 0xA0: firmware
+ * that does the same would read that name.
+ */
 function nameOf(pair: string): string {
-  return pair.split('=', 1)[0]?.trim() ?? ''
+  return pair.split('=', 1)[0]?.trim().replace(/[ .[]/g, '_') ?? ''
 }
 
 function pairsIn(fields: readonly string[]): string[] {
