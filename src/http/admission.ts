@@ -115,6 +115,11 @@ export class GateFacts {
   grant: string | undefined = undefined
   /** What the name of that grant may do; undefined without `passwords`. */
   scope: Scope | undefined = undefined
+  /**
+   * The path or the method of the request admits it: `allow`, or a public path. The device gets none of its fields that name another one
+   * (`http/overrides.ts`).
+   */
+  confined = false
   /** The request gets the sidecar's own login at the device, if it has one. */
   signedIn = false
   /** Why the sidecar refuses the request. Stations behind the gate refuse, too. */
@@ -136,7 +141,7 @@ export class GateFacts {
 export interface Derived {
   classified: Classified | undefined
   presented: Presented | undefined
-  /** The head for the device before and after the request id, and for which settings and client it is. */
+  /** The head for the device before and after the request id, and for what it was written. */
   outgoing: OutgoingText | undefined
   /** The path to be logged or shown: see `shownPath`. */
   shown: string | undefined
@@ -155,6 +160,7 @@ interface OutgoingText {
   readonly settings: object
   readonly client: Client
   readonly scope: Scope | undefined
+  readonly confined: boolean
   readonly before: string
   readonly after: string
 }
