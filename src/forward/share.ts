@@ -1,6 +1,7 @@
 import { publicOrigin } from '../http/browsers.ts'
 import type { Forward, ForwardListener, ResponseHead } from '../http/exchange.ts'
 import { type Fields, fieldLines, fieldValues, lengthIn, listMembers } from '../http/fields.ts'
+import { isOverride } from '../http/overrides.ts'
 import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
 import { isRead } from '../http/scope.ts'
 import { endsWithHead } from '../http1/response-writer.ts'
@@ -32,14 +33,17 @@ export function shareable(paths: readonly string[]): (request: Forward) => boole
   }
 }
 
-/** Fields that name another method to a framework, such as `X-HTTP-Method-Override`. A device's programs may read `_` as `-`. */
-const METHOD_FIELD = /^x[-_](?:.*[-_])?method(?:[-_]|$)/i
+/** With this field a proxy in front says what it cut off the path. It is the same for all requests for a path, and part of their key. */
+const CUT_OFF = 'x-forwarded-prefix'
 
-/** Whether a request only reads, as far as its head says. Some programs read the body of a GET as a form. */
-export function onlyReads({ head: { method, fields, upgrade }, classified: { framing } }: Forward): boolean {
-  const names = (value: string, at: number): boolean =>
-    at % 2 === 1 && METHOD_FIELD.test(fields[at - 1] ?? '') && !isRead(value)
-  return isRead(method) && !upgrade && !framing && !fields.some(names)
+/**
+ * Whether a request only reads, as far as its head says. Some programs read the body of a GET as a form. A field that names another path
+ * or method may make it a write, unless the device does not get that field.
+ */
+export function onlyReads({ head, classified: { framing }, confined }: Forward): boolean {
+  const names = (text: string, at: number): boolean =>
+    at % 2 === 0 && isOverride(text) && text.toLowerCase() !== CUT_OFF
+  return isRead(head.method) && !head.upgrade && !framing && (confined || !head.fields.some(names))
 }
 
 /** Fields with the address of the client, the proxies on the way and the id of the request. They differ for each client. */

@@ -1,8 +1,9 @@
 import type { Identity, OwnEndpoint, Presented } from '../http/admission.ts'
 import { isOfThisOrigin, sessionCookieIn } from '../http/browsers.ts'
 import type { Exchange, GateExchange } from '../http/exchange.ts'
+import { destinationOf } from '../http/overrides.ts'
 import type { Refusal } from '../http/refusal.ts'
-import { isRead, nameOfGrant, type Scopes, UPGRADE } from '../http/scope.ts'
+import { type Allows, isRead, nameOfGrant, type Scopes, UPGRADE } from '../http/scope.ts'
 import type { Sessions } from '../oauth/sessions.ts'
 import type { Later, Tokens } from '../tokens/state.ts'
 import type { ClassifyRules, FindPublic } from './classify.ts'
@@ -102,30 +103,47 @@ export function credentialFault(exchange: GateExchange, rules: CredentialRules):
   const { classified, identity } = exchange
   if (classified.ownEndpoint !== undefined) return ownEndpointFault(exchange, classified.ownEndpoint)
   if (identity?.kind !== 'valid') {
-    if (rules.findPublic(classified.target) !== undefined) return undefined
+    if (isPublic(exchange, rules)) return undefined
     if (identity?.kind === 'unavailable') return { kind: 'store-unavailable' }
     if (identity?.foreign) return { kind: 'cross-origin' }
     return { kind: 'unauthorized', cause: identity?.cause ?? 'missing' }
   }
   const { grant } = identity
   const fault = rules.scopes === undefined ? undefined : scopeFault(exchange, grant, rules.scopes)
-  if (fault !== undefined && rules.findPublic(classified.target) !== undefined) return undefined
+  if (fault !== undefined && isPublic(exchange, rules)) return undefined
   // Also for the record of a refused request, which is not live.
   exchange.grant = grant
   return fault
 }
 
+/** Whether a request, and its `Destination`, have a public path. Writes into the exchange that the path admits it. */
+function isPublic(exchange: GateExchange, { findPublic }: CredentialRules): boolean {
+  if (findPublic(exchange.classified.target) === undefined) return false
+  const destination = destinationOf(exchange)
+  if (destination !== undefined && findPublic(destination) === undefined) return false
+  exchange.confined = true
+  return true
+}
+
 /** Whether the name of a grant may make the request. Writes the scope into the exchange if it may. */
 function scopeFault(exchange: GateExchange, grant: string, scopes: Scopes): Refusal | undefined {
-  const { head, classified } = exchange
   const scope = scopes.get(nameOfGrant(grant))
   // A reload has removed the name.
   if (scope === undefined) return REVOKED
   const { allows } = scope
-  if (allows !== undefined && !allows(head.upgrade ? UPGRADE : head.method, classified.target))
-    return OUT_OF_SCOPE
+  if (allows !== undefined && !isAllowed(exchange, allows)) return OUT_OF_SCOPE
   exchange.scope = scope
+  exchange.confined = allows !== undefined
   return undefined
+}
+
+/** Whether an `allow` has the request, and has it for its `Destination`, too. */
+function isAllowed(exchange: Exchange, allows: Allows): boolean {
+  const { head, classified } = exchange
+  const method = head.upgrade ? UPGRADE : head.method
+  if (!allows(method, classified.target)) return false
+  const destination = destinationOf(exchange)
+  return destination === undefined || (destination !== '' && allows(method, destination))
 }
 
 const OUT_OF_SCOPE: Refusal = { kind: 'insufficient-scope' }

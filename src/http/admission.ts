@@ -12,6 +12,9 @@ export type WindowType = (typeof WINDOW_TYPES)[number]
 /** The requests that the sidecar answers itself. All but those for tokens have to be switched on. `revocation`: RFC 7009. `preflight`: CORS. */
 export type OwnEndpoint = 'token' | 'revocation' | 'login' | 'logout' | 'preflight'
 
+/** The paths at which Postern answers itself. Any other spelling of one is an ordinary path of the device (C1). */
+export const OWN_PATHS = { token: '/oauth/token', login: '/oauth/login', logout: '/oauth/logout' } as const
+
 /** Which requests share a rate-limit window: those of one client, one grant, one name, or all (C17). */
 export type Per = 'client' | 'grant' | 'name' | 'device'
 
@@ -118,6 +121,11 @@ export class GateFacts {
   grant: string | undefined = undefined
   /** What the name of that grant may do; undefined without `passwords`. */
   scope: Scope | undefined = undefined
+  /**
+   * The path or the method of the request admits it: `allow`, or a public path. The device gets none of its fields that name another one
+   * (`http/overrides.ts`).
+   */
+  confined = false
   /** The request gets the sidecar's own login at the device, if it has one. */
   signedIn = false
   /** Why the sidecar refuses the request. Stations behind the gate refuse, too. */
@@ -139,7 +147,7 @@ export class GateFacts {
 export interface Derived {
   classified: Classified | undefined
   presented: Presented | undefined
-  /** The head for the device before and after the request id, and for which settings and client it is. */
+  /** The head for the device before and after the request id, and for what it was written. */
   outgoing: OutgoingText | undefined
   /** The path to be logged or shown: see `shownPath`. */
   shown: string | undefined
@@ -158,6 +166,7 @@ interface OutgoingText {
   readonly settings: object
   readonly client: Client
   readonly scope: Scope | undefined
+  readonly confined: boolean
   readonly before: string
   readonly after: string
 }

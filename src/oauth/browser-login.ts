@@ -1,3 +1,4 @@
+import { OWN_PATHS } from '../http/admission.ts'
 import { isOfThisOrigin, pageBehind, publicOrigin } from '../http/browsers.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type Fields, fieldValues } from '../http/fields.ts'
@@ -70,7 +71,7 @@ export function createBrowserLogin(grant: GrantType, sessions: Sessions, setting
       const ended = await sessions.end(fields)
       if (ended === 'unavailable') return { kind: 'store-unavailable' }
       const more = ['Set-Cookie', CLEARED_COOKIE, ...CLEARED_CACHE]
-      return { reply: pageReply(200, goodbye, more, leadingTo('/oauth/logout')) }
+      return { reply: pageReply(200, goodbye, more, leadingTo(OWN_PATHS.logout)) }
     }
     // A link of another site carries no cookie, so it does not tell whether there is a session.
     if (sessions.stateOf(fields) === 'open' || !isOfThisOrigin(exchange, { typed: true, silent: false }))

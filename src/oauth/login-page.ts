@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { OWN_PATHS } from '../http/admission.ts'
 import type { Fields } from '../http/fields.ts'
 import type { Reply } from '../http/refusal.ts'
 
@@ -17,7 +18,7 @@ export interface LoginPage {
 
 /** Where the login is sent that leads to a path. */
 export function loginPath(to: string): string {
-  return `/oauth/login?to=${encodeURIComponent(to)}`
+  return `${OWN_PATHS.login}?to=${encodeURIComponent(to)}`
 }
 
 const STYLE = `
@@ -96,7 +97,7 @@ function actionOf(
   words: Words,
 ): string {
   const { kind } = action
-  if (kind === 'logout') return formOf('/oauth/logout', '', words.logout)
+  if (kind === 'logout') return formOf(OWN_PATHS.logout, '', words.logout)
   if (kind !== 'password') return `<a href="${escaped(action.to)}">${words[kind]}</a>`
   const wrong = message === 'wrong' ? ' aria-invalid="true" aria-describedby="message"' : ''
   const password = `

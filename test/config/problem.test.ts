@@ -239,6 +239,11 @@ describe('a value', () => {
     ['headers: {Host: a}', 'upstream.headers.Host: must not be set here; set upstream.host instead'],
     ['headers: {X: "a\\nb"}', 'upstream.headers.X: must not contain control characters or line ends'],
     [
+      'headers: {X-Key: a, x_key: b}',
+      'upstream.headers.X-Key: must be set only once; x_key is the same field',
+      'upstream.headers.x_key: must be set only once; X-Key is the same field',
+    ],
+    [
       'headers: {X: a, x: b}',
       'upstream.headers.X: must be set only once; x is the same field',
       'upstream.headers.x: must be set only once; X is the same field',

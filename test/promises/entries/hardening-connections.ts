@@ -151,6 +151,7 @@ export const CONNECTIONS = {
     sentence:
       'With `limits.api.per: device` or `name`, a request with the session of a browser counts in that window, too; one that its own window refuses does not.',
     reason: 'a program with a cookie must not pass a limit that protects the device',
+  },
   H240: {
     sentence:
       'The listener agrees to TLS 1.3, and of TLS 1.2 to ECDHE with AEAD only, whatever the certificate. With a client that has it, the key exchange is X25519MLKEM768.',

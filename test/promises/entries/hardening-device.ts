@@ -115,7 +115,7 @@ export const DEVICE = {
   },
   H175: {
     sentence:
-      "With `host: target`, Postern's own origin in `Origin` and `Referer` becomes the device's, and any other stays foreign. With `rewrite: on`, what names the device in `Link`, `Refresh` and `Set-Cookie` names Postern, as `Location` always does; the rest stays byte for byte.",
+      "With `host: target`, Postern's own origin in `Origin` and `Referer` becomes the device's, and any other stays foreign. With `rewrite: on`, what names the device in `Link`, `Refresh` and `Set-Cookie` names Postern, as `Location` always does, with or without its scheme or user information; the rest stays byte for byte.",
     reason: "the device's own defence against requests of foreign pages (CSRF) must hold behind Postern",
   },
   H178: {
@@ -170,7 +170,7 @@ export const DEVICE = {
   },
   H184: {
     sentence:
-      'No client gets a state older than its own write: another method, also one that a field names, a body, an upgrade or a GET with a query for a path that is not shared ends sharing when it is admitted, and when it is answered or fails.',
+      'No client gets a state older than its own write: another method, a field that names another request, a body, an upgrade or a GET with a query for a path that is not shared ends sharing when it is admitted, and when it is answered or fails.',
     reason: 'a page that shows the old value after a change makes its user change it again',
   },
   H185: {
