@@ -145,7 +145,7 @@ async function openParts(
     onBug,
     onReached: certificate.reachedAt,
     clientOf: (peer) => settings.clientOf(peer, []),
-    events: { ...metrics.connections, refused: refusedConnections(metrics, log, settings) },
+    events: { ...metrics.connections, refused: refusedConnections(metrics, accessLog, settings) },
   })
   certificate.serve(listener.applyTls)
   let phase: 'starting' | 'running' | 'stopping' = 'starting'

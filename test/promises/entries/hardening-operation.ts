@@ -156,4 +156,18 @@ export const OPERATION = {
     reason:
       'decision: the metrics of each must be told apart, and an upgrade of all at once would be an outage',
   },
+  H250: {
+    sentence:
+      'No client keeps the refusals of another one out of the log: each has ten lines for a kind in ten seconds. Sprayed addresses get at most 60 lines of a kind and 200 in all, and one line then says how many refusals had none, of how many clients, and of which most.',
+    reason: 'a guess from a second address must not vanish in a sum; a flood must not fill a disk',
+  },
+  H251: {
+    sentence: 'A revocation by an operator is a line of the log with the ids of the grants, in every store.',
+    reason: 'an operator has to know afterwards who was logged out',
+  },
+  H252: {
+    sentence:
+      'A device that goes away and comes back is a line each, also without an access log, and on the live page; at most ten lines a minute.',
+    reason: 'an outage has to be found in the log when it is over; a device that flaps must not fill a disk',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
