@@ -101,7 +101,7 @@ describe('Through the control socket,', () => {
     )
   })
 
-  it('`postern revoke --grant` revokes one grant and closes its tunnel, and nothing else', async () => {
+  it('H251 `postern revoke --grant` revokes one grant, which the log names, and closes its tunnel, and nothing else', async () => {
     const gone = await grantFrom('127.0.0.2')
     const [{ id = '' } = {}] = (await sidecar.status()).grants
     const kept = await grantFrom('127.0.0.2')
@@ -125,6 +125,7 @@ describe('Through the control socket,', () => {
     expect(await sidecar.metric(REVOKED, 'reason="operator"')).toBe(before + 1)
     expect(await sidecar.waitForLog('tokens revoked', ({ grants }) => grants === 1)).toMatchObject({
       reason: 'operator',
+      ids: [id],
     })
     // A revoked grant is unknown.
     expect(await site.postern('revoke', '--grant', id)).toEqual({
