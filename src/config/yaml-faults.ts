@@ -1,5 +1,3 @@
-import { Lexer } from 'yaml'
-
 /** Messages by the parser's error codes. The parser's own messages quote the source, which may hold a secret. */
 const FAULTS: Readonly<Record<string, string>> = {
   BAD_DQ_ESCAPE: 'an unknown escape in a quoted text; write \\\\ for a backslash, or use single quotes',
@@ -43,10 +41,11 @@ export function gluedKey(text: string): string | undefined {
  * It quotes nothing but a key.
  *
  * @param at the offset at which the parser stops
+ * @param lexemes the lexer's pieces of the text, read only as far as needed
  */
-export function explainFault(text: string, code: string, at: number): Fault {
+export function explainFault(text: string, code: string, at: number, lexemes: Iterable<string>): Fault {
   const indirect = INDIRECT.has(code)
-    ? (unclosedQuote(text, at) ?? gluedLine(text, at) ?? deeperLine(text, at))
+    ? (unclosedQuote(text, at, lexemes) ?? gluedLine(text, at) ?? deeperLine(text, at))
     : undefined
   return indirect ?? { what: FAULTS[code] ?? 'is not valid YAML', at }
 }
@@ -55,9 +54,9 @@ export function explainFault(text: string, code: string, at: number): Fault {
 const MARKS: ReadonlySet<string> = new Set(['\u{2}', '\u{18}', '\u{1f}'])
 
 /** A quoted text that no quote ends, or that a later quote ends in the line of the error: most likely the one that opens the next text. */
-function unclosedQuote(text: string, at: number): Fault | undefined {
+function unclosedQuote(text: string, at: number, lexemes: Iterable<string>): Fault | undefined {
   let start = 0
-  for (const lexeme of new Lexer().lex(text)) {
+  for (const lexeme of lexemes) {
     if (MARKS.has(lexeme)) continue
     const end = start + lexeme.length
     const quote = lexeme[0]
@@ -90,10 +89,13 @@ function deeperLine(text: string, at: number): Fault | undefined {
   const start = text.lastIndexOf('\n', at - 1) + 1
   const [above, below] = [significantBefore(text, start), significantAfter(text, start)]
   const here = { start, line: lineFrom(text, start) }
-  for (const [upper, lower] of [
-    [here, below],
-    [above, here],
-  ] as const) {
+  const pairs: readonly (readonly [upper: Line | undefined, lower: Line | undefined])[] = isSignificant(here)
+    ? [
+        [here, below],
+        [above, here],
+      ]
+    : [[above, below]]
+  for (const [upper, lower] of pairs) {
     if (upper === undefined || lower === undefined) continue
     const indentation = indentationOf(lower.line)
     const isDeeper =

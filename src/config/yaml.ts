@@ -6,6 +6,7 @@ import {
   isPair,
   isScalar,
   isSeq,
+  Lexer,
   LineCounter,
   parseDocument,
   type Scalar,
@@ -90,7 +91,7 @@ export function parseYamlDocument(text: string): { readonly value: YamlDocument 
             what: `the key ${twin.value} occurs twice in one mapping, first in line ${lines.linePos(twin.range?.[0] ?? 0).line}; keep one of the two`,
             at: fault.pos[0],
           }
-        : explainFault(text, fault.code, fault.pos[0])
+        : explainFault(text, fault.code, fault.pos[0], new Lexer().lex(text))
     const { line, col } = lines.linePos(at)
     return { line, problem: `${what} (column ${col})` }
   }

@@ -37,10 +37,6 @@ describe('YAML', () => {
     ['a: *x', 'an alias without its anchor, or too many aliases; write the values out'],
     ['__proto__: {a: 1}', 'a key must not be __proto__'],
     ['a: [{__proto__: 1}]', 'line 1: a.0: a key must not be __proto__'],
-    [
-      'a: {b: 1 c: 2}',
-      'line 1: an unexpected colon; put the value in quotes, or its keys on lines of their own (column 8)',
-    ],
   ])('%j is refused: %s', (text, problem) => {
     expect(parseYaml(text)).toEqual({ problem })
   })
@@ -106,7 +102,7 @@ describe('H257 a mistake in YAML is named where it was made', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(
-          'upstream:{url: SECRET',
+          'upstream:{url: SECRET, tls: {}}\na: 1',
           'a: "SECRET\nb: 1',
           'a: SECRET\n   b: 1',
           "a: 'SECRET\nb: 'SECRET",
@@ -114,7 +110,8 @@ describe('H257 a mistake in YAML is named where it was made', () => {
         fc.stringMatching(/^[a-z]{12}$/),
         (text, secret) => {
           const parsed = parseYaml(text.replaceAll('SECRET', secret))
-          expect('problem' in parsed ? parsed.problem : secret).not.toContain(secret)
+          expect('problem' in parsed && parsed.problem.includes(secret)).toBe(false)
+          expect(parsed).toHaveProperty('problem')
         },
       ),
     )

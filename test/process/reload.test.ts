@@ -347,11 +347,13 @@ it('H258 a reload says that the next start will fail without a password file, as
   expect(failing()).toEqual([])
   const none = join(site.directory, 'none')
   await expectReload(sidecar, 'success', () => site.configure({ password: { file: none } }))
-  expect(failing()).toEqual([['password.file', 'there is no such file']])
+  await expect.poll(failing).toEqual([['password.file', 'there is no such file']])
   rmSync(page)
   await expectReload(sidecar, 'success', () => sidecar.signal('SIGHUP'))
-  expect(failing().slice(1)).toEqual([
-    ['password.file', 'there is no such file'],
-    ['admin.password_file', 'there is no such file'],
-  ])
+  await expect
+    .poll(() => failing().slice(1))
+    .toEqual([
+      ['password.file', 'there is no such file'],
+      ['admin.password_file', 'there is no such file'],
+    ])
 })
