@@ -279,6 +279,23 @@ describe('H253 an open door', () => {
       },
       ['upstream.tls.insecure', 'upstream.routes./cam/.tls.insecure'],
     ],
+    [
+      'a session that a client can replace',
+      {
+        upstream: {
+          url: 'http://192.0.2.7',
+          auth: {
+            form: {
+              user: 'admin',
+              password: { file: '/x' },
+              path: '/login',
+              on_change: 'follow',
+            },
+          },
+        },
+      },
+      ['upstream.auth.form.on_change'],
+    ],
     ['an old device', { upstream: { url: 'https://192.0.2.7', tls: { weak: true } } }, []],
   ])('%s is a warning', (_what, given, keys) => {
     expect(keysIn(given)).toEqual(keys)
