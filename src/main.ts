@@ -7,6 +7,7 @@ import type { DaemonIo, ProgramIo } from './commands/command.ts'
 import { DEFAULT_CONFIG } from './commands/help.ts'
 import { openOutputs } from './commands/output.ts'
 import { runProgram } from './commands/program.ts'
+import { typedProgram } from './commands/typed-program.ts'
 import { collectGarbage } from './system/idle-collection.ts'
 import type { PermissionedProcess } from './system/permissions.ts'
 
@@ -17,7 +18,7 @@ const permissions: PermissionedProcess = {
   permission: process.permission,
   env: process.env,
   readOutside,
-  restart: (env) => process.execve?.(process.execPath, [process.execPath, ...ARGUMENTS], env),
+  restart: (env) => process.execve?.(process.execPath, [process.argv0, ...ARGUMENTS], env),
 }
 
 const io: ProgramIo = {
@@ -28,6 +29,11 @@ const io: ProgramIo = {
   permissions,
   command: process.argv[2],
   node: isSea() ? undefined : process.execPath,
+  typed: typedProgram({
+    argv0: process.argv0,
+    script: isSea() ? undefined : process.argv[1],
+    env: process.env,
+  }),
   program: [process.execPath, ...(isSea() ? [] : [...process.execArgv, ...process.argv.slice(1, 2)])],
   onSignals,
   daemon,

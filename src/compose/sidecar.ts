@@ -21,6 +21,7 @@ import { VERSION } from '../version.ts'
 import { openAdmin } from './admin.ts'
 import { createConfigWarnings } from './config-warnings.ts'
 import { openDeviceServices } from './device-services.ts'
+import { warnOfNextStart } from './next-start.ts'
 import { openOverview } from './overview.ts'
 import { deriveSettings } from './settings.ts'
 import { applyToState, openState, tokenServices } from './state.ts'
@@ -145,7 +146,7 @@ async function openParts(
     onBug,
     onReached: certificate.reachedAt,
     clientOf: (peer) => settings.clientOf(peer, []),
-    events: { ...metrics.connections, refused: refusedConnections(metrics, log, settings) },
+    events: { ...metrics.connections, refused: refusedConnections(metrics, accessLog, settings) },
   })
   certificate.serve(listener.applyTls)
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
@@ -199,6 +200,7 @@ async function openParts(
     log.level = next.log.level
     await applyToState(settings, config, { state, tables, live, log })
     await warnOf(next)
+    await warnOfNextStart(next, log).catch(onBug)
     return changes
   }
 

@@ -5,6 +5,7 @@ import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } fr
 import {
   type IssuedTokens,
   isTheirs,
+  MOST_LISTED,
   type Revocation,
   type TokenEvents,
   type TokenPolicy,
@@ -124,18 +125,18 @@ export function createSharedTokens(deps: Dependencies) {
 
   function revoked(grants: readonly string[], reason: string): number {
     known.apply({ kind: 'revoked', grants })
-    if (grants.length > 0) listener.revoked(grants.length, reason)
+    if (grants.length > 0) listener.revoked(grants.length, reason, grants)
     return grants.length
   }
 
   async function revokeGrants(grants: readonly string[], reason: string): Promise<number> {
-    let count = 0
+    const live: string[] = []
     for (const page of pagesOf(grants)) {
-      count += listOf(await lasting(REVOKE_GRANTS, ...page)).length
+      live.push(...listOf(await lasting(REVOKE_GRANTS, ...page)).map(String))
       known.apply({ kind: 'revoked', grants: page })
     }
-    if (count > 0) listener.revoked(count, reason)
-    return count
+    if (live.length > 0) listener.revoked(live.length, reason, live)
+    return live.length
   }
 
   async function revoke(which: Revocation, reason: string): Promise<number> {
@@ -155,10 +156,13 @@ export function createSharedTokens(deps: Dependencies) {
       const ids = theirs.map(({ id }) => id)
       return revokeGrants(ids, reason)
     }
+    // For the log. The new epoch voids all, and what is not listed here, too.
+    const listed = await orUnavailable(listGrants(store, copies, MOST_LISTED))
     const [count, epoch = ''] = listOf(await lasting(REVOKE_ALL, Number(known.present))).map(String)
     requirePresent('revoke', epoch)
     known.apply({ kind: 'begun', epoch })
-    if (Number(count) > 0) listener.revoked(Number(count), reason)
+    const ids = listed === 'unavailable' ? [] : listed.grants.map(({ id }) => id)
+    if (Number(count) > 0) listener.revoked(Number(count), reason, ids)
     return Number(count)
   }
 

@@ -175,17 +175,21 @@ export interface StateDependencies {
 export interface TokenEvents {
   /** A token response was made for this grant type. */
   issued(grantType: string): void
-  revoked(grants: number, reason: string): void
+  /** @param ids of the revoked grants; `grants` of them in all. A shared store may not tell all */
+  revoked(grants: number, reason: string, ids?: readonly string[]): void
   evicted(kind: TokenKind, count: number): void
 }
+
+/** The most grants that a line of the log names. */
+export const MOST_LISTED = 100
 
 /** Counts and logs what happens to tokens. */
 export function tokenEvents({ log, metrics }: Pick<StateDependencies, 'log' | 'metrics'>): TokenEvents {
   return {
     issued: metrics.tokensIssued,
-    revoked(grants, reason) {
+    revoked(grants, reason, ids) {
       metrics.tokensRevoked(reason, grants)
-      log.warn({ grants, reason }, 'tokens revoked')
+      log.warn({ grants, reason, ids: ids?.slice(0, MOST_LISTED) }, 'tokens revoked')
     },
     evicted(kind, count) {
       metrics.tokensEvicted(kind, count)

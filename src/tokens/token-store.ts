@@ -172,8 +172,9 @@ export function createTokenStore(deps: Dependencies) {
     if (all) journal?.revoke('all')
     else if (tokens.length > 0) journal?.revoke(tokens)
     if (grants.length > 0) {
-      listener.revoked(grants.length, reason)
-      cut(grants.map(({ id }) => id))
+      const ids = grants.map(({ id }) => id)
+      listener.revoked(grants.length, reason, ids)
+      cut(ids)
     }
     return grants.length
   }

@@ -24,6 +24,15 @@ describe('a problem', () => {
     ])
   })
 
+  it('H257 that is a missing blank behind a colon says so, not that the key is unknown', () => {
+    expect(problemsWith('limits:{api: {requests: 5}}')).toEqual([
+      expect.stringMatching(/^postern\.yaml:3: .*a blank is missing behind `limits:` \(column 8\)$/),
+    ])
+    expect(problemsWith('limits:\n  api:{requests: 5}')).toContainEqual(
+      'postern.yaml:4: limits.api:{requests: unknown key; a blank is missing behind `api:`',
+    )
+  })
+
   it('is reported together with all others', () => {
     expect(
       problemsIn({

@@ -101,7 +101,7 @@ describe('Through the control socket,', () => {
     )
   })
 
-  it('`postern revoke --grant` revokes one grant and closes its tunnel, and nothing else', async () => {
+  it('H251 `postern revoke --grant` revokes one grant, which the log names, and closes its tunnel, and nothing else', async () => {
     const gone = await grantFrom('127.0.0.2')
     const [{ id = '' } = {}] = (await sidecar.status()).grants
     const kept = await grantFrom('127.0.0.2')
@@ -125,6 +125,7 @@ describe('Through the control socket,', () => {
     expect(await sidecar.metric(REVOKED, 'reason="operator"')).toBe(before + 1)
     expect(await sidecar.waitForLog('tokens revoked', ({ grants }) => grants === 1)).toMatchObject({
       reason: 'operator',
+      ids: [id],
     })
     // A revoked grant is unknown.
     expect(await site.postern('revoke', '--grant', id)).toEqual({
@@ -229,7 +230,7 @@ describe('Through the control socket,', () => {
     const [empty, killed] = await Promise.all([prepareSite(), prepareSite()])
     await (await killed.serve()).kill() // leaves a stale socket
     const message = ({ stateDir }: Site): string =>
-      `no sidecar is running on ${stateDir} (looked for ${stateDir}/control.sock)\n`
+      `no sidecar is running on ${stateDir} (looked for ${stateDir}/control.sock); name the service's with --set state_dir=...\n`
     const runs = await Promise.all([
       empty.postern('status'),
       empty.postern('revoke', '--all'),
