@@ -207,8 +207,14 @@ export class FanOut implements ClientSide {
 
   /** For the record of a reader that did not ask: when the device was asked, and what it answered. */
   #note(exchange: Forward): void {
-    const { sentAt, deviceStatus, tolerant } = this.asker.exchange
-    Object.assign(exchange, { sentAt, deviceStatus, tolerant, headAt: this.#rules.clock.monotonic() })
+    const { sentAt, deviceStatus, tolerant, streamAt } = this.asker.exchange
+    Object.assign(exchange, {
+      sentAt,
+      deviceStatus,
+      tolerant,
+      streamAt,
+      headAt: this.#rules.clock.monotonic(),
+    })
     this.#rules.onShared(this.#wholeAt !== undefined)
   }
 

@@ -205,7 +205,10 @@ export function createPublicPaths(entries: readonly (string | { readonly path: s
  * Whether a request without a token is signed in. Any method but these could change the device under the sidecar's account, and so could
  * the body of a GET, which some programs read as a form.
  */
-export function readsSignedIn({ head, classified }: Exchange, findPublic: FindPublic): boolean {
+export function readsSignedIn(
+  { head, classified }: Pick<Exchange, 'head' | 'classified'>,
+  findPublic: FindPublic,
+): boolean {
   const reads = isRead(head.method) && !head.upgrade && !head.framing
   if (!reads || findPublic(classified.target) !== 'signed-in') return false
   return !head.fields.some((text, at) => at % 2 === 0 && isOverride(text))

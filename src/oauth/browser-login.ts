@@ -5,11 +5,12 @@ import { isLoopback } from '../http/ip.ts'
 import type { Refusal, Reply } from '../http/refusal.ts'
 import { type FormSettings, readForm } from './form-request.ts'
 import { escaped, type LoginPage, type Message, pageReply } from './login-page.ts'
-import { CLEARED_COOKIE, type Sessions } from './sessions.ts'
+import { CLEARED_COOKIE, LOGIN_OFF, type Sessions } from './sessions.ts'
 import type { GrantType, OwnEndpointHandler } from './token-endpoint.ts'
 
 type LoginSettings = FormSettings & {
   readonly config: { readonly realm: string; readonly statusCodes: 'contract' | 'http' }
+  readonly gate: { readonly browser: boolean }
 }
 
 export type BrowserLogin = ReturnType<typeof createBrowserLogin>
@@ -50,7 +51,13 @@ export function createBrowserLogin(grant: GrantType, sessions: Sessions, setting
     if ('kind' in issued) return issued
     // The new cookie replaces that of an earlier session, which would otherwise live on.
     await sessions.end(exchange.head.fields)
-    return { reply: leadTo(askedFor(exchange), sessions.begin(issued)), grant: issued.grant }
+    const cookie = sessions.begin(issued)
+    if (!settings.gate.browser) {
+      // A reload has switched the login off meanwhile.
+      await sessions.endAll(LOGIN_OFF)
+      return { kind: 'unauthorized', cause: 'missing' }
+    }
+    return { reply: leadTo(askedFor(exchange), cookie), grant: issued.grant }
   }
 
   const logout: OwnEndpointHandler = async (exchange) => {
