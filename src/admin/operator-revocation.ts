@@ -7,7 +7,10 @@ import { type Answer, clientOf, errorAnswer, json, readSmallBody, tooLarge } fro
 import { loginRequired, refuseRevocation, type Sessions, type Viewer } from './page-access.ts'
 
 /** What an operator can revoke: everything, the grants of one client, or one grant. */
-export type OperatorRevocation = Exclude<Revocation, { readonly token: string } | { readonly name: string }>
+export type OperatorRevocation = Extract<
+  Revocation,
+  { readonly all: true } | { readonly client: string } | { readonly grant: string }
+>
 
 /** Parses the body of a `revoke` command. Undefined unless it names exactly one of the three, with a valid address. */
 export function readRevocation(text: string): OperatorRevocation | undefined {

@@ -1,6 +1,6 @@
 import { type RequestOptions, request } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { controlSocketPath, type PlacesCondition } from '../admin/control-socket.ts'
+import { controlSocketPath, type PlacesCondition, type UnfinishedRequest } from '../admin/control-socket.ts'
 import { clientKeyOf, type OperatorRevocation } from '../admin/operator-revocation.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
@@ -71,6 +71,8 @@ export interface Status {
   readonly places?: readonly PlacesCondition[]
   readonly tokens: { readonly access: number; readonly refresh: number }
   readonly grants: readonly GrantSummary[]
+  /** Left out if there are none. */
+  readonly unfinished?: readonly UnfinishedRequest[]
 }
 
 export interface StatusOptions extends ConfigOptions {
@@ -85,7 +87,7 @@ export async function statusCommand(options: StatusOptions, io: CommandIo): Prom
   return 0
 }
 
-function grantTable({ places = [], tokens, grants }: Status): string {
+function grantTable({ places = [], tokens, grants, unfinished = [] }: Status): string {
   const rows = grants.map(({ id, client, issuedAt, expiresAt, usedAt, accessTokens }) => [
     id,
     client,
@@ -95,7 +97,19 @@ function grantTable({ places = [], tokens, grants }: Status): string {
     String(accessTokens),
   ])
   const text = table([['GRANT', 'CLIENT', 'ISSUED', 'EXPIRES', 'LAST USED', 'ACCESS TOKENS'], ...rows])
-  return `${text}\n\n${counted(grants.length, 'grant')}, ${counted(tokens.access, 'access token')}, ${counted(tokens.refresh, 'refresh token')}\n${places.map(placesLine).join('')}`
+  return `${text}\n\n${counted(grants.length, 'grant')}, ${counted(tokens.access, 'access token')}, ${counted(tokens.refresh, 'refresh token')}\n${places.map(placesLine).join('')}${unfinishedTable(unfinished)}`
+}
+
+/** Empty if there are none. */
+function unfinishedTable(unfinished: readonly UnfinishedRequest[]): string {
+  if (unfinished.length === 0) return ''
+  const rows = unfinished.map(({ grant, client, startedAt }) => [
+    grant,
+    client,
+    new Date(startedAt).toISOString(),
+  ])
+  const text = table([['GRANT', 'CLIENT', 'STARTED'], ...rows])
+  return `\nUploads and downloads that go on after the end of their grant; postern revoke ends them:\n${text}\n`
 }
 
 function placesLine({ route, used, limit, learned, triedAgainAt }: PlacesCondition): string {

@@ -194,6 +194,7 @@ async function openDeviceService(
     paces: { upload: paced.pace, download: downloadPace(listen.idleTimeout, service.queue.timeout, queue) },
     fields,
     idleTimeout: service.idleTimeout,
+    streamAfter: service.streamAfter,
     ...paced,
     uploadTimeout,
     buffering: buffering && { ...buffering, uploadTimeout },

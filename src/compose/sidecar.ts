@@ -171,7 +171,7 @@ async function openParts(
     },
   })
   const control = await openControlSocket(config.stateDir, {
-    ...{ tokens: state.tokens, requests, places: services.places },
+    ...{ tokens: state.tokens, requests, places: services.places, clock, inFlight: live.granted },
     listening: () => listeners.listening,
     onFailure: (error, what) => log.error({ err: error }, `control socket: ${what}`),
   })
@@ -198,7 +198,7 @@ async function openParts(
     applyTls()
     admin.closeDenied()
     log.level = next.log.level
-    await applyToState(settings, config, { state, tables, live, log })
+    await applyToState(settings, config, { state, tables, live, log, sessions: credentials.sessions })
     await warnOf(next)
     await warnOfNextStart(next, log).catch(onBug)
     return changes

@@ -51,6 +51,7 @@ class UpgradeTrip extends RoundTrip<Forward<UpgradeExchange>, UpgradeRules> {
     }
     exchange.deviceStatus = status
     exchange.headAt = this.service.clock.monotonic()
+    exchange.streamAt = exchange.headAt
     const seen = { status, reason, fields, remembered: false }
     const projected = responseHead(seen, exchange, this.service.fields.response)
     this.#open(this.detour.client?.observe(projected) ?? projected.fields, device, rest)

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import {
+  GateFacts,
   type Identity,
   type LimitDecision,
   type Per,
@@ -18,9 +19,11 @@ import { corsFields } from './cors.ts'
 import {
   type CredentialRules,
   type CredentialStores,
+  credentialAnew,
   credentialFault,
   identifyCredential,
   isOfSession,
+  type Judged,
 } from './credential.ts'
 
 export interface GateRules extends ClassifyRules, CredentialRules {
@@ -118,7 +121,7 @@ export function createGate(deps: GateDependencies): Admit {
     const { requests, window, per } = rules.limits[exchange.endpoint]
     exchange.per = per
     note(exchange, rules, { admitted: true, limit: requests, remaining: requests, closesIn: window })
-    return refused(exchange, { kind: 'address-denied' })
+    return refused(exchange, ADDRESS_DENIED)
   }
 
   function judge(exchange: GateExchange, rules: GateRules, decision: LimitDecision): Decided {
@@ -181,16 +184,50 @@ function authorize(exchange: GateExchange, rules: GateRules, identity: Identity 
   }
   exchange.wouldRefuse = refusal
   exchange.kind = 'forward'
-  exchange.signedIn = exchange.grant !== undefined || readsSignedIn(exchange, rules.findPublic)
+  exchange.signedIn = isSignedIn(exchange, rules)
   // The mark of `Forward` exists only for the compiler. Only this line sets it, after the limit and the token check.
   return exchange as Forward
+}
+
+function isSignedIn(request: Judged, { findPublic }: GateRules): boolean {
+  return request.grant !== undefined || readsSignedIn(request, findPublic)
+}
+
+const ADDRESS_DENIED: Refusal = { kind: 'address-denied' }
+const NOT_SIGNED_IN: Refusal = { kind: 'unauthorized', cause: 'missing' }
+
+/**
+ * Why the present settings refuse a forwarded exchange that is in flight, by everything that admits a request but its limit, which counted
+ * it at its arrival. Undefined if they admit it: its scope is then the present one.
+ */
+export function judgeAnew(
+  exchange: Exchange & GateFacts,
+  { gate: rules, clientOf }: GateSettings,
+): Refusal | undefined {
+  const { head, identity, grant } = exchange
+  const [classified, client] = [classify(head, rules), clientOf(head.peer, head.survey.forwardedFor)]
+  // The record keeps what was found out at the arrival.
+  const anew: Judged = Object.assign(new GateFacts(), { head, classified, client, identity, grant })
+  if (!client.admitted) return ADDRESS_DENIED
+  anew.identity = credentialAnew(anew, rules)
+  anew.grant = undefined
+  const refusal = classified.fault ?? credentialFault(anew, rules)
+  if (refusal !== undefined && isFinal(refusal, anew, rules)) return refusal
+  // It has the sidecar's own login at the device.
+  if (exchange.signedIn && !isSignedIn(anew, rules)) return NOT_SIGNED_IN
+  exchange.scope = anew.scope
+  return undefined
 }
 
 /**
  * Whether a refusal is sent. A gate that only observes also forwards requests that exceed the limit or have no valid token. It
  * never forwards a faulty request, nor one that its name may not make, nor one to the sidecar's own endpoints.
  */
-function isFinal({ kind }: Refusal, { classified }: Exchange, { enforce }: GateRules): boolean {
+function isFinal(
+  { kind }: Refusal,
+  { classified }: Pick<Judged, 'classified'>,
+  { enforce }: GateRules,
+): boolean {
   if (enforce || classified.ownEndpoint !== undefined || classified.fault !== undefined) return true
   return !OBSERVED.has(kind)
 }

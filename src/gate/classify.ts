@@ -202,7 +202,10 @@ export function createPublicPaths(entries: readonly (string | { readonly path: s
  * Whether a request without a token is signed in. Any method but these could change the device under the sidecar's account, and so could
  * the body of a GET, which some programs read as a form. A request that names another path or method is nobody's reading of this page.
  */
-export function readsSignedIn({ head, classified }: Exchange, findPublic: FindPublic): boolean {
+export function readsSignedIn(
+  { head, classified }: Pick<Exchange, 'head' | 'classified'>,
+  findPublic: FindPublic,
+): boolean {
   const reads = isRead(head.method) && !head.upgrade && !head.framing
   if (!reads || findPublic(classified.target) !== 'signed-in') return false
   return head.survey.destination.length === 0 && !hasOverride(head.fields)

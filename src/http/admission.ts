@@ -132,6 +132,8 @@ export class GateFacts {
   refusal: Refusal | undefined = undefined
   /** The refusal that a gate that only observes would otherwise have sent. */
   wouldRefuse: Refusal | undefined = undefined
+  /** Why an admitted request was ended before its time: its grant has ended, or a reload admits it no more. */
+  endedFor: Refusal | undefined = undefined
   /** When the request head was read (ms on the monotonic clock). */
   start = 0
   /** How long the gate waited for another process: the shared store (ms). */

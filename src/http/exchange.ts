@@ -93,6 +93,8 @@ export abstract class Exchange extends Decided {
   sentAt = 0
   /** When the head of the final response came. */
   headAt = 0
+  /** From when on the response is a stream, a tunnel included, if it lasts that long; 0: it is none. See `forward/streams.ts`. */
+  streamAt = 0
   /** The status of the device's final response; 0 if it sent none. */
   deviceStatus = 0
   /** The response was read by the tolerant rules. */

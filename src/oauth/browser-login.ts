@@ -7,11 +7,12 @@ import type { Refusal, Reply } from '../http/refusal.ts'
 import { isRead } from '../http/scope.ts'
 import { type FormSettings, readForm } from './form-request.ts'
 import { escaped, type LoginPage, loginPath, type Message, pageReply } from './login-page.ts'
-import { CLEARED_COOKIE, type Sessions } from './sessions.ts'
+import { CLEARED_COOKIE, LOGIN_OFF, type Sessions } from './sessions.ts'
 import type { GrantType, OwnEndpointHandler } from './token-endpoint.ts'
 
 type LoginSettings = FormSettings & {
   readonly config: { readonly realm: string; readonly statusCodes: 'contract' | 'http' }
+  readonly gate: { readonly browser: boolean }
 }
 
 export type BrowserLogin = ReturnType<typeof createBrowserLogin>
@@ -52,7 +53,13 @@ export function createBrowserLogin(grant: GrantType, sessions: Sessions, setting
     if ('kind' in issued) return issued
     // The new cookie replaces that of an earlier session, which would otherwise live on.
     const cleared = (await sessions.replace(fields, issued.grant)) === 'ended' ? CLEARED_CACHE : []
-    const more = ['Set-Cookie', sessions.begin(issued), ...cleared]
+    const cookie = sessions.begin(issued)
+    if (!settings.gate.browser) {
+      // A reload has switched the login off meanwhile.
+      await sessions.endAll(LOGIN_OFF)
+      return { kind: 'unauthorized', cause: 'missing' }
+    }
+    const more = ['Set-Cookie', cookie, ...cleared]
     return { reply: loggedIn(exchange, askedFor(exchange), more), grant: issued.grant }
   }
 

@@ -12,11 +12,15 @@ const MOST_SESSIONS = 10_000
 
 /** The tokens of a browser, which never gets them. */
 interface Session {
+  /** That of the login, which renewals keep. */
   readonly grant: string | undefined
   tokens: IssuedTokens
   /** The exchange of the refresh token, while it lasts. */
   renewal: Promise<Awaited<ReturnType<Tokens['refresh']>>> | undefined
 }
+
+/** Why sessions end when `browser.login` is switched off: a value of the `reason` label of `postern_tokens_revoked_total`. */
+export const LOGIN_OFF = 'browser_login_off'
 
 /** The value of `Set-Cookie` that removes the cookie. */
 export const CLEARED_COOKIE = `${SESSION_COOKIE}=; ${ATTRIBUTES}; Max-Age=0`
@@ -83,6 +87,12 @@ export function createSessions(tokens: Pick<Tokens, 'identify' | 'refresh' | 're
       const id = mintToken()
       sessions.set(id, { grant: issued.grant, tokens: issued, renewal: undefined })
       return `${SESSION_COOKIE}=${id}; ${ATTRIBUTES}`
+    },
+    /** Ends all sessions with their grants, for good: no later setting brings them back. */
+    endAll(reason: string): Later<number | 'unavailable'> {
+      const grants = [...sessions.values()].flatMap(({ grant }) => grant ?? [])
+      sessions.clear()
+      return grants.length === 0 ? 0 : tokens.revoke({ grants }, reason)
     },
     /** Ends the session of these fields, if there is one, with its grant. */
     end(fields: Fields): Later<number | 'unavailable'> {

@@ -57,9 +57,10 @@ function writeRequest(write: ReturnType<typeof lineWriter>, exchange: Exchange, 
 }
 
 /** What most requests do not have. */
-function unusualText({ refusal, wouldRefuse, outcome }: Exchange): string {
+function unusualText({ refusal, wouldRefuse, endedFor, outcome }: Exchange): string {
   let text = outcome === 'complete' ? '' : `,"end":"${outcome}"`
   if (refusal !== undefined) text += `,"refusal":"${nameOf(refusal)}"`
+  if (endedFor !== undefined && refusal === undefined) text += `,"ended_for":"${nameOf(endedFor)}"`
   if (wouldRefuse !== undefined) text += `,"would_refuse":"${nameOf(wouldRefuse)}"`
   return text
 }

@@ -188,7 +188,13 @@ function whyUnsent({ sentAfter, failure }: RequestFacts): string {
   return failure === '' ? ': it ended before a connection was open' : `: it got no connection (${failure})`
 }
 
-function responseText({ status, end, requestBytes, responseBytes }: RequestFacts): string {
+/** Why Postern ended an admitted request, where the reason is not that of a refusal. */
+const ENDINGS: ReadonlyMap<string, string> = new Map([
+  ['unauthorized: expired', 'its grant has expired or was evicted at tokens.capacity'],
+  ['unauthorized: revoked', 'its grant was revoked'],
+])
+
+function responseText({ status, end, endedFor, requestBytes, responseBytes }: RequestFacts): string {
   const bytes = `${requestBytes} bytes of body came in, ${responseBytes} bytes went out.`
   switch (end) {
     case 'complete':
@@ -198,7 +204,11 @@ function responseText({ status, end, requestBytes, responseBytes }: RequestFacts
         ? `None: the client left before it. ${bytes}`
         : `${status}, but the client left before its end. ${bytes}`
     case 'cut':
-      return `${status}, broken off by Postern: the device failed, the client read too slowly, or the grant was revoked. ${bytes}`
+      if (endedFor !== '') {
+        const why = ENDINGS.get(endedFor) ?? `a reload admits it no more (${endedFor})`
+        return `${status}, broken off by Postern: ${why}. ${bytes}`
+      }
+      return `${status}, broken off by Postern: the device failed, or the client read too slowly. ${bytes}`
   }
 }
 

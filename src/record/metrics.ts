@@ -5,7 +5,7 @@ import { nameOfGrant } from '../http/scope.ts'
 import { type Clock, systemClock } from '../system/clock.ts'
 import { BOUNDS, createMetricRegistry, seriesOf } from './metric-registry.ts'
 import { processMetrics } from './process-metrics.ts'
-import { createTally, REASONS, REFUSAL_REASONS } from './tally.ts'
+import { createTally, endReasonOf, REASONS, REFUSAL_REASONS } from './tally.ts'
 import { createStoreMetrics, createUpstreamMetrics, type DeviceLoad } from './upstream-metrics.ts'
 
 interface ScrapeSources {
@@ -76,6 +76,12 @@ export function createMetrics(
     ),
     REFUSAL_REASONS,
   )
+  const ended = counter(
+    'requests_ended_total',
+    'Admitted requests, streams and WebSockets ended because their grant has ended or a reload admits them no more, by reason.',
+    ['reason'],
+  )
+  seriesOf(ended, ['expired', 'revoked'])
   const fallbacks = counter(
     'rate_fallback_total',
     'Requests counted by this sidecar alone because the shared store did not answer.',
@@ -177,6 +183,7 @@ export function createMetrics(
       if (refusal?.kind === 'insufficient-scope')
         named(nameOfGrant(exchange.grant ?? ''), 'insufficient_scope').value += 1
       else if (scope !== undefined) named(scope.name, 'admitted').value += 1
+      if (exchange.endedFor !== undefined) ended(endReasonOf(exchange.endedFor)).value += 1
       const gateRefusal = refusal ?? wouldRefuse
       if (gateRefusal === undefined) return
       countRefusal(gateRefusal)

@@ -12,7 +12,7 @@ import { everySecond } from '../system/clock.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import { createGrantTable } from './grant-table.ts'
 import { openJournal } from './journal.ts'
-import { type State, type StateDependencies, sourceEvents, tokenEvents } from './state.ts'
+import { grantsInFlight, type State, type StateDependencies, sourceEvents, tokenEvents } from './state.ts'
 import { JOURNAL_OPERATIONS, type JournalListener } from './token-journal.ts'
 import { createTokenStore } from './token-store.ts'
 
@@ -38,8 +38,8 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
       ? undefined
       : openJournal({ dir: config.stateDir, clock, listener: journalEvents(deps), table, policy, heir })
   const listener = tokenEvents(deps)
-  const { cut } = deps.live
-  const tokens = createTokenStore({ policy, clock, journal, table, listener, cut })
+  const { live } = deps
+  const tokens = createTokenStore({ policy, clock, journal, table, listener, live })
 
   /** @param name of a password that has changed; empty for `password` */
   const revokeOf = (name: string): void => {
@@ -63,7 +63,8 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     const [present, before] = [namesInText(text), namesInText(stored ?? '')]
     const unnamed = before.get('')
     if (unnamed !== undefined) before.set(heir, unnamed)
-    for (const name of new Set(tokens.grants().map(({ id }) => nameOfGrant(id)))) {
+    const grants = [...tokens.grants().map(({ id }) => id), ...grantsInFlight(live)]
+    for (const name of new Set(grants.map(nameOfGrant))) {
       if (!present.has(name) || present.get(name) !== before.get(name)) revokeOf(name)
     }
     journal.setMeta(SALT, salt)

@@ -58,6 +58,7 @@ export type Unavailable = 'unavailable'
 export type Revocation =
   | { readonly all: true }
   | { readonly grant: string }
+  | { readonly grants: readonly string[] }
   | { readonly client: string }
   | { readonly name: string }
   | { readonly token: string }
@@ -68,6 +69,26 @@ export function isTheirs(
   { id, client }: Pick<GrantSummary, 'id' | 'client'>,
 ): boolean {
   return 'client' in which ? prefix64(client) === which.client : nameOfGrant(id) === which.name
+}
+
+/**
+ * The grants that a revocation by client or name means and that are over, but still have requests in flight. A grant that is over has no
+ * client of its own any more: those of its requests stand for it.
+ *
+ * @param isLive whether the store has the grant
+ */
+export function unfinishedOf(
+  which: Revocation,
+  live: Pick<LiveRequests, 'granted'>,
+  isLive: (grant: string) => boolean,
+): readonly string[] {
+  const theirs = Array.from(live.granted()).filter(({ grant, client }) => {
+    if (isLive(grant) || 'token' in which) return false
+    if ('grant' in which) return grant === which.grant
+    if ('grants' in which) return which.grants.includes(grant)
+    return 'all' in which || isTheirs(which, { id: grant, client: client.address })
+  })
+  return [...new Set(theirs.map(({ grant }) => grant))]
 }
 
 /** A grant as `postern status` shows it. Times are on the wall clock (ms). */
@@ -154,16 +175,28 @@ export interface State {
   close(): Promise<void>
 }
 
+/** The requests in flight that a grant has admitted, which end with it (C8): see `gate/live-exchanges.ts`. */
+export interface LiveRequests {
+  /** Ends all requests of these grants, which are revoked. */
+  cut(grants: readonly string[]): void
+  /** Ends the streams and tunnels of the grants that are over; `now` on the monotonic clock (ms). */
+  endStreams(now: number, isOver: (grant: string) => boolean): void
+  granted(): Iterable<{ readonly grant: string; readonly client: Pick<Client, 'address'> }>
+  /** The grants of the streams and tunnels that are open `now`. */
+  streaming(now: number): ReadonlySet<string>
+}
+
+/** The grants of these requests. */
+export function grantsInFlight(live: Pick<LiveRequests, 'granted'>): ReadonlySet<string> {
+  return new Set(Array.from(live.granted(), ({ grant }) => grant))
+}
+
 export interface StateDependencies {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: Metrics
   readonly signIn: DeviceSignIn | undefined
-  /** The requests in flight, which end when their grant is revoked. */
-  readonly live: {
-    cut(grants: readonly string[]): void
-    grants(): Iterable<string>
-  }
+  readonly live: LiveRequests
   /** Whether the configuration has this name; the empty one is that of `password`. */
   readonly hasName: (name: string) => boolean
   readonly onBug: (error: unknown) => void

@@ -82,6 +82,21 @@ export const CONNECTIONS = {
     sentence: 'A password change closes open tunnels within a second, on both sides.',
     reason: 'a revoked client would keep its access; see C8',
   },
+  H220: {
+    sentence:
+      'A tunnel or stream ends within 5 s of the end of its grant, whatever ends that: its last token has expired (the refresh token counts), eviction, revocation, reuse of a refresh token, a new password, a smaller `tokens.capacity`; in memory, with a file and in a fleet. The expiry of an access token ends nothing. A stream is one by its type, or a response without a length that outlasts `upstream.stream_after` and is no file. Expiry and eviction let uploads and downloads go on.',
+    reason: 'C8: a client that has no valid token any more would go on to read and to send',
+  },
+  H221: {
+    sentence:
+      'A revocation and a new password also end uploads and downloads whose grant has expired or was evicted. `status` lists these, and `revoke` counts them.',
+    reason: 'C8: the operator ends everything, and has to see what there is',
+  },
+  H222: {
+    sentence:
+      'A request in flight is a use of its grant: a login evicts the grant of a quiet stream only when there is no other. In a fleet, the sidecars tell the store of their open streams.',
+    reason: 'a live view that is only watched would be the first to end',
+  },
   H94: {
     sentence:
       'An HTTP/2 method or pseudo-header that holds a line break or a blank is refused before the device.',

@@ -127,6 +127,16 @@ export const REQUESTS = {
       'A reload applies a changed `allow` to live tokens, and ends tunnels and streams that it does not have any more.',
     reason: 'an operator who takes a right away means now',
   },
+  H223: {
+    sentence:
+      'A reload judges every forwarded request that is in flight by the new rules, and by the same code as a new request: address, path, name, session, `enforce`. It ends what they do not admit, also a request whose token is still being looked up, counts it and logs why. Limits do not count: the request was counted at its arrival.',
+    reason: 'an operator who shuts a door means now',
+  },
+  H224: {
+    sentence:
+      'When `browser.login` is switched off, all sessions end with their grants, and no cookie of theirs works when it is switched on again.',
+    reason: 'a session that its operator has ended would come back',
+  },
   H197: {
     sentence:
       'The name of a login reaches the device only by `{client_name: true}`, and no client can name itself in that field. It stands in the log, `status`, `explain`, the page and the metrics, and `per: name` gives it one window.',
