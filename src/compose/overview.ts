@@ -5,6 +5,7 @@ import { limitsOf } from '../config/policy-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { WindowType } from '../http/admission.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
+import { createGrantSearch } from '../overview/grant-search.ts'
 import { createHistory, sumsSinceStart } from '../overview/history.ts'
 import type { About, Condition, LimitCondition } from '../overview/model.ts'
 import { createGrantRows, limitCondition, type Overview } from '../overview/overview.ts'
@@ -87,6 +88,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
     condition,
     timeline: timeline.entries,
     grants: createGrantRows(state.tokens, clock),
+    findGrants: createGrantSearch(state.tokens, clock),
     close: history.close,
   }
 }

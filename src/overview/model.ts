@@ -11,6 +11,16 @@ import type { Endpoint, Per } from '../http/admission.ts'
  */
 export type { Explanation, RequestRow } from '../record/explanation.ts'
 
+/**
+ * `GET page/grants?find=TEXT`: the live grants with this text in the client's address or the id, in any letter case. 400 unless the text has 1
+ * to 100 characters; 503 if too many searches wait, or the shared store does not answer.
+ */
+export interface GrantsFound {
+  readonly matches: number
+  /** The most recently used first, at most 100. */
+  readonly rows: readonly GrantRow[]
+}
+
 /** What happened in one second. */
 export interface Point {
   /** The end of the second, and the id of the event. */

@@ -84,6 +84,9 @@ export interface GrantSummary {
   readonly refreshTokens: number
 }
 
+/** Whose grant it is: what a search looks at. */
+export type GrantOwner = Pick<GrantSummary, 'id' | 'client'>
+
 /** The grants that were used last. */
 export interface RecentGrants {
   /** All live grants. */
@@ -112,6 +115,10 @@ export interface Tokens {
    * a shared store, those whose last token expires last.
    */
   recentGrants(most: number): Later<RecentGrants | Unavailable>
+  /** The owners of all live grants, those last that were used last; in a shared store, those last whose last token expires last. */
+  owners(): Later<readonly GrantOwner[] | Unavailable>
+  /** Those of these grants that are live. */
+  describe(ids: readonly string[]): Later<readonly GrantSummary[] | Unavailable>
   /** The tokens in the memory of this process. */
   counts(): { readonly access: number; readonly refresh: number }
   /** New lifetimes apply to tokens issued from now on. A smaller capacity evicts at once. */
