@@ -17,7 +17,7 @@ async function plainPasswords(config: Config): Promise<readonly ConfigWarning[]>
     if (!['password.file', 'admin.password_file'].includes(key)) return []
     if (files.some((other) => other.file === file && other.key.startsWith('upstream.'))) return []
     const found = await readSource({ file })
-    if ('reason' in found || found.credential.kind !== 'plain') return []
+    if (!('credential' in found) || found.credential.kind !== 'plain') return []
     const [path, next] = [shellWord(file), shellWord(`${file}.new`)]
     return {
       key,

@@ -67,6 +67,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
         source: checkedByDevice(config) ? 'device' : 'file',
         changedAt: source.changedAt ?? null,
         problem: source.readable ? null : (source.reason ?? 'it cannot be used'),
+        absent: source.absent ?? null,
       },
       store: up === undefined ? null : { up },
     }

@@ -91,6 +91,8 @@ export interface Condition {
     readonly changedAt: number | null
     /** Why the source cannot be used; null if it can. */
     readonly problem: string | null
+    /** Who has no password, because the account is locked, has expired or is gone; null if all have one. */
+    readonly absent: string | null
   }
   /** Null without a shared store. */
   readonly store: { readonly up: boolean } | null

@@ -132,7 +132,8 @@ function unsavedText(unsaved) {
 }
 
 /** @param {Condition['password']} password @param {number} present */
-function passwordText({ source, changedAt, problem }, present) {
+function passwordText({ source, changedAt, problem, absent }, present) {
+  if (absent !== null) return 'none: locked, expired or gone'
   if (problem !== null) return 'the source cannot be used'
   if (source === 'device') return 'checked by the device'
   return changedAt === null ? 'file' : `file, changed ${span(present - changedAt)} ago`

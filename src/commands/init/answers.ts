@@ -157,7 +157,7 @@ export async function askForPassword(prompt: Prompt, folder: string): Promise<Pa
   const file = join(folder, 'password')
   prompt.say(menu(file))
   for (;;) {
-    const chosen = await choose(await prompt.ask('Choice [1]: ', '1'), file, prompt)
+    const chosen = await choose((await prompt.askDigit('Choice [1]: ')) || '1', file, prompt)
     if (chosen === undefined) continue
     if (chosen.newFile !== undefined) return chosen
     const { result, message } = await tryPassword(chosen)
@@ -185,8 +185,12 @@ async function choose(choice: string, file: string, prompt: Prompt): Promise<Pas
       return checkedByDevice(login, await prompt.ask('User [admin]: ', 'admin'))
     }
     default:
-      prompt.say('  Type 1, 2, 3, 4 or 5\n')
-      return undefined
+      if (/^\d$/.test(choice)) {
+        prompt.say('  Type 1, 2, 3, 4 or 5\n')
+        return undefined
+      }
+      prompt.say('  That is no number. It may have been the password, so it is not shown. Type it here:\n')
+      return typedPassword(file, prompt)
   }
 }
 
