@@ -1,4 +1,4 @@
-import type { Endpoint, Per } from '../http/admission.ts'
+import type { Endpoint, Per, WindowType } from '../http/admission.ts'
 
 /**
  * What the live page receives, as JSON. Every time is in ms since the Unix epoch, every duration in ms, unless it says otherwise.
@@ -76,7 +76,7 @@ export interface Condition {
     readonly tunnels: number
     readonly maxTunnels: number
   }
-  readonly limits: Readonly<Record<Endpoint, LimitCondition> & { browser?: LimitCondition }>
+  readonly limits: Readonly<Record<Endpoint, LimitCondition> & Partial<Record<WindowType, LimitCondition>>>
   readonly tokens: {
     readonly access: number
     readonly refresh: number
