@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import './node-version.cjs'
 import { isUtf8 } from 'node:buffer'
+import { resolve } from 'node:path'
 import process from 'node:process'
 import { isSea } from 'node:sea'
 import type { DaemonIo, ProgramIo } from './commands/command.ts'
@@ -34,9 +35,17 @@ const io: ProgramIo = {
     script: isSea() ? undefined : process.argv[1],
     env: process.env,
   }),
-  program: [process.execPath, ...(isSea() ? [] : [...process.execArgv, ...process.argv.slice(1, 2)])],
+  program: [
+    process.execPath,
+    ...(isSea() ? [] : [...process.execArgv.map(whole), ...process.argv.slice(1, 2)]),
+  ],
   onSignals,
   daemon,
+}
+
+/** A path that is relative to this folder, as `npm start` has one, would not work in another. */
+function whole(word: string): string {
+  return /^\.\.?\//.test(word) ? resolve(word) : word
 }
 
 /** A pipe would be empty after the restart, so only a regular file is read. */

@@ -100,7 +100,7 @@ export async function insecurePasswords(config: Config): Promise<readonly Config
   const sent = secretFiles(config).filter(({ key }) => key.startsWith('upstream.'))
   const looks = sources.map(async (source) => {
     const found = await readSource(source)
-    if ('reason' in found) return []
+    if ('reason' in found || 'absent' in found) return []
     const isSent = sent.some(({ file }) => file === source.file)
     const stored = { ...source, ...found, isSent }
     return PASSWORD_RULES.flatMap(({ judge }) => judge(stored) ?? []).map((warning) => ({

@@ -4,7 +4,13 @@ import type { Config } from '../config/schema.ts'
 import type { StoreAddress } from '../config/store-fields.ts'
 import { openPasswords } from '../password/sources.ts'
 import { everySecond } from '../system/clock.ts'
-import { type State, type StateDependencies, sourceEvents, tokenEvents } from '../tokens/state.ts'
+import {
+  reportAbsent,
+  type State,
+  type StateDependencies,
+  sourceEvents,
+  tokenEvents,
+} from '../tokens/state.ts'
 import { createPasswordAgreement } from './agreement.ts'
 import type { StoreSettings } from './connection.ts'
 import { createTokenCopies } from './copies.ts'
@@ -85,6 +91,8 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
   const sources = { clock, hasName, events: sourceEvents(deps, agreement.changed) }
   const password = await openPasswords(passwordSources(config), sources)
   const sweepStreams = watchStreams({ store, clock, live, copies, onBug })
+
+  reportAbsent(deps, password.state())
   const onLost = (): void => log.error(LOST)
   const feed = followRevocations({ store, copies, settle: agreement.settle, onLost, onBug })
   await feed.started

@@ -17,7 +17,7 @@ import {
 } from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
 import { REVOKE_ALL } from './epoch.ts'
-import { describeGrants, listGrants, pagesOf } from './grants.ts'
+import { describeGrants, describeWithUse, listGrants, pagesOf } from './grants.ts'
 import { ISSUE, REFRESH, REVOKE_GRANTS, REVOKE_TOKEN } from './scripts.ts'
 import {
   listOf,
@@ -181,12 +181,16 @@ export function createSharedTokens(deps: Dependencies) {
     return unfinishedOf(which, live, (id) => ids.has(id))
   }
 
+  const allGrants = async () => (await listGrants(store, copies)).grants.toReversed()
+
   const tokens: Tokens = {
     refresh: (presented) => orUnavailable(refresh(presented)),
     identify: copies.identify,
     revoke: (which, reason) => orUnavailable(revoke(which, reason)),
-    grants: () => orUnavailable(listGrants(store, copies).then(({ grants }) => grants.toReversed())),
+    grants: () => orUnavailable(allGrants()),
     recentGrants: (most) => orUnavailable(listGrants(store, copies, most)),
+    owners: () => orUnavailable(allGrants()),
+    describe: (ids) => orUnavailable(describeWithUse(store, copies, ids)),
     counts: copies.counts,
     sweep: copies.sweep,
     applyPolicy(next) {

@@ -9,6 +9,13 @@ export const WINDOW_TYPES = ['api', 'oauth', 'browser'] as const
 /** Whose requests share a limit: those of an endpoint type, or all that carry the session of a browser. */
 export type WindowType = (typeof WINDOW_TYPES)[number]
 
+/** The windows that there are whatever the configuration: their metrics have series from the start. */
+export const ALWAYS_COUNTED: Readonly<Record<WindowType, boolean>> = {
+  api: true,
+  oauth: true,
+  browser: false,
+}
+
 /** The requests that the sidecar answers itself. All but those for tokens have to be switched on. `revocation`: RFC 7009. `preflight`: CORS. */
 export type OwnEndpoint = 'token' | 'revocation' | 'login' | 'logout' | 'preflight'
 

@@ -129,6 +129,13 @@ function* keys({ condition: { password, tokens } }) {
         : 'Nobody can log in until the device checks passwords again (password.device). “postern check” tries it.',
     })
   }
+  if (password.absent !== null) {
+    yield raise('critical', 'no-password', 'NoPassword', {
+      what: `No password: ${password.absent}`,
+      remedy:
+        'Logins with it are refused, and its tokens have ended. Unlock the account (usermod -U, chage -E -1), or give it a password; that holds within seconds.',
+    })
+  }
   const { access, refresh, capacity, unsaved } = tokens
   if (unsaved) {
     yield raise('warning', 'unsaved', 'PosternTokensUnsaved', {

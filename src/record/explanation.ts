@@ -69,7 +69,8 @@ function windowText(facts: RequestFacts): string {
       : per !== 'client' && facts.token === 'valid'
         ? `${per} ${per === 'name' ? nameOfGrant(facts.grant) : facts.grant}`
         : `client ${prefix64(client)}`
-  const until = new Date(facts.time + facts.lookup + facts.closesIn).toISOString()
+  const closesAt = Math.ceil((facts.time + facts.lookup + facts.closesIn) / 1000) * 1000
+  const until = new Date(closesAt).toISOString().replace('.000', '')
   const used = facts.admitted
     ? `Request ${limit - remaining} of ${limit}.`
     : `All ${limit} requests were used. ${facts.kind === 'forward' ? 'This one did' : 'A refused request does'} not count.`

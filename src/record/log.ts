@@ -145,11 +145,11 @@ async function readableStream({ fd, terminal }: LogSink): Promise<DestinationStr
   return { write: (line) => void file.write(readable(line)) }
 }
 
-/** C0 but for the line feed: a terminal would move its cursor or colour what follows. JSON escapes them, a stack does not. */
+/** Control characters below the blank, but for the line feed: a terminal would move its cursor or colour what follows. JSON escapes them, a stack does not. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
 const CONTROLS = /[\0-\x09\x0b-\x1f]/g
 
-/** What JSON leaves as it is: DEL and C1, separators of lines, and marks that reverse the order of a text. */
+/** What JSON leaves as it is: DEL, the control characters above it, separators of lines, and marks that reverse the order of a text. */
 const UNESCAPED = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 /**

@@ -1,4 +1,4 @@
-import type { WindowType } from '../http/admission.ts'
+import { ALWAYS_COUNTED, WINDOW_TYPES, type WindowType } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { nameOfGrant } from '../http/scope.ts'
@@ -58,7 +58,8 @@ export function createMetrics(
   }
   /** `browser` has series from its first request on: without `browser.login` there is none. */
   const endpoints = new Map<WindowType, ReturnType<typeof openEndpoint>>()
-  for (const endpoint of ['api', 'oauth'] as const) openEndpoint(endpoint)
+  const always = WINDOW_TYPES.filter((type) => ALWAYS_COUNTED[type])
+  for (const endpoint of always) openEndpoint(endpoint)
   gauge('rate_windows', 'Rate limit windows held.', ['endpoint'], (windows) => {
     for (const endpoint of endpoints.keys()) windows(endpoint).value = sources?.windows(endpoint) ?? 0
   })
@@ -87,7 +88,7 @@ export function createMetrics(
     'Requests counted by this sidecar alone because the shared store did not answer.',
     ['endpoint'],
   )
-  seriesOf(fallbacks, ['api', 'oauth'])
+  seriesOf(fallbacks, always)
   const authFailures = seriesOf(
     counter('auth_failures_total', 'Requests refused with 401, by reason.', ['reason']),
     ['missing', 'malformed', 'unknown', 'expired', 'revoked'],

@@ -12,7 +12,14 @@ import { everySecond } from '../system/clock.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import { createGrantTable } from './grant-table.ts'
 import { openJournal } from './journal.ts'
-import { grantsInFlight, type State, type StateDependencies, sourceEvents, tokenEvents } from './state.ts'
+import {
+  grantsInFlight,
+  reportAbsent,
+  type State,
+  type StateDependencies,
+  sourceEvents,
+  tokenEvents,
+} from './state.ts'
 import { JOURNAL_OPERATIONS, type JournalListener } from './token-journal.ts'
 import { createTokenStore } from './token-store.ts'
 
@@ -90,6 +97,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     journal?.close()
     throw error
   })
+  reportAbsent(deps, password.state())
   // Without tokens, the first login settles it: a derivation takes 15 ms.
   if (tokens.grants().length > 0) await settled()
 

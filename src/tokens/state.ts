@@ -3,6 +3,7 @@ import { prefix64 } from '../http/ip.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import type { DevicePassword, DeviceSignIn } from '../password/device-source.ts'
+import type { PasswordSourceState } from '../password/source.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
@@ -105,6 +106,9 @@ export interface GrantSummary {
   readonly refreshTokens: number
 }
 
+/** Whose grant it is: what a search looks at. */
+export type GrantOwner = Pick<GrantSummary, 'id' | 'client'>
+
 /** The grants that were used last. */
 export interface RecentGrants {
   /** All live grants. */
@@ -133,6 +137,10 @@ export interface Tokens {
    * a shared store, those whose last token expires last.
    */
   recentGrants(most: number): Later<RecentGrants | Unavailable>
+  /** The owners of all live grants, those last that were used last; in a shared store, those last whose last token expires last. */
+  owners(): Later<readonly GrantOwner[] | Unavailable>
+  /** Those of these grants that are live. */
+  describe(ids: readonly string[]): Later<readonly GrantSummary[] | Unavailable>
   /** The tokens in the memory of this process. */
   counts(): { readonly access: number; readonly refresh: number }
   /** New lifetimes apply to tokens issued from now on. A smaller capacity evicts at once. */
@@ -231,6 +239,18 @@ export function tokenEvents({ log, metrics }: Pick<StateDependencies, 'log' | 'm
   }
 }
 
+const NO_PASSWORD = 'there is no password: logins are refused, and the tokens of the earlier one have ended'
+
+/** Logs which names have no password at the start, and counts it. */
+export function reportAbsent(
+  { log, metrics }: Pick<StateDependencies, 'log' | 'metrics'>,
+  { absent }: PasswordSourceState,
+): void {
+  if (absent === undefined) return
+  metrics.storeFailed('password', 'absent')
+  log.error({ reason: absent }, NO_PASSWORD)
+}
+
 /**
  * Counts and logs what happens to the password source. Call it once for a source.
  *
@@ -240,11 +260,17 @@ export function sourceEvents(
   { log, metrics, onPasswordRead }: StateDependencies,
   onChanged: (name: string) => void,
 ) {
-  metrics.storeOpened('password', ['read'])
+  metrics.storeOpened('password', ['read', 'absent'])
   return {
     changed(name = ''): void {
       onChanged(name)
       log.warn(name === '' ? {} : { name }, 'the password has changed')
+      onPasswordRead()
+    },
+    absent(name: string, reason: string): void {
+      onChanged(name)
+      metrics.storeFailed('password', 'absent')
+      log.error({ ...(name === '' ? {} : { name }), reason }, NO_PASSWORD)
       onPasswordRead()
     },
     unreadable(reason: string): void {

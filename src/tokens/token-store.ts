@@ -11,6 +11,7 @@ import {
 import type { TokenJournal } from './journal.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken } from './mint.ts'
 import {
+  type GrantOwner,
   type GrantSummary,
   grantsInFlight,
   type IssuedTokens,
@@ -229,6 +230,17 @@ export function createTokenStore(deps: Dependencies) {
       dropExpired()
       const ahead = wallOffset()
       return { total: table.grantCount, grants: table.recent(most).map((grant) => summarize(grant, ahead)) }
+    },
+    owners(): readonly GrantOwner[] {
+      dropExpired()
+      return [...table.grants()]
+    },
+    describe(ids: readonly string[]): readonly GrantSummary[] {
+      const ahead = wallOffset()
+      return ids.flatMap((id) => {
+        const grant = table.grant(id)
+        return grant === undefined ? [] : summarize(grant, ahead)
+      })
     },
     counts() {
       dropExpired()

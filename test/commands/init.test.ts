@@ -330,6 +330,23 @@ describe('postern init on a terminal', () => {
     expect(screen).not.toContain('pasted')
   })
 
+  it.each(['a secret of mine', '1234567890'])(
+    'H264 takes %j at the menu for the password, and never shows it',
+    async (secret) => {
+      const { code, screen } = await onTerminal(
+        ['--url', device.url],
+        ['Choice [1]: ', `${secret}\r`],
+        ['Password: ', `${secret}\r`],
+        ['Password again: ', `${secret}\r`],
+      )
+      expect(code, screen).toBe(0)
+      expect(screen).toContain(
+        'That is no number. It may have been the password, so it is not shown. Type it here:',
+      )
+      expect(screen).not.toContain(secret)
+    },
+  )
+
   it('asks again for a password that cannot be used', async () => {
     writeFileSync(join(folder, 'password'), '')
     const { code, screen } = await onTerminal(

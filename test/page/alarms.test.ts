@@ -166,6 +166,12 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     /^warning The password source cannot be used: it is empty.*password\.file/,
   ],
   [
+    'a locked account',
+    { password: { ...CALM.password, absent: 'admin: password file /f: the account is locked' } },
+    [],
+    /^critical No password: admin: password file \/f: the account is locked.*usermod -U/,
+  ],
+  [
     'unsaved tokens',
     { tokens: { ...CALM.tokens, unsaved: 1 } },
     [],

@@ -53,7 +53,7 @@ export function calm(now: number): Condition {
     },
     tokens: { access: 31, refresh: 12, capacity: 10_000, unsaved: 0 },
     certificate: { from: now - 30 * DAY, until: now + 61 * DAY, selfSigned: true },
-    password: { source: 'file', changedAt: now - 19 * DAY, problem: null },
+    password: { source: 'file', changedAt: now - 19 * DAY, problem: null, absent: null },
     store: null,
   }
 }

@@ -34,11 +34,17 @@ export function passwordCheck(config: Config): Check {
   }
 }
 
-/** Rejects if `serve` could not use a file, or if two names have the same password. */
+/** Rejects if `serve` could not use a file, if an account is locked, expired or gone, or if two names have the same password. */
 async function readPasswords(sources: Parameters<typeof openPasswords>[0]): Promise<string> {
   const passwords = await openPasswords(sources, { clock: systemClock })
-  const twins = await passwords.twins()
+  const [twins, { absent }] = [await passwords.twins(), passwords.state()]
   passwords.close()
+  if (absent !== undefined)
+    throw new CheckFailure(absent, {
+      meaning: 'logins with it are refused, and its tokens have ended',
+      remedy: 'unlock the account (usermod -U, chage -E -1) or give it a password, or remove the name',
+      exitCode: 1,
+    })
   if (twins.length === 0) return 'readable'
   throw new CheckFailure(`${twins.join(' and ')} have the same password`, {
     meaning: 'it logs nobody in, because it does not tell which name is meant',

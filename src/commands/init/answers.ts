@@ -172,7 +172,8 @@ export async function askForPassword(prompt: Prompt, folder: string, weak: boole
   const file = join(folder, 'password')
   prompt.say(menu(file))
   for (;;) {
-    const chosen = await choose(await prompt.ask('Choice [1]: ', '1'), { file, weak }, prompt)
+    const digit = (await prompt.askDigit('Choice [1]: ')) || '1'
+    const chosen = await choose(digit, { file, weak }, prompt)
     if (chosen === undefined) continue
     if (chosen.newFile !== undefined) return chosen
     const { result, message } = await tryPassword(chosen, weak)
@@ -210,8 +211,12 @@ async function choose(
       return checkedByDevice(login, await prompt.ask('User [admin]: ', 'admin'))
     }
     default:
-      prompt.say('  Type 1, 2, 3, 4 or 5\n')
-      return undefined
+      if (/^\d$/.test(choice)) {
+        prompt.say('  Type 1, 2, 3, 4 or 5\n')
+        return undefined
+      }
+      prompt.say('  That is no number. It may have been the password, so it is not shown. Type it here:\n')
+      return typedPassword({ file, weak }, prompt)
   }
 }
 

@@ -38,6 +38,11 @@ export const OPERATION = {
     sentence: 'The last good password holds while its file is replaced, half written, emptied or removed.',
     reason: 'editors and secret mounts; never open, never silently shut',
   },
+  H263: {
+    sentence:
+      'In an htpasswd or shadow file that was read whole, an account that is locked, has expired or is gone has no password: its logins are refused and its tokens end, also by time alone and over a restart, and unlocking revives none. Of several names only that one ends. The log, an alarm and `check` say so.',
+    reason: 'an operator who locks an account expects that nobody uses it any more',
+  },
   H76: {
     sentence:
       'A bad configuration or certificate changes nothing at a reload, and the message names the fault. Then `systemctl reload` fails, as do `systemctl start` and the installation of the package if the sidecar ends at its start.',

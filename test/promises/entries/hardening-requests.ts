@@ -145,7 +145,8 @@ export const REQUESTS = {
   H210: {
     sentence:
       'A field of a client reaches a CGI program under no name that `upstream.headers` sets or `upstream.drop` drops, whatever the punctuation of its name. Any other name reaches the device byte for byte.',
-    reason: 'servers turn every byte of a name that is no letter or digit into `_`: identity spoofing by header',
+    reason:
+      'servers turn every byte of a name that is no letter or digit into `_`: identity spoofing by header',
   },
   H211: {
     sentence:
