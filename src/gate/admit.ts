@@ -88,6 +88,7 @@ export function createGate(deps: GateDependencies): Admit {
       exchange.wouldRefuse = limited
     }
     if (!client.admitted) return refused(exchange, { kind: 'address-denied' })
+    if (exchange.overMemory) return refused(exchange, OVER_MEMORY)
     // The endpoints of the sidecar ignore `Authorization`.
     const known =
       identity ??
@@ -100,6 +101,9 @@ export function createGate(deps: GateDependencies): Admit {
   // Proof of the cast: each step returns the exchange that it gets.
   return admit as Admit
 }
+
+/** The client may try again when it holds less, or the others do. */
+const OVER_MEMORY: Refusal = { kind: 'overloaded', retryAfter: 1 }
 
 /**
  * Continues with `step` when the promise is fulfilled. It is a function of its own because V8 allocates a context on every call

@@ -79,7 +79,10 @@ export function createPassage(deps: PassageDependencies) {
 
   /** From now on the exchange is recorded, and its grant may be revoked. */
   function begin(exchange: Admission): void {
-    if (isLive(exchange)) live.add(exchange)
+    if (isLive(exchange)) {
+      live.add(exchange)
+      if (exchange.grant !== undefined) exchange.memory?.admitted(exchange.grant)
+    }
     if (exchange.ended) record(exchange)
     else exchange.recorder = record
   }
