@@ -28,9 +28,9 @@ export type Stage = (typeof STAGES)[number]
 
 /** The fullness from which on a stage is in effect. */
 const BEGINS: Readonly<Record<Stage, number>> = {
-  streams: 0.5,
-  answers: 0.6,
-  idle: 0.7,
+  streams: 0.65,
+  answers: 0.7,
+  idle: 0.75,
   shares: 0.8,
   grants: 0.95,
 }
@@ -190,6 +190,7 @@ export class Account {
   #lookAt: number
   #looking: NodeJS.Timeout | undefined
   #soon: NodeJS.Immediate | undefined
+  #idleLookAt = Number.NEGATIVE_INFINITY
   #share: FairShare = { withGrant: 0, withoutGrant: 0 }
   #shareUntil = Number.NEGATIVE_INFINITY
 
@@ -317,25 +318,37 @@ export class Account {
     }
   }
 
+  /** Closes idle connections of proxies, too: a proxy opens another one when it needs it. */
   #closeIdle(): void {
     const now = this.#deps.clock.monotonic()
     const share = this.#shares(BEGINS.idle)
-    for (const client of this.#heaviest()) {
-      const most = client.grant === undefined ? share.withoutGrant : share.withGrant
+    const heaviest = [...this.#clients.values()].sort((a, b) => b.bytes - a.bytes)
+    for (const client of heaviest) {
+      const ofClient = client.grant === undefined ? share.withoutGrant : share.withGrant
+      const most = client.isProxy ? 0 : ofClient
       for (const holding of [...client.holdings]) {
-        if (holding.holder.working) holding.idleSince = undefined
-        else holding.idleSince ??= now
+        const idleFor = this.#idleFor(holding, now)
         if (this.fullness < BEGINS.idle || client.bytes <= most) break
-        if (now - (holding.idleSince ?? now) >= PATIENCE) this.#drop(holding, 'idle')
+        if (idleFor >= PATIENCE) this.#drop(holding, 'idle')
       }
     }
+    this.#idleLookAt = now
+  }
+
+  /** How long (ms) a holder was seen without work. */
+  #idleFor(holding: Holding, now: number): number {
+    // Since a look that is long ago it may have worked.
+    if (holding.holder.working || now - this.#idleLookAt > 10 * LOOK) holding.idleSince = undefined
+    if (holding.holder.working) return 0
+    holding.idleSince ??= now
+    return now - holding.idleSince
   }
 
   /** Takes from the clients above the fair share, the one that holds most first: requests at the device last. */
   #relieve(): void {
     const enough = (BEGINS.shares * this.total) / this.fullness
     const share = this.#shares(BEGINS.shares)
-    for (const client of this.#heaviest()) {
+    for (const client of this.#judged().sort((a, b) => b.bytes - a.bytes)) {
       if (this.total <= enough) return
       const most = client.grant === undefined ? share.withoutGrant : share.withGrant
       const largest = [...client.holdings].sort((a, b) => b.bytes - a.bytes)
@@ -357,11 +370,7 @@ export class Account {
     holding.close()
   }
 
-  /** The clients that are judged, the one that holds most first. */
-  #heaviest(): readonly ClientAccount[] {
-    return this.#judged().sort((a, b) => b.bytes - a.bytes)
-  }
-
+  /** All clients but proxies. */
   #judged(): ClientAccount[] {
     return [...this.#clients.values()].filter(({ isProxy }) => !isProxy)
   }

@@ -8,14 +8,14 @@ import type { RequestHead } from '../http/exchange.ts'
 /** A connection in cleartext. */
 export const CONNECTION: number = 12 * 1024
 
-/** A connection with TLS, from its first byte on: a handshake that stops costs as much as one that is done. */
-export const TLS_CONNECTION: number = 72 * 1024
+/** A connection with TLS, from its first byte on: a handshake that stops within a large ClientHello costs more than one that is done. */
+export const TLS_CONNECTION: number = 92 * 1024
 
 /**
  * What HTTP/2 adds to a connection: the session, both tables of HPACK (RFC 7541 §4.2), and frames that wait. A header block that no
  * stream has been announced for comes on top, up to `listen.max_header_size`.
  */
-export const SESSION: number = 40 * 1024
+export const SESSION: number = 12 * 1024
 
 /** An HTTP/2 request. */
 export const STREAM: number = 9 * 1024

@@ -113,11 +113,10 @@ function bufferedStream(sink: LogSink) {
 
   /** The reader takes lines again. */
   function tellDropped(): void {
-    const [count, time] = [dropped, new Date().toISOString()]
+    const count = dropped
     dropped = 0
-    writePieces(
-      `${JSON.stringify({ level: 40, time, count, msg: 'log lines were dropped: nobody read them' })}\n`,
-    )
+    const time = pino.stdTimeFunctions.isoTime()
+    writePieces(`{"level":40${time},"count":${count},"msg":"log lines were dropped: nobody read them"}\n`)
   }
 
   /** Writes one line. */

@@ -95,17 +95,17 @@ it('H281 connections without work of clients above the share close after a secon
 
 it('H281 answers that nobody reads are given up from their stage on', () => {
   const { hold, pass, shed } = bench()
-  const holding = hold('a', 550, { giveUpUnread: () => 2 })
+  const holding = hold('a', 650, { giveUpUnread: () => 2 })
   pass(0)
   expect(shed).toEqual([])
-  holding.set('requests', 600)
+  holding.set('requests', 720)
   pass(0)
   expect(shed).toEqual(['answers answer', 'answers answer'])
 })
 
 it('H281 new HTTP/2 connections are offered fewer streams as the account fills, at least eight', () => {
   const { account, hold } = bench()
-  const offered = [0, 500, 650, 790, 900].map((bytes) => {
+  const offered = [0, 500, 725, 790, 900].map((bytes) => {
     const holding = hold('a', bytes)
     const streams = account.streamsOffered(100)
     holding.close()

@@ -12,7 +12,12 @@ afterEach(() => {
 })
 
 /** A process with the heap and the work that the test sets. A collection leaves 10 MiB. */
-function startProcess(): { work: number; heap: number; flooded: boolean; readonly collect: ReturnType<typeof vi.fn> } {
+function startProcess(): {
+  work: number
+  heap: number
+  flooded: boolean
+  readonly collect: ReturnType<typeof vi.fn>
+} {
   const state = {
     work: 0,
     heap: 30 * MIB,

@@ -247,13 +247,16 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
 
   /** Charges the client for its request. If it holds too much, the gate refuses the request. */
   #charge<E extends Http1Exchange>(exchange: E): E {
+    // A tunnel from its handshake on: what the client sends meanwhile is held.
+    const ofTunnel = exchange.head.upgrade ? TUNNEL : 0
     const cost = REQUEST + headCost(exchange.head)
     if (this.#holding.client.isProxy) this.#ofRequest = this.#holdingBehind(exchange)
     const holding = this.#ofRequest
     const { account, client } = holding
     exchange.memory = holding
-    exchange.overMemory = !account.mayHold(client, cost, 'request')
+    exchange.overMemory = !account.mayHold(client, cost + ofTunnel, 'request')
     holding.set('requests', cost)
+    holding.set('tunnels', ofTunnel)
     return exchange
   }
 
@@ -285,7 +288,6 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
       socket.off('end', this.#onEnd)
       socket.off('drain', this.#onDrain)
       socket.off('timeout', this.#onTimeout)
-      this.#ofRequest.set('tunnels', TUNNEL)
     })
   }
 
