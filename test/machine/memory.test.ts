@@ -73,7 +73,7 @@ describe.each([128, 256, 512])('The unit with MemoryMax=%iM', (mib) => {
       expect(await ask(token)).toBe('device\n200')
       const main = await type('systemctl show -P MainPID postern')
       const idle = await resident()
-      const args = [PROGRAM, flood, '--token', token, '--seconds', String(SECONDS)]
+      const args = [PROGRAM, flood, `--token=${token}`, '--seconds', String(SECONDS)]
       const flooding = (machine ?? expect.fail('no machine')).spawnBeside([process.execPath, ...args])
       const ended = once(flooding, 'exit')
       while (flooding.exitCode === null) {

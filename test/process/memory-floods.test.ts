@@ -39,7 +39,7 @@ it.each(CASES)(
     const { access_token: token } = await sidecar.grant()
     const { port } = new URL(sidecar.url)
 
-    const args = [FLOODS, flood, '--port', port, '--token', token, '--seconds', String(SECONDS)]
+    const args = [FLOODS, flood, '--port', port, `--token=${token}`, '--seconds', String(SECONDS)]
     const flooding = spawn(process.execPath, args, { stdio: 'ignore' })
     closeLater(() => void flooding.kill('SIGKILL'))
     let [peak, over] = [0, false]
