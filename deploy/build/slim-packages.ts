@@ -2,9 +2,12 @@ import type { Plugin } from 'rolldown'
 
 /** Replacements for packages that the program uses in part. The rest would be read, kept in memory and partly run at every start. */
 const SLIM: Readonly<Record<string, string>> = {
-  // Only what measures the process.
+  // Its push gateway, cluster and summaries would keep 0.75 MiB more in an idle process.
   'prom-client': `
     export { default as Registry } from 'prom-client/lib/registry.js'
+    export { default as Counter } from 'prom-client/lib/counter.js'
+    export { default as Gauge } from 'prom-client/lib/gauge.js'
+    export { default as Histogram } from 'prom-client/lib/histogram.js'
     export { default as collectDefaultMetrics } from 'prom-client/lib/defaultMetrics.js'
   `,
   // `prom-client` reads the current trace from it. Postern has no traces.

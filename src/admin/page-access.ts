@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import { LRUCache } from 'lru-cache'
 import type { Clock } from '../system/clock.ts'
 import { type Answer, errorAnswer } from './answer.ts'
 import { namesLoopback } from './host-check.ts'
@@ -25,13 +26,14 @@ const MOST_SESSIONS = 64
  * and several sidecars may be on one host.
  */
 export function createSessions(clock: Clock, onEnd: (session: Session) => void) {
-  const sessions = new Map<string, Session>()
+  /** When there are too many, the least recently used one ends. */
+  const sessions = new LRUCache<string, Session>({ max: MOST_SESSIONS, disposeAfter: onEnd })
   const name = `postern-${randomBytes(6).toString('hex')}`
   const cookie = (value: string, seconds: number): string =>
     `${name}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict`
 
   function end(session: Session): void {
-    if (sessions.delete(session.key)) onEnd(session)
+    sessions.delete(session.key)
   }
 
   /** Whether the session is live; ends it if it has expired. Counts as a use of it. */
@@ -39,14 +41,12 @@ export function createSessions(clock: Clock, onEnd: (session: Session) => void) 
     const now = clock.monotonic()
     if (now - session.begun >= LONGEST || now - session.usedAt >= IDLE) end(session)
     session.usedAt = now
-    return sessions.has(session.key)
+    return sessions.get(session.key) !== undefined
   }
 
   return {
-    /** Begins a session and returns the value of `Set-Cookie`. When there are too many, the least recently used one ends. */
+    /** Begins a session and returns the value of `Set-Cookie`. */
     begin(): string {
-      const [oldest] = [...sessions.values()].sort((a, b) => a.usedAt - b.usedAt)
-      if (oldest !== undefined && sessions.size >= MOST_SESSIONS) end(oldest)
       const id = randomBytes(32).toString('base64url')
       const now = clock.monotonic()
       sessions.set(digestOf(id), { key: digestOf(id), begun: now, usedAt: now })
@@ -63,9 +63,7 @@ export function createSessions(clock: Clock, onEnd: (session: Session) => void) 
     },
     keep,
     end,
-    endAll(): void {
-      for (const session of [...sessions.values()]) end(session)
-    },
+    endAll: (): void => sessions.clear(),
     /** The value of `Set-Cookie` that removes the cookie. */
     clearedCookie: cookie('', 0),
   }

@@ -38,6 +38,9 @@ function target(options: FieldOptions = {}): Field<string> {
   return plainText('a path that begins with /', { ...options, problemOf: targetProblem })
 }
 
+/** What a response to a client that changes the session means. */
+const onChange = oneOf(['sign_in', 'follow'], { default: 'sign_in' })
+
 const sessionSection = section({
   user: optional(accountName),
   password: optional(passwordSection),
@@ -66,6 +69,7 @@ const sessionSection = section({
     ),
     cookie: optional(cookieName),
   }),
+  onChange,
   expired: field<readonly number[]>(
     () => z.array(integer(400, 499).schema(), { error: 'must be a list of statuses from 400 to 499' }),
     { default: [401], type: 'list of statuses, 400 to 499', textForm: 'yaml' },
@@ -94,6 +98,7 @@ const form = section({
     problemOf: unless(/^[^=]+=/, 'must be text such as action=login'),
   }),
   sessionCookie: optional(cookieName),
+  onChange,
   success: section({ status: optional(integer(200, 399)), location: optional(target()) }),
   checkPath: optional(target()),
 })

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { createFairQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Digest } from '../tokens/mint.ts'
@@ -57,8 +58,14 @@ export function createTokenQuestions(
   const waiting = createFairQueue<Question>()
   const pending = new Map<Digest, Promise<TokenAnswer>>()
   let isAsking = false
-  /** Until when a token is taken for unknown, the oldest first. */
-  const unknown = new Map<Digest, number>()
+  /** The tokens that are taken for unknown. A size in place of `max`, for which the package would allocate at once. */
+  const unknown = new LRUCache<Digest, true>({
+    maxSize: MOST_UNKNOWN,
+    sizeCalculation: () => 1,
+    ttl: UNKNOWN_FOR,
+    ttlResolution: 0,
+    perf: { now: clock.monotonic },
+  })
 
   function enqueue(digest: Digest, client: string): Promise<TokenAnswer> {
     if (waiting.size >= MOST_WAITING) {
@@ -115,15 +122,13 @@ export function createTokenQuestions(
 
   function unknownBy(present: string, digest: Digest): TokenAnswer {
     if (epoch.isBehind(present)) return 'unavailable'
-    const [oldest] = unknown.keys()
-    if (unknown.size >= MOST_UNKNOWN && oldest !== undefined) unknown.delete(oldest)
-    unknown.set(digest, clock.monotonic() + UNKNOWN_FOR)
+    unknown.set(digest, true)
     return 'unknown'
   }
 
   return {
     /** Whether the server said a short time ago that there is no such token. */
-    isUnknown: (digest: Digest): boolean => clock.monotonic() < (unknown.get(digest) ?? 0),
+    isUnknown: (digest: Digest): boolean => unknown.has(digest),
     forget: (): void => unknown.clear(),
     /** Asks the server. Requests with the same token share one question. `client`: whose questions wait in turn with those of others. */
     ask(digest: Digest, client: string): Promise<TokenAnswer> {

@@ -91,8 +91,6 @@ export class Blocks {
   readonly #blocks: Buffer[] = []
   /** Free bytes in the last block. */
   #room = 0
-  /** The bytes before the first block, which were dropped. */
-  #dropped = 0
   /** The bytes that were added. */
   size = 0
 
@@ -114,22 +112,12 @@ export class Blocks {
 
   /** The bytes behind `position`, as far as one block holds them; undefined at the end. */
   from(position: number): Buffer | undefined {
-    let start = this.#dropped
+    let start = 0
     for (const block of this.filled()) {
       if (position < start + block.length) return block.subarray(position - start)
       start += block.length
     }
     return undefined
-  }
-
-  /** Drops the blocks that end before `position`. */
-  dropBefore(position: number): void {
-    for (let first = this.#blocks[0]; first !== undefined; first = this.#blocks[0]) {
-      const isLast = this.#blocks.length === 1
-      if (this.#dropped + first.length > position || (isLast && this.#room > 0)) return
-      this.#dropped += first.length
-      this.#blocks.shift()
-    }
   }
 
   /** The block does not fill its memory, so `writeSpent` does not free it. */

@@ -1,10 +1,11 @@
 import type { Classified, Client } from '../http/admission.ts'
-import { mergeCookies, withoutOwnCookies } from '../http/browsers.ts'
+import { mergeCookies, withoutCookies, withoutOwnCookies } from '../http/browsers.ts'
 import type { Forward, RequestHead } from '../http/exchange.ts'
 import { type Fields, fieldValues, isHopByHop, keepFields, namesIn, PSEUDONYM } from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
 import { isOverride } from '../http/scope.ts'
 import { writeRequestLines } from '../http1/request-writer.ts'
+import type { SessionNames } from '../sign-in/session-cookies.ts'
 import { deviceReferrer } from './origins.ts'
 
 /** How header fields change on the way to a service and back, as the configuration says. */
@@ -150,6 +151,21 @@ function pushForwarding(
 }
 
 const NONE: readonly string[] = []
+
+/** A request header without what its client sends in the place of the sidecar's session: it must not choose one, also where that is not sent. */
+export function withoutClientSession(fields: Fields, { cookies, headers }: SessionNames): Fields {
+  if (cookies.size === 0 && headers.size === 0) return fields
+  const kept: string[] = []
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i] ?? ''
+    const value = fields[i + 1] ?? ''
+    const folded = asCgi(name)
+    if (headers.has(folded)) continue
+    const rest = folded === 'cookie' ? withoutCookies(value, cookies) : value
+    if (rest !== undefined) kept.push(name, rest)
+  }
+  return kept
+}
 
 /** Adds the sidecar's credentials to a request header. They replace `Authorization`, and precede the client's cookies. */
 export function withCredentials(fields: Fields, own: Fields): string[] {

@@ -6,10 +6,10 @@ import { isRead } from '../http/scope.ts'
 import { endsWithHead } from '../http1/response-writer.ts'
 import { isStream } from './streams.ts'
 
-/** The longest body (bytes) that each reader gets at its own speed. A reader that falls further behind a longer one is cut off. */
+/** The longest body (bytes) that is shared. A longer one goes to the client that asked first, and the others ask by themselves. */
 export const LONGEST_SHARED: number = 128 * 1024
 
-/** A client that waits for a shared response, or reads it. */
+/** A client that asks for a response that may be shared. */
 export interface Reader {
   readonly exchange: Forward
   readonly listener: ForwardListener
@@ -19,11 +19,7 @@ export interface Reader {
   /** When it came. */
   readonly since: number
   /** The response that it waited for has failed, and the device is asked again. */
-  again: boolean
-  /** The bytes of the body that it was sent. */
-  sent: number
-  /** It reads more slowly than Postern writes. */
-  full: boolean
+  readonly again: boolean
 }
 
 /** Whether a request reads one of the paths. */

@@ -1,12 +1,13 @@
 import { DeviceFault } from '../device/failure.ts'
 import type { OwnResponse } from '../device/own-request.ts'
 import type { ClientSide, Forward, ResponseHead } from '../http/exchange.ts'
-import type { Fields } from '../http/fields.ts'
+import { type Fields, namesIn } from '../http/fields.ts'
+import { isOverride, isRead } from '../http/scope.ts'
 import type { RequestLine } from '../sign-in/scheme.ts'
 import type { SentCredentials, SignIn } from '../sign-in/sign-in.ts'
 import type { Leave } from '../system/bounded-queue.ts'
 import { Blocks, bufferBody } from './buffered-body.ts'
-import { requestFields, withCredentials } from './request-fields.ts'
+import { requestFields, withCredentials, withoutClientSession } from './request-fields.ts'
 import type { Detour, RoundTripEnd, RoundTripService } from './round-trip-service.ts'
 
 /** How a request with the sidecar's credentials is sent. */
@@ -19,8 +20,9 @@ const MAX_NONCES = 4
 
 /**
  * Sends a request with the sidecar's own credentials. If the device responds with a challenge, the sidecar signs in, once, and
- * repeats the request, whatever its method: a challenge means that the device did not act on it (RFC 9110 §15.5.2). A request
- * whose body is gone is not repeated. Its client gets the challenge, and its next request finds the sidecar signed in.
+ * repeats the request. A 401 means that the device did not act on it, whatever its method (RFC 9110 §15.5.2). A redirect to the login page
+ * does not: much firmware leads there after a reboot or a change of password, so only a GET or HEAD is repeated. A request whose body is
+ * gone is not repeated either. Its client gets the challenge, and its next request finds the sidecar signed in.
  */
 export async function sendSignedIn(
   { fields: settings, uploadTimeout }: RoundTripService,
@@ -36,7 +38,7 @@ export async function sendSignedIn(
   const source = { [Symbol.asyncIterator]: () => request.body(uploadTimeout())[Symbol.asyncIterator]() }
   const body = detour.body ?? bufferBody(source)
 
-  const failure = await signIn.ready()
+  const failure = await signIn.ready(!isRead(line.method))
   if (failure !== undefined) return { kind: 'failed', error: new DeviceFault(failure), silent: true }
   let loggedIn = false
   let newNonces = 0
@@ -50,13 +52,15 @@ export async function sendSignedIn(
   try {
     for (;;) {
       const sent = signIn.credentialsFor(line, nonce)
+      const cleared = withoutClientSession(fields, signIn.names(sent))
       const client = new HoldingClient(inner, { signIn, line, sent, onAccepted })
-      const signedIn = { client, framing, body, fields: withCredentials(fields, sent?.fields ?? []) }
+      const signedIn = { client, framing, body, fields: withCredentials(cleared, sent?.fields ?? []) }
       const end = await new Promise<RoundTripEnd>((resolve) => send(signedIn, resolve))
       const { challenge } = client
       if (challenge === undefined) return end
-      const renewing = signIn.renew(challenge, sent, !loggedIn)
-      const repeatable = client.holds && (!hasBody || body.repeatable)
+      const acted = challenge.status < 400 && !isPlainRead(line.method, fields)
+      const renewing = signIn.renew(challenge, sent, !loggedIn, acted)
+      const repeatable = client.holds && !acted && (!hasBody || body.repeatable)
       if (!repeatable) client.release()
       const renewal = await renewing
       nonce = renewal.kind === 'new-nonce' ? renewal.nonce : undefined
@@ -75,6 +79,11 @@ export async function sendSignedIn(
     leave?.()
     body.close()
   }
+}
+
+/** Whether a request only reads. Some programs take the method from a field (`X-HTTP-Method-Override`). */
+function isPlainRead(method: string, fields: Fields): boolean {
+  return isRead(method) && !namesIn(fields).values().some(isOverride)
 }
 
 /** A request as it was sent with credentials, to tell a challenge from other responses. */

@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache'
+
 /** How many paths have a usual time. */
 const PATHS = 256
 /** How much one response moves the usual time of its path. */
@@ -12,8 +14,8 @@ const LONGEST_WITH_MANY = 5_000
 
 /** The usual time of each path (ms) between the last byte of a request and the head of its response, for at most 256 paths. */
 export class UsualTimes {
-  /** The path that was learned first is the first that goes. */
-  readonly #times = new Map<string, number>()
+  /** The path that was not asked for the longest is the first that goes. */
+  readonly #times = new LRUCache<string, number>({ max: PATHS })
   /** That of the first responses of all paths: a device may have a path for each of its records. */
   #newPaths = 0
   /** By how much the device is slower than these times, whatever its load. */
@@ -35,7 +37,6 @@ export class UsualTimes {
   ratio(path: string, time: number, learn: boolean): number {
     const usual = this.#times.get(path)
     if (usual === undefined) {
-      if (this.#times.size >= PATHS) this.#forgetOne()
       this.#times.set(path, time / this.#drift)
       const others = this.#newPaths || time / this.#drift
       this.#newPaths = others + WEIGHT * (time / this.#drift - others)
@@ -48,12 +49,5 @@ export class UsualTimes {
   /** The device has become so many times slower, whatever its load: firmware does for reasons of its own. */
   drift(by: number): void {
     this.#drift *= by
-  }
-
-  #forgetOne(): void {
-    for (const path of this.#times.keys()) {
-      this.#times.delete(path)
-      return
-    }
   }
 }

@@ -1,5 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import type { Identity, LimitDecision, Per, WindowType } from '../http/admission.ts'
+import {
+  type Identity,
+  type LimitDecision,
+  type Per,
+  type WindowType,
+  windowTypeOf,
+} from '../http/admission.ts'
 import type { Admission, Exchange, Forward, GateExchange } from '../http/exchange.ts'
 import { ietfLimitFields, resetTime, secondsToReset } from '../http/limit-fields.ts'
 import type { Refusal } from '../http/refusal.ts'
@@ -44,8 +50,9 @@ type Decided = Later<Admission>
 /**
  * The gate: classify, limit, identify, authorize, in this order. Each step writes what it finds out into the exchange.
  *
- * - The limit comes before every refusal of the gate, so each request that reaches the gate counts (C13), and before any body
- *   is read (C15). The HTTP/1 intake refuses a head that is too large or whose end is uncertain: it counts in no window.
+ * - The limit comes before every refusal of the gate, so each request of a client that may connect counts (C13), and before any
+ *   body is read (C15). The HTTP/1 intake refuses a head that is too large or whose end is uncertain: it counts in no window.
+ * - A client that may not connect is refused before the limit, and counts nowhere.
  * - Identify comes after the limit, so that a flood costs no token hashes. If the limit counts by grant or
  *   name, identify comes before the limit. It refuses nothing.
  */
@@ -57,6 +64,7 @@ export function createGate(deps: GateDependencies): Admit {
     const { head } = exchange
     exchange.classified = classify(head, rules)
     exchange.client = clientOf(head.peer, head.survey.forwardedFor)
+    if (!exchange.client.admitted) return deny(exchange, rules)
     exchange.endpoint =
       rules.browser && isOfSession(exchange, deps) ? 'browser' : exchange.classified.endpoint
     exchange.per = rules.limits[exchange.endpoint].per
@@ -69,25 +77,58 @@ export function createGate(deps: GateDependencies): Admit {
     exchange.identity = identity
     const key = windowKey(exchange.per, exchange.client, identity)
     const decision = tables[exchange.endpoint].count(key)
+    const step = countsTwice(exchange, rules) ? limitOfApi : judge
     return decision instanceof Promise
-      ? later(exchange, rules, decision, judge)
-      : judge(exchange, rules, decision)
+      ? later(exchange, rules, decision, step)
+      : step(exchange, rules, decision)
   }
 
-  function judge(exchange: GateExchange, rules: GateRules, decision: LimitDecision): Decided {
-    const { head, classified, client, endpoint, identity } = exchange
+  /** The second window of a request with a session. A request that the first one refuses takes nothing of it. */
+  function limitOfApi(exchange: GateExchange, rules: GateRules, own: LimitDecision): Decided {
+    if (!own.admitted) return judge(exchange, rules, own)
+    const { per } = rules.limits.api
+    const step = (_exchange: GateExchange, _rules: GateRules, ofApi: LimitDecision): Decided => {
+      if (ofApi.admitted && ofApi.remaining >= own.remaining) return judge(exchange, rules, own)
+      exchange.per = per
+      return judge(exchange, rules, ofApi)
+    }
+    const decision = tables.api.count(windowKey(per, exchange.client, exchange.identity))
+    return decision instanceof Promise
+      ? later(exchange, rules, decision, step)
+      : step(exchange, rules, decision)
+  }
+
+  /** Writes the decision into the exchange, and the fields that every response gets. */
+  function note(exchange: GateExchange, rules: GateRules, decision: LimitDecision): void {
+    const { head, client } = exchange
     exchange.requestId = requestIdOf(head.survey.requestId, client.peerTrusted)
     exchange.decision = decision
     exchange.resetAt = resetTime(decision, clock.wall())
-    if (rules.ietfHeaders) exchange.ownFields = ietfLimitFields(endpoint, decision, rules.limits[endpoint])
+    if (rules.ietfHeaders) {
+      const type = windowTypeOf(exchange)
+      exchange.ownFields = ietfLimitFields(type, decision, rules.limits[type])
+    }
     if (rules.cors !== undefined)
       exchange.ownFields = [...exchange.ownFields, ...corsFields(head, rules.cors)]
+  }
+
+  /** A client that may not connect counts nowhere. Its rate-limit fields are those of a window without a request (C16). */
+  function deny(exchange: GateExchange, rules: GateRules): Admission {
+    exchange.endpoint = exchange.classified.endpoint
+    const { requests, window, per } = rules.limits[exchange.endpoint]
+    exchange.per = per
+    note(exchange, rules, { admitted: true, limit: requests, remaining: requests, closesIn: window })
+    return refused(exchange, { kind: 'address-denied' })
+  }
+
+  function judge(exchange: GateExchange, rules: GateRules, decision: LimitDecision): Decided {
+    const { classified, identity } = exchange
+    note(exchange, rules, decision)
     if (!decision.admitted) {
       const limited: Refusal = { kind: 'rate-limited', retryAfter: secondsToReset(decision) }
       if (isFinal(limited, exchange, rules)) return refused(exchange, limited)
       exchange.wouldRefuse = limited
     }
-    if (!client.admitted) return refused(exchange, { kind: 'address-denied' })
     if (exchange.overMemory) return refused(exchange, OVER_MEMORY)
     // The endpoints of the sidecar ignore `Authorization`.
     const known =
@@ -104,6 +145,14 @@ export function createGate(deps: GateDependencies): Admit {
 
 /** The client may try again when it holds less, or the others do. */
 const OVER_MEMORY: Refusal = { kind: 'overloaded', retryAfter: 1 }
+
+/**
+ * Whether a request counts in a window of the API, too. A session has a window of its own, but must not pass a limit on all requests to
+ * the device, or on all of a name.
+ */
+function countsTwice({ endpoint }: GateExchange, { limits: { api } }: GateRules): boolean {
+  return endpoint === 'browser' && (api.per === 'device' || api.per === 'name')
+}
 
 /**
  * Continues with `step` when the promise is fulfilled. It is a function of its own because V8 allocates a context on every call

@@ -90,14 +90,20 @@ const NO_CLIENT: Client = { address: '', key: '', peerTrusted: false, admitted: 
 const UNCOUNTED: LimitDecision = { admitted: true, limit: 0, remaining: 0, closesIn: 0 }
 const NONE: readonly string[] = []
 
+/** The type of the window whose decision a request has. One with a session also counts in that of the API, if all requests of a device or a name do. */
+export function windowTypeOf({ endpoint, per }: Pick<GateFacts, 'endpoint' | 'per'>): WindowType {
+  return endpoint === 'browser' && per !== 'grant' ? 'api' : endpoint
+}
+
 /** What the gate finds out and decides about a request. Only `gate/` writes it: everywhere else it is read-only. */
 export class GateFacts {
   classified: Classified = UNCLASSIFIED
   client: Client = NO_CLIENT
   /** The request's id: the same towards the device, on the sidecar's own responses and in the access log (C22). */
   requestId = ''
-  /** The type of the window that the request counts in, and whose it is. */
+  /** Whose limit it is: that of an endpoint, or that of sessions. */
   endpoint: WindowType = 'api'
+  /** Which requests share its window. With a session, that is `grant`, unless a window of the API decides: see `windowTypeOf`. */
   per: Per = 'client'
   decision: LimitDecision = UNCOUNTED
   /** When the window closes: Unix time in whole seconds, rounded up. 0: the request was not counted. */

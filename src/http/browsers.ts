@@ -56,8 +56,43 @@ export function setsSessionCookie(value: string): boolean {
  * session nor hide it behind a quotation mark that it does not close.
  */
 export function mergeCookies(client: readonly string[], session: string): string {
-  const names = new Set(session.split(';').map(nameOf))
-  return [session, ...pairsIn(client).filter((pair) => !names.has(nameOf(pair)))].join('; ')
+  const names = new Set(session.split(';').map((pair) => looseCookieName(nameOf(pair))))
+  return [session, ...pairsIn(client).filter((pair) => !mayName(pair, names))].join('; ')
+}
+
+/** A `Cookie` field without the cookies of these names, which `looseCookieName` gave. Undefined if none is left. */
+export function withoutCookies(cookies: string, names: ReadonlySet<string>): string | undefined {
+  const pairs = cookies.split(';')
+  const kept = pairs.filter((pair) => !mayName(pair, names))
+  if (kept.length === pairs.length) return cookies
+  const rest = withoutBlanks(kept.join(';'))
+  return rest === '' ? undefined : rest
+}
+
+const ENCODED = /%([\da-f]{2})/gi
+
+/**
+ * The name of a cookie as the most lenient firmware reads it: in any letter case, percent-encoded, in quotes, and with `.`, `[` or a
+ * blank in place of `_`, as PHP does.
+ */
+export function looseCookieName(name: string): string {
+  const decoded = name.replace(ENCODED, (_, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 16)),
+  )
+  return decoded
+    .replace(/["']/g, '')
+    .trim()
+    .toLowerCase()
+    .replace(/[.[\s]/g, '_')
+}
+
+/** Whether a pair sets one of these names for some program: older ones also begin a pair behind a comma or a blank (RFC 2965 §3.3.4). */
+function mayName(pair: string, names: ReadonlySet<string>): boolean {
+  const [name = '', ...values] = pair.split('=')
+  if (names.has(looseCookieName(name))) return true
+  return values
+    .slice(0, -1)
+    .some((value) => names.has(looseCookieName(value.trimEnd().split(/[,\s]/).at(-1) ?? '')))
 }
 
 /** The parts of a request that say by which name the client reached Postern. */

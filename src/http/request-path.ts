@@ -17,6 +17,23 @@ export function pathOf(target: string): string {
   return query < 0 ? target : target.slice(0, query)
 }
 
+/**
+ * The path as the most lenient device reads it: decoded, in lower case, without empty and dot segments, parameters and slashes at its end.
+ * For a comparison that must not miss a spelling, never for a permission.
+ */
+export function loosePathOf(target: string): string {
+  const decoded = pathOf(target).replace(/%([\da-f]{2})/gi, (_, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 16)),
+  )
+  const segments: string[] = []
+  for (const part of decoded.toLowerCase().split(/[/\\]/)) {
+    const [segment = ''] = part.split(';', 1)
+    if (segment === '..') segments.pop()
+    else if (segment !== '' && segment !== '.') segments.push(segment)
+  }
+  return `/${segments.join('/')}`
+}
+
 /** The path of a request to be logged or shown: without the query and, in absolute form, without user info. It is kept with the head. */
 export function shownPath(head: { readonly target: string; shown: string | undefined }): string {
   const path = pathOf(head.target)

@@ -46,7 +46,7 @@ export function createBrowserLogin(grant: GrantType, sessions: Sessions, setting
     if (!isConfidential(exchange)) return { kind: 'invalid-request', description: 'The login needs TLS.' }
     const form = await readForm(exchange, settings)
     if ('kind' in form) return form
-    const issued = await grant.exchange(form, exchange.client)
+    const issued = await grant.exchange(form, exchange)
     if ('kind' in issued) return issued
     // The new cookie replaces that of an earlier session, which would otherwise live on.
     await sessions.end(exchange.head.fields)

@@ -1,3 +1,4 @@
+import { windowTypeOf } from '../http/admission.ts'
 import { prefix64 } from '../http/ip.ts'
 import type { AuthFailure, Refusal } from '../http/refusal.ts'
 import { nameOfGrant } from '../http/scope.ts'
@@ -59,7 +60,8 @@ function clientText(facts: RequestFacts): string {
 }
 
 function windowText(facts: RequestFacts): string {
-  const { limit, remaining, client, per, endpoint } = facts
+  if (facts.refusal === 'address_denied') return 'None: a client that may not connect counts nowhere.'
+  const { limit, remaining, client, per } = facts
   const owner = facts.overflow
     ? 'all clients beyond limits.max_keys together'
     : per === 'device'
@@ -72,7 +74,7 @@ function windowText(facts: RequestFacts): string {
     ? `Request ${limit - remaining} of ${limit}.`
     : `All ${limit} requests were used. ${facts.kind === 'forward' ? 'This one did' : 'A refused request does'} not count.`
   const counter = facts.shared ? 'The shared store counts it, for all sidecars.' : 'This sidecar counts it.'
-  return `That of ${owner}, for the endpoint type ${endpoint}. ${used} It closes at ${until}. ${counter}`
+  return `That of ${owner}, for the endpoint type ${windowTypeOf(facts)}. ${used} It closes at ${until}. ${counter}`
 }
 
 const TOKEN_FAULTS: Readonly<Record<AuthFailure | 'unavailable', string>> = {

@@ -29,7 +29,7 @@ const MAX_BYTES_PER_UNIT = 3
 /** A log with one JSON object on each line, or readable text on a terminal. */
 export async function createLog({ level, format }: LogSettings, sink: LogSink): Promise<Logger> {
   const readable = format === 'pretty' || (format === 'auto' && sink.terminal)
-  return createLogOn(level, readable ? readableStream(sink) : bufferedStream(sink))
+  return createLogOn(level, readable ? await readableStream(sink) : bufferedStream(sink))
 }
 
 /** A log that writes to a stream, for tests and for programs that embed the sidecar. */
@@ -164,66 +164,57 @@ export async function finishLog(log: Logger, patience: number = LAST_FLUSH): Pro
 }
 
 /** Writes each line at once: a person reads it. */
-function readableStream({ fd, terminal }: LogSink): DestinationStream {
+async function readableStream({ fd, terminal }: LogSink): Promise<DestinationStream> {
+  const readable = await readableLines(terminal)
   const file = destination({ fd, sync: true })
-  return { write: (line) => void file.write(readableLine(line, terminal)) }
+  return { write: (line) => void file.write(readable(line)) }
 }
 
-/** Names and colours (ANSI) of pino's levels. */
-const LEVELS: ReadonlyMap<unknown, readonly [name: string, colour: number]> = new Map([
-  [10, ['TRACE', 90]],
-  [20, ['DEBUG', 34]],
-  [30, ['INFO', 32]],
-  [40, ['WARN', 33]],
-  [50, ['ERROR', 31]],
-  [60, ['FATAL', 31]],
-])
+/** C0 but for the line feed: a terminal would move its cursor or colour what follows. JSON escapes them, a stack does not. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+const CONTROLS = /[\0-\x09\x0b-\x1f]/g
 
-const CYAN = 36
-const GREY = 90
-
-/** Control characters, which could move the cursor of a terminal or colour what follows, and the marks that reverse text. */
-const UNSAFE = /[\p{Cc}\u2028-\u202e\u2066-\u2069]/gu
+/** What JSON leaves as it is: DEL and C1, separators of lines, and marks that reverse the order of a text. */
+const UNESCAPED = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 /**
- * A line of the log for people: local time, level, message, and the other members as JSON. An error has its stack below, indented.
- * Any other text is returned as it is.
+ * Returns a function from a line of the log to a text for people, which pino-pretty writes: local time, level, message, and the other members as
+ * JSON; an error below. pino-pretty trusts messages and stacks. Here no text of a client begins a line or reaches the terminal as a control
+ * character. A line that is no JSON object is returned as it is.
  *
- * @param line a JSON object and its line end
+ * The package is loaded here, because a service logs JSON.
  */
-export function readableLine(line: string, coloured: boolean): string {
-  const { time, level, msg = '', err, ...rest } = parsed(line)
-  const [name, colour] = LEVELS.get(level) ?? []
-  if (name === undefined || colour === undefined) return line
-  const paint = (text: string, code: number): string => (coloured ? `\x1b[${code}m${text}\x1b[39m` : text)
-  const isStack = isMapping(err) && typeof err.stack === 'string'
-  const members = isStack || err === undefined ? rest : { err, ...rest }
-  const shown = Object.keys(members).length === 0 ? '' : ` ${paint(safe(JSON.stringify(members)), GREY)}`
-  const stack = isStack
-    ? `${String(err.stack).split('\n').map(safe).join('\n').replace(/^/gm, '    ')}\n`
-    : ''
-  return `[${clockTime(time)}] ${paint(name, colour)}: ${paint(safe(String(msg)), CYAN)}${shown}\n${stack}`
-}
-
-function safe(text: string): string {
-  return text.replace(UNSAFE, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`)
-}
-
-/** `03:31:25.275`, in the time zone of this machine. */
-function clockTime(time: unknown): string {
-  const at = new Date(String(time))
-  return `${at.toTimeString().slice(0, 8)}.${String(at.getMilliseconds()).padStart(3, '0')}`
-}
-
-function parsed(line: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(line)
-    return isMapping(value) ? value : {}
-  } catch {
-    return {}
+export async function readableLines(coloured: boolean): Promise<(line: string) => string> {
+  const { prettyFactory } = await import('pino-pretty')
+  const write = prettyFactory({
+    colorize: coloured,
+    singleLine: true,
+    translateTime: 'SYS:HH:MM:ss.l',
+    messageFormat: (log, key) => oneLine(log[key] ?? ''),
+  })
+  return (line) => {
+    const record = parsed(line)
+    return record === undefined ? line : escaped(write(record), UNESCAPED)
   }
 }
 
-function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+function escaped(text: string, characters: RegExp): string {
+  return text.replace(characters, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+function oneLine(value: unknown): string {
+  return escaped(escaped(String(value), CONTROLS), /\n/g)
+}
+
+/** The object in a line, without control characters in what the package writes as it is; undefined if there is none. */
+function parsed(line: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(line, (key, member) => {
+      if (key === 'stack') return escaped(String(member), CONTROLS)
+      return key === 'time' ? oneLine(member) : member
+    })
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
+  } catch {
+    return undefined
+  }
 }

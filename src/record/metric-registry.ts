@@ -1,3 +1,5 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+
 /** A series of a counter or gauge. Its owner adds to it, so the path of a request looks up no label. NaN has no sample. */
 export class Series {
   value = 0
@@ -38,43 +40,122 @@ class Durations {
   }
 }
 
+/** A line of a family as prom-client writes it. */
+interface Sample {
+  readonly metricName?: string
+  readonly labels: Labels
+  readonly value: number
+}
+
+type Labels = Readonly<Record<string, string>>
+
+/** What a registry of prom-client asks of a family at a scrape. */
+type Scraped = Awaited<ReturnType<Histogram['get']>>
+
+interface FamilyConfig {
+  readonly name: string
+  readonly help: string
+  readonly labelNames: readonly string[]
+  readonly registers: Registry[]
+}
+
+/** A counter whose samples are read from `Series` when it is scraped. */
+class ReadCounter extends Counter {
+  readonly #read: () => Scraped
+
+  constructor(config: FamilyConfig, read: () => Scraped) {
+    super(config)
+    this.#read = read
+  }
+
+  override async get(): Promise<Scraped> {
+    return this.#read()
+  }
+}
+
+/** A gauge whose samples are read from `Series` when it is scraped. */
+class ReadGauge extends Gauge {
+  readonly #read: () => Scraped
+
+  constructor(config: FamilyConfig, read: () => Scraped) {
+    super(config)
+    this.#read = read
+  }
+
+  override async get(): Promise<Scraped> {
+    return this.#read()
+  }
+}
+
+/** A histogram whose samples are read from `Durations` when it is scraped. */
+class ReadHistogram extends Histogram {
+  readonly #read: () => Scraped
+
+  constructor(config: FamilyConfig, read: () => Scraped) {
+    super({ ...config, buckets: [...BOUNDS] })
+    this.#read = read
+  }
+
+  override async get(): Promise<Scraped> {
+    return this.#read()
+  }
+
+  /** What a registry prefers to `get` for the text. */
+  async getForPromString(): Promise<Scraped> {
+    return this.#read()
+  }
+}
+
+/** The class of prom-client that holds a family of each type. */
+const CLASSES = { counter: ReadCounter, gauge: ReadGauge, histogram: ReadHistogram } as const
+
 export type MetricRegistry = ReturnType<typeof createMetricRegistry>
 
-/** The metrics of one sidecar, in the text format of Prometheus. (prom-client looks up the labels on each count.) */
-export function createMetricRegistry() {
-  const families: (() => readonly string[])[] = []
+/**
+ * The metrics of one sidecar. prom-client keeps name, help, labels and type of each family and writes the text; it throws for a name that is
+ * malformed or taken. What it would look up on each count, the labels, an owner of a `Series` looks up once.
+ *
+ * @param shared registries whose metrics this one reports, too
+ */
+export function createMetricRegistry(...shared: readonly Registry[]) {
+  const registry = Registry.merge([...shared, new Registry()])
 
   function addFamily<S>(
-    type: string,
+    type: keyof typeof CLASSES,
     [shortName, help, labelNames = [], collect]: Definition<S>,
     create: () => S,
-    linesOf: (series: S, name: string, labels: readonly string[]) => readonly string[],
+    samplesOf: (series: S, labels: Labels, name: string) => readonly Sample[],
   ): Family<S> {
     const name = `postern_${shortName}`
-    const all = new Map<string, { readonly labels: readonly string[]; readonly series: S }>()
+    const all = new Map<string, { readonly labels: Labels; readonly series: S }>()
     const family: Family<S> = (...values) => {
       const key = values.join('\n')
       const known = all.get(key)
       if (known !== undefined) return known.series
-      const labels = labelNames.map((label, i) => `${label}=${JSON.stringify(values[i])}`)
+      const labels = Object.fromEntries(labelNames.map((label, i) => [label, values[i] ?? '']))
       const series = create()
       all.set(key, { labels, series })
       return series
     }
-    families.push(() => {
+    function read(): Scraped {
       collect?.(family)
-      const lines = [...all.values()].flatMap(({ labels, series }) => linesOf(series, name, labels))
-      return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines]
-    })
+      const values = [...all.values()].flatMap(({ labels, series }) => samplesOf(series, labels, name))
+      // Proof of the cast: the package writes these words. Its declarations have a numeric enum that it does not export.
+      const written = type as unknown as Scraped['type']
+      return { name, help, type: written, aggregator: 'sum', collect: () => {}, values }
+    }
+    new CLASSES[type]({ name, help, labelNames, registers: [registry] }, read)
     return family
   }
 
   return {
-    counter: (...metric: Definition): Family => addFamily('counter', metric, () => new Series(), valueLines),
-    gauge: (...metric: Definition): Family => addFamily('gauge', metric, () => new Series(), valueLines),
+    counter: (...metric: Definition): Family => addFamily('counter', metric, () => new Series(), valueSample),
+    gauge: (...metric: Definition): Family => addFamily('gauge', metric, () => new Series(), valueSample),
     histogram: (...metric: Definition<Durations>): Family<Durations> =>
-      addFamily('histogram', metric, () => new Durations(), bucketLines),
-    text: (): string => `${families.flatMap((lines) => lines()).join('\n')}\n`,
+      addFamily('histogram', metric, () => new Durations(), bucketSamples),
+    contentType: registry.contentType as string,
+    /** The exposition text. */
+    text: (): Promise<string> => registry.metrics(),
   }
 }
 
@@ -87,19 +168,24 @@ export function seriesOf<Value extends string>(
   return Object.fromEntries(values.map((value) => [value, family(value)])) as Record<Value, Series>
 }
 
-function valueLines({ value }: Series, name: string, labels: readonly string[]): readonly string[] {
-  return Number.isNaN(value) ? [] : [sample(name, labels, value)]
+/** prom-client would write a value that is missing as `Nan`, which no scraper reads. */
+function valueSample({ value }: Series, labels: Labels): readonly Sample[] {
+  return Number.isNaN(value) ? [] : [{ labels, value }]
 }
 
-function bucketLines({ counts, sum }: Durations, name: string, labels: readonly string[]): readonly string[] {
+function bucketSamples({ counts, sum }: Durations, labels: Labels, name: string): readonly Sample[] {
   let total = 0
-  const buckets = counts.map((count, i) => {
+  const buckets = counts.map((count, i): Sample => {
     total += count
-    return sample(`${name}_bucket`, [`le="${BOUNDS[i] ?? '+Inf'}"`, ...labels], total)
+    return {
+      metricName: `${name}_bucket`,
+      labels: { le: String(BOUNDS[i] ?? '+Inf'), ...labels },
+      value: total,
+    }
   })
-  return [...buckets, sample(`${name}_sum`, labels, sum), sample(`${name}_count`, labels, total)]
-}
-
-function sample(name: string, labels: readonly string[], value: number): string {
-  return `${name}${labels.length === 0 ? '' : `{${labels.join()}}`} ${value}`
+  return [
+    ...buckets,
+    { metricName: `${name}_sum`, labels, value: sum },
+    { metricName: `${name}_count`, labels, value: total },
+  ]
 }

@@ -25,8 +25,7 @@ export function createMetrics(
   built: { readonly version: string; readonly node: string },
   clock: Clock = systemClock,
 ) {
-  const ofProcess = processMetrics()
-  const registry = createMetricRegistry()
+  const registry = createMetricRegistry(processMetrics())
   const { counter, gauge, histogram } = registry
   let serverErrors = 0
   let sources: ScrapeSources | undefined
@@ -251,8 +250,7 @@ export function createMetrics(
     setScrapeSources(next: ScrapeSources): void {
       sources = next
     },
-    contentType: ofProcess.contentType as string,
-    /** The exposition text. */
-    text: async (): Promise<string> => `${await ofProcess.metrics()}\n${registry.text()}`,
+    contentType: registry.contentType,
+    text: registry.text,
   }
 }

@@ -1,5 +1,5 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { collectDefaultMetrics, type Gauge, Registry } from 'prom-client'
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 
 /** Gauges of prom-client with a counter's name; `promtool check metrics` reports them. */
 const MISNAMED = [
@@ -19,7 +19,7 @@ export function processMetrics(): Registry {
   ofProcess = new Registry()
   collectDefaultMetrics({ register: ofProcess, eventLoopMonitoringPrecision: NEVER })
   for (const name of MISNAMED) ofProcess.removeSingleMetric(name)
-  measureLoop(ofProcess)
+  measureTurns(ofProcess)
   return ofProcess
 }
 
@@ -27,17 +27,29 @@ export function processMetrics(): Registry {
  * Replaces prom-client's figures of the event loop by the durations of its turns since the last scrape: work that arrives waits at
  * most that long. Node measures them in the turns themselves, so nothing has to wake up for it.
  */
-function measureLoop(register: Registry): void {
+function measureTurns(register: Registry): void {
   const turns = monitorEventLoopDelay({ samplePerIteration: true })
   turns.enable()
-  for (const key of ['min', 'max', 'mean', 'stddev', 50, 90, 99] as const) {
-    const name = typeof key === 'number' ? `p${key}` : key
-    // Runs after that of prom-client's first gauge, which sets all of them.
-    Object.assign(register.getSingleMetric(`nodejs_eventloop_lag_${name}_seconds`) ?? {}, {
-      collect(this: Gauge) {
-        const nanoseconds = typeof key === 'number' ? turns.percentile(key) : turns[key]
-        this.set(turns.count === 0 ? 0 : nanoseconds / 1e9)
-        if (key === 99) turns.reset()
+  const figures = [
+    ['min', 'Shortest', () => turns.min],
+    ['max', 'Longest', () => turns.max],
+    ['mean', 'Mean', () => turns.mean],
+    ['stddev', 'Standard deviation of the', () => turns.stddev],
+    ['p50', 'Median', () => turns.percentile(50)],
+    ['p90', '90th percentile of the', () => turns.percentile(90)],
+    // The last one: it begins the next period.
+    ['p99', '99th percentile of the', () => turns.percentile(99)],
+  ] as const
+  for (const [key, which, nanoseconds] of figures) {
+    const name = `nodejs_eventloop_lag_${key}_seconds`
+    register.removeSingleMetric(name)
+    new Gauge({
+      name,
+      help: `${which} duration of the turns of the event loop since the last scrape.`,
+      registers: [register],
+      collect() {
+        this.set(turns.count === 0 ? 0 : nanoseconds() / 1e9)
+        if (key === 'p99') turns.reset()
       },
     })
   }

@@ -1,7 +1,7 @@
 import type { UpstreamAuthConfig } from '../config/auth-fields.ts'
 import type { OwnResponse } from '../device/own-request.ts'
 import { fieldValues } from '../http/fields.ts'
-import { pathOf } from '../http/request-path.ts'
+import { loosePathOf } from '../http/request-path.ts'
 import type { Clock } from '../system/clock.ts'
 import {
   type Ask,
@@ -11,20 +11,16 @@ import {
   type Scheme,
   type Session,
 } from './scheme.ts'
-import {
-  cookiesSetBy,
-  isExpired,
-  matchesPath,
-  type SessionCookie,
-  withoutSession,
-} from './session-cookies.ts'
+import { cookiesSetBy, isExpired, matchesPath, type SessionCookie, sessionNames } from './session-cookies.ts'
 
 /** `checkPath`: a path that refuses a client that is not signed in; without it the response to the login is the only check. */
 type FormSettings = Extract<UpstreamAuthConfig, { readonly form: unknown }>['form']
 
 /** A login form and the session cookies that it sets. Redirects are evaluated but not followed. */
 export function createFormScheme(settings: FormSettings, ask: Ask, clock: Clock): Scheme {
-  const { path, loginPage = path, checkPath } = settings
+  const { path, loginPage = path, checkPath, sessionCookie, onChange } = settings
+  const loginPaths = new Set([path, loginPage].map(loosePathOf))
+  const isLogin = ({ target }: RequestLine): boolean => loginPaths.has(loosePathOf(target))
 
   const asksToSignIn = ({ target }: RequestLine, { status, fields }: OwnResponse): boolean =>
     status === 401 || (isRedirect(status) && leadsTo(fieldValues(fields, 'location')[0], target, loginPage))
@@ -40,7 +36,6 @@ export function createFormScheme(settings: FormSettings, ask: Ask, clock: Clock)
     if (status >= 500 || status === 404 || status === 405 || status === 423 || status === 429) {
       return { kind: 'unusable', reason: `the login at ${path} answered ${status}` }
     }
-    const { sessionCookie } = settings
     const cookies = cookiesSetBy(response.fields, path, clock).filter(
       (cookie) =>
         cookie.value !== '' &&
@@ -53,13 +48,28 @@ export function createFormScheme(settings: FormSettings, ask: Ask, clock: Clock)
       !asksToSignIn(login, response) &&
       looksRight(response, settings.success)
     if (!right) return { kind: 'wrong' }
-    return { kind: 'right', session: createFormSession(cookies, path, checkPath !== undefined, clock) }
+    const follows = (request: RequestLine): boolean => onChange === 'follow' && !isLogin(request)
+    return {
+      kind: 'right',
+      session: createFormSession(cookies, follows, checkPath !== undefined, clock),
+    }
   }
 
+  // A client that signs in at the device itself, through the sidecar, is also redirected to that page by a wrong password.
+  const isChallenge: Scheme['isChallenge'] = (request, response) =>
+    asksToSignIn(request, response) && !isLogin(request)
+
   return {
-    // A client that signs in at the device itself, through the sidecar, is also redirected to that page by a wrong password.
-    isChallenge: (request, response) =>
-      ![path, loginPage].includes(pathOf(request.target)) && asksToSignIn(request, response),
+    isChallenge,
+    names: sessionNames(sessionCookie === undefined ? [] : [sessionCookie]),
+    async look(session) {
+      const request = { method: 'GET', target: checkPath ?? '/' }
+      const { fields, nonce } = session.credentialsFor(request)
+      const response = await ask({ ...request, fields })
+      if (isChallenge(request, response)) return false
+      session.accepted?.(request, response, nonce, true)
+      return response.status < 400 ? true : undefined
+    },
     login: (password) =>
       checkPath === undefined
         ? submit(password)
@@ -98,21 +108,46 @@ function pathAndQuery(location: string): string {
   return url === null ? '' : url.pathname + url.search
 }
 
-/** The cookies of one login. They are sent with every request, and responses update them. */
+/**
+ * The cookies of one login. They are sent with every request, and responses update their expiry.
+ *
+ * @param follows whether a response to this request of a client may change the session
+ */
 function createFormSession(
   cookies: readonly SessionCookie[],
-  loginPath: string,
+  follows: (request: RequestLine) => boolean,
   proven: boolean,
   clock: Clock,
 ): Session {
   let kept = cookies
+  let changed = false
   const names = new Set(cookies.map(({ name }) => name))
+
+  function take(cookie: SessionCookie, target: string, mayChange: boolean): void {
+    const same = kept.filter((each) => each.name === cookie.name)
+    const sent = same.filter((each) => matchesPath(each, target))
+    // The request did not carry the session, so its response says nothing about it.
+    if (sent.length === 0) return
+    const isOver = isExpired(cookie, clock.monotonic()) || cookie.value === ''
+    const known = sent.find(({ value }) => value === cookie.value)
+    if (isOver) {
+      if (sent.some(({ path }) => path === cookie.path)) kept = kept.filter((each) => !same.includes(each))
+    } else if (known !== undefined) {
+      kept = kept.map((each) => (each === known ? { ...each, until: cookie.until } : each))
+    } else if (mayChange) {
+      kept = [...kept.filter((each) => !same.includes(each)), cookie]
+    } else changed = true
+  }
 
   return {
     proven,
+    names: sessionNames([...names]),
     get expired() {
       const now = clock.monotonic()
       return kept.length < names.size || kept.some((cookie) => isExpired(cookie, now))
+    },
+    get changed() {
+      return changed
     },
     credentialsFor({ target }) {
       const pairs = kept
@@ -120,15 +155,9 @@ function createFormSession(
         .map(({ name, value }) => `${name}=${value}`)
       return { fields: pairs.length === 0 ? [] : ['Cookie', pairs.join('; ')], nonce: '' }
     },
-    accepted({ target }, { fields }) {
-      // A client that signs in at the device as another user must not change the session of all clients.
-      if (pathOf(target) === loginPath) return
-      for (const cookie of cookiesSetBy(fields, target, clock)) {
-        if (!names.has(cookie.name)) continue
-        const others = kept.filter(({ name }) => name !== cookie.name)
-        kept = isExpired(cookie, clock.monotonic()) || cookie.value === '' ? others : [...others, cookie]
-      }
+    accepted(request, { fields }, _nonce, own) {
+      const { target } = request
+      for (const cookie of cookiesSetBy(fields, target, clock)) take(cookie, target, own || follows(request))
     },
-    conceal: (fields) => withoutSession(fields, names),
   }
 }

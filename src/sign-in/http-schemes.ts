@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { fieldValues, keepFields } from '../http/fields.ts'
+import { LRUCache } from 'lru-cache'
+import { fieldValues } from '../http/fields.ts'
 import { parseChallenges, parseParameters } from './challenge.ts'
 import {
   type Account,
@@ -9,6 +10,7 @@ import {
   digestKey,
 } from './digest.ts'
 import { type Ask, checkedLogin, type Scheme, type Session } from './scheme.ts'
+import { sessionNames } from './session-cookies.ts'
 
 /** The settings of the schemes that HTTP itself defines. */
 interface CheckedAccount {
@@ -27,6 +29,7 @@ export function createBasicScheme({ user, checkPath }: CheckedAccount, ask: Ask)
   }
   return {
     isChallenge,
+    names: sessionNames([]),
     login: (password) =>
       checkedLogin(checkPath, ask, isChallenge, 'Basic credentials', async () => {
         const pair = Buffer.from(`${user}:${password}`, 'utf8').toString('base64')
@@ -43,6 +46,8 @@ export function createDigestScheme({ user, checkPath }: CheckedAccount, ask: Ask
   const wanted = 'Digest credentials that are supported'
   return {
     isChallenge,
+    // `nextnonce` and `rspauth` belong to the sidecar's credentials, not to the client's.
+    names: sessionNames([], ['authentication-info']),
     login: (password) =>
       checkedLogin(checkPath, ask, isChallenge, wanted, async ({ fields }) => {
         const challenge = digestChallenge(fields)
@@ -71,7 +76,7 @@ const MAX_NONCES = 64
  * not invalidate each other's nonces at firmware that accepts each nonce once, or only in the order of the count.
  */
 function createDigestSession(first: DigestChallenge, account: Account): Session {
-  const nonces = new Map<string, NonceState>()
+  const nonces = new LRUCache<string, NonceState>({ max: MAX_NONCES })
   let shared = begin(first)
   let reusable = false
 
@@ -83,8 +88,6 @@ function createDigestSession(first: DigestChallenge, account: Account): Session 
 
   function keep(state: NonceState): NonceState {
     nonces.set(state.nonce, state)
-    const [oldest] = nonces.keys()
-    if (nonces.size > MAX_NONCES && oldest !== undefined) nonces.delete(oldest)
     return state
   }
 
@@ -122,7 +125,5 @@ function createDigestSession(first: DigestChallenge, account: Account): Session 
       // With `-sess`, the key stays bound to the nonce of the challenge (RFC 7616 §3.4.2).
       shared = keep({ ...state, nonce: next, count: 0, accepted: false })
     },
-    /** `nextnonce` and `rspauth` belong to the sidecar's credentials, not to the client's. */
-    conceal: (fields) => keepFields(fields, (name) => name !== 'authentication-info'),
   }
 }

@@ -1,5 +1,6 @@
 import type { OwnRequest, OwnResponse } from '../device/own-request.ts'
 import type { Fields } from '../http/fields.ts'
+import type { SessionNames } from './session-cookies.ts'
 
 export interface RequestLine {
   readonly method: string
@@ -32,10 +33,12 @@ export interface Session {
   proven: boolean
   /** @param nonce the one that `renew` returned; by default the one that all requests share */
   credentialsFor(request: RequestLine, nonce?: string): Credentials
-  /** Removes the session's secrets from the header of a response that goes to the client. */
-  conceal?(fields: Fields): Fields
+  /** The names under which it travels; by default those of its scheme. */
+  readonly names?: SessionNames
   /** The session knows that it has expired, though the device has refused nothing yet. */
   readonly expired?: boolean
+  /** A response to a client set another session: this one may be over, and the other one may be that of another account. */
+  readonly changed?: boolean
   /**
    * The device has accepted the same credentials more than once. Until then they may be valid for one request only, so that
    * concurrent requests invalidate each other's.
@@ -48,10 +51,13 @@ export interface Session {
   renew?(response: OwnResponse, nonce: string): string | undefined
   /** Called when that request is not repeated: later requests share the nonce that `renew` returned. */
   adopt?(nonce: string): void
-  /** Called when the device accepted a request that used `nonce`. */
-  accepted?(request: RequestLine, response: OwnResponse, nonce: string): void
+  /**
+   * Called when the device accepted a request that used `nonce`. `own`: a request of the sidecar itself. Only from its response another
+   * session is taken, unless the configuration says so: a client could sign in at the device as somebody else.
+   */
+  accepted?(request: RequestLine, response: OwnResponse, nonce: string, own: boolean): void
   /** Ends the session at the device. Bounded in time; never fails because of the device. */
-  end?(): Promise<void>
+  end?: () => Promise<void>
 }
 
 /** One way to sign in: Basic, Digest, a form, or a session with a token. */
@@ -60,6 +66,13 @@ export interface Scheme {
   login(password: string): Promise<LoginResult>
   /** Whether the response asks the client to sign in first. */
   isChallenge(request: RequestLine, response: OwnResponse): boolean
+  /** The names under which its sessions travel, as far as the configuration has them. */
+  readonly names: SessionNames
+  /**
+   * Asks the device whether it still takes the session; undefined if its response does not say. Only a scheme has it whose challenge may
+   * come from a device that acted on the request. Fails with a `DeviceFault` if the device does not respond.
+   */
+  look?(session: Session): Promise<boolean | undefined>
 }
 
 /** How many nonces a login tries if each becomes stale before it is used. */
@@ -97,7 +110,7 @@ export async function checkedLogin(
     nonce = status === 401 ? session.renew?.(response, sent.nonce) : undefined
     if (nonce !== undefined) continue
     if (status === 401 || isChallenge(check, response)) return { kind: 'wrong' }
-    session.accepted?.(check, response, sent.nonce)
+    session.accepted?.(check, response, sent.nonce, true)
     return status >= 200 && status < 400 ? login : unusable(`answered ${status} to the credentials`)
   }
   return unusable('calls every nonce stale')

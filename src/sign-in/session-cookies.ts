@@ -1,3 +1,4 @@
+import { looseCookieName } from '../http/browsers.ts'
 import { type Fields, fieldValues, isToken, keepFields, withoutBlanks } from '../http/fields.ts'
 import { pathOf } from '../http/request-path.ts'
 import type { Clock } from '../system/clock.ts'
@@ -9,6 +10,24 @@ export interface SessionCookie {
   readonly path: string
   /** When it expires, on the monotonic clock (ms); `undefined` for a cookie without an expiry. */
   readonly until: number | undefined
+}
+
+/**
+ * The names under which a session travels. Neither a client's request nor a response to it carries them: a client must neither choose nor
+ * learn the session.
+ */
+export interface SessionNames {
+  /** As `looseCookieName` gives them. */
+  readonly cookies: ReadonlySet<string>
+  /** In lower case, with `-` for `_`. */
+  readonly headers: ReadonlySet<string>
+}
+
+export function sessionNames(cookies: readonly string[], headers: readonly string[] = []): SessionNames {
+  return {
+    cookies: new Set(cookies.map(looseCookieName)),
+    headers: new Set(headers.map((name) => name.toLowerCase().replaceAll('_', '-'))),
+  }
 }
 
 /** Characters allowed in a value: all that cannot end the field or the cookie. Old firmware uses spaces. */
@@ -28,7 +47,7 @@ export function cookiesSetBy(fields: Fields, target: string, clock: Clock): read
   return [...cookies.values()]
 }
 
-export function isExpired({ until }: SessionCookie, now: number): boolean {
+export function isExpired({ until }: Pick<SessionCookie, 'until'>, now: number): boolean {
   return until !== undefined && until <= now
 }
 
@@ -41,16 +60,13 @@ export function matchesPath({ path }: SessionCookie, target: string): boolean {
 
 /**
  * The fields of a response for the client, without the secrets of the sidecar's session: a client that has them could reach the device
- * without a token of Postern. `headers`: in lower case.
+ * without a token of Postern.
  */
-export function withoutSession(
-  fields: Fields,
-  cookies: ReadonlySet<string>,
-  headers: readonly string[] = [],
-): Fields {
+export function withoutSession(fields: Fields, { cookies, headers }: SessionNames): Fields {
   return keepFields(fields, (name, value) => {
-    if (name === 'set-cookie' && cookies.has(value.split('=', 1)[0]?.trim() ?? '')) return false
-    return !headers.includes(name)
+    const setsCookie = name === 'set-cookie' || name === 'set-cookie2'
+    if (setsCookie && cookies.has(looseCookieName(value.split('=', 1)[0] ?? ''))) return false
+    return !headers.has(name.replaceAll('_', '-'))
   })
 }
 

@@ -2,9 +2,10 @@ import type { SessionConfig } from '../config/auth-fields.ts'
 import { DeviceFault } from '../device/failure.ts'
 import type { OwnResponse } from '../device/own-request.ts'
 import { fieldValues } from '../http/fields.ts'
+import { loosePathOf } from '../http/request-path.ts'
 import { type Clock, waitAtMost } from '../system/clock.ts'
-import type { Ask, Scheme, Session } from './scheme.ts'
-import { cookiesSetBy, isExpired, withoutSession } from './session-cookies.ts'
+import type { Ask, RequestLine, Scheme, Session } from './scheme.ts'
+import { cookiesSetBy, isExpired, type SessionCookie, sessionNames } from './session-cookies.ts'
 
 export interface SessionDevice {
   readonly ask: Ask
@@ -34,9 +35,11 @@ const SENDABLE = /^[!-~](?:[ -~]*[!-~])?$/
 export function createSessionScheme(settings: SessionConfig, device: SessionDevice): Scheme {
   const { login, token, expired } = settings
   const endSession = createLogout(settings, device)
+  const places = placesOf(settings)
 
   return {
     isChallenge: (_request, { status }) => expired.includes(status),
+    names: sessionNames(places.cookies, places.headers),
     async login(password) {
       const response = await device.ask({
         method: login.method,
@@ -45,12 +48,13 @@ export function createSessionScheme(settings: SessionConfig, device: SessionDevi
         ...loginBody(settings, password),
       })
       const { status } = response
-      const value = tokenIn(response, settings, device.clock)
+      const opened = tokenIn(response, settings, device.clock)
       // transmission hands out its token with the very status that asks for it.
       const accepted = status < 400 || expired.includes(status)
-      if (accepted && value !== undefined) {
-        const session = createSession(settings, value)
-        return { kind: 'right', session: { ...session, end: () => endSession(session, response) } }
+      if (accepted && opened !== undefined) {
+        const session = createSession(settings, opened, device.clock)
+        session.end = () => endSession(session, response)
+        return { kind: 'right', session }
       }
       if (WRONG.includes(status)) return { kind: 'wrong' }
       const missing =
@@ -66,34 +70,87 @@ export function tokenPlace({ token }: SessionConfig): string {
   return `${kind} ${name}`
 }
 
-function tokenIn(response: OwnResponse, settings: SessionConfig, clock: Clock): string | undefined {
-  const { token, send, login } = settings
-  const found =
-    'header' in token
-      ? fieldValues(response.fields, token.header.toLowerCase())[0]
-      : 'cookie' in token
-        ? cookiesSetBy(response.fields, login.path, clock).findLast(
-            (cookie) => cookie.name === token.cookie && !isExpired(cookie, clock.monotonic()),
-          )?.value
-        : jsonValueAt(response.body, token.json)
-  if (found === undefined || !SENDABLE.test(found)) return undefined
-  return send.cookie !== undefined && found.includes(';') ? undefined : found
+/** A token. `path` and `until` are those of a cookie. */
+interface Token extends Pick<SessionCookie, 'value' | 'until'> {
+  readonly path?: string
 }
 
-function createSession({ token, send }: SessionConfig, value: string): Session {
-  const { header = 'Cookie', prefix = '', cookie } = send
-  const text = cookie === undefined ? prefix + value : `${cookie}=${value}`
-  const credentials = { fields: [header, text], nonce: '' }
+function tokenIn(response: OwnResponse, settings: SessionConfig, clock: Clock): Token | undefined {
+  const { token, send, login } = settings
+  const found =
+    'cookie' in token
+      ? cookiesSetBy(response.fields, login.path, clock).findLast(
+          (cookie) => cookie.name === token.cookie && !isExpired(cookie, clock.monotonic()),
+        )
+      : tokenWithoutExpiry(
+          'header' in token
+            ? fieldValues(response.fields, token.header.toLowerCase())[0]
+            : jsonValueAt(response.body, token.json),
+        )
+  return found !== undefined && isSendable(found.value, send) ? found : undefined
+}
+
+function tokenWithoutExpiry(value: string | undefined): Token | undefined {
+  return value === undefined ? undefined : { value, until: undefined }
+}
+
+function isSendable(value: string, send: SessionConfig['send']): boolean {
+  return SENDABLE.test(value) && !(send.cookie !== undefined && value.includes(';'))
+}
+
+/** The cookies and header fields in which the token comes and goes. */
+function placesOf({ token, send }: SessionConfig) {
   const places = [...Object.entries<string>(token), ...Object.entries(send)]
   const names = (wanted: 'header' | 'cookie'): readonly string[] =>
     places.flatMap(([kind, name]) => (kind === wanted ? name : []))
-  const headers = names('header').map((name) => name.toLowerCase())
-  const cookies = new Set(names('cookie'))
+  return { headers: names('header'), cookies: names('cookie') }
+}
+
+function createSession(settings: SessionConfig, opened: Token, clock: Clock): Session {
+  const { token, send, login, onChange } = settings
+  const { header = 'Cookie', prefix = '', cookie } = send
+  const { headers, cookies } = placesOf(settings)
+  let kept = opened
+  let changed = false
+  let isOver = false
+
+  const follows = ({ method, target }: RequestLine): boolean =>
+    onChange === 'follow' && (method !== login.method || loosePathOf(target) !== loosePathOf(login.path))
+
+  function take(next: Token, mayChange: boolean): void {
+    if (next.value === kept.value) kept = { ...kept, until: next.until }
+    else if (mayChange && isSendable(next.value, send)) kept = next
+    else changed = true
+  }
+
   return {
     // Many devices set a cookie for every client. Only a request shows whether it is a session.
     proven: !('cookie' in token),
-    credentialsFor: () => credentials,
-    conceal: (fields) => withoutSession(fields, cookies, headers),
+    get expired() {
+      return isOver || isExpired(kept, clock.monotonic())
+    },
+    get changed() {
+      return changed
+    },
+    credentialsFor() {
+      const { value } = kept
+      return { fields: [header, cookie === undefined ? prefix + value : `${cookie}=${value}`], nonce: '' }
+    },
+    accepted(request, { fields }, _nonce, own) {
+      const mayChange = own || follows(request)
+      for (const name of headers) {
+        const [value] = fieldValues(fields, name.toLowerCase())
+        if (value === undefined || value === '') continue
+        const isPrefixed = prefix !== '' && value.startsWith(prefix)
+        take({ ...kept, value: isPrefixed ? value.slice(prefix.length) : value }, mayChange)
+      }
+      for (const set of cookiesSetBy(fields, request.target, clock)) {
+        if (!cookies.includes(set.name)) continue
+        if (set.value === '' || isExpired(set, clock.monotonic())) {
+          isOver ||= kept.path === undefined || kept.path === set.path
+        } else take(set, mayChange)
+      }
+    },
   }
 }
 

@@ -22,7 +22,12 @@ export interface SignInSetup {
   /** The fields of every request to the device. */
   readonly request: () => { readonly host: string | undefined; readonly added: Fields }
   readonly clock: Clock
-  readonly events: SignInEvents
+  readonly events: SignInReports
+}
+
+/** The events of a sign-in, with the configuration key that they are about. */
+export interface SignInReports extends Omit<SignInEvents, 'changing'> {
+  readonly changing: (key: string) => void
 }
 
 /** Sets up the sign-in of the configuration; `undefined` for `off`. Fails with `SetupError` if the password file is unusable. */
@@ -51,7 +56,10 @@ export async function openSignIn(
     return host === undefined ? [origin] : [origin, origin.replace(/\/\/.*/, `//${host}`)]
   }
   const scheme = schemeFor(auth, { ask, clock, origins, onLogoutFailed: events.notSignedOut })
-  return createSignIn(scheme, readPassword, clock, events)
+  return createSignIn(scheme, readPassword, clock, {
+    ...events,
+    changing: () => events.changing(`${key}.${kind}.on_change`),
+  })
 }
 
 function schemeFor(auth: Exclude<UpstreamAuthConfig, 'off'>, device: SessionDevice): Scheme {
@@ -79,7 +87,7 @@ function createAsk(connections: Connections, common: () => Fields): Ask {
 }
 
 /** Logs the sign-in events. No line holds a password, cookie, token or nonce. */
-export function signInLog(log: Logger): SignInEvents {
+export function signInLog(log: Logger): SignInReports {
   return {
     signedIn: () => log.info('signed in to the device'),
     refused: (pause) =>
@@ -88,6 +96,10 @@ export function signInLog(log: Logger): SignInEvents {
         'sign-in failed: the device refuses the password; no new attempt for pauseMs',
       ),
     unusable: (reason) => log.error({ reason }, 'upstream.auth: cannot sign in to the device'),
+    changing: (key) =>
+      log.warn(
+        `the device changes Postern's session in its responses to clients, which causes one login after the other; if it does so with every response, see ${key}: follow`,
+      ),
     notSignedOut: (reason) =>
       log.warn(
         { reason },

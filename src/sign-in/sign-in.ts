@@ -6,6 +6,7 @@ import type { UpstreamFailure } from '../http/refusal.ts'
 import { createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Credentials, LoginResult, RequestLine, Scheme, Session } from './scheme.ts'
+import { type SessionNames, withoutSession } from './session-cookies.ts'
 
 /** The credentials that were sent with one request. They show `renew` and `accepted` what the response is about. */
 export interface SentCredentials extends Credentials {
@@ -34,6 +35,8 @@ export interface SignInEvents {
   readonly refused: (pause: number) => void
   /** Signing in cannot work with this configuration. The reason holds no secret. */
   readonly unusable: (reason: string) => void
+  /** Responses to clients change the session so often that not each of them causes a login. Reported once. */
+  readonly changing: () => void
   /** A session could not be ended at the device, once for each reason. The reason holds no secret. */
   readonly notSignedOut: (reason: string) => void
 }
@@ -43,6 +46,12 @@ export interface SignInEvents {
  * long (ms) refusals then cause no further login.
  */
 const LOGIN_INTERVAL = 5_000
+
+/** So many logins because a response to a client changed the session follow each other; then there is one in `LOGIN_INTERVAL`. */
+const MOST_CHANGES = 3
+
+/** A session that was seen alive within this time (ms) is not looked at. */
+const SHORTEST_LIFE = 5_000
 
 /** In ms. Each further refusal doubles the pause: devices lock an account after a few failures in some minutes. */
 const SHORTEST_PAUSE = 30_000
@@ -71,6 +80,22 @@ export function createSignIn(
   const listeners: (() => void)[] = []
   let adopted: string | undefined
   let current: { readonly session: Session; readonly password: string } | undefined
+  /** The names of the last session. A client's own session must not take its place while there is none. */
+  let names = scheme.names
+  /** The digest of the password whose session worked last. From then on only a login refuses it. */
+  let worked: string | undefined
+  /** A session that a response to a client refused before it ever worked: the password may be wrong, or that path is closed to it. */
+  let doubted: Session | undefined
+  /** When the present session was last seen alive (ms on the monotonic clock). */
+  let seenAt = 0
+  /** The longest pause (ms) after which a session of this device was still alive. */
+  let survived = SHORTEST_LIFE
+  /** False if a look calls a session over that was opened a moment ago. */
+  let looks = scheme.look !== undefined
+  let looking: Promise<UpstreamFailure | undefined> | undefined
+  /** The end of the time (ms on the monotonic clock) that the logins because of changes use up. */
+  let changesUntil = 0
+  let toldChanging = false
   let reported: string | undefined
   let running: Promise<UpstreamFailure | undefined> | undefined
   let noLoginBefore = 0
@@ -93,6 +118,9 @@ export function createSignIn(
 
   function useSession(session: Session, password: string): void {
     current = { session, password }
+    names = session.names ?? scheme.names
+    seenAt = clock.monotonic()
+    if (worked === hash('sha256', password)) session.proven = true
     if (session.proven) paused = undefined
     reported = undefined
     events.signedIn()
@@ -112,12 +140,77 @@ export function createSignIn(
     return length
   }
 
+  /** A login refused the password. */
   function refuse(password: string): void {
     retire()
+    worked = undefined
     if (adopted === password) adopted = undefined
     noLoginBefore = 0
     events.refused(pause(password))
     for (const listener of listeners) listener()
+  }
+
+  /**
+   * A response to a client refused a session that never worked. The password is not tried again for a while, but the session stays in use:
+   * one path that refuses every account must not stop the sign-in for all.
+   */
+  function doubt(session: Session, password: string): void {
+    doubted = session
+    noLoginBefore = 0
+    events.refused(pause(password))
+  }
+
+  function seenAlive(): void {
+    const now = clock.monotonic()
+    survived = Math.max(survived, now - seenAt)
+    seenAt = now
+  }
+
+  function seenOver(): void {
+    if (clock.monotonic() - seenAt <= survived) survived = SHORTEST_LIFE
+  }
+
+  /** Whether a changed session may cause a login now. Bounded: with some devices the next response changes the next session. */
+  function takeChange(): boolean {
+    const now = clock.monotonic()
+    const from = Math.max(changesUntil, now)
+    const allowed = from - now < MOST_CHANGES * LOGIN_INTERVAL
+    if (allowed) changesUntil = from + LOGIN_INTERVAL
+    else if (!toldChanging) {
+      toldChanging = true
+      events.changing()
+    }
+    return allowed
+  }
+
+  function retireIfOver(): void {
+    const session = current?.session
+    if (session?.expired === true || (session?.changed === true && takeChange())) retire()
+  }
+
+  /** Looks whether the device still takes the session, and signs in if not. Returns the failure if that login gets no response. */
+  async function look(): Promise<UpstreamFailure | undefined> {
+    const session = current?.session
+    if (session === undefined || (await isAlive(session)) !== false || current?.session !== session)
+      return undefined
+    seenOver()
+    retire()
+    const failure = await signInOnce()
+    // Without a path that needs a login, the device may lead every client to the login page there.
+    if (current !== undefined && (await isAlive(current.session)) === false) looks = false
+    return failure
+  }
+
+  async function isAlive(session: Session): Promise<boolean | undefined> {
+    try {
+      const alive = await scheme.look?.(session)
+      if (alive === true && current?.session === session) seenAlive()
+      return alive
+    } catch (error) {
+      // The request itself will show what is wrong with the device.
+      if (error instanceof DeviceFault) return undefined
+      throw error
+    }
   }
 
   async function tried(password: string): Promise<LoginResult | FailedCheck> {
@@ -135,6 +228,9 @@ export function createSignIn(
     if (closed || password === undefined) return undefined
     const digest = hash('sha256', password)
     if (paused?.digest === digest && clock.monotonic() < paused.until) return undefined
+    if (current?.session === doubted) retire()
+    await endRetired()
+    if (closed) return undefined
     const login = await tried(password)
     if (login.kind === 'failed') {
       // Such a login says nothing about the account, so the next refusal may cause another one.
@@ -164,10 +260,22 @@ export function createSignIn(
   }
 
   return {
-    /** Signs in if there is no session. Concurrent callers share one login. Returns the failure if the device did not respond. */
-    async ready(): Promise<UpstreamFailure | undefined> {
-      if (current?.session.expired === true) retire()
-      return current === undefined ? signInOnce() : undefined
+    /**
+     * Signs in if there is no session. Concurrent callers share one login. Returns the failure if the device did not respond.
+     *
+     * @param changes the request may change something, so it could not be repeated: a session that was not seen alive for as long as
+     * sessions of this device have lived is looked at first
+     */
+    async ready(changes = false): Promise<UpstreamFailure | undefined> {
+      retireIfOver()
+      if (current === undefined || current.session === doubted) return signInOnce()
+      if (!changes || !looks || clock.monotonic() - seenAt <= survived) return undefined
+      looking ??= look().finally(() => {
+        looking = undefined
+      })
+      const failure = await looking
+      retireIfOver()
+      return failure ?? (current === undefined ? signInOnce() : undefined)
     },
     /**
      * The credentials for this request; `undefined` while not signed in: the request is then sent without, and the device
@@ -181,22 +289,33 @@ export function createSignIn(
     isChallenge: scheme.isChallenge,
     /** Requests that are repeated with a new nonce wait here if the device accepts each nonce only once. */
     repeatQueue: createBoundedQueue(REPEAT_QUEUE),
-    /** Called when the device responded with a challenge. `mayLogin`: this request has not caused a login yet. */
+    /**
+     * Called when the device responded with a challenge.
+     *
+     * @param mayLogin this request has not caused a login yet
+     * @param acted the device may have acted on it: it is not repeated, and the login is left to the next request
+     */
     async renew(
       response: OwnResponse,
       sent: SentCredentials | undefined,
       mayLogin: boolean,
+      acted = false,
     ): Promise<Renewal> {
       if (sent !== undefined && current?.session === sent.session) {
+        // On a path of which the session's cookie is none, the response says nothing about the session.
+        if (sent.fields.length === 0) return REFUSED
         const { session, password } = current
         const nonce = session.renew?.(response, sent.nonce)
         if (nonce !== undefined) return { kind: 'new-nonce', nonce }
-        if (!session.proven) refuse(password)
+        seenOver()
+        if (!session.proven && session !== doubted) doubt(session, password)
         const now = clock.monotonic()
-        if (!session.proven || !mayLogin || now < noLoginBefore) return REFUSED
+        if (!session.proven || !mayLogin) return REFUSED
+        if (session.changed === true ? !takeChange() : now < noLoginBefore) return REFUSED
         noLoginBefore = now + LOGIN_INTERVAL
         retire()
       }
+      if (acted) return REFUSED
       if (current === undefined) await signInOnce()
       return current !== undefined && mayLogin ? SIGNED_IN : REFUSED
     },
@@ -208,13 +327,24 @@ export function createSignIn(
     accepted(request: RequestLine, response: OwnResponse, sent: SentCredentials | undefined): void {
       if (sent === undefined || current?.session !== sent.session) return
       const { session, nonce } = sent
-      if (!session.proven) paused = undefined
-      session.proven = true
-      session.accepted?.(request, response, nonce)
+      if (sent.fields.length > 0) {
+        seenAlive()
+        if (!session.proven) {
+          paused = undefined
+          doubted = undefined
+          worked = hash('sha256', current.password)
+          session.proven = true
+        }
+      }
+      session.accepted?.(request, response, nonce, false)
     },
+    /** The names under which the session travels, to remove what a client sends in its place. */
+    names: (sent: SentCredentials | undefined): SessionNames => sent?.session.names ?? names,
     /** Removes the secrets of the sidecar's session from the header of a response that goes to the client. */
-    conceal: (fields: Fields, sent: SentCredentials | undefined): Fields =>
-      (sent ?? current)?.session.conceal?.(fields) ?? fields,
+    conceal: (fields: Fields, sent: SentCredentials | undefined): Fields => {
+      const own = sent?.session.names ?? names
+      return own.cookies.size === 0 && own.headers.size === 0 ? fields : withoutSession(fields, own)
+    },
     /** Tries a password at the device, once. */
     async check(password: string): Promise<PasswordCheck> {
       const login = await tried(password)

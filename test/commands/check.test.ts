@@ -9,6 +9,7 @@ import type { ConfigOptions } from '../../src/commands/configuration.ts'
 import { serveCommand } from '../../src/commands/serve.ts'
 import { hashPassword } from '../../src/password/key-derivation.ts'
 import { runPostern } from '../process/serve.ts'
+import { accountAuth, startAccountDevice } from '../sign-in/account-device.ts'
 import { redfishAuth, startRedfishDevice } from '../sign-in/session-devices.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
@@ -227,6 +228,29 @@ describe('postern check', () => {
     writeFileSync(file, 'wrong')
     expect((await check(...sets)).out).toContain('FAILED  signing in: the device refuses these credentials\n')
   })
+
+  it.each(['form', 'cookie', 'header'] as const)(
+    'H275 names a device that changes its session with a response, and the key that allows it (%s)',
+    async (kind) => {
+      const account = await startAccountDevice(kind === 'header' ? 'header' : 'cookie')
+      if (kind === 'cookie') account.asks = '401'
+      const file = join(directory, 'device-password')
+      writeFileSync(file, account.password, { mode: 0o600 })
+      const setsWith = (settings: object) => {
+        const [[name = '', auth = {}] = []] = Object.entries(accountAuth(kind, settings))
+        const value = JSON.stringify({ [name]: { ...auth, password: { file } } })
+        return [`upstream.url=${account.device.url}`, `upstream.auth=${value}`]
+      }
+      expect((await check(...setsWith({}))).out).toMatch(/^ok +signing in: /m)
+      account.rotates = true
+      const { code, out } = await check(...setsWith({}))
+      expect(out).toMatch(/^WARNING .*signing in: .*; its response to GET \/ sets another session$/m)
+      const section = kind === 'form' ? 'form' : 'session'
+      expect(out).toContain(`set upstream.auth.${section}.on_change: follow, if no client can`)
+      expect(code).toBe(0)
+      expect((await check(...setsWith({ on_change: 'follow' }))).out).toMatch(/^ok +signing in: /m)
+    },
+  )
 
   it('exits with 2 and one line for each problem of the configuration', async () => {
     const { code, out, err } = await check('upstream.url=ftp://x', 'limits.api.request=5')

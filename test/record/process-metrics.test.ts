@@ -1,4 +1,5 @@
 import { PerformanceObserver } from 'node:perf_hooks'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
 import { createMetrics } from '../../src/record/metrics.ts'
 
@@ -13,4 +14,20 @@ it('many sidecars of a process measure it once, and each of them reports it', as
     expect(text).toMatch(/^process_resident_memory_bytes \d/m)
   }
   observe.mockRestore()
+})
+
+it('the figures of the event loop are the turns since the last scrape: a turn that lasts shows in one of them', async () => {
+  const metrics = createMetrics({ version: '0', node: '0' })
+  const longest = async (): Promise<number> =>
+    Number(/^nodejs_eventloop_lag_max_seconds (\S+)$/m.exec(await metrics.text())?.[1])
+  await metrics.text()
+  await nextTurn()
+  const started = performance.now()
+  while (performance.now() - started < 200) Math.sqrt(started)
+  await nextTurn()
+  await nextTurn()
+  expect(await longest()).toBeGreaterThanOrEqual(0.2)
+  const next = await metrics.text()
+  expect(next).toMatch(/^nodejs_eventloop_lag_min_seconds \d/m)
+  expect(next.match(/^# TYPE nodejs_eventloop_lag_\w+ gauge$/gm)).toHaveLength(8)
 })

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { createLog, lineWriter, readableLine } from '../../src/record/log.ts'
+import { createLog, lineWriter, readableLines } from '../../src/record/log.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 
 const TIME = '2026-11-23T03:31:25.007Z'
@@ -10,30 +10,62 @@ const LOCAL = new Date(TIME).toTimeString().slice(0, 8)
 
 const line = (members: object): string => `${JSON.stringify({ level: 40, time: TIME, ...members })}\n`
 
-it('a line for people has local time, level, message and the other members as JSON', () => {
-  expect(readableLine(line({ key: 'listen.tls', n: 5, msg: 'insecure' }), false)).toBe(
+it('a line for people has local time, level, message and the other members as JSON', async () => {
+  const readable = await readableLines(false)
+  expect(readable(line({ key: 'listen.tls', n: 5, msg: 'insecure' }))).toBe(
     `[${LOCAL}.007] WARN: insecure {"key":"listen.tls","n":5}\n`,
   )
-  expect(readableLine(line({ msg: 'stopped' }), false)).toBe(`[${LOCAL}.007] WARN: stopped\n`)
+  expect(readable(line({ msg: 'stopped' }))).toBe(`[${LOCAL}.007] WARN: stopped\n`)
+  expect(readable(line({ n: 5 }))).toBe(`[${LOCAL}.007] WARN:  {"n":5}\n`)
 })
 
-it('an error has its stack below', () => {
+it('an error is below, with its stack', async () => {
+  const readable = await readableLines(false)
   const err = { type: 'TypeError', message: 'boom', stack: 'TypeError: boom\n    at x (file.ts:1:2)' }
-  expect(readableLine(line({ err, msg: 'a bug' }), false)).toBe(
-    `[${LOCAL}.007] WARN: a bug\n    TypeError: boom\n        at x (file.ts:1:2)\n`,
-  )
-  expect(readableLine(line({ err: 'odd', msg: 'a bug' }), false)).toContain('a bug {"err":"odd"}\n')
+  const text = readable(line({ err, msg: 'a bug' }))
+  expect(text).toMatch(/^\[\S+\] WARN: a bug *\n( {4}.*\n)+$/)
+  expect(text).toMatch(/^ +TypeError: boom\n +at x \(file\.ts:1:2\)$/m)
+  expect(readable(line({ err: 'odd', msg: 'a bug' }))).toMatch(/WARN: a bug *\n {4}err: "odd"\n$/)
 })
 
-it('on a terminal it is coloured, and no byte of a client reaches the terminal as a control character', () => {
-  const text = readableLine(line({ path: '\x1b[2J\x9b2J\u202e', msg: 'a\x07b' }), true)
+it('H82 on a terminal it is coloured, and no byte of a client reaches the terminal as a control character', async () => {
+  const text = (await readableLines(true))(line({ path: '\x1b[2J\x9b2J\u202e', msg: 'a\x07b' }))
   expect(text).toContain(
     '\x1b[33mWARN\x1b[39m: \x1b[36ma\\u0007b\x1b[39m \x1b[90m{"path":"\\u001b[2J\\u009b2J\\u202e"}',
   )
 })
 
-it.each(['plain text\n', '[1]\n', '{"level":99}\n', '\n'])('%j is returned as it is', (text) => {
-  expect(readableLine(text, true)).toBe(text)
+/** Texts that would forge a line, move the cursor, or reverse what follows. */
+const FORGED = `\n[03:31:25.007] ERROR: forged\r\n\x1b[2J\x07\x7f\x9b2J\u2028x\u2029\u202e\u2066\u061c\u200f`
+
+it.each([
+  ['the message', { msg: FORGED }],
+  ['a member', { msg: 'm', path: FORGED }],
+  ['a member of a member', { msg: 'm', a: { b: [FORGED] } }],
+  ['the name of a member', { msg: 'm', [FORGED]: 1 }],
+  ['the message of an error', { msg: 'm', err: { type: 'Error', message: FORGED, stack: 'Error: x' } }],
+  ['a stack', { msg: 'm', err: { type: 'Error', message: 'x', stack: `Error: ${FORGED}` } }],
+  [
+    'the type and another member of an error',
+    { msg: 'm', err: { type: FORGED, message: 'x', stack: 's', code: FORGED } },
+  ],
+  ['the name of a member of an error', { msg: 'm', err: { message: 'x', stack: 's', [FORGED]: 1 } }],
+  ['an error that is no object', { msg: 'm', err: FORGED }],
+  ['a cause', { msg: 'm', err: { message: 'x', stack: 's', cause: { message: FORGED, stack: FORGED } } }],
+  ['another error', { msg: 'm', error: { message: FORGED, stack: FORGED } }],
+  ['the level', { level: FORGED, msg: 'm' }],
+  ['the time', { time: FORGED, msg: 'm' }],
+])('H82 %s forges no line and no control character', async (_where, members) => {
+  const text = (await readableLines(false))(line(members))
+  const [first, ...below] = text.trimEnd().split('\n')
+  expect(first).toMatch(/^\[[^\n]*\] \w+: /)
+  for (const each of below) expect(each).toMatch(/^ {4}/)
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+  expect(text).not.toMatch(/[\0-\x09\x0b-\x1f\x7f-\x9f\u061c\u200f\u2028-\u202e\u2066-\u2069]/)
+})
+
+it.each(['plain text\n', '[1]\n', '\n'])('%j is returned as it is', async (text) => {
+  expect((await readableLines(true))(text)).toBe(text)
 })
 
 it('the format `pretty` writes such lines at once, in order, also those of the access log', async () => {

@@ -134,9 +134,16 @@ describe('Signing in by a form', () => {
     expect((await request(home)).status).toBe(200)
   })
 
-  it('follows a device that replaces the cookie, and signs in again after a logout', async () => {
+  it.each([
+    ['signs in again when a client changes the session or logs out', auth, 3],
+    [
+      'follows a device that replaces the cookie, and signs in again after a logout',
+      { form: { user: 'admin', on_change: 'follow' } },
+      2,
+    ],
+  ])('%s', async (_what, settings, logins) => {
     const device = await startFormDevice()
-    const { signIn, request } = await signedIn({ auth, ...device })
+    const { signIn, request } = await signedIn({ auth: settings, ...device })
     await signIn.ready()
     for (const target of ['/rotate', '/logout']) {
       const response = await request({ target })
@@ -145,7 +152,7 @@ describe('Signing in by a form', () => {
       await signIn.ready()
       expect((await request(home)).status).toBe(200)
     }
-    expect(device.attempts).toBe(2)
+    expect(device.attempts).toBe(logins)
   })
 
   it('does not take over the session of a client that signs in through the sidecar', async () => {

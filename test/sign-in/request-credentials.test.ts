@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { withCredentials } from '../../src/forward/request-fields.ts'
+import { withCredentials, withoutClientSession } from '../../src/forward/request-fields.ts'
 import { mergeCookies } from '../../src/http/browsers.ts'
+import { sessionNames } from '../../src/sign-in/session-cookies.ts'
 
 describe('The cookies of client and session', () => {
   it('are merged, with the session first', () => {
@@ -17,13 +18,19 @@ describe('The cookies of client and session', () => {
     ['SID'],
     ['SID=evil; SID=worse'],
     ['\xa0SID\x0b=evil'],
+    ['sid=evil'],
+    ['%53%49d=evil'],
+    ['"SID"=evil'],
+    ['a=1, SID=evil'],
+    ['a=1 SID = evil'],
+    ['a="; SID=evil; b="'],
   ])('never contain a session of the client: %s', (client) => {
-    expect(mergeCookies([client], 'SID=1')).not.toMatch(/SID ?=?(?:evil|worse)|SID$/)
+    expect(mergeCookies([client], 'SID=1')).not.toMatch(/evil|worse|SID$/)
     expect(mergeCookies([client], 'SID=1')).toMatch(/^SID=1/)
   })
 
-  it('have case-sensitive names and unchanged values', () => {
-    expect(mergeCookies(['sid=2; a="x, y"=z'], 'SID=1')).toBe('SID=1; sid=2; a="x, y"=z')
+  it('have unchanged values', () => {
+    expect(mergeCookies(['side=2; a="x, y"=z'], 'SID=1')).toBe('SID=1; side=2; a="x, y"=z')
     expect(mergeCookies(['\ta=voil\xc3\xa0\t; b=\xa0'], 'SID=1')).toBe('SID=1; a=voil\xc3\xa0; b=\xa0')
   })
 })
@@ -47,5 +54,22 @@ describe('Credentials', () => {
   it('replace every field that a CGI program takes for the same', () => {
     const own = ['X_Session', 'own']
     for (const name of ['X_Session', 'x-session']) expect(withCredentials([name, 'client'], own)).toEqual(own)
+  })
+})
+
+describe('H271 A request without the session of its client', () => {
+  const names = sessionNames(['PHP_SESS'], ['X-Auth-Token'])
+
+  it.each(['PHP_SESS', 'php_sess', 'PHP.SESS', 'PHP SESS', 'php[sess', 'PHP%5fSESS', '"PHP_SESS"'])(
+    'has no cookie that a program may read as that of the session: %s',
+    (name) => {
+      const fields = ['Host', 'h', 'Cookie', `a=1; ${name}=x; b=2`, 'X-Auth-Token', 'x', 'x_auth_token', 'x']
+      expect(withoutClientSession(fields, names)).toEqual(['Host', 'h', 'Cookie', 'a=1; b=2'])
+    },
+  )
+
+  it('has all other fields as they came', () => {
+    const fields = ['cookie', 'a=1;b="x; y",  c=PHP_SESS', 'X-Auth', '1', 'Cookie', 'PHP_SESSION=2']
+    expect(withoutClientSession(fields, names)).toEqual(fields)
   })
 })

@@ -64,6 +64,7 @@ export async function signedIn({ auth, password, url }: SignedOptions): Promise<
         signedIn: () => events.push('signed in'),
         refused: (pause) => events.push(`refused ${pause}`),
         unusable: (reason) => events.push(`unusable ${reason}`),
+        changing: (key) => events.push(`changing ${key}`),
         notSignedOut: (reason) => events.push(`not signed out ${reason}`),
       },
     },

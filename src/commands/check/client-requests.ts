@@ -33,6 +33,7 @@ export async function openService(service: ServiceConfig, key: string) {
       unusable(reason) {
         told.problem = reason
       },
+      changing() {},
       notSignedOut(reason) {
         told.unended = reason
       },
@@ -44,6 +45,27 @@ export async function openService(service: ServiceConfig, key: string) {
   }
   return { connections, settings, signIn, told, close }
 }
+
+/** Whether the device sets another session in its response to a GET that is signed in. No response: it does not. */
+export async function changesSession(
+  { connections, settings, signIn }: Pick<Service, 'connections' | 'settings' | 'signIn'>,
+  page: string,
+): Promise<boolean> {
+  const line = { method: 'GET', target: page }
+  const sent = signIn?.credentialsFor(line)
+  if (signIn === undefined || sent === undefined) return false
+  try {
+    const fields = withCredentials(sampleFields(CURL, settings), sent.fields)
+    const response = await sendOwnRequest(connections, { ...line, fields }, true)
+    if (!signIn.isChallenge(line, response)) signIn.accepted(line, response, sent)
+    return sent.session.changed === true
+  } catch (error) {
+    if (isBug(error)) throw error
+    return false
+  }
+}
+
+type Service = Awaited<ReturnType<typeof openService>>
 
 type Sample = typeof CURL
 

@@ -12,7 +12,7 @@ import { tokenPlace } from '../../sign-in/session-scheme.ts'
 import { systemClock } from '../../system/clock.ts'
 import { explainPathError } from '../../system/named-file.ts'
 import { isBug } from '../../system/setup-error.ts'
-import { openService, tryHeads } from './client-requests.ts'
+import { changesSession, openService, tryHeads } from './client-requests.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
 
 /** Tries each service of the device: the files of its headers, its address, and how the sidecar signs in. */
@@ -154,8 +154,17 @@ function limitOf({ connectTimeout }: ServiceConfig): AbortSignal {
 async function checkSignIn(service: ServiceConfig, key: string): Promise<Finding> {
   const { auth } = service
   if (auth === 'off') return 'off'
-  const { signIn, told, close } = await openService(service, key)
-  const failure = await signIn?.ready().finally(close)
+  const opened = await openService(service, key)
+  const { signIn, told } = opened
+  const page = ('form' in auth ? auth.form.checkPath : undefined) ?? pageOf(service)
+  let changes = false
+  const failure = await signIn
+    ?.ready()
+    .then(async (failed) => {
+      changes = await changesSession(opened, page)
+      return failed
+    })
+    .finally(opened.close)
   if (failure !== undefined) {
     throw new CheckFailure(`the device did not respond (${failure})`, { remedy: failureHint(failure, key) })
   }
@@ -164,6 +173,18 @@ async function checkSignIn(service: ServiceConfig, key: string): Promise<Finding
     'session' in auth
       ? `${auth.session.login.path} gave a token (${tokenPlace(auth.session)})`
       : 'the device accepts the credentials'
+  if (changes) {
+    const kind = 'form' in auth ? 'form' : 'session'
+    const other =
+      'form' in auth && auth.form.sessionCookie === undefined
+        ? `name the cookie of the session in ${key}.auth.form.session_cookie, if another one changes; else `
+        : ''
+    return {
+      warning: `${accepted}; its response to GET ${page} sets another session`,
+      meaning: 'Postern signs in again after such responses, and the device may refuse requests meanwhile',
+      remedy: `${other}set ${key}.auth.${kind}.on_change: follow, if no client can sign in at the device as another user`,
+    }
+  }
   if (told.unended === undefined) return accepted
   return {
     warning: `${accepted}; ${told.unended}: the session stays until the device ends it`,

@@ -80,7 +80,7 @@ export const CONTRACT = {
   },
   C13: {
     sentence:
-      'Two windows count requests: 30 in 60 s for the token endpoint, 60 in 60 s for everything else. Every request counts, also a refused one, but for a stream that is refused unread (`REFUSED_STREAM`).',
+      'Two windows count requests: 30 in 60 s for the token endpoint, 60 in 60 s for everything else. Every request of a client that may connect counts, also a refused one, but for a stream that is refused unread (`REFUSED_STREAM`).',
     reason: 'device API',
     check:
       'uses up both windows over one connection with requests of every outcome, and sends requests to the API between two to `/oauth/token`; with `--quick` it uses up what is left of them',

@@ -167,4 +167,34 @@ export const CONNECTIONS = {
       'A TLS handshake ends by `listen.handshake_timeout`, counted from the connection. Plain HTTP gets its 400 and lingers as after any last response. Both count against the caps.',
     reason: 'slowloris before TLS begins',
   },
+  H230: {
+    sentence:
+      'Counting a request takes as long with a hundred thousand windows that close one after the other as with a thousand.',
+    reason:
+      'a table that gets slower with each window that closes lets sprayed addresses use up the processor',
+  },
+  H231: {
+    sentence:
+      'With `limits.wrong_passwords: slow`, waits follow verdicts: of attempts of a client at the same time, four are verified at once, the others as the verdicts of those allow. Thirty right ones pass as fast as they hash; of thirty wrong ones at most eight are verified within 1.5 s. A right password begins those behind it. A client has at most 64 attempts that wait, and one that leaves passes its turn on.',
+    reason: 'thirty guesses in one turn of HTTP/2; the tabs of a browser that log in together',
+  },
+  H232: {
+    sentence:
+      'However many wrong passwords one client sends, at most ten count among those of all that slow the others.',
+    reason: 'a script with an old password beside others with the right one must not slow everyone',
+  },
+  H233: {
+    sentence:
+      'Clients that ask for the same long response at the same time each get all of it, also those that read slowly: past 128 KiB nothing is shared.',
+    reason: 'who reads as fast as the device sends must not be cut for a turn of the event loop',
+  },
+  H234: {
+    sentence: 'A client under `listen.deny` that a trusted proxy names counts in no window.',
+    reason: 'who may not connect must not use up what all clients share',
+  },
+  H235: {
+    sentence:
+      'With `limits.api.per: device` or `name`, a request with the session of a browser counts in that window, too; one that its own window refuses does not.',
+    reason: 'a program with a cookie must not pass a limit that protects the device',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
