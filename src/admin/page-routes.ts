@@ -151,6 +151,7 @@ export function createPageRoutes(
       const answer = await answerOf(req, res, path)
       return answer === undefined ? undefined : { ...answer, fields: { ...PAGE_FIELDS, ...answer.fields } }
     },
+    unread: streams.unread,
     /** Ends all sessions with their streams, because the password has changed. */
     endSessions: sessions.endAll,
     /** Ends all streams. No new one begins. */

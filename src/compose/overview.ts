@@ -16,6 +16,7 @@ import type { MachineNames } from '../system/machine-names.ts'
 import type { State } from '../tokens/state.ts'
 import { VERSION } from '../version.ts'
 import type { DeviceServices } from './device-services.ts'
+import type { Memory } from './memory.ts'
 import type { LimitTables } from './state.ts'
 
 interface Sources extends Pick<About, 'node'> {
@@ -29,6 +30,7 @@ interface Sources extends Pick<About, 'node'> {
   readonly tables: LimitTables
   readonly certificate: Pick<ServedCertificate, 'present'>
   readonly readiness: () => Readiness
+  readonly memory: Pick<Memory, 'condition'>
 }
 
 /** Collects what the admin listener shows, from all parts of the sidecar. Records from now on, until it is closed. */
@@ -56,6 +58,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
       totals: sumsSinceStart(totals),
       services: services.conditions(),
       load: { inFlight, maxInFlight: limit, queued, tunnels: totals.tunnels, ...services.bounds },
+      memory: sources.memory.condition(),
       limits: { api: shown('api'), oauth: shown('oauth'), ...furtherLimits(config, shown) },
       tokens: { ...state.tokens.counts(), capacity: tokens.capacity, unsaved: state.unsaved() ?? null },
       certificate: certificate.present() ?? null,

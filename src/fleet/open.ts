@@ -88,7 +88,8 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
     },
     onBug,
   })
-  const sources = { clock, hasName, events: sourceEvents(deps, agreement.changed) }
+  const { hashMemory: memory } = deps
+  const sources = { clock, hasName, events: sourceEvents(deps, agreement.changed), memory }
   const password = await openPasswords(passwordSources(config), sources)
   const sweepStreams = watchStreams({ store, clock, live, copies, onBug })
 

@@ -1,7 +1,7 @@
 import type { Exchange, ForwardListener } from '../http/exchange.ts'
 import { type Refusal, StalledBodyError } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
-import { bodyRefusal, idleIn, type Places, waitForPlace, watchPace } from './place.ts'
+import { bodyRefusal, idleIn, OVERLOADED, type Places, waitForPlace, watchPace } from './place.ts'
 
 export type BufferedBody = ReturnType<typeof bufferBody>
 
@@ -13,12 +13,14 @@ const DEFAULT_BOUND = 64 * 1024
  *
  * @param source its iterator is made when the first byte is needed
  * @param most the bound in bytes; the buffer of a longer body is dropped
+ * @param mayHold asked before more bytes are held: if not, reading fails with `OverMemoryError`
  * @param onEmptied called when `open` has yielded what `readAll` read of a longer body: its memory is free
  */
 export function bufferBody(
   source: AsyncIterable<Buffer>,
   most: number = DEFAULT_BOUND,
   onEmptied?: () => void,
+  mayHold: (bytes: number) => boolean = () => true,
 ) {
   let iterator: AsyncIterator<Buffer> | undefined
   let buffer: Blocks | undefined = new Blocks()
@@ -33,6 +35,7 @@ export function bufferBody(
       whole = true
       return undefined
     }
+    if (buffer !== undefined && !mayHold(result.value.length)) throw new OverMemoryError()
     if (buffer !== undefined && buffer.size + result.value.length > most) buffer = undefined
     buffer?.add(result.value)
     return result.value
@@ -69,6 +72,11 @@ export function bufferBody(
       iterator?.return?.().catch(() => {})
     },
   }
+}
+
+/** The client holds too much to hold more of its upload (C26). */
+class OverMemoryError extends Error {
+  override readonly name = 'OverMemoryError'
 }
 
 /** A block has at most this many bytes, or the size of a larger piece. */
@@ -150,7 +158,15 @@ export async function sendBuffered(
   const { most, onLonger, queue, pace, uploadTimeout } = buffering
   const leave = queue.tryEnter() ?? (await waitForPlace(buffering, exchange, clock))
   if (typeof leave !== 'function') return leave
-  const body = bufferBody(exchange.body(uploadTimeout()), most, leave)
+  const { memory } = exchange
+  let held = 0
+  const mayHold = (bytes: number): boolean => {
+    if (memory?.mayHold(bytes) === false) return false
+    memory?.hold(bytes)
+    held += bytes
+    return true
+  }
+  const body = bufferBody(exchange.body(uploadTimeout()), most, leave, mayHold)
   const tooSlow = Promise.withResolvers<never>()
   const watch = watchPace(
     pace,
@@ -171,10 +187,11 @@ export async function sendBuffered(
       send({ body, framing: length ?? 'chunked' }, listener)
     })
   } catch (error) {
-    return bodyRefusal(error)
+    return error instanceof OverMemoryError ? OVERLOADED : bodyRefusal(error)
   } finally {
     clearInterval(watch)
     body.close()
+    memory?.hold(-held)
     leave()
   }
 }

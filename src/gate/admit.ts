@@ -132,6 +132,7 @@ export function createGate(deps: GateDependencies): Admit {
       if (isFinal(limited, exchange, rules)) return refused(exchange, limited)
       exchange.wouldRefuse = limited
     }
+    if (exchange.overMemory) return refused(exchange, OVER_MEMORY)
     // The endpoints of the sidecar ignore `Authorization`.
     const known =
       identity ??
@@ -144,6 +145,9 @@ export function createGate(deps: GateDependencies): Admit {
   // Proof of the cast: each step returns the exchange that it gets.
   return admit as Admit
 }
+
+/** The client may try again when it holds less, or the others do. */
+const OVER_MEMORY: Refusal = { kind: 'overloaded', retryAfter: 1 }
 
 /**
  * Whether a request counts in a window of the API, too. A session has a window of its own, but must not pass a limit on all requests to

@@ -87,7 +87,10 @@ export function createPassage(deps: PassageDependencies) {
 
   /** From now on the exchange is recorded, its grant may be revoked, and a reload judges it anew. */
   function begin(exchange: Admission): void {
-    if (exchange.kind === 'forward') live.add(exchange)
+    if (exchange.kind === 'forward') {
+      live.add(exchange)
+      if (exchange.grant !== undefined) exchange.memory?.admitted(exchange.grant)
+    }
     if (exchange.ended) record(exchange)
     else exchange.recorder = record
   }

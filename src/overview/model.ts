@@ -76,6 +76,15 @@ export interface Condition {
     readonly tunnels: number
     readonly maxTunnels: number
   }
+  /** What clients make the process hold (bytes). */
+  readonly memory: {
+    readonly held: number
+    readonly limit: number
+    /** What is shed: the `stage` label of `postern_shed_total`; null if nothing is. */
+    readonly stage: string | null
+    /** What was refused or given up for it since the start. */
+    readonly shed: number
+  }
   readonly limits: Readonly<Record<Endpoint, LimitCondition> & Partial<Record<WindowType, LimitCondition>>>
   readonly tokens: {
     readonly access: number

@@ -1,5 +1,5 @@
 import { count, date, span, words } from './format.js'
-import { manyRefusals, queueing, raise, serverErrors, slowness } from './load-alarms.js'
+import { manyRefusals, memory, queueing, raise, serverErrors, slowness } from './load-alarms.js'
 
 /** @import { Condition, Point, ServiceCondition } from '../overview/model.ts' */
 /** @import { Alarm, Rule } from './load-alarms.js' */
@@ -41,6 +41,7 @@ export function alarms(condition, points, now) {
     ...outages,
     ...deaf,
     ...(condition.enforce ? manyRefusals(view) : observing(view)),
+    ...memory(view),
     ...tolerance(view),
     ...certificate(view),
     ...keys(view),

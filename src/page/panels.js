@@ -32,8 +32,11 @@ function showAbout({ about, signedIn }) {
 
 const MINUTE = 60_000
 
+/** @param {number} bytes */
+const inMib = (bytes) => Math.round(bytes / 1024 ** 2)
+
 /** The figures of the last second, and the sums since the start. @param {State} state @param {Condition} condition */
-function showNow({ points }, { load, totals, enforce }) {
+function showNow({ points }, { load, memory, totals, enforce }) {
   const point = points.at(-1)
   if (point === undefined) return
   const refused = refusedOf(point)
@@ -50,6 +53,7 @@ function showNow({ points }, { load, totals, enforce }) {
   write('now-queued', `${count(point.queued)} of ${count(load.queueSize)}`)
   write('now-connections', count(point.connections))
   write('now-tunnels', `${count(point.tunnels)} of ${count(load.maxTunnels)}`)
+  write('now-memory', `${count(inMib(memory.held))} of ${count(inMib(memory.limit))} MiB`)
   write('total-requests', total(totals.requests))
   write('total-refused', total(totals.refused))
   write('total-errors', total(totals.serverErrors))

@@ -7,7 +7,7 @@ import {
   type PasswordSourceEvents,
   type PasswordSourceState,
 } from './source.ts'
-import { createVerifier, type Verified } from './verifier.ts'
+import { createVerifier, type HashMemory, type Verified } from './verifier.ts'
 
 interface NamedSource extends PasswordPlace {
   /** Empty for the only password of a configuration without names. */
@@ -35,14 +35,17 @@ export async function openPasswords(
     clock,
     events = {},
     hasName = () => true,
+    memory,
   }: {
     readonly clock: Clock
     readonly events?: Partial<PasswordsEvents>
     /** Whether a reload has left the name. */
     readonly hasName?: (name: string) => boolean
+    /** Default: as much as a login takes. */
+    readonly memory?: HashMemory | undefined
   },
 ) {
-  const verifier = createVerifier()
+  const verifier = createVerifier(memory)
   let generation = 0
   const opened = new Map<string, PasswordSource>()
   const { obstacle } = verifier

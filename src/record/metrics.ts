@@ -14,6 +14,8 @@ interface ScrapeSources {
   readonly unsaved: () => number | undefined
   readonly windows: (endpoint: WindowType) => number
   readonly upstream: () => DeviceLoad
+  /** What clients make the process hold (bytes), and the most that they may. */
+  readonly memory: { readonly sums: Readonly<Record<string, number>>; readonly limit: number }
 }
 
 export type Metrics = ReturnType<typeof createMetrics>
@@ -142,13 +144,36 @@ export function createMetrics(
     ['reason'],
   )
   const handshakes = counter('handshakes_failed_total', 'Failed TLS handshakes, by cause.', ['reason'])
+  gauge(
+    'memory_bytes',
+    'What clients make the process hold, as it is charged to them, by what it is.',
+    ['of'],
+    (bytes) => {
+      for (const [of, held] of Object.entries(sources?.memory.sums ?? {})) bytes(of).value = held
+    },
+  )
+  gauge(
+    'memory_limit_bytes',
+    'The most that clients may make the process hold: `listen.memory`.',
+    [],
+    (limit) => {
+      limit().value = sources?.memory.limit ?? Number.NaN
+    },
+  )
+  const shed = counter(
+    'shed_total',
+    'What clients were refused, or lost, because they hold much, by stage and by what it is.',
+    ['stage', 'what'],
+  )
+  for (const stage of ['shares', 'grants'])
+    for (const what of ['connection', 'stream', 'request']) shed(stage, what)
   gauge('build_info', 'Version of Postern and of Node.', ['version', 'node'])(
     built.version,
     built.node,
   ).value = 1
 
   seriesOf(connections, ['http/1.1', 'h2'])
-  seriesOf(refused, ['max_connections', 'max_connections_per_client', 'not_allowed'])
+  seriesOf(refused, ['max_connections', 'max_connections_per_client', 'memory', 'not_allowed'])
   seriesOf(overused, ['max_resets', 'max_control_frames', 'max_queued_bytes', 'protocol_error'])
   seriesOf(handshakes, ['handshake_timeout', 'client_left', 'plain_http', 'tls_error'])
 
@@ -193,6 +218,8 @@ export function createMetrics(
       if (gateRefusal.kind === 'unauthorized') authFailures[gateRefusal.cause].value += 1
     },
     refused: countRefusal,
+    /** A client was refused something, or lost it, because of the memory that clients hold. */
+    shed: (stage: string, what: string): void => shed(stage, what).add(),
     /** The shared store did not answer, so this sidecar alone counted a request. */
     rateFallback: (endpoint: WindowType): void => fallbacks(endpoint).add(),
     passwordFailed: (): void => passwordFailures.add(),

@@ -155,10 +155,11 @@ function journalEvents({ log, metrics }: StateDependencies): JournalListener {
 /** Opens the password source. Rejects with `SetupError` if it cannot be used. */
 async function openPassword(
   config: Config,
-  { clock, signIn, hasName }: StateDependencies,
+  { clock, signIn, hasName, hashMemory: memory }: StateDependencies,
   events: PasswordsEvents & DevicePasswordEvents,
 ): Promise<DevicePassword> {
-  if (!checkedByDevice(config)) return openPasswords(passwordSources(config), { clock, events, hasName })
+  if (!checkedByDevice(config))
+    return openPasswords(passwordSources(config), { clock, events, hasName, memory })
   if (signIn === undefined)
     throw new SetupError('needs upstream.auth, which defines how to sign in', { key: 'password.device' })
   return createDevicePassword(signIn, events)

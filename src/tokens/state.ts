@@ -4,6 +4,7 @@ import type { UpstreamFailure } from '../http/refusal.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import type { DevicePassword, DeviceSignIn } from '../password/device-source.ts'
 import type { PasswordSourceState } from '../password/source.ts'
+import type { HashMemory } from '../password/verifier.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
@@ -207,6 +208,7 @@ export interface StateDependencies {
   readonly live: LiveRequests
   /** Whether the configuration has this name; the empty one is that of `password`. */
   readonly hasName: (name: string) => boolean
+  readonly hashMemory: HashMemory
   readonly onBug: (error: unknown) => void
   /** The password has changed, or its file can be read again. */
   readonly onPasswordRead: () => void

@@ -62,6 +62,12 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     /^warning 10 % of the requests .*\(5xx\) .*the device’s own/,
   ],
   [
+    'clients that hold much',
+    { memory: { held: 90, limit: 100, stage: 'shares', shed: 3 } },
+    [],
+    /^warning Clients hold 90 % of the memory for them.*listen\.memory/,
+  ],
+  [
     'most requests over the limit',
     {},
     lasting(60, { requests: 6, refusals: { rate_limited: 4, unauthorized: 1 } }),

@@ -38,6 +38,7 @@ export function calm(now: number): Condition {
       },
     ],
     load: { inFlight: 3, maxInFlight: 8, queued: 0, queueSize: 64, tunnels: 2, maxTunnels: 16 },
+    memory: { held: 3_000_000, limit: 200_000_000, stage: null, shed: 0 },
     limits: {
       api: {
         requests: 60,

@@ -126,6 +126,51 @@ export const CONNECTIONS = {
       'Addresses outside of `listen.allow`, or in `listen.deny`, are closed before TLS, counted and logged; a client that a trusted proxy names gets 400, or 403 in `http` mode. `admin.allow` and `admin.deny` do the same for operators, and a reload closes their open connections.',
     reason: 'a service on a network that more can reach than should',
   },
+  H280: {
+    sentence:
+      'What clients make the process hold is on one account, in bytes, by client and by kind: connections, requests, bodies, responses that nobody reads, tunnels, hashes, viewers of the page and log lines. What Node hides costs at most the constant that it is charged for.',
+    reason: 'every cap held, and their product ended the process',
+  },
+  H281: {
+    sentence:
+      'As the account fills, Postern sheds in stages, which are logged and counted: fewer streams for new HTTP/2 connections, own answers that nobody reads for a second, connections without work, then the holdings of clients above the fair share, the largest first and requests at the device last. A client below it loses nothing; behind a trusted proxy the clients are judged, not the proxy.',
+    reason: 'one client could take the memory of all; Envoy calls it the overload manager',
+  },
+  H282: {
+    sentence:
+      'At the end clients with a live grant share first, and a client that holds nothing may still connect to log in. A revoked grant gives no precedence.',
+    reason: 'a flood from many addresses would otherwise lock out those whom the device is for',
+  },
+  H283: {
+    sentence:
+      'Once a second the memory of the process and of its cgroups is looked at. If it is fuller than the account says, shares shrink until it fits.',
+    reason: 'constants are wrong for some request, some day',
+  },
+  H284: {
+    sentence:
+      '`listen.memory: auto` is a share of the least of what the machine, every cgroup above the process and the heap of V8 leave it. `check` and the start say how much, and which keys cannot be used up under it.',
+    reason: 'a number that suits one machine lets another be killed',
+  },
+  H285: {
+    sentence:
+      'A stream for which there is no memory is refused unread (`REFUSED_STREAM`), reaches neither window nor device, and may be repeated; a request over HTTP/1 gets `overloaded`; a connection closes before TLS.',
+    reason: 'RFC 9113 §8.7; C13, C16',
+  },
+  H286: {
+    sentence:
+      'Under each flood of C26 the process stays within its memory, `/healthz` answers, and a client with a token at another address loses no request.',
+    reason: 'five kills within a minute make systemd give up, and each empties the windows',
+  },
+  H287: {
+    sentence:
+      'A hash that takes more memory than clients may hold is refused at the start, and two are verified at once only if both fit.',
+    reason: 'a login would end the process on a small machine',
+  },
+  H288: {
+    sentence:
+      'Log lines that nobody takes are dropped past 2 MiB, and a line tells how many when the reader is back.',
+    reason: 'a log on a pipe that nobody reads grew without bound',
+  },
   H115: {
     sentence:
       'Plain HTTP on the TLS port gets one 400 that names https, and nothing of the request is kept or repeated.',
