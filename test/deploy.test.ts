@@ -267,7 +267,7 @@ test('the alerts and their tests name only metrics that the sidecar exports', as
 })
 
 test.each(['postern.service', 'postern@.service', 'Dockerfile'])(
-  'H284 %s takes the heap from the memory that the process has',
+  'H248 %s takes the heap from the memory that the process has',
   (file) => {
     const text = read(file)
     const [, share] = /--max-old-space-size-percentage=(\d+)/.exec(text) ?? []

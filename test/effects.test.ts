@@ -21,13 +21,13 @@ const camelCase = (key: string): string => key.replace(/_(\w)/g, (_, letter: str
 /** The keys that hold a value, without the sections above them. */
 const leaves = knownKeys().filter(({ field }) => field.keys.size === 0 || field.kind === 'either')
 
-it('H266 each key is read by code outside of the rooms that load it', () => {
+it('H237 each key is read by code outside of the rooms that load it', () => {
   const code = textOf(source, /^src\/(?:config|commands\/help)\b/)
   const unread = leaves.filter(({ path }) => !new RegExp(`\\b${camelCase(path.at(-1) ?? '')}\\b`).test(code))
   expect(unread.map(({ path }) => path.join('.'))).toEqual([])
 })
 
-it('H266 each key is set by a test of what it does, not only by those that list all keys', () => {
+it('H237 each key is set by a test of what it does, not only by those that list all keys', () => {
   const code = textOf(tests, /^test\/(?:config|effects|promises)\b/)
   const untried = leaves.filter(({ path }) => {
     const key = path.at(-1) ?? ''
@@ -36,7 +36,7 @@ it('H266 each key is set by a test of what it does, not only by those that list 
   expect(untried.map(({ path }) => path.join('.'))).toEqual([])
 })
 
-it('H266 each metric is read by a test of what moves it, not only by those of the dashboard and the pages', async () => {
+it('H237 each metric is read by a test of what moves it, not only by those of the dashboard and the pages', async () => {
   const metrics = createMetrics({ version: '0', node: '0' })
   metrics.sharedStore()
   const names = [...(await metrics.text()).matchAll(/^# TYPE (postern_\w+)/gm)].map(([, name = '']) => name)
@@ -45,7 +45,7 @@ it('H266 each metric is read by a test of what moves it, not only by those of th
   expect(names.filter((name) => !new RegExp(`\\b${name}(?:_count|_sum|_bucket)?\\b`).test(code))).toEqual([])
 })
 
-it('H266 each way to count is called by the code that counts', () => {
+it('H237 each way to count is called by the code that counts', () => {
   const code = textOf(source, /^src\/record\/metrics\.ts$/)
   const metrics = createMetrics({ version: '0', node: '0' })
   expect(

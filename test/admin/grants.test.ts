@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { grantRow, startAdmin } from './viewing.ts'
 
-it('H260 `page/grants` answers a search as JSON, and refuses one without a text or with a long one', async () => {
+it('H231 `page/grants` answers a search as JSON, and refuses one without a text or with a long one', async () => {
   const viewed = await startAdmin()
   viewed.overview.found = { matches: 1, rows: [grantRow('a')] }
   const { status, headers, text } = await viewed.ask('/page/grants?find=%20192.0.2.%20')
@@ -17,7 +17,7 @@ it('H260 `page/grants` answers a search as JSON, and refuses one without a text 
   expect((await viewed.ask('/page/grants?find=a', { method: 'POST' })).status).toBe(405)
 })
 
-it('H260 a search that has to wait too long, or a shared store that is silent, is 503 with a time to come back', async () => {
+it('H231 a search that has to wait too long, or a shared store that is silent, is 503 with a time to come back', async () => {
   const viewed = await startAdmin()
   for (const [found, error, after] of [
     ['busy', 'busy', '1'],
@@ -29,7 +29,7 @@ it('H260 a search that has to wait too long, or a shared store that is silent, i
   }
 })
 
-it('H152 H260 with a password a search needs a login, and no other site can send one', async () => {
+it('H152 H231 with a password a search needs a login, and no other site can send one', async () => {
   const viewed = await startAdmin({ password: true })
   expect((await viewed.ask('/page/grants?find=a')).status).toBe(401)
   const Cookie = await viewed.signIn()

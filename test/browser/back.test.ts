@@ -73,7 +73,7 @@ const ways: Readonly<Record<string, (page: Page, sidecar: TestSidecar) => Promis
 }
 
 for (const [way, leave] of Object.entries(ways)) {
-  it(`H241 after the end of a session ${way}, neither Back nor the cache of Chromium shows a page of the device`, async () => {
+  it(`H218 after the end of a session ${way}, neither Back nor the cache of Chromium shows a page of the device`, async () => {
     const sidecar = await startWithLogin({ transport: 'h2', device: await startCachedDevice() })
     const context = await openBrowser()
     const [page, other] = [await open(context, sidecar), await open(context, sidecar)]

@@ -26,7 +26,7 @@ const statusesOf = async (
 }
 
 describeProtocols('The limits of a session', (transport) => {
-  it('H235 a request with a session counts in the window of the whole device, too', async () => {
+  it('H216 a request with a session counts in the window of the whole device, too', async () => {
     const sidecar = await startWithLogin({ transport, config: limits('device') })
     const [token, cookie] = [await sidecar.token(), await logIn(sidecar)]
     expect(limitsOf(await sidecar.request({ token }))).toMatchObject({ limit: 3, remaining: 2 })
@@ -39,14 +39,14 @@ describeProtocols('The limits of a session', (transport) => {
     )
   })
 
-  it('H235 one that its own window refuses takes nothing of the other', async () => {
+  it('H216 one that its own window refuses takes nothing of the other', async () => {
     const sidecar = await startWithLogin({ transport, config: limits('device', 1) })
     const [token, cookie] = [await sidecar.token(), await logIn(sidecar)]
     expect(await statusesOf(sidecar, cookie, 4)).toEqual([200, 429, 429, 429])
     expect(limitsOf(await sidecar.request({ token }))).toMatchObject({ limit: 3, remaining: 1 })
   })
 
-  it('H235 a session counts in the window of its name, and not in that of another', async () => {
+  it('H216 a session counts in the window of its name, and not in that of another', async () => {
     const names = makeNames({ admin: undefined, monitor: undefined })
     const sidecar = await startWithLogin({ transport, config: { ...names.config, ...limits('name') } })
     const cookieOf = async (name: string): Promise<string> => {
@@ -59,14 +59,14 @@ describeProtocols('The limits of a session', (transport) => {
     expect(await statusesOf(sidecar, other, 1)).toEqual([200])
   })
 
-  it.each(['client', 'grant'])('H235 it has a window of its own only, per %s', async (per) => {
+  it.each(['client', 'grant'])('H216 it has a window of its own only, per %s', async (per) => {
     const sidecar = await startWithLogin({ transport, config: limits(per) })
     const cookie = await logIn(sidecar)
     expect(await statusesOf(sidecar, cookie, 5)).toEqual(Array(5).fill(200))
   })
 })
 
-it('H235 so does a WebSocket', async () => {
+it('H216 so does a WebSocket', async () => {
   const sidecar = await startWithLogin({ config: limits('device') })
   const cookie = await logIn(sidecar)
   expect(await statusesOf(sidecar, cookie, 3)).toEqual([200, 200, 200])
@@ -74,7 +74,7 @@ it('H235 so does a WebSocket', async () => {
   expect((await refusedWebSocket(sidecar.url, { headers })).status).toBe(429)
 })
 
-it('H235 in a fleet that shares its windows, too', async () => {
+it('H216 in a fleet that shares its windows, too', async () => {
   needs('redis-server')
   const { at } = await startRedis()
   const { limits: own, browser } = limits('device') as { limits: object; browser: object }

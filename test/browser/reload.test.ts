@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { prepareSite } from '../process/serve.ts'
 import { FROM_PAGE, logIn, NAVIGATION } from './browsing.ts'
 
-it('H187 H188 H224 a reload switches the login on and off, which ends all sessions; an operator ends a session, and a restart all', async () => {
+it('H187 H188 H210 a reload switches the login on and off, which ends all sessions; an operator ends a session, and a restart all', async () => {
   const site = await prepareSite()
   const served = await site.serve()
   const page = async (): Promise<boolean> =>

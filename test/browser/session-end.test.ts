@@ -23,7 +23,7 @@ async function logInAgain(sidecar: TestSidecar, cookie: string, password?: strin
 }
 
 for (const transport of transports) {
-  it(`H241 the logout and the first page after the end of a session clear the cache of the browser, over ${transport}`, async () => {
+  it(`H218 the logout and the first page after the end of a session clear the cache of the browser, over ${transport}`, async () => {
     const sidecar = await startWithLogin({ transport })
     const ask = (cookie: string, path = '/a', fields = NAVIGATION) =>
       sidecar.request({ path, fields: [...fields, 'Cookie', cookie] })
@@ -57,7 +57,7 @@ for (const transport of transports) {
   })
 }
 
-it('H241 a page of another site neither clears the cache nor says that the user is logged out', async () => {
+it('H218 a page of another site neither clears the cache nor says that the user is logged out', async () => {
   const sidecar = await startWithLogin()
   for (const site of ['cross-site', 'same-site']) {
     const fields = ['Sec-Fetch-Mode', 'navigate', 'Sec-Fetch-Site', site]
@@ -71,7 +71,7 @@ it('H241 a page of another site neither clears the cache nor says that the user 
   expect(page.text).toContain('<button type="submit">Log out</button>')
 })
 
-it('H242 input that was not sent is said so, and the login leads to the page behind it', async () => {
+it('H219 input that was not sent is said so, and the login leads to the page behind it', async () => {
   const sidecar = await startWithLogin({ transport: 'tls' })
   const dead = await logIn(sidecar)
   await logOut(sidecar, dead)
@@ -113,7 +113,7 @@ it('H242 input that was not sent is said so, and the login leads to the page beh
   expect(sidecar.device.requests).toEqual([])
 })
 
-it('H242 a further login of a browser keeps what its tabs have open, until the logout', async () => {
+it('H219 a further login of a browser keeps what its tabs have open, until the logout', async () => {
   const device = await startDevice()
   acceptWebSockets(device)
   const sidecar = await startWithLogin({ device })
@@ -133,7 +133,7 @@ it('H242 a further login of a browser keeps what its tabs have open, until the l
   expect(await sidecar.metric('postern_tokens')).toBe(0)
 })
 
-it('H242 a login of another name ends what the first one has open, and clears the cache', async () => {
+it('H219 a login of another name ends what the first one has open, and clears the cache', async () => {
   const device = await startDevice()
   acceptWebSockets(device)
   const names = makeNames({ admin: undefined, monitor: undefined })

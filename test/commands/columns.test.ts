@@ -3,7 +3,7 @@ import { linesOf, spanOf, timeOf, wrapped } from '../../src/commands/columns.ts'
 
 const widthOf = (text: string): number => Math.max(...text.split('\n').map(({ length }) => length))
 
-it('H262 a length of time is in its largest unit, and a time has no milliseconds', () => {
+it('H233 a length of time is in its largest unit, and a time has no milliseconds', () => {
   const minute = 60_000
   expect([-5, 59_999, minute, 59 * minute, 47 * 60 * minute, 7 * 24 * 60 * minute].map(spanOf)).toEqual([
     '0s',
@@ -16,7 +16,7 @@ it('H262 a length of time is in its largest unit, and a time has no milliseconds
   expect(timeOf(1_500)).toBe('1970-01-01T00:00:01Z')
 })
 
-it('H262 a text is broken between words, and a word that is wider than the terminal within', () => {
+it('H233 a text is broken between words, and a word that is wider than the terminal within', () => {
   const text = `a ${'word '.repeat(40)}${'x'.repeat(200)} end`
   const lines = wrapped(text, 10).split('\n')
   expect(

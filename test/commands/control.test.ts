@@ -84,7 +84,7 @@ it('`status` shows the grants of a sidecar of 0.1.0, which does not tell when th
 it.each([
   ['0123456789abcdef', '192.0.2.107', 1],
   [`${'n'.repeat(32)}.0123456789abcdef`, '2001:db8:1234:5678:9abc:def0:1234:5678', 2],
-])('H262 `status` fits 80 columns and never cuts the id %s', async (id, client, lines) => {
+])('H233 `status` fits 80 columns and never cuts the id %s', async (id, client, lines) => {
   const [issuedAt, expiresAt] = [Date.now() - 59 * 60_000, Date.now() + 3_650 * 86_400_000]
   const place = { route: `/${'r'.repeat(90)}`, used: 64, limit: 64, learned: true, triedAgainAt: expiresAt }
   const grants = [{ ...GRANT, id, client, issuedAt, expiresAt, usedAt: issuedAt }]

@@ -93,7 +93,7 @@ test.each([
   60_000,
 )
 
-test('H265 what npm start prints works in another folder, and says last what comes next', async () => {
+test('H236 what npm start prints works in another folder, and says last what comes next', async () => {
   needs('curl')
   const root = join(import.meta.dirname, '../..')
   // As the script `start` of package.json.

@@ -108,7 +108,7 @@ it('H160 the sample of docs/watching.md has the form of what the command prints'
     expect(Math.max(...text.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(80)
 })
 
-it('H262 the list of the last requests fits 80 columns, and cuts no id, however long it and the path are', async () => {
+it('H233 the list of the last requests fits 80 columns, and cuts no id, however long it and the path are', async () => {
   const sidecar = await startSidecar({ config: { listen: { trusted_proxies: ['127.0.0.1'] } } })
   const id = `a-long-id/${'x'.repeat(118)}`
   const fields = ['X-Request-Id', id, 'X-Forwarded-For', '2001:db8:1234:5678:9abc:def0:1234:5678']

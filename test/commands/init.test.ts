@@ -117,7 +117,7 @@ describe('postern init without a terminal', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
-  it('H255 refuses a short or usual password in a file, and takes it with --weak', async () => {
+  it('H226 refuses a short or usual password in a file, and takes it with --weak', async () => {
     for (const weak of ['x', 'password1']) {
       writeFileSync(password, `${weak}\n`)
       const refused = await init('--url', device.url, '--password-file', password)
@@ -194,7 +194,7 @@ it('the command for the first token, as init prints it, gets one and does not sh
   expect(screen).not.toContain(PASSWORD)
 })
 
-it('H259 init prints the commands as they are typed where it runs, also into the file', async () => {
+it('H230 init prints the commands as they are typed where it runs, also into the file', async () => {
   const flags = ['--url', device.url, '--password-file', password, '--config', config]
   const command = ['run', '--silent', 'postern', '--', 'init', ...flags]
   const { stdout } = await run('npm', command, { cwd: join(import.meta.dirname, '../..') })
@@ -331,7 +331,7 @@ describe('postern init on a terminal', () => {
   })
 
   it.each(['a secret of mine', '1234567890'])(
-    'H264 takes %j at the menu for the password, and never shows it',
+    'H235 takes %j at the menu for the password, and never shows it',
     async (secret) => {
       const { code, screen } = await onTerminal(
         ['--url', device.url],

@@ -242,7 +242,7 @@ describe('H107 an insecure setting', () => {
   })
 })
 
-describe('H253 an open door', () => {
+describe('H224 an open door', () => {
   it.each<[what: string, given: object, keys: readonly string[]]>([
     ['/ in public_paths', { public_paths: ['/'] }, ['public_paths']],
     ['/ among public_paths', { public_paths: ['/login', '/'] }, ['public_paths']],
@@ -326,7 +326,7 @@ describe('H253 an open door', () => {
   })
 })
 
-describe('H254 a password that protects little', () => {
+describe('H225 a password that protects little', () => {
   const HASHES = {
     sha1: '{SHA}87u9ZqY9S/F0eUBXjsPQEDUw4h0=',
     apr1: '$apr1$Zb5B.oC2$pxh.zGgBdCaVJdTWz3GbI/',
@@ -398,7 +398,7 @@ describe('H254 a password that protects little', () => {
   })
 })
 
-it('H253 docs/hardening.md lists what check warns of: run `npm run hardening` when this fails', () => {
+it('H224 docs/hardening.md lists what check warns of: run `npm run hardening` when this fails', () => {
   const page = readFileSync(join(import.meta.dirname, '../../docs/hardening.md'), 'utf8')
   expect(page).toBe(hardeningPage(page))
   for (const { about } of WARNING_RULES) expect(page).toContain(`\n- ${about}\n`)

@@ -21,6 +21,6 @@ it.each<[where: string, start: Parameters<typeof typedProgram>[0], typed: string
     'npx postern',
   ],
   ['a bundle', { argv0: 'node', script: '/x/dist/postern.mjs', env: {} }, 'node /x/dist/postern.mjs'],
-])('H259 in %s, the commands that init prints begin as they are typed there', (_where, start, typed) => {
+])('H230 in %s, the commands that init prints begin as they are typed there', (_where, start, typed) => {
   expect(typedProgram(start)).toBe(typed)
 })

@@ -24,7 +24,7 @@ describe('a problem', () => {
     ])
   })
 
-  it('H257 that is a missing blank behind a colon says so, not that the key is unknown', () => {
+  it('H228 that is a missing blank behind a colon says so, not that the key is unknown', () => {
     expect(problemsWith('limits:{api: {requests: 5}}')).toEqual([
       expect.stringMatching(/^postern\.yaml:3: .*a blank is missing behind `limits:` \(column 8\)$/),
     ])

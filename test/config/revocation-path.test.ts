@@ -9,14 +9,14 @@ it.each([
   ['/oauth/login', '/oauth/login'],
   ['/oauth/logout', '/oauth/logout'],
   ['/oauth/', '/oauth/token'],
-])('H213 oauth.revocation_path must not be or cover a path of Postern itself: %s', (path, own) => {
+])('H205 oauth.revocation_path must not be or cover a path of Postern itself: %s', (path, own) => {
   expect(problemsIn({ file: fileWith(path) })).toEqual([
     `postern.yaml:3: oauth.revocation_path: must be another path, such as /oauth/revoke: ${own} is an endpoint of Postern itself (given: "${path}")`,
   ])
 })
 
 it.each(['/oauth/./login', '/oauth//login', '/x/../oauth/token', 'oauth/revoke', '/', '/oauth/revoke?x'])(
-  'H213 oauth.revocation_path must be a plain path: %s',
+  'H205 oauth.revocation_path must be a plain path: %s',
   (path) => {
     expect(problemsIn({ file: fileWith(path) })).toEqual([
       expect.stringContaining('oauth.revocation_path: must be off, or a path such as /oauth/revoke'),
@@ -25,11 +25,11 @@ it.each(['/oauth/./login', '/oauth//login', '/x/../oauth/token', 'oauth/revoke',
 )
 
 it.each(['/oauth/revoke', '/oauth', '/oauth/login/x', '/oauth/logouts', '/revoke/'])(
-  'H213 oauth.revocation_path may be any other path: %s',
+  'H205 oauth.revocation_path may be any other path: %s',
   (path) => expect(load({ file: fileWith(path) }).oauth.revocationPath).toBe(path),
 )
 
-it('H213 postern check refuses it, and serves nothing', async () => {
+it('H205 postern check refuses it, and serves nothing', async () => {
   const checked = runCheck('http://127.0.0.1:1', ['oauth.revocation_path=/oauth/login'])
   await expect(checked).rejects.toThrow(/oauth\.revocation_path: must be another path/)
 })

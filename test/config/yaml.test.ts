@@ -72,7 +72,7 @@ const DEEPER =
   'this line is indented deeper than the one above, which has a value already; begin both in the same column'
 const OPEN = 'the quote that opens here is not closed'
 
-describe('H257 a mistake in YAML is named where it was made', () => {
+describe('H228 a mistake in YAML is named where it was made', () => {
   it.each([
     [
       'a missing blank',

@@ -12,7 +12,7 @@ function realmIn(field: string): string {
 const REALMS = ['Heizhaus Süd', 'ボイラー室', 'a "quoted" \\ name', '"', '\\', "it's 12 € 🔥"]
 
 for (const transport of transports) {
-  it(`H243 C11 the realm is any text, and the challenge carries it as a quoted string in UTF-8, over ${transport}`, async () => {
+  it(`H220 C11 the realm is any text, and the challenge carries it as a quoted string in UTF-8, over ${transport}`, async () => {
     for (const realm of REALMS) {
       const sidecar = await startSidecar({ transport, config: { realm } })
       const missing = (await sidecar.request()).header('www-authenticate') ?? ''
@@ -26,7 +26,7 @@ for (const transport of transports) {
   })
 }
 
-it('H243 the login page shows it, escaped', async () => {
+it('H220 the login page shows it, escaped', async () => {
   const sidecar = await startWithLogin({ config: { realm: 'Süd <"1"> & \\' } })
   const page = await sidecar.request({ fields: ['Sec-Fetch-Mode', 'navigate', 'Sec-Fetch-Site', 'none'] })
   expect(page.text).toContain('<h1>Süd &lt;&quot;1&quot;&gt; &amp; \\</h1>')

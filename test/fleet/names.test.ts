@@ -85,7 +85,7 @@ it('C8 H194 in a fleet a password that one sidecar sees change ends the tokens o
   expect(await refreshAt(one, monitor.refresh_token)).toBe(400)
 })
 
-it('C8 H263 in a fleet an account that one sidecar sees locked ends its tokens everywhere, and unlocking revives none', async () => {
+it('C8 H234 in a fleet an account that one sidecar sees locked ends its tokens everywhere, and unlocking revives none', async () => {
   const sha = (name: string): string => `${name}:{SHA}${hash('sha1', passwordOf(name), 'base64')}\n`
   const both = sha('admin') + sha('monitor')
   const begin = async () => {

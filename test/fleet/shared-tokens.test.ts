@@ -49,7 +49,7 @@ describe('sidecars that share a store', () => {
     expect(await two.metric('postern_store_duration_seconds_count')).toBeLessThanOrEqual(asked + 1)
   })
 
-  it('H251 log which grants an operator revokes', async () => {
+  it('H222 log which grants an operator revokes', async () => {
     const one = await sidecar()
     const revoke = async (command: object): Promise<unknown> => {
       const request = { method: 'POST', path: '/revoke', command }

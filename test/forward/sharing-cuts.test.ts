@@ -117,7 +117,7 @@ describeProtocols('Shared responses that end early', (transport) => {
     expect((await slow.response).body.equals(body)).toBe(true)
   })
 
-  it('H233 eighteen clients that read a long response at full speed each get all of it', async () => {
+  it('H214 eighteen clients that read a long response at full speed each get all of it', async () => {
     const body = randomBytes(4 * 1024 * 1024)
     const device = await startDevice((_request, response) => {
       response.flushHeaders()
@@ -131,7 +131,7 @@ describeProtocols('Shared responses that end early', (transport) => {
     expect(responses.map((each) => each.body.equals(body))).toEqual(Array(18).fill(true))
   }, 60_000)
 
-  it('H233 a client that reads a long response slowly is not cut, and another one does not wait for it', async () => {
+  it('H214 a client that reads a long response slowly is not cut, and another one does not wait for it', async () => {
     const site = await startSharingSite(transport)
     const [slow, quick] = [await site.ask(), await site.ask()]
     const body = randomBytes(24 * 1024 * 1024)

@@ -39,7 +39,7 @@ describeProtocols('Sharing beside changes', (transport) => {
     },
   )
 
-  it('H184 H211 a request whose `allow` takes such a field away from it only reads, and shares', async () => {
+  it('H184 H203 a request whose `allow` takes such a field away from it only reads, and shares', async () => {
     const names = makeNames({ admin: undefined, reader: 'read' })
     const share = { paths: ['/status'], for: '1h' }
     const sidecar = await startSidecar({ transport, config: { ...names.config, upstream: { share } } })

@@ -262,7 +262,7 @@ it('C8 a request whose grant is revoked during the lookup is refused, even if th
   expect(records).toMatchObject([{ refusal: { kind: 'unauthorized', cause: 'revoked' } }])
 })
 
-it('H223 a request that waits for its lookup while a reload comes is judged by the new rules', async () => {
+it('H209 a request that waits for its lookup while a reload comes is judged by the new rules', async () => {
   const { pass, lookup, reload, forwarded, records } = createWaitingPassage()
   const { exchange, replies } = recordedExchange()
   pass(exchange)

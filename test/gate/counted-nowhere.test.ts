@@ -5,7 +5,7 @@ import { describeProtocols } from '../support/transports.ts'
 
 describeProtocols('Clients that may not connect', (transport) => {
   it.each(['device', 'client'])(
-    'H234 a denied client behind a trusted proxy counts in no window, per %s, of the API or of /oauth/token',
+    'H215 a denied client behind a trusted proxy counts in no window, per %s, of the API or of /oauth/token',
     async (per) => {
       const limit = { requests: 3, window: '60s', per }
       const sidecar = await startSidecar({

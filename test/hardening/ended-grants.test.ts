@@ -72,7 +72,7 @@ const ENDINGS: readonly (readonly [string, YamlPart, (watched: Watched) => unkno
 
 for (const store of ['memory', 'file'])
   it.each(ENDINGS)(
-    `C8 H220 streams end with their grant, and a download goes on: it %s (${store})`,
+    `C8 H206 streams end with their grant, and a download goes on: it %s (${store})`,
     async (_how, tokens, end) => {
       const watched = await watch({ tokens: { store, ...tokens } })
       const { sidecar, download } = watched
@@ -85,7 +85,7 @@ for (const store of ['memory', 'file'])
     },
   )
 
-it('H220 a response without a length is a stream when it lasts, and a file or an upload is none', async () => {
+it('H206 a response without a length is a stream when it lasts, and a file or an upload is none', async () => {
   const device = await startDevice()
   const held = holdResponses(device)
   const sidecar = await startSidecar({
@@ -117,7 +117,7 @@ it('H220 a response without a length is a stream when it lasts, and a file or an
   expect((await upload.response).text).toBe('got abcdef')
 })
 
-it('C8 H220 a response that becomes a stream after the end of its grant ends, too', async () => {
+it('C8 H206 a response that becomes a stream after the end of its grant ends, too', async () => {
   const device = await startDevice()
   const sidecar = await startSidecar({ transport: 'tls', device, config: { tokens: { capacity: 2 } } })
   const token = await sidecar.token()
@@ -133,7 +133,7 @@ it('C8 H220 a response that becomes a stream after the end of its grant ends, to
   await (await opening).broken
 })
 
-it('H220 a grant that goes on keeps its streams when an access token expires', async () => {
+it('H206 a grant that goes on keeps its streams when an access token expires', async () => {
   const watched = await watch()
   const { sidecar, token, download } = watched
   sidecar.clock.advance(WEEK / 2)
@@ -144,7 +144,7 @@ it('H220 a grant that goes on keeps its streams when an access token expires', a
   expect(download.open).toBe(true)
 })
 
-it('C8 H221 a changed password ends a download whose grant has expired', async () => {
+it('C8 H207 a changed password ends a download whose grant has expired', async () => {
   const watched = await watch()
   const { sidecar, download } = watched
   sidecar.clock.advance(WEEK)
@@ -158,7 +158,7 @@ it.each([
   ['client', () => ({ client: '127.0.0.1' })],
   ['grant', (grant: string) => ({ grant })],
 ])(
-  'H221 status shows a download whose grant has expired, and a revocation by %s ends it',
+  'H207 status shows a download whose grant has expired, and a revocation by %s ends it',
   async (_by, by) => {
     const watched = await watch()
     const { sidecar, download } = watched
@@ -175,7 +175,7 @@ it.each([
   },
 )
 
-it('H222 the grant of a quiet stream is not evicted while another one is left', async () => {
+it('H208 the grant of a quiet stream is not evicted while another one is left', async () => {
   const watched = await watch({ tokens: { capacity: 6 } })
   const { sidecar, token } = watched
   const others = [await sidecar.token(), await sidecar.token()]
@@ -204,7 +204,7 @@ async function fleet(tokens: YamlPart = {}): Promise<readonly [Watched, TestSide
   return [await watch(config), await startSidecar({ config })]
 }
 
-it('C8 H220 in a fleet, streams end with the refresh token', async () => {
+it('C8 H206 in a fleet, streams end with the refresh token', async () => {
   const [watched] = await fleet({ access_lifetime: '1s', refresh_lifetime: '2s' })
   const { sidecar, download } = watched
   await ended(watched)
@@ -214,7 +214,7 @@ it('C8 H220 in a fleet, streams end with the refresh token', async () => {
   await download.broken
 })
 
-it('H220 in a fleet, a grant that goes on keeps its streams when an access token expires', async () => {
+it('H206 in a fleet, a grant that goes on keeps its streams when an access token expires', async () => {
   const [watched] = await fleet({ access_lifetime: '1s' })
   const { sidecar, token } = watched
   await expect.poll(async () => (await sidecar.request({ token })).status, { timeout: 10_000 }).toBe(401)
@@ -225,7 +225,7 @@ it('H220 in a fleet, a grant that goes on keeps its streams when an access token
 it.each([
   ['evicted by the login at another sidecar', { capacity: 2 }, (other: TestSidecar) => other.grant(), true],
   ['revoked at another sidecar', {}, (other: TestSidecar) => revoke(other, { all: true }), false],
-])('C8 H220 in a fleet, streams end when their grant is %s', async (_how, tokens, end, goesOn) => {
+])('C8 H206 in a fleet, streams end when their grant is %s', async (_how, tokens, end, goesOn) => {
   const [watched, other] = await fleet(tokens)
   await end(other)
   await ended(watched)
@@ -233,7 +233,7 @@ it.each([
   else await watched.download.broken
 })
 
-it('C8 H221 in a fleet, a changed password ends a download whose grant was evicted', async () => {
+it('C8 H207 in a fleet, a changed password ends a download whose grant was evicted', async () => {
   const [watched, other] = await fleet({ capacity: 2 })
   await other.grant()
   await ended(watched)
@@ -241,7 +241,7 @@ it('C8 H221 in a fleet, a changed password ends a download whose grant was evict
   await watched.download.broken
 })
 
-it('H222 in a fleet, a login at any sidecar evicts the grant of a quiet stream last', async () => {
+it('H208 in a fleet, a login at any sidecar evicts the grant of a quiet stream last', async () => {
   const [watched, other] = await fleet({ capacity: 6 })
   await expect.poll(() => redis.command('EXISTS', `{ends-${prefixes}}:held`)).toBe('1')
   const others = [await other.token(), await other.token()]
@@ -252,7 +252,7 @@ it('H222 in a fleet, a login at any sidecar evicts the grant of a quiet stream l
   expect((await watched.sidecar.request({ token: watched.token })).status).toBe(200)
 })
 
-it('H220 a tunnel alone ends with its grant', async () => {
+it('H206 a tunnel alone ends with its grant', async () => {
   const device = await startDevice()
   holdResponses(device)
   const sidecar = await startSidecar({ device })

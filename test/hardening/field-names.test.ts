@@ -49,7 +49,7 @@ describeProtocols('Names that a CGI program cannot tell apart', (transport) => {
     },
   )
 
-  it('H210 a twin of a name that `upstream.headers` sets, or that `upstream.drop` names, is dropped', async () => {
+  it('H202 a twin of a name that `upstream.headers` sets, or that `upstream.drop` names, is dropped', async () => {
     const headers = { 'X-Remote-User': { client_name: true }, 'X-Device-Key': 'own', 'X_Odd.Key': 'own' }
     const drop = ['X-Secret', 'sec-*', 'X_Odd_Drop']
     const sidecar = await startSidecar({
@@ -69,7 +69,7 @@ describeProtocols('Names that a CGI program cannot tell apart', (transport) => {
       }
   })
 
-  it('H210 any other name reaches the device byte for byte', async () => {
+  it('H202 any other name reaches the device byte for byte', async () => {
     const sidecar = await startSidecar({
       transport,
       config: { upstream: { headers: { 'X-Device-Key': 'own' }, drop: ['X-Secret', 'sec-*'] } },
@@ -98,7 +98,7 @@ describeProtocols('Names that a CGI program cannot tell apart', (transport) => {
   })
 })
 
-it('H18 H210 a WebSocket handshake is judged by the same names', async () => {
+it('H18 H202 a WebSocket handshake is judged by the same names', async () => {
   const sidecar = await startSidecar({ config: { upstream: { headers: { 'X-Device-Key': 'own' } } } })
   const { upgrades } = acceptWebSockets(sidecar.device)
   const token = await sidecar.token()
@@ -171,7 +171,7 @@ describe.each(CGI_SERVERS)('Behind $name', ({ name, program, start }) => {
   }, 60_000)
 
   it.each(['http1', 'h2'] as const)(
-    'H210 no client names itself, its address or another method to a CGI program, by %s',
+    'H202 no client names itself, its address or another method to a CGI program, by %s',
     async (transport) => {
       needs(program)
       const sidecar = sidecars.get(transport) ?? expect.unreachable()

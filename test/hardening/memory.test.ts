@@ -29,7 +29,7 @@ const refused = ({ frames }: RawSession): number =>
 const start = (memory: string) =>
   startSidecar({ transport: 'h2', config: { listen: { memory, max_resets: 1_000 } } })
 
-it('H285 C13 C26 a stream above the share is refused unread, counts in no window, and another client is served', async () => {
+it('H249 C13 C26 a stream above the share is refused unread, counts in no window, and another client is served', async () => {
   const sidecar = await start('2MiB')
   const token = await sidecar.token()
   const before = await sidecar.metric('postern_requests_total')
@@ -45,7 +45,7 @@ it('H285 C13 C26 a stream above the share is refused unread, counts in no window
   expect(sidecar.logLines().filter((line) => line.includes('"memory: clients hold much'))).not.toEqual([])
 })
 
-it('H281 own answers that nobody reads are given up after a second, and the account empties', async () => {
+it('H245 own answers that nobody reads are given up after a second, and the account empties', async () => {
   const sidecar = await start('2MiB')
   const session = await greedySession(sidecar)
   await expect
@@ -58,7 +58,7 @@ it('H281 own answers that nobody reads are given up after a second, and the acco
   await expect.poll(() => sidecar.metric('postern_memory_bytes')).toBe(0)
 })
 
-it('H285 a connection above the share closes before TLS', async () => {
+it('H249 a connection above the share closes before TLS', async () => {
   const sidecar = await start('2MiB')
   const session = await greedySession(sidecar)
   await expect.poll(() => refused(session)).toBeGreaterThan(0)
@@ -66,7 +66,7 @@ it('H285 a connection above the share closes before TLS', async () => {
   expect(await sidecar.metric('postern_connections_refused_total', { reason: 'memory' })).toBeGreaterThan(0)
 })
 
-it('H280 everything that a request held is given back, over HTTP/1 and HTTP/2', async () => {
+it('H244 everything that a request held is given back, over HTTP/1 and HTTP/2', async () => {
   for (const transport of ['http1', 'tls', 'h2'] as const) {
     const sidecar = await startSidecar({ transport })
     const token = await sidecar.token()
@@ -76,7 +76,7 @@ it('H280 everything that a request held is given back, over HTTP/1 and HTTP/2', 
   }
 })
 
-it('H285 C16 a request over HTTP/1 above the share is answered as overloaded, with the rate-limit fields', async () => {
+it('H249 C16 a request over HTTP/1 above the share is answered as overloaded, with the rate-limit fields', async () => {
   const sidecar = await start('2MiB')
   const early = await rawConnection(sidecar.url, { alpn: ['http/1.1'], localAddress: GREEDY })
   const session = await greedySession(sidecar)
@@ -87,7 +87,7 @@ it('H285 C16 a request over HTTP/1 above the share is answered as overloaded, wi
   expect(sidecar.device.requests).toEqual([])
 })
 
-it('H281 behind a trusted proxy the client that holds much is refused, and another one on the same connection is served', async () => {
+it('H245 behind a trusted proxy the client that holds much is refused, and another one on the same connection is served', async () => {
   const config = { listen: { memory: '2MiB', max_resets: 1_000, trusted_proxies: ['127.0.0.7'] } }
   const sidecar = await startSidecar({ transport: 'h2', config })
   const token = await sidecar.token()
@@ -109,7 +109,7 @@ it('H281 behind a trusted proxy the client that holds much is refused, and anoth
   await expect.poll(() => sidecar.metric('postern_memory_bytes'), { timeout: 20_000 }).toBe(0)
 })
 
-it('C26 H281 a request at the device is not shed while its client holds little', async () => {
+it('C26 H245 a request at the device is not shed while its client holds little', async () => {
   const held = Promise.withResolvers<void>()
   const device = await startDevice(async (_, res) => {
     await held.promise

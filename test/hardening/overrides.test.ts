@@ -85,7 +85,7 @@ const OTHERS = [
 
 const fieldsOf = (names: readonly string[]): string[] => names.flatMap((name) => [name, '/admin'])
 
-it('H211 names are told apart in any case and punctuation, and in linear time', () => {
+it('H203 names are told apart in any case and punctuation, and in linear time', () => {
   for (const name of OVERRIDES)
     for (const byte of '-_.!~+')
       for (const each of [name, name.toUpperCase(), name.toLowerCase()])
@@ -109,7 +109,7 @@ describeProtocols('What admits by path or method', (transport) => {
     return { sidecar, names, admin, reader }
   }
 
-  it('H211 a public path passes no field that names another path, method or host, and any other field', async () => {
+  it('H203 a public path passes no field that names another path, method or host, and any other field', async () => {
     const { sidecar, admin, reader } = await start()
     const fields = [...fieldsOf(OVERRIDES), ...OTHERS.flatMap((name) => [name, 'kept'])]
     const requests = [
@@ -136,13 +136,13 @@ describeProtocols('What admits by path or method', (transport) => {
       )
   })
 
-  it('H211 a name with `allow` passes the same fields, also behind a trusted proxy', async () => {
+  it('H203 a name with `allow` passes the same fields, also behind a trusted proxy', async () => {
     const { sidecar, reader } = await start({ listen: { trusted_proxies: ['127.0.0.1'] } })
     await sidecar.request({ path: '/data/x', token: reader, fields: fieldsOf(OVERRIDES) })
     expect(sidecar.device.requests.at(-1)?.fields).not.toContain('/admin')
   })
 
-  it('H211 the same head is judged anew when its token does not admit it any more', async () => {
+  it('H203 the same head is judged anew when its token does not admit it any more', async () => {
     const { sidecar, names, admin } = await start()
     const connection = await sidecar.connect()
     const seen = async (): Promise<string | undefined> => {
@@ -156,7 +156,7 @@ describeProtocols('What admits by path or method', (transport) => {
     for (let i = 0; i < 3; i += 1) expect(await seen()).toBeUndefined()
   })
 
-  it('H211 with `enforce: false` nothing but the path admits a public request', async () => {
+  it('H203 with `enforce: false` nothing but the path admits a public request', async () => {
     const { sidecar } = await start({ enforce: false })
     await sidecar.request({ path: '/open', fields: ['X-Original-URL', '/admin'] })
     expect(sidecar.device.requests.at(-1)?.header('x-original-url')).toBeUndefined()
@@ -175,7 +175,7 @@ describeProtocols('What admits by path or method', (transport) => {
     `${scheme}://${authority}/below/b`,
     `HTTPS://POSTERN.EXAMPLE:8443/below/b`,
     `http://${authority}/open`,
-  ])('H212 a Destination that is public, too, passes unchanged: %s', async (destination) => {
+  ])('H204 a Destination that is public, too, passes unchanged: %s', async (destination) => {
     const { sidecar } = await start()
     for (const method of ['MOVE', 'COPY']) {
       const fields = ['Destination', destination, 'Overwrite', 'F']
@@ -211,7 +211,7 @@ describeProtocols('What admits by path or method', (transport) => {
   ]
 
   it.each(['/admin/fw', `${scheme}://${authority}/admin/fw`, '/', '/open/x', '/below', ...UNREADABLE])(
-    'H212 any other Destination is refused as the path would be: %s',
+    'H204 any other Destination is refused as the path would be: %s',
     async (destination) => {
       const { sidecar, reader } = await start()
       for (const method of ['MOVE', 'COPY', 'GET']) {
@@ -225,7 +225,7 @@ describeProtocols('What admits by path or method', (transport) => {
     },
   )
 
-  it('H212 two Destinations are refused, and a login without `allow` sends any', async () => {
+  it('H204 two Destinations are refused, and a login without `allow` sends any', async () => {
     const { sidecar, admin } = await start()
     const fields = ['Destination', '/below/b', 'Destination', '/below/c']
     expect((await sidecar.request({ method: 'MOVE', path: '/below/a', fields })).status).toBe(401)
@@ -236,7 +236,7 @@ describeProtocols('What admits by path or method', (transport) => {
     }
   })
 
-  it('H212 an `allow` has to have the Destination with the same method', async () => {
+  it('H204 an `allow` has to have the Destination with the same method', async () => {
     const allow = [
       { methods: ['MOVE'], paths: ['/a/'] },
       { methods: ['COPY'], paths: ['/b/'] },
@@ -256,7 +256,7 @@ describeProtocols('What admits by path or method', (transport) => {
     expect(await statusOf('PUT', '/x', 'https://other.example/y')).toBe(400)
   })
 
-  it('H212 the host is the one that a trusted proxy names', async () => {
+  it('H204 the host is the one that a trusted proxy names', async () => {
     const listen = { trusted_proxies: ['127.0.0.1'] }
     const sidecar = await startSidecar({ transport, config: { listen, public_paths: ['/below/'] } })
     const statusOf = async (destination: string, proxy: string): Promise<number> => {
@@ -270,7 +270,7 @@ describeProtocols('What admits by path or method', (transport) => {
   })
 })
 
-it('H211 a WebSocket on a public path passes no such field', async () => {
+it('H203 a WebSocket on a public path passes no such field', async () => {
   const sidecar = await startSidecar({ config: { public_paths: ['/live'] } })
   const { upgrades } = acceptWebSockets(sidecar.device)
   const headers = { 'X-Original-URL': '/admin', 'X.HTTP~Method': 'DELETE', 'X-Other': 'kept' }

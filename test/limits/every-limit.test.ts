@@ -38,7 +38,7 @@ const CASES: Readonly<Record<WindowType, Case>> = {
 }
 
 it.each(WINDOW_TYPES)(
-  'H266 the limit %s is counted by the gate, in the metrics and on the page',
+  'H237 the limit %s is counted by the gate, in the metrics and on the page',
   async (type) => {
     const { config, exceed } = CASES[type]
     const sidecar = await startWithLogin({ transport: 'tls', config })

@@ -137,7 +137,7 @@ function turnover(size: number, requests: number): number {
   return time
 }
 
-it('H230 a request of a new client takes as long while 100,000 windows close as while 1,000 do', () => {
+it('H211 a request of a new client takes as long while 100,000 windows close as while 1,000 do', () => {
   const quickest = (size: number): number =>
     Math.min(...Array.from({ length: 3 }, () => turnover(size, 20_000)))
   quickest(1_000)

@@ -50,7 +50,7 @@ for (const [keyType, key] of [
   ['rsa', 'rsa'],
   ['ec', 'ecdsa'],
 ] as const) {
-  it(`H240 with a certificate of type ${keyType}, TLS 1.2 has forward secrecy and AEAD only`, async () => {
+  it(`H217 with a certificate of type ${keyType}, TLS 1.2 has forward secrecy and AEAD only`, async () => {
     const { certFile: cert, keyFile } = await makeCertificate('one', { keyType })
     const config = { listen: { tls: { cert, key: keyFile } } }
     const sidecar = await startSidecar({ transport: 'h2', config })
@@ -60,7 +60,7 @@ for (const [keyType, key] of [
   })
 }
 
-it('H240 the same holds after a new certificate', async () => {
+it('H217 the same holds after a new certificate', async () => {
   const [one, two] = [
     await makeCertificate('one', { keyType: 'rsa' }),
     await makeCertificate('two', { keyType: 'rsa' }),
@@ -92,7 +92,7 @@ it('H240 the same holds after a new certificate', async () => {
     expect(await handshake({ url }, { ciphers, maxVersion: 'TLSv1.2' }), ciphers).toBeUndefined()
 })
 
-it('H240 the key exchange is X25519MLKEM768 with every client that has it, and X25519 or P-256 with others', async () => {
+it('H217 the key exchange is X25519MLKEM768 with every client that has it, and X25519 or P-256 with others', async () => {
   const sidecar = await startSidecar({ transport: 'tls' })
   const groupFor = async (ecdhCurve: string): Promise<unknown> => {
     const info = (await handshake(sidecar, { ecdhCurve, minVersion: 'TLSv1.3' }))?.getEphemeralKeyInfo()

@@ -67,7 +67,7 @@ describe.each([128, 256, 512])('The unit with MemoryMax=%iM', (mib) => {
   }, 900_000)
 
   it.each(Object.keys(FLOODS))(
-    'H286 survives half a minute of a flood (%s), and a client at another address loses nothing',
+    'H250 survives half a minute of a flood (%s), and a client at another address loses nothing',
     async (flood) => {
       needsMachine(...TOOLS)
       expect(await ask(token)).toBe('device\n200')

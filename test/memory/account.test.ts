@@ -40,7 +40,7 @@ function bench(): Bench {
   }
 }
 
-it('H280 what is held is summed up over all clients, by client and by kind, and is given back', () => {
+it('H244 what is held is summed up over all clients, by client and by kind, and is given back', () => {
   const { account, hold } = bench()
   const one = hold('a', 100)
   const two = hold('a', 50)
@@ -57,7 +57,7 @@ it('H280 what is held is summed up over all clients, by client and by kind, and 
   expect(account.client('a', false).holdings.size).toBe(0)
 })
 
-it('H281 a client above its share gets nothing more, and one that holds little does', () => {
+it('H245 a client above its share gets nothing more, and one that holds little does', () => {
   const { account, hold, shed } = bench()
   const greedy = hold('greedy', 800)
   const modest = hold('modest', 20)
@@ -67,7 +67,7 @@ it('H281 a client above its share gets nothing more, and one that holds little d
   expect(shed).toEqual(['shares stream'])
 })
 
-it('H281 whoever holds most loses first, what is not at the device before what is, until the others have room', () => {
+it('H245 whoever holds most loses first, what is not at the device before what is, until the others have room', () => {
   const { account, hold, pass } = bench()
   const dropped: string[] = []
   const drop = (name: string) => ({ drop: () => void dropped.push(name) })
@@ -80,7 +80,7 @@ it('H281 whoever holds most loses first, what is not at the device before what i
   expect(modest.bytes).toBe(50)
 })
 
-it('H281 connections without work of clients above the share close after a second, those of others stay', () => {
+it('H245 connections without work of clients above the share close after a second, those of others stay', () => {
   const { hold, pass, shed } = bench()
   const dropped: string[] = []
   hold('greedy', 700, { drop: () => void dropped.push('busy') })
@@ -93,7 +93,7 @@ it('H281 connections without work of clients above the share close after a secon
   expect(shed).toEqual(['idle connection'])
 })
 
-it('H281 answers that nobody reads are given up from their stage on', () => {
+it('H245 answers that nobody reads are given up from their stage on', () => {
   const { hold, pass, shed } = bench()
   const holding = hold('a', 650, { giveUpUnread: () => 2 })
   pass(0)
@@ -103,7 +103,7 @@ it('H281 answers that nobody reads are given up from their stage on', () => {
   expect(shed).toEqual(['answers answer', 'answers answer'])
 })
 
-it('H281 new HTTP/2 connections are offered fewer streams as the account fills, at least eight', () => {
+it('H245 new HTTP/2 connections are offered fewer streams as the account fills, at least eight', () => {
   const { account, hold } = bench()
   const offered = [0, 500, 725, 790, 900].map((bytes) => {
     const holding = hold('a', bytes)
@@ -114,7 +114,7 @@ it('H281 new HTTP/2 connections are offered fewer streams as the account fills, 
   expect(offered).toEqual([100, 100, 50, 8, 8])
 })
 
-it('H282 at the end clients with a live grant share first, and a client that holds nothing may come to log in', () => {
+it('H246 at the end clients with a live grant share first, and a client that holds nothing may come to log in', () => {
   const { account, hold } = bench()
   const granted = hold('granted', 60)
   granted.admitted('grant')
@@ -126,7 +126,7 @@ it('H282 at the end clients with a live grant share first, and a client that hol
   expect(account.mayHold(granted.client, 100, 'request')).toBe(false)
 })
 
-it('H282 a client with a grant is known when it comes back, until the grant ends', () => {
+it('H246 a client with a grant is known when it comes back, until the grant ends', () => {
   const { account, hold } = bench()
   const holding = hold('a', 10)
   holding.admitted('grant')
@@ -136,7 +136,7 @@ it('H282 a client with a grant is known when it comes back, until the grant ends
   expect(account.client('a', false).grant).toBeUndefined()
 })
 
-it('H281 a trusted proxy is not judged: the clients behind it are', () => {
+it('H245 a trusted proxy is not judged: the clients behind it are', () => {
   const { account, hold } = bench()
   const proxy = account.open(account.client('proxy', true), hold('spare', 0).holder)
   proxy.set('connections', 500)
@@ -145,7 +145,7 @@ it('H281 a trusted proxy is not judged: the clients behind it are', () => {
   expect(account.mayHold(greedy.client, 100, 'stream')).toBe(false)
 })
 
-it('H283 if the memory of the process is fuller than the account says, shares shrink to what it allows', () => {
+it('H247 if the memory of the process is fuller than the account says, shares shrink to what it allows', () => {
   const { account, hold, stages } = bench()
   const greedy = hold('greedy', 300)
   const modest = hold('modest', 10)
@@ -158,7 +158,7 @@ it('H283 if the memory of the process is fuller than the account says, shares sh
   expect(account.mayHold(greedy.client, 10, 'stream')).toBe(true)
 })
 
-it('H281 a client that reaches the limit within one turn is relieved at its end', async () => {
+it('H245 a client that reaches the limit within one turn is relieved at its end', async () => {
   const { hold, stages } = bench()
   hold('a', 960)
   await new Promise(setImmediate)

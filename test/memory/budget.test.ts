@@ -24,16 +24,16 @@ it.each([
   ['version 2', V2, 256, 'the cgroup /sys/fs/cgroup/system.slice'],
   ['version 1', V1, 512, 'the cgroup /sys/fs/cgroup/memory/pod'],
   ['none', {}, 2_048, "V8's heap"],
-])('H284 the least bound counts, also that of a cgroup above the own one: %s', (_, files, mib, by) => {
+])('H248 the least bound counts, also that of a cgroup above the own one: %s', (_, files, mib, by) => {
   expect(memoryBounds({ read: reader(files), total, heap })[0]).toEqual({ bytes: mib * MIB, by })
 })
 
-it('H284 the root of a container has its limit where no path of the host exists', () => {
+it('H248 the root of a container has its limit where no path of the host exists', () => {
   const files = { '/proc/self/cgroup': '0::/docker/0123\n', '/sys/fs/cgroup/memory.max': `${128 * MIB}\n` }
   expect(memoryBounds({ read: reader(files), total, heap })[0].bytes).toBe(128 * MIB)
 })
 
-it.each([128, 256, 512])('H284 `auto` leaves the process what it needs itself, of %i MiB', (mib) => {
+it.each([128, 256, 512])('H248 `auto` leaves the process what it needs itself, of %i MiB', (mib) => {
   const bounds = memoryBounds({ read: reader({}), total: mib * MIB, heap: 0.5 * mib * MIB })
   const { limit, isGiven } = budgetOf('auto', bounds)
   expect(isGiven).toBe(false)
@@ -41,14 +41,14 @@ it.each([128, 256, 512])('H284 `auto` leaves the process what it needs itself, o
   expect(limit + 56 * MIB).toBeLessThan(0.75 * mib * MIB)
 })
 
-it('H284 a size is taken as it is', () => {
+it('H248 a size is taken as it is', () => {
   expect(budgetOf(32 * MIB, [{ bytes: total, by: 'the machine' }])).toMatchObject({
     limit: 32 * MIB,
     isGiven: true,
   })
 })
 
-it('H284 keys that admit more than the account has are named', () => {
+it('H248 keys that admit more than the account has are named', () => {
   const keys = {
     secure: true,
     maxConnections: 1_000,
@@ -62,7 +62,7 @@ it('H284 keys that admit more than the account has are named', () => {
   expect(keysAbove(1_024 * MIB, keys)).toEqual([])
 })
 
-it('H283 the memory in use is that of the fullest bound, without the cached files of a cgroup', () => {
+it('H247 the memory in use is that of the fullest bound, without the cached files of a cgroup', () => {
   const files = {
     ...V2,
     '/proc/self/status': `RssAnon:\t${10 * 1024} kB\n`,

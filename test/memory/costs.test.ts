@@ -62,19 +62,19 @@ function openSession(url: string): Promise<RawSession> {
   })
 }
 
-it('H280 a connection costs at most what it is charged for', async () => {
+it('H244 a connection costs at most what it is charged for', async () => {
   const sidecar = await roomySidecar('http1')
   expect(await costOf(sidecar, () => rawConnection(sidecar.url))).toBeLessThan(CONNECTION)
 }, 240_000)
 
-it('H280 a connection with TLS costs at most what it is charged for', async () => {
+it('H244 a connection with TLS costs at most what it is charged for', async () => {
   const sidecar = await roomySidecar('tls')
   expect(await costOf(sidecar, () => rawConnection(sidecar.url, { alpn: ['http/1.1'] }))).toBeLessThan(
     TLS_CONNECTION,
   )
 }, 240_000)
 
-it('H280 a handshake that stops within a large ClientHello costs at most what it is charged for', async () => {
+it('H244 a handshake that stops within a large ClientHello costs at most what it is charged for', async () => {
   const sidecar = await roomySidecar('tls')
   const begun = Buffer.concat([Buffer.from([0x16, 3, 1, 0x3f, 0xff, 1, 0, 0x3f, 0xfb]), Buffer.alloc(12_000)])
   const { hostname, port } = new URL(sidecar.url)
@@ -88,12 +88,12 @@ it('H280 a handshake that stops within a large ClientHello costs at most what it
   expect(await costOf(sidecar, open)).toBeLessThan(TLS_CONNECTION)
 }, 240_000)
 
-it('H280 an HTTP/2 session costs at most what it is charged for', async () => {
+it('H244 an HTTP/2 session costs at most what it is charged for', async () => {
   const sidecar = await roomySidecar('h2')
   expect(await costOf(sidecar, () => openSession(sidecar.url))).toBeLessThan(TLS_CONNECTION + SESSION)
 }, 240_000)
 
-it('H280 a stream whose answer nobody reads costs at most what it is charged for', async () => {
+it('H244 a stream whose answer nobody reads costs at most what it is charged for', async () => {
   const sidecar = await roomySidecar('h2')
   const streams = Array.from({ length: 95 }, (_, at) => headers(2 * at + 1, requestFields()))
   async function open(): Promise<void> {

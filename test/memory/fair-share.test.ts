@@ -11,7 +11,7 @@ const clientsOf = (grant?: string) =>
 const held = (clients: readonly { readonly bytes: number }[], most: number): number =>
   clients.reduce((sum, { bytes }) => sum + Math.min(bytes, most), 0)
 
-it('H280 the fair shares together fit the room, and use it up', () => {
+it('H244 the fair shares together fit the room, and use it up', () => {
   fc.assert(
     fc.property(clientsOf(), fc.integer({ min: 1, max: 10_000 }), (clients, room) => {
       const { withoutGrant: share } = fairShare(clients, room, false)
@@ -23,7 +23,7 @@ it('H280 the fair shares together fit the room, and use it up', () => {
   )
 })
 
-it('H280 a client that holds less than an equal part of the room keeps all of it', () => {
+it('H244 a client that holds less than an equal part of the room keeps all of it', () => {
   fc.assert(
     fc.property(clientsOf(), fc.integer({ min: 1, max: 10_000 }), (clients, room) => {
       const { withoutGrant: share } = fairShare(clients, room, false)
@@ -33,7 +33,7 @@ it('H280 a client that holds less than an equal part of the room keeps all of it
   )
 })
 
-it('H280 clients with a grant share the room first, but for a tenth of it', () => {
+it('H244 clients with a grant share the room first, but for a tenth of it', () => {
   fc.assert(
     fc.property(clientsOf('g'), clientsOf(), fc.integer({ min: 1, max: 10_000 }), (granted, others, room) => {
       const share = fairShare([...granted, ...others], room, true)

@@ -81,7 +81,7 @@ function start({ maxKeys = 100, bodyTimeout = 10_000 } = {}) {
   }
 }
 
-it('H231 as many attempts of a client are verified at once as may be wrong, and the others follow their verdicts', async () => {
+it('H212 as many attempts of a client are verified at once as may be wrong, and the others follow their verdicts', async () => {
   const site = start()
   await site.burst(30)
   expect(site.verified).toHaveLength(4)
@@ -91,7 +91,7 @@ it('H231 as many attempts of a client are verified at once as may be wrong, and 
   expect([site.verified.length, site.slowed()]).toEqual([30, 0])
 })
 
-it('H231 of thirty wrong attempts six are verified within 1.5 s, one after the other from the fifth on', async () => {
+it('H212 of thirty wrong attempts six are verified within 1.5 s, one after the other from the fifth on', async () => {
   const site = start()
   const attempts = []
   for (let i = 0; i < 30; i += 1) attempts.push(await site.attempt())
@@ -113,7 +113,7 @@ it('H231 of thirty wrong attempts six are verified within 1.5 s, one after the o
   expect(attempts.every(({ result }) => result !== undefined)).toBe(true)
 })
 
-it('H231 a right password begins the attempts that wait behind it', async () => {
+it('H212 a right password begins the attempts that wait behind it', async () => {
   const site = start()
   for (let i = 0; i < 4; i += 1) await site.attempt()
   await site.decide('wrong')
@@ -125,7 +125,7 @@ it('H231 a right password begins the attempts that wait behind it', async () => 
   expect(waiting.map(({ result }) => result)).toEqual(Array(5).fill(TOKENS))
 })
 
-it('H231 an attempt whose client leaves while it waits passes its turn on, and is not verified', async () => {
+it('H212 an attempt whose client leaves while it waits passes its turn on, and is not verified', async () => {
   const site = start()
   for (let i = 0; i < 4; i += 1) await site.attempt()
   await site.decide('wrong')
@@ -138,7 +138,7 @@ it('H231 an attempt whose client leaves while it waits passes its turn on, and i
   expect(site.verified).toHaveLength(5)
 })
 
-it('H231 one whose client leaves while it is verified counts all the same', async () => {
+it('H212 one whose client leaves while it is verified counts all the same', async () => {
   const site = start()
   for (let i = 0; i < 4; i += 1) (await site.attempt()).leave()
   await site.decide('wrong')
@@ -146,7 +146,7 @@ it('H231 one whose client leaves while it is verified counts all the same', asyn
   expect(site.verified).toHaveLength(4)
 })
 
-it('H231 a client has at most 64 attempts that wait; further ones are overloaded, and another client is not', async () => {
+it('H212 a client has at most 64 attempts that wait; further ones are overloaded, and another client is not', async () => {
   const site = start()
   const attempts = []
   for (let i = 0; i < 70; i += 1) attempts.push(await site.attempt())
@@ -157,7 +157,7 @@ it('H231 a client has at most 64 attempts that wait; further ones are overloaded
   expect(attempts.filter(({ result }) => result === TOKENS)).toHaveLength(68)
 })
 
-it('H232 however many wrong passwords one client sends, another one does not wait for them', async () => {
+it('H213 however many wrong passwords one client sends, another one does not wait for them', async () => {
   const site = start()
   for (let wrong = 0; wrong < 144; wrong += 4) {
     for (let i = 0; i < 4; i += 1) await site.attempt()
@@ -172,7 +172,7 @@ it('H232 however many wrong passwords one client sends, another one does not wai
   expect([before, site.verified.length]).toEqual([180, 181])
 })
 
-it('H232 many clients with a few wrong passwords each slow the others, until a right one', async () => {
+it('H213 many clients with a few wrong passwords each slow the others, until a right one', async () => {
   const site = start()
   for (let client = 0; client < 15; client += 1) {
     for (let i = 0; i < 4; i += 1) await site.attempt('p', `client ${client}`)

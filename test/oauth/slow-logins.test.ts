@@ -54,7 +54,7 @@ describeProtocols('Many logins at once', (transport) => {
     return Promise.all(Array.from({ length: count }, () => connection.send({ ...request, body })))
   }
 
-  it('H231 of thirty wrong ones at most eight are verified, also after ten quiet minutes', async () => {
+  it('H212 of thirty wrong ones at most eight are verified, also after ten quiet minutes', async () => {
     const sidecar = await startSidecar({ transport, config: slow })
     let before = 0
     for (let round = 0; round < 2; round += 1) {
@@ -68,7 +68,7 @@ describeProtocols('Many logins at once', (transport) => {
     }
   })
 
-  it('H231 thirty right ones pass as fast as they hash', async () => {
+  it('H212 thirty right ones pass as fast as they hash', async () => {
     const password = await hashPassword(PASSWORD)
     const sidecar = await startSidecar({ transport, password, config: slow })
     const statuses = (await atOnce(sidecar, PASSWORD, 30)).map(({ status }) => status)
@@ -77,7 +77,7 @@ describeProtocols('Many logins at once', (transport) => {
   })
 })
 
-it('H231 with a shared store, each sidecar makes guessing slower by itself', async () => {
+it('H212 with a shared store, each sidecar makes guessing slower by itself', async () => {
   needs('redis-server')
   const { at } = await startRedis()
   const sidecar = await start({ body_timeout: '1ms' }, {}, { tokens: { store: `valkey://${at}` } })

@@ -31,7 +31,7 @@ function storeOf(all: readonly GrantSummary[]) {
   }
 }
 
-it('H260 a search finds the login of one client among 10,001, by address or id, in any letter case', async () => {
+it('H231 a search finds the login of one client among 10,001, by address or id, in any letter case', async () => {
   const find = createGrantSearch(storeOf(grants(10_001)), stillClock())
   const [byClient, byId] = await Promise.all([find('198.51.100'), find(' ADMIN.a ')])
   expect(byClient).toMatchObject({ matches: 1, rows: [{ id: 'Admin.abc', client: '198.51.100.7' }] })
@@ -39,7 +39,7 @@ it('H260 a search finds the login of one client among 10,001, by address or id, 
   expect(await find('nowhere')).toEqual({ matches: 0, rows: [] })
 })
 
-it('H260 all matches are counted, and the 100 that were used last are listed', async () => {
+it('H231 all matches are counted, and the 100 that were used last are listed', async () => {
   const store = storeOf(grants(2_000))
   const found = await createGrantSearch(store, stillClock())('monitor')
   if (typeof found === 'string') throw new Error(found)
@@ -49,7 +49,7 @@ it('H260 all matches are counted, and the 100 that were used last are listed', a
   expect(store.asked.longest).toBe(100)
 })
 
-it('H260 many searches at once are one pass, and more than eight texts wait for the next', async () => {
+it('H231 many searches at once are one pass, and more than eight texts wait for the next', async () => {
   const store = storeOf(grants(1_000))
   const find = createGrantSearch(store, stillClock())
   const first = find('first')
@@ -62,7 +62,7 @@ it('H260 many searches at once are one pass, and more than eight texts wait for 
   expect(store.asked.describe).toBe(2)
 })
 
-it('H260 a long pass leaves the event loop to requests: a timer of 1 ms fires more often than the pass pauses', async () => {
+it('H231 a long pass leaves the event loop to requests: a timer of 1 ms fires more often than the pass pauses', async () => {
   const find = createGrantSearch(storeOf(grants(20_000)), stillClock())
   let isOver = false
   let turns = 0
@@ -78,7 +78,7 @@ it('H260 a long pass leaves the event loop to requests: a timer of 1 ms fires mo
   expect(turns).toBeGreaterThan(9)
 })
 
-it('H260 a shared store lists its grants at most every ten seconds, and at most a twentieth of the time', async () => {
+it('H231 a shared store lists its grants at most every ten seconds, and at most a twentieth of the time', async () => {
   const clock = stillClock()
   const all = grants(3)
   let lists = 0
@@ -110,7 +110,7 @@ it('H260 a shared store lists its grants at most every ten seconds, and at most 
   expect(lists).toBe(3)
 })
 
-it('H260 a shared store that does not answer is told as such, also when it fails in the middle', async () => {
+it('H231 a shared store that does not answer is told as such, also when it fails in the middle', async () => {
   const silent = { owners: async () => 'unavailable' as const, describe: async () => [] }
   expect(await createGrantSearch(silent, stillClock())('a')).toBe('unavailable')
   const half = { owners: async () => grants(2), describe: async () => 'unavailable' as const }

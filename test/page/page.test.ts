@@ -309,7 +309,7 @@ it('H159 a thousand logins in use stay smooth: the page works less than 100 ms o
   }
 })
 
-it('H260 a login is found and revoked that is not among the 1,000 that the page lists', async () => {
+it('H231 a login is found and revoked that is not among the 1,000 that the page lists', async () => {
   const config = { admin: { password_file: pagePasswordFile() }, tokens: { capacity: 3_000 } }
   const sidecar = await startSidecar({ device: await unhurried(), config })
   const token = await loginFrom(sidecar, '127.0.0.77')

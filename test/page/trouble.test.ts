@@ -310,7 +310,7 @@ const LAYOUT = `(() => {
   }
 })()`
 
-it('H158 H261 with long addresses and a hundred clients at the limit, nothing is clipped, collides or is too small for a finger', async () => {
+it('H158 H232 with long addresses and a hundred clients at the limit, nothing is clipped, collides or is too small for a finger', async () => {
   const { url, show } = await serveTrouble()
   const page = await openPage(url, { bypassCSP: true })
   await statusOf(page, 'Ready')

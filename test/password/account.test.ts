@@ -22,12 +22,12 @@ it.each([
   [`!${HASH}`, 'the account is locked'],
   [`*LOCKED*${HASH}`, 'the account is locked'],
   ['', 'it is empty, and an empty password is never accepted'],
-])('H263 an entry with %j has no password', (field, absent) => {
+])('H234 an entry with %j has no password', (field, absent) => {
   for (const isShadow of [false, true])
     expect(accountIn(`a:x\nuser:${field}:1\n`, 'user', isShadow, NOW)).toMatchObject({ absent })
 })
 
-it('H263 a user without an entry is gone, but not in a file that may be cut before it', () => {
+it('H234 a user without an entry is gone, but not in a file that may be cut before it', () => {
   const absent = 'it has no user "user"'
   for (const text of ['', 'other:x\n', 'users:x\n', '#user:x\n', 'other:x\r\n'])
     expect(accountIn(text, 'user', false, NOW), text).toEqual({ absent, isGone: true })
@@ -48,7 +48,7 @@ it.each([
   ['19000:0:999:7:30::', 20_030],
   ['19000:0:999:7:30:20010:', 20_010],
   ['19000:0:999:7:-1::', undefined],
-])('H263 with the dates %s an account ends on the day %s', (dates, day) => {
+])('H234 with the dates %s an account ends on the day %s', (dates, day) => {
   const until = day === undefined ? undefined : day * DAY
   expect(accountIn(entryOf(dates), 'user', true, NOW)).toEqual({ field: HASH, until })
   if (until === undefined) return
@@ -56,7 +56,7 @@ it.each([
   expect(accountIn(entryOf(dates), 'user', true, until)).toMatchObject({ isGone: false })
 })
 
-it('H263 an expired account is told with its date, 0 is one that has always been over, and an htpasswd file has no dates', () => {
+it('H234 an expired account is told with its date, 0 is one that has always been over, and an htpasswd file has no dates', () => {
   const expired = entryOf('19000:0:99999:7::19999:')
   expect(accountIn(expired, 'user', true, NOW)).toEqual({
     absent: 'the account expired on 2024-10-03',
@@ -106,7 +106,7 @@ it.each<[string, (user: string) => string]>([
   ['gone, as after userdel', () => line('root', '*')],
   ['the last one that htpasswd -D deletes', () => ''],
 ])(
-  'C8 H263 an account that is %s: logins are refused, tokens end, and do not come back',
+  'C8 H234 an account that is %s: logins are refused, tokens end, and do not come back',
   async (_how, change) => {
     const table = tableOf(line('user'))
     const config: YamlPart = { password: { file: undefined, shadow: { file: table.file, user: 'user' } } }
@@ -135,7 +135,7 @@ it.each<[string, (user: string) => string]>([
   },
 )
 
-it('C8 H263 an account expires by time alone, and is valid again when a clock that was wrong is set back', async () => {
+it('C8 H234 an account expires by time alone, and is valid again when a clock that was wrong is set back', async () => {
   const today = Math.floor(Date.now() / DAY)
   const table = tableOf(line('user', HASH, `19000:0:99999:7::${today + 2}:`))
   const config: YamlPart = { password: { file: undefined, shadow: { file: table.file, user: 'user' } } }
@@ -149,7 +149,7 @@ it('C8 H263 an account expires by time alone, and is valid again when a clock th
   expect(await use(sidecar, access_token)).toBe(401)
 })
 
-it('C8 H263 of several names only the one that is locked or gone ends, also over a restart', async () => {
+it('C8 H234 of several names only the one that is locked or gone ends, also over a restart', async () => {
   const [one, two] = ['first secret', 'second secret']
   const sha = (text: string): string => `{SHA}${hash('sha1', text, 'base64')}`
   const [first, second] = [line('one', sha(one)), line('two', sha(two))]
@@ -185,7 +185,7 @@ it.each([
   ['locked', line('user', `!${HASH}`)],
   ['expired', line('user', HASH, '19000:0:99999:7::19500:')],
 ])(
-  'C8 H263 an account that is %s while Postern is stopped ends its tokens at the start, and unlocking revives none',
+  'C8 H234 an account that is %s while Postern is stopped ends its tokens at the start, and unlocking revives none',
   async (_how, changed) => {
     const table = tableOf(line('user'))
     const config: YamlPart = {
@@ -209,7 +209,7 @@ it.each([
   },
 )
 
-it('H75 H263 a table that is empty, cut or missing for a moment ends nothing', async () => {
+it('H75 H234 a table that is empty, cut or missing for a moment ends nothing', async () => {
   const table = tableOf(line('root', '*') + line('user'))
   const config: YamlPart = { password: { file: undefined, shadow: { file: table.file, user: 'user' } } }
   const sidecar = await startSidecar({ config })

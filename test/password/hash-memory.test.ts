@@ -19,7 +19,7 @@ async function lineFor(password: string, mib: number): Promise<string> {
 it.each([
   ['two hashes are verified at once if both fit', 12, 2],
   ['one hash follows the other if they do not fit together', 6, 1],
-])('H287 %s', async (_, limit, atOnce) => {
+])('H251 %s', async (_, limit, atOnce) => {
   let [held, most] = [0, 0]
   const verifier = createVerifier({
     limit: limit * MIB,
@@ -36,7 +36,7 @@ it.each([
   expect([most, held]).toEqual([atOnce * 4 * MIB, 0])
 })
 
-it('H287 a hash that takes more memory than clients may hold is refused at the start', async () => {
+it('H251 a hash that takes more memory than clients may hold is refused at the start', async () => {
   const password = await lineFor('right', 8)
   await expect(startSidecar({ password, config: { listen: { memory: '4MiB' } } })).rejects.toThrow(
     /a login with this hash takes 8 MiB, and clients may hold 4 MiB \(listen\.memory\)/,

@@ -58,7 +58,7 @@ describe('postern hash-password from a pipe', () => {
   })
 
   it.each(['x', 'sixchr', '1234567', 'PASSWORD1', 'aaaaaaaaaa', '€€€€€€€', '        '])(
-    'H255 refuses the short or usual %j, and takes it with --weak',
+    'H226 refuses the short or usual %j, and takes it with --weak',
     async (password) => {
       expect(await piped(password)).toEqual({
         code: 2,
@@ -73,7 +73,7 @@ describe('postern hash-password from a pipe', () => {
     },
   )
 
-  it('H256 says that a blank at the end is part of the password', async () => {
+  it('H227 says that a blank at the end is part of the password', async () => {
     const { code, stdout, stderr } = await piped('correct horse ')
     expect([code, stderr]).toEqual([
       0,

@@ -174,7 +174,7 @@ describe('A shadow file', () => {
   })
 
   it.each(['*', '!', '!!', `!${SHA512}`])(
-    'H263 in which %s locks the account has no password',
+    'H234 in which %s locks the account has no password',
     async (field) => {
       const file = written(`root:${field}:19000:0:99999:7:::\n`)
       const source = await opened({ shadow: { file, user: 'root' } })

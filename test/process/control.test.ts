@@ -102,7 +102,7 @@ describe('Through the control socket,', () => {
     )
   })
 
-  it('H251 `postern revoke --grant` revokes one grant, which the log names, and closes its tunnel, and nothing else', async () => {
+  it('H222 `postern revoke --grant` revokes one grant, which the log names, and closes its tunnel, and nothing else', async () => {
     const gone = await grantFrom('127.0.0.2')
     const [{ id = '' } = {}] = (await sidecar.status()).grants
     const kept = await grantFrom('127.0.0.2')

@@ -63,7 +63,7 @@ it.each<readonly [string, YamlPart, readonly string[], string | undefined, YamlP
   ['listen.allow', {}, [], '127.0.0.2', { listen: { allow: ['127.0.0.1'] } }],
   ['listen.deny, behind a trusted proxy', TRUSTED, BY_PROXY, undefined, { listen: { deny: ['192.0.2.66'] } }],
 ])(
-  'H223 a reload ends what an address may no longer have open, and nothing else: %s',
+  'H209 a reload ends what an address may no longer have open, and nothing else: %s',
   async (_key, config, fields, from, next) => {
     const started = await start(config)
     const credential = bearer((await started.served.grant()).access_token)
@@ -75,7 +75,7 @@ it.each<readonly [string, YamlPart, readonly string[], string | undefined, YamlP
   },
 )
 
-it('H223 a reload ends requests without a token on a path that is public no more', async () => {
+it('H209 a reload ends requests without a token on a path that is public no more', async () => {
   const started = await start({ public_paths: ['/events/', '/download/'] })
   const credential = bearer((await started.served.grant()).access_token)
   const [strangers, owned] = [await openAll(started.served, []), await openAll(started.served, credential)]
@@ -84,7 +84,7 @@ it('H223 a reload ends requests without a token on a path that is public no more
   expect(areOpen(owned)).toBe(true)
 })
 
-it('H223 with enforce: true again, a reload ends what was only observed', async () => {
+it('H209 with enforce: true again, a reload ends what was only observed', async () => {
   const started = await start({ enforce: false })
   const credential = bearer((await started.served.grant()).access_token)
   const observed = await openAll(started.served, bearer('not-a-token'))
@@ -94,7 +94,7 @@ it('H223 with enforce: true again, a reload ends what was only observed', async 
   expect(areOpen(admitted)).toBe(true)
 })
 
-it('H223 H224 with browser.login: off, a reload ends the requests of sessions and revokes their grants', async () => {
+it('H209 H210 with browser.login: off, a reload ends the requests of sessions and revokes their grants', async () => {
   const started = await start({ browser: { login: 'on' } })
   const { served } = started
   const credential = bearer((await served.grant()).access_token)
@@ -108,7 +108,7 @@ it('H223 H224 with browser.login: off, a reload ends the requests of sessions an
   expect((await served.status()).grants).toHaveLength(1)
 })
 
-it('H223 a reload that changes no right ends nothing', async () => {
+it('H209 a reload that changes no right ends nothing', async () => {
   const started = await start({ public_paths: ['/events/'] })
   const streams = [
     ...(await openAll(started.served, bearer((await started.served.grant()).access_token))),
@@ -119,7 +119,7 @@ it('H223 a reload that changes no right ends nothing', async () => {
   expect(areOpen(streams)).toBe(true)
 })
 
-it('H223 a request that still waits for the device is refused, as if it arrived now', async () => {
+it('H209 a request that still waits for the device is refused, as if it arrived now', async () => {
   const started = await start({ public_paths: ['/'] })
   const { site, served } = started
   site.device.handle(() => {})
@@ -129,7 +129,7 @@ it('H223 a request that still waits for the device is refused, as if it arrived 
   expect((await waiting).status).toBe(401)
 })
 
-it('H223 a stream under the account at the device ends when its path is signed in no more', async () => {
+it('H209 a stream under the account at the device ends when its path is signed in no more', async () => {
   const file = join(temporaryDirectory(), 'device-password')
   writeFileSync(file, 'secret')
   const started = await start({

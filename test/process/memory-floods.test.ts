@@ -29,7 +29,7 @@ function anonymous({ pid }: Served): number {
 }
 
 it.each(CASES)(
-  'H286 with %i MiB it survives a flood (%s), and another client loses nothing',
+  'H250 with %i MiB it survives a flood (%s), and another client loses nothing',
   async (mib, flood) => {
     const site = await prepareSite({ transport: 'h2', config: { limits: { api: { requests: 1_000_000 } } } })
     const cgroup = memoryCgroup(mib * MIB)

@@ -270,7 +270,7 @@ describe('Under the permissions of the shipped unit,', () => {
     await sidecar.stop()
   })
 
-  it('H284 it reads what bounds its memory, and how much it uses', async () => {
+  it('H248 it reads what bounds its memory, and how much it uses', async () => {
     const site = await shipped()
     const paths = [
       '/proc/self/cgroup',

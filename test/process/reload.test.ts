@@ -333,7 +333,7 @@ describe('H76 A certificate', () => {
   })
 })
 
-it('H258 a reload says that the next start will fail without a password file, as long as that is so', async () => {
+it('H229 a reload says that the next start will fail without a password file, as long as that is so', async () => {
   const site = await prepareSite()
   const page = join(site.directory, 'page')
   writeFileSync(page, 'the password of the page\n', { mode: 0o600 })

@@ -131,7 +131,7 @@ function refusing() {
 
 const times = (text: string, count: number): string[] => Array<string>(count).fill(text)
 
-it('H250 of the refusals of a client, ten in ten seconds have a line each, and those of another client, too', () => {
+it('H221 of the refusals of a client, ten in ten seconds have a line each, and those of another client, too', () => {
   const { log, refuse, endPeriod, clients, sums } = refusing()
   refuse('192.0.2.1', 12)
   refuse('192.0.2.2', 3)
@@ -150,7 +150,7 @@ it('H250 of the refusals of a client, ten in ten seconds have a line each, and t
   expect(clients()).toHaveLength(34)
 })
 
-it('H250 an IPv6 client has one budget for its /64', () => {
+it('H221 an IPv6 client has one budget for its /64', () => {
   const { refuse, endPeriod, clients, sums } = refusing()
   for (let i = 0; i < 20; i += 1) refuse(`2001:db8:0:1::${i}`, 1)
   refuse('2001:db8:0:2::1', 1)
@@ -160,7 +160,7 @@ it('H250 an IPv6 client has one budget for its /64', () => {
   expect(sums()).toMatchObject([{ count: 10, clients: 1, most: { '2001:db8:0:1::/64': 10 } }])
 })
 
-it('H250 few clients cannot use up the lines of the others', () => {
+it('H221 few clients cannot use up the lines of the others', () => {
   const { refuse, clients } = refusing()
   for (let i = 1; i <= 20; i += 1) refuse(`192.0.2.${i}`, 15)
   const honest = '198.51.100.1'
@@ -168,7 +168,7 @@ it('H250 few clients cannot use up the lines of the others', () => {
   expect(clients().filter((client) => client === honest)).toHaveLength(1)
 })
 
-it('H250 sprayed addresses get 60 lines of a kind, 200 in all, and the sum names the clients with most', () => {
+it('H221 sprayed addresses get 60 lines of a kind, 200 in all, and the sum names the clients with most', () => {
   const { refuse, endPeriod, clients, sums } = refusing()
   for (let i = 0; i < 5_000; i += 1) {
     refuse(`10.0.${i >> 8}.${i & 255}`, 1)
@@ -188,7 +188,7 @@ it('H250 sprayed addresses get 60 lines of a kind, 200 in all, and the sum names
   expect(count).toBeGreaterThan(430)
 })
 
-it('H250 refused connections are bounded like refused requests', () => {
+it('H221 refused connections are bounded like refused requests', () => {
   const { log, sums, endPeriod } = refusing()
   for (let i = 0; i < 15; i += 1) log.refusedConnection('not_allowed', '::ffff:192.0.2.1')
   endPeriod()

@@ -6,7 +6,7 @@ import { movableClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
-it('H252 a device that goes away and comes back is a line each, also without an access log, and in the timeline', async () => {
+it('H223 a device that goes away and comes back is a line each, also without an access log, and in the timeline', async () => {
   const device = await startDevice()
   const config = { log: { access: false }, upstream: { health: { path: '/', interval: '20ms' } } }
   const sidecar = await startSidecar({ device, config })
@@ -30,7 +30,7 @@ it('H252 a device that goes away and comes back is a line each, also without an 
   expect(shown).toContainEqual(['the device is up again', expect.stringMatching(/^seconds: \d+$/)])
 })
 
-it('H252 a device that comes and goes with every request has ten lines a minute, and one that sums up the rest', () => {
+it('H223 a device that comes and goes with every request has ten lines a minute, and one that sums up the rest', () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   closeLater(() => void vi.useRealTimers())
   const lines: Record<string, unknown>[] = []

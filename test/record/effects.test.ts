@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { startSidecar } from '../support/sidecar.ts'
 
-it('H266 bytes of bodies and the durations of requests are counted, by endpoint', async () => {
+it('H237 bytes of bodies and the durations of requests are counted, by endpoint', async () => {
   const sidecar = await startSidecar()
   const token = await sidecar.token()
   const before = await sidecar.figures()
@@ -15,7 +15,7 @@ it('H266 bytes of bodies and the durations of requests are counted, by endpoint'
   expect(await grown('postern_response_bytes_total')).toBe(Buffer.byteLength(response.text))
 })
 
-it('H266 tokens that are dropped because the store is full are counted by kind', async () => {
+it('H237 tokens that are dropped because the store is full are counted by kind', async () => {
   const sidecar = await startSidecar({ config: { tokens: { capacity: 2 } } })
   await sidecar.grant()
   await sidecar.grant()

@@ -69,7 +69,7 @@ it('a line that is flushed during the write of the previous one does not wait fo
   closeSync(fd)
 })
 
-it('H288 lines are dropped while nobody reads them, and a line tells how many when the reader is back', async () => {
+it('H252 lines are dropped while nobody reads them, and a line tells how many when the reader is back', async () => {
   const program = `import { createLog, unwrittenBytes } from '${source}'
     const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd: 1 })
     const line = 'z'.repeat(10_000)

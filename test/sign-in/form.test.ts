@@ -60,7 +60,7 @@ describe('Signing in by a form', () => {
     },
   )
 
-  it('H266 sends the fields by the names of the configuration, and knows the login page by its own path', async () => {
+  it('H237 sends the fields by the names of the configuration, and knows the login page by its own path', async () => {
     const device = await startFormDevice()
     const form = { user: 'jo', user_field: 'who', password_field: 'secret', login_page: '/sign-in' }
     const { signIn } = await signedIn({ auth: { form }, ...device })

@@ -63,7 +63,7 @@ describe('Credentials', () => {
   })
 })
 
-describe('H271 A request without the session of its client', () => {
+describe('H239 A request without the session of its client', () => {
   const names = sessionNames(['PHP_SESS'], ['X-Auth-Token'])
 
   it.each(['PHP_SESS', 'php_sess', 'PHP.SESS', 'PHP SESS', 'php[sess', 'PHP%5fSESS', '"PHP_SESS"'])(

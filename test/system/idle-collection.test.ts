@@ -65,7 +65,7 @@ it('a process collects again only when its heap has grown by 4 MiB', () => {
   expect(state.collect).toHaveBeenCalledTimes(2)
 })
 
-it('H286 a process that works collects once a flood is over', () => {
+it('H250 a process that works collects once a flood is over', () => {
   const state = startProcess()
   state.work = 0.5
   vi.advanceTimersByTime(2_000)

@@ -52,7 +52,7 @@ function watching(answer: () => StoreReply) {
 
 const says = (left: number, epoch = '100', dataset = 'one'): StoreReply => [epoch, dataset, left]
 
-it('H220 a stream ends when the server says that its grant is over, and lasts as long as another sidecar renews it', async () => {
+it('H206 a stream ends when the server says that its grant is over, and lasts as long as another sidecar renews it', async () => {
   let left = 3 * SECOND
   const { over, pass } = watching(() => says(left))
   await pass(10)
@@ -62,7 +62,7 @@ it('H220 a stream ends when the server says that its grant is over, and lasts as
   expect(over).not.toEqual([])
 })
 
-it('H220 without an answer, a stream ends when its grant was said to end', async () => {
+it('H206 without an answer, a stream ends when its grant was said to end', async () => {
   let answer = (): StoreReply => says(5 * SECOND)
   const { over, pass } = watching(() => answer())
   await pass(1)
@@ -85,7 +85,7 @@ it.each([
   expect(over).toEqual([])
 })
 
-it('H131 H220 the streams of grants that the server has lost end after the grace', async () => {
+it('H131 H206 the streams of grants that the server has lost end after the grace', async () => {
   const { copies, over, pass } = watching(() => says(0))
   copies.add({
     ...{ digest: mintToken(randomBytes), grant: 'g1', client: '192.0.2.9', epoch: '100' },
@@ -101,7 +101,7 @@ it('H131 H220 the streams of grants that the server has lost end after the grace
   expect(over).not.toEqual([])
 })
 
-it('H222 the server is asked about open streams every other second, and about all of them at once', async () => {
+it('H208 the server is asked about open streams every other second, and about all of them at once', async () => {
   const { store, pass } = watching(() => says(60 * SECOND))
   await pass(5)
   expect(store.asked).toHaveLength(3)

@@ -183,32 +183,32 @@ export const DEVICE = {
       'Fifty clients that poll one shared page every second ask the device once in a period, and none is refused. No client gets the body of another question.',
     reason: 'measured by `npm run bench -- --only D2`; a checker reads and writes at random',
   },
-  H270: {
+  H238: {
     sentence:
       "No response to a client changes the account under which Postern is signed in at the device: of the session's own cookie or token only a new expiry is taken. If another one is set, Postern signs in again.",
     reason: 'one client that signs in at the device as another user would do so for all of them',
   },
-  H271: {
+  H239: {
     sentence:
       "In a request that Postern signs in, a client's own cookies and fields with the names of the session do not reach the device: on no path, in no spelling, and not while there is no session.",
     reason: 'session fixation; firmware reads names of cookies in any case, in quotes and percent-encoded',
   },
-  H272: {
+  H240: {
     sentence:
       'After a redirect to the login page only a GET or HEAD is repeated, once. Another request gets the redirect, and Postern signs in before the next one. After a 401 each is repeated, as before.',
     reason: 'a reboot, a new password or a logout also leads to the login page; RFC 9110 §15.5.2',
   },
-  H273: {
+  H241: {
     sentence:
       'Before a request that may change something, a form session that was not seen alive for longer than sessions of this device have survived is looked at, once for all requests that wait.',
     reason: 'a POST after a night would only get the redirect to the login page',
   },
-  H274: {
+  H242: {
     sentence:
       "Only a login refuses credentials that have worked, never the response to a client's request. A session that never worked stays in use while its password is not tried again.",
     reason: 'a path that refuses every account would stop the sign-in for all clients',
   },
-  H275: {
+  H243: {
     sentence:
       'A device that changes its session with every response causes three logins, then one in five seconds. `check` and the log name it, and the key that has Postern follow it.',
     reason: 'a login with each response fills the sessions of the device, or locks the account',
