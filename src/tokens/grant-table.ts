@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { createExpiryQueue } from './expiry-queue.ts'
 import type { Digest } from './mint.ts'
 
@@ -97,10 +98,12 @@ export function lastUse({ usedAt }: Grant, ahead: number): number | null {
 export function createGrantTable(initialCapacity: number) {
   let capacity = 0
   let share = 0
-  /** In order of use: a `Map` keeps the order of insertion, so a use inserts anew. */
-  const recency = new Map<string, Grant>()
-  let newest: Grant | undefined
-  /** Why access tokens were removed, for the latest `capacity` of them. */
+  /**
+   * The grants in order of use, by id. Its own bound is out of reach: `capacity` counts tokens, of which a grant has several, and changes with
+   * a reload. (`max` would allocate for the capacity at the start.)
+   */
+  const recency = new LRUCache<string, Grant>({ maxSize: Number.MAX_SAFE_INTEGER, sizeCalculation: () => 1 })
+  /** Why access tokens were removed, for the latest `capacity` of them. No cache of the package: its bound could not follow a reload. */
   const removals = new Map<Digest, 'expired' | 'revoked'>()
   const index = new Map<Digest, Token>()
   const queue = createExpiryQueue<Token>()
@@ -120,16 +123,9 @@ export function createGrantTable(initialCapacity: number) {
     }
   }
 
-  function use(grant: Grant): void {
-    if (newest === grant) return
-    recency.delete(grant.id)
-    recency.set(grant.id, grant)
-    newest = grant
-  }
-
   function open(id: string, client: string, issuedAt: number): Grant {
     const grant: Grant = { id, client, issuedAt, tokens: [], refresh: undefined, usedAt: UNUSED }
-    use(grant)
+    recency.set(id, grant)
     return grant
   }
 
@@ -159,9 +155,7 @@ export function createGrantTable(initialCapacity: number) {
       removals.set(token.digest, reason)
       forgetRemovals()
     }
-    if (token.grant.tokens.length > 0) return
-    recency.delete(token.grant.id)
-    if (newest === token.grant) newest = undefined
+    if (token.grant.tokens.length === 0) recency.delete(token.grant.id)
   }
 
   function drop(token: Token, reason: RemovalReason): void {
@@ -191,8 +185,9 @@ export function createGrantTable(initialCapacity: number) {
       if (token === undefined) break
       leave(token)
     }
-    for (const grant of recency.values()) {
-      if (index.size <= capacity) break
+    while (index.size > capacity) {
+      const grant = recency.pop()
+      if (grant === undefined) break
       for (const token of grant.tokens) leave(token)
     }
     return evicted
@@ -200,7 +195,8 @@ export function createGrantTable(initialCapacity: number) {
 
   return {
     find: (digest: Digest): Token | undefined => index.get(digest),
-    grant: (id: string): Grant | undefined => recency.get(id),
+    /** No use of it. */
+    grant: (id: string): Grant | undefined => recency.peek(id),
     /** Whether the tokens of another login would evict a grant. */
     get isFull(): boolean {
       return index.size + 2 > capacity
@@ -209,13 +205,14 @@ export function createGrantTable(initialCapacity: number) {
       return recency.size
     },
     /** Least recently used first. */
-    grants: () => recency.values(),
+    grants: () => recency.rvalues().filter((grant) => grant !== undefined),
     /** At most `most`, the most recently used first. */
-    recent: (most: number): readonly Grant[] => [...recency.values()].slice(-most).reverse(),
+    recent: (most: number): readonly Grant[] =>
+      [...recency.values().take(most)].filter((grant) => grant !== undefined),
     open,
     /** Makes a grant the most recently used. `now`: on the monotonic clock (ms), whole or not. */
     touch(grant: Grant, now: number): void {
-      use(grant)
+      recency.get(grant.id)
       grant.usedAt = Math.floor(now)
     },
     add,
