@@ -19,6 +19,7 @@ import { start } from './figures/p7-start.ts'
 import { growthOfTables } from './figures/p8-growth.ts'
 import { bulk } from './figures/p9-bulk.ts'
 import { admission } from './figures/p10-admission.ts'
+import { floods } from './figures/p11-floods.ts'
 import { slowAndMany } from './figures/s1-attacks.ts'
 import { requestCost } from './fleet/f1-request-cost.ts'
 import { severalSidecars } from './fleet/f2-several-sidecars.ts'
@@ -37,7 +38,7 @@ const RESULTS = fileURLToPath(new URL('results/', import.meta.url))
 /** In the order in which they are measured and reported. */
 const FIGURES: readonly Figure[] = [
   ...[forwarding, floorCost, watched, refusals, shield, latency, tls, memory, start, growthOfTables, bulk],
-  ...[admission, slowAndMany, places, sharing, requestCost, severalSidecars, storeCosts],
+  ...[admission, floods, slowAndMany, places, sharing, requestCost, severalSidecars, storeCosts],
 ]
 
 /** Name of the proof of the limits in `--only`. */

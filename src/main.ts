@@ -1,12 +1,14 @@
 #!/usr/bin/env node
 import './node-version.cjs'
 import { isUtf8 } from 'node:buffer'
+import { resolve } from 'node:path'
 import process from 'node:process'
 import { isSea } from 'node:sea'
 import type { DaemonIo, ProgramIo } from './commands/command.ts'
 import { DEFAULT_CONFIG } from './commands/help.ts'
 import { openOutputs } from './commands/output.ts'
 import { runProgram } from './commands/program.ts'
+import { typedProgram } from './commands/typed-program.ts'
 import { collectGarbage } from './system/idle-collection.ts'
 import type { PermissionedProcess } from './system/permissions.ts'
 
@@ -17,7 +19,7 @@ const permissions: PermissionedProcess = {
   permission: process.permission,
   env: process.env,
   readOutside,
-  restart: (env) => process.execve?.(process.execPath, [process.execPath, ...ARGUMENTS], env),
+  restart: (env) => process.execve?.(process.execPath, [process.argv0, ...ARGUMENTS], env),
 }
 
 const io: ProgramIo = {
@@ -28,9 +30,22 @@ const io: ProgramIo = {
   permissions,
   command: process.argv[2],
   node: isSea() ? undefined : process.execPath,
-  program: [process.execPath, ...(isSea() ? [] : [...process.execArgv, ...process.argv.slice(1, 2)])],
+  typed: typedProgram({
+    argv0: process.argv0,
+    script: isSea() ? undefined : process.argv[1],
+    env: process.env,
+  }),
+  program: [
+    process.execPath,
+    ...(isSea() ? [] : [...process.execArgv.map(whole), ...process.argv.slice(1, 2)]),
+  ],
   onSignals,
   daemon,
+}
+
+/** A path that is relative to this folder, as `npm start` has one, would not work in another. */
+function whole(word: string): string {
+  return /^\.\.?\//.test(word) ? resolve(word) : word
 }
 
 /** A pipe would be empty after the restart, so only a regular file is read. */

@@ -26,6 +26,7 @@ async function preparePlace(): Promise<Place> {
     admin: { address: '127.0.0.1:0' },
     upstream: { url: device.url, health: { path: '/health' } },
     password: { file },
+    limits: { wrong_passwords: 'slow' },
     realm: undefined,
     state_dir: join(directory, 'state'),
   }

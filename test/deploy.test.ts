@@ -9,7 +9,7 @@ import { createMetrics } from '../src/record/metrics.ts'
 import { temporaryDirectory } from './support/certificate.ts'
 import { closeLater } from './support/cleanup.ts'
 import { unusedPort } from './support/raw.ts'
-import { installedBundle, shippedArguments, shippedEnvironment } from './support/shipped.ts'
+import { installedBundle, shippedArguments } from './support/shipped.ts'
 import { readTree } from './support/source-tree.ts'
 import { needs, run } from './support/tools.ts'
 
@@ -48,7 +48,7 @@ test('every commented-out key of the first configuration loads, and those that i
   expect(load(withoutChoices)).toEqual(load(text))
 })
 
-test('systemd finds no fault in the units, with and without the drop-ins', async () => {
+test('systemd finds no fault in the units, with and without the drop-in', async () => {
   needs('systemd-analyze')
   const units = temporaryDirectory()
   // systemd looks for the program, which is not installed here.
@@ -67,9 +67,7 @@ test('systemd finds no fault in the units, with and without the drop-ins', async
     ])
   expect(await verify()).toEqual({ code: 0, stdout: '', stderr: '' })
   mkdirSync(join(units, 'postern.service.d'))
-  for (const name of ['credential', 'small']) {
-    copyFileSync(inDeploy(`postern-${name}.conf`), join(units, 'postern.service.d', `${name}.conf`))
-  }
+  copyFileSync(inDeploy('postern-credential.conf'), join(units, 'postern.service.d', 'credential.conf'))
   expect(await verify()).toEqual({ code: 0, stdout: '', stderr: '' })
 })
 
@@ -268,15 +266,15 @@ test('the alerts and their tests name only metrics that the sidecar exports', as
   for (const metric of cited) expect(known).toContain(metric)
 })
 
-/** The memory (MiB) of a sidecar outside of the V8 heap: code and data of Node, and buffers. */
-const OUTSIDE_OF_THE_HEAP = 80
-
-test.each(['postern.service', 'postern-small.conf'])(
-  '%s limits the heap so that V8 reports out of memory before systemd kills the process',
+test.each(['postern.service', 'postern@.service', 'Dockerfile'])(
+  'H248 %s takes the heap from the memory that the process has',
   (file) => {
-    const [, heap] = /--max-old-space-size=(\d+)/.exec(shippedEnvironment(file).NODE_OPTIONS ?? '') ?? []
-    const [, most] = /^MemoryMax=(\d+)M$/m.exec(read(file)) ?? []
-    expect(Number(heap) + OUTSIDE_OF_THE_HEAP).toBeLessThanOrEqual(Number(most))
+    const text = read(file)
+    const [, share] = /--max-old-space-size-percentage=(\d+)/.exec(text) ?? []
+    // The rest is for what clients hold outside of the heap, and for the program itself.
+    expect(Number(share)).toBeLessThanOrEqual(40)
+    // With both, the percentage would count.
+    expect(text).not.toMatch(/--max-old-space-size=/)
   },
 )
 

@@ -4,6 +4,7 @@ import { createWindowTable } from '../../src/limits/window-table.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { createGrantTable } from '../../src/tokens/grant-table.ts'
 import { createTokenStore, type TokenStore } from '../../src/tokens/token-store.ts'
+import { liveRequests } from '../../test/support/live-requests.ts'
 import { runIfMain, runModule } from '../child.ts'
 import type { Table } from '../figure.ts'
 import { fixed } from '../format.ts'
@@ -77,7 +78,7 @@ export function openTokenStore(capacity: number): TokenStore {
     journal: undefined,
     table: createGrantTable(capacity),
     listener: { issued() {}, revoked() {}, evicted() {} },
-    cut() {},
+    live: liveRequests(),
   })
 }
 

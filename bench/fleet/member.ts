@@ -9,6 +9,7 @@ import { createSharedTokens } from '../../src/fleet/tokens.ts'
 import { createSharedWindows } from '../../src/fleet/windows.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import type { IssuedTokens, SharedTokenPolicy } from '../../src/tokens/state.ts'
+import { liveRequests } from '../../test/support/live-requests.ts'
 import { NO_LIMIT } from '../peers/postern.ts'
 import type { Server } from './server.ts'
 
@@ -58,7 +59,7 @@ export function createMember(store: SharedStore): Member {
       store,
       clock: systemClock,
       policy: POLICY,
-      live: { grants: () => [], cut() {} },
+      live: liveRequests(),
       hasName: () => true,
       timeout: TIMEOUT,
     })
@@ -66,6 +67,7 @@ export function createMember(store: SharedStore): Member {
   const tokens = createSharedTokens({
     store,
     copies,
+    live: liveRequests(),
     policy: POLICY,
     clock: systemClock,
     random: randomBytes,

@@ -52,7 +52,7 @@ export class DeviceLink {
         },
       },
     })
-    this.#socket.on('error', () => {}).on('close', () => this.#exchange?.client.cut())
+    this.#socket.on('error', () => {}).on('close', () => this.#exchange?.side.cut())
   }
 
   /** @param text head of the request */

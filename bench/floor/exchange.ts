@@ -23,7 +23,10 @@ export interface FloorClient {
 /** One request without a body, and its response. */
 export class FloorExchange implements LiveExchange {
   readonly grant = 'floor'
-  readonly client: FloorClient
+  readonly client = { address: '' }
+  readonly start = 0
+  readonly streamAt = 0
+  readonly side: FloorClient
   /** The field value, scheme included. */
   readonly authorization: string
   /** Head for the device, if the floor copies lines; empty if it writes `head`. */
@@ -37,8 +40,8 @@ export class FloorExchange implements LiveExchange {
   newer: this | undefined
   older: this | undefined
 
-  constructor(client: FloorClient, authorization: string, text: string, head: RequestHead | undefined) {
-    this.client = client
+  constructor(side: FloorClient, authorization: string, text: string, head: RequestHead | undefined) {
+    this.side = side
     this.authorization = authorization
     this.text = text
     this.head = head

@@ -76,7 +76,7 @@ export class Floor {
   /** Checks the token and forwards the exchange to the device. */
   pass(exchange: FloorExchange): void {
     if (!this.#isAdmitted(exchange.authorization)) {
-      exchange.client.cut()
+      exchange.side.cut()
       return
     }
     if (this.#timed) exchange.started = systemClock.monotonic()
@@ -91,7 +91,7 @@ export class Floor {
   }
 
   relayText(exchange: FloorExchange, text: string): void {
-    exchange.client.relay(text)
+    exchange.side.relay(text)
     this.#finish(exchange, Number(text.slice(9, 12)), text.length)
   }
 
@@ -105,7 +105,7 @@ export class Floor {
             ...responseHead({ ...response, remembered: false }, request, RESPONSE_SETTINGS).fields,
             ...this.limitFields(),
           ]
-    exchange.client.respond({ status, reason, fields, body }, exchange)
+    exchange.side.respond({ status, reason, fields, body }, exchange)
     this.#finish(exchange, status, body.length)
   }
 

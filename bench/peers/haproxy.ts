@@ -55,3 +55,37 @@ backend device
     return { url: `http://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
   },
 }
+
+/** HAProxy that forwards over TLS, HTTP/1.1 and HTTP/2, and does nothing else. `pem`: the path of certificate and key in one file. */
+export function haproxyTlsPeer(pem: string): Peer {
+  return {
+    name: 'haproxy',
+    does: 'TLS',
+    fast: true,
+    version: haproxyPeer.version,
+    async start({ devicePort, core }) {
+      const port = await freePort()
+      const config = join(await temporaryFolder(), 'haproxy.cfg')
+      await writeFile(
+        config,
+        `global
+  nbthread 1
+  maxconn 4096
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+frontend public
+  bind 127.0.0.1:${port} ssl crt ${pem} alpn h2,http/1.1
+  default_backend device
+backend device
+  server device 127.0.0.1:${devicePort}
+`,
+      )
+      const child = await startChild('haproxy', ['-db', '-f', config], { core })
+      await listening(port, child)
+      return { url: `https://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
+    },
+  }
+}

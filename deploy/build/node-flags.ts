@@ -1,6 +1,6 @@
 /**
- * The flags of Node in the executable. Node's permission model is on: the program may read its configuration, its state and the
- * secrets that a service manager hands over, and write its state. For a command, or a configuration with files elsewhere, the
+ * The flags of Node in the executable. Node's permission model is on: the program may read its configuration, its state, the
+ * secrets that a service manager hands over and how much memory it has and uses, and write its state. For a command, or a configuration with files elsewhere, the
  * program restarts itself with more permissions (src/system/permissions.ts), which is what `--allow-child-process` is for:
  * `serve` gives that up before it listens.
  */
@@ -9,6 +9,9 @@ export const NODE_FLAGS: readonly string[] = [
   '--allow-net',
   '--allow-child-process',
   '--allow-fs-read=/etc/hosts',
+  '--allow-fs-read=/proc/self/cgroup',
+  '--allow-fs-read=/proc/self/status',
+  '--allow-fs-read=/sys/fs/cgroup',
   '--allow-fs-read=/etc/postern',
   '--allow-fs-read=/run/credentials/postern.service',
   '--allow-fs-read=/run/secrets',

@@ -40,6 +40,11 @@ export function errorAnswer(
   return json(status, { error, error_description: description }, fields)
 }
 
+/** 503: the shared store has to be asked. */
+export function storeUnavailable(description: string): Answer {
+  return errorAnswer(503, 'store_unavailable', description, { 'Retry-After': '5' })
+}
+
 export function methodNotAllowed(allowed: string): Answer {
   return json(405, { error: 'method_not_allowed' }, { Allow: allowed })
 }

@@ -1,6 +1,8 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
+import type { GrantedExchange } from '../gate/live-exchanges.ts'
 import type { RecentRequests } from '../record/recent-requests.ts'
+import type { Clock } from '../system/clock.ts'
 import { listenPrivately } from '../system/listen.ts'
 import { ensureFolder } from '../system/own-files.ts'
 import type { GrantSummary, Tokens } from '../tokens/state.ts'
@@ -10,6 +12,9 @@ import { readRevocation } from './operator-revocation.ts'
 interface Dependencies {
   readonly tokens: Pick<Tokens, 'grants' | 'revoke'>
   readonly requests: Pick<RecentRequests, 'recent' | 'explain' | 'remembered'>
+  /** The requests in flight that a grant has admitted. */
+  readonly inFlight: () => Iterable<GrantedExchange>
+  readonly clock: Clock
   /** The addresses of the listeners; empty until they listen. */
   readonly listening: () => readonly string[]
   /** The places at each service of the device. */
@@ -28,6 +33,14 @@ export interface PlacesCondition {
   readonly learned: boolean
   /** When one more place is tried; null if the device has not refused any. */
   readonly triedAgainAt: number | null
+}
+
+/** A request in flight whose grant has expired or was evicted: an upload or a download that may end. */
+export interface UnfinishedRequest {
+  readonly grant: string
+  readonly client: string
+  /** When its head was read (ms since the epoch). */
+  readonly startedAt: number
 }
 
 export interface ListedRequests {
@@ -55,7 +68,7 @@ export function controlSocketPath(stateDir: string): string {
  */
 export async function openControlSocket(
   stateDir: string,
-  { tokens, requests, listening, places, onFailure }: Dependencies,
+  { tokens, requests, inFlight, clock, listening, places, onFailure }: Dependencies,
 ): Promise<{ close(): Promise<void> }> {
   async function status(): Promise<Answer> {
     const grants = await tokens.grants()
@@ -66,7 +79,21 @@ export async function openControlSocket(
       access: sum((grant) => grant.accessTokens),
       refresh: sum((grant) => grant.refreshTokens),
     }
-    return json(200, { listening: listening(), places: places(), tokens: counts, grants })
+    const unfinished = unfinishedBeside(grants)
+    const all = { listening: listening(), places: places(), tokens: counts, grants }
+    return json(200, unfinished.length === 0 ? all : { ...all, unfinished })
+  }
+
+  function unfinishedBeside(grants: readonly GrantSummary[]): readonly UnfinishedRequest[] {
+    const known = new Set(grants.map(({ id }) => id))
+    const ahead = clock.wall() - clock.monotonic()
+    return Array.from(inFlight())
+      .filter(({ grant }) => !known.has(grant))
+      .map(({ grant, client, start }) => ({
+        grant,
+        client: client.address,
+        startedAt: Math.round(ahead + start),
+      }))
   }
 
   async function revoke(req: IncomingMessage): Promise<Answer> {

@@ -152,6 +152,8 @@ export function createEventStreams(overview: Overview, clock: Clock, onBug: (err
       else write(res, grantsEvent(undefined, grants))
       return true
     },
+    /** What the viewers have not read (bytes). */
+    unread: (): number => streams.keys().reduce((sum, { writableLength }) => sum + writableLength, 0),
     end(session?: object): void {
       for (const [stream, viewer] of [...streams])
         if (session === undefined || viewer.session === session) close(stream)

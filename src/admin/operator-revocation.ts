@@ -3,11 +3,22 @@ import { UNIX_PEER } from '../gate/client-address.ts'
 import { normalizeAddress, prefix64 } from '../http/ip.ts'
 import type { Logger } from '../record/log.ts'
 import type { Revocation, Tokens } from '../tokens/state.ts'
-import { type Answer, clientOf, errorAnswer, json, readSmallBody, tooLarge } from './answer.ts'
+import {
+  type Answer,
+  clientOf,
+  errorAnswer,
+  json,
+  readSmallBody,
+  storeUnavailable,
+  tooLarge,
+} from './answer.ts'
 import { loginRequired, refuseRevocation, type Sessions, type Viewer } from './page-access.ts'
 
 /** What an operator can revoke: everything, the grants of one client, or one grant. */
-export type OperatorRevocation = Exclude<Revocation, { readonly token: string } | { readonly name: string }>
+export type OperatorRevocation = Extract<
+  Revocation,
+  { readonly all: true } | { readonly client: string } | { readonly grant: string }
+>
 
 /** Parses the body of a `revoke` command. Undefined unless it names exactly one of the three, with a valid address. */
 export function readRevocation(text: string): OperatorRevocation | undefined {
@@ -62,10 +73,8 @@ export function createPageRevocation(
     // The session may have ended while the body came in.
     if (session !== undefined && !sessions.keep(session)) return loginRequired()
     const revoked = await revoke(which, 'operator')
-    if (revoked === 'unavailable') {
-      const description = 'The shared store does not respond, or refuses the command.'
-      return errorAnswer(503, 'store_unavailable', description, { 'Retry-After': '5' })
-    }
+    if (revoked === 'unavailable')
+      return storeUnavailable('The shared store does not respond, or refuses the command.')
     if (revoked > 0) {
       const what = { client: clientOf(req), which: 'all' in which ? 'all' : which.grant, grants: revoked }
       log.warn(what, 'live page: tokens revoked')

@@ -5,7 +5,7 @@ import type { Logger } from '../record/log.ts'
 import type { RecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Tokens } from '../tokens/state.ts'
-import { type Answer, errorAnswer, json, methodNotAllowed, PAGE_FIELDS } from './answer.ts'
+import { type Answer, errorAnswer, json, methodNotAllowed, PAGE_FIELDS, storeUnavailable } from './answer.ts'
 import { createEventStreams } from './event-streams.ts'
 import { refuseCrossOrigin } from './host-check.ts'
 import { createPageRevocation } from './operator-revocation.ts'
@@ -38,6 +38,9 @@ export type PageRoutes = ReturnType<typeof createPageRoutes>
 
 /** Of an id of a view, so many characters are compared. */
 const LONGEST_VIEW = 64
+
+/** The longest text to search for (characters): more than an address and an id together. */
+const LONGEST_SEARCH = 100
 
 type Handler<Who> = (
   req: IncomingMessage,
@@ -92,12 +95,23 @@ export function createPageRoutes(
       : json(200, explanation)
   }
 
+  async function findGrants(req: IncomingMessage): Promise<Answer> {
+    const text = queryOf(req).get('find')?.trim() ?? ''
+    if (text === '' || text.length > LONGEST_SEARCH)
+      return errorAnswer(400, 'invalid_request', `Send find with 1 to ${LONGEST_SEARCH} characters.`)
+    const found = await overview.findGrants(text)
+    if (found === 'busy')
+      return errorAnswer(503, 'busy', 'Too many searches wait. Try again.', { 'Retry-After': '1' })
+    return found === 'unavailable' ? storeUnavailable('The shared store does not respond.') : json(200, found)
+  }
+
   const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
     ['/', { methods: 'GET, HEAD', answer: (_req, _res, access) => openPage(access) }],
     ['/page/login', { methods: 'POST', answer: (req) => logIn(req) }],
     ['/page/logout', { methods: 'POST', answer: (_req, _res, access) => logOut(access) }],
     ['/page/events', { methods: 'GET, HEAD', answer: forViewers(openStream) }],
     ['/page/requests', { methods: 'GET, HEAD', answer: forViewers(listRequests) }],
+    ['/page/grants', { methods: 'GET, HEAD', answer: forViewers(findGrants) }],
     ['/page/revoke', { methods: 'POST', answer: forViewers((req, _res, who) => revokeGrants(req, who)) }],
   ])
 
@@ -137,6 +151,7 @@ export function createPageRoutes(
       const answer = await answerOf(req, res, path)
       return answer === undefined ? undefined : { ...answer, fields: { ...PAGE_FIELDS, ...answer.fields } }
     },
+    unread: streams.unread,
     /** Ends all sessions with their streams, because the password has changed. */
     endSessions: sessions.endAll,
     /** Ends all streams. No new one begins. */

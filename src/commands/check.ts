@@ -7,7 +7,7 @@ import { SetupError } from '../system/setup-error.ts'
 import { addressChecks } from './check/address-checks.ts'
 import { uploadCheck } from './check/client-requests.ts'
 import { deviceChecks, headerChecks } from './check/device-checks.ts'
-import { certificateCheck, pageChecks, passwordCheck, stateCheck } from './check/file-checks.ts'
+import { certificateCheck, memoryCheck, pageChecks, passwordCheck, stateCheck } from './check/file-checks.ts'
 import { type Check, type CheckResult, describeResult, runCheck } from './check/finding.ts'
 import { storeChecks } from './check/store-check.ts'
 import type { CommandIo, ExitCode } from './command.ts'
@@ -88,6 +88,7 @@ function checksOf(config: Config): readonly Check[] {
     passwordCheck(config),
     certificateCheck(config),
     stateCheck(config),
+    memoryCheck(config),
     ...pageChecks(config),
     ...storeChecks(config),
     ...addressChecks(config),

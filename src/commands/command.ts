@@ -37,6 +37,8 @@ export interface ProgramIo extends CommandIo, Outputs, Pick<DaemonIo, 'permissio
   readonly command: string | undefined
   /** The path of Node, or undefined in the single executable. */
   readonly node: string | undefined
+  /** The words with which a person starts this program here, for commands to copy. */
+  readonly typed: string
   /** The words that start this program again. */
   readonly program: readonly string[]
 }

@@ -1,10 +1,12 @@
 import { type RequestOptions, request } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { controlSocketPath, type PlacesCondition } from '../admin/control-socket.ts'
+import { controlSocketPath, type PlacesCondition, type UnfinishedRequest } from '../admin/control-socket.ts'
 import { clientKeyOf, type OperatorRevocation } from '../admin/operator-revocation.ts'
+import { systemClock } from '../system/clock.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { GrantSummary } from '../tokens/state.ts'
+import { linesOf, spanOf, WIDTH, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
 
@@ -39,7 +41,7 @@ function reasonFor(error: unknown, stateDir: string, socketPath: string, limit: 
     return `the sidecar on ${stateDir} did not respond within ${limit / 1000} seconds`
   const code = codeOf(error)
   if (code === 'ENOENT' || code === 'ECONNREFUSED')
-    return `no sidecar is running on ${stateDir} (looked for ${socketPath})`
+    return `no sidecar is running on ${stateDir} (looked for ${socketPath}); name the service's with --set state_dir=...`
   return code === 'EACCES'
     ? `${socketPath} is open to root and the user of the sidecar only; run this command as one of them`
     : `cannot talk to ${socketPath}: ${reasonOf(error)}`
@@ -71,37 +73,64 @@ export interface Status {
   readonly places?: readonly PlacesCondition[]
   readonly tokens: { readonly access: number; readonly refresh: number }
   readonly grants: readonly GrantSummary[]
+  /** Left out if there are none. */
+  readonly unfinished?: readonly UnfinishedRequest[]
 }
 
 export interface StatusOptions extends ConfigOptions {
   readonly json: boolean
 }
 
-/** Lists who is logged in, one grant on each line, with the id for `postern revoke`. */
+/** Lists who is logged in, with the id for `postern revoke`. */
 export async function statusCommand(options: StatusOptions, io: CommandIo): Promise<ExitCode> {
   const { stateDir } = configFrom(options, io)
   const status = await control<Status>(stateDir, { method: 'GET', path: '/status' })
-  io.stdout.write(options.json ? `${JSON.stringify(status)}\n` : grantTable(status))
+  io.stdout.write(options.json ? `${JSON.stringify(status)}\n` : statusText(status))
   return 0
 }
 
-function grantTable({ places = [], tokens, grants }: Status): string {
-  const rows = grants.map(({ id, client, issuedAt, expiresAt, usedAt, accessTokens }) => [
-    id,
-    client,
-    new Date(issuedAt).toISOString(),
-    new Date(expiresAt).toISOString(),
-    typeof usedAt === 'number' ? new Date(usedAt).toISOString() : '-',
-    String(accessTokens),
-  ])
-  const text = table([['GRANT', 'CLIENT', 'ISSUED', 'EXPIRES', 'LAST USED', 'ACCESS TOKENS'], ...rows])
-  return `${text}\n\n${counted(grants.length, 'grant')}, ${counted(tokens.access, 'access token')}, ${counted(tokens.refresh, 'refresh token')}\n${places.map(placesLine).join('')}`
+function statusText({ places = [], tokens, grants, unfinished = [] }: Status): string {
+  const present = systemClock.wall()
+  const sums = [
+    counted(grants.length, 'grant'),
+    counted(tokens.access, 'access token'),
+    counted(tokens.refresh, 'refresh token'),
+  ]
+  const lines = places.map((each) => placesLine(each, present))
+  const over = unfinishedLines(unfinished, present)
+  return `${grantLines(grants, present).join('\n')}\n\n${sums.join(', ')}\n${lines.join('')}${over}`
 }
 
-function placesLine({ route, used, limit, learned, triedAgainAt }: PlacesCondition): string {
+/** Empty if there are none. */
+function unfinishedLines(unfinished: readonly UnfinishedRequest[], present: number): string {
+  if (unfinished.length === 0) return ''
+  const rows = unfinished.map(({ grant, client, startedAt }) => [grant, client, spanOf(present - startedAt)])
+  const lines = linesOf([['GRANT', 'CLIENT', 'AGE'], ...rows])
+  const what = 'Uploads and downloads that go on after the end of their grant; postern revoke ends them:'
+  return `\n${wrapped(what, 0)}\n${lines.join('\n')}\n`
+}
+
+/** One line for each grant, or two if an id and an address are too long for one. */
+function grantLines(grants: readonly GrantSummary[], present: number): readonly string[] {
+  const rows = grants.map(({ client, issuedAt, expiresAt, usedAt, accessTokens }) => [
+    client,
+    spanOf(present - issuedAt),
+    spanOf(expiresAt - present),
+    typeof usedAt === 'number' ? spanOf(present - usedAt) : '-',
+    String(accessTokens),
+  ])
+  const head = ['CLIENT', 'AGE', 'EXPIRES', 'USED', 'TOKENS']
+  const ids = grants.map(({ id }) => id)
+  const lines = linesOf([['GRANT', ...head], ...rows.map((row, i) => [ids[i] ?? '', ...row])])
+  if (lines.every(({ length }) => length <= WIDTH)) return lines
+  const [first = '', ...others] = linesOf([head, ...rows])
+  return [`GRANT\n  ${first}`, ...others.map((line, i) => `${ids[i]}\n  ${line}`)]
+}
+
+function placesLine({ route, used, limit, learned, triedAgainAt }: PlacesCondition, present: number): string {
   const how = learned ? ', learned' : ''
-  const next = triedAgainAt === null ? '' : `; one more is tried at ${new Date(triedAgainAt).toISOString()}`
-  return `${route ?? 'device'}: ${used} of ${counted(limit, 'place')} in use${how}${next}\n`
+  const next = triedAgainAt === null ? '' : `; one more is tried in ${spanOf(triedAgainAt - present)}`
+  return `${wrapped(`${route ?? 'device'}: ${used} of ${counted(limit, 'place')} in use${how}${next}`, 2)}\n`
 }
 
 export function counted(number: number, what: string): string {
@@ -149,22 +178,6 @@ function revocationOf({ all, client, grant }: RevokeOptions): OperatorRevocation
     ...(grant === undefined ? [] : [{ grant }]),
   ]
   return named.length === 1 ? named[0] : undefined
-}
-
-/** Lays out rows of cells as text. Each column but the last is as wide as its widest cell. */
-export function table(rows: readonly (readonly string[])[]): string {
-  const columns = Math.max(...rows.map((row) => row.length)) - 1
-  const widths = Array.from({ length: columns }, (_, column) =>
-    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
-  )
-  return rows
-    .map((row) =>
-      row
-        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
 }
 
 export interface HealthyOptions extends ConfigOptions {

@@ -9,6 +9,7 @@ import { loadConfig, readConfigFile } from '../config/load.ts'
 import { hashPassword } from '../password/key-derivation.ts'
 import { createLog, finishLog } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
+import { shellWord } from '../system/named-file.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { DaemonIo, ExitCode, ProgramIo } from './command.ts'
 import { createSampleDevice, type SampleDevice } from './demo/sample-device.ts'
@@ -128,6 +129,10 @@ Copy these into another terminal, from top to bottom:
 
 ${walkthrough(running)}
 Ctrl-C stops the demo and removes ${folder}.
+
+Next, for a device of your own: this asks for its address and its password, tries both, and writes postern.yaml.
+
+${running.program.map(shellWord).join(' ')} init
 
 `
 }

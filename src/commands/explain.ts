@@ -1,10 +1,12 @@
 import { type Explained, type ListedRequests, LONGEST_ID } from '../admin/control-socket.ts'
 import type { Explanation, RequestRow } from '../record/explanation.ts'
 import type { Remembered } from '../record/recent-requests.ts'
+import { systemClock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
+import { linesOf, spanOf, timeOf, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
-import { control, table } from './control.ts'
+import { control } from './control.ts'
 
 export interface ExplainOptions extends ConfigOptions {
   readonly json: boolean
@@ -42,22 +44,36 @@ async function listCommand(stateDir: string, { json }: ExplainOptions, io: Comma
   return 0
 }
 
+/** Two lines for each request: an id is for copying, so it is never cut. */
 function listOf(requests: readonly RequestRow[]): string {
-  const rows = requests.map(({ time, id, client, status, refusal, duration, method, path }) => [
-    new Date(time).toISOString(),
-    id,
-    client,
-    String(status),
-    refusal ?? '-',
-    `${duration.toFixed(1)} ms`,
-    `${method} ${path}`,
+  const present = systemClock.wall()
+  const first = linesOf([
+    ['AGE', 'ID', 'STATUS', 'REFUSAL'],
+    ...requests.map(({ time, id, status, refusal }) => [
+      spanOf(present - time),
+      id,
+      String(status),
+      refusal ?? '-',
+    ]),
   ])
-  return table([['TIME', 'ID', 'CLIENT', 'STATUS', 'REFUSAL', 'DURATION', 'REQUEST'], ...rows])
+  const second = [
+    'CLIENT  DURATION  REQUEST',
+    ...requests.map(
+      ({ client, duration, method, path }) => `${client}  ${Math.round(duration)} ms  ${method} ${path}`,
+    ),
+  ]
+  return first.map((line, i) => `${wrapped(line, 5)}\n     ${wrapped(second[i] ?? '', 5)}`).join('\n')
 }
 
 function textOf({ request, findings }: Explanation): string {
-  const facts = findings.map(({ title, text }) => [title, text])
-  return `${table([['Id', request.id], ['Arrived', new Date(request.time).toISOString()], ...facts])}\n`
+  const present = systemClock.wall()
+  const facts = [
+    { title: 'Id', text: request.id },
+    { title: 'Arrived', text: `${timeOf(request.time)}, ${spanOf(present - request.time)} ago` },
+    ...findings,
+  ]
+  const indent = Math.max(...facts.map(({ title }) => title.length)) + 2
+  return facts.map(({ title, text }) => `${title.padEnd(indent)}${wrapped(text, indent)}\n`).join('')
 }
 
 const KEPT: Readonly<Record<Remembered['what'], string>> = {
@@ -69,7 +85,7 @@ const KEPT: Readonly<Record<Remembered['what'], string>> = {
 /** The message does not repeat the id: the operator may have typed a token instead. */
 function notRemembered(remembered: readonly Remembered[]): string {
   const kept = remembered.map(({ what, requests, since }) =>
-    since === null ? `0 ${KEPT[what]}` : `${requests} ${KEPT[what]} since ${new Date(since).toISOString()}`,
+    since === null ? `0 ${KEPT[what]}` : `${requests} ${KEPT[what]} since ${timeOf(since)}`,
   )
   return (
     `no request with this id is remembered; those that are: ${kept.join(', ')}. ` +

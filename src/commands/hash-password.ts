@@ -1,55 +1,72 @@
 import { isUtf8 } from 'node:buffer'
 import { hashPassword } from '../password/key-derivation.ts'
+import { hasOuterBlank, weaknessOf } from '../password/strength.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { openPrompt, type Prompt, type Terminal } from './prompt.ts'
 
+export interface HashPasswordOptions {
+  /** Takes a password that is short or usual. */
+  readonly weak?: boolean
+}
+
 export interface HashPasswordStreams extends Pick<CommandIo, 'stdout'>, Terminal {}
+
+const BLANK = 'the password begins or ends with a blank, which is part of it'
+/** What to do about a weak password. */
+export const CHOOSE_ANOTHER = 'choose another one, or use it nevertheless with --weak'
 
 /** The largest input (bytes): more than the password in any token request (C9). */
 const LIMIT = 8 * 1024
 
 /**
  * `postern hash-password`: reads one line from standard input and writes a line for the password file. On a terminal it asks
- * twice, without echo. Rejects with a `SetupError` that names the problem.
+ * twice, without echo. Rejects with a `SetupError` that names the problem, such as a password that is short or usual.
  */
-export async function hashPasswordCommand(streams: HashPasswordStreams): Promise<ExitCode> {
-  const password = streams.stdin.isTTY === true ? await ask(streams) : await readAll(streams.stdin)
+export async function hashPasswordCommand(
+  streams: HashPasswordStreams,
+  { weak = false }: HashPasswordOptions = {},
+): Promise<ExitCode> {
+  const password =
+    streams.stdin.isTTY === true ? await ask(streams, weak) : await readAll(streams.stdin, weak)
+  if (hasOuterBlank(password)) streams.stderr.write(`postern hash-password: ${BLANK}\n`)
   streams.stdout.write(`${await hashPassword(password)}\n`)
   return 0
 }
 
-async function readAll(stdin: NodeJS.ReadableStream): Promise<string> {
+async function readAll(stdin: NodeJS.ReadableStream, weak: boolean): Promise<string> {
   let bytes = Buffer.alloc(0)
   for await (const chunk of stdin) {
     bytes = Buffer.concat([bytes, Buffer.from(chunk)])
     if (bytes.length > LIMIT) throw new SetupError('the input is larger than 8 KiB')
   }
   if (!isUtf8(bytes)) throw new SetupError('the input is not valid UTF-8')
-  return checked(new TextDecoder().decode(bytes).replace(/\r?\n$/, ''))
+  return checked(new TextDecoder().decode(bytes).replace(/\r?\n$/, ''), weak)
 }
 
-async function ask(streams: HashPasswordStreams): Promise<string> {
+async function ask(streams: HashPasswordStreams, weak: boolean): Promise<string> {
   const prompt = openPrompt(streams)
   try {
-    return await askTwice(prompt)
+    return await askTwice(prompt, weak)
   } finally {
     prompt.close()
   }
 }
 
-/** Rejects with a `SetupError` if the two differ, or are no password. */
-export async function askTwice(prompt: Prompt): Promise<string> {
+/** Rejects with a `SetupError` if the two differ, are no password, or, unless `weak`, are one that is short or usual. */
+export async function askTwice(prompt: Prompt, weak: boolean): Promise<string> {
   const password = await prompt.askHidden('Password: ')
   const again = await prompt.askHidden('Password again: ')
   if (password !== again) throw new SetupError('the two passwords differ')
-  return checked(password)
+  return checked(password, weak)
 }
 
-function checked(password: string): string {
+function checked(password: string, weak: boolean): string {
   if (password === '') throw new SetupError('the password is empty')
   if (/[\r\n]/.test(password))
     throw new SetupError('the input has several lines; give the password on exactly one')
   if (password.includes('\0')) throw new SetupError('the password contains a NUL byte')
+  const weakness = weak ? undefined : weaknessOf(password)
+  if (weakness !== undefined) throw new SetupError(`the password ${weakness}`, { remedy: CHOOSE_ANOTHER })
   return password
 }

@@ -91,6 +91,9 @@ The password is one line of standard input, so that no command line shows it:
   postern hash-password > /etc/postern/password      asks for it
   printf '%s' "$SECRET" | postern hash-password
 
+A password with fewer than 8 characters, or one of the usual ones, is refused
+unless --weak is given.
+
 The exit code is 0 only if the hash is written whole: replace a file by
   postern hash-password > password.new && mv password.new password`
 
@@ -111,8 +114,8 @@ Without a terminal it asks nothing:
 
 Exit codes: 0 if the configuration is written. Otherwise nothing is written:
 2 if a flag is missing or wrong, the file exists, the password cannot be read,
-or you cancel (Ctrl-C); 1 if the device does not answer as it should
-(--skip-checks writes nevertheless).`
+the password is weak (--weak takes it), or you cancel (Ctrl-C); 1 if the device
+does not answer as it should (--skip-checks writes nevertheless).`
 
 export const VERIFY = `
 The run first says how often it logs in, how many requests it sends and how long

@@ -15,7 +15,7 @@ import { firstConfiguration } from '../config/first-configuration.ts'
 import { loadConfig } from '../config/load.ts'
 import { shellWord } from '../system/named-file.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
-import type { CommandIo, ExitCode } from './command.ts'
+import type { CommandIo, ExitCode, ProgramIo } from './command.ts'
 import { DEFAULT_CONFIG } from './help.ts'
 import {
   addressFromFlags,
@@ -39,6 +39,8 @@ export interface InitOptions extends PasswordFlags {
   readonly deviceCa?: string
   /** Neither the device nor the password file is tried. */
   readonly skipChecks?: boolean
+  /** Takes a password that is short or usual. */
+  readonly weak?: boolean
 }
 
 interface Answers {
@@ -51,7 +53,10 @@ interface Answers {
  * writes anything. Without a terminal it asks nothing: a missing flag is exit code 2, a device that does not answer is 1. Rejects
  * with `SetupError`, and then has written nothing.
  */
-export async function initCommand(options: InitOptions, io: CommandIo & Terminal): Promise<ExitCode> {
+export async function initCommand(
+  options: InitOptions,
+  io: CommandIo & Terminal & Pick<ProgramIo, 'typed'>,
+): Promise<ExitCode> {
   const config = resolve(options.config ?? 'postern.yaml')
   requirePlace(config)
   const device = options.url === undefined ? undefined : addressFromFlags(options.url, options.deviceCa)
@@ -73,11 +78,12 @@ export async function initCommand(options: InitOptions, io: CommandIo & Terminal
     title:
       '# Written by postern init. A relative path would be relative to the working directory of Postern.',
     stateDir,
+    program: io.typed,
   })
   loadConfig({ file: { path: config, text } })
   const files = [answers.password.newFile ?? [], { path: config, text }].flat()
   writeNewFiles(files)
-  io.stdout.write(nextSteps({ config, stateDir, files: files.map(({ path }) => path) }))
+  io.stdout.write(nextSteps({ program: io.typed, config, stateDir, files: files.map(({ path }) => path) }))
   return 0
 }
 
@@ -105,7 +111,7 @@ function stateDirBeside(config: string): string {
 }
 
 async function answersFromTerminal(
-  { skipChecks = false }: InitOptions,
+  { skipChecks = false, weak = false }: InitOptions,
   given: Given,
   folder: string,
   io: Terminal,
@@ -114,15 +120,15 @@ async function answersFromTerminal(
   try {
     const device =
       skipChecks && given.device !== undefined ? given.device : await askForDevice(given.device, prompt)
-    if (given.password !== undefined && !skipChecks) await requirePassword(given.password)
-    return { device, password: given.password ?? (await askForPassword(prompt, folder)) }
+    if (given.password !== undefined && !skipChecks) await requirePassword(given.password, weak)
+    return { device, password: given.password ?? (await askForPassword(prompt, folder, weak)) }
   } finally {
     prompt.close()
   }
 }
 
 async function answersFromFlags(
-  { skipChecks = false }: InitOptions,
+  { skipChecks = false, weak = false }: InitOptions,
   given: Given,
   io: CommandIo,
 ): Promise<Answers> {
@@ -138,33 +144,35 @@ async function answersFromFlags(
     throw new SetupError([...missing, 'there is no terminal to ask on'])
   }
   if (!skipChecks) {
-    await requirePassword(password)
+    await requirePassword(password, weak)
     await requireDevice(device, (text) => void io.stderr.write(text))
   }
   return { device, password }
 }
 
-async function requirePassword(choice: PasswordChoice): Promise<void> {
-  const { result, message, remedy } = await tryPassword(choice)
+async function requirePassword(choice: PasswordChoice, weak: boolean): Promise<void> {
+  const { result, message, remedy } = await tryPassword(choice, weak)
   if (result === 'failed') throw new SetupError(message, { remedy: remedy ?? undefined })
 }
 
 export interface Made {
+  /** The words that start Postern. */
+  readonly program: string
   readonly config: string
   readonly stateDir: string
   readonly files: readonly string[]
 }
 
 /** What to do after `init`: commands to copy. */
-export function nextSteps({ config, stateDir, files }: Made): string {
+export function nextSteps({ program, config, stateDir, files }: Made): string {
   const flag = `--config ${shellWord(config)}`
   const certificate = shellWord(join(stateDir, 'tls', 'cert.pem'))
   return `
 Written: ${files.join(', ')}
 
 Next, try everything in it, and start Postern:
-  postern check ${flag}
-  postern serve ${flag}
+  ${program} check ${flag}
+  ${program} serve ${flag}
 
 Then, in another terminal, the first token. It asks for the device password and does not show it:
   (trap 'stty echo' EXIT; stty -echo; printf 'Password: ' >&2; IFS= read -r p; echo >&2; printf %s "$p") |

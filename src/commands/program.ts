@@ -8,6 +8,7 @@ import type { ConfigOptions } from './configuration.ts'
 import type { HealthyOptions, RevokeOptions, StatusOptions } from './control.ts'
 import type { DemoOptions } from './demo.ts'
 import type { ExplainOptions } from './explain.ts'
+import type { HashPasswordOptions } from './hash-password.ts'
 import * as help from './help.ts'
 import type { InitOptions } from './init.ts'
 import { exitCodeWith, helpOutput } from './output.ts'
@@ -155,6 +156,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     )
     .option('--user <name>', 'the account of the device password')
     .option('--skip-checks', 'try neither the device nor the password file', false)
+    .option('--weak', 'take a password that is short or one of the usual ones', false)
     .addHelpText('after', help.INIT)
 
   const verify = command(
@@ -198,9 +200,12 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
   command(
     'hash-password',
     'Read a password from standard input and print its argon2id hash.',
-    async () => (await import('./hash-password.ts')).hashPasswordCommand({ ...io, stdin: io.stdin() }),
+    async (options: HashPasswordOptions) =>
+      (await import('./hash-password.ts')).hashPasswordCommand({ ...io, stdin: io.stdin() }, options),
     [],
-  ).addHelpText('after', help.HASH_PASSWORD)
+  )
+    .option('--weak', 'take a password that is short or one of the usual ones', false)
+    .addHelpText('after', help.HASH_PASSWORD)
 
   return program
 }

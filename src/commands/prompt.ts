@@ -17,6 +17,8 @@ export interface Prompt {
   ask(question: string, initial?: string): Promise<string>
   /** Does not show what is typed, which may be empty. */
   askHidden(question: string): Promise<string>
+  /** Shows what is typed when it is complete, and only if it is one digit: a password typed by mistake is never on the screen. */
+  askDigit(question: string): Promise<string>
   /** Waits for work that the operator may cancel. */
   during<T>(work: Promise<T>): Promise<T>
   close(): void
@@ -63,6 +65,12 @@ export function openPrompt({ stdin, stderr }: Terminal, cancelled = 'cancelled')
     askHidden(question) {
       stderr.write(question)
       return nextLine().finally(() => void stderr.write('\n'))
+    },
+    async askDigit(question) {
+      stderr.write(question)
+      const given = (await nextLine()).trim()
+      stderr.write(/^\d$/.test(given) ? `${given}\n` : '\n')
+      return given
     },
     during: (work) => {
       const end = closed.then(() => {

@@ -3,11 +3,13 @@ import type { PageDependencies, PageRoutes } from '../admin/page-routes.ts'
 import type { Config } from '../config/schema.ts'
 import { admitsAddress } from '../http/ip.ts'
 import { openPasswords } from '../password/sources.ts'
+import type { HashMemory } from '../password/verifier.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { MachineNames } from '../system/machine-names.ts'
 
 interface Sources extends Omit<PageDependencies, 'files' | 'password'> {
   readonly metrics: Pick<Metrics, 'text' | 'contentType'>
+  readonly hashMemory?: HashMemory
   readonly readiness: () => Readiness
   readonly machine: () => MachineNames
   /** The present configuration, for `admin.hosts`. */
@@ -34,7 +36,11 @@ export async function openAdmin({ admin: { address, passwordFile: file } }: Conf
   const password =
     address === 'off' || file === undefined
       ? undefined
-      : await openPasswords([{ name: '', file, key: 'admin.password_file' }], { clock, events })
+      : await openPasswords([{ name: '', file, key: 'admin.password_file' }], {
+          clock,
+          events,
+          memory: sources.hashMemory,
+        })
 
   const { server, closeDenied } = createAdminListener({
     metrics: metrics.text,
@@ -67,6 +73,8 @@ export async function openAdmin({ admin: { address, passwordFile: file } }: Conf
   return {
     server,
     closeDenied,
+    /** What the viewers of the page have not read (bytes). */
+    unread: (): number => page?.unread() ?? 0,
     endStreams,
     close() {
       endStreams()

@@ -1,33 +1,24 @@
-import { insecureSettings } from '../config/insecure-settings.ts'
+import {
+  type ConfigWarning,
+  insecureSettings,
+  SETTING_RULES,
+  type WarningRule,
+} from '../config/insecure-settings.ts'
 import type { Config } from '../config/schema.ts'
-import { type ConfigWarning, exposedSecrets, secretFiles } from '../config/secrets.ts'
-import { readSource } from '../password/source.ts'
+import { EXPOSURE_RULE, exposedSecrets } from '../config/secrets.ts'
 import type { Logger } from '../record/log.ts'
-import { shellWord } from '../system/named-file.ts'
+import { insecurePasswords, PASSWORD_RULES } from './insecure-passwords.ts'
 
-/** What works and is not safe: settings, passwords in plain text, and files with a secret that are open to other users. */
+/** All that `warningsOf` can find: the source of the list in docs/hardening.md. */
+export const WARNING_RULES: readonly WarningRule[] = [...SETTING_RULES, ...PASSWORD_RULES, EXPOSURE_RULE]
+
+/** What works and is not safe: settings, weak passwords and hashes, and files with a secret that are open to other users. */
 export async function warningsOf(config: Config): Promise<readonly ConfigWarning[]> {
-  return [...insecureSettings(config), ...(await plainPasswords(config)), ...(await exposedSecrets(config))]
-}
-
-/** Files that could hold a hash. One with which Postern also signs in to the device cannot. */
-async function plainPasswords(config: Config): Promise<readonly ConfigWarning[]> {
-  const files = secretFiles(config)
-  const looks = files.map(async ({ key, file }) => {
-    if (!['password.file', 'admin.password_file'].includes(key)) return []
-    if (files.some((other) => other.file === file && other.key.startsWith('upstream.'))) return []
-    const found = await readSource({ file })
-    if ('reason' in found || found.credential.kind !== 'plain') return []
-    const [path, next] = [shellWord(file), shellWord(`${file}.new`)]
-    return {
-      key,
-      file,
-      reason: 'it holds the password in plain text',
-      meaning: 'a reader of the file, or of a backup of it, has the password',
-      remedy: `cp -p ${path} ${next} && postern hash-password > ${next} && mv ${next} ${path}; then every ${key === 'password.file' ? 'client' : 'viewer'} has to log in again`,
-    }
-  })
-  return (await Promise.all(looks)).flat()
+  return [
+    ...insecureSettings(config),
+    ...(await insecurePasswords(config)),
+    ...(await exposedSecrets(config)),
+  ]
 }
 
 /**

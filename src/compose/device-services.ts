@@ -22,6 +22,7 @@ import { createSharing, type Sharing } from '../forward/sharing.ts'
 import { createStreams } from '../forward/streams.ts'
 import { createUpstream } from '../forward/upstream.ts'
 import type { ServiceCondition } from '../overview/model.ts'
+import { createDeviceChanges } from '../record/device-changes.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { DeviceLoad, UpstreamMetrics } from '../record/upstream-metrics.ts'
@@ -125,6 +126,8 @@ async function openDeviceService(
   const key = path.join('.')
   const log = route === undefined ? deps.log : deps.log.child({ route })
   const metrics = deps.metrics.upstream(route)
+  const changes = createDeviceChanges(log, clock)
+  metrics.watch(changes.changed)
   const target = await targets.open(service, key)
   const breaker = createBreaker(clock)
   const trouble = watchTrouble(target, {
@@ -191,6 +194,7 @@ async function openDeviceService(
     paces: { upload: paced.pace, download: downloadPace(listen.idleTimeout, service.queue.timeout, queue) },
     fields,
     idleTimeout: service.idleTimeout,
+    streamAfter: service.streamAfter,
     ...paced,
     uploadTimeout,
     buffering: buffering && { ...buffering, uploadTimeout },
@@ -222,6 +226,7 @@ async function openDeviceService(
     async close() {
       health?.close()
       trouble.close()
+      changes.close()
       await connections.close()
     },
   }

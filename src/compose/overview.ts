@@ -3,8 +3,9 @@ import type { Readiness } from '../admin/admin-listener.ts'
 import { checkedByDevice } from '../config/password-fields.ts'
 import { limitsOf } from '../config/policy-fields.ts'
 import type { Config } from '../config/schema.ts'
-import type { WindowType } from '../http/admission.ts'
+import type { Endpoint, WindowType } from '../http/admission.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
+import { createGrantSearch } from '../overview/grant-search.ts'
 import { createHistory, sumsSinceStart } from '../overview/history.ts'
 import type { About, Condition, LimitCondition } from '../overview/model.ts'
 import { createGrantRows, limitCondition, type Overview } from '../overview/overview.ts'
@@ -15,6 +16,7 @@ import type { MachineNames } from '../system/machine-names.ts'
 import type { State } from '../tokens/state.ts'
 import { VERSION } from '../version.ts'
 import type { DeviceServices } from './device-services.ts'
+import type { Memory } from './memory.ts'
 import type { LimitTables } from './state.ts'
 
 interface Sources extends Pick<About, 'node'> {
@@ -28,6 +30,7 @@ interface Sources extends Pick<About, 'node'> {
   readonly tables: LimitTables
   readonly certificate: Pick<ServedCertificate, 'present'>
   readonly readiness: () => Readiness
+  readonly memory: Pick<Memory, 'condition'>
 }
 
 /** Collects what the admin listener shows, from all parts of the sidecar. Records from now on, until it is closed. */
@@ -39,7 +42,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
   function condition(): Condition {
     const readiness = sources.readiness()
     const config = current()
-    const { enforce, browser, tokens } = config
+    const { enforce, tokens } = config
     const limits = limitsOf(config)
     const { inFlight, limit, queued } = services.load()
     const source = state.password.state()
@@ -55,17 +58,15 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
       totals: sumsSinceStart(totals),
       services: services.conditions(),
       load: { inFlight, maxInFlight: limit, queued, tunnels: totals.tunnels, ...services.bounds },
-      limits: {
-        api: shown('api'),
-        oauth: shown('oauth'),
-        ...(browser.login === 'off' ? {} : { browser: shown('browser') }),
-      },
+      memory: sources.memory.condition(),
+      limits: { api: shown('api'), oauth: shown('oauth'), ...furtherLimits(config, shown) },
       tokens: { ...state.tokens.counts(), capacity: tokens.capacity, unsaved: state.unsaved() ?? null },
       certificate: certificate.present() ?? null,
       password: {
         source: checkedByDevice(config) ? 'device' : 'file',
         changedAt: source.changedAt ?? null,
         problem: source.readable ? null : (source.reason ?? 'it cannot be used'),
+        absent: source.absent ?? null,
       },
       store: up === undefined ? null : { up },
     }
@@ -87,6 +88,18 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
     condition,
     timeline: timeline.entries,
     grants: createGrantRows(state.tokens, clock),
+    findGrants: createGrantSearch(state.tokens, clock),
     close: history.close,
   }
+}
+
+/** The limits that the configuration switches on. */
+function furtherLimits(
+  { browser }: Config,
+  shown: (type: WindowType) => LimitCondition,
+): Partial<Record<WindowType, LimitCondition>> {
+  const isOn: Readonly<Record<Exclude<WindowType, Endpoint>, boolean>> = { browser: browser.login !== 'off' }
+  return Object.fromEntries(
+    Object.entries(isOn).flatMap(([type, on]) => (on ? [[type, shown(type as keyof typeof isOn)]] : [])),
+  )
 }

@@ -3,7 +3,7 @@ import type { Readiness } from '../admin/admin-listener.ts'
 import { openControlSocket } from '../admin/control-socket.ts'
 import { type Changes, type Config, changesBetween } from '../config/schema.ts'
 import { createGate } from '../gate/admit.ts'
-import { createLiveExchanges } from '../gate/live-exchanges.ts'
+import { createLiveExchanges, type LiveExchanges } from '../gate/live-exchanges.ts'
 import { createPassage } from '../gate/passage.ts'
 import { openCertificate } from '../listen/certificate.ts'
 import { type Addresses, createListeners, createPublicListener } from '../listen/public-listener.ts'
@@ -21,6 +21,8 @@ import { VERSION } from '../version.ts'
 import { openAdmin } from './admin.ts'
 import { createConfigWarnings } from './config-warnings.ts'
 import { openDeviceServices } from './device-services.ts'
+import { describePlan, openMemory } from './memory.ts'
+import { warnOfNextStart } from './next-start.ts'
 import { openOverview } from './overview.ts'
 import { deriveSettings } from './settings.ts'
 import { applyToState, openState, tokenServices } from './state.ts'
@@ -74,7 +76,16 @@ async function openParts(
   /** Always the present ones: a reload replaces what it holds. */
   const settings = await deriveSettings(config)
   const metrics = createMetrics({ version: VERSION, node: versions.node }, clock)
-  const live = createLiveExchanges()
+  const memory = openMemory(config, { clock, log, metrics, ownsProcess: collectGarbage !== undefined })
+  opened.defer(memory.close)
+  const exchanges = createLiveExchanges()
+  const live: LiveExchanges = {
+    ...exchanges,
+    cut(grants) {
+      memory.account.grantsEnded(new Set(grants))
+      exchanges.cut(grants)
+    },
+  }
   const onBug = (error: unknown): void =>
     log.error({ err: error }, 'internal error: this is a bug in Postern')
   const uploadTimeout = (): number => settings.config.listen.bodyTimeout
@@ -89,6 +100,7 @@ async function openParts(
     live,
     onPasswordRead: () => void warnOf(settings.config),
     hasName: (name) => settings.gate.scopes?.has(name) ?? name === '',
+    hashMemory: memory.hashes,
     onBug,
   })
   opened.defer(state.close)
@@ -110,10 +122,11 @@ async function openParts(
     tokens: () => state.tokens.counts(),
     unsaved: state.unsaved,
     windows: (type) => tables[type].size,
+    memory: memory.account,
     upstream: services.load,
   })
 
-  const { credentials, ...own } = tokenServices(state, { metrics, clock }, settings)
+  const { credentials, ...own } = tokenServices(state, { metrics, clock, live }, settings)
   const passage = createPassage({
     admit: createGate({
       clock,
@@ -144,8 +157,11 @@ async function openParts(
     refusalMessage: passage.refusalMessage,
     onBug,
     onReached: certificate.reachedAt,
-    clientOf: (peer) => settings.clientOf(peer, []),
-    events: { ...metrics.connections, refused: refusedConnections(metrics, log, settings) },
+    memory: {
+      account: memory.account,
+      clientOf: (peer, forwardedFor) => settings.clientOf(peer, forwardedFor),
+    },
+    events: { ...metrics.connections, refused: refusedConnections(metrics, accessLog, settings) },
   })
   certificate.serve(listener.applyTls)
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
@@ -155,22 +171,32 @@ async function openParts(
   }
   const current = (): Config => settings.config
   const common = { clock, machine, metrics, readiness, current }
-  const shown = { timeline, services, state, tables, certificate, node: versions.node }
+  const shown = { memory, timeline, services, state, tables, certificate, node: versions.node }
   const overview = openOverview({ ...common, ...shown })
   opened.defer(overview.close)
-  const admin = await openAdmin(config, { ...common, overview, requests, tokens: state.tokens, log, onBug })
+  const admin = await openAdmin(config, {
+    ...common,
+    overview,
+    requests,
+    tokens: state.tokens,
+    log,
+    onBug,
+    hashMemory: memory.hashes,
+  })
+  memory.watchPage(admin.unread)
   opened.defer(admin.close)
-  const collection = collectWhenIdle({ collect: collectGarbage })
+  const collection = collectWhenIdle({ collect: collectGarbage, floodIsOver: memory.floodIsOver })
   const listeners = createListeners(config, {
     public: listener.server,
     admin: admin.server,
     onOpen(addresses) {
       phase = 'running'
       log.info({ ...addresses, upstream: config.upstream.url.origin, version: VERSION }, 'listening')
+      log.info({ limit: memory.plan.limit }, `memory: ${describePlan(memory.plan)}`)
     },
   })
   const control = await openControlSocket(config.stateDir, {
-    ...{ tokens: state.tokens, requests, places: services.places },
+    ...{ tokens: state.tokens, requests, places: services.places, clock, inFlight: live.granted },
     listening: () => listeners.listening,
     onFailure: (error, what) => log.error({ err: error }, `control socket: ${what}`),
   })
@@ -197,8 +223,9 @@ async function openParts(
     applyTls()
     admin.closeDenied()
     log.level = next.log.level
-    await applyToState(settings, config, { state, tables, live, log })
+    await applyToState(settings, config, { state, tables, live, log, sessions: credentials.sessions })
     await warnOf(next)
+    await warnOfNextStart(next, log).catch(onBug)
     return changes
   }
 
@@ -226,6 +253,7 @@ async function openParts(
       const signedOut = waitAtMost(graceMs * 0.8, drained).then(services.signOut)
       await waitAtMost(graceMs, Promise.all([drained, signedOut]))
       listener.destroy()
+      memory.close()
       await services.close()
       await control.close()
       await state.close()

@@ -1,13 +1,13 @@
 import { limitsOf } from '../config/policy-fields.ts'
 import type { Config } from '../config/schema.ts'
-import type { GateSettings } from '../gate/admit.ts'
+import { type GateSettings, judgeAnew } from '../gate/admit.ts'
 import { createPreflight } from '../gate/cors.ts'
-import { credentialFault } from '../gate/credential.ts'
 import type { LiveExchanges } from '../gate/live-exchanges.ts'
 import { WINDOW_TYPES, type WindowType } from '../http/admission.ts'
+import type { Refusal } from '../http/refusal.ts'
 import { createWindowTable, type WindowTable } from '../limits/window-table.ts'
 import { createBrowserLogin } from '../oauth/browser-login.ts'
-import { createSessions } from '../oauth/sessions.ts'
+import { createSessions, LOGIN_OFF, type Sessions } from '../oauth/sessions.ts'
 import { slowLogins } from '../oauth/slow-logins.ts'
 import {
   createPasswordGrant,
@@ -15,6 +15,7 @@ import {
   createRevocationEndpoint,
   createTokenEndpoint,
 } from '../oauth/token-endpoint.ts'
+import { nameOf } from '../record/access-log.ts'
 import type { Logger } from '../record/log.ts'
 import { openLocalState } from '../tokens/local-state.ts'
 import type { State, StateDependencies } from '../tokens/state.ts'
@@ -44,37 +45,57 @@ export async function openState(config: Config, deps: StateDependencies): Promis
   return { state, tables: windows ?? { api: alone('api'), oauth: alone('oauth'), browser: alone('browser') } }
 }
 
+interface Reloaded extends OpenState {
+  readonly live: LiveExchanges
+  readonly sessions: Pick<Sessions, 'endAll'>
+  readonly log: Logger
+}
+
 /**
- * Applies a reload to limits and tokens. Ends what it no longer allows: the grants of names that are gone, and requests in flight that
- * their name may no longer make.
+ * Applies a reload to limits, tokens, sessions, and to the requests in flight, each of which is judged anew. Ends what the reload no longer
+ * admits, the grants of names that are gone, and the sessions if the login of browsers is off.
  *
  * @param start the configuration at the start
  */
 export async function applyToState(
-  { gate, config }: Pick<GateSettings, 'gate'> & { readonly config: Config },
+  settings: GateSettings & { readonly config: Config },
   { passwords = [] }: Config,
-  { state, tables, live, log }: OpenState & { readonly live: LiveExchanges; readonly log: Logger },
+  { state, tables, live, sessions, log }: Reloaded,
 ): Promise<void> {
+  const { gate, config } = settings
   for (const type of WINDOW_TYPES) tables[type].applyPolicy(gate.limits[type])
   state.tokens.applyPolicy(config.tokens)
+  logEnded(
+    live.judgeAnew((exchange) => judgeAnew(exchange, settings)),
+    log,
+  )
   const gone = passwords.map(({ name }) => name).filter((name) => gate.scopes?.has(name) === false)
   const revoked = gone.map((name) => state.tokens.revoke({ name }, 'name_removed'))
-  if (gate.scopes !== undefined) live.judgeAnew((exchange) => credentialFault(exchange, gate))
+  const ended = gate.browser ? 0 : sessions.endAll(LOGIN_OFF)
   if ((await Promise.all(revoked)).includes('unavailable'))
     log.error({ names: gone }, 'the shared store did not revoke the tokens of removed names')
+  if ((await ended) === 'unavailable')
+    log.error('the shared store did not revoke the tokens of the sessions that browser.login has ended')
+}
+
+function logEnded(refusals: readonly Refusal[], log: Logger): void {
+  if (refusals.length === 0) return
+  const reasons = [...Map.groupBy(refusals, nameOf)].map(([name, all]) => [name, all.length])
+  const line = { requests: refusals.length, reasons: Object.fromEntries(reasons) }
+  log.warn(line, 'requests in flight ended: the new configuration does not admit them')
 }
 
 /** The sidecar's own endpoints, such as `/oauth/token` with its grant types, and the sessions of browsers. */
 export function tokenServices(
   { logIn, tokens }: State,
-  { metrics, clock }: Pick<StateDependencies, 'metrics' | 'clock'>,
+  { metrics, clock, live }: Pick<StateDependencies, 'metrics' | 'clock'> & { readonly live: LiveExchanges },
   settings: Pick<GateSettings, 'gate'> & { readonly config: Config },
 ) {
   const slowed = slowLogins(logIn, { clock, settings, grants: tokens.grants, onSlowed: metrics.loginSlowed })
   const password = createPasswordGrant(slowed, metrics.passwordFailed, metrics.upstream(undefined).failed)
   const grants = [password, createRefreshGrant(tokens.refresh)]
   for (const { name } of grants) metrics.tokensIssued(name, 0)
-  const sessions = createSessions(tokens)
+  const sessions = createSessions(tokens, live.handOver)
   const { login, logout, withPage } = createBrowserLogin(password, sessions, settings)
   return {
     credentials: { identify: tokens.identify, sessions },

@@ -1,4 +1,5 @@
 import { isIPv4 } from 'node:net'
+import { asCgi } from '../http/fields.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import type { UpstreamUrl } from './address.ts'
 import type { PasswordFile, SessionConfig } from './auth-fields.ts'
@@ -186,7 +187,7 @@ function judgeSession({ user, password, login: { json, form }, send }: SessionCo
 function headerOfAuth({ auth, headers }: ServiceConfig): string | undefined {
   if (auth === 'off' || 'form' in auth) return undefined
   const written = 'session' in auth ? auth.session.send.header : 'Authorization'
-  return Object.keys(headers).find((name) => name.toLowerCase() === written?.toLowerCase())
+  return Object.keys(headers).find((name) => written !== undefined && asCgi(name) === asCgi(written))
 }
 
 /** Whether two listeners would use the same address, which the kernel refuses. Host names are compared as text. */

@@ -9,6 +9,8 @@ export interface FirstSettings extends FirstPassword {
   readonly url: string
   readonly tls?: string | undefined
   readonly stateDir: string
+  /** The words that start Postern. */
+  readonly program?: string
 }
 
 /** The value of `password`, and of `upstream.auth` if the device checks the password. */
@@ -26,6 +28,7 @@ export function firstConfiguration({
   password,
   auth,
   stateDir,
+  program = 'postern',
 }: FirstSettings): string {
   // A line end in the path would end the comment.
   const file = path.replaceAll(/\p{Cc}/gu, '?')
@@ -37,7 +40,7 @@ export function firstConfiguration({
   return `${title}
 # Only upstream.url and the password have no default. A commented line shows a default; configuration.md lists every
 # key. Environment variables (POSTERN_LIMITS_API_REQUESTS=120) and flags (--set limits.api.requests=120) override this
-# file. To check a change before it takes effect:  postern check --config ${file}
+# file. To check a change before it takes effect:  ${program} check --config ${file}
 
 upstream:
   # The device. http://host:port, https://host:port, or http+unix:/path/to.sock

@@ -1,4 +1,4 @@
-import { isHopByHop, isToken } from '../http/fields.ts'
+import { asCgi, isHopByHop, isToken } from '../http/fields.ts'
 import { type Field, type FieldOptions, field, z } from './field.ts'
 
 /** A header value: text, the file that holds it, or the name of the login. */
@@ -35,9 +35,9 @@ function schema() {
   )
 }
 
-/** Names are case-insensitive, so two spellings of one name would be two values of the same field. */
+/** Two spellings of one name would be two values of the same field. */
 function headerProblem(name: string, value: HeaderValue, names: readonly string[]): string | undefined {
-  const twin = names.find((other) => other !== name && other.toLowerCase() === name.toLowerCase())
+  const twin = names.find((other) => other !== name && asCgi(other) === asCgi(name))
   if (twin !== undefined) return `must be set only once; ${twin} is the same field`
   return headerNameProblem(name) ?? (typeof value === 'string' ? headerValueProblem(value) : undefined)
 }
@@ -54,13 +54,13 @@ const WRITTEN_BY_SIDECAR: ReadonlySet<string> = new Set([
 
 /** Why a field of this name cannot be set on every forwarded request; `undefined` if it can. */
 export function headerNameProblem(name: string): string | undefined {
-  const lower = name.toLowerCase()
-  if (!isToken(lower)) return 'must have a token as its name (RFC 9110 §5.6.2)'
-  if (lower === 'host') return 'must not be set here; set upstream.host instead'
-  if (lower === 'content-length') return "must not be set: the length of the body is the client's"
-  if (lower === 'expect') return 'must not be set: the sidecar itself responds to Expect'
-  if (isHopByHop(lower)) return 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'
-  if (WRITTEN_BY_SIDECAR.has(lower)) return 'must not be set: the sidecar writes it itself'
+  if (!isToken(name)) return 'must have a token as its name (RFC 9110 §5.6.2)'
+  const seen = asCgi(name)
+  if (seen === 'host') return 'must not be set here; set upstream.host instead'
+  if (seen === 'content-length') return "must not be set: the length of the body is the client's"
+  if (seen === 'expect') return 'must not be set: the sidecar itself responds to Expect'
+  if (isHopByHop(seen)) return 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'
+  if (WRITTEN_BY_SIDECAR.has(seen)) return 'must not be set: the sidecar writes it itself'
   return undefined
 }
 
@@ -94,11 +94,14 @@ function needProblem(pattern: string): string | undefined {
   return undefined
 }
 
-/** Whether a field is sent, by its name in lower case: `upstream.drop` without what a message or a handshake cannot do without. */
+/**
+ * Whether a field is sent, by its name in lower case: `upstream.drop` without what a message or a handshake cannot do without. Names
+ * that a CGI program cannot tell from a dropped one are dropped, too.
+ */
 export function keepsBut(patterns: readonly string[]): (name: string) => boolean {
-  const lower = patterns.map((pattern) => pattern.toLowerCase())
-  const names = new Set(lower)
-  const starts = lower.filter((pattern) => pattern.endsWith('*')).map((pattern) => pattern.slice(0, -1))
-  const drops = (name: string): boolean => names.has(name) || starts.some((start) => name.startsWith(start))
-  return (name) => !drops(name) || needProblem(name) !== undefined
+  const isStart = (pattern: string): boolean => pattern.endsWith('*')
+  const names = new Set(patterns.filter((pattern) => !isStart(pattern)).map(asCgi))
+  const starts = patterns.filter(isStart).map((pattern) => asCgi(pattern.slice(0, -1)))
+  const drops = (seen: string): boolean => names.has(seen) || starts.some((start) => seen.startsWith(start))
+  return (name) => !drops(asCgi(name)) || needProblem(name) !== undefined
 }

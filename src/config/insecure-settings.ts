@@ -1,64 +1,234 @@
 import { isLoopback, normalizeAddress } from '../http/ip.ts'
 import { formatAddress } from '../system/listen-address.ts'
 import type { Config } from './schema.ts'
-import type { ConfigWarning } from './secrets.ts'
 import { type NamedService, servicesOf } from './upstream-fields.ts'
+import { areWide } from './wide-ranges.ts'
+
+/** A setting that works and is not safe. */
+export interface ConfigWarning {
+  readonly key: string
+  /** The file that it names, if that is at fault. */
+  readonly file?: string
+  readonly reason: string
+  /** What follows from it, and what mends it, each as a clause. */
+  readonly meaning: string
+  readonly remedy: string
+  /** Its line in the log; default: `insecure: ` and the meaning. */
+  readonly message?: string
+}
+
+/** Something that `check` and the log warn of. */
+export interface WarningRule {
+  /** What it is, as an item of the list in docs/hardening.md. */
+  readonly about: string
+}
+
+interface SettingRule extends WarningRule {
+  readonly find: (config: Config) => readonly ConfigWarning[]
+}
+
+const DAY = 86_400_000
+/** The longest lifetimes without a warning (ms), and how long a sidecar may go on without hearing of revocations. */
+const LONG = { access: 7 * DAY, refresh: 90 * DAY, offline: DAY }
 
 /** Settings that a start accepts, and that give up protection. */
-export function insecureSettings({
-  listen,
-  admin,
-  upstream,
-  enforce,
-  browser,
-}: Config): readonly ConfigWarning[] {
-  const warnings: ConfigWarning[] = []
-  const { address, tls, insecure } = listen
-  const isLocal = address.kind === 'unix' || (address.kind === 'tcp' && isLoopback(address.host))
-  if (tls === 'off' && !insecure && !isLocal) {
-    warnings.push({
-      key: 'listen.tls',
-      reason:
-        address.kind === 'fd'
-          ? `off, and ${formatAddress(address)} may be open to other machines`
-          : `off, and ${formatAddress(address)} is not on loopback`,
-      meaning: 'passwords and tokens cross the network in cleartext',
-      remedy: 'remove listen.tls, or set listen.insecure: true if something else encrypts them on the way',
-    })
-  }
-  if (browser.login === 'on' && tls === 'off' && !isLocal && listen.trustedProxies.length === 0) {
-    warnings.push({
-      key: 'browser.login',
-      reason: `on without TLS, and ${formatAddress(address)} is not on loopback`,
-      message: 'browsers on other machines cannot log in',
-      meaning: 'their login page has no form, because the password would cross the network in cleartext',
-      remedy: 'remove listen.tls, or name the proxy that encrypts in listen.trusted_proxies',
-    })
-  }
-  const inner = admin.address === 'off' ? undefined : admin.address
-  if (inner?.kind === 'tcp' && ['0.0.0.0', '::'].includes(normalizeAddress(inner.host) ?? '')) {
-    const page =
-      admin.passwordFile === undefined
-        ? ''
-        : ', and the password of the live page crosses the network in cleartext'
-    warnings.push({
-      key: 'admin.address',
-      reason: `${formatAddress(inner)} is every address of this machine`,
-      meaning: `clients can read the metrics, too${page}`,
-      remedy:
-        'use 127.0.0.1 or an inner address, or let a firewall or a network policy close the port to clients',
-    })
-  }
-  if (!enforce) {
-    warnings.push({
-      key: 'enforce',
-      reason: 'false',
-      meaning: 'requests without a token and past the limits reach the device',
-      remedy: 'remove it when the log shows no more would_refuse',
-    })
-  }
-  warnings.push(...servicesOf(upstream).flatMap(sharedActions))
-  return warnings
+export const SETTING_RULES: readonly SettingRule[] = [
+  {
+    about: '`listen.tls: off` on an address that is not loopback, without `listen.insecure: true`',
+    find: ({ listen: { address, tls, insecure } }) =>
+      tls !== 'off' || insecure || isLocal(address)
+        ? []
+        : [
+            {
+              key: 'listen.tls',
+              reason:
+                address.kind === 'fd'
+                  ? `off, and ${formatAddress(address)} may be open to other machines`
+                  : `off, and ${formatAddress(address)} is not on loopback`,
+              meaning: 'passwords and tokens cross the network in cleartext',
+              remedy:
+                'remove listen.tls, or set listen.insecure: true if something else encrypts them on the way',
+            },
+          ],
+  },
+  {
+    about: '`browser.login: on` without TLS: browsers on other machines cannot log in',
+    find: ({ listen: { address, tls, trustedProxies }, browser }) =>
+      browser.login === 'off' || tls !== 'off' || isLocal(address) || trustedProxies.length > 0
+        ? []
+        : [
+            {
+              key: 'browser.login',
+              reason: `on without TLS, and ${formatAddress(address)} is not on loopback`,
+              message: 'browsers on other machines cannot log in',
+              meaning:
+                'their login page has no form, because the password would cross the network in cleartext',
+              remedy: 'remove listen.tls, or name the proxy that encrypts in listen.trusted_proxies',
+            },
+          ],
+  },
+  {
+    about:
+      '`listen.trusted_proxies` that holds as many addresses of the internet as an IPv4 /8 or an IPv6 /16, in however many ranges',
+    find: ({ listen }) =>
+      areWide(listen.trustedProxies)
+        ? [
+            {
+              key: 'listen.trusted_proxies',
+              reason: 'it holds a large part of the internet',
+              meaning:
+                'a client in it names any address as its own, so it passes every limit and listen.deny',
+              remedy: 'list only the addresses of the proxies in front of Postern',
+            },
+          ]
+        : [],
+  },
+  {
+    about: '`admin.address` on every address of the machine',
+    find: ({ admin }) => {
+      const inner = admin.address === 'off' ? undefined : admin.address
+      if (inner?.kind !== 'tcp' || !['0.0.0.0', '::'].includes(normalizeAddress(inner.host) ?? '')) return []
+      const page =
+        admin.passwordFile === undefined
+          ? ''
+          : ', and the password of the live page crosses the network in cleartext'
+      return [
+        {
+          key: 'admin.address',
+          reason: `${formatAddress(inner)} is every address of this machine`,
+          meaning: `clients can read the metrics, too${page}`,
+          remedy:
+            'use 127.0.0.1 or an inner address, or let a firewall or a network policy close the port to clients',
+        },
+      ]
+    },
+  },
+  {
+    about: '`enforce: false`',
+    find: ({ enforce }) =>
+      enforce
+        ? []
+        : [
+            {
+              key: 'enforce',
+              reason: 'false',
+              meaning: 'requests without a token and past the limits reach the device',
+              remedy: 'remove it when the log shows no more would_refuse',
+            },
+          ],
+  },
+  {
+    about: '`public_paths` with `/`, which is every path',
+    find: ({ publicPaths }) =>
+      publicPaths.includes('/')
+        ? [
+            {
+              key: 'public_paths',
+              reason: '/ is every path',
+              meaning: 'every request reaches the device without a token',
+              remedy: 'list only the paths that everyone may see, such as /login or /static/',
+            },
+          ]
+        : [],
+  },
+  {
+    about: '`limits.wrong_passwords: off`, which is the default, also behind the login page of browsers',
+    find: ({ limits, browser }) =>
+      limits.wrongPasswords === 'slow'
+        ? []
+        : [
+            {
+              key: 'limits.wrong_passwords',
+              reason: browser.login === 'on' ? 'off, with a login page' : 'off',
+              meaning: `each address may guess ${perMinute(limits.oauth)} passwords a minute`,
+              remedy: 'set it to slow: after four wrong passwords, each further attempt of the client waits',
+            },
+          ],
+  },
+  {
+    about:
+      '`tokens.access_lifetime` above 7 days, `tokens.refresh_lifetime` above 90, and `tokens.offline_grace` above one with a shared store',
+    find: ({ tokens }) => [
+      ...(tokens.accessLifetime > LONG.access
+        ? [lifetime('access_lifetime', 'a stolen access token works for as long', '1h')]
+        : []),
+      ...(tokens.refreshLifetime > LONG.refresh
+        ? [lifetime('refresh_lifetime', 'a stolen refresh token logs in for as long', '7d')]
+        : []),
+      ...(typeof tokens.store !== 'string' && tokens.offlineGrace > LONG.offline
+        ? [lifetime('offline_grace', 'without the shared store, a revoked token works for as long', '1h')]
+        : []),
+    ],
+  },
+  {
+    about: '`tls.insecure` towards an https device or the shared store; worse with `tls.weak`',
+    find: (config) => [...servicesOf(config.upstream).flatMap(unchecked), ...uncheckedStore(config)],
+  },
+  {
+    about: '`on_change: follow` of `upstream.auth`',
+    find: ({ upstream }) => servicesOf(upstream).flatMap(followed),
+  },
+  {
+    about: '`upstream.share` with a path that looks like an action',
+    find: ({ upstream }) => servicesOf(upstream).flatMap(sharedActions),
+  },
+]
+
+/** The settings that give up protection, in the order of the rules. */
+export function insecureSettings(config: Config): readonly ConfigWarning[] {
+  return SETTING_RULES.flatMap(({ find }) => find(config))
+}
+
+function isLocal(address: Config['listen']['address']): boolean {
+  return address.kind === 'unix' || (address.kind === 'tcp' && isLoopback(address.host))
+}
+
+function perMinute({ requests, window }: Config['limits']['oauth']): number {
+  return Math.ceil((requests * 60_000) / window)
+}
+
+function lifetime(name: string, meaning: string, shorter: string): ConfigWarning {
+  const key = `tokens.${name}`
+  return { key, reason: 'it is very long', meaning, remedy: `set a shorter time, such as ${shorter}` }
+}
+
+function unchecked({ path, service: { url, tls } }: NamedService): readonly ConfigWarning[] {
+  if (!tls.insecure || !url.origin.startsWith('https:')) return []
+  return [
+    {
+      key: [...path, 'tls', 'insecure'].join('.'),
+      reason: tls.weak ? 'true, with weak: true' : 'true',
+      meaning: `any program on the way to the device can pose as it, and read and change ${tls.weak ? 'everything, also by old ciphers' : 'everything'}`,
+      remedy: 'set ca or pin instead; postern check prints the line to write',
+    },
+  ]
+}
+
+function followed({ path, service: { auth } }: NamedService): readonly ConfigWarning[] {
+  if (auth === 'off') return []
+  const kind = 'form' in auth ? 'form' : 'session'
+  const onChange = 'form' in auth ? auth.form.onChange : 'session' in auth ? auth.session.onChange : undefined
+  if (onChange !== 'follow') return []
+  return [
+    {
+      key: [...path, 'auth', kind, 'on_change'].join('.'),
+      reason: 'follow',
+      meaning: 'a client that can sign in at the device does so for all clients',
+      remedy: 'remove it, unless the device changes its session with every response',
+    },
+  ]
+}
+
+function uncheckedStore({ tokens, store }: Config): readonly ConfigWarning[] {
+  if (typeof tokens.store === 'string' || !tokens.store.tls || !store.tls.insecure) return []
+  return [
+    {
+      key: 'store.tls.insecure',
+      reason: 'true',
+      meaning: 'any program on the way to the shared store can pose as it, and admit tokens of its own',
+      remedy: 'set store.tls.ca to the certificate of its authority',
+    },
+  ]
 }
 
 /** A word that names an action in `/reboot`, `/api/setParam` or `/relay-toggle`. */

@@ -21,6 +21,7 @@ export const listenField = section({
   maxStreams: integer(1, 10_000, { default: 100 }),
   maxResets: integer(1, 1_000_000, { default: 100 }),
   maxControlFrames: integer(1, 1_000_000, { default: 250 }),
+  memory: size('1MiB', '1024GiB', { default: 'auto' }, ['auto']),
   maxQueuedBytes: size<never>('64KiB', '1GiB', { default: '8MiB' }),
 })
 

@@ -87,6 +87,8 @@ export interface NamedSource {
   readonly file: string
   /** Whose line it is, in an htpasswd or shadow file. */
   readonly user?: string
+  /** Whether that file is a shadow file. */
+  readonly shadow?: boolean
   /** The configuration key of the file. */
   readonly key: string
 }
@@ -108,7 +110,7 @@ type Entry = Omit<ValueOf<typeof namedPassword>, 'name' | 'allow'>
 function sourcesIn(name: string, { file, htpasswd, shadow }: Entry, above: string): NamedSource[] {
   if (file !== undefined) return [{ name, file, key: `${above}.file` }]
   if (htpasswd !== undefined) return [{ name, ...htpasswd, key: `${above}.htpasswd.file` }]
-  return shadow === undefined ? [] : [{ name, ...shadow, key: `${above}.shadow.file` }]
+  return shadow === undefined ? [] : [{ name, ...shadow, shadow: true, key: `${above}.shadow.file` }]
 }
 
 /** Whether a reload can apply the change: it changes `allow` and removes names, but opens no file for a new name or source. */

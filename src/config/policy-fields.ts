@@ -1,4 +1,5 @@
-import type { Per, WindowType } from '../http/admission.ts'
+import { OWN_PATHS, type Per, type WindowType } from '../http/admission.ts'
+import { createPathTable, isAmbiguousPath } from '../http/request-path.ts'
 import { requestPathProblem } from './address.ts'
 import { ALWAYS, either, field, section, type ValueOf, z } from './field.ts'
 import { tokenStoreField } from './store-fields.ts'
@@ -27,12 +28,21 @@ export const oauthField = section({
   revocationPath: plainText('`off` or a path', {
     default: 'off',
     live: ALWAYS,
-    problemOf: unless(
-      /^(?:off|(?!\/oauth\/token$)\/[\w./-]+)$/,
-      'must be off, or a path other than /oauth/token, such as /oauth/revoke',
-    ),
+    problemOf: revocationPathProblem,
   }),
 })
+
+/** A path that ends in a slash stands for all below it in other keys, so here it would seem to take over the paths of Postern. */
+function revocationPathProblem(given: string): string | undefined {
+  if (given === 'off') return undefined
+  if (!/^\/[\w./-]+$/.test(given) || isAmbiguousPath(given)) {
+    return 'must be off, or a path such as /oauth/revoke'
+  }
+  const covers = createPathTable([[given, true]])
+  const own = Object.values(OWN_PATHS).find(covers)
+  if (own === undefined) return undefined
+  return `must be another path, such as /oauth/revoke: ${own} is an endpoint of Postern itself`
+}
 
 const publicPath = either(
   plainText('a path', { problemOf: requestPathProblem }),

@@ -3,6 +3,7 @@ import { adviceOn, dottedKeys, nearestKey } from './known-keys.ts'
 import type { Layered } from './layers.ts'
 import { schema } from './schema.ts'
 import { valueAt, type YamlDocument, type YamlValue } from './yaml.ts'
+import { gluedKey } from './yaml-faults.ts'
 
 const LONGEST_SHOWN = 60
 
@@ -28,11 +29,17 @@ export function problemsOf(
     meant.some((key) => `${path.join('.')}.`.startsWith(`${key}.`))
   const told = issues.filter((issue) => !follows(issue))
   return told.map(({ path, message, isUnknown }) => {
-    const what = isUnknown ? `unknown key; ${adviceOn(nearestTo(path))}` : describe(path, message, tree)
+    const what = isUnknown ? unknownKey(path) : describe(path, message, tree)
     return [placeOf(path, layered, file), path.join('.'), what]
       .filter((part) => part !== undefined)
       .join(': ')
   })
+}
+
+function unknownKey(path: readonly string[]): string {
+  const glued = gluedKey(path.at(-1) ?? '')
+  const advice = glued === undefined ? adviceOn(nearestTo(path)) : `a blank is missing behind \`${glued}:\``
+  return `unknown key; ${advice}`
 }
 
 /** Where the value of a key comes from; undefined for a default. */

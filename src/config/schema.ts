@@ -38,11 +38,13 @@ export const schema = section({
   cors: corsField,
   enforce: flag({ default: true, live: ALWAYS }),
   stateDir: path({ default: './state' }),
-  realm: plainText('text without quotes, backslashes or control characters', {
+  realm: plainText('text without control characters', {
     default: 'device',
     live: ALWAYS,
-    // Without quotes and backslashes the realm needs no escapes, which some clients do not decode.
-    problemOf: unless(/^[ !#-[\]-~]+$/, 'must be ASCII text without ", \\ or control characters'),
+    problemOf: unless(
+      (given) => !/\p{Cc}/u.test(given) && given.isWellFormed(),
+      'must be text without control characters, such as a line end or a tab',
+    ),
   }),
   statusCodes: oneOf(['contract', 'http'], { default: 'contract', live: ALWAYS }),
   log: logField,

@@ -3,6 +3,7 @@ import type { NeededPath } from '../system/permissions.ts'
 import type { PasswordFile } from './auth-fields.ts'
 import { type Field, fieldBelow } from './field.ts'
 import { isClientName } from './header-field.ts'
+import type { ConfigWarning, WarningRule } from './insecure-settings.ts'
 import { passwordSources } from './password-fields.ts'
 import { type Config, schema } from './schema.ts'
 import { tokenStoreField } from './store-fields.ts'
@@ -35,20 +36,12 @@ export function effectiveTree(tree: YamlValue, field: Field<unknown> = schema): 
   return whole
 }
 
-/** A setting that works and is not safe. */
-export interface ConfigWarning {
-  readonly key: string
-  /** The file that it names, if that is at fault. */
-  readonly file?: string
-  readonly reason: string
-  /** What follows from it, and what mends it, each as a clause. */
-  readonly meaning: string
-  readonly remedy: string
-  /** Its line in the log; default: `insecure: ` and the meaning. */
-  readonly message?: string
-}
-
 type SecretFile = Required<Pick<ConfigWarning, 'key' | 'file'>>
+
+/** The rule of `exposedSecrets`. */
+export const EXPOSURE_RULE: WarningRule = {
+  about: 'a file with a secret that others can read, or that any user but its owner can write',
+}
 
 /**
  * Finds the files with secrets that users other than the owner and the group can read, or that any user but the owner can write. Read

@@ -6,11 +6,13 @@ import {
   isPair,
   isScalar,
   isSeq,
+  Lexer,
   LineCounter,
   parseDocument,
   type Scalar,
   stringify,
 } from 'yaml'
+import { explainFault } from './yaml-faults.ts'
 
 /** A value of a YAML file, before the schema checks it. */
 export type YamlValue = null | boolean | number | string | readonly YamlValue[] | YamlMapping
@@ -38,20 +40,6 @@ export function valueAt(tree: YamlValue, path: readonly string[]): YamlValue | u
 
 /** Allows a file to share parts, but not to expand to gigabytes ("billion laughs"). */
 const MOST_ALIASES = 100
-
-/** Messages by the parser's error codes. The parser's own messages quote the source, which may hold a secret. */
-const FAULTS: Readonly<Record<string, string>> = {
-  BAD_DQ_ESCAPE: 'an unknown escape in a quoted text; write \\\\ for a backslash, or use single quotes',
-  BAD_INDENT: 'the indentation is wrong, or a bracket is not closed',
-  BAD_SCALAR_START: 'a value must not begin with this character; put it in quotes',
-  BLOCK_AS_IMPLICIT_KEY: 'an unexpected colon; put the value in quotes, or its keys on lines of their own',
-  MISSING_CHAR: 'a closing quote, a comma, a colon or a bracket is missing',
-  MULTIPLE_DOCS: 'a second document begins; keep everything in one',
-  NON_STRING_KEY: 'a key must be text',
-  RESOURCE_EXHAUSTION: 'it is nested too deeply',
-  TAB_AS_INDENT: 'a tab in the indentation; use spaces',
-  TAG_RESOLVE_FAILED: 'a tag, which is not allowed here; write the value without it',
-}
 
 /** The value of a document, and where its keys stand. */
 export interface YamlDocument {
@@ -97,11 +85,14 @@ export function parseYamlDocument(text: string): { readonly value: YamlDocument 
   })
   const [fault] = [...document.errors, ...document.warnings].sort((a, b) => a.pos[0] - b.pos[0])
   if (fault !== undefined) {
-    const { line, col } = lines.linePos(fault.pos[0])
-    const what =
+    const { what, at } =
       fault.code === 'DUPLICATE_KEY' && twin !== undefined
-        ? `the key ${twin.value} occurs twice in one mapping, first in line ${lines.linePos(twin.range?.[0] ?? 0).line}; keep one of the two`
-        : (FAULTS[fault.code] ?? 'is not valid YAML')
+        ? {
+            what: `the key ${twin.value} occurs twice in one mapping, first in line ${lines.linePos(twin.range?.[0] ?? 0).line}; keep one of the two`,
+            at: fault.pos[0],
+          }
+        : explainFault(text, fault.code, fault.pos[0], new Lexer().lex(text))
+    const { line, col } = lines.linePos(at)
     return { line, problem: `${what} (column ${col})` }
   }
   let tree: unknown

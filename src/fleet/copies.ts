@@ -2,7 +2,13 @@ import { nameOfGrant } from '../http/scope.ts'
 import { createWallOffset } from '../system/clock.ts'
 import { createGrantTable, lastUse } from '../tokens/grant-table.ts'
 import { type Digest, digestToken, looksMinted } from '../tokens/mint.ts'
-import { REFUSED, type SharedTokenPolicy, type StateDependencies, type TokenLookup } from '../tokens/state.ts'
+import {
+  grantsInFlight,
+  REFUSED,
+  type SharedTokenPolicy,
+  type StateDependencies,
+  type TokenLookup,
+} from '../tokens/state.ts'
 import { createEpoch, type FleetEvent } from './epoch.ts'
 import { createTokenQuestions, type FoundToken } from './questions.ts'
 import { FOLLOW_WAIT, type SharedStore } from './shared-store.ts'
@@ -41,8 +47,8 @@ export function createTokenCopies(deps: Dependencies) {
   const revoked = new Set<string>()
   /** How long this sidecar may hear nothing before it knows that it is deaf (ms). */
   const deafAfter = FOLLOW_WAIT + timeout + RESERVE
-  /** The grants whose tokens the server has lost, and until when their copies work. */
-  let orphans: { readonly grants: readonly string[]; readonly until: number } | undefined
+  /** The grants whose tokens the server has lost, and until when their copies work and their streams stay open. */
+  let orphans: { readonly grants: ReadonlySet<string>; readonly until: number } | undefined
   /** Whether the requests in flight were cut at the end of the grace. */
   let isCut = false
   let heardAt = Number.NEGATIVE_INFINITY
@@ -100,7 +106,9 @@ export function createTokenCopies(deps: Dependencies) {
     for (const token of table.grant(id)?.tokens ?? []) table.drop(token, reason)
   }
 
-  const known = (): string[] => [...new Set([...[...table.grants()].map(({ id }) => id), ...live.grants()])]
+  const known = (): string[] => [
+    ...new Set([...[...table.grants()].map(({ id }) => id), ...grantsInFlight(live)]),
+  ]
 
   function dropOf(concerns: (name: string) => boolean, reason: 'revoked' | 'evicted'): void {
     const grants = known().filter((id) => concerns(nameOfGrant(id)))
@@ -124,9 +132,12 @@ export function createTokenCopies(deps: Dependencies) {
         drop(id, 'revoked')
       }
       live.cut(event.grants)
-    } else if (event.kind === 'evicted') for (const id of event.grants) drop(id, 'evicted')
-    else if (event.kind === 'lost') {
-      orphans = { grants: [...table.grants()].map(({ id }) => id), until: now() + offlineGrace }
+    } else if (event.kind === 'evicted') {
+      const evicted = new Set(event.grants)
+      for (const id of evicted) drop(id, 'evicted')
+      live.endStreams(clock.monotonic(), (grant) => evicted.has(grant))
+    } else if (event.kind === 'lost') {
+      orphans = { grants: new Set(known()), until: now() + offlineGrace }
       sweep()
     }
   }
@@ -137,7 +148,7 @@ export function createTokenCopies(deps: Dependencies) {
     if (holds(clock.monotonic())) isCut = false
     else if (!isCut && heardAt !== Number.NEGATIVE_INFINITY) {
       isCut = true
-      live.cut([...live.grants()])
+      live.cut([...grantsInFlight(live)])
     }
     if (orphans === undefined || now() < orphans.until) return
     for (const id of orphans.grants) drop(id, 'evicted')
@@ -155,6 +166,10 @@ export function createTokenCopies(deps: Dependencies) {
     use,
     add,
     epoch,
+    /** The id of the data on the server, as far as this sidecar has heard; empty before that. */
+    dataset: '',
+    /** Whether the server has lost this grant, and its copies work all the same. */
+    isOrphan: (id: string): boolean => orphans?.grants.has(id) === true,
     /** Whether it still hears of revocations, as far as is known. */
     get hears(): boolean {
       return clock.monotonic() - heardAt <= deafAfter

@@ -35,18 +35,17 @@ const SILENCES = 3
 export function followRevocations({ store, copies, settle, onLost, onBug }: Dependencies) {
   const { epoch } = copies
   const events = `${store.prefix}events`
-  let dataset = ''
   let last = ''
   const life = new AbortController()
 
   async function synchronize(): Promise<void> {
     const state = await settle(last)
-    const isLost = dataset !== '' && dataset !== state.dataset
+    const isLost = copies.dataset !== '' && copies.dataset !== state.dataset
     if (isLost) {
       epoch.apply({ kind: 'lost' })
       onLost()
     } else if (!state.kept) await compare()
-    dataset = state.dataset
+    copies.dataset = state.dataset
     if (isLost || !state.kept) last = state.last
     if (last === state.last) copies.heard()
   }

@@ -64,6 +64,16 @@ export async function describeGrants(
   })
 }
 
+/** As `describeGrants`, with the uses that this sidecar saw. */
+export async function describeWithUse(
+  store: SharedStore,
+  copies: Pick<TokenCopies, 'usedAt'>,
+  ids: readonly string[],
+): Promise<readonly GrantSummary[]> {
+  const grants = await describeGrants(store, ids)
+  return grants.map((each) => ({ ...each, usedAt: copies.usedAt(each.id) }))
+}
+
 /** More grants than a server can hold. */
 const ALL = 2 ** 32
 
@@ -79,6 +89,6 @@ export async function listGrants(
   const [total, latest] = listOf(await store.run(LIST_GRANTS, [`${store.prefix}state`], [store.prefix, most]))
   const used = most === ALL ? [] : copies.recent(most)
   const ids = new Set([...used, ...listOf(latest).map(String).reverse()])
-  const grants = await describeGrants(store, [...ids].slice(0, most))
-  return { total: Number(total), grants: grants.map((each) => ({ ...each, usedAt: copies.usedAt(each.id) })) }
+  const grants = await describeWithUse(store, copies, [...ids].slice(0, most))
+  return { total: Number(total), grants }
 }

@@ -4,12 +4,19 @@ import type { Config } from '../config/schema.ts'
 import type { StoreAddress } from '../config/store-fields.ts'
 import { openPasswords } from '../password/sources.ts'
 import { everySecond } from '../system/clock.ts'
-import { type State, type StateDependencies, sourceEvents, tokenEvents } from '../tokens/state.ts'
+import {
+  reportAbsent,
+  type State,
+  type StateDependencies,
+  sourceEvents,
+  tokenEvents,
+} from '../tokens/state.ts'
 import { createPasswordAgreement } from './agreement.ts'
 import type { StoreSettings } from './connection.ts'
 import { createTokenCopies } from './copies.ts'
 import { followRevocations } from './feed.ts'
 import { openSharedStore } from './open-store.ts'
+import { watchStreams } from './open-streams.ts'
 import { type SharedStore, STORE_OPERATIONS, type StoreUnavailable } from './shared-store.ts'
 import { createSharedTokens } from './tokens.ts'
 import { createSharedTables } from './windows.ts'
@@ -66,7 +73,7 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
   if (checkedByDevice(config)) throw new TypeError('password.device has no shared store')
   const shared = { store, clock, policy: config.tokens }
   const copies = createTokenCopies({ ...shared, live, hasName, timeout: config.store.timeout })
-  const tokens = createSharedTokens({ ...shared, copies, random: randomBytes, listener: events })
+  const tokens = createSharedTokens({ ...shared, copies, live, random: randomBytes, listener: events })
   let differs = false
   const agreement = createPasswordAgreement({
     store,
@@ -81,8 +88,12 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
     },
     onBug,
   })
-  const sources = { clock, hasName, events: sourceEvents(deps, agreement.changed) }
+  const { hashMemory: memory } = deps
+  const sources = { clock, hasName, events: sourceEvents(deps, agreement.changed), memory }
   const password = await openPasswords(passwordSources(config), sources)
+  const sweepStreams = watchStreams({ store, clock, live, copies, onBug })
+
+  reportAbsent(deps, password.state())
   const onLost = (): void => log.error(LOST)
   const feed = followRevocations({ store, copies, settle: agreement.settle, onLost, onBug })
   await feed.started
@@ -90,6 +101,7 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
   let deaf = false
   const seconds = everySecond(() => {
     tokens.sweep()
+    sweepStreams()
     if (deaf === !copies.hears) return
     deaf = !copies.hears
     if (deaf) log.error(`${DEAF}: see tokens.offline_grace`)

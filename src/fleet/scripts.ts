@@ -66,6 +66,12 @@ local function keep(grant)
   redis.call('ZADD', p .. 'grants', last[2], grant)
 end
 
+-- Whether a sidecar has an open stream of the grant.
+local function held(grant)
+  local till = redis.call('ZSCORE', p .. 'held', grant)
+  return till and tonumber(till) > now
+end
+
 local function remove(grant)
   local set = p .. 'g:' .. grant
   local count = {a = 0, r = 0, s = 0}
@@ -87,7 +93,8 @@ export function tokenScript(name: StoreOperation, body: string): Script {
 
 /**
  * Issues the tokens of a new grant, unless the epoch is not the one under which the password was verified. Evicts the grants that
- * expire first if there are too many, at most 100, so that a smaller capacity does not block the server.
+ * expire first if there are too many, at most 100, so that a smaller capacity does not block the server. Among the first 1000, those with
+ * an open stream go last.
  *
  * `ARGV`: prefix, epoch, grant, client, access digest, its lifetime, refresh digest, its lifetime, most grants.
  * Returns `{'issued', evicted access tokens, evicted refresh tokens, evicted grant ...}` or `{'stale'}`.
@@ -105,7 +112,17 @@ expire()
 local reply = {'issued', 0, 0}
 local over = redis.call('ZCARD', p .. 'grants') - ARGV[9]
 if over > 0 then
-  for _, evicted in ipairs(redis.call('ZRANGE', p .. 'grants', 0, math.min(over, 100) - 1)) do
+  local most, unused, used = math.min(over, 100), {}, {}
+  for _, each in ipairs(redis.call('ZRANGE', p .. 'grants', 0, most + 999)) do
+    if #unused == most then break end
+    if each ~= grant then
+      local list = held(each) and used or unused
+      list[#list + 1] = each
+    end
+  end
+  for i = 1, most do
+    local evicted = unused[i] or used[i - #unused]
+    if not evicted then break end
     local _, count = remove(evicted)
     reply[2] = reply[2] + count.a
     reply[3] = reply[3] + count.r
@@ -211,5 +228,36 @@ announce('revoked', grant)
 remove(grant)
 redis.call('DEL', p .. 't:' .. ARGV[2])
 return {epoch, grant}
+`,
+)
+
+/**
+ * Says until when grants hold, and keeps them from being evicted first: a sidecar has open streams of them. A grant holds until its last token
+ * expires; a spent refresh token does not count.
+ *
+ * `ARGV`: prefix, time (ms) for which they are held, grant ... Returns `{epoch, dataset, time left ...}`: 0 for a grant that is over.
+ */
+export const HOLD = tokenScript(
+  'list',
+  `
+local function left(grant)
+  if not redis.call('ZSCORE', p .. 'grants', grant) then return 0 end
+  local at = -1
+  while true do
+    local last = redis.call('ZRANGE', p .. 'g:' .. grant, at, at, 'WITHSCORES')
+    if not last[1] then return 0 end
+    if string.sub(last[1], 1, 1) ~= 's' then return math.max(0, tonumber(last[2]) - now) end
+    at = at - 1
+  end
+end
+
+redis.call('ZREMRANGEBYSCORE', p .. 'held', '-inf', now) -- first, for a full server
+local reply = {epoch or '', redis.call('HGET', KEYS[1], 'dataset') or ''}
+for i = 3, #ARGV do
+  reply[i] = left(ARGV[i])
+  if reply[i] > 0 then redis.call('ZADD', p .. 'held', now + ARGV[2], ARGV[i]) end
+end
+redis.call('PEXPIRE', p .. 'held', ARGV[2])
+return reply
 `,
 )

@@ -3,17 +3,21 @@ import type { Clock } from '../system/clock.ts'
 import { shareOf } from '../tokens/grant-table.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from '../tokens/mint.ts'
 import {
+  grantsInFlight,
   type IssuedTokens,
   isTheirs,
+  type LiveRequests,
+  MOST_LISTED,
   type Revocation,
   type TokenEvents,
   type TokenPolicy,
   type Tokens,
   type Unavailable,
+  unfinishedOf,
 } from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
 import { REVOKE_ALL } from './epoch.ts'
-import { listGrants, pagesOf } from './grants.ts'
+import { describeGrants, describeWithUse, listGrants, pagesOf } from './grants.ts'
 import { ISSUE, REFRESH, REVOKE_GRANTS, REVOKE_TOKEN } from './scripts.ts'
 import {
   listOf,
@@ -27,6 +31,7 @@ import {
 interface Dependencies {
   readonly store: SharedStore
   readonly copies: TokenCopies
+  readonly live: Pick<LiveRequests, 'granted'>
   readonly policy: TokenPolicy
   readonly clock: Clock
   readonly random: RandomBytes
@@ -38,7 +43,7 @@ interface Dependencies {
  * the copies of this sidecar follow at once, those of the others within the delay of a message.
  */
 export function createSharedTokens(deps: Dependencies) {
-  const { store, copies, clock, random, listener } = deps
+  const { store, copies, live, clock, random, listener } = deps
   let { policy } = deps
   const known = copies.epoch
   const keys = [`${store.prefix}state`]
@@ -124,22 +129,26 @@ export function createSharedTokens(deps: Dependencies) {
 
   function revoked(grants: readonly string[], reason: string): number {
     known.apply({ kind: 'revoked', grants })
-    if (grants.length > 0) listener.revoked(grants.length, reason)
+    if (grants.length > 0) listener.revoked(grants.length, reason, grants)
     return grants.length
   }
 
+  /** Those of the grants that are live count, and those that are over and have a request in flight here. */
   async function revokeGrants(grants: readonly string[], reason: string): Promise<number> {
-    let count = 0
+    const inFlight = grantsInFlight(live)
+    const ended: string[] = []
     for (const page of pagesOf(grants)) {
-      count += listOf(await lasting(REVOKE_GRANTS, ...page)).length
+      const held = new Set(listOf(await lasting(REVOKE_GRANTS, ...page)).map(String))
+      ended.push(...page.filter((id) => held.has(id) || inFlight.has(id)))
       known.apply({ kind: 'revoked', grants: page })
     }
-    if (count > 0) listener.revoked(count, reason)
-    return count
+    if (ended.length > 0) listener.revoked(ended.length, reason, ended)
+    return ended.length
   }
 
   async function revoke(which: Revocation, reason: string): Promise<number> {
     if ('grant' in which) return revokeGrants([which.grant], reason)
+    if ('grants' in which) return revokeGrants(which.grants, reason)
     if ('token' in which) {
       const digest = digestToken(which.token)
       const [epoch, ...found] = listOf(await lasting(REVOKE_TOKEN, digest)).map(String)
@@ -150,24 +159,38 @@ export function createSharedTokens(deps: Dependencies) {
       requirePresent('revoke', epoch)
       return 0
     }
+    const unfinished = await unfinishedHere(which)
     if ('client' in which || 'name' in which) {
       const theirs = (await listGrants(store, copies)).grants.filter((grant) => isTheirs(which, grant))
-      const ids = theirs.map(({ id }) => id)
-      return revokeGrants(ids, reason)
+      return revokeGrants([...theirs.map(({ id }) => id), ...unfinished], reason)
     }
-    const [count, epoch = ''] = listOf(await lasting(REVOKE_ALL, Number(known.present))).map(String)
+    // For the log. The new epoch voids all, and what is not listed here, too.
+    const listed = await orUnavailable(listGrants(store, copies, MOST_LISTED))
+    const [held, epoch = ''] = listOf(await lasting(REVOKE_ALL, Number(known.present))).map(String)
     requirePresent('revoke', epoch)
     known.apply({ kind: 'begun', epoch })
-    if (Number(count) > 0) listener.revoked(Number(count), reason)
-    return Number(count)
+    const count = Number(held) + unfinished.length
+    const ids = listed === 'unavailable' ? [] : listed.grants.map(({ id }) => id)
+    if (count > 0) listener.revoked(count, reason, [...ids, ...unfinished])
+    return count
   }
+
+  async function unfinishedHere(which: Revocation): Promise<readonly string[]> {
+    const found = await describeGrants(store, [...grantsInFlight(live)])
+    const ids = new Set(found.map(({ id }) => id))
+    return unfinishedOf(which, live, (id) => ids.has(id))
+  }
+
+  const allGrants = async () => (await listGrants(store, copies)).grants.toReversed()
 
   const tokens: Tokens = {
     refresh: (presented) => orUnavailable(refresh(presented)),
     identify: copies.identify,
     revoke: (which, reason) => orUnavailable(revoke(which, reason)),
-    grants: () => orUnavailable(listGrants(store, copies).then(({ grants }) => grants.toReversed())),
+    grants: () => orUnavailable(allGrants()),
     recentGrants: (most) => orUnavailable(listGrants(store, copies, most)),
+    owners: () => orUnavailable(allGrants()),
+    describe: (ids) => orUnavailable(describeWithUse(store, copies, ids)),
     counts: copies.counts,
     sweep: copies.sweep,
     applyPolicy(next) {

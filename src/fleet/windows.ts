@@ -5,11 +5,12 @@ import {
   createUsedUpWindows,
   createWindowTable,
   decide,
-  findWindow,
   isSamePolicy,
+  Listed,
   type LocalWindows,
   OVERFLOW,
   type UsedUpWindow,
+  WindowList,
   type WindowPolicy,
   type WindowTable,
 } from '../limits/window-table.ts'
@@ -99,9 +100,9 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
   const prefix = `${store.prefix}w:${endpoint}:${policy.requests}:${policy.window}:`
   const ask = createCountBatches(policy, { store, clock })
   const askWhenFull = createCountBatches(policy, { store, clock }, `${prefix}overflow`)
-  const windows = new Map<string, KnownWindow>()
+  const windows = new WindowList<KnownWindow>()
   /** The window that keys without one share while the table is full (C17). */
-  const overflow = unknownWindow()
+  const overflow = new KnownWindow()
   const usedUp = createUsedUpWindows<KnownWindow>(({ closesBy }) => closesBy)
   let local: LocalWindows | undefined
   let localUntil = 0
@@ -140,10 +141,7 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
     if (closesAt > window.closesBy) {
       window.usedUp = false
       window.refused = 0
-      if (windows.get(key) === window) {
-        windows.delete(key)
-        windows.set(key, window)
-      }
+      if (windows.has(window)) windows.place(key, window)
     }
     window.closesAt = closesAt
     window.closesBy = answeredAt + closesIn(left, policy)
@@ -156,7 +154,7 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
   return {
     count(key) {
       const now = clock.monotonic()
-      const found = findWindow(windows, key, now, maxKeys)
+      const found = windows.find(key, now, maxKeys)
       const isFull = found === 'overflow'
       const known = isFull ? overflow : found === 'new' ? undefined : found
       if (known?.usedUp && now < known.closesAt) {
@@ -165,9 +163,9 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
       }
       if (!store.up) return countLocally(key)
       if (isFull) return countOnServer(key)
-      const window = known ?? unknownWindow()
+      const window = known ?? new KnownWindow()
       // A new one takes its place before the server is asked about it.
-      if (known === undefined) windows.set(key, window)
+      if (known === undefined) windows.place(key, window)
       return countOnServer(key, window)
     },
     get size() {
@@ -186,20 +184,15 @@ function merged(windows: readonly UsedUpWindow[]): readonly UsedUpWindow[] {
   }))
 }
 
-/** What a sidecar knows of a window on the server, in ms on its own monotonic clock. */
-interface KnownWindow {
+/** What a sidecar knows of a window on the server, in ms on its own monotonic clock. It counts as open until the server answers. */
+class KnownWindow extends Listed {
   /** The window closes at this time at the earliest: counted from before the question was sent. */
-  closesAt: number
+  closesAt = Infinity
   /** The window closes at this time at the latest: counted from the answer, because the server rounds down. */
-  closesBy: number
-  usedUp: boolean
+  closesBy = Infinity
+  usedUp = false
   /** Requests of this sidecar past the limit. */
-  refused: number
-}
-
-/** A window that the server has not been asked about counts as open until it answers. */
-function unknownWindow(): KnownWindow {
-  return { closesAt: Infinity, closesBy: Infinity, usedUp: false, refused: 0 }
+  refused = 0
 }
 
 /** Time until a window closes (ms), never too short: the server's figure is rounded down. */

@@ -1,7 +1,7 @@
 import type { Exchange, ForwardListener } from '../http/exchange.ts'
 import { type Refusal, StalledBodyError } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
-import { bodyRefusal, idleIn, type Places, waitForPlace, watchPace } from './place.ts'
+import { bodyRefusal, idleIn, OVERLOADED, type Places, waitForPlace, watchPace } from './place.ts'
 
 export type BufferedBody = ReturnType<typeof bufferBody>
 
@@ -13,12 +13,14 @@ const DEFAULT_BOUND = 64 * 1024
  *
  * @param source its iterator is made when the first byte is needed
  * @param most the bound in bytes; the buffer of a longer body is dropped
+ * @param mayHold asked before more bytes are held: if not, reading fails with `OverMemoryError`
  * @param onEmptied called when `open` has yielded what `readAll` read of a longer body: its memory is free
  */
 export function bufferBody(
   source: AsyncIterable<Buffer>,
   most: number = DEFAULT_BOUND,
   onEmptied?: () => void,
+  mayHold: (bytes: number) => boolean = () => true,
 ) {
   let iterator: AsyncIterator<Buffer> | undefined
   let buffer: Blocks | undefined = new Blocks()
@@ -33,6 +35,7 @@ export function bufferBody(
       whole = true
       return undefined
     }
+    if (buffer !== undefined && !mayHold(result.value.length)) throw new OverMemoryError()
     if (buffer !== undefined && buffer.size + result.value.length > most) buffer = undefined
     buffer?.add(result.value)
     return result.value
@@ -71,6 +74,11 @@ export function bufferBody(
   }
 }
 
+/** The client holds too much to hold more of its upload (C26). */
+class OverMemoryError extends Error {
+  override readonly name = 'OverMemoryError'
+}
+
 /** A block has at most this many bytes, or the size of a larger piece. */
 const LARGEST_BLOCK = 64 * 1024
 
@@ -83,8 +91,6 @@ export class Blocks {
   readonly #blocks: Buffer[] = []
   /** Free bytes in the last block. */
   #room = 0
-  /** The bytes before the first block, which were dropped. */
-  #dropped = 0
   /** The bytes that were added. */
   size = 0
 
@@ -106,22 +112,12 @@ export class Blocks {
 
   /** The bytes behind `position`, as far as one block holds them; undefined at the end. */
   from(position: number): Buffer | undefined {
-    let start = this.#dropped
+    let start = 0
     for (const block of this.filled()) {
       if (position < start + block.length) return block.subarray(position - start)
       start += block.length
     }
     return undefined
-  }
-
-  /** Drops the blocks that end before `position`. */
-  dropBefore(position: number): void {
-    for (let first = this.#blocks[0]; first !== undefined; first = this.#blocks[0]) {
-      const isLast = this.#blocks.length === 1
-      if (this.#dropped + first.length > position || (isLast && this.#room > 0)) return
-      this.#dropped += first.length
-      this.#blocks.shift()
-    }
   }
 
   /** The block does not fill its memory, so `writeSpent` does not free it. */
@@ -162,7 +158,15 @@ export async function sendBuffered(
   const { most, onLonger, queue, pace, uploadTimeout } = buffering
   const leave = queue.tryEnter() ?? (await waitForPlace(buffering, exchange, clock))
   if (typeof leave !== 'function') return leave
-  const body = bufferBody(exchange.body(uploadTimeout()), most, leave)
+  const { memory } = exchange
+  let held = 0
+  const mayHold = (bytes: number): boolean => {
+    if (memory?.mayHold(bytes) === false) return false
+    memory?.hold(bytes)
+    held += bytes
+    return true
+  }
+  const body = bufferBody(exchange.body(uploadTimeout()), most, leave, mayHold)
   const tooSlow = Promise.withResolvers<never>()
   const watch = watchPace(
     pace,
@@ -183,10 +187,11 @@ export async function sendBuffered(
       send({ body, framing: length ?? 'chunked' }, listener)
     })
   } catch (error) {
-    return bodyRefusal(error)
+    return error instanceof OverMemoryError ? OVERLOADED : bodyRefusal(error)
   } finally {
     clearInterval(watch)
     body.close()
+    memory?.hold(-held)
     leave()
   }
 }

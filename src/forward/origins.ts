@@ -8,8 +8,15 @@ export interface DeviceNames {
   readonly host: string | undefined
 }
 
-/** An http URL in three parts: scheme, authority and the rest. In `Refresh` a quotation mark may end the authority. */
-const ABSOLUTE = /^(https?):\/\/([^/?#"']*)(.*)$/i
+/** An http URL in three parts: scheme, authority and the rest. */
+const ABSOLUTE = /^(https?):\/\/([^/?#]*)(.*)$/i
+
+/**
+ * A URL with an authority: the scheme, which the device may leave out, host and port, and the rest. User information is left out. Browsers
+ * take backslashes and further slashes before the authority for its two slashes. In `Refresh` a quotation mark may end it. Nothing
+ * matches where parsers disagree about the host, such as `http://one\\@other`.
+ */
+const WITH_AUTHORITY = /^(https?:)?[\\/]{2,}(?:[^\\/?#"']*@)?([^\\/?#"'@]*)(?=[/?#"']|$)(.*)$/i
 
 /**
  * An `Origin` or `Referer` for the device: Postern's own origin, as the client sees it, becomes that of the device. Any other value
@@ -32,17 +39,19 @@ export function publicUrl(
   request: Addressed,
   { origin, host = request.classified.host }: DeviceNames,
 ): string {
-  const absolute = ABSOLUTE.exec(value)
+  const found = WITH_AUTHORITY.exec(value)
   const used = publicOrigin(request)
-  if (absolute === null || used === undefined) return value
-  const [, scheme = '', authority = '', rest = ''] = absolute
+  if (found === null || used === undefined) return value
   const device = new URL(origin)
-  const named = `${scheme}://${authority}`
+  const [, scheme, authority = '', rest = ''] = found
+  const protocol = scheme?.toLowerCase() ?? device.protocol
+  const named = `${protocol}//${authority}`
   const namesDevice =
     isSameOrigin(named, device.origin) || isSameOrigin(named, withHostname(device, host).origin)
-  const namesHost =
-    authority.toLowerCase() === host.toLowerCase() && `${scheme.toLowerCase()}:` === device.protocol
-  return namesDevice || namesHost ? `${used}${rest}` : value
+  const namesHost = authority.toLowerCase() === host.toLowerCase() && protocol === device.protocol
+  if (!namesDevice && !namesHost) return value
+  // What the device left out stays out: the client adds the scheme that it used.
+  return `${scheme === undefined ? used.replace(/^https?:/, '') : used}${rest}`
 }
 
 /**
@@ -58,7 +67,7 @@ export function publicLinks(value: string, request: Addressed, names: DeviceName
 }
 
 /** `5; url=http://...`, with or without `url=` and a quotation mark. Two parts that match the same blanks would take quadratic time. */
-const REFRESH = /^([\d.\s]*(?:[;,]\s*)?(?:url\s*=\s*)?["']?)(http.*)$/i
+const REFRESH = /^([\d.\s]*(?:[;,]\s*)?(?:url\s*=\s*)?["']?)((?:https?:)?[\\/]{2}.*)$/i
 
 export function publicRefresh(value: string, request: Addressed, names: DeviceNames): string {
   return value.replace(REFRESH, (_, before: string, url: string) => before + publicUrl(url, request, names))

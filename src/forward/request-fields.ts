@@ -1,9 +1,17 @@
 import type { Classified, Client } from '../http/admission.ts'
 import { mergeCookies, withoutCookies, withoutOwnCookies } from '../http/browsers.ts'
 import type { Forward, RequestHead } from '../http/exchange.ts'
-import { type Fields, fieldValues, isHopByHop, keepFields, namesIn, PSEUDONYM } from '../http/fields.ts'
+import {
+  asCgi,
+  type Fields,
+  fieldValues,
+  isHopByHop,
+  keepFields,
+  namesIn,
+  PSEUDONYM,
+} from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
-import { isOverride } from '../http/scope.ts'
+import { isOverride } from '../http/overrides.ts'
 import { writeRequestLines } from '../http1/request-writer.ts'
 import type { SessionNames } from '../sign-in/session-cookies.ts'
 import { deviceReferrer } from './origins.ts'
@@ -27,7 +35,7 @@ export interface RequestFieldSettings {
 }
 
 /** A request as its header for the device needs it. */
-interface Described extends Pick<Forward, 'requestId' | 'scope'> {
+interface Described extends Pick<Forward, 'requestId' | 'scope' | 'confined'> {
   readonly head: Pick<RequestHead, 'version' | 'secure' | 'fields' | 'survey' | 'peer' | 'localPort'>
   readonly client: Pick<Client, 'address' | 'peerTrusted'>
   readonly classified: Pick<Classified, 'host'>
@@ -63,7 +71,7 @@ export function requestFields(
   settings: RequestFieldSettings,
 ): string[] {
   const { host, added, named, set, forwarding, keeps, origin } = settings
-  const { head, client, scope } = request
+  const { head, client, scope, confined } = request
   const passesClaims = client.peerTrusted && forwarding === 'full'
   const options = head.survey.connection
   const target = host ?? request.classified.host
@@ -75,7 +83,7 @@ export function requestFields(
     const lower = name.toLowerCase()
     if (isReplaced(lower) || isHopByHop(lower) || options.includes(lower)) continue
     if (set.size > 0 && set.has(asCgi(lower))) continue
-    if (scope?.allows !== undefined && isOverride(lower)) continue
+    if (confined && isOverride(lower)) continue
     const claim = isForwardingField(lower)
     if (claim && !passesClaims) continue
     // An HTTP/2 client may split its cookies over several fields. HTTP/1 needs one field (RFC 9113 §8.2.3).
@@ -106,9 +114,10 @@ const ID_FIELD = 'X-Request-Id'
  * same text but for the request id, so it is kept with the head. Undefined: the caller sends the fields, which may be unsendable.
  */
 export function requestLines(request: Forward, settings: RequestFieldSettings): string | undefined {
-  const { head, client, requestId, classified, scope } = request
+  const { head, client, requestId, classified, scope, confined } = request
   const known = head.outgoing
-  if (known?.settings === settings && known.client === client && known.scope === scope) {
+  const isSame = known?.settings === settings && known.client === client && known.scope === scope
+  if (isSame && known.confined === confined) {
     return known.after === '' ? known.before : known.before + requestId + known.after
   }
   if (classified.framing !== null || (settings.host ?? classified.host) === '') return undefined
@@ -121,12 +130,9 @@ export function requestLines(request: Forward, settings: RequestFieldSettings): 
   const id = at + `\r\n${ID_FIELD}: `.length
   // Without the id, which `forwarding` or `drop` leaves out, the text is always the same.
   const [before, after] = at < 0 ? [lines, ''] : [lines.slice(0, id), lines.slice(id + requestId.length)]
-  head.outgoing = { settings, client, scope, before, after }
+  head.outgoing = { settings, client, scope, confined, before, after }
   return lines
 }
-
-/** The name as a CGI program reads it: a client's `X_Device_Key` must not count as the `X-Device-Key` that is set here. */
-export const asCgi = (name: string): string => name.toLowerCase().replaceAll('_', '-')
 
 /** In `Via`, each proxy on the way appends its name, with the HTTP version that it received (RFC 9110 §7.6.3). */
 function pushForwarding(

@@ -20,6 +20,8 @@ export interface RoundTripService {
   readonly paces: { readonly upload: Pace; readonly download: Pace }
   /** How header fields change on the way. A reload replaces what it holds. */
   readonly fields: { readonly request: RequestFieldSettings; readonly response: ResponseFieldSettings }
+  /** How long a response without a length may last before it is a stream (ms). */
+  readonly streamAfter: number
   /** Undefined if the device takes one request at a time: no response of it may be a stream beside another. */
   readonly streams?: Streams | undefined
   /** Undefined if the bound of the queue at the device is fixed. */

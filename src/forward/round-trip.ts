@@ -13,7 +13,7 @@ import { idleIn, watchPace } from './place.ts'
 import { requestFields, requestLines } from './request-fields.ts'
 import { responseHead } from './response-fields.ts'
 import type { Detour, RoundTripEnd, RoundTripService } from './round-trip-service.ts'
-import { isStream, TOO_MANY_STREAMS } from './streams.ts'
+import { isStream, streamStart, TOO_MANY_STREAMS } from './streams.ts'
 
 const RELAYED: RoundTripEnd = { kind: 'relayed' }
 
@@ -135,6 +135,7 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     request.deviceStatus = head.status
     request.tolerant = connections.tolerant
     this.#endless = head.framing === 'chunked' || head.framing === 'end'
+    request.streamAt = this.#endless ? streamStart(head, now, service.streamAfter) : 0
     if (this.#endless && service.streams !== undefined && isStream(head) && !this.#becomeStream()) {
       breaker.succeeded()
       this.connection?.abort(TOO_MANY_STREAMS)
@@ -155,9 +156,9 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
 
   /** A response that goes on for long gives its place back, unless there are too many streams. */
   othersWait(): void {
-    const { streams, clock } = this.service
+    const { streams, streamAfter, clock } = this.service
     if (streams === undefined || !this.#endless || this.#leaveStreams !== undefined) return
-    if (clock.monotonic() - this.request.headAt >= streams.after) this.#becomeStream()
+    if (clock.monotonic() - this.request.headAt >= streamAfter) this.#becomeStream()
   }
 
   #becomeStream(): boolean {

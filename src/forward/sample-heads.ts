@@ -50,6 +50,7 @@ export function sampleFields({ fields }: Sample, settings: RequestFieldSettings)
     client,
     requestId: '0'.repeat(32),
     scope: undefined,
+    confined: false,
   }
   return requestFields(request, null, settings)
 }

@@ -13,7 +13,7 @@ import {
   type UpstreamDeadlines,
   type UpstreamTarget,
 } from '../device/target.ts'
-import type { Fields } from '../http/fields.ts'
+import { asCgi, type Fields } from '../http/fields.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 import { readAuthorities, readNamedFile } from '../system/named-file.ts'
@@ -21,7 +21,7 @@ import { certificatesIn, type PemFile, privateKeyIn } from '../system/pem.ts'
 import { reasonOf, SetupError } from '../system/setup-error.ts'
 import type { UploadBuffering } from './buffered-body.ts'
 import { type Places, uploadPace } from './place.ts'
-import { asCgi, type RequestFieldSettings } from './request-fields.ts'
+import type { RequestFieldSettings } from './request-fields.ts'
 
 /**
  * Reads where the device is from the configuration, and the certificates of `tls` from their files. Rejects with `SetupError`.

@@ -1,15 +1,16 @@
 import { publicOrigin } from '../http/browsers.ts'
 import type { Forward, ForwardListener, ResponseHead } from '../http/exchange.ts'
 import { type Fields, fieldLines, fieldValues, lengthIn, listMembers } from '../http/fields.ts'
+import { isOverride } from '../http/overrides.ts'
 import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
 import { isRead } from '../http/scope.ts'
 import { endsWithHead } from '../http1/response-writer.ts'
 import { isStream } from './streams.ts'
 
-/** The longest body (bytes) that each reader gets at its own speed. A reader that falls further behind a longer one is cut off. */
+/** The longest body (bytes) that is shared. A longer one goes to the client that asked first, and the others ask by themselves. */
 export const LONGEST_SHARED: number = 128 * 1024
 
-/** A client that waits for a shared response, or reads it. */
+/** A client that asks for a response that may be shared. */
 export interface Reader {
   readonly exchange: Forward
   readonly listener: ForwardListener
@@ -19,11 +20,7 @@ export interface Reader {
   /** When it came. */
   readonly since: number
   /** The response that it waited for has failed, and the device is asked again. */
-  again: boolean
-  /** The bytes of the body that it was sent. */
-  sent: number
-  /** It reads more slowly than Postern writes. */
-  full: boolean
+  readonly again: boolean
 }
 
 /** Whether a request reads one of the paths. */
@@ -36,14 +33,17 @@ export function shareable(paths: readonly string[]): (request: Forward) => boole
   }
 }
 
-/** Fields that name another method to a framework, such as `X-HTTP-Method-Override`. A device's programs may read `_` as `-`. */
-const METHOD_FIELD = /^x[-_](?:.*[-_])?method(?:[-_]|$)/i
+/** With this field a proxy in front says what it cut off the path. It is the same for all requests for a path, and part of their key. */
+const CUT_OFF = 'x-forwarded-prefix'
 
-/** Whether a request only reads, as far as its head says. Some programs read the body of a GET as a form. */
-export function onlyReads({ head: { method, fields, upgrade }, classified: { framing } }: Forward): boolean {
-  const names = (value: string, at: number): boolean =>
-    at % 2 === 1 && METHOD_FIELD.test(fields[at - 1] ?? '') && !isRead(value)
-  return isRead(method) && !upgrade && !framing && !fields.some(names)
+/**
+ * Whether a request only reads, as far as its head says. Some programs read the body of a GET as a form. A field that names another path
+ * or method may make it a write, unless the device does not get that field.
+ */
+export function onlyReads({ head, classified: { framing }, confined }: Forward): boolean {
+  const names = (text: string, at: number): boolean =>
+    at % 2 === 0 && isOverride(text) && text.toLowerCase() !== CUT_OFF
+  return isRead(head.method) && !head.upgrade && !framing && (confined || !head.fields.some(names))
 }
 
 /** Fields with the address of the client, the proxies on the way and the id of the request. They differ for each client. */

@@ -1,10 +1,11 @@
 import type { ServiceConfig } from '../config/upstream-fields.ts'
 import type { Exchange, Forward, ForwardListener } from '../http/exchange.ts'
+import type { Refusal } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
-import { FanOut, type FanOutRules } from './fan-out.ts'
 import { requestFields } from './request-fields.ts'
 import type { Detour, RoundTripService } from './round-trip-service.ts'
 import { keyOf, onlyReads, type Reader, shareable } from './share.ts'
+import { SharedResponse, type SharingRules } from './shared-response.ts'
 import type { Upstream } from './upstream.ts'
 
 interface SharingDependencies {
@@ -20,9 +21,6 @@ interface SharingDependencies {
 /** The most responses that are shared or kept at once. Each holds up to `LONGEST_SHARED` of a body. */
 const MOST = 128
 
-/** How long (ms) a client that was cut off a response asks for it by itself. */
-const ALONE_FOR = 600_000
-
 /**
  * Requests that the device would see as the same share one response: the first is forwarded, and the others wait for its response, even if
  * the first client leaves. Requests for other paths are forwarded as they are.
@@ -34,20 +32,10 @@ function share(
   { clock, fields: settings, route, onShared }: SharingDependencies,
 ): Upstream {
   const mayAsk = shareable(paths)
-  /** The responses that others may join or that still have readers, in the order in which they were asked for. */
-  const live = new Set<FanOut>()
-  /** When it is forgotten that a client was too slow for a long response, by client and target. */
-  const long = new Map<string, number>()
-  const rules: FanOutRules = {
-    clock,
-    joinedFor: streamAfter,
-    keptFor,
-    live,
-    onAlone: askAlone,
-    onShared,
-    onCut,
-  }
-  let epoch = changes.now
+  /** In the order in which they were asked for. */
+  const held = new Set<SharedResponse>()
+  const rules: SharingRules = { clock, streamAfter, keptFor, held, onAlone: askAlone, onShared }
+  let epoch = changes.count()
   let adapted = settings.response
 
   function ask(reader: Reader): void {
@@ -56,30 +44,20 @@ function share(
       return
     }
     // A response from before a change may be old, and one from before a reload was adapted by other settings.
-    if (changes.now !== epoch || settings.response !== adapted) for (const response of live) response.close()
-    epoch = changes.now
+    const now = changes.count()
+    if (now !== epoch || settings.response !== adapted) for (const response of held) response.close()
+    epoch = now
     adapted = settings.response
-    const known = live.values().find(({ open, asker }) => open && asker.key === reader.key)
-    if (known?.joinable === true) known.join(reader)
-    else {
-      known?.close()
-      // The oldest response that is only kept makes room.
-      const spare = live.size < MOST ? undefined : live.values().find(({ ended }) => ended)
-      spare?.close()
-      if (live.size >= MOST) askAlone(reader)
-      else askFor(reader)
+    const known = held.values().find(({ open, asker }) => open && asker.key === reader.key)
+    if (known !== undefined) {
+      known.join(reader)
+      return
     }
-  }
-
-  /** A client that was cut off and asks again gets the whole response by itself. */
-  function wasCut(request: Forward): boolean {
-    return long.size > 0 && clock.monotonic() < (long.get(readerOf(request)) ?? 0)
-  }
-
-  function onCut(request: Forward): void {
-    const [oldest] = long.keys()
-    if (long.size >= MOST && oldest !== undefined) long.delete(oldest)
-    long.set(readerOf(request), clock.monotonic() + ALONE_FOR)
+    // The oldest response that is only kept makes room.
+    const spare = held.size < MOST ? undefined : held.values().find(({ ended }) => ended)
+    spare?.close()
+    if (held.size >= MOST) askAlone(reader)
+    else askFor(reader)
   }
 
   function forward(request: Forward, listener: ForwardListener, detour?: Detour): void {
@@ -95,31 +73,27 @@ function share(
   }
 
   function askFor(asker: Reader): void {
-    const response = new FanOut(asker, rules)
-    live.add(response)
+    const response = new SharedResponse(asker, rules)
+    held.add(response)
     forward(asker.exchange, listenerOf(response), { client: response, fields: asker.fields })
   }
 
   /**
-   * If there is no response, the asker is refused, and the others ask again: after a failure of the device each once, after a refusal for
-   * want of a place as long as a request may wait for one.
+   * If there is no response, or it breaks off, the asker is refused or has a broken one. The others ask again: after a failure of the
+   * device each once, after a refusal for want of a place as long as a request may wait for one.
    */
-  function listenerOf(response: FanOut): ForwardListener {
+  function listenerOf(response: SharedResponse): ForwardListener {
     const { asker } = response
+    const isLate = (reader: Reader, kind: Refusal['kind']): boolean =>
+      kind === 'overloaded' ? clock.monotonic() - reader.since >= timeout : reader.again
     return {
       ended(_request, refusal) {
-        if (refusal === undefined) return
-        const waiting = response.dismiss()
-        const isLate = (reader: Reader): boolean =>
-          refusal.kind === 'overloaded' ? clock.monotonic() - reader.since >= timeout : reader.again
-        for (const reader of waiting) {
-          if (reader === asker || isLate(reader)) {
-            const { failure, cause } = asker.exchange
-            reader.listener.ended(Object.assign(reader.exchange, { failure, cause }), refusal)
-          } else {
-            reader.again ||= refusal.kind !== 'overloaded'
-            ask(reader)
-          }
+        const { failure, cause } = asker.exchange
+        const why: Refusal = refusal ?? { kind: 'upstream', failure: failure ?? 'http_response_incomplete' }
+        for (const reader of response.dismiss()) {
+          if (reader === asker || isLate(reader, why.kind))
+            reader.listener.ended(Object.assign(reader.exchange, { failure, cause }), why)
+          else ask({ ...reader, again: reader.again || why.kind !== 'overloaded' })
         }
       },
       onBug(request, bug) {
@@ -132,7 +106,7 @@ function share(
   }
 
   return (request, listener) => {
-    if (!mayAsk(request) || request.classified.framing !== null || wasCut(request)) {
+    if (!mayAsk(request) || request.classified.framing !== null) {
       inner(request, listener)
       return
     }
@@ -140,12 +114,8 @@ function share(
     const fields = requestFields(request, null, settings.request)
     const key = keyOf(request, fields, settings.request.set)
     const since = clock.monotonic()
-    ask({ exchange: request, listener, key, fields, since, again: false, sent: 0, full: false })
+    ask({ exchange: request, listener, key, fields, since, again: false })
   }
-}
-
-function readerOf({ grant, client, classified }: Forward): string {
-  return `${grant ?? client.key} ${classified.target}`
 }
 
 /** The requests that may change what the device answers. A response that began before such a request was answered is joined no more. */
@@ -154,7 +124,7 @@ class Changes {
   readonly #unanswered = new Set<Exchange>()
 
   /** A number that grows when such a request is admitted, when its response begins, and when it has ended. */
-  get now(): number {
+  count(): number {
     for (const request of this.#unanswered) {
       if (!request.answered) continue
       this.#unanswered.delete(request)

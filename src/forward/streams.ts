@@ -35,8 +35,6 @@ export function createStreams(
   }
 
   return {
-    /** A response without a length is a stream after this time (ms). */
-    after,
     /** Undefined if there are too many, or a quarter of all is this client's. */
     tryEnter(client: string): Leave | undefined {
       const own = clients.get(client) ?? 0
@@ -56,6 +54,21 @@ export function createStreams(
       timer ??= setInterval(look, Math.max(1, after / LOOKS)).unref()
     },
   }
+}
+
+/** When a response without a length is a stream if it lasts that long (see `Exchange.streamAt`), `after` its head at `now`. */
+export function streamStart(head: Pick<DeviceHead, 'fields'>, now: number, after: number): number {
+  if (isStream(head)) return now
+  return isDownload(head) ? 0 : now + after
+}
+
+/** Whether a response is a file by its fields (RFC 6266 §4.2, RFC 2046 §4.5.1). Firmware sends its backups without a length. */
+function isDownload({ fields }: Pick<DeviceHead, 'fields'>): boolean {
+  const is = (name: string, pattern: RegExp): boolean => pattern.test(fieldValues(fields, name)[0] ?? '')
+  return (
+    is('content-disposition', /^attachment(?:[\s;]|$)/i) ||
+    is('content-type', /^application\/octet-stream(?:[\s;]|$)/i)
+  )
 }
 
 /** Whether a response without a length is a stream by its type. */

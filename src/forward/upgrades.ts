@@ -42,6 +42,11 @@ class UpgradeTrip extends RoundTrip<Forward<UpgradeExchange>, UpgradeRules> {
   override readonly upgrade = true
   #handshake: Handshake | undefined
 
+  /** The client's connection. The cast holds because only HTTP/1 has upgrades, and its connections are sockets. */
+  get #socket(): Socket {
+    return this.request.connection as Socket
+  }
+
   /** Dropped: a client that waits for its tunnel has no use for it. */
   override inform(): void {}
 
@@ -50,7 +55,7 @@ class UpgradeTrip extends RoundTrip<Forward<UpgradeExchange>, UpgradeRules> {
     this.#handshake?.drop()
     const isNamed = fieldValues(this.fields, 'host').length > 0
     const fields = [...(isNamed ? [] : ['Host', host]), ...this.fields, ...SWITCH]
-    this.#handshake = new Handshake(this.request.connection as Socket, device, this.target, fields)
+    this.#handshake = new Handshake(this.#socket, device, this.target, fields)
   }
 
   /** Connects client and device. `rest`: the bytes of the device behind its 101. */
@@ -66,10 +71,11 @@ class UpgradeTrip extends RoundTrip<Forward<UpgradeExchange>, UpgradeRules> {
     }
     exchange.deviceStatus = status
     exchange.headAt = this.service.clock.monotonic()
+    exchange.streamAt = exchange.headAt
     const seen = { status, reason, fields, remembered: false }
     const projected = responseHead(seen, exchange, this.service.fields.response)
     const device = this.detour.client?.observe(projected) ?? projected.fields
-    const client = exchange.connection as Socket
+    const client = this.#socket
     const early = exchange.tunnelled()
     // All data of the tunnel, in both directions, passes the client's connection.
     client.setTimeout(this.detour.idleTimeout, () => client.destroy())

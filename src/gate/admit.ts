@@ -1,5 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import type { Identity, LimitDecision, Per, WindowType } from '../http/admission.ts'
+import {
+  GateFacts,
+  type Identity,
+  type LimitDecision,
+  type Per,
+  type WindowType,
+  windowTypeOf,
+} from '../http/admission.ts'
 import type { Admission, Exchange, Forward, GateExchange } from '../http/exchange.ts'
 import { ietfLimitFields, resetTime, secondsToReset } from '../http/limit-fields.ts'
 import type { Refusal } from '../http/refusal.ts'
@@ -12,9 +19,11 @@ import { corsFields } from './cors.ts'
 import {
   type CredentialRules,
   type CredentialStores,
+  credentialAnew,
   credentialFault,
   identifyCredential,
   isOfSession,
+  type Judged,
 } from './credential.ts'
 
 export interface GateRules extends ClassifyRules, CredentialRules {
@@ -44,8 +53,9 @@ type Decided = Later<Admission>
 /**
  * The gate: classify, limit, identify, authorize, in this order. Each step writes what it finds out into the exchange.
  *
- * - The limit comes before every refusal of the gate, so each request that reaches the gate counts (C13), and before any body
- *   is read (C15). The HTTP/1 intake refuses a head that is too large or whose end is uncertain: it counts in no window.
+ * - The limit comes before every refusal of the gate, so each request of a client that may connect counts (C13), and before any
+ *   body is read (C15). The HTTP/1 intake refuses a head that is too large or whose end is uncertain: it counts in no window.
+ * - A client that may not connect is refused before the limit, and counts nowhere.
  * - Identify comes after the limit, so that a flood costs no token hashes. If the limit counts by grant or
  *   name, identify comes before the limit. It refuses nothing.
  */
@@ -57,6 +67,7 @@ export function createGate(deps: GateDependencies): Admit {
     const { head } = exchange
     exchange.classified = classify(head, rules)
     exchange.client = clientOf(head.peer, head.survey.forwardedFor)
+    if (!exchange.client.admitted) return deny(exchange, rules)
     exchange.endpoint =
       rules.browser && isOfSession(exchange, deps) ? 'browser' : exchange.classified.endpoint
     exchange.per = rules.limits[exchange.endpoint].per
@@ -69,25 +80,59 @@ export function createGate(deps: GateDependencies): Admit {
     exchange.identity = identity
     const key = windowKey(exchange.per, exchange.client, identity)
     const decision = tables[exchange.endpoint].count(key)
+    const step = countsTwice(exchange, rules) ? limitOfApi : judge
     return decision instanceof Promise
-      ? later(exchange, rules, decision, judge)
-      : judge(exchange, rules, decision)
+      ? later(exchange, rules, decision, step)
+      : step(exchange, rules, decision)
   }
 
-  function judge(exchange: GateExchange, rules: GateRules, decision: LimitDecision): Decided {
-    const { head, classified, client, endpoint, identity } = exchange
+  /** The second window of a request with a session. A request that the first one refuses takes nothing of it. */
+  function limitOfApi(exchange: GateExchange, rules: GateRules, own: LimitDecision): Decided {
+    if (!own.admitted) return judge(exchange, rules, own)
+    const { per } = rules.limits.api
+    const step = (_exchange: GateExchange, _rules: GateRules, ofApi: LimitDecision): Decided => {
+      if (ofApi.admitted && ofApi.remaining >= own.remaining) return judge(exchange, rules, own)
+      exchange.per = per
+      return judge(exchange, rules, ofApi)
+    }
+    const decision = tables.api.count(windowKey(per, exchange.client, exchange.identity))
+    return decision instanceof Promise
+      ? later(exchange, rules, decision, step)
+      : step(exchange, rules, decision)
+  }
+
+  /** Writes the decision into the exchange, and the fields that every response gets. */
+  function note(exchange: GateExchange, rules: GateRules, decision: LimitDecision): void {
+    const { head, client } = exchange
     exchange.requestId = requestIdOf(head.survey.requestId, client.peerTrusted)
     exchange.decision = decision
     exchange.resetAt = resetTime(decision, clock.wall())
-    if (rules.ietfHeaders) exchange.ownFields = ietfLimitFields(endpoint, decision, rules.limits[endpoint])
+    if (rules.ietfHeaders) {
+      const type = windowTypeOf(exchange)
+      exchange.ownFields = ietfLimitFields(type, decision, rules.limits[type])
+    }
     if (rules.cors !== undefined)
       exchange.ownFields = [...exchange.ownFields, ...corsFields(head, rules.cors)]
+  }
+
+  /** A client that may not connect counts nowhere. Its rate-limit fields are those of a window without a request (C16). */
+  function deny(exchange: GateExchange, rules: GateRules): Admission {
+    exchange.endpoint = exchange.classified.endpoint
+    const { requests, window, per } = rules.limits[exchange.endpoint]
+    exchange.per = per
+    note(exchange, rules, { admitted: true, limit: requests, remaining: requests, closesIn: window })
+    return refused(exchange, ADDRESS_DENIED)
+  }
+
+  function judge(exchange: GateExchange, rules: GateRules, decision: LimitDecision): Decided {
+    const { classified, identity } = exchange
+    note(exchange, rules, decision)
     if (!decision.admitted) {
       const limited: Refusal = { kind: 'rate-limited', retryAfter: secondsToReset(decision) }
       if (isFinal(limited, exchange, rules)) return refused(exchange, limited)
       exchange.wouldRefuse = limited
     }
-    if (!client.admitted) return refused(exchange, { kind: 'address-denied' })
+    if (exchange.overMemory) return refused(exchange, OVER_MEMORY)
     // The endpoints of the sidecar ignore `Authorization`.
     const known =
       identity ??
@@ -99,6 +144,17 @@ export function createGate(deps: GateDependencies): Admit {
 
   // Proof of the cast: each step returns the exchange that it gets.
   return admit as Admit
+}
+
+/** The client may try again when it holds less, or the others do. */
+const OVER_MEMORY: Refusal = { kind: 'overloaded', retryAfter: 1 }
+
+/**
+ * Whether a request counts in a window of the API, too. A session has a window of its own, but must not pass a limit on all requests to
+ * the device, or on all of a name.
+ */
+function countsTwice({ endpoint }: GateExchange, { limits: { api } }: GateRules): boolean {
+  return endpoint === 'browser' && (api.per === 'device' || api.per === 'name')
 }
 
 /**
@@ -132,16 +188,50 @@ function authorize(exchange: GateExchange, rules: GateRules, identity: Identity 
   }
   exchange.wouldRefuse = refusal
   exchange.kind = 'forward'
-  exchange.signedIn = exchange.grant !== undefined || readsSignedIn(exchange, rules.findPublic)
+  exchange.signedIn = isSignedIn(exchange, rules)
   // The mark of `Forward` exists only for the compiler. Only this line sets it, after the limit and the token check.
   return exchange as Forward
+}
+
+function isSignedIn(request: Judged, { findPublic }: GateRules): boolean {
+  return request.grant !== undefined || readsSignedIn(request, findPublic)
+}
+
+const ADDRESS_DENIED: Refusal = { kind: 'address-denied' }
+const NOT_SIGNED_IN: Refusal = { kind: 'unauthorized', cause: 'missing' }
+
+/**
+ * Why the present settings refuse a forwarded exchange that is in flight, by everything that admits a request but its limit, which counted
+ * it at its arrival. Undefined if they admit it: its scope is then the present one.
+ */
+export function judgeAnew(
+  exchange: Exchange & GateFacts,
+  { gate: rules, clientOf }: GateSettings,
+): Refusal | undefined {
+  const { head, identity, grant } = exchange
+  const [classified, client] = [classify(head, rules), clientOf(head.peer, head.survey.forwardedFor)]
+  // The record keeps what was found out at the arrival.
+  const anew: Judged = Object.assign(new GateFacts(), { head, classified, client, identity, grant })
+  if (!client.admitted) return ADDRESS_DENIED
+  anew.identity = credentialAnew(anew, rules)
+  anew.grant = undefined
+  const refusal = classified.fault ?? credentialFault(anew, rules)
+  if (refusal !== undefined && isFinal(refusal, anew, rules)) return refusal
+  // It has the sidecar's own login at the device.
+  if (exchange.signedIn && !isSignedIn(anew, rules)) return NOT_SIGNED_IN
+  exchange.scope = anew.scope
+  return undefined
 }
 
 /**
  * Whether a refusal is sent. A gate that only observes also forwards requests that exceed the limit or have no valid token. It
  * never forwards a faulty request, nor one that its name may not make, nor one to the sidecar's own endpoints.
  */
-function isFinal({ kind }: Refusal, { classified }: Exchange, { enforce }: GateRules): boolean {
+function isFinal(
+  { kind }: Refusal,
+  { classified }: Pick<Judged, 'classified'>,
+  { enforce }: GateRules,
+): boolean {
   if (enforce || classified.ownEndpoint !== undefined || classified.fault !== undefined) return true
   return !OBSERVED.has(kind)
 }

@@ -1,15 +1,19 @@
 import { METHODS } from 'node:http'
-import type { Classified, OwnEndpoint } from '../http/admission.ts'
+import { type Classified, OWN_PATHS, type OwnEndpoint } from '../http/admission.ts'
 import type { Exchange, RequestHead } from '../http/exchange.ts'
 import { type Fields, isBlank } from '../http/fields.ts'
 import { isIPv6, splitAuthority } from '../http/ip.ts'
+import { hasOverride } from '../http/overrides.ts'
 import type { Refusal } from '../http/refusal.ts'
-import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
-import { isOverride, isRead } from '../http/scope.ts'
+import {
+  createPathTable,
+  isAmbiguousPath,
+  isPathTarget,
+  pathOf,
+  splitAbsolute,
+} from '../http/request-path.ts'
+import { isRead } from '../http/scope.ts'
 import { isPreflight, type Origins } from './cors.ts'
-
-/** The path of the token endpoint. Any other spelling of it is an ordinary API path (C1). */
-const TOKEN_PATH = '/oauth/token'
 
 /**
  * The methods that are forwarded: Node's list, which includes those of WebDAV. Any other method is refused, for example `head` in
@@ -69,10 +73,10 @@ export function classify(head: RequestHead, rules: ClassifyRules): Classified {
 }
 
 function ownEndpointAt(path: string, { revocationPath, browser }: ClassifyRules): OwnEndpoint | undefined {
-  if (path === TOKEN_PATH) return 'token'
+  if (path === OWN_PATHS.token) return 'token'
   if (path === revocationPath) return 'revocation'
   if (!browser) return undefined
-  return path === '/oauth/login' ? 'login' : path === '/oauth/logout' ? 'logout' : undefined
+  return path === OWN_PATHS.login ? 'login' : path === OWN_PATHS.logout ? 'logout' : undefined
 }
 
 function malformed(description: string): Refusal {
@@ -94,19 +98,12 @@ function methodFault({ method }: RequestHead, ownEndpoint: OwnEndpoint | undefin
   return { kind: 'method-not-allowed', allow: ownEndpoint === undefined ? NAMED_METHODS : 'POST' }
 }
 
-const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i
-
 /** Converts an absolute-form target (RFC 9112 §3.2.2) into origin form, so later steps handle only one form. */
 function originForm(head: RequestHead): { target: string; authority: string | undefined } {
   if (head.target.startsWith('/')) return { target: head.target, authority: undefined }
-  const absolute = head.version === '2' ? null : ABSOLUTE_FORM.exec(head.target)
-  if (absolute === null) return { target: head.target, authority: undefined }
-  const rest = absolute[2] ?? ''
-  return { target: rest.startsWith('/') ? rest : `/${rest}`, authority: absolute[1] ?? '' }
+  const absolute = head.version === '2' ? undefined : splitAbsolute(head.target)
+  return absolute ?? { target: head.target, authority: undefined }
 }
-
-/** Visible ASCII without `#`: a request target contains neither a fragment nor a raw 8-bit byte (RFC 9112 §3.2). */
-const ORIGIN_FORM = /^\/[!"$-~]*$/
 
 /** The client did not percent-encode a target with any other byte (RFC 3986 §2.1). */
 const ASCII = /^[\0-\x7f]*$/
@@ -115,7 +112,7 @@ function targetFault(head: RequestHead, target: string): Refusal | undefined {
   if (head.method === 'OPTIONS' && target === '*') {
     return { kind: 'invalid-request', description: 'The target of OPTIONS must be a path.' }
   }
-  if (ORIGIN_FORM.test(target)) return undefined
+  if (isPathTarget(target)) return undefined
   return ASCII.test(target)
     ? malformed('The request target is not a path.')
     : malformed('The request target is not ASCII and has to be percent-encoded.')
@@ -161,8 +158,8 @@ function hasBlankAround(fields: Fields): boolean {
 }
 
 function fieldFault({ version, survey, fields }: RequestHead): Refusal | undefined {
-  if (survey.underscoreTwin)
-    return malformed('A header field name has an underscore where a protected name has a hyphen.')
+  if (survey.twin)
+    return malformed('A header field name differs from a protected one only in its punctuation.')
   if (version === '2' && hasBlankAround(fields))
     return malformed('A header field value begins or ends with a space or a tab.')
   const expected = survey.expect
@@ -203,10 +200,13 @@ export function createPublicPaths(entries: readonly (string | { readonly path: s
 
 /**
  * Whether a request without a token is signed in. Any method but these could change the device under the sidecar's account, and so could
- * the body of a GET, which some programs read as a form.
+ * the body of a GET, which some programs read as a form. A request that names another path or method is nobody's reading of this page.
  */
-export function readsSignedIn({ head, classified }: Exchange, findPublic: FindPublic): boolean {
+export function readsSignedIn(
+  { head, classified }: Pick<Exchange, 'head' | 'classified'>,
+  findPublic: FindPublic,
+): boolean {
   const reads = isRead(head.method) && !head.upgrade && !head.framing
   if (!reads || findPublic(classified.target) !== 'signed-in') return false
-  return !head.fields.some((text, at) => at % 2 === 0 && isOverride(text))
+  return head.survey.destination.length === 0 && !hasOverride(head.fields)
 }

@@ -1,13 +1,16 @@
-import type { Identity, OwnEndpoint, Presented } from '../http/admission.ts'
-import { isFromHere, publicOrigin, sessionCookieIn } from '../http/browsers.ts'
-import type { Exchange, GateExchange } from '../http/exchange.ts'
-import { fieldValues } from '../http/fields.ts'
+import type { GateFacts, Identity, OwnEndpoint, Presented } from '../http/admission.ts'
+import { isOfThisOrigin, sessionCookieIn } from '../http/browsers.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { destinationOf } from '../http/overrides.ts'
 import type { Refusal } from '../http/refusal.ts'
-import { isRead, nameOfGrant, type Scopes, UPGRADE } from '../http/scope.ts'
+import { type Allows, isRead, nameOfGrant, type Scopes, UPGRADE } from '../http/scope.ts'
 import type { Sessions } from '../oauth/sessions.ts'
 import type { Later, Tokens } from '../tokens/state.ts'
 import type { ClassifyRules, FindPublic } from './classify.ts'
 import { REVOKED } from './live-exchanges.ts'
+
+/** A request, and what the gate has found out about it. */
+export type Judged = GateFacts & Pick<Exchange, 'head'>
 
 /** What finds the grant of a credential. */
 export interface CredentialStores {
@@ -59,8 +62,28 @@ export function isOfSession(exchange: Exchange, { sessions }: CredentialStores):
   if (classified.ownEndpoint !== undefined) return false
   head.presented ??= presentedIn(head)
   const { presented } = head
-  if (presented.kind !== 'session' || !sessions.has(presented.id)) return false
-  return isOfThisOrigin(exchange, { typed: true, silent: isRead(head.method) && !head.upgrade })
+  return presented.kind === 'session' && sessions.has(presented.id) && mayUseSession(exchange)
+}
+
+function mayUseSession(request: Judged): boolean {
+  const { method, upgrade } = request.head
+  return isOfThisOrigin(request, { typed: true, silent: isRead(method) && !upgrade })
+}
+
+/**
+ * What the credential of a forwarded request, which a store has judged at its arrival, is by the present rules. A token that expires later
+ * changes nothing: its grant goes on, or ends the request.
+ */
+export function credentialAnew(
+  request: Judged,
+  { browser }: Pick<ClassifyRules, 'browser'>,
+): Identity | undefined {
+  const { head, grant, identity } = request
+  // On a public path, a token that did not admit the request counted as no token.
+  if (identity?.kind === 'valid' && grant === undefined) return MISSING
+  if (identity?.kind !== 'valid' || head.presented?.kind !== 'session') return identity
+  if (!browser) return MISSING
+  return mayUseSession(request) ? identity : FOREIGN
 }
 
 /** A bearer token beats a session, even a malformed token. Another scheme is that of the device's own login. */
@@ -69,12 +92,6 @@ function presentedIn({ survey, fields }: Exchange['head']): Presented {
   const isShown = bearer.kind === 'token' || bearer.cause === 'malformed'
   const session = isShown ? undefined : sessionCookieIn(fields)
   return session === undefined ? bearer : { kind: 'session', id: session }
-}
-
-function isOfThisOrigin(exchange: Exchange, others: Parameters<typeof isFromHere>[2]): boolean {
-  const { fields } = exchange.head
-  const address = (): string => publicOrigin(exchange) ?? ''
-  return isFromHere((name) => fieldValues(fields, name), address, others)
 }
 
 const MISSING: Identity = { kind: 'refused', cause: 'missing' }
@@ -105,34 +122,51 @@ export function identifyCredential(
  * Every path but the sidecar's own endpoints needs a valid token, or the session of a browser, and its name has to allow the request. A
  * public path needs none: there, a token that does not admit the request counts as no token.
  */
-export function credentialFault(exchange: GateExchange, rules: CredentialRules): Refusal | undefined {
+export function credentialFault(exchange: Judged, rules: CredentialRules): Refusal | undefined {
   const { classified, identity } = exchange
   if (classified.ownEndpoint !== undefined) return ownEndpointFault(exchange, classified.ownEndpoint)
   if (identity?.kind !== 'valid') {
-    if (rules.findPublic(classified.target) !== undefined) return undefined
+    if (isPublic(exchange, rules)) return undefined
     if (identity?.kind === 'unavailable') return { kind: 'store-unavailable' }
     if (identity?.foreign) return { kind: 'cross-origin' }
     return { kind: 'unauthorized', cause: identity?.cause ?? 'missing' }
   }
   const { grant } = identity
   const fault = rules.scopes === undefined ? undefined : scopeFault(exchange, grant, rules.scopes)
-  if (fault !== undefined && rules.findPublic(classified.target) !== undefined) return undefined
+  if (fault !== undefined && isPublic(exchange, rules)) return undefined
   // Also for the record of a refused request, which is not live.
   exchange.grant = grant
   return fault
 }
 
+/** Whether a request, and its `Destination`, have a public path. Writes into the exchange that the path admits it. */
+function isPublic(exchange: Judged, { findPublic }: CredentialRules): boolean {
+  if (findPublic(exchange.classified.target) === undefined) return false
+  const destination = destinationOf(exchange)
+  if (destination !== undefined && findPublic(destination) === undefined) return false
+  exchange.confined = true
+  return true
+}
+
 /** Whether the name of a grant may make the request. Writes the scope into the exchange if it may. */
-function scopeFault(exchange: GateExchange, grant: string, scopes: Scopes): Refusal | undefined {
-  const { head, classified } = exchange
+function scopeFault(exchange: Judged, grant: string, scopes: Scopes): Refusal | undefined {
   const scope = scopes.get(nameOfGrant(grant))
   // A reload has removed the name.
   if (scope === undefined) return REVOKED
   const { allows } = scope
-  if (allows !== undefined && !allows(head.upgrade ? UPGRADE : head.method, classified.target))
-    return OUT_OF_SCOPE
+  if (allows !== undefined && !isAllowed(exchange, allows)) return OUT_OF_SCOPE
   exchange.scope = scope
+  exchange.confined = allows !== undefined
   return undefined
+}
+
+/** Whether an `allow` has the request, and has it for its `Destination`, too. */
+function isAllowed(exchange: Judged, allows: Allows): boolean {
+  const { head, classified } = exchange
+  const method = head.upgrade ? UPGRADE : head.method
+  if (!allows(method, classified.target)) return false
+  const destination = destinationOf(exchange)
+  return destination === undefined || (destination !== '' && allows(method, destination))
 }
 
 const OUT_OF_SCOPE: Refusal = { kind: 'insufficient-scope' }
@@ -141,7 +175,7 @@ const OUT_OF_SCOPE: Refusal = { kind: 'insufficient-scope' }
  * The sidecar's own endpoints find the credential in the body of a POST. Login and logout also have a page, for GET, and their POST must
  * come from that page (login CSRF).
  */
-function ownEndpointFault(exchange: Exchange, endpoint: OwnEndpoint): Refusal | undefined {
+function ownEndpointFault(exchange: Judged, endpoint: OwnEndpoint): Refusal | undefined {
   const { method } = exchange.head
   if (endpoint === 'preflight') return undefined
   const hasPage = endpoint === 'login' || endpoint === 'logout'

@@ -1,37 +1,63 @@
-import type { Exchange } from '../http/exchange.ts'
+import type { Client } from '../http/admission.ts'
+import type { Exchange, GateExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 
 /** For a request whose grant is revoked. */
 export const REVOKED: Refusal = { kind: 'unauthorized', cause: 'revoked' }
 
-/** An exchange in flight, with the grant that admitted it. It is a node of a linked list and holds the links. */
-export interface LiveExchange {
-  readonly grant: string | undefined
+/** For a stream whose grant has expired or was evicted. */
+const LAPSED: Refusal = { kind: 'unauthorized', cause: 'expired' }
+
+/** A forwarded exchange in flight. It is a node of a linked list and holds the links. */
+export interface LiveExchange extends Pick<Exchange, 'start' | 'streamAt'> {
+  readonly client: Pick<Client, 'address'>
+  grant: string | undefined
   newer: this | undefined
   older: this | undefined
 }
 
-export type LiveExchanges<E extends LiveExchange = Exchange> = ReturnType<typeof createLiveExchanges<E>>
+/** A request in flight that a grant has admitted. */
+export interface GrantedExchange {
+  readonly grant: string
+  readonly client: Pick<Client, 'address'>
+  /** When its head was read (ms on the monotonic clock). */
+  readonly start: number
+}
+
+export type LiveExchanges<E extends LiveExchange = GateExchange> = ReturnType<typeof createLiveExchanges<E>>
 
 /**
- * The exchanges in flight that were admitted by a grant. One linked list for all grants, because every request is added and deleted
+ * The forwarded exchanges in flight. One linked list for all grants, because every request is added and deleted
  * but grants are rarely revoked. A `Set` takes a microsecond to add and delete, mostly to create a hash for the new object.
  */
-export function createLiveExchanges<E extends LiveExchange = Exchange>() {
+export function createLiveExchanges<E extends LiveExchange = GateExchange>() {
   let newest: E | undefined
   let end: (exchange: E, refusal: Refusal) => void = () => {}
   const watches = new Set<Set<string>>()
 
-  function all(): E[] {
-    const found: E[] = []
-    for (let at = newest; at !== undefined; at = at.older) found.push(at)
-    return found
+  function* all(): Generator<E> {
+    for (let at = newest; at !== undefined; at = at.older) yield at
   }
 
-  /** Ends the exchanges that are refused now. */
-  function judgeAnew(refusalOf: (exchange: E) => Refusal | undefined): void {
-    const judged = all().map((exchange) => ({ exchange, refusal: refusalOf(exchange) }))
-    for (const { exchange, refusal } of judged) if (refusal !== undefined) end(exchange, refusal)
+  function* granted(): Generator<GrantedExchange> {
+    for (const { grant, client, start } of all()) if (grant !== undefined) yield { grant, client, start }
+  }
+
+  function* streaming(now: number): Generator<string> {
+    for (const exchange of all())
+      if (exchange.grant !== undefined && isStreaming(exchange, now)) yield exchange.grant
+  }
+
+  /** Ends the exchanges that are refused now. Returns the refusals. */
+  function judgeAnew(refusalOf: (exchange: E) => Refusal | undefined): readonly Refusal[] {
+    const over: { readonly exchange: E; readonly refusal: Refusal }[] = []
+    for (const exchange of all()) {
+      const refusal = refusalOf(exchange)
+      if (refusal !== undefined) over.push({ exchange, refusal })
+    }
+    // Each end changes the list, so it comes after the walk.
+    for (const { exchange, refusal } of over) end(exchange, refusal)
+    return over.map(({ refusal }) => refusal)
   }
 
   return {
@@ -54,14 +80,32 @@ export function createLiveExchanges<E extends LiveExchange = Exchange>() {
       end = listener
     },
     judgeAnew,
-    /** Revokes these grants (C8). */
+    /** Ends all exchanges of these grants, which are revoked (C8). */
     cut(grants: readonly string[]): void {
       const revoked = new Set(grants)
       for (const watched of watches) for (const grant of grants) watched.add(grant)
       judgeAnew(({ grant }) => (grant !== undefined && revoked.has(grant) ? REVOKED : undefined))
     },
-    /** The grants of these exchanges. */
-    grants: (): ReadonlySet<string> => new Set(all().flatMap(({ grant }) => grant ?? [])),
+    /** The exchanges of one grant go on with another one, and end with that. */
+    handOver(from: string, to: string): void {
+      for (const exchange of all()) if (exchange.grant === from) exchange.grant = to
+    },
+    /**
+     * Ends the streams and tunnels of the grants that have expired or were evicted (C8), and no upload or download. Called once a second: a
+     * response may become a stream after the end of its grant.
+     *
+     * @param now on the monotonic clock (ms)
+     */
+    endStreams(now: number, isOver: (grant: string) => boolean): void {
+      judgeAnew((exchange) => {
+        const { grant } = exchange
+        return grant !== undefined && isStreaming(exchange, now) && isOver(grant) ? LAPSED : undefined
+      })
+    },
+    /** The exchanges that a grant has admitted. */
+    granted,
+    /** The grants of the streams and tunnels that are open `now`. */
+    streaming: (now: number): ReadonlySet<string> => new Set(streaming(now)),
     /** Collects the grants that are revoked until `close`, for a request whose token lookup is pending. */
     watchRevoked() {
       const watched = new Set<string>()
@@ -69,4 +113,8 @@ export function createLiveExchanges<E extends LiveExchange = Exchange>() {
       return { has: (grant: string) => watched.has(grant), close: () => watches.delete(watched) }
     },
   }
+}
+
+function isStreaming({ streamAt }: LiveExchange, now: number): boolean {
+  return streamAt !== 0 && now >= streamAt
 }

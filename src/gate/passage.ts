@@ -7,7 +7,7 @@ import type { Refusal } from '../http/refusal.ts'
 import type { BrowserLogin } from '../oauth/browser-login.ts'
 import type { OwnEndpointHandler } from '../oauth/token-endpoint.ts'
 import type { Clock } from '../system/clock.ts'
-import type { Admit } from './admit.ts'
+import { type Admit, type GateSettings, judgeAnew } from './admit.ts'
 import { type LiveExchanges, REVOKED } from './live-exchanges.ts'
 import { type RefusalSettings, refusalReply } from './refusal-reply.ts'
 
@@ -18,7 +18,7 @@ export interface PassageDependencies {
   readonly live: LiveExchanges
   readonly clock: Clock
   /** A reload replaces what it holds. */
-  readonly settings: { readonly config: RefusalSettings; readonly gate: { readonly browser: boolean } }
+  readonly settings: GateSettings & { readonly config: RefusalSettings }
   /** The reply to a refused request, for a browser the login page. Called if `browser.login` is on. */
   readonly withPage: BrowserLogin['withPage']
   /** Called once for each exchange, when it has ended. */
@@ -65,7 +65,7 @@ export function createPassage(deps: PassageDependencies) {
     }
   }
 
-  /** While the lookup is pending, the client may leave, and the grant may be revoked after the lookup has read it. */
+  /** While the lookup is pending, the client may leave, the grant may be revoked, and a reload may change the rules. */
   async function passLater(exchange: Exchange & GateFacts, asked: Promise<Admission>): Promise<void> {
     const revoked = live.watchRevoked()
     const admission = await asked.catch((error: unknown) => gateFailed(exchange, error))
@@ -73,19 +73,30 @@ export function createPassage(deps: PassageDependencies) {
     if (admission === undefined) return
     exchange.lookup = clock.monotonic() - exchange.start
     begin(admission)
-    if (exchange.grant !== undefined && revoked.has(exchange.grant)) end(exchange, REVOKED)
+    const isRevoked = exchange.grant !== undefined && revoked.has(exchange.grant)
+    const refusal = isRevoked ? REVOKED : refusalByReload(admission)
+    if (refusal !== undefined) endFor(exchange, refusal)
     if (!exchange.answered) follow(admission)
   }
 
-  /** From now on the exchange is recorded, and its grant may be revoked. */
+  /** Why the rules of a reload since its arrival refuse an admitted exchange. */
+  function refusalByReload(admission: Admission): Refusal | undefined {
+    if (admission.kind !== 'forward' || admission.classified.rules === settings.gate) return undefined
+    return judgeAnew(admission, settings)
+  }
+
+  /** From now on the exchange is recorded, its grant may be revoked, and a reload judges it anew. */
   function begin(exchange: Admission): void {
-    if (isLive(exchange)) live.add(exchange)
+    if (exchange.kind === 'forward') {
+      live.add(exchange)
+      if (exchange.grant !== undefined) exchange.memory?.admitted(exchange.grant)
+    }
     if (exchange.ended) record(exchange)
     else exchange.recorder = record
   }
 
   function record(exchange: Exchange & GateFacts): void {
-    if (isLive(exchange)) live.delete(exchange)
+    if (exchange.kind === 'forward') live.delete(exchange)
     exchange.duration = clock.monotonic() - exchange.start
     deps.record(exchange)
   }
@@ -130,7 +141,12 @@ export function createPassage(deps: PassageDependencies) {
     else refuse(exchange, refusal, close)
   }
 
-  live.onEnd(end)
+  function endFor(exchange: Exchange & GateFacts, refusal: Refusal): void {
+    exchange.endedFor = refusal
+    end(exchange, refusal)
+  }
+
+  live.onEnd(endFor)
   return {
     /** A request or an upgrade. */
     request: pass,
@@ -142,11 +158,6 @@ export function createPassage(deps: PassageDependencies) {
       return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}\r\n${body}`
     },
   }
-}
-
-/** Whether a grant admitted the request, so that it ends with the grant (C8). */
-function isLive({ kind, grant }: Exchange): boolean {
-  return kind === 'forward' && grant !== undefined
 }
 
 /** Whether the unread request body may be larger than the sidecar drains. */

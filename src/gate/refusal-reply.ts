@@ -36,6 +36,12 @@ const invalid = (http: number, description?: string): RefusalResponse =>
 
 const SERVER_ERROR = 'The server failed to process the request.'
 
+/** What a 401 says to people. Tests that want the words take them from here. */
+export const WORDS_OF_401 = {
+  missing: 'A bearer token is required.',
+  invalid: 'The access token is not valid.',
+} as const
+
 const RESPONSES: Readonly<Record<Refusal['kind'], RefusalResponse>> = {
   malformed: invalid(400),
   'invalid-request': invalid(400),
@@ -53,7 +59,7 @@ const RESPONSES: Readonly<Record<Refusal['kind'], RefusalResponse>> = {
   'address-denied': invalid(403, 'This address may not use this service.'),
   'invalid-grant': response(400, 'invalid_grant'),
   'unsupported-grant-type': response(400, 'unsupported_grant_type'),
-  unauthorized: response(401, 'invalid_token', 'The access token is not valid.'),
+  unauthorized: response(401, 'invalid_token', WORDS_OF_401.invalid),
   'insufficient-scope': response(403, 'insufficient_scope', 'This login may not make the request.'),
   'rate-limited': response(429, 'rate_limited', 'The rate limit is exceeded.'),
   'wrong-passwords': response(429, 'rate_limited', 'Too many wrong passwords: try again later.'),
@@ -63,7 +69,7 @@ const RESPONSES: Readonly<Record<Refusal['kind'], RefusalResponse>> = {
   'store-unavailable': response(503, 'server_error', SERVER_ERROR),
   'server-error': response(500, 'server_error', SERVER_ERROR),
 }
-const TOKEN_MISSING = response(401, 'invalid_token', 'A bearer token is required.')
+const TOKEN_MISSING = response(401, 'invalid_token', WORDS_OF_401.missing)
 const UPSTREAM_LATE = response(504, 'upstream_timeout', 'The device did not respond in time.')
 
 export interface RefusalSettings {
@@ -136,8 +142,13 @@ function fieldsFor(refusal: Refusal, { realm, statusCodes }: RefusalSettings): F
   }
 }
 
+/**
+ * The challenge, with the realm as a quoted string (RFC 9110 §5.6.4): quotation marks and backslashes are escaped, and characters outside of
+ * ASCII are sent in UTF-8, which that grammar allows (`obs-text`). RFC 7617 has `charset` for Basic only, and RFC 6750 for Bearer has none.
+ */
 function challenge(realm: string, error: string): Fields {
-  return ['WWW-Authenticate', `Bearer realm="${realm}"${error}`]
+  const quoted = Buffer.from(realm.replace(/["\\]/g, '\\$&')).toString('latin1')
+  return ['WWW-Authenticate', `Bearer realm="${quoted}"${error}`]
 }
 
 /** @param error the name of RFC 9209 §2.3; `proxy_internal_error` has nothing to do with the device */

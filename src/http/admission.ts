@@ -9,8 +9,18 @@ export const WINDOW_TYPES = ['api', 'oauth', 'browser'] as const
 /** Whose requests share a limit: those of an endpoint type, or all that carry the session of a browser. */
 export type WindowType = (typeof WINDOW_TYPES)[number]
 
+/** The windows that there are whatever the configuration: their metrics have series from the start. */
+export const ALWAYS_COUNTED: Readonly<Record<WindowType, boolean>> = {
+  api: true,
+  oauth: true,
+  browser: false,
+}
+
 /** The requests that the sidecar answers itself. All but those for tokens have to be switched on. `revocation`: RFC 7009. `preflight`: CORS. */
 export type OwnEndpoint = 'token' | 'revocation' | 'login' | 'logout' | 'preflight'
+
+/** The paths at which Postern answers itself. Any other spelling of one is an ordinary path of the device (C1). */
+export const OWN_PATHS = { token: '/oauth/token', login: '/oauth/login', logout: '/oauth/logout' } as const
 
 /** Which requests share a rate-limit window: those of one client, one grant, one name, or all (C17). */
 export type Per = 'client' | 'grant' | 'name' | 'device'
@@ -90,14 +100,20 @@ const NO_CLIENT: Client = { address: '', key: '', peerTrusted: false, admitted: 
 const UNCOUNTED: LimitDecision = { admitted: true, limit: 0, remaining: 0, closesIn: 0 }
 const NONE: readonly string[] = []
 
+/** The type of the window whose decision a request has. One with a session also counts in that of the API, if all requests of a device or a name do. */
+export function windowTypeOf({ endpoint, per }: Pick<GateFacts, 'endpoint' | 'per'>): WindowType {
+  return endpoint === 'browser' && per !== 'grant' ? 'api' : endpoint
+}
+
 /** What the gate finds out and decides about a request. Only `gate/` writes it: everywhere else it is read-only. */
 export class GateFacts {
   classified: Classified = UNCLASSIFIED
   client: Client = NO_CLIENT
   /** The request's id: the same towards the device, on the sidecar's own responses and in the access log (C22). */
   requestId = ''
-  /** The type of the window that the request counts in, and whose it is. */
+  /** Whose limit it is: that of an endpoint, or that of sessions. */
   endpoint: WindowType = 'api'
+  /** Which requests share its window. With a session, that is `grant`, unless a window of the API decides: see `windowTypeOf`. */
   per: Per = 'client'
   decision: LimitDecision = UNCOUNTED
   /** When the window closes: Unix time in whole seconds, rounded up. 0: the request was not counted. */
@@ -112,12 +128,19 @@ export class GateFacts {
   grant: string | undefined = undefined
   /** What the name of that grant may do; undefined without `passwords`. */
   scope: Scope | undefined = undefined
+  /**
+   * The path or the method of the request admits it: `allow`, or a public path. The device gets none of its fields that name another one
+   * (`http/overrides.ts`).
+   */
+  confined = false
   /** The request gets the sidecar's own login at the device, if it has one. */
   signedIn = false
   /** Why the sidecar refuses the request. Stations behind the gate refuse, too. */
   refusal: Refusal | undefined = undefined
   /** The refusal that a gate that only observes would otherwise have sent. */
   wouldRefuse: Refusal | undefined = undefined
+  /** Why an admitted request was ended before its time: its grant has ended, or a reload admits it no more. */
+  endedFor: Refusal | undefined = undefined
   /** When the request head was read (ms on the monotonic clock). */
   start = 0
   /** How long the gate waited for another process: the shared store (ms). */
@@ -133,7 +156,7 @@ export class GateFacts {
 export interface Derived {
   classified: Classified | undefined
   presented: Presented | undefined
-  /** The head for the device before and after the request id, and for which settings and client it is. */
+  /** The head for the device before and after the request id, and for what it was written. */
   outgoing: OutgoingText | undefined
   /** The path to be logged or shown: see `shownPath`. */
   shown: string | undefined
@@ -152,6 +175,7 @@ interface OutgoingText {
   readonly settings: object
   readonly client: Client
   readonly scope: Scope | undefined
+  readonly confined: boolean
   readonly before: string
   readonly after: string
 }

@@ -121,22 +121,46 @@ interface OtherSenders {
   readonly silent: boolean
 }
 
+/** The values of a field, by its name in lower case. */
+type ValuesOf = (name: string) => readonly string[]
+
+/**
+ * Fields by which browsers mark a request that they send before the user asks for the page: `Sec-Purpose` (Fetch §3.8), and those of
+ * older browsers. Speculation rules of any page of the site cause such requests, which carry the cookie and `Sec-Fetch-Site: none`. That of
+ * the address bar looks the same. When it is refused, the browser asks again once the user does.
+ */
+const AHEAD = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
+
 /**
  * Whether a page of this address sent the request, or one of the `others` did. Browsers send `Sec-Fetch-Site` over TLS and to loopback, and
- * compare scheme, host and port for it; `Origin` they send with every POST and WebSocket.
+ * compare scheme, host and port for it; `Origin` they send with every POST and WebSocket. A request ahead of the user is nobody's typing.
  *
- * @param valuesOf the values of a field, by its name in lower case
  * @param address host and port of this listener, behind `https://` if the client is known to use TLS; rarely needed
  */
-export function isFromHere(
-  valuesOf: (name: string) => readonly string[],
-  address: () => string,
-  others: OtherSenders,
-): boolean {
+export function isFromHere(valuesOf: ValuesOf, address: () => string, others: OtherSenders): boolean {
   const site = single(valuesOf('sec-fetch-site'))
-  if (site !== undefined) return site === 'same-origin' || (others.typed && site === 'none')
+  if (site === 'same-origin') return true
+  const isAhead = (): boolean => AHEAD.some((name) => valuesOf(name).length > 0)
+  if (site !== undefined) return site === 'none' && others.typed && !isAhead()
   const origin = single(valuesOf('origin'))
-  return origin === undefined ? others.silent : isSameHost(origin, address())
+  return origin === undefined ? others.silent && !isAhead() : isSameHost(origin, address())
+}
+
+/** The same for a request to the public listener. */
+export function isOfThisOrigin(exchange: Addressed, others: OtherSenders): boolean {
+  const { fields } = exchange.head
+  return isFromHere(
+    (name) => fieldValues(fields, name),
+    () => publicOrigin(exchange) ?? '',
+    others,
+  )
+}
+
+/** The path and query of the page that sent a request, if it is a page of this address and `Referer` names it. */
+export function pageBehind(exchange: Addressed): string | undefined {
+  const referer = single(fieldValues(exchange.head.fields, 'referer')) ?? ''
+  const page = isSameHost(referer, publicOrigin(exchange) ?? '') ? URL.parse(referer) : null
+  return page === null ? undefined : page.pathname + page.search
 }
 
 /** The value of a field; the empty text if it is repeated, which equals nothing that is looked for. */

@@ -53,6 +53,16 @@ export type ClientSide = Pick<
   'answered' | 'ended' | 'inform' | 'begin' | 'write' | 'end' | 'cut' | 'onDrain' | 'onEnd'
 >
 
+/** The account of the client, as the stations of a request see it (C26). */
+export interface ClientMemory {
+  /** Whether the client may make the process hold so many bytes more of request bodies. */
+  mayHold(bytes: number): boolean
+  /** Charges the client for bytes of bodies that are held for it; negative: they are held no more. */
+  hold(change: number): void
+  /** A live grant has admitted a request of the client. */
+  admitted(grant: string): void
+}
+
 type EndListener = () => void
 
 /** What the gate writes, for the others. */
@@ -93,6 +103,8 @@ export abstract class Exchange extends Decided {
   sentAt = 0
   /** When the head of the final response came. */
   headAt = 0
+  /** From when on the response is a stream, a tunnel included, if it lasts that long; 0: it is none. See `forward/streams.ts`. */
+  streamAt = 0
   /** The status of the device's final response; 0 if it sent none. */
   deviceStatus = 0
   /** The response was read by the tolerant rules. */
@@ -100,6 +112,12 @@ export abstract class Exchange extends Decided {
   failure: UpstreamFailure | undefined = undefined
   /** Why it failed, as a clause, if the name of the failure does not say it; otherwise empty. */
   cause = ''
+
+  // What it costs: `listen/` fills it in.
+  /** The account of its client; undefined without a listener. */
+  memory: ClientMemory | undefined = undefined
+  /** Its client holds too much: the gate refuses it as overloaded. An HTTP/2 stream is refused unread in its place. */
+  overMemory = false
 
   // How it ended: `listen/` fills it in.
   /** The status that was sent; 0 if the client left before. */

@@ -77,6 +77,17 @@ export function persists(version: '1.0' | '1.1', connection: readonly string[]):
   return !connection.includes('close') && (version === '1.1' || connection.includes('keep-alive'))
 }
 
+/**
+ * The name of a field as a CGI program sees it (RFC 3875 §4.1.18), with `-` for the `_` there: lighttpd and BusyBox httpd turn every
+ * byte that is no letter or digit into `_`. What Postern sets, guards or drops, it finds by this name.
+ */
+export function asCgi(name: string): string {
+  return name.toLowerCase().replace(PUNCTUATION, '-')
+}
+
+/** The `-` stays what it is, so most names have no match. */
+const PUNCTUATION = /[^a-z0-9-]/g
+
 /** A token (RFC 9110 §5.6.2) as the source of a regular expression. */
 export const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+"
 

@@ -1,4 +1,4 @@
-import { connectionMembers, type Fields } from './fields.ts'
+import { asCgi, connectionMembers, type Fields, isHopByHop } from './fields.ts'
 
 /** The fields whose values are gathered. Their lengths differ, so the length of a name alone tells which it can be. */
 const GATHERED = [
@@ -7,6 +7,7 @@ const GATHERED = [
   { name: 'expect', as: 'expect' },
   { name: 'upgrade', as: 'upgrade' },
   { name: 'connection', as: 'connection' },
+  { name: 'destination', as: 'destination' },
   { name: 'x-request-id', as: 'requestId' },
   { name: 'authorization', as: 'authorization' },
   { name: 'content-length', as: 'contentLength' },
@@ -21,8 +22,8 @@ const BY_LENGTH = new Map(GATHERED.map((field) => [field.name.length, field]))
  * members in lower case.
  */
 export interface HeadSurvey extends Readonly<Record<(typeof GATHERED)[number]['as'], readonly string[]>> {
-  /** A name equals a guarded one except for `_` in place of `-`. CGI firmware reads both as the same field. */
-  readonly underscoreTwin: boolean
+  /** A name is not a guarded one, but a CGI program would take it for one. */
+  readonly twin: boolean
   /** Bytes of all names and values. */
   readonly size: number
 }
@@ -35,7 +36,7 @@ export type RequestFraming = null | number | 'chunked' | 'broken'
 
 const NONE: readonly string[] = []
 
-/** Names that the sidecar evaluates or sets. */
+/** Names that the sidecar evaluates or sets. Fields of one hop, which it removes, are guarded, too. */
 const GUARDED = new Set([
   'authorization',
   'host',
@@ -48,10 +49,13 @@ const GUARDED = new Set([
   'x-request-id',
 ])
 
+/** A name without such a byte is no other one's twin: guarded names have only letters, digits and hyphens. */
+const ODD = /[^A-Za-z0-9-]/
+
 function isTwin(name: string): boolean {
-  if (!name.includes('_')) return false
-  const plain = name.toLowerCase().replaceAll('_', '-')
-  return GUARDED.has(plain) || plain.startsWith('x-forwarded-')
+  if (!ODD.test(name)) return false
+  const seen = asCgi(name)
+  return GUARDED.has(seen) || seen.startsWith('x-forwarded-') || isHopByHop(seen)
 }
 
 export function surveyFields(fields: Fields): HeadSurvey {
@@ -59,6 +63,7 @@ export function surveyFields(fields: Fields): HeadSurvey {
     authorization: NONE,
     connection: NONE,
     contentLength: NONE,
+    destination: NONE,
     expect: NONE,
     forwardedFor: NONE,
     host: NONE,
@@ -66,7 +71,7 @@ export function surveyFields(fields: Fields): HeadSurvey {
     transferEncoding: NONE,
     upgrade: NONE,
     via: NONE,
-    underscoreTwin: false,
+    twin: false,
     size: 0,
   }
   for (let i = 0; i + 1 < fields.length; i += 2) {
@@ -79,7 +84,7 @@ export function surveyFields(fields: Fields): HeadSurvey {
       const values = gathered.as === 'connection' ? connectionMembers(value) : [value]
       survey[gathered.as] = before.length === 0 ? values : [...before, ...values]
     }
-    if (isTwin(name)) survey.underscoreTwin = true
+    if (isTwin(name)) survey.twin = true
   }
   return survey
 }

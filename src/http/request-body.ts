@@ -4,11 +4,15 @@ type Read = IteratorResult<Buffer, undefined>
 
 const END: Read = { done: true, value: undefined }
 
+/** What a piece costs beside its bytes (bytes): a client may send its body in pieces of one byte. */
+const PIECE = 128
+
 /** The body of one request: the connection or stream pushes bytes in, the exchange reads them. */
 export class RequestBody implements AsyncIterable<Buffer, undefined> {
   bytes = 0
   readonly #onRoom: () => void
   readonly #most: number
+  readonly #onHeld: ((change: number) => void) | undefined
   #pieces: Buffer[] = []
   #held = 0
   #state: 'receiving' | 'whole' | 'broken' = 'receiving'
@@ -22,11 +26,13 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
 
   /**
    * @param onRoom called when a full body may be pushed to again: it was read, a read waits, or its bytes are dropped from now on
-   * @param most the body is full with so many unread bytes; 0: it takes bytes only while a read waits
+   * @param most the body is full with so many unread bytes, the cost of their pieces included; 0: it takes bytes only while a read waits
+   * @param onHeld called when it holds more bytes, or fewer: then the change is negative
    */
-  constructor(onRoom: () => void, most: number) {
+  constructor(onRoom: () => void, most: number, onHeld?: (change: number) => void) {
     this.#onRoom = onRoom
     this.#most = most
+    this.#onHeld = onHeld
   }
 
   /** The empty body of a request without one. */
@@ -58,7 +64,11 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
 
   /** The buffer is full: the client has to wait. */
   get full(): boolean {
-    return this.#state === 'receiving' && this.#waiting === undefined && this.#held >= this.#most
+    return this.#state === 'receiving' && this.#waiting === undefined && this.#cost >= this.#most
+  }
+
+  get #cost(): number {
+    return this.#held + PIECE * this.#pieces.length
   }
 
   push(data: Buffer): void {
@@ -67,6 +77,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     if (waiting === undefined) {
       this.#pieces.push(data)
       this.#held += data.length
+      this.#onHeld?.(data.length + PIECE)
     } else {
       this.#waiting = undefined
       this.bytes += data.length
@@ -94,6 +105,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
 
   /** Discards the buffered bytes and all later ones. */
   drop(): void {
+    this.#onHeld?.(-this.#cost)
     this.#pieces = []
     this.#held = 0
     this.#end('broken')
@@ -116,6 +128,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     this.bytes -= value.length
     this.#held += value.length
     this.#pieces.unshift(value)
+    this.#onHeld?.(value.length + PIECE)
   }
 
   [Symbol.asyncIterator](): AsyncIterator<Buffer, undefined> {
@@ -127,6 +140,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     if (piece !== undefined) {
       const wasFull = this.full
       this.#held -= piece.length
+      this.#onHeld?.(-piece.length - PIECE)
       this.bytes += piece.length
       if (wasFull && !this.full) this.#onRoom()
       return Promise.resolve({ done: false, value: piece })

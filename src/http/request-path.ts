@@ -17,6 +17,25 @@ export function pathOf(target: string): string {
   return query < 0 ? target : target.slice(0, query)
 }
 
+const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i
+
+/** The authority of an absolute http URL, and its path with query; undefined for any other text. */
+export function splitAbsolute(
+  url: string,
+): { readonly authority: string; readonly target: string } | undefined {
+  const [whole, authority = '', rest = ''] = ABSOLUTE_FORM.exec(url) ?? []
+  if (whole === undefined) return undefined
+  return { authority, target: rest.startsWith('/') ? rest : `/${rest}` }
+}
+
+/** Visible ASCII without `#`: a request target contains neither a fragment nor a raw 8-bit byte (RFC 9112 §3.2). */
+const ORIGIN_FORM = /^\/[!"$-~]*$/
+
+/** Whether a text is a path, with or without a query, as in a request line. */
+export function isPathTarget(text: string): boolean {
+  return ORIGIN_FORM.test(text)
+}
+
 /**
  * The path as the most lenient device reads it: decoded, in lower case, without empty and dot segments, parameters and slashes at its end.
  * For a comparison that must not miss a spelling, never for a permission.

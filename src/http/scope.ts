@@ -48,15 +48,6 @@ export function compileAllow(allow: 'read' | readonly AllowRule[]): Allows {
   }
 }
 
-/** A device's programs may read `_` as `-`. */
-const OVERRIDE =
-  /^x[-_](?:.*[-_])?(?:method|path|prefix|redirect|ur[il])(?:[-_]|$)|^(?:http[-_])?method(?:[-_]override)?$/i
-
-/** Whether a framework may take the path or the method from a field of this name, such as `X-Original-URL`. */
-export function isOverride(name: string): boolean {
-  return OVERRIDE.test(name)
-}
-
 /** A text with a value for each name: `admin=12 monitor=17`. The value alone stands for the empty name. */
 export function textOfNames(values: ReadonlyMap<string, string>): string {
   return [...values]

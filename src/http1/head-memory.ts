@@ -37,9 +37,9 @@ export class HeadMemory<Head> {
     return isSame(displaced, bytes, start, after) ? displaced : undefined
   }
 
-  /** Remembers the head of `length` bytes at `start`. It may replace another one. */
-  keep(bytes: Buffer, start: number, length: number, head: Head): void {
-    if (length > LONGEST) return
+  /** Remembers the head of `length` bytes at `start`. It may replace another one. False if it is too long. */
+  keep(bytes: Buffer, start: number, length: number, head: Head): boolean {
+    if (length > LONGEST) return false
     this.#heads ??= new Array(this.#size)
     const index = this.#indexOf(bytes, start, start + length)
     const displaced = this.#heads[index]
@@ -48,6 +48,7 @@ export class HeadMemory<Head> {
     const copy = Buffer.allocUnsafeSlow(length)
     bytes.copy(copy, 0, start, start + length)
     this.#heads[index] = { bytes: copy, head }
+    return true
   }
 
   /**

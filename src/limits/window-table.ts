@@ -26,42 +26,94 @@ export function decide({ requests }: WindowPolicy, before: number, closesIn: num
   }
 }
 
+/** What a table knows of each of its windows. */
+export abstract class Listed {
+  /** When it closes (ms on the monotonic clock). */
+  abstract closesAt: number
+  key = ''
+  /** Its neighbours in the order in which the windows were placed. */
+  older: this | undefined
+  newer: this | undefined
+}
+
 /**
- * Where a request of a key counts in a table of at most `maxKeys` windows: in the open window of the key, in a `new` one, or in the
- * `overflow` window that all further keys share while the table is full (C17). An open window is never evicted, so an attacker with
- * many addresses cannot reset the count of another client.
- *
- * The windows are in the order in which they close. Up to two closed ones are removed for each new one: that takes constant time,
- * and the table shrinks under load.
- *
- * @param windows each with the time at which it closes (ms on the monotonic clock)
+ * Windows by key, in the order in which they close. Every operation takes constant time, whatever their number. (A `Map` alone would not
+ * do: it finds its oldest entry by walking over the holes of all deleted ones.)
  */
-export function findWindow<W extends { readonly closesAt: number }>(
-  windows: Map<string, W>,
-  key: string,
-  now: number,
-  maxKeys: number,
-): W | 'new' | 'overflow' {
-  const known = windows.get(key)
-  if (known !== undefined) {
-    // A request at the very instant of the close belongs to the next window.
-    if (now < known.closesAt) return known
-    windows.delete(key)
+export class WindowList<W extends Listed> {
+  readonly #windows = new Map<string, W>()
+  #oldest: W | undefined
+  #newest: W | undefined
+
+  get size(): number {
+    return this.#windows.size
   }
-  let steps = 2
-  for (const [oldest, window] of windows) {
-    if (now < window.closesAt || steps === 0) break
-    windows.delete(oldest)
-    steps -= 1
+
+  /**
+   * Where a request of a key counts, with at most `maxKeys` windows: in the open window of the key, in a `new` one, or in the `overflow`
+   * window that all further keys share while the table is full (C17). An open window is never evicted, so an attacker with many addresses
+   * cannot reset the count of another client. Up to two closed ones are removed for each new one, so the table shrinks under load.
+   *
+   * @param now ms on the monotonic clock
+   */
+  find(key: string, now: number, maxKeys: number): W | 'new' | 'overflow' {
+    const known = this.#windows.get(key)
+    if (known !== undefined) {
+      // A request at the very instant of the close belongs to the next window.
+      if (now < known.closesAt) return known
+      this.remove(known)
+    }
+    for (let steps = 0; steps < 2; steps += 1) {
+      if (this.#oldest === undefined || now < this.#oldest.closesAt) break
+      this.remove(this.#oldest)
+    }
+    return this.#windows.size < maxKeys ? 'new' : 'overflow'
   }
-  return windows.size < maxKeys ? 'new' : 'overflow'
+
+  /** Places a window behind all others, also one that is in the table. It must close last. */
+  place(key: string, window: W): void {
+    if (this.has(window)) this.remove(window)
+    window.key = key
+    window.older = this.#newest
+    if (this.#newest === undefined) this.#oldest = window
+    else this.#newest.newer = window
+    this.#newest = window
+    this.#windows.set(key, window)
+  }
+
+  has(window: W): boolean {
+    return this.#windows.get(window.key) === window
+  }
+
+  /** Removes a window of the table. */
+  remove(window: W): void {
+    const { key, older, newer } = window
+    this.#windows.delete(key)
+    if (older === undefined) this.#oldest = newer
+    else older.newer = newer
+    if (newer === undefined) this.#newest = older
+    else newer.older = older
+    window.older = undefined
+    window.newer = undefined
+  }
+
+  clear(): void {
+    this.#windows.clear()
+    this.#oldest = undefined
+    this.#newest = undefined
+  }
 }
 
 /** A fixed window of one key. Its first request opens it; it closes `policy.window` ms later (C14). */
-interface Window {
+class Window extends Listed {
   closesAt: number
-  count: number
-  refused: number
+  count = 0
+  refused = 0
+
+  constructor(closesAt: number) {
+    super()
+    this.closesAt = closesAt
+  }
 }
 
 /** The windows of one endpoint type, by key. */
@@ -85,19 +137,19 @@ export interface LocalWindows extends WindowTable {
 }
 
 /**
- * Holds at most `maxKeys` windows, and one that further keys share: see `findWindow`. All windows have the same length, so the map's
- * insertion order is the order in which they close.
+ * Holds at most `maxKeys` windows, and one that further keys share: see `WindowList`. All windows have the same length, so they close in
+ * the order in which they open.
  */
 export function createWindowTable(
   policy: WindowPolicy,
   { clock, maxKeys }: { readonly clock: Clock; readonly maxKeys: number },
 ): LocalWindows {
-  const windows = new Map<string, Window>()
+  const windows = new WindowList<Window>()
   let current = policy
   let overflow: Window | undefined
   const usedUp = createUsedUpWindows<Window>(({ closesAt }) => closesAt)
 
-  const openWindow = (now: number): Window => ({ closesAt: now + current.window, count: 0, refused: 0 })
+  const openWindow = (now: number): Window => new Window(now + current.window)
 
   return {
     /**
@@ -106,11 +158,11 @@ export function createWindowTable(
      */
     count(key) {
       const now = clock.monotonic()
-      const found = findWindow(windows, key, now, maxKeys)
+      const found = windows.find(key, now, maxKeys)
       let window: Window
       if (found === 'new') {
         window = openWindow(now)
-        windows.set(key, window)
+        windows.place(key, window)
       } else if (found === 'overflow') {
         if (overflow === undefined || now >= overflow.closesAt) overflow = openWindow(now)
         window = overflow

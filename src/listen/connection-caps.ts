@@ -1,4 +1,5 @@
 import type { Server, Socket } from 'node:net'
+import type { Account } from '../memory/account.ts'
 import type { Clock } from '../system/clock.ts'
 
 /** The bounds of the public listener. Times in ms, sizes in bytes. */
@@ -18,11 +19,17 @@ export interface ListenLimits {
   readonly maxQueuedBytes: number
 }
 
+/** The account of what clients hold, and whose request it is that a trusted proxy carries. */
+export interface ListenMemory {
+  readonly account: Account
+  readonly clientOf: (peer: string, forwardedFor: readonly string[]) => ConnectedClient
+}
+
 /** The time over which resets and control frames are counted (ms). */
 export const OVERUSE_SPAN = 10_000
 
 /** Why a connection is closed before any byte of it is read: the `reason` label of its metric. */
-export type RefusedConnection = 'max_connections' | 'max_connections_per_client' | 'not_allowed'
+export type RefusedConnection = 'max_connections' | 'max_connections_per_client' | 'memory' | 'not_allowed'
 
 /** Why a TLS handshake failed: the `reason` label of its metric. */
 export type FailedHandshake = 'handshake_timeout' | 'client_left' | 'plain_http' | 'tls_error'

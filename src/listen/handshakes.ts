@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Socket } from 'node:net'
-import { createServer, type TLSSocket } from 'node:tls'
+import { createServer, type SecureContextOptions, type TLSSocket } from 'node:tls'
 import type { FailedHandshake, ListenLimits } from './connection-caps.ts'
 import { LAST_REQUEST } from './http1/connection.ts'
 import type { Lingering } from './linger.ts'
@@ -105,8 +105,22 @@ export function createHandshakes(deps: HandshakeDependencies) {
   }
 }
 
-function contextOf({ cert, key }: TlsMaterial): { cert: string; key: string; minVersion: 'TLSv1.2' } {
-  return { cert, key, minVersion: 'TLSv1.2' }
+/** TLS 1.3, then of TLS 1.2 forward secrecy and AEAD only: HTTP/2 forbids all others (RFC 9113 §9.2.2, appendix A). */
+const CIPHERS = [
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'TLS_AES_128_GCM_SHA256',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+].join(':')
+
+/** The groups are those of OpenSSL, with X25519MLKEM768 first: recordings of today stay secret from a quantum computer. */
+function contextOf({ cert, key }: TlsMaterial): SecureContextOptions {
+  return { cert, key, minVersion: 'TLSv1.2', ciphers: CIPHERS }
 }
 
 /**

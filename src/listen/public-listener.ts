@@ -1,6 +1,8 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Refusal } from '../http/refusal.ts'
+import type { Holder, Holding } from '../memory/account.ts'
+import { CONNECTION, TLS_CONNECTION } from '../memory/costs.ts'
 import type { Clock } from '../system/clock.ts'
 import { listen, tcpHostOf } from '../system/listen.ts'
 import type { ListenAddress } from '../system/listen-address.ts'
@@ -10,6 +12,7 @@ import {
   capConnections,
   type FailedHandshake,
   type ListenLimits,
+  type ListenMemory,
   type Overuse,
   type RefusedConnection,
 } from './connection-caps.ts'
@@ -35,8 +38,8 @@ export interface PublicListenerDependencies extends Http1Handlers {
   readonly tls: TlsMaterial | undefined
   /** With TLS: called with the address of this machine that a client has connected to. */
   readonly onReached: (address: string) => void
-  /** Determines whose connections count together for the cap per client. */
-  readonly clientOf: (peer: string) => ConnectedClient
+  /** What its clients hold. Its clients' connections also count together for the cap per client. */
+  readonly memory: ListenMemory
   readonly events: ListenerEvents
 }
 
@@ -51,14 +54,18 @@ interface ListenerEvents {
 
 /** One port: HTTP/1 and HTTP/2 over TLS, selected by ALPN, or only HTTP/1 in cleartext. */
 export function createPublicListener(deps: PublicListenerDependencies) {
-  const { limits, clientOf, events } = deps
+  const { limits, memory, events } = deps
+  const { account } = memory
+  const clientOf = (peer: string): ConnectedClient => memory.clientOf(peer, [])
+  const costOfConnection = deps.tls === undefined ? CONNECTION : TLS_CONNECTION
   const server = createServer({ noDelay: true })
   const caps = capConnections(server, { clock: deps.clock, limits, clientOf, onRefused: events.refused })
   const handlers = { ...deps, onOveruse: events.overused, onMisused: caps.remember }
   const lingering = createLingering()
-  const http1 = createHttp1Server(limits, handlers, deps.clock, lingering)
-  const http2 = createHttp2Server(limits, handlers)
-  const sockets = new Set<Socket>()
+  const http1 = createHttp1Server(limits, handlers, deps.clock, lingering, memory)
+  const http2 = createHttp2Server(limits, handlers, memory)
+  /** The open connections, by their TCP sockets, and what each holds. */
+  const holdings = new Map<Socket, Holding>()
   let overTcp = false
   server.once('listening', () => {
     overTcp = tcpHostOf(server) !== undefined
@@ -69,7 +76,31 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     // A half-closed client may still wait for a response. Before HTTP begins, a client that closes its side has left.
     socket.allowHalfOpen = true
     count('http/1.1', socket)
-    http1.accept(socket, wire)
+    http1.accept(socket, wire, holdingOf(wire))
+  }
+
+  /** A connection that was lost within its handshake has none. */
+  function holdingOf(wire: Socket): Holding {
+    return holdings.get(wire) ?? charge(wire)
+  }
+
+  /** Whether the client may hold one more connection. A connection that is refused costs no handshake. */
+  function mayHold(socket: Socket): boolean {
+    const { key, peerTrusted } = clientOf(socket.remoteAddress ?? '')
+    return account.mayHold(account.client(key, peerTrusted), costOfConnection, 'connection')
+  }
+
+  /** Charges the client of a new connection for it. */
+  function charge(socket: Socket): Holding {
+    const { key, peerTrusted } = clientOf(socket.remoteAddress ?? '')
+    const holding = account.open(account.client(key, peerTrusted), new Handshaking(socket))
+    holding.set('connections', costOfConnection)
+    holdings.set(socket, holding)
+    socket.once('close', () => {
+      holdings.delete(socket)
+      holding.close()
+    })
+    return holding
   }
 
   /**
@@ -84,7 +115,7 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     if (hasLeft(socket)) socket.destroy()
     else if (socket.alpnProtocol === 'h2') {
       count('h2', socket)
-      http2.accept(socket)
+      http2.accept(socket, holdingOf(wire))
     } else acceptHttp1(socket, wire)
   }
 
@@ -110,9 +141,13 @@ export function createPublicListener(deps: PublicListenerDependencies) {
       return
     }
     if (!caps.mayStay(socket)) return
+    if (!mayHold(socket)) {
+      socket.destroy()
+      events.refused('memory')
+      return
+    }
     if (deps.tls !== undefined && socket.localAddress !== undefined) deps.onReached(socket.localAddress)
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
+    charge(socket)
     if (handshakes === undefined) acceptHttp1(socket, socket)
     else handshakes.begin(socket)
   })
@@ -132,8 +167,27 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     },
     /** Closes all remaining connections at once. */
     destroy(): void {
-      for (const socket of sockets) socket.destroy()
+      for (const socket of holdings.keys()) socket.destroy()
     },
+  }
+}
+
+/** A connection before HTTP begins on it. */
+class Handshaking implements Holder {
+  readonly working = false
+  readonly atDevice = false
+  readonly #socket: Socket
+
+  constructor(socket: Socket) {
+    this.#socket = socket
+  }
+
+  giveUpUnread(): number {
+    return 0
+  }
+
+  drop(): void {
+    this.#socket.destroy()
   }
 }
 

@@ -1,65 +1,106 @@
-import { publicOrigin } from '../http/browsers.ts'
+import { OWN_PATHS } from '../http/admission.ts'
+import { isOfThisOrigin, pageBehind, publicOrigin } from '../http/browsers.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { fieldValues } from '../http/fields.ts'
+import { type Fields, fieldValues } from '../http/fields.ts'
 import { isLoopback } from '../http/ip.ts'
 import type { Refusal, Reply } from '../http/refusal.ts'
+import { isRead } from '../http/scope.ts'
 import { type FormSettings, readForm } from './form-request.ts'
-import { escaped, type LoginPage, type Message, pageReply } from './login-page.ts'
-import { CLEARED_COOKIE, type Sessions } from './sessions.ts'
+import { escaped, type LoginPage, loginPath, type Message, pageReply } from './login-page.ts'
+import { CLEARED_COOKIE, LOGIN_OFF, type Sessions } from './sessions.ts'
 import type { GrantType, OwnEndpointHandler } from './token-endpoint.ts'
 
 type LoginSettings = FormSettings & {
   readonly config: { readonly realm: string; readonly statusCodes: 'contract' | 'http' }
+  readonly gate: { readonly browser: boolean }
 }
 
 export type BrowserLogin = ReturnType<typeof createBrowserLogin>
+
+/**
+ * What the browser keeps of the device's pages ends with the session (W3C Clear Site Data): its cache, and the pages that Back restores. Only
+ * the page that the browser leaves with this response stays: hence a second page, to which the first one leads.
+ */
+const CLEARED_CACHE: Fields = ['Clear-Site-Data', '"cache"']
+
+/** Where the browser is led to. Without that, too, each page says what to do. */
+function leadingTo(path: string): string {
+  return `\n<meta http-equiv="refresh" content="0; url=${escaped(path)}">`
+}
 
 /**
  * The login of browsers: the two endpoints, and the login page as the body of a refusal. A login is a password grant: its tokens stay
  * here, and the browser gets a session. Login and logout show a page for GET, and take the POST of that page only, which the gate checks.
  */
 export function createBrowserLogin(grant: GrantType, sessions: Sessions, settings: LoginSettings) {
-  function page(exchange: Exchange, to: string, message?: Message): LoginPage {
-    const { realm } = settings.config
+  function page(exchange: Exchange, message: Message | undefined, action: LoginPage['action']): LoginPage {
     const confidential = isConfidential(exchange)
     return {
-      realm,
+      realm: settings.config.realm,
       languages: fieldValues(exchange.head.fields, 'accept-language')[0],
       message: confidential ? message : 'cleartext',
-      form: confidential ? { kind: 'login', action: `/oauth/login?to=${encodeURIComponent(to)}` } : undefined,
+      action: confidential ? action : undefined,
     }
-  }
-
-  /** Sends the browser to a path of the device. The documented API has no redirect, so with `status_codes: contract` a page does it. */
-  function leadTo(to: string, cookie: string): Reply {
-    const fields = ['Set-Cookie', cookie]
-    if (settings.config.statusCodes === 'http') {
-      return { status: 303, fields: ['Location', to, 'Cache-Control', 'no-store', ...fields], body: '' }
-    }
-    const { realm } = settings.config
-    const blank: LoginPage = { realm, languages: undefined, message: undefined, form: undefined }
-    return pageReply(200, blank, fields, `\n<meta http-equiv="refresh" content="0; url=${escaped(to)}">`)
   }
 
   const login: OwnEndpointHandler = async (exchange) => {
-    if (exchange.head.method !== 'POST') return { kind: 'unauthorized', cause: 'missing' }
+    const { method, fields } = exchange.head
+    if (method !== 'POST') return { kind: 'unauthorized', cause: 'missing' }
     if (!isConfidential(exchange)) return { kind: 'invalid-request', description: 'The login needs TLS.' }
     const form = await readForm(exchange, settings)
     if ('kind' in form) return form
-    const issued = await grant.exchange(form, exchange.client)
+    const issued = await grant.exchange(form, exchange)
     if ('kind' in issued) return issued
     // The new cookie replaces that of an earlier session, which would otherwise live on.
-    await sessions.end(exchange.head.fields)
-    return { reply: leadTo(askedFor(exchange), sessions.begin(issued)), grant: issued.grant }
+    const cleared = (await sessions.replace(fields, issued.grant)) === 'ended' ? CLEARED_CACHE : []
+    const cookie = sessions.begin(issued)
+    if (!settings.gate.browser) {
+      // A reload has switched the login off meanwhile.
+      await sessions.endAll(LOGIN_OFF)
+      return { kind: 'unauthorized', cause: 'missing' }
+    }
+    const more = ['Set-Cookie', cookie, ...cleared]
+    return { reply: loggedIn(exchange, askedFor(exchange), more), grant: issued.grant }
+  }
+
+  /** Sends the browser to a path of the device. The documented API has no redirect, so with `status_codes: contract` a page does it. */
+  function loggedIn(exchange: Exchange, to: string, more: Fields): Reply {
+    if (settings.config.statusCodes === 'http')
+      return { status: 303, fields: ['Location', to, 'Cache-Control', 'no-store', ...more], body: '' }
+    const onward = page(exchange, undefined, { kind: 'open', to })
+    return pageReply(200, onward, more, leadingTo(to))
   }
 
   const logout: OwnEndpointHandler = async (exchange) => {
-    if (exchange.head.method === 'POST') {
-      const ended = await sessions.end(exchange.head.fields)
-      return ended === 'unavailable' ? { kind: 'store-unavailable' } : { reply: leadTo('/', CLEARED_COOKIE) }
+    const { method, fields } = exchange.head
+    const goodbye = page(exchange, 'out', { kind: 'login', to: '/' })
+    if (method === 'POST') {
+      const ended = await sessions.end(fields)
+      if (ended === 'unavailable') return { kind: 'store-unavailable' }
+      const more = ['Set-Cookie', CLEARED_COOKIE, ...CLEARED_CACHE]
+      return { reply: pageReply(200, goodbye, more, leadingTo(OWN_PATHS.logout)) }
     }
-    const form = { kind: 'logout', action: '/oauth/logout' } as const
-    return { reply: pageReply(200, { ...page(exchange, '/'), form }) }
+    // A link of another site carries no cookie, so it does not tell whether there is a session.
+    if (sessions.stateOf(fields) === 'open' || !isOfThisOrigin(exchange, { typed: true, silent: false }))
+      return { reply: pageReply(200, page(exchange, undefined, { kind: 'logout' })) }
+    return { reply: pageReply(200, goodbye, CLEARED_CACHE) }
+  }
+
+  /** What the login page says and offers instead of a refused request. */
+  function offered(exchange: Exchange, { kind }: Refusal): Pick<LoginPage, 'message' | 'action'> {
+    const { head, classified } = exchange
+    const to = askedFor(exchange)
+    const action = { kind: 'password', to } as const
+    if (kind === 'invalid-grant') return { message: 'wrong', action }
+    if (kind === 'rate-limited' || kind === 'wrong-passwords') return { message: 'wait', action }
+    // The cookie is `SameSite=Strict`: this user may have a session, which a link of this page shows.
+    const mayBeLoggedIn = fieldValues(head.fields, 'sec-fetch-site').includes('cross-site')
+    if (kind === 'cross-origin' || (kind === 'unauthorized' && mayBeLoggedIn))
+      return { message: 'foreign', action: { kind: 'open', to: '/' } }
+    if (kind !== 'unauthorized') return { message: 'busy', action }
+    if (classified.ownEndpoint !== undefined) return { message: reasonIn(exchange), action }
+    if (!isRead(head.method)) return { message: 'unsent', action }
+    return { message: sessions.stateOf(head.fields) === 'ended' ? 'ended' : undefined, action }
   }
 
   return {
@@ -67,16 +108,23 @@ export function createBrowserLogin(grant: GrantType, sessions: Sessions, setting
     logout,
     /** The reply to a refused request: to a browser that opens a page the login page, with the status and the fields of `reply`. */
     withPage(exchange: Exchange, refusal: Refusal, reply: Reply): Reply {
+      const { head, classified } = exchange
       const { kind } = refusal
       const helps =
         kind === 'unauthorized' ||
         kind === 'cross-origin' ||
-        (exchange.classified.ownEndpoint === 'login' && kind !== 'address-denied')
-      const showsToken = exchange.head.survey.authorization.some((value) => /^bearer\b/i.test(value))
+        (classified.ownEndpoint === 'login' && kind !== 'address-denied')
+      const showsToken = head.survey.authorization.some((value) => /^bearer\b/i.test(value))
       if (!helps || showsToken || !opensPage(exchange)) return reply
       const { fields, status } = reply
       const others = fields.filter((_, i) => !ABOUT_BODY.test(fields[i - (i % 2)] ?? ''))
-      return pageReply(status, page(exchange, askedFor(exchange), messageOf(refusal)), others)
+      const { message, action } = offered(exchange, refusal)
+      const shown = page(exchange, message, action)
+      if (kind !== 'unauthorized' || shown.action === undefined || sessions.stateOf(head.fields) !== 'ended')
+        return pageReply(status, shown, others)
+      const again = classified.ownEndpoint === undefined && shown.action.kind === 'password'
+      const next = again ? leadingTo(`${loginPath(askedFor(exchange))}&why=${message}`) : ''
+      return pageReply(status, shown, [...others, ...CLEARED_CACHE], next)
     },
   }
 }
@@ -84,11 +132,10 @@ export function createBrowserLogin(grant: GrantType, sessions: Sessions, setting
 /** Fields that the page has itself. */
 const ABOUT_BODY = /^(?:content-(?:type|length)|cache-control|pragma)$/i
 
-function messageOf({ kind }: Refusal): Message | undefined {
-  if (kind === 'unauthorized') return undefined
-  if (kind === 'invalid-grant') return 'wrong'
-  if (kind === 'cross-origin') return 'foreign'
-  return kind === 'rate-limited' || kind === 'wrong-passwords' ? 'wait' : 'busy'
+/** Why the page at `/oauth/login` is shown: the page that led there knows. */
+function reasonIn({ classified: { target } }: Exchange): Message | undefined {
+  const why = new URLSearchParams(queryOf(target)).get('why')
+  return why === 'ended' || why === 'unsent' ? why : undefined
 }
 
 /** Whether a browser shows the response as a page. `Sec-Fetch-Mode` says so; browsers send it over TLS and to loopback. */
@@ -102,15 +149,24 @@ function opensPage({ head: { fields, upgrade } }: Exchange): boolean {
 const PATH = /^\/(?![/\\])[!-~]*$/
 
 /**
- * The path for the browser after the login: that of the request, or for the login page the one in its query. A link of another origin leads
- * to the first page instead: firmware changes its state by GET, and after the login the request would be one of this origin.
+ * The path for the browser after the login: that of the request, or for the login page the one in its query. What was sent with another
+ * method is gone, so it is the page behind that. A request of another origin leads to the first page instead: firmware changes its state by
+ * GET, and after the login the request would be one of this origin.
  */
-function askedFor({ head, classified: { ownEndpoint, target } }: Exchange): string {
-  if (fieldValues(head.fields, 'sec-fetch-site').some((site) => /^(?!same-origin$|none$)/.test(site)))
-    return '/'
-  const query = target.slice(target.indexOf('?') + 1)
-  const to = ownEndpoint === undefined ? target : (new URLSearchParams(query).get('to') ?? '/')
-  return PATH.test(to) && !/^\/oauth\/log(?:in|out)(?:\?|$)/.test(to) ? to : '/'
+function askedFor(exchange: Exchange): string {
+  const { head, classified } = exchange
+  if (!isOfThisOrigin(exchange, { typed: true, silent: true })) return '/'
+  const to =
+    classified.ownEndpoint !== undefined
+      ? new URLSearchParams(queryOf(classified.target)).get('to')
+      : isRead(head.method)
+        ? classified.target
+        : pageBehind(exchange)
+  return to != null && PATH.test(to) && !/^\/oauth\/log(?:in|out)(?:\?|$)/.test(to) ? to : '/'
+}
+
+function queryOf(target: string): string {
+  return target.replace(/^[^?]*/, '')
 }
 
 /** Whether the password is safe on its way: over TLS, here or at a trusted proxy, or within this machine. */

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { OWN_PATHS } from '../http/admission.ts'
 import type { Fields } from '../http/fields.ts'
 import type { Reply } from '../http/refusal.ts'
 
@@ -8,8 +9,16 @@ export interface LoginPage {
   /** The value of `Accept-Language`. */
   readonly languages: string | undefined
   readonly message: Message | undefined
-  /** Where the form is sent; undefined: there is none. */
-  readonly form: { readonly kind: 'login' | 'logout'; readonly action: string } | undefined
+  /** What the user can do: log in by the password or log out with a form, or follow a link. Undefined: nothing. */
+  readonly action:
+    | { readonly kind: 'password' | 'open' | 'login'; readonly to: string }
+    | { readonly kind: 'logout' }
+    | undefined
+}
+
+/** Where the login is sent that leads to a path. */
+export function loginPath(to: string): string {
+  return `${OWN_PATHS.login}?to=${encodeURIComponent(to)}`
 }
 
 const STYLE = `
@@ -20,8 +29,9 @@ main{width:100%;max-width:22rem;padding:1.5rem;border:1px solid light-dark(#d3d9
 h1{margin:0 0 1rem;font-size:1.25rem;overflow-wrap:anywhere}
 form{display:grid;gap:.75rem}
 p{margin:0 0 1rem;padding:.5rem .75rem;border-left:.25rem solid;border-radius:.25rem;color:light-dark(#b3261e,#ff8a80)}
-input,button{width:100%;min-height:2.75rem;padding:.5rem .75rem;border:1px solid light-dark(#7a858f,#8e99a3);border-radius:.5rem;font:inherit;color:inherit;background:transparent}
-button{border-color:transparent;font-weight:600;color:light-dark(#fff,#0e1215);background:light-dark(#0b57b0,#7ab7ff);cursor:pointer}
+p[role=status]{color:light-dark(#0b57b0,#7ab7ff)}
+input,button,a{width:100%;min-height:2.75rem;padding:.5rem .75rem;border:1px solid light-dark(#7a858f,#8e99a3);border-radius:.5rem;font:inherit;color:inherit;background:transparent}
+button,a{display:block;border-color:transparent;font-weight:600;text-align:center;text-decoration:none;color:light-dark(#fff,#0e1215);background:light-dark(#0b57b0,#7ab7ff);cursor:pointer}
 :focus-visible{outline:.2rem solid light-dark(#0b57b0,#7ab7ff);outline-offset:.15rem}
 [hidden]{display:none}
 `
@@ -51,13 +61,9 @@ export function pageReply(status: number, page: LoginPage, more: Fields = [], he
   }
 }
 
-function documentOf({ realm, languages, message, form }: LoginPage, head: string): string {
+function documentOf({ realm, languages, message, action }: LoginPage, head: string): string {
   const [language, words] = wordsFor(languages)
   const title = escaped(realm)
-  const password = `
-<input type="text" autocomplete="username" value="${title}" readonly hidden>
-<label for="password">${words.password}</label>
-<input id="password" name="password" type="password" autocomplete="current-password" required autofocus>`
   return `<!doctype html>
 <html lang="${language}">
 <head>
@@ -70,18 +76,41 @@ function documentOf({ realm, languages, message, form }: LoginPage, head: string
 </head>
 <body>
 <main>
-<h1>${title}</h1>${message === undefined ? '' : `\n<p role="alert">${words[message]}</p>`}${
-    form === undefined
-      ? ''
-      : `
-<form method="post" action="${escaped(form.action)}">${form.kind === 'login' ? password : ''}
-<button type="submit">${words[form.kind]}</button>
-</form>`
+<h1>${title}</h1>${message === undefined ? '' : `\n<p id="message" role="${isNews(message) ? 'status' : 'alert'}">${words[message]}</p>`}${
+    action === undefined ? '' : `\n${actionOf(action, title, message, words)}`
   }
 </main>
 </body>
 </html>
 `
+}
+
+/** Whether a message says what has happened, and not what went wrong. */
+function isNews(message: Message): boolean {
+  return message === 'out' || message === 'ended' || message === 'foreign'
+}
+
+function actionOf(
+  action: NonNullable<LoginPage['action']>,
+  title: string,
+  message: Message | undefined,
+  words: Words,
+): string {
+  const { kind } = action
+  if (kind === 'logout') return formOf(OWN_PATHS.logout, '', words.logout)
+  if (kind !== 'password') return `<a href="${escaped(action.to)}">${words[kind]}</a>`
+  const wrong = message === 'wrong' ? ' aria-invalid="true" aria-describedby="message"' : ''
+  const password = `
+<input type="text" autocomplete="username" value="${title}" readonly hidden>
+<label for="password">${words.password}</label>
+<input id="password" name="password" type="password" autocomplete="current-password" required autofocus${wrong}>`
+  return formOf(loginPath(action.to), password, words.login)
+}
+
+function formOf(action: string, inputs: string, button: string): string {
+  return `<form method="post" action="${escaped(action)}">${inputs}
+<button type="submit">${button}</button>
+</form>`
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
@@ -105,10 +134,10 @@ function wordsFor(accepted = ''): readonly [string, Words] {
 }
 
 /** Why a page of the login is shown, other than to ask for the password. */
-export type Message = 'wrong' | 'wait' | 'busy' | 'foreign' | 'cleartext'
+export type Message = 'wrong' | 'wait' | 'busy' | 'foreign' | 'cleartext' | 'ended' | 'unsent' | 'out'
 
 /** The words of the login page in one language. */
-type Words = Readonly<Record<'password' | 'login' | 'logout' | Message, string>>
+type Words = Readonly<Record<'password' | 'login' | 'logout' | 'open' | Message, string>>
 
 /** By language. A new one needs only its lines here. */
 export const WORDS: Readonly<Record<string, Words>> & { readonly en: Words } = {
@@ -116,73 +145,106 @@ export const WORDS: Readonly<Record<string, Words>> & { readonly en: Words } = {
     password: 'Password',
     login: 'Log in',
     logout: 'Log out',
+    open: 'Open the device',
     wrong: 'Wrong password.',
     wait: 'Too many attempts. Wait a minute and try again.',
     busy: 'The login did not work. Try again.',
-    foreign: 'The request came from another page. Log in here.',
+    foreign: 'The request came from another site, so it was not carried out.',
     cleartext: 'This connection is not encrypted, so there is no login. Use an address with https.',
+    ended: 'The session has ended, or the password has changed. Log in again.',
+    unsent: 'Your input was not sent, because you are not logged in. Log in, then enter it again.',
+    out: 'You are logged out.',
   },
   de: {
     password: 'Passwort',
     login: 'Anmelden',
     logout: 'Abmelden',
+    open: 'Gerät öffnen',
     wrong: 'Falsches Passwort.',
     wait: 'Zu viele Versuche. Warten Sie eine Minute und versuchen Sie es erneut.',
     busy: 'Die Anmeldung ist fehlgeschlagen. Versuchen Sie es erneut.',
-    foreign: 'Die Anfrage kam von einer anderen Seite. Melden Sie sich hier an.',
+    foreign: 'Die Anfrage kam von einer anderen Website und wurde deshalb nicht ausgeführt.',
     cleartext:
       'Diese Verbindung ist nicht verschlüsselt, deshalb ist keine Anmeldung möglich. Verwenden Sie eine Adresse mit https.',
+    ended: 'Die Sitzung ist beendet, oder das Passwort wurde geändert. Melden Sie sich erneut an.',
+    unsent:
+      'Ihre Eingabe wurde nicht gesendet, weil Sie nicht angemeldet sind. Melden Sie sich an und geben Sie sie noch einmal ein.',
+    out: 'Sie sind abgemeldet.',
   },
   fr: {
     password: 'Mot de passe',
     login: 'Se connecter',
     logout: 'Se déconnecter',
+    open: 'Ouvrir l’appareil',
     wrong: 'Mot de passe incorrect.',
     wait: 'Trop de tentatives. Attendez une minute, puis réessayez.',
     busy: 'La connexion a échoué. Réessayez.',
-    foreign: 'La demande venait d’une autre page. Connectez-vous ici.',
+    foreign: 'La demande venait d’un autre site et n’a donc pas été exécutée.',
     cleartext:
       'Cette liaison n’est pas chiffrée : la connexion est impossible. Utilisez une adresse en https.',
+    ended: 'La session est terminée ou le mot de passe a changé. Reconnectez-vous.',
+    unsent:
+      'Votre saisie n’a pas été envoyée, car aucune session n’est ouverte. Connectez-vous, puis saisissez-la à nouveau.',
+    out: 'Déconnexion effectuée.',
   },
   es: {
     password: 'Contraseña',
     login: 'Iniciar sesión',
     logout: 'Cerrar sesión',
+    open: 'Abrir el dispositivo',
     wrong: 'Contraseña incorrecta.',
     wait: 'Demasiados intentos. Espere un minuto y vuelva a intentarlo.',
     busy: 'No se pudo iniciar sesión. Vuelva a intentarlo.',
-    foreign: 'La solicitud procede de otra página. Inicie sesión aquí.',
+    foreign: 'La solicitud procede de otro sitio, por lo que no se ejecutó.',
     cleartext:
       'Esta conexión no está cifrada, por lo que no se puede iniciar sesión. Utilice una dirección con https.',
+    ended: 'La sesión ha terminado o la contraseña ha cambiado. Inicie sesión de nuevo.',
+    unsent:
+      'Sus datos no se enviaron porque no hay ninguna sesión abierta. Inicie sesión y vuelva a introducirlos.',
+    out: 'Ha cerrado la sesión.',
   },
   it: {
     password: 'Password',
     login: 'Accedi',
     logout: 'Esci',
+    open: 'Apri il dispositivo',
     wrong: 'Password errata.',
     wait: 'Troppi tentativi. Attendere un minuto e riprovare.',
     busy: 'Accesso non riuscito. Riprovare.',
-    foreign: 'La richiesta proviene da un’altra pagina. Accedere qui.',
+    foreign: 'La richiesta proviene da un altro sito, quindi non è stata eseguita.',
     cleartext: 'Questa connessione non è cifrata, quindi non è possibile accedere. Usare un indirizzo https.',
+    ended: 'La sessione è terminata o la password è cambiata. Accedere di nuovo.',
+    unsent:
+      'I dati inseriti non sono stati inviati perché non è attiva alcuna sessione. Accedere e inserirli di nuovo.',
+    out: 'Disconnessione effettuata.',
   },
   zh: {
     password: '密码',
     login: '登录',
     logout: '退出登录',
+    open: '打开设备',
     wrong: '密码错误。',
     wait: '尝试次数过多。请等待一分钟后重试。',
     busy: '登录失败，请重试。',
-    foreign: '该请求来自其他页面。请在此登录。',
+    foreign: '该请求来自其他网站，因此未执行。',
     cleartext: '此连接未加密，无法登录。请使用 https 地址。',
+    ended: '会话已结束，或密码已更改。请重新登录。',
+    unsent: '您尚未登录，输入的内容没有发送。请登录后重新输入。',
+    out: '您已退出登录。',
   },
   ja: {
     password: 'パスワード',
     login: 'ログイン',
     logout: 'ログアウト',
+    open: '機器を開く',
     wrong: 'パスワードが違います。',
     wait: '試行回数が多すぎます。1分待ってからもう一度お試しください。',
     busy: 'ログインできませんでした。もう一度お試しください。',
-    foreign: '別のページからの要求です。ここでログインしてください。',
+    foreign: '別のサイトからの要求のため、実行しませんでした。',
     cleartext: 'この接続は暗号化されていないため、ログインできません。https のアドレスを使用してください。',
+    ended: 'セッションが終了したか、パスワードが変更されました。もう一度ログインしてください。',
+    unsent:
+      'ログインしていないため、入力内容は送信されませんでした。ログインしてから、もう一度入力してください。',
+    out: 'ログアウトしました。',
   },
 }

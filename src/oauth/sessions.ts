@@ -1,6 +1,7 @@
 import type { Identity } from '../http/admission.ts'
 import { SESSION_COOKIE, sessionCookieIn } from '../http/browsers.ts'
 import type { Fields } from '../http/fields.ts'
+import { nameOfGrant } from '../http/scope.ts'
 import { mintToken } from '../tokens/mint.ts'
 import type { IssuedTokens, Later, Tokens } from '../tokens/state.ts'
 
@@ -11,16 +12,24 @@ const MOST_SESSIONS = 10_000
 
 /** The tokens of a browser, which never gets them. */
 interface Session {
+  /** That of the login, which renewals keep. */
+  readonly grant: string | undefined
   tokens: IssuedTokens
   /** The exchange of the refresh token, while it lasts. */
   renewal: Promise<Awaited<ReturnType<Tokens['refresh']>>> | undefined
 }
+
+/** Why sessions end when `browser.login` is switched off: a value of the `reason` label of `postern_tokens_revoked_total`. */
+export const LOGIN_OFF = 'browser_login_off'
 
 /** The value of `Set-Cookie` that removes the cookie. */
 export const CLEARED_COOKIE = `${SESSION_COOKIE}=; ${ATTRIBUTES}; Max-Age=0`
 
 const NONE: Identity = { kind: 'refused', cause: 'missing' }
 const UNAVAILABLE: Identity = { kind: 'unavailable' }
+
+/** What the first grant has open goes on with the second one. */
+type HandOver = (from: string, to: string) => void
 
 export type Sessions = ReturnType<typeof createSessions>
 
@@ -29,7 +38,7 @@ export type Sessions = ReturnType<typeof createSessions>
  * that an attacker sets gains nothing (fixation). A look-up compares the hash of the whole id by a secret seed, so its time tells
  * nothing about a part of it.
  */
-export function createSessions(tokens: Pick<Tokens, 'identify' | 'refresh' | 'revoke'>) {
+export function createSessions(tokens: Pick<Tokens, 'identify' | 'refresh' | 'revoke'>, handOver: HandOver) {
   const sessions = new Map<string, Session>()
 
   /** A session whose access token is no longer valid goes on with a new one, or has ended with its grant. */
@@ -76,13 +85,38 @@ export function createSessions(tokens: Pick<Tokens, 'identify' | 'refresh' | 're
       const [first] = sessions.keys()
       if (first !== undefined && sessions.size >= MOST_SESSIONS) void drop(first)
       const id = mintToken()
-      sessions.set(id, { tokens: issued, renewal: undefined })
+      sessions.set(id, { grant: issued.grant, tokens: issued, renewal: undefined })
       return `${SESSION_COOKIE}=${id}; ${ATTRIBUTES}`
+    },
+    /** Ends all sessions with their grants, for good: no later setting brings them back. */
+    endAll(reason: string): Later<number | 'unavailable'> {
+      const grants = [...sessions.values()].flatMap(({ grant }) => grant ?? [])
+      sessions.clear()
+      return grants.length === 0 ? 0 : tokens.revoke({ grants }, reason)
     },
     /** Ends the session of these fields, if there is one, with its grant. */
     end(fields: Fields): Later<number | 'unavailable'> {
       const id = sessionCookieIn(fields)
       return id === undefined ? 0 : drop(id)
+    },
+    /**
+     * Ends the session of these fields, if there is one, because the browser has logged in again, with `grant`. What its tabs have open goes
+     * on with that one, unless it is another name's: then it ends, and the result is `ended`.
+     */
+    async replace(fields: Fields, grant: string | undefined): Promise<'ended' | 'continued'> {
+      const id = sessionCookieIn(fields)
+      const session = id === undefined ? undefined : sessions.get(id)
+      if (id === undefined || session === undefined) return 'continued'
+      const { grant: earlier } = session
+      const isSame = earlier !== undefined && nameOfGrant(earlier) === nameOfGrant(grant ?? '')
+      if (isSame && grant !== undefined) handOver(earlier, grant)
+      await drop(id)
+      return isSame ? 'continued' : 'ended'
+    },
+    /** Whether the cookie in these fields is that of a session; `ended`: of one that is over. */
+    stateOf(fields: Fields): 'open' | 'ended' | 'none' {
+      const id = sessionCookieIn(fields)
+      return id === undefined ? 'none' : sessions.has(id) ? 'open' : 'ended'
     },
   }
 }

@@ -1,10 +1,10 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import type { Client } from '../http/admission.ts'
+import type { Exchange } from '../http/exchange.ts'
 import { prefix64 } from '../http/ip.ts'
 import { nameOfGrant, type Scopes } from '../http/scope.ts'
-import { findWindow } from '../limits/window-table.ts'
+import { Listed, WindowList } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
-import type { LogIn, Tokens } from '../tokens/state.ts'
+import type { LogIn, LogInResult, Tokens } from '../tokens/state.ts'
 import type { FormSettings } from './form-request.ts'
 
 /** After this time (ms) without an attempt, the wrong passwords of a client are forgotten. */
@@ -19,22 +19,43 @@ const OF_CLIENT = { free: 4, step: 1 }
 const OF_ALL = { free: 50, step: 25 }
 /** One wrong password of all clients is forgotten in each such time (ms): a script with an old password must not slow everyone. */
 const FORGOTTEN = 12_000
+/** So many wrong passwords of one client count among those of all, until the client is forgotten: alone it slows nobody else. */
+const SHARE = 10
 
-/** The most attempts that wait at once. Each holds its connection and its form, some kilobytes. */
+/** The most attempts that wait at once, and those of them of one client. Each holds its connection and its form, some kilobytes. */
 const MOST_WAITING = 1_000
+const MOST_OF_CLIENT = 64
+
+/** An attempt that waits for its turn. */
+interface Attempt {
+  /** It is refused if its turn comes later (ms on the monotonic clock). */
+  readonly until: number
+  /** Its client had a live grant, so it does not wait for the wrong passwords of others. */
+  readonly spared: boolean
+  /** It was counted as one that waits for wrong passwords. */
+  slowed: boolean
+  readonly settle: (turn: Turn) => void
+}
+
+/** `begins`: the attempt is verified now. The others are results of a login. */
+type Turn = 'begins' | Extract<LogInResult, 'overloaded' | { slowedFor: number }>
 
 /** The attempts of one client. Times on the monotonic clock (ms). */
-class Guesses {
-  /** Attempts that were wrong, or are not verified yet. */
-  wrong = 0
+class Guesses extends Listed {
   /** When they are forgotten. */
   closesAt = 0
-  /** When the password of the latest attempt is verified; if that was refused, when the next one may be. */
-  latest = 0
-  /** The latest attempt was refused. The next one does not wait beyond `latest`, because it has waited already. */
-  owed = false
-  /** The verification of the latest attempt. */
-  verified: Promise<unknown> = Promise.resolve()
+  /** Attempts that were wrong. */
+  wrong = 0
+  /** Those of them that count among the wrong ones of all clients. */
+  shared = 0
+  /** Attempts that are being verified. */
+  running = 0
+  /** The latest password was right, so the client does not wait for the wrong ones of others. */
+  right = false
+  /** When the next attempt begins, or may begin if the one that waited until then was refused or has left. */
+  nextAt: number | undefined
+  timer: NodeJS.Timeout | undefined
+  readonly waiting: Attempt[] = []
 }
 
 const waitAfter = (wrong: number, { free, step }: typeof OF_CLIENT): number =>
@@ -54,23 +75,32 @@ interface SlowLoginDependencies {
   readonly onSlowed: () => void
 }
 
+/** The request of an attempt. */
+type Asking = Pick<Exchange, 'client' | 'ended' | 'onEnd'>
+
+/** A login as the endpoints ask for it: the same as `LogIn`, but it may wait before. */
+export type SlowLogIn = (password: string, request: Asking, grantType: string) => Promise<LogInResult>
+
 /**
- * Makes guessing slower with `limits.wrong_passwords: slow`: an attempt waits before its password is verified. The wait doubles with each
- * wrong password of its client, and more slowly with those of all clients. An attempt that would wait for longer than
- * `listen.body_timeout` is refused. `Retry-After` says when the client may try again, so a right password is never locked out.
+ * Makes guessing slower with `limits.wrong_passwords: slow`: after four wrong passwords of a client, its attempts are verified one after
+ * the other, and each waits before that. The wait doubles with each wrong password of its client, and more slowly with those of all clients.
+ * An attempt that would wait for longer than `listen.body_timeout` is refused. `Retry-After` says when the client may try again, so a right
+ * password is never locked out.
  *
- * - An attempt counts from its beginning: a client gains nothing by attempts at the same time, which are verified one by one.
- * - A waiting attempt holds no place for hashing.
- * - A client with a live grant does not wait for the wrong passwords of others. A right password ends the wait of its client. Both hold only
- *   for names without `allow`: a password that may do little must not help to guess another one.
+ * - Waits follow verdicts. Before four wrong ones, as many attempts are verified at the same time as may be wrong without a wait; the others
+ *   wait for their verdicts. So right passwords pass as fast as they hash (hashing has two places), and a client gains nothing by wrong ones
+ *   at the same time.
+ * - A right password ends the wait of its client, also of the attempts behind it. A client with a live grant does not wait for the wrong
+ *   passwords of others. Both hold only for names without `allow`: a password that may do little must not help to guess another one.
+ * - A waiting attempt holds no place for hashing. Its turn passes on if its client leaves. The number of waiting attempts is bounded.
  * - Clients are kept as windows are (C17): at most `limits.max_keys`, and all further ones count together.
  */
 export function slowLogins(
   logIn: LogIn,
   { clock, settings, grants, onSlowed }: SlowLoginDependencies,
-): LogIn {
-  const clients = new Map<string, Guesses>()
-  const others = new Guesses()
+): SlowLogIn {
+  const clients = new WindowList<Guesses>()
+  let others = new Guesses()
   const all = { wrong: 0, at: 0 }
   let waiting = 0
   /** The clients with a live grant, and when they were read. */
@@ -100,56 +130,116 @@ export function slowLogins(
     return scopes === undefined || (scope !== undefined && scope.allows === undefined)
   }
 
-  function guessesOf(key: string, now: number): Guesses {
-    const found = findWindow(clients, key, now, settings.config.limits.maxKeys)
+  function guessesOf(key: string): Guesses {
+    const now = clock.monotonic()
+    const found = clients.find(key, now, settings.config.limits.maxKeys)
     if (found === 'overflow') {
-      if (others.closesAt <= now) others.wrong = 0
+      if (others.closesAt <= now) others = new Guesses()
+      others.closesAt = now + MEMORY
       return others
     }
     const guesses = found === 'new' ? new Guesses() : found
-    // At the end of the map, because it is forgotten last: see `findWindow`.
-    clients.delete(key)
-    clients.set(key, guesses)
+    guesses.closesAt = now + MEMORY
+    clients.place(key, guesses)
     return guesses
   }
 
-  /** How long (ms) this client waits for the wrong passwords of all. */
-  async function waitForAll(client: Client): Promise<number> {
+  /** How long (ms) an attempt waits for the wrong passwords of all. */
+  function waitForAll(): number {
     const now = clock.monotonic()
     all.wrong = Math.max(0, all.wrong - (now - all.at) / FORGOTTEN)
     all.at = now
-    const time = waitAfter(all.wrong, OF_ALL)
-    return time > 0 && (await hasGrant(client)) ? 0 : time
+    return waitAfter(all.wrong, OF_ALL)
   }
 
-  return async (password, client, grantType) => {
-    const { limits, listen } = settings.config
-    if (limits.wrongPasswords === 'off') return logIn(password, client, grantType)
-    const guesses = guessesOf(client.key, clock.monotonic())
-    const ofAll = await waitForAll(client)
-    const now = clock.monotonic()
-    const pace = guesses.owed ? 0 : Math.max(waitAfter(guesses.wrong, OF_CLIENT), ofAll)
-    const start = Math.max(now, guesses.latest) + pace
-    const delay = start - now
-    guesses.latest = start
-    guesses.closesAt = start + MEMORY
-    guesses.owed = delay > 0 && (delay > listen.bodyTimeout || waiting >= MOST_WAITING)
-    if (guesses.owed) return { slowedFor: delay }
-    guesses.wrong += 1
-    all.wrong += 1
-    if (delay > 0) {
-      onSlowed()
-      waiting += 1
-      await wait(delay, undefined, { ref: false })
-      waiting -= 1
+  /** Begins or refuses the attempts of a client whose turn has come, in the order in which they arrived. */
+  function advance(guesses: Guesses): void {
+    clearTimeout(guesses.timer)
+    for (let [next] = guesses.waiting; next !== undefined; [next] = guesses.waiting) {
+      const ofAll = next.spared || guesses.right ? 0 : waitForAll()
+      const pace = Math.max(waitAfter(guesses.wrong, OF_CLIENT), ofAll)
+      const most = pace === 0 ? OF_CLIENT.free - guesses.wrong : 1
+      if (guesses.running >= most) return
+      const now = clock.monotonic()
+      const at = pace === 0 ? now : (guesses.nextAt ?? now + pace)
+      if (at <= now) {
+        guesses.running += 1
+        guesses.nextAt = undefined
+        leave(guesses, next, 'begins')
+        continue
+      }
+      guesses.nextAt = at
+      if (at <= next.until) {
+        if (!next.slowed) onSlowed()
+        next.slowed = true
+        guesses.timer = setTimeout(() => advance(guesses), at - now).unref()
+        return
+      }
+      leave(guesses, next, { slowedFor: at - now })
     }
-    const attempt = guesses.verified.then(() => logIn(password, client, grantType))
-    guesses.verified = attempt.catch(() => {})
-    const result = await attempt
-    if (result === 'wrong') return result
-    all.wrong = Math.max(0, all.wrong - 1)
-    const forgives = typeof result === 'object' && 'accessToken' in result && isUnlimited(result.grant)
-    guesses.wrong = forgives ? 0 : Math.max(0, guesses.wrong - 1)
-    return result
+  }
+
+  /** False if the attempt waits no more. */
+  function leave({ waiting: attempts }: Guesses, attempt: Attempt, turn: Turn): boolean {
+    const at = attempts.indexOf(attempt)
+    if (at < 0) return false
+    attempts.splice(at, 1)
+    waiting -= 1
+    attempt.settle(turn)
+    return true
+  }
+
+  /** Waits until an attempt may be verified. */
+  function turnOf(guesses: Guesses, spared: boolean, request: Asking): Promise<Turn> {
+    const until = clock.monotonic() + settings.config.listen.bodyTimeout
+    return new Promise((settle) => {
+      const attempt: Attempt = { until, spared, slowed: false, settle }
+      guesses.waiting.push(attempt)
+      waiting += 1
+      advance(guesses)
+      if (guesses.waiting.length > MOST_OF_CLIENT || waiting > MOST_WAITING)
+        leave(guesses, attempt, 'overloaded')
+      // If its client leaves, nobody reads the response.
+      request.onEnd(() => {
+        if (leave(guesses, attempt, 'overloaded')) advance(guesses)
+      })
+    })
+  }
+
+  function judge(guesses: Guesses, result: LogInResult): void {
+    if (result === 'wrong') {
+      guesses.wrong += 1
+      guesses.right = false
+      waitForAll()
+      if (guesses.shared < SHARE) {
+        guesses.shared += 1
+        all.wrong += 1
+      }
+    } else if (typeof result === 'object' && 'accessToken' in result && isUnlimited(result.grant)) {
+      guesses.wrong = 0
+      guesses.right = true
+      guesses.nextAt = undefined
+    }
+    if (clients.has(guesses)) {
+      guesses.closesAt = clock.monotonic() + MEMORY
+      clients.place(guesses.key, guesses)
+    }
+  }
+
+  return async (password, request, grantType) => {
+    const { client } = request
+    if (settings.config.limits.wrongPasswords === 'off') return logIn(password, client, grantType)
+    const guesses = guessesOf(client.key)
+    const spared = waitForAll() > 0 && (await hasGrant(client))
+    const turn = request.ended ? 'overloaded' : await turnOf(guesses, spared, request)
+    if (turn !== 'begins') return turn
+    try {
+      const result = await logIn(password, client, grantType)
+      judge(guesses, result)
+      return result
+    } finally {
+      guesses.running -= 1
+      advance(guesses)
+    }
   }
 }

@@ -1,15 +1,15 @@
-import type { Client } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { jsonReply, type Refusal, type Reply, type UpstreamFailure } from '../http/refusal.ts'
-import type { IssuedTokens, LogIn, Tokens } from '../tokens/state.ts'
+import type { IssuedTokens, Tokens } from '../tokens/state.ts'
 import { type Form, type FormSettings, readForm, required } from './form-request.ts'
+import type { SlowLogIn } from './slow-logins.ts'
 
 /** A grant type. A new one needs a function that creates a `GrantType`, and a line in `compose/state.ts`. */
 export interface GrantType {
   /** The value of `grant_type`. Passed on when tokens are issued, it is the `grant` label of the metric. */
   readonly name: string
   /** Takes its parameters from the form: see `required`. */
-  exchange(form: Form, client: Client): Promise<IssuedTokens | Refusal>
+  exchange(form: Form, request: Exchange): Promise<IssuedTokens | Refusal>
 }
 
 /** The result of a request to one of the sidecar's endpoints. `grant`: that of the tokens in the reply, for the record. */
@@ -37,7 +37,7 @@ export function createTokenEndpoint(
     if (typeof type !== 'string') return type
     const grantType = grants.find(({ name }) => name === type)
     if (grantType === undefined) return unsupported
-    const issued = await grantType.exchange(form, exchange.client)
+    const issued = await grantType.exchange(form, exchange)
     if ('kind' in issued) return issued
     const { grant, expiresIn, refreshToken, accessToken } = issued
     // Exactly the four members that the device's API documents (C4).
@@ -58,16 +58,16 @@ const RETRY_AFTER_OVERLOAD = 1
 
 /** Exchanges the admin password of the device for a pair of tokens (RFC 6749 §4.3). The API has no user names. */
 export function createPasswordGrant(
-  logIn: LogIn,
+  logIn: SlowLogIn,
   onWrongPassword: () => void,
   onUnavailable: (failure: UpstreamFailure) => void,
 ): GrantType {
   return {
     name: PASSWORD,
-    async exchange(form, client) {
+    async exchange(form, request) {
       const password = required(form, PASSWORD)
       if (typeof password !== 'string') return password
-      const result = await logIn(password, client, PASSWORD)
+      const result = await logIn(password, request, PASSWORD)
       switch (result) {
         case 'wrong':
           onWrongPassword()

@@ -1,4 +1,4 @@
-import type { Endpoint, Per } from '../http/admission.ts'
+import type { Endpoint, Per, WindowType } from '../http/admission.ts'
 
 /**
  * What the live page receives, as JSON. Every time is in ms since the Unix epoch, every duration in ms, unless it says otherwise.
@@ -10,6 +10,16 @@ import type { Endpoint, Per } from '../http/admission.ts'
  * `Explanation` of one request; 404 if it is no longer remembered.
  */
 export type { Explanation, RequestRow } from '../record/explanation.ts'
+
+/**
+ * `GET page/grants?find=TEXT`: the live grants with this text in the client's address or the id, in any letter case. 400 unless the text has 1
+ * to 100 characters; 503 if too many searches wait, or the shared store does not answer.
+ */
+export interface GrantsFound {
+  readonly matches: number
+  /** The most recently used first, at most 100. */
+  readonly rows: readonly GrantRow[]
+}
 
 /** What happened in one second. */
 export interface Point {
@@ -66,7 +76,16 @@ export interface Condition {
     readonly tunnels: number
     readonly maxTunnels: number
   }
-  readonly limits: Readonly<Record<Endpoint, LimitCondition> & { browser?: LimitCondition }>
+  /** What clients make the process hold (bytes). */
+  readonly memory: {
+    readonly held: number
+    readonly limit: number
+    /** What is shed: the `stage` label of `postern_shed_total`; null if nothing is. */
+    readonly stage: string | null
+    /** What was refused or given up for it since the start. */
+    readonly shed: number
+  }
+  readonly limits: Readonly<Record<Endpoint, LimitCondition> & Partial<Record<WindowType, LimitCondition>>>
   readonly tokens: {
     readonly access: number
     readonly refresh: number
@@ -81,6 +100,8 @@ export interface Condition {
     readonly changedAt: number | null
     /** Why the source cannot be used; null if it can. */
     readonly problem: string | null
+    /** Who has no password, because the account is locked, has expired or is gone; null if all have one. */
+    readonly absent: string | null
   }
   /** Null without a shared store. */
   readonly store: { readonly up: boolean } | null

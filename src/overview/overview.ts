@@ -1,6 +1,7 @@
 import type { UsedUpWindow } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
 import type { RecentGrants, Tokens } from '../tokens/state.ts'
+import { type GrantSearch, rowOf } from './grant-search.ts'
 import type { About, Condition, GrantRow, LimitCondition, Point, TimelineEntry } from './model.ts'
 
 /** What the admin listener shows. */
@@ -12,6 +13,7 @@ export interface Overview {
   /** The entries with an id above `after`, oldest first. */
   timeline(after: number): readonly TimelineEntry[]
   grants(): GrantRows | 'unavailable' | Promise<GrantRows | 'unavailable'>
+  findGrants: GrantSearch
   /** Calls the listener once a second, with each new point. */
   onPoint(listener: (point: Point) => void): { close(): void }
 }
@@ -46,9 +48,7 @@ export function createGrantRows(tokens: Pick<Tokens, 'recentGrants'>, clock: Clo
 
 /** A login is a use. */
 function rowsOf({ total, grants }: RecentGrants): GrantRows {
-  const rows = grants
-    .map(({ id, client, issuedAt, expiresAt, usedAt }) => ({ id, client, issuedAt, expiresAt, usedAt }))
-    .sort((a, b) => (b.usedAt ?? b.issuedAt) - (a.usedAt ?? a.issuedAt))
+  const rows = grants.map(rowOf).sort((a, b) => (b.usedAt ?? b.issuedAt) - (a.usedAt ?? a.issuedAt))
   return { total, rows }
 }
 

@@ -1,5 +1,5 @@
 import { count, date, span, words } from './format.js'
-import { manyRefusals, queueing, raise, serverErrors, slowness } from './load-alarms.js'
+import { manyRefusals, memory, queueing, raise, serverErrors, slowness } from './load-alarms.js'
 
 /** @import { Condition, Point, ServiceCondition } from '../overview/model.ts' */
 /** @import { Alarm, Rule } from './load-alarms.js' */
@@ -41,6 +41,7 @@ export function alarms(condition, points, now) {
     ...outages,
     ...deaf,
     ...(condition.enforce ? manyRefusals(view) : observing(view)),
+    ...memory(view),
     ...tolerance(view),
     ...certificate(view),
     ...keys(view),
@@ -127,6 +128,13 @@ function* keys({ condition: { password, tokens } }) {
       remedy: isFile
         ? 'The last good password stays valid. The file of password.file holds one line, the hash that “postern hash-password” makes; mend it, and it holds within seconds.'
         : 'Nobody can log in until the device checks passwords again (password.device). “postern check” tries it.',
+    })
+  }
+  if (password.absent !== null) {
+    yield raise('critical', 'no-password', 'NoPassword', {
+      what: `No password: ${password.absent}`,
+      remedy:
+        'Logins with it are refused, and its tokens have ended. Unlock the account (usermod -U, chage -E -1), or give it a password; that holds within seconds.',
     })
   }
   const { access, refresh, capacity, unsaved } = tokens

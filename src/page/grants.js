@@ -1,5 +1,6 @@
 import { ask, byId, el, setAttribute, show, write } from './dom.js'
 import { count, moment, now, span } from './format.js'
+import { keepSearch } from './grant-search.js'
 
 /** @import { GrantRow } from '../overview/model.ts' */
 /** @import { State } from './state.js' */
@@ -45,7 +46,8 @@ export function selectGrants(grants, filter, column, direction) {
  * @returns {() => void} shows the present state
  */
 export function showGrants(state, announce) {
-  const confirmRevocation = prepareRevocation(announce)
+  const search = keepSearch(() => draw())
+  const confirmRevocation = prepareRevocation(announce, search.again)
   const scroll = byId('grants-scroll', HTMLElement)
   const filter = byId('grants-filter', HTMLInputElement)
   /** @type {{ column: Column, direction: 1 | -1 }} */
@@ -56,10 +58,18 @@ export function showGrants(state, announce) {
 
   /** @param {boolean} [anew] sorts although the table is in use */
   function draw(anew = false) {
-    const selected = selectGrants(state.grants.values(), filter.value, order.column, order.direction)
+    const all = state.grantTotal ?? state.grants.size
+    const text = filter.value.trim()
+    // Only the sidecar knows them all.
+    const { found, failure } = search.find(all > state.grants.size ? text : '')
+    const known = found?.rows.map((row) => state.grants.get(row.id) ?? row) ?? state.grants.values()
+    const selected = selectGrants(known, text, order.column, order.direction)
     rows = anew || !scroll.matches(':hover, :focus, :focus-within') ? selected : keepOrder(rows, selected)
-    const known = state.grantTotal ?? state.grants.size
-    write('grants-total', rows.length === known ? count(known) : `${count(rows.length)} of ${count(known)}`)
+    const isPart = text !== '' && all > state.grants.size
+    const matches = found?.matches ?? (isPart ? undefined : rows.length)
+    write('grants-total', totalText(matches, all))
+    write('grants-note', noteOf(isPart, rows.length, matches, failure))
+    byId('grants-act', HTMLElement).hidden = !state.mayRevoke
     setAttribute(byId('grants', HTMLElement), 'aria-rowcount', String(rows.length + 1))
     byId('revoke-all', HTMLElement).hidden = !state.mayRevoke
     byId('revoke-note', HTMLElement).hidden = state.mayRevoke || state.about === null
@@ -77,8 +87,10 @@ export function showGrants(state, announce) {
     { passive: true },
   )
   byId('grant-rows', HTMLElement).addEventListener('click', ({ target }) => {
-    const grant = state.grants.get((target instanceof HTMLButtonElement && target.value) || '')
-    if (grant !== undefined) confirmRevocation({ grant: grant.id }, `the login of ${grant.client}`)
+    const value = target instanceof HTMLButtonElement ? target.value : ''
+    const grant = rows.find(({ id }) => id === value)
+    if (grant !== undefined)
+      confirmRevocation({ grant: grant.id }, `the login of ${grant.client}`, grantText(grant))
   })
   filter.addEventListener('input', () => draw(true))
   for (const button of document.querySelectorAll('button[data-sort]')) {
@@ -99,6 +111,30 @@ export function showGrants(state, announce) {
   return () => draw()
 }
 
+/**
+ * How many logins are shown, of all. @param {number | undefined} matches undefined: not known yet @param {number} all
+ */
+function totalText(matches, all) {
+  if (matches === all) return count(all)
+  return `${matches === undefined ? '…' : count(matches)} of ${count(all)}`
+}
+
+/** @param {boolean} isPart @param {number} shown @param {number | undefined} matches @param {string | undefined} failure */
+function noteOf(isPart, shown, matches, failure) {
+  if (!isPart) return ''
+  if (failure !== undefined)
+    return `The sidecar did not search: ${failure} Only the most recently used logins were searched.`
+  if (matches === undefined) return 'Searching all logins'
+  return matches > shown ? `The ${count(shown)} most recently used of those found are listed.` : ''
+}
+
+/** Which login it is, among several of one client. @param {GrantRow} grant */
+function grantText({ id, issuedAt, usedAt }) {
+  const present = now()
+  const used = usedAt === null ? 'not used since this sidecar started' : `used ${span(present - usedAt)} ago`
+  return `Its id is ${id}. It is ${span(present - issuedAt)} old, and ${used}. `
+}
+
 /** @param {GrantRow} row @param {boolean} mayRevoke */
 function rowOf({ id, client, issuedAt, usedAt, expiresAt }, mayRevoke) {
   const present = now()
@@ -107,19 +143,14 @@ function rowOf({ id, client, issuedAt, usedAt, expiresAt }, mayRevoke) {
   return el(
     'tr',
     { 'data-key': id },
-    el('th', { scope: 'row', title: id }, nameOf(id) === '' ? client : `${client} ${nameOf(id)}`),
+    el('th', { scope: 'row' }, client, ' ', el('code', {}, id)),
     el('td', { title: moment(issuedAt, present) }, span(present - issuedAt)),
     usedAt === null
       ? el('td', { title: 'not since this sidecar started' }, '–')
       : el('td', { title: moment(usedAt, present) }, span(present - usedAt)),
     el('td', { title: moment(expiresAt, present) }, span(expiresAt - present)),
-    el('td', { class: 'act' }, ...(mayRevoke ? [button] : [])),
+    ...(mayRevoke ? [el('td', { class: 'act' }, button)] : []),
   )
-}
-
-/** The name of the password: `monitor` in `monitor.0123456789abcdef`. @param {string} id @returns {string} */
-function nameOf(id) {
-  return id.slice(0, Math.max(0, id.indexOf('.')))
 }
 
 /**
@@ -139,10 +170,11 @@ function keepOrder(before, selected) {
  * Makes the dialog of a revocation work.
  *
  * @param {(text: string) => void} announce reads a text to a screen reader
- * @returns {(revocation: { all: true } | { grant: string }, what: string) => void} asks whether to revoke, says what happens, and does it;
- *   `what` names the logins
+ * @param {() => void} onRevoked
+ * @returns {(revocation: { all: true } | { grant: string }, what: string, which?: string) => void} asks whether to revoke, says what
+ *   happens, and does it; `what` names the logins, and `which` tells one of several apart
  */
-function prepareRevocation(announce) {
+function prepareRevocation(announce, onRevoked) {
   const dialog = byId('confirm', HTMLDialogElement)
   const yes = byId('confirm-yes', HTMLButtonElement)
   let body = ''
@@ -159,14 +191,15 @@ function prepareRevocation(announce) {
     // The dialog gives the focus back to the button of a row that is about to go.
     byId('grants-scroll', HTMLElement).focus()
     announce(`${found.revoked} ${found.revoked === 1 ? 'login' : 'logins'} revoked`)
+    onRevoked()
   })
-  return (revocation, what) => {
+  return (revocation, what, which = '') => {
     body = JSON.stringify(revocation)
     const whose = 'all' in revocation ? 'Every client' : 'The client'
     write('confirm-title', `Revoke ${what}?`)
     write(
       'confirm-text',
-      `The tokens are void at once, and their connections close. ${whose} has to log in with the password again. This cannot be undone.`,
+      `${which}The tokens are void at once, and their connections close. ${whose} has to log in with the password again. This cannot be undone.`,
     )
     write('confirm-problem', '')
     dialog.showModal()

@@ -45,6 +45,9 @@ const ERRORS = { share: 0.05, more: 10 }
 /** So many requests in a minute, and so large a share of them refused, are no longer the affair of single clients. */
 const REFUSED = { share: 0.5, requests: 10 }
 
+/** As for PosternMemoryShort: from here on clients lose what they hold. */
+const SHED_FROM = 0.8
+
 /** The refusals that are responses of 500 and above: the errors count them. */
 const FAILURES = ['upstream', 'overloaded', 'store_unavailable', 'server_error']
 
@@ -129,6 +132,16 @@ export function* queueing({ condition: { services }, points, last }) {
       remedy,
     })
   }
+}
+
+/** Clients hold so much of `listen.memory` that some of them lose what they hold. @type {Rule} */
+export function* memory({ condition: { memory } }) {
+  if (memory.stage === null || memory.held < SHED_FROM * memory.limit) return
+  yield raise('warning', 'memory', 'PosternMemoryShort', {
+    what: `Clients hold ${share(memory.held, memory.limit)} of the memory for them, and those that hold most lose something`,
+    remedy:
+      'A flood ends by itself when it stops: clients that hold little are served. If all clients are honest, give the machine or the service more memory, or raise listen.memory.',
+  })
 }
 
 /** The part of the queue that is taken. @param {ServiceCondition} service */

@@ -2,6 +2,7 @@ import { refusedOf, sumOf } from './chart-data.js'
 import { byId, el, setAttribute, show, write } from './dom.js'
 import { count, countdown, date, latency, moment, now, rate, share, span, total, words } from './format.js'
 
+/** @import { WindowType } from '../http/admission.ts' */
 /** @import { Condition, LimitCondition, ServiceCondition } from '../overview/model.ts' */
 /** @import { Line, State } from './state.js' */
 
@@ -31,8 +32,11 @@ function showAbout({ about, signedIn }) {
 
 const MINUTE = 60_000
 
+/** @param {number} bytes */
+const inMib = (bytes) => Math.round(bytes / 1024 ** 2)
+
 /** The figures of the last second, and the sums since the start. @param {State} state @param {Condition} condition */
-function showNow({ points }, { load, totals, enforce }) {
+function showNow({ points }, { load, memory, totals, enforce }) {
   const point = points.at(-1)
   if (point === undefined) return
   const refused = refusedOf(point)
@@ -49,6 +53,7 @@ function showNow({ points }, { load, totals, enforce }) {
   write('now-queued', `${count(point.queued)} of ${count(load.queueSize)}`)
   write('now-connections', count(point.connections))
   write('now-tunnels', `${count(point.tunnels)} of ${count(load.maxTunnels)}`)
+  write('now-memory', `${count(inMib(memory.held))} of ${count(inMib(memory.limit))} MiB`)
   write('total-requests', total(totals.requests))
   write('total-refused', total(totals.refused))
   write('total-errors', total(totals.serverErrors))
@@ -88,6 +93,9 @@ function serviceNote({ breaker, checked, failure, failedAt, tolerant }) {
   ].join(' · ')
 }
 
+/** @type {Readonly<Record<WindowType, string>>} */
+const LIMIT_TITLES = { api: 'API', oauth: '/oauth/token', browser: 'Browsers' }
+
 /** Who has used up a window. @param {Condition} condition */
 function showLimits({ limits, enforce }) {
   const refusals = enforce ? 'refused' : 'would be refused'
@@ -97,7 +105,8 @@ function showLimits({ limits, enforce }) {
       const text = `${count(refused)} ${refusals}, free in ${countdown(until - now())}`
       return el('li', {}, el('code', {}, key === '*' ? 'all clients' : key), el('span', {}, text))
     })
-    const title = el('h3', {}, { api: 'API', oauth: '/oauth/token' }[endpoint] ?? 'Browsers')
+    // Proof of the cast: these are the keys of the condition.
+    const title = el('h3', {}, LIMIT_TITLES[/** @type {WindowType} */ (endpoint)])
     const note = el('p', { class: 'note' }, limitNote(limit))
     return el('div', { 'data-key': endpoint, class: 'limit' }, title, note, el('ul', {}, ...rows))
   })
@@ -132,7 +141,8 @@ function unsavedText(unsaved) {
 }
 
 /** @param {Condition['password']} password @param {number} present */
-function passwordText({ source, changedAt, problem }, present) {
+function passwordText({ source, changedAt, problem, absent }, present) {
+  if (absent !== null) return 'none: locked, expired or gone'
   if (problem !== null) return 'the source cannot be used'
   if (source === 'device') return 'checked by the device'
   return changedAt === null ? 'file' : `file, changed ${span(present - changedAt)} ago`

@@ -42,7 +42,12 @@ export function statusLine(link, condition, alarms, time) {
 }
 
 /** @param {Condition} condition @param {readonly Alarm[]} alarms */
-function present({ ready, reasons, enforce }, alarms) {
+function present({ ready, reasons, enforce, services }, alarms) {
+  const isDown = services.some(
+    ({ route, up, breaker }) => route === null && (up === false || breaker === 'open'),
+  )
+  // Clients get nothing from a dead device, and it explains why the sidecar is not ready.
+  if (isDown) return line('critical', 'Device down', ready ? '' : `. Not ready: ${reasons.join('; ')}`)
   if (!ready) return line('critical', 'Not ready', `: ${reasons.join('; ')}`)
   const serious = alarms.filter(({ level }) => level !== 'note')
   const [worst] = serious

@@ -11,6 +11,12 @@ export type DerivedCredential = {
   | { readonly kind: 'scrypt'; readonly cost: number; readonly blockSize: number }
 )
 
+/** The memory that a derivation takes (bytes). */
+export function memoryFor(parameters: DerivedCredential): number {
+  if (parameters.kind === 'argon2id') return parameters.memory * 1024
+  return 128 * parameters.blockSize * (parameters.cost + parameters.parallelism)
+}
+
 /** The key derived from `password` with these parameters, as long as `tag`. Runs in libuv's thread pool. */
 export function derive(parameters: DerivedCredential, password: string): Promise<Buffer> {
   const { parallelism, salt, tag } = parameters

@@ -1,10 +1,11 @@
 import { isUtf8 } from 'node:buffer'
 import { stat } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Clock } from '../system/clock.ts'
+import { type Clock, everySecond } from '../system/clock.ts'
 import { watchFile } from '../system/file-watch.ts'
 import { explainPathError, readWholeFile } from '../system/named-file.ts'
 import { codeOf, isBug, SetupError } from '../system/setup-error.ts'
+import { type Absent, accountIn } from './account.ts'
 import { fingerprintOf } from './key-derivation.ts'
 import { type Credential, parseStoredLine } from './stored-line.ts'
 
@@ -12,10 +13,20 @@ import { type Credential, parseStoredLine } from './stored-line.ts'
 export interface PasswordPlace {
   readonly file: string
   readonly user?: string
+  /** Whether the file is a shadow file, whose entries have dates. */
+  readonly shadow?: boolean
+}
+
+/** A password that can be verified. */
+interface Present {
+  readonly line: string
+  readonly credential: Credential
+  /** When the account expires (wall clock, ms); undefined if it does not. */
+  readonly until?: number | undefined
 }
 
 /** What the source holds now. */
-export type SourceContent = { readonly line: string; readonly credential: Credential } | Unusable
+export type SourceContent = Present | Absent | Unusable
 
 /** Why what was read cannot be used. */
 interface Unusable {
@@ -28,11 +39,25 @@ interface Unusable {
 const SINGLE_LINE_LIMIT = 64 * 1024
 const TABLE_LIMIT = 1024 * 1024
 
-/** Reads and parses the source. A source that cannot be used is a result, not an error, so a running sidecar continues. */
-export async function readSource({ file, user }: PasswordPlace): Promise<SourceContent> {
-  const line = user === undefined ? await readOnlyLine(file) : await readUsersField(file, user)
-  if (typeof line !== 'string') return line
-  const credential = parseStoredLine(line, user === undefined)
+/**
+ * Reads and parses the source. A source that cannot be used is a result, not an error, so a running sidecar continues.
+ *
+ * @param wall the present time (ms since the Unix epoch), by which an account has expired; without it none has
+ */
+export async function readSource(place: PasswordPlace, wall?: number): Promise<SourceContent> {
+  const { file, user, shadow = false } = place
+  if (user === undefined) {
+    const line = await readOnlyLine(file)
+    return typeof line === 'string' ? contentOf(line, true) : line
+  }
+  const text = await readText(file, TABLE_LIMIT)
+  if (typeof text !== 'string') return text
+  const found = accountIn(text, user, shadow, wall)
+  return 'field' in found ? { ...contentOf(found.field, false), until: found.until } : found
+}
+
+function contentOf(line: string, plainAllowed: boolean): Present | Unusable {
+  const credential = parseStoredLine(line, plainAllowed)
   return typeof credential === 'string' ? { reason: credential } : { line, credential }
 }
 
@@ -42,17 +67,6 @@ export async function readOnlyLine(file: string): Promise<string | Unusable> {
   if (typeof text !== 'string') return text
   const line = text.replace(/\r?\n$/, '')
   return /[\r\n]/.test(line) ? { reason: 'it has several lines, and must have exactly one' } : line
-}
-
-/** The field after the user name. The first entry of that user counts, as for Apache and login. */
-async function readUsersField(file: string, user: string): Promise<string | Unusable> {
-  const text = await readText(file, TABLE_LIMIT)
-  if (typeof text !== 'string') return text
-  for (const entry of text.split(/\r?\n/)) {
-    const [name, field = ''] = entry.split(':', 2)
-    if (name === user && entry.includes(':')) return field
-  }
-  return { reason: `it has no user ${JSON.stringify(user)}` }
 }
 
 /** Reads at most `limit` bytes of a file, as text. */
@@ -72,6 +86,8 @@ async function readText(file: string, limit: number): Promise<string | Unusable>
 export interface PasswordSourceEvents {
   /** A different password is valid from now on: revoke every token issued for the earlier one (C8). */
   changed(): void
+  /** There is no password any more: revoke every token issued for the earlier one (C8). `reason` names the file. */
+  absent(reason: string): void
   /** The source cannot be used; the last good password stays valid. Called once per distinct reason, which names the file. */
   unreadable(reason: string): void
   /** The source can be used again. If its password is different, `changed` follows. */
@@ -81,6 +97,8 @@ export interface PasswordSourceEvents {
 export interface PasswordSourceState {
   readonly readable: boolean
   readonly reason?: string | undefined
+  /** Why there is no password: the account is locked, has expired or is gone. Undefined if there is one. */
+  readonly absent?: string | undefined
   /** When the file was last changed (wall clock, ms); undefined if that is unknown. */
   readonly changedAt?: number | undefined
 }
@@ -90,6 +108,8 @@ export type PasswordSource = Awaited<ReturnType<typeof openPasswordSource>>
 
 /** Time between two reads that must agree (ms): a file that is still being written is not used. */
 const SETTLE = 75
+/** How many reads in a row must agree that a user is gone: that is two seconds, in which a writer would have written the entry. */
+const READS_UNTIL_GONE = 27
 
 interface Dependencies {
   readonly clock: Clock
@@ -98,32 +118,39 @@ interface Dependencies {
   readonly key: string
   /** Why a password cannot be verified by this credential; undefined if it can. */
   readonly obstacle: (credential: Credential) => string | undefined
+  /** Whether there is another source, so that the start may go on when this one has no such user. */
+  readonly isOneOfSeveral: boolean
 }
 
-/** Opens the source and watches it. Rejects with `SetupError` if it cannot be used now; later failures are events. */
+/**
+ * Opens the source and watches it. Rejects with `SetupError` if it cannot be used now; later failures are events. An account that is locked
+ * or has expired does not reject: it has no password, which the tokens of an earlier run have to learn.
+ */
 export async function openPasswordSource(
   place: PasswordPlace,
-  { clock, events, key, obstacle }: Dependencies,
+  { clock, events, key, obstacle, isOneOfSeveral }: Dependencies,
 ) {
   const { file, user } = place
   const named = (reason: string): string => `password file ${file}: ${reason}`
 
   const read = async (): Promise<SourceContent> => {
-    const content = await readSource(place)
-    const reason = 'reason' in content ? undefined : obstacle(content.credential)
+    const content = await readSource(place, clock.wall())
+    const reason = 'credential' in content ? obstacle(content.credential) : undefined
     return reason === undefined ? content : { reason }
   }
 
   const first = await read()
-  if ('reason' in first) {
+  const fault = 'absent' in first ? (first.isGone && !isOneOfSeveral ? first.absent : undefined) : undefined
+  if ('reason' in first || fault !== undefined) {
     const remedy =
       user === undefined
         ? `postern hash-password > ${file} writes a usable one`
         : `correct the path, or the entry of ${user} in the file`
-    throw new SetupError(`${file}: ${first.reason}`, { key, remedy: first.remedy ?? remedy })
+    const { reason, remedy: better } = 'reason' in first ? first : { reason: fault, remedy: undefined }
+    throw new SetupError(`${file}: ${reason}`, { key, remedy: better ?? remedy })
   }
 
-  let current = first
+  let current: Present | Absent = first
   let problem: string | undefined
   let closed = false
   let changedAt = await changeOf(file)
@@ -138,12 +165,14 @@ export async function openPasswordSource(
       return
     }
     const wasUnusable = problem !== undefined
-    const isDifferent = content.line !== current.line
+    const isDifferent = lineOf(content) !== lineOf(current)
     problem = undefined
     // Before the events: once the tokens are revoked, the earlier password must not log anybody in.
     current = content
     if (wasUnusable) events.restored?.()
-    if (isDifferent) events.changed?.()
+    if (!isDifferent) return
+    if ('absent' in content) events.absent?.(named(content.absent))
+    else events.changed?.()
   }
 
   const reread = async (): Promise<void> => {
@@ -152,32 +181,50 @@ export async function openPasswordSource(
       changedAt = at
     })
     let content = await read()
+    let reads = 1
     while (!closed && isNews(content)) {
       await delay(SETTLE, undefined, { ref: false })
       const again = await read()
       if (closed) return
-      if (isSame(content, again)) return apply(again)
+      reads = isSame(content, again) ? reads + 1 : 1
       content = again
+      if (reads >= ('absent' in again && again.isGone ? READS_UNTIL_GONE : 2)) return apply(again)
     }
   }
 
-  const watch = watchFile(file, clock, reread)
+  let turn = Promise.resolve()
+  const look = (): Promise<void> => {
+    turn = turn.then(reread)
+    return turn
+  }
+  const watch = watchFile(file, clock, look)
+  /** An account expires without a change of the file, and is valid again when a clock that was wrong is set back. */
+  let looked = clock.wall()
+  const seconds = everySecond(() => {
+    const now = clock.wall()
+    const isDue = 'credential' in current && current.until !== undefined && now >= current.until
+    const isSetBack = 'absent' in current && now < looked
+    looked = now
+    if (isDue || isSetBack) void look()
+  })
 
   return {
-    /** The password that is valid now: its line in the file, and what the line says. */
-    get current(): { readonly line: string; readonly credential: Credential } {
-      return current
+    /** The password that is valid now: its line in the file, and what the line says; undefined if there is none. */
+    get current(): { readonly line: string; readonly credential: Credential } | undefined {
+      return 'credential' in current ? current : undefined
     },
-    /** The fingerprint of the line in the file: see `fingerprintOf`. */
-    fingerprint: (salt: Uint8Array): Promise<string> => fingerprintOf(current.line, salt),
+    /** The fingerprint of the line in the file: see `fingerprintOf`. Without a password it is that of an empty line, which is no password. */
+    fingerprint: (salt: Uint8Array): Promise<string> => fingerprintOf(lineOf(current), salt),
     state: (): PasswordSourceState => ({
       readable: problem === undefined,
       reason: problem && named(problem),
+      absent: 'absent' in current ? named(current.absent) : undefined,
       changedAt,
     }),
     close(): void {
       closed = true
       watch.close()
+      seconds.close()
     },
   }
 }
@@ -187,8 +234,14 @@ async function changeOf(file: string): Promise<number | undefined> {
   return found === undefined ? undefined : Math.round(found.mtimeMs)
 }
 
+/** The line of the password; empty if there is none. */
+function lineOf(content: Present | Absent): string {
+  return 'credential' in content ? content.line : ''
+}
+
 function isSame(one: SourceContent, other: SourceContent): boolean {
-  if ('reason' in one || 'reason' in other)
-    return 'reason' in one && 'reason' in other && one.reason === other.reason
-  return one.line === other.line
+  if ('credential' in one && 'credential' in other)
+    return one.line === other.line && one.until === other.until
+  if ('absent' in one && 'absent' in other) return one.absent === other.absent
+  return 'reason' in one && 'reason' in other && one.reason === other.reason
 }

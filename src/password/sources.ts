@@ -7,7 +7,7 @@ import {
   type PasswordSourceEvents,
   type PasswordSourceState,
 } from './source.ts'
-import { createVerifier, type Verified } from './verifier.ts'
+import { createVerifier, type HashMemory, type Verified } from './verifier.ts'
 
 interface NamedSource extends PasswordPlace {
   /** Empty for the only password of a configuration without names. */
@@ -19,6 +19,8 @@ interface NamedSource extends PasswordPlace {
 export interface PasswordsEvents extends Pick<PasswordSourceEvents, 'unreadable' | 'restored'> {
   /** This name has a different password from now on: revoke every token issued for its earlier one (C8). */
   changed(name: string): void
+  /** This name has no password any more: revoke every token issued for its earlier one (C8). `reason` names the file. */
+  absent(name: string, reason: string): void
   /** These names have the same password, which is wrong for all of them. Called once until a password changes. */
   ambiguous(names: readonly string[]): void
 }
@@ -33,14 +35,17 @@ export async function openPasswords(
     clock,
     events = {},
     hasName = () => true,
+    memory,
   }: {
     readonly clock: Clock
     readonly events?: Partial<PasswordsEvents>
     /** Whether a reload has left the name. */
     readonly hasName?: (name: string) => boolean
+    /** Default: as much as a login takes. */
+    readonly memory?: HashMemory | undefined
   },
 ) {
-  const verifier = createVerifier()
+  const verifier = createVerifier(memory)
   let generation = 0
   const opened = new Map<string, PasswordSource>()
   const { obstacle } = verifier
@@ -54,8 +59,14 @@ export async function openPasswords(
         generation += 1
         events.changed?.(name)
       }
-      const ofName = { ...events, changed }
-      opened.set(name, await openPasswordSource(place, { clock, events: ofName, key, obstacle }))
+      const absent = (reason: string): void => {
+        generation += 1
+        events.absent?.(name, reason)
+      }
+      const ofName = { ...events, changed, absent }
+      const isOneOfSeveral = sources.length > 1
+      const deps = { clock, events: ofName, key, obstacle, isOneOfSeveral }
+      opened.set(name, await openPasswordSource(place, deps))
     }
   } catch (error) {
     close()
@@ -66,9 +77,13 @@ export async function openPasswords(
 
   /** The names that the password is right for. All are verified, so that the time does not tell which one it is. */
   async function namesOf(password: string, client: string): Promise<readonly string[] | 'overloaded'> {
-    const credentials = all.map(({ current }) => current.credential)
+    const present = [...opened].flatMap(([name, { current }]) =>
+      current === undefined ? [] : { name, credential: current.credential },
+    )
+    const credentials = present.map(({ credential }) => credential)
     const found = await verifier.verify(credentials, password, client)
-    return found === 'overloaded' ? found : names.filter((name, at) => found.includes(at) && hasName(name))
+    if (found === 'overloaded') return found
+    return present.filter(({ name }, at) => found.includes(at) && hasName(name)).map(({ name }) => name)
   }
 
   /** The generation in which the same password of two names was reported. */
@@ -105,22 +120,34 @@ export async function openPasswords(
     /** Names that have the same password, as far as the files show it: two hashes of one password look different. */
     async twins(): Promise<readonly string[]> {
       for (const { current } of all) {
+        if (current === undefined) continue
         const found =
           current.credential.kind === 'plain'
             ? await namesOf(current.line, '')
-            : names.filter((_, at) => all[at]?.current.line === current.line)
+            : names.filter((_, at) => all[at]?.current?.line === current.line)
         if (found !== 'overloaded' && found.length > 1) return found
       }
       return []
     },
-    state: (): PasswordSourceState => stateOf(all.map((each) => each.state())),
+    state: (): PasswordSourceState =>
+      stateOf(new Map([...opened].map(([name, each]) => [name, each.state()]))),
     close,
   }
 }
 
-/** The first problem of all, and the latest change. */
-function stateOf(states: readonly PasswordSourceState[]): PasswordSourceState {
-  const changes = states.flatMap(({ changedAt }) => changedAt ?? [])
+/** The first problem of all, the first that has no password, and the latest change. */
+function stateOf(states: ReadonlyMap<string, PasswordSourceState>): PasswordSourceState {
+  const all = [...states.values()]
+  const changes = all.flatMap(({ changedAt }) => changedAt ?? [])
   const changedAt = changes.length === 0 ? undefined : Math.max(...changes)
-  return { ...(states.find(({ readable }) => !readable) ?? { readable: true }), changedAt }
+  const unread = all.find(({ readable }) => !readable)
+  const absent = [...states].flatMap(([name, state]) =>
+    state.absent === undefined ? [] : `${name === '' ? '' : `${name}: `}${state.absent}`,
+  )
+  return {
+    readable: unread === undefined,
+    reason: unread?.reason,
+    absent: absent.length === 0 ? undefined : absent.join('; '),
+    changedAt,
+  }
 }

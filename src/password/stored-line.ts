@@ -53,6 +53,7 @@ export function isHash(line: string): boolean {
 export function parseStoredLine(line: string, plainAllowed: boolean): StoredLine {
   if (line === '') return 'it is empty, and an empty password is never accepted'
   if (line.includes('\0')) return 'it contains a NUL byte'
+  if (line.trim() !== line && isHash(line.trim())) return 'a blank stands before or behind the hash'
   if (!plainAllowed && /^[!*]/.test(line)) return 'the account is locked'
   const identifier = MODULAR.exec(line)?.[1]
   if (identifier !== undefined) {

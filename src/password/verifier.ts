@@ -4,7 +4,7 @@ import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { createBoundedQueue } from '../system/bounded-queue.ts'
 import { isWithheld, reasonOf } from '../system/setup-error.ts'
-import { derive } from './key-derivation.ts'
+import { derive, memoryFor } from './key-derivation.ts'
 import type { Credential, CryptCredential, DigestCredential } from './stored-line.ts'
 
 /** `overloaded`: the queue was full or the wait too long, so the password was not checked. */
@@ -19,6 +19,15 @@ export interface Verified {
 }
 
 export type Verifier = ReturnType<typeof createVerifier>
+
+/** The memory that logins may make the process hold (bytes). */
+export interface HashMemory {
+  readonly limit: number
+  /** Called when a verification takes memory, and with the negative when it is over. */
+  hold(change: number): void
+}
+
+const UNBOUNDED: HashMemory = { limit: Number.POSITIVE_INFINITY, hold() {} }
 
 /**
  * Two at once leave time for the event loop on a small machine, and bound the memory of argon2. 64 waiting for five seconds
@@ -37,8 +46,9 @@ const FAST: ReadonlySet<Credential['kind']> = new Set(['plain', 'sha1'])
 /** Computed in JavaScript, on worker threads. */
 const THREADED: ReadonlySet<Credential['kind']> = new Set(['bcrypt', 'md5-crypt', 'sha-crypt'])
 
-export function createVerifier() {
-  const queue = createBoundedQueue(BOUNDS)
+export function createVerifier(memory: HashMemory = UNBOUNDED) {
+  const bounds = { ...BOUNDS }
+  const queue = createBoundedQueue(bounds)
   const workers = createCryptWorkers()
 
   const matches = async (credential: Credential, password: string): Promise<boolean> => {
@@ -66,9 +76,13 @@ export function createVerifier() {
       password: string,
       client: string,
     ): Promise<readonly number[] | 'overloaded'> {
+      // They are verified one after the other.
+      const needed = Math.max(0, ...credentials.map(memoryOf))
+      bounds.inside = 2 * needed > memory.limit ? 1 : BOUNDS.inside
       const isSlow = credentials.some((each) => !FAST.has(each.kind) && !neverMatches(each, password))
       const entry = isSlow ? await queue.enter(client) : undefined
       if (entry !== undefined && entry.kind !== 'entered') return 'overloaded'
+      memory.hold(needed)
       try {
         const found: number[] = []
         for (const [at, credential] of credentials.entries()) {
@@ -76,11 +90,16 @@ export function createVerifier() {
         }
         return found
       } finally {
+        memory.hold(-needed)
         entry?.leave()
       }
     },
     /** Why this process cannot verify any password against this credential; `undefined` if it can. */
-    obstacle({ kind }: Credential): string | undefined {
+    obstacle(credential: Credential): string | undefined {
+      const { kind } = credential
+      const needed = memoryOf(credential)
+      if (needed > memory.limit)
+        return `a login with this hash takes ${inMib(needed)}, and clients may hold ${inMib(memory.limit)} (listen.memory)`
       if (!THREADED.has(kind)) return undefined
       const reason = workers.start()
       return reason === undefined
@@ -89,6 +108,15 @@ export function createVerifier() {
     },
     close: workers.close,
   }
+}
+
+/** The memory that a verification takes (bytes), as far as it is worth counting. */
+function memoryOf(credential: Credential): number {
+  return credential.kind === 'argon2id' || credential.kind === 'scrypt' ? memoryFor(credential) : 0
+}
+
+function inMib(bytes: number): string {
+  return `${Math.round(bytes / 1024 ** 2)} MiB`
 }
 
 function neverMatches({ kind }: Credential, password: string): boolean {

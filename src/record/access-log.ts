@@ -1,15 +1,13 @@
 import type { Exchange } from '../http/exchange.ts'
+import { prefix64 } from '../http/ip.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { shownPath } from '../http/request-path.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Logger, lineWriter } from './log.ts'
+import { createRefusalLines } from './refusal-lines.ts'
 
 export type AccessLog = ReturnType<typeof createAccessLog>
-
-/** Refusals of one kind that are logged one by one in a period (ms). One line then reports the number of the others. */
-const LINES_PER_PERIOD = 10
-const PERIOD = 10_000
 
 /** The longest values in a line, in characters. */
 const LONGEST_PATH = 256
@@ -19,54 +17,30 @@ const LONGEST_GRANT = 64
 const LONGEST_CLIENT = 64
 
 /**
- * Writes one line for each exchange, with the path but without the query, the fields and the body, which may hold secrets. A
- * flood of refusals of one kind costs eleven lines in ten seconds, so an attacker cannot fill the disk.
+ * Writes one line for each exchange, with the path but without the query, the fields and the body, which may hold secrets. Of a flood of
+ * refusals it writes a part and the sum: see `createRefusalLines`.
  */
 export function createAccessLog(log: Logger, clock: Clock) {
-  const floods = new Map<string, Flood>()
+  const refusals = createRefusalLines(log)
   const writeLine = lineWriter(log)
   const timestamp = createTimestamp()
 
-  /** Whether this refusal gets a line. If not, it is counted for the sum. */
-  function getsLine(kind: string): boolean {
-    let flood = floods.get(kind)
-    if (flood === undefined) {
-      // Runs only after refusals: an idle process sleeps.
-      flood = { lines: 0, withheld: 0, end: setTimeout(() => sumUp(kind), PERIOD).unref() }
-      floods.set(kind, flood)
-    }
-    const isLogged = flood.lines < LINES_PER_PERIOD
-    if (isLogged) flood.lines += 1
-    else flood.withheld += 1
-    return isLogged
-  }
-
-  function sumUp(kind: string): void {
-    const { end, withheld: count } = floods.get(kind) ?? { withheld: 0 }
-    clearTimeout(end)
-    floods.delete(kind)
-    if (count > 0) log.info({ refusal: kind, count }, 'more refusals')
-  }
-
   return {
     write(exchange: Exchange): void {
-      const { refusal } = exchange
-      if (refusal !== undefined && !getsLine(refusal.kind)) return
+      const { refusal, client } = exchange
+      if (refusal !== undefined && !refusals.take(refusal.kind, client.key)) return
       if (log.isLevelEnabled('info')) writeRequest(writeLine, exchange, timestamp(clock.wall()))
     },
-    /** Writes the pending sums of refusals. */
-    close(): void {
-      for (const kind of [...floods.keys()]) sumUp(kind)
+    /** Logs that the public listener closed a connection unread, because of its address. Its flood is bounded as that of requests is. */
+    refusedConnection(reason: string, peer: string): void {
+      if (refusals.take(reason, prefix64(peer))) log.info({ client: peer, reason }, CONNECTION_REFUSED)
     },
+    /** Writes the pending sums of refusals. */
+    close: refusals.close,
   }
 }
 
-/** The refusals of one kind in a period. */
-interface Flood {
-  lines: number
-  withheld: number
-  readonly end: NodeJS.Timeout
-}
+const CONNECTION_REFUSED = 'connection refused: see listen.allow and listen.deny'
 
 /**
  * The line that pino would write. It is built by hand, which is faster, because every request writes one, and in three pieces: one for
@@ -83,9 +57,10 @@ function writeRequest(write: ReturnType<typeof lineWriter>, exchange: Exchange, 
 }
 
 /** What most requests do not have. */
-function unusualText({ refusal, wouldRefuse, outcome }: Exchange): string {
+function unusualText({ refusal, wouldRefuse, endedFor, outcome }: Exchange): string {
   let text = outcome === 'complete' ? '' : `,"end":"${outcome}"`
   if (refusal !== undefined) text += `,"refusal":"${nameOf(refusal)}"`
+  if (endedFor !== undefined && refusal === undefined) text += `,"ended_for":"${nameOf(endedFor)}"`
   if (wouldRefuse !== undefined) text += `,"would_refuse":"${nameOf(wouldRefuse)}"`
   return text
 }
@@ -146,12 +121,11 @@ export function createTimestamp(): (time: number) => string {
 /** Counts the connections that the public listener refuses, and logs those of addresses that may not connect, as it logs requests. */
 export function refusedConnections(
   metrics: { readonly connections: { refused(reason: string): void } },
-  log: Logger,
+  accessLog: Pick<AccessLog, 'refusedConnection'>,
   settings: { readonly config: { readonly log: { readonly access: boolean } } },
 ): (reason: string, peer?: string) => void {
   return (reason, peer) => {
     metrics.connections.refused(reason)
-    if (peer !== undefined && settings.config.log.access)
-      log.info({ client: peer, reason }, 'connection refused: see listen.allow and listen.deny')
+    if (peer !== undefined && settings.config.log.access) accessLog.refusedConnection(reason, peer)
   }
 }

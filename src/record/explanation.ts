@@ -1,3 +1,4 @@
+import { windowTypeOf } from '../http/admission.ts'
 import { prefix64 } from '../http/ip.ts'
 import type { AuthFailure, Refusal } from '../http/refusal.ts'
 import { nameOfGrant } from '../http/scope.ts'
@@ -59,7 +60,8 @@ function clientText(facts: RequestFacts): string {
 }
 
 function windowText(facts: RequestFacts): string {
-  const { limit, remaining, client, per, endpoint } = facts
+  if (facts.refusal === 'address_denied') return 'None: a client that may not connect counts nowhere.'
+  const { limit, remaining, client, per } = facts
   const owner = facts.overflow
     ? 'all clients beyond limits.max_keys together'
     : per === 'device'
@@ -67,12 +69,13 @@ function windowText(facts: RequestFacts): string {
       : per !== 'client' && facts.token === 'valid'
         ? `${per} ${per === 'name' ? nameOfGrant(facts.grant) : facts.grant}`
         : `client ${prefix64(client)}`
-  const until = new Date(facts.time + facts.lookup + facts.closesIn).toISOString()
+  const closesAt = Math.ceil((facts.time + facts.lookup + facts.closesIn) / 1000) * 1000
+  const until = new Date(closesAt).toISOString().replace('.000', '')
   const used = facts.admitted
     ? `Request ${limit - remaining} of ${limit}.`
     : `All ${limit} requests were used. ${facts.kind === 'forward' ? 'This one did' : 'A refused request does'} not count.`
   const counter = facts.shared ? 'The shared store counts it, for all sidecars.' : 'This sidecar counts it.'
-  return `That of ${owner}, for the endpoint type ${endpoint}. ${used} It closes at ${until}. ${counter}`
+  return `That of ${owner}, for the endpoint type ${windowTypeOf(facts)}. ${used} It closes at ${until}. ${counter}`
 }
 
 const TOKEN_FAULTS: Readonly<Record<AuthFailure | 'unavailable', string>> = {
@@ -186,7 +189,13 @@ function whyUnsent({ sentAfter, failure }: RequestFacts): string {
   return failure === '' ? ': it ended before a connection was open' : `: it got no connection (${failure})`
 }
 
-function responseText({ status, end, requestBytes, responseBytes }: RequestFacts): string {
+/** Why Postern ended an admitted request, where the reason is not that of a refusal. */
+const ENDINGS: ReadonlyMap<string, string> = new Map([
+  ['unauthorized: expired', 'its grant has expired or was evicted at tokens.capacity'],
+  ['unauthorized: revoked', 'its grant was revoked'],
+])
+
+function responseText({ status, end, endedFor, requestBytes, responseBytes }: RequestFacts): string {
   const bytes = `${requestBytes} bytes of body came in, ${responseBytes} bytes went out.`
   switch (end) {
     case 'complete':
@@ -196,7 +205,11 @@ function responseText({ status, end, requestBytes, responseBytes }: RequestFacts
         ? `None: the client left before it. ${bytes}`
         : `${status}, but the client left before its end. ${bytes}`
     case 'cut':
-      return `${status}, broken off by Postern: the device failed, the client read too slowly, or the grant was revoked. ${bytes}`
+      if (endedFor !== '') {
+        const why = ENDINGS.get(endedFor) ?? `a reload admits it no more (${endedFor})`
+        return `${status}, broken off by Postern: ${why}. ${bytes}`
+      }
+      return `${status}, broken off by Postern: the device failed, or the client read too slowly. ${bytes}`
   }
 }
 

@@ -20,6 +20,9 @@ const FLUSH_INTERVAL = 1_000
 /** The deadline for the last lines (ms). */
 const LAST_FLUSH = 2_000
 
+/** Lines are dropped while so many bytes wait for a reader of the log that does not take them (a pipe, a slow disk). */
+const MOST_UNWRITTEN = 2 * 1024 * 1024
+
 /** The most bytes of UTF-8 for one UTF-16 code unit. */
 const MAX_BYTES_PER_UNIT = 3
 
@@ -46,6 +49,13 @@ export function lineWriter(log: Logger): (...pieces: readonly string[]) => void 
 
 type BufferedStream = ReturnType<typeof bufferedStream>
 
+/** The bytes of the log that wait to be written; 0 for a log that is written at once. */
+export function unwrittenBytes(log: Logger): number {
+  // Proof of the cast: as in `lineWriter`.
+  const stream = Reflect.get(log, pino.symbols.streamSym) as Partial<BufferedStream>
+  return stream.unwritten?.() ?? 0
+}
+
 /**
  * Encodes lines into one buffer and writes them together. A buffer for each line and frequent writes made up half of the cost
  * of a line.
@@ -59,6 +69,7 @@ function bufferedStream(sink: LogSink) {
     contentMode: 'buffer',
   })
   let unwritten = 0
+  let dropped = 0
   function writeBytes(bytes: Buffer): void {
     unwritten += bytes.length
     // In this mode `write` takes buffers, though its type says string.
@@ -70,6 +81,7 @@ function bufferedStream(sink: LogSink) {
   })
   file.on('drain', () => {
     if (unwritten > 0) file.flush()
+    if (dropped > 0) tellDropped()
   })
   const buffer = Buffer.allocUnsafe(BUFFER_SIZE)
   let length = 0
@@ -99,8 +111,20 @@ function bufferedStream(sink: LogSink) {
     flushSync()
   }
 
+  /** The reader takes lines again. */
+  function tellDropped(): void {
+    const count = dropped
+    dropped = 0
+    const time = pino.stdTimeFunctions.isoTime()
+    writePieces(`{"level":40${time},"count":${count},"msg":"log lines were dropped: nobody read them"}\n`)
+  }
+
   /** Writes one line. */
   function writePieces(...pieces: readonly string[]): void {
+    if (unwritten > MOST_UNWRITTEN) {
+      dropped += 1
+      return
+    }
     // By index: until V8 has compiled it, an iterator allocates an object for each piece.
     let units = 0
     for (let i = 0; i < pieces.length; i += 1) units += pieces[i]?.length ?? 0
@@ -116,6 +140,7 @@ function bufferedStream(sink: LogSink) {
   return {
     writePieces,
     write: (line: string): void => writePieces(line),
+    unwritten: (): number => unwritten + length,
     /** Called by `log.flush()`. */
     flush: writeOut,
     /** Drops the lines that are not written yet, so that nothing waits for them. */
@@ -145,11 +170,11 @@ async function readableStream({ fd, terminal }: LogSink): Promise<DestinationStr
   return { write: (line) => void file.write(readable(line)) }
 }
 
-/** C0 but for the line feed: a terminal would move its cursor or colour what follows. JSON escapes them, a stack does not. */
+/** Control characters below the blank, but for the line feed: a terminal would move its cursor or colour what follows. JSON escapes them, a stack does not. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
 const CONTROLS = /[\0-\x09\x0b-\x1f]/g
 
-/** What JSON leaves as it is: DEL and C1, separators of lines, and marks that reverse the order of a text. */
+/** What JSON leaves as it is: DEL, the control characters above it, separators of lines, and marks that reverse the order of a text. */
 const UNESCAPED = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 /**

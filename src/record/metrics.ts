@@ -1,11 +1,11 @@
-import type { WindowType } from '../http/admission.ts'
+import { ALWAYS_COUNTED, WINDOW_TYPES, type WindowType } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import { type Clock, systemClock } from '../system/clock.ts'
 import { BOUNDS, createMetricRegistry, seriesOf } from './metric-registry.ts'
 import { processMetrics } from './process-metrics.ts'
-import { createTally, REASONS, REFUSAL_REASONS } from './tally.ts'
+import { createTally, endReasonOf, REASONS, REFUSAL_REASONS } from './tally.ts'
 import { createStoreMetrics, createUpstreamMetrics, type DeviceLoad } from './upstream-metrics.ts'
 
 interface ScrapeSources {
@@ -14,6 +14,8 @@ interface ScrapeSources {
   readonly unsaved: () => number | undefined
   readonly windows: (endpoint: WindowType) => number
   readonly upstream: () => DeviceLoad
+  /** What clients make the process hold (bytes), and the most that they may. */
+  readonly memory: { readonly sums: Readonly<Record<string, number>>; readonly limit: number }
 }
 
 export type Metrics = ReturnType<typeof createMetrics>
@@ -58,7 +60,8 @@ export function createMetrics(
   }
   /** `browser` has series from its first request on: without `browser.login` there is none. */
   const endpoints = new Map<WindowType, ReturnType<typeof openEndpoint>>()
-  for (const endpoint of ['api', 'oauth'] as const) openEndpoint(endpoint)
+  const always = WINDOW_TYPES.filter((type) => ALWAYS_COUNTED[type])
+  for (const endpoint of always) openEndpoint(endpoint)
   gauge('rate_windows', 'Rate limit windows held.', ['endpoint'], (windows) => {
     for (const endpoint of endpoints.keys()) windows(endpoint).value = sources?.windows(endpoint) ?? 0
   })
@@ -76,12 +79,18 @@ export function createMetrics(
     ),
     REFUSAL_REASONS,
   )
+  const ended = counter(
+    'requests_ended_total',
+    'Admitted requests, streams and WebSockets ended because their grant has ended or a reload admits them no more, by reason.',
+    ['reason'],
+  )
+  seriesOf(ended, ['expired', 'revoked'])
   const fallbacks = counter(
     'rate_fallback_total',
     'Requests counted by this sidecar alone because the shared store did not answer.',
     ['endpoint'],
   )
-  seriesOf(fallbacks, ['api', 'oauth'])
+  seriesOf(fallbacks, always)
   const authFailures = seriesOf(
     counter('auth_failures_total', 'Requests refused with 401, by reason.', ['reason']),
     ['missing', 'malformed', 'unknown', 'expired', 'revoked'],
@@ -135,13 +144,36 @@ export function createMetrics(
     ['reason'],
   )
   const handshakes = counter('handshakes_failed_total', 'Failed TLS handshakes, by cause.', ['reason'])
+  gauge(
+    'memory_bytes',
+    'What clients make the process hold, as it is charged to them, by what it is.',
+    ['of'],
+    (bytes) => {
+      for (const [of, held] of Object.entries(sources?.memory.sums ?? {})) bytes(of).value = held
+    },
+  )
+  gauge(
+    'memory_limit_bytes',
+    'The most that clients may make the process hold: `listen.memory`.',
+    [],
+    (limit) => {
+      limit().value = sources?.memory.limit ?? Number.NaN
+    },
+  )
+  const shed = counter(
+    'shed_total',
+    'What clients were refused, or lost, because they hold much, by stage and by what it is.',
+    ['stage', 'what'],
+  )
+  for (const stage of ['shares', 'grants'])
+    for (const what of ['connection', 'stream', 'request']) shed(stage, what)
   gauge('build_info', 'Version of Postern and of Node.', ['version', 'node'])(
     built.version,
     built.node,
   ).value = 1
 
   seriesOf(connections, ['http/1.1', 'h2'])
-  seriesOf(refused, ['max_connections', 'max_connections_per_client', 'not_allowed'])
+  seriesOf(refused, ['max_connections', 'max_connections_per_client', 'memory', 'not_allowed'])
   seriesOf(overused, ['max_resets', 'max_control_frames', 'max_queued_bytes', 'protocol_error'])
   seriesOf(handshakes, ['handshake_timeout', 'client_left', 'plain_http', 'tls_error'])
 
@@ -177,6 +209,7 @@ export function createMetrics(
       if (refusal?.kind === 'insufficient-scope')
         named(nameOfGrant(exchange.grant ?? ''), 'insufficient_scope').value += 1
       else if (scope !== undefined) named(scope.name, 'admitted').value += 1
+      if (exchange.endedFor !== undefined) ended(endReasonOf(exchange.endedFor)).value += 1
       const gateRefusal = refusal ?? wouldRefuse
       if (gateRefusal === undefined) return
       countRefusal(gateRefusal)
@@ -185,6 +218,8 @@ export function createMetrics(
       if (gateRefusal.kind === 'unauthorized') authFailures[gateRefusal.cause].value += 1
     },
     refused: countRefusal,
+    /** A client was refused something, or lost it, because of the memory that clients hold. */
+    shed: (stage: string, what: string): void => shed(stage, what).add(),
     /** The shared store did not answer, so this sidecar alone counted a request. */
     rateFallback: (endpoint: WindowType): void => fallbacks(endpoint).add(),
     passwordFailed: (): void => passwordFailures.add(),

@@ -19,7 +19,19 @@ export type RequestFacts = ReturnType<typeof factsOf>
  * @param wall when it ended (ms since the epoch)
  */
 function factsOf(exchange: Exchange, wall: number) {
-  const { client, head, start, duration, decision, refusal, wouldRefuse, identity, sentAt, headAt } = exchange
+  const {
+    client,
+    head,
+    start,
+    duration,
+    decision,
+    refusal,
+    wouldRefuse,
+    endedFor,
+    identity,
+    sentAt,
+    headAt,
+  } = exchange
   const { failure = '', cause } = exchange
   return {
     // The first, to be found.
@@ -65,6 +77,8 @@ function factsOf(exchange: Exchange, wall: number) {
     refusal: refusal === undefined ? '' : nameOf(refusal),
     /** The sentence that the client got. */
     description: refusal !== undefined && 'description' in refusal ? refusal.description : '',
+    /** Why it was ended although it was admitted: the name of a refusal. */
+    endedFor: endedFor === undefined ? '' : nameOf(endedFor),
     wouldRefuse: wouldRefuse === undefined ? '' : nameOf(wouldRefuse),
     failure: (cause === '' ? failure : `${failure}: ${cause}`).replace(UNPRINTABLE, '?'),
     method: head.method.slice(0, LONGEST_METHOD).replace(UNPRINTABLE, '?'),

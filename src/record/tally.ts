@@ -27,6 +27,11 @@ export const REASONS = {
   'server-error': 'server_error',
 } as const satisfies Record<Refusal['kind'], string>
 
+/** The `reason` label of `postern_requests_ended_total`. */
+export function endReasonOf(refusal: Refusal): string {
+  return refusal.kind === 'unauthorized' ? refusal.cause : REASONS[refusal.kind]
+}
+
 export const REFUSAL_REASONS = Object.values(REASONS)
 
 /** The methods that are counted by name; all others are `other`, so that clients cannot create series. */

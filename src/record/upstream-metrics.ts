@@ -84,11 +84,13 @@ export function createUpstreamMetrics(
     let last: { readonly failure: string | null; readonly failedAt: number | null } = NO_FAILURE
     let failedAnswers = 0
     let failedSinceCheck = false
+    let onChange: ((up: boolean, failure: string | null) => void) | undefined
     function set(up: boolean): void {
       if (up === state.up) return
       state = { up, since: clock.wall() }
       const series = route === undefined ? mainUp() : routeUp(route)
       series.value = Number(up)
+      onChange?.(up, last.failure)
     }
     function note(failure: string): void {
       last = { failure, failedAt: clock.wall() }
@@ -136,6 +138,10 @@ export function createUpstreamMetrics(
        * not asked yet, or has not failed.
        */
       condition: () => ({ ...state, ...last }),
+      /** Calls back when the service answers for the first time, goes away, or comes back. One listener; a further one replaces it. */
+      watch(listener: NonNullable<typeof onChange>): void {
+        onChange = listener
+      },
     }
   }
 

@@ -2,7 +2,7 @@ import type { PasswordFile, UpstreamAuthConfig } from '../config/auth-fields.ts'
 import type { Connections } from '../device/connections.ts'
 import { DeviceFault, failureOf } from '../device/failure.ts'
 import { sendOwnRequest } from '../device/own-request.ts'
-import { type Fields, keepFields, namesIn } from '../http/fields.ts'
+import { asCgi, type Fields, keepFields, namesIn } from '../http/fields.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { readSecretLine } from '../system/named-file.ts'
@@ -76,8 +76,8 @@ function schemeFor(auth: Exclude<UpstreamAuthConfig, 'off'>, device: SessionDevi
  */
 function createAsk(connections: Connections, common: () => Fields): Ask {
   return async (request) => {
-    const own = namesIn(request.fields)
-    const fields = [...keepFields(common(), (name) => !own.has(name)), ...request.fields]
+    const own = new Set(namesIn(request.fields).values().map(asCgi))
+    const fields = [...keepFields(common(), (name) => !own.has(asCgi(name))), ...request.fields]
     try {
       return await sendOwnRequest(connections, { ...request, fields }, true)
     } catch (error) {

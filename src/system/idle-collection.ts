@@ -39,17 +39,21 @@ interface Dependencies {
   readonly workSince?: (before?: EventLoopUtilization) => EventLoopUtilization
   /** The size of the heap (bytes). */
   readonly heapSize?: () => number
+  /** Whether a flood is over since the last call: its memory is given back although the process works on. */
+  readonly floodIsOver?: () => boolean
 }
 
 /**
  * Returns memory to the system when the process is idle. V8 collects garbage only when it allocates, so without this the memory of
  * the start and of each burst of requests stays taken: 4 MiB after the start, 18 MiB after 200,000 requests (P6). A collection
- * takes 20 to 80 ms, in which a request waits. It is not repeated until the heap has grown.
+ * takes 20 to 80 ms, in which a request waits. It is not repeated until the heap has grown. After a flood the process need not be idle: its
+ * clients may never let it be.
  */
 export function collectWhenIdle({
   collect,
   workSince = eventLoopUtilization,
   heapSize = sizeOfHeap,
+  floodIsOver = () => false,
 }: Dependencies): { readonly close: () => void } {
   if (collect === undefined) return { close: () => {} }
   let before = workSince()
@@ -57,7 +61,8 @@ export function collectWhenIdle({
   return everySecond(() => {
     const { utilization } = workSince(before)
     before = workSince()
-    if (utilization >= IDLE_SHARE || heapSize() - sizeBefore < LEAST_GROWTH) return
+    const isDue = floodIsOver() || utilization < IDLE_SHARE
+    if (!isDue || heapSize() - sizeBefore < LEAST_GROWTH) return
     collect({ type: 'major', flavor: 'last-resort' })
     sizeBefore = heapSize()
   })

@@ -201,6 +201,10 @@ export function createGrantTable(initialCapacity: number) {
   return {
     find: (digest: Digest): Token | undefined => index.get(digest),
     grant: (id: string): Grant | undefined => recency.get(id),
+    /** Whether the tokens of another login would evict a grant. */
+    get isFull(): boolean {
+      return index.size + 2 > capacity
+    },
     get grantCount(): number {
       return recency.size
     },

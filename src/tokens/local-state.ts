@@ -12,7 +12,14 @@ import { everySecond } from '../system/clock.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import { createGrantTable } from './grant-table.ts'
 import { openJournal } from './journal.ts'
-import { type State, type StateDependencies, sourceEvents, tokenEvents } from './state.ts'
+import {
+  grantsInFlight,
+  reportAbsent,
+  type State,
+  type StateDependencies,
+  sourceEvents,
+  tokenEvents,
+} from './state.ts'
 import { JOURNAL_OPERATIONS, type JournalListener } from './token-journal.ts'
 import { createTokenStore } from './token-store.ts'
 
@@ -38,8 +45,8 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
       ? undefined
       : openJournal({ dir: config.stateDir, clock, listener: journalEvents(deps), table, policy, heir })
   const listener = tokenEvents(deps)
-  const { cut } = deps.live
-  const tokens = createTokenStore({ policy, clock, journal, table, listener, cut })
+  const { live } = deps
+  const tokens = createTokenStore({ policy, clock, journal, table, listener, live })
 
   /** @param name of a password that has changed; empty for `password` */
   const revokeOf = (name: string): void => {
@@ -63,7 +70,8 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     const [present, before] = [namesInText(text), namesInText(stored ?? '')]
     const unnamed = before.get('')
     if (unnamed !== undefined) before.set(heir, unnamed)
-    for (const name of new Set(tokens.grants().map(({ id }) => nameOfGrant(id)))) {
+    const grants = [...tokens.grants().map(({ id }) => id), ...grantsInFlight(live)]
+    for (const name of new Set(grants.map(nameOfGrant))) {
       if (!present.has(name) || present.get(name) !== before.get(name)) revokeOf(name)
     }
     journal.setMeta(SALT, salt)
@@ -89,6 +97,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     journal?.close()
     throw error
   })
+  reportAbsent(deps, password.state())
   // Without tokens, the first login settles it: a derivation takes 15 ms.
   if (tokens.grants().length > 0) await settled()
 
@@ -146,10 +155,11 @@ function journalEvents({ log, metrics }: StateDependencies): JournalListener {
 /** Opens the password source. Rejects with `SetupError` if it cannot be used. */
 async function openPassword(
   config: Config,
-  { clock, signIn, hasName }: StateDependencies,
+  { clock, signIn, hasName, hashMemory: memory }: StateDependencies,
   events: PasswordsEvents & DevicePasswordEvents,
 ): Promise<DevicePassword> {
-  if (!checkedByDevice(config)) return openPasswords(passwordSources(config), { clock, events, hasName })
+  if (!checkedByDevice(config))
+    return openPasswords(passwordSources(config), { clock, events, hasName, memory })
   if (signIn === undefined)
     throw new SetupError('needs upstream.auth, which defines how to sign in', { key: 'password.device' })
   return createDevicePassword(signIn, events)

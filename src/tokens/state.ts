@@ -3,6 +3,8 @@ import { prefix64 } from '../http/ip.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import type { DevicePassword, DeviceSignIn } from '../password/device-source.ts'
+import type { PasswordSourceState } from '../password/source.ts'
+import type { HashMemory } from '../password/verifier.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
@@ -58,6 +60,7 @@ export type Unavailable = 'unavailable'
 export type Revocation =
   | { readonly all: true }
   | { readonly grant: string }
+  | { readonly grants: readonly string[] }
   | { readonly client: string }
   | { readonly name: string }
   | { readonly token: string }
@@ -68,6 +71,26 @@ export function isTheirs(
   { id, client }: Pick<GrantSummary, 'id' | 'client'>,
 ): boolean {
   return 'client' in which ? prefix64(client) === which.client : nameOfGrant(id) === which.name
+}
+
+/**
+ * The grants that a revocation by client or name means and that are over, but still have requests in flight. A grant that is over has no
+ * client of its own any more: those of its requests stand for it.
+ *
+ * @param isLive whether the store has the grant
+ */
+export function unfinishedOf(
+  which: Revocation,
+  live: Pick<LiveRequests, 'granted'>,
+  isLive: (grant: string) => boolean,
+): readonly string[] {
+  const theirs = Array.from(live.granted()).filter(({ grant, client }) => {
+    if (isLive(grant) || 'token' in which) return false
+    if ('grant' in which) return grant === which.grant
+    if ('grants' in which) return which.grants.includes(grant)
+    return 'all' in which || isTheirs(which, { id: grant, client: client.address })
+  })
+  return [...new Set(theirs.map(({ grant }) => grant))]
 }
 
 /** A grant as `postern status` shows it. Times are on the wall clock (ms). */
@@ -83,6 +106,9 @@ export interface GrantSummary {
   /** 1, or 0 once the refresh token has expired. */
   readonly refreshTokens: number
 }
+
+/** Whose grant it is: what a search looks at. */
+export type GrantOwner = Pick<GrantSummary, 'id' | 'client'>
 
 /** The grants that were used last. */
 export interface RecentGrants {
@@ -112,6 +138,10 @@ export interface Tokens {
    * a shared store, those whose last token expires last.
    */
   recentGrants(most: number): Later<RecentGrants | Unavailable>
+  /** The owners of all live grants, those last that were used last; in a shared store, those last whose last token expires last. */
+  owners(): Later<readonly GrantOwner[] | Unavailable>
+  /** Those of these grants that are live. */
+  describe(ids: readonly string[]): Later<readonly GrantSummary[] | Unavailable>
   /** The tokens in the memory of this process. */
   counts(): { readonly access: number; readonly refresh: number }
   /** New lifetimes apply to tokens issued from now on. A smaller capacity evicts at once. */
@@ -154,18 +184,31 @@ export interface State {
   close(): Promise<void>
 }
 
+/** The requests in flight that a grant has admitted, which end with it (C8): see `gate/live-exchanges.ts`. */
+export interface LiveRequests {
+  /** Ends all requests of these grants, which are revoked. */
+  cut(grants: readonly string[]): void
+  /** Ends the streams and tunnels of the grants that are over; `now` on the monotonic clock (ms). */
+  endStreams(now: number, isOver: (grant: string) => boolean): void
+  granted(): Iterable<{ readonly grant: string; readonly client: Pick<Client, 'address'> }>
+  /** The grants of the streams and tunnels that are open `now`. */
+  streaming(now: number): ReadonlySet<string>
+}
+
+/** The grants of these requests. */
+export function grantsInFlight(live: Pick<LiveRequests, 'granted'>): ReadonlySet<string> {
+  return new Set(Array.from(live.granted(), ({ grant }) => grant))
+}
+
 export interface StateDependencies {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: Metrics
   readonly signIn: DeviceSignIn | undefined
-  /** The requests in flight, which end when their grant is revoked. */
-  readonly live: {
-    cut(grants: readonly string[]): void
-    grants(): Iterable<string>
-  }
+  readonly live: LiveRequests
   /** Whether the configuration has this name; the empty one is that of `password`. */
   readonly hasName: (name: string) => boolean
+  readonly hashMemory: HashMemory
   readonly onBug: (error: unknown) => void
   /** The password has changed, or its file can be read again. */
   readonly onPasswordRead: () => void
@@ -175,23 +218,39 @@ export interface StateDependencies {
 export interface TokenEvents {
   /** A token response was made for this grant type. */
   issued(grantType: string): void
-  revoked(grants: number, reason: string): void
+  /** @param ids of the revoked grants; `grants` of them in all. A shared store may not tell all */
+  revoked(grants: number, reason: string, ids?: readonly string[]): void
   evicted(kind: TokenKind, count: number): void
 }
+
+/** The most grants that a line of the log names. */
+export const MOST_LISTED = 100
 
 /** Counts and logs what happens to tokens. */
 export function tokenEvents({ log, metrics }: Pick<StateDependencies, 'log' | 'metrics'>): TokenEvents {
   return {
     issued: metrics.tokensIssued,
-    revoked(grants, reason) {
+    revoked(grants, reason, ids) {
       metrics.tokensRevoked(reason, grants)
-      log.warn({ grants, reason }, 'tokens revoked')
+      log.warn({ grants, reason, ids: ids?.slice(0, MOST_LISTED) }, 'tokens revoked')
     },
     evicted(kind, count) {
       metrics.tokensEvicted(kind, count)
       log.warn({ kind, count }, 'tokens evicted: the store is full, see tokens.capacity')
     },
   }
+}
+
+const NO_PASSWORD = 'there is no password: logins are refused, and the tokens of the earlier one have ended'
+
+/** Logs which names have no password at the start, and counts it. */
+export function reportAbsent(
+  { log, metrics }: Pick<StateDependencies, 'log' | 'metrics'>,
+  { absent }: PasswordSourceState,
+): void {
+  if (absent === undefined) return
+  metrics.storeFailed('password', 'absent')
+  log.error({ reason: absent }, NO_PASSWORD)
 }
 
 /**
@@ -203,11 +262,17 @@ export function sourceEvents(
   { log, metrics, onPasswordRead }: StateDependencies,
   onChanged: (name: string) => void,
 ) {
-  metrics.storeOpened('password', ['read'])
+  metrics.storeOpened('password', ['read', 'absent'])
   return {
     changed(name = ''): void {
       onChanged(name)
       log.warn(name === '' ? {} : { name }, 'the password has changed')
+      onPasswordRead()
+    },
+    absent(name: string, reason: string): void {
+      onChanged(name)
+      metrics.storeFailed('password', 'absent')
+      log.error({ ...(name === '' ? {} : { name }), reason }, NO_PASSWORD)
       onPasswordRead()
     },
     unreadable(reason: string): void {

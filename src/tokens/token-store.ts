@@ -11,9 +11,12 @@ import {
 import type { TokenJournal } from './journal.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken } from './mint.ts'
 import {
+  type GrantOwner,
   type GrantSummary,
+  grantsInFlight,
   type IssuedTokens,
   isTheirs,
+  type LiveRequests,
   type LocalLookup,
   REFUSED,
   type RecentGrants,
@@ -21,6 +24,7 @@ import {
   type TokenEvents,
   type TokenPolicy,
   type Tokens,
+  unfinishedOf,
 } from './state.ts'
 
 export type * from './state.ts'
@@ -35,8 +39,7 @@ interface Dependencies {
   /** Of the same capacity as the policy, with the tokens that the journal has restored. */
   readonly table: GrantTable
   readonly listener: TokenEvents
-  /** Called before `revoke` returns, so that the connections of these grants can be closed. */
-  readonly cut: (grants: readonly string[]) => void
+  readonly live: LiveRequests
 }
 
 /**
@@ -44,7 +47,7 @@ interface Dependencies {
  * `identify` runs on every request and takes 0.9 µs, more than half of it for the hash.
  */
 export function createTokenStore(deps: Dependencies) {
-  const { policy, clock, journal, table, listener, cut } = deps
+  const { policy, clock, journal, table, listener, live } = deps
   let { accessLifetime, refreshLifetime, rotateRefresh, refreshGrace } = policy
   const wallOffset = createWallOffset(clock)
   /**
@@ -70,6 +73,14 @@ export function createTokenStore(deps: Dependencies) {
     return table.add(grant, kind, digestToken(plain), now, now + lifetime)
   }
 
+  /** A request in flight is a use: the grant of a stream that is quiet for hours is not evicted first. */
+  function touchInFlight(now: number): void {
+    for (const id of grantsInFlight(live)) {
+      const grant = table.grant(id)
+      if (grant !== undefined) table.touch(grant, now)
+    }
+  }
+
   function makeRoom(grown?: Grant): void {
     const evicted = table.evict(grown)
     if (evicted.length === 0) return
@@ -92,6 +103,7 @@ export function createTokenStore(deps: Dependencies) {
    */
   function issue(client: string, grantType: string, name = ''): IssuedTokens {
     const now = dropExpired()
+    if (table.isFull) touchInFlight(now)
     const grant = table.open(mintGrantId(randomBytes, name), client, now)
     const [accessToken, refreshToken] = [mintToken(), mintToken()]
     persist(grant, [add(grant, 'access', accessToken, now), add(grant, 'refresh', refreshToken, now)])
@@ -106,9 +118,10 @@ export function createTokenStore(deps: Dependencies) {
     if (token?.kind !== 'refresh') return undefined
     if (token.spent !== undefined && spentMeans(token.spent, now, refreshGrace) === 'reuse') {
       // Two parties hold the token and one of them stole it. The sidecar cannot tell which (RFC 9700 §4.14.2).
-      revokeGrants([token.grant], 'refresh_token_reuse')
+      revokeGrants([token.grant.id], 'refresh_token_reuse')
       return undefined
     }
+    if (table.isFull) touchInFlight(now)
     table.touch(token.grant, now)
     return replays.get(token) ?? exchange(token, presented, now)
   }
@@ -154,16 +167,23 @@ export function createTokenStore(deps: Dependencies) {
     return { kind: 'valid', grant: token.grant.id }
   }
 
-  function select(which: Revocation): readonly Grant[] {
+  /** Also grants that are over, but have a request in flight. */
+  function select(which: Revocation): readonly string[] {
+    const stored = storedOf(which).map(({ id }) => id)
+    return [...stored, ...unfinishedOf(which, live, (id) => table.grant(id) !== undefined)]
+  }
+
+  function storedOf(which: Revocation): readonly Grant[] {
     if ('all' in which) return [...table.grants()]
     if ('client' in which || 'name' in which)
       return [...table.grants()].filter((grant) => isTheirs(which, grant))
+    if ('grants' in which) return which.grants.map(table.grant).filter((grant) => grant !== undefined)
     const grant = 'grant' in which ? table.grant(which.grant) : table.find(digestToken(which.token))?.grant
     return grant === undefined ? [] : [grant]
   }
 
-  function revokeGrants(grants: readonly Grant[], reason: string, all = false): number {
-    const tokens = grants.flatMap((grant) => grant.tokens)
+  function revokeGrants(grants: readonly string[], reason: string, all = false): number {
+    const tokens = grants.flatMap((id) => table.grant(id)?.tokens ?? [])
     for (const token of tokens) {
       table.drop(token, 'revoked')
       replays.delete(token)
@@ -172,8 +192,8 @@ export function createTokenStore(deps: Dependencies) {
     if (all) journal?.revoke('all')
     else if (tokens.length > 0) journal?.revoke(tokens)
     if (grants.length > 0) {
-      listener.revoked(grants.length, reason)
-      cut(grants.map(({ id }) => id))
+      listener.revoked(grants.length, reason, grants)
+      live.cut(grants)
     }
     return grants.length
   }
@@ -183,10 +203,16 @@ export function createTokenStore(deps: Dependencies) {
     return revokeGrants(select(which), reason, 'all' in which)
   }
 
+  /** A grant is over without a token that can be used: a spent refresh token cannot. */
+  function isOver(id: string): boolean {
+    return table.grant(id)?.tokens.some(({ spent }) => spent === undefined) !== true
+  }
+
   function applyPolicy(next: TokenPolicy): void {
-    dropExpired()
+    const now = dropExpired()
     ;({ accessLifetime, refreshLifetime, rotateRefresh, refreshGrace } = next)
     table.resize(next.capacity)
+    if (table.isFull) touchInFlight(now)
     makeRoom()
   }
 
@@ -205,12 +231,25 @@ export function createTokenStore(deps: Dependencies) {
       const ahead = wallOffset()
       return { total: table.grantCount, grants: table.recent(most).map((grant) => summarize(grant, ahead)) }
     },
+    owners(): readonly GrantOwner[] {
+      dropExpired()
+      return [...table.grants()]
+    },
+    describe(ids: readonly string[]): readonly GrantSummary[] {
+      const ahead = wallOffset()
+      return ids.flatMap((id) => {
+        const grant = table.grant(id)
+        return grant === undefined ? [] : summarize(grant, ahead)
+      })
+    },
     counts() {
       dropExpired()
       return table.counts()
     },
     sweep(): void {
-      dropExpired()
+      const now = dropExpired()
+      touchInFlight(now)
+      live.endStreams(now, isOver)
       journal?.maintain()
     },
     applyPolicy,

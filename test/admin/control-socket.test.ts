@@ -16,6 +16,8 @@ async function open(stateDir: string, tokens: { grants?: () => never; revoke?: (
   const control = await openControlSocket(stateDir, {
     tokens: { grants: () => [], revoke: () => 0, ...tokens },
     requests: createRecentRequests(movableClock()),
+    inFlight: () => [],
+    clock: movableClock(),
     listening: () => [],
     places: () => [],
     onFailure: (_error, what) => failures.push(what),

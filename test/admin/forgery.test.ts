@@ -34,8 +34,15 @@ it('H153 a page of another site can neither revoke, sign in or out, nor take up 
       ])
     }
   }
-  const images = [{ 'Sec-Fetch-Site': 'cross-site' }, { Origin: 'http://evil.example' }]
-  for (const headers of images) {
+  const reads: Record<string, string>[] = [
+    { 'Sec-Fetch-Site': 'cross-site' },
+    { Origin: 'http://evil.example' },
+    { 'Sec-Fetch-Site': 'none', 'Sec-Purpose': 'prefetch' },
+    { 'Sec-Fetch-Site': 'none', Purpose: 'prefetch' },
+    { 'Sec-Purpose': 'prefetch;prerender' },
+  ]
+  for (const headers of reads) {
+    expect((await viewed.ask('/page/requests', { headers })).status).toBe(403)
     expect((await viewed.ask('/page/events', { headers })).status).toBe(403)
     expect((await viewed.ask('/', { headers })).status).toBe(200)
   }

@@ -26,6 +26,9 @@ export interface FakeOverview extends Overview {
   grantRows: readonly GrantRow[] | 'unavailable'
   /** Default: the number of rows. */
   grantTotal: number | undefined
+  /** The texts that were searched for, and what is found. */
+  readonly searched: string[]
+  found: Awaited<ReturnType<Overview['findGrants']>>
   entries: TimelineEntry[]
   /** How many listen for points. */
   readonly listeners: number
@@ -230,6 +233,8 @@ function fakeOverview(clock: MovableClock): FakeOverview {
     ready: true,
     grantRows: [],
     grantTotal: undefined,
+    searched: [],
+    found: { matches: 0, rows: [] },
     entries: [],
     get listeners() {
       return listeners.size
@@ -256,6 +261,10 @@ function fakeOverview(clock: MovableClock): FakeOverview {
       self.grantRows === 'unavailable'
         ? 'unavailable'
         : { total: self.grantTotal ?? self.grantRows.length, rows: self.grantRows },
+    async findGrants(text) {
+      self.searched.push(text)
+      return self.found
+    },
     onPoint(listener) {
       listeners.add(listener)
       return { close: () => listeners.delete(listener) }

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
+import { WORDS_OF_401 } from '../../src/gate/refusal-reply.ts'
 import { explained } from '../support/explained.ts'
 import type { Response } from '../support/message.ts'
 import { FORM_TYPE, PASSWORD, startSidecar } from '../support/sidecar.ts'
@@ -40,7 +41,7 @@ for (const transport of transports) {
 
     const wrong = await submitLogin(sidecar, { password: 'wrong', to: path })
     expectPage(wrong, 400)
-    expect(wrong.text).toContain('<p role="alert">Wrong password.</p>')
+    expect(wrong.text).toContain('<p id="message" role="alert">Wrong password.</p>')
     expect(targetOf(wrong)).toBe(path)
     expect(wrong.values('set-cookie')).toEqual([])
 
@@ -81,7 +82,7 @@ for (const transport of transports) {
 
 it('H187 only a browser that opens a page gets the login page; every other 401 is that of C11', async () => {
   const sidecar = await startWithLogin()
-  const json = '{"error":"invalid_token","error_description":"A bearer token is required."}'
+  const json = JSON.stringify({ error: 'invalid_token', error_description: WORDS_OF_401.missing })
   const html = ['Accept', 'text/html,application/xhtml+xml,*/*;q=0.8']
   expectPage(await sidecar.request({ fields: html }))
   expectPage(

@@ -5,7 +5,7 @@ import { WORDS } from '../../src/oauth/login-page.ts'
 import { DESKTOP, faultsOf, PHONE, useBrowser } from '../page/browser.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { type Device, startDevice } from '../support/device.ts'
-import { PASSWORD, type TestSidecar } from '../support/sidecar.ts'
+import { PASSWORD } from '../support/sidecar.ts'
 import { acceptWebSockets } from '../support/websocket.ts'
 import { startWithLogin } from './browsing.ts'
 
@@ -112,13 +112,13 @@ async function attack() {
 attack()
 </script>`
 
-async function startAttacker(sidecar: TestSidecar): Promise<Device> {
+async function startAttacker(attack: string): Promise<Device> {
   const { certFile, keyFile } = await makeCertificate('127.0.0.1')
   const tls = { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }
   return startDevice(
     (_, response) => {
       response.setHeader('Content-Type', 'text/html')
-      response.end(ATTACK.replaceAll('POSTERN', sidecar.url))
+      response.end(attack)
     },
     { tls },
   )
@@ -132,18 +132,45 @@ it('H189 a page at another port of the same host reaches the device by nothing t
   await logIn(page)
   await page.getByText('live').waitFor()
   const known = device.requests.length
-  const attacker = await startAttacker(sidecar)
+  const attacker = await startAttacker(ATTACK.replaceAll('POSTERN', sidecar.url))
   await page.goto(attacker.url)
   await expect.poll(() => page.title()).toBe('done')
   await page.getByRole('button', { name: 'Win' }).click()
   // All but the PUT, whose preflight carries no cookie.
   await expect.poll(() => sidecar.metric('postern_refusals_total', { reason: 'cross_origin' })).toBe(9)
   await page.getByRole('link').click()
-  await page.locator('#password').waitFor()
+  const onward = page.getByRole('link', { name: WORDS.en.open })
+  await onward.waitFor()
   expect(page.url()).toBe(`${sidecar.url}/reboot?by=link`)
-  expect(await page.locator('form').getAttribute('action')).toBe('/oauth/login?to=%2F')
+  expect(await page.locator('form').count()).toBe(0)
   expect(device.requests.length).toBe(known)
   expect(upgrades).toEqual([])
-  await page.goto(`${sidecar.url}/`)
+  await onward.click()
   await page.getByText('live').waitFor()
+  expect(page.url()).toBe(`${sidecar.url}/`)
+})
+
+it('H189 speculation rules of another port reach nothing, and the link behind them goes on as without them', async () => {
+  const device = await startDeviceWithPage()
+  const sidecar = await startWithLogin({ transport: 'tls', device })
+  const page = await openPage(`${sidecar.url}/`, { ignoreHTTPSErrors, foreign: true })
+  await logIn(page)
+  await page.getByText('live').waitFor()
+  const known = device.requests.length
+  const at = (by: string): string => `${sidecar.url}/reboot?by=${by}`
+  const rules = JSON.stringify({
+    prefetch: [{ urls: [at('prefetch')], eagerness: 'immediate' }],
+    prerender: [{ urls: [at('prerender')], eagerness: 'immediate' }],
+  })
+  const attacker = await startAttacker(`<!doctype html><link rel="icon" href="data:,">
+<link rel="prefetch" href="${at('link')}"><script type="speculationrules">${rules}</script>
+<script>fetchLater('${at('later')}', { activateAfter: 0, mode: 'no-cors', credentials: 'include' })</script>
+<a href="${at('prefetch')}">Link</a>`)
+  await page.goto(attacker.url)
+  const refused = () => sidecar.metric('postern_refusals_total', { reason: 'cross_origin' })
+  await expect.poll(refused).toBe(4)
+  await page.getByRole('link').click()
+  await page.waitForURL(at('prefetch'))
+  expect(await refused()).toBe(5)
+  expect(device.requests.length).toBe(known)
 })

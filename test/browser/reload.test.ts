@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { prepareSite } from '../process/serve.ts'
 import { FROM_PAGE, logIn, NAVIGATION } from './browsing.ts'
 
-it('H187 H188 a reload switches the login on and off; an operator ends a session, and a restart all', async () => {
+it('H187 H188 H210 a reload switches the login on and off, which ends all sessions; an operator ends a session, and a restart all', async () => {
   const site = await prepareSite()
   const served = await site.serve()
   const page = async (): Promise<boolean> =>
@@ -12,7 +12,7 @@ it('H187 H188 a reload switches the login on and off; an operator ends a session
   const kept = await served.connect()
   site.configure({ browser: { login: 'on' } })
   await expect.poll(page).toBe(true)
-  const cookie = await logIn(served)
+  let cookie = await logIn(served)
   const load = async (): Promise<number> =>
     (await kept.send({ fields: [...FROM_PAGE, 'Cookie', cookie] })).status
   expect(await load()).toBe(200)
@@ -21,6 +21,9 @@ it('H187 H188 a reload switches the login on and off; an operator ends a session
   expect(await load()).toBe(401)
   site.configure({ browser: { login: 'on' } })
   await expect.poll(page).toBe(true)
+  expect(await load()).toBe(401)
+  expect((await served.status()).grants).toEqual([])
+  cookie = await logIn(served)
   expect(await load()).toBe(200)
   const { grants } = await served.status()
   expect(grants.length).toBe(1)

@@ -26,7 +26,7 @@ function store() {
       return 1
     },
   }
-  const sessions = createSessions(tokens)
+  const sessions = createSessions(tokens, () => {})
   const begin = (n: number): string => /=([^;]+)/.exec(sessions.begin(tokensOf(n)))?.[1] ?? ''
   return { sessions, begin, asked, answers, revoked, state }
 }

@@ -49,10 +49,13 @@ function storePair({ stateDir }: Site, { cert, key }: { readonly cert: string; r
   writeFileSync(join(stateDir, 'tls', 'key.pem'), key)
 }
 
+/** Without it, `check` warns of the default. */
+const SLOW = { limits: { wrong_passwords: 'slow' } }
+
 describe('H107 the report of check', () => {
   it('is one JSON document with every check and the effective configuration, without its secrets', async () => {
     const device = await startDevice()
-    const config = { upstream: { headers: { 'X-Key': 'hunter2' } } }
+    const config = { upstream: { headers: { 'X-Key': 'hunter2' } }, ...SLOW }
     const site = await prepareSite({ device, config, password: HASHED_PASSWORD })
     const report = await check(site)
     expect(report.code).toBe(0)
@@ -96,6 +99,7 @@ describe('H107 the report of check', () => {
     const gone = `http://127.0.0.1:${await unusedPort()}`
     const site = await prepareSite({ device: { url: gone } })
     site.configure({
+      ...SLOW,
       listen: { address: '192.0.2.1:8443', tls: { cert: '/nowhere', key: '/nowhere' } },
       password: { file: '/nowhere' },
       state_dir: site.passwordFile,
@@ -127,7 +131,7 @@ describe('H107 the report of check', () => {
   it('as text has the hints in one indented line below the problem; with --quiet nothing else', async () => {
     const port = await unusedPort()
     const device = { url: `http://127.0.0.1:${port}` }
-    const site = await prepareSite({ device, password: HASHED_PASSWORD })
+    const site = await prepareSite({ device, config: SLOW, password: HASHED_PASSWORD })
     const { stdout, code } = await site.postern('check', '--quiet')
     expect(stdout).toBe(
       `FAILED  device: ${site.configFile}:1: upstream.url: http://127.0.0.1:${port} did not respond (connection_refused)\n` +
@@ -139,10 +143,9 @@ describe('H107 the report of check', () => {
   })
 
   it('--quiet prints nothing if all is well', async () => {
-    const { stdout, stderr, code } = await (await prepareSite({ password: HASHED_PASSWORD })).postern(
-      'check',
-      '--quiet',
-    )
+    const { stdout, stderr, code } = await (
+      await prepareSite({ config: SLOW, password: HASHED_PASSWORD })
+    ).postern('check', '--quiet')
     expect({ stdout, stderr, code }).toEqual({ stdout: '', stderr: '', code: 0 })
   })
 })

@@ -230,7 +230,7 @@ describe('postern check', () => {
   })
 
   it.each(['form', 'cookie', 'header'] as const)(
-    'H275 names a device that changes its session with a response, and the key that allows it (%s)',
+    'H243 names a device that changes its session with a response, and the key that allows it (%s)',
     async (kind) => {
       const account = await startAccountDevice(kind === 'header' ? 'header' : 'cookie')
       if (kind === 'cookie') account.asks = '401'

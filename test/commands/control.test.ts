@@ -57,20 +57,40 @@ it.each<readonly [string, RequestListener]>([
   })
 })
 
-it('`status` shows the grants of a sidecar of 0.1.0, which does not tell when they were last used', async () => {
-  const grant = {
-    id: 'g',
-    client: '192.0.2.7',
-    issuedAt: 0,
-    expiresAt: 1_000,
-    accessTokens: 1,
-    refreshTokens: 1,
-  }
-  const status = JSON.stringify({ tokens: { access: 1, refresh: 1 }, grants: [grant] })
-  const stateDir = await controlled((_, response) => void response.end(status))
+/** What `postern status` prints for a sidecar that answers so. */
+async function shown(status: object): Promise<string> {
+  const stateDir = await controlled((_, response) => void response.end(JSON.stringify(status)))
   const sets = ['upstream.url=http://127.0.0.1', 'password.file=/password', `state_dir=${stateDir}`]
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
   expect(await statusCommand({ json: false, set: sets }, { stdout, stderr, env: {} })).toBe(0)
   stdout.end()
-  expect(await text(stdout)).toMatch(/192\.0\.2\.7 .* - +1\n/)
+  return text(stdout)
+}
+
+const GRANT = {
+  id: 'g',
+  client: '192.0.2.7',
+  issuedAt: 0,
+  expiresAt: 1_000,
+  accessTokens: 1,
+  refreshTokens: 1,
+}
+const TOKENS = { access: 1, refresh: 1 }
+
+it('`status` shows the grants of a sidecar of 0.1.0, which does not tell when they were last used', async () => {
+  expect(await shown({ tokens: TOKENS, grants: [GRANT] })).toMatch(/192\.0\.2\.7 .* - +1\n/)
+})
+
+it.each([
+  ['0123456789abcdef', '192.0.2.107', 1],
+  [`${'n'.repeat(32)}.0123456789abcdef`, '2001:db8:1234:5678:9abc:def0:1234:5678', 2],
+])('H233 `status` fits 80 columns and never cuts the id %s', async (id, client, lines) => {
+  const [issuedAt, expiresAt] = [Date.now() - 59 * 60_000, Date.now() + 3_650 * 86_400_000]
+  const place = { route: `/${'r'.repeat(90)}`, used: 64, limit: 64, learned: true, triedAgainAt: expiresAt }
+  const grants = [{ ...GRANT, id, client, issuedAt, expiresAt, usedAt: issuedAt }]
+  const printed = await shown({ tokens: TOKENS, grants, places: [place] })
+  expect(Math.max(...printed.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(80)
+  const at = printed.split('\n').findIndex((line) => line.startsWith(id))
+  expect(at).toBe(lines)
+  expect(printed).toContain(` ${client} `)
 })

@@ -1,4 +1,6 @@
-import { mkdirSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { beforeEach, expect, test, vi } from 'vitest'
@@ -90,6 +92,34 @@ test.each([
   },
   60_000,
 )
+
+test('H236 what npm start prints works in another folder, and says last what comes next', async () => {
+  needs('curl')
+  const root = join(import.meta.dirname, '../..')
+  // As the script `start` of package.json.
+  const words = ['-r', './src/node-version.cjs', 'src/main.ts', 'demo', '--port', '0', '--admin-port', '0']
+  const demo = spawn(process.execPath, words, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
+  const exit = once(demo, 'exit')
+  closeLater(async () => {
+    demo.kill('SIGTERM')
+    await exit
+  })
+  let printed = ''
+  for await (const chunk of demo.stdout.iterator({ destroyOnReturn: false })) {
+    printed += String(chunk)
+    if (/^\S+ .* init$/m.test(printed)) break
+  }
+  demo.stdout.resume()
+  const elsewhere = temporaryDirectory()
+  const [explain = '', init = ''] = printed.split('\n').filter((line) => / (explain|init)\b/.test(line))
+  expect(printed.trimEnd().endsWith(init)).toBe(true)
+  const shown = await run('sh', ['-c', explain.replace(' "$ID"', '')], { cwd: elsewhere })
+  expect(shown.stdout).toBe('no requests yet\n')
+  writeFileSync(join(elsewhere, 'password'), 'a secret of mine\n', { mode: 0o600 })
+  const flags = '--url http://127.0.0.1:9 --password-file password --skip-checks'
+  await run('sh', ['-c', `${init} ${flags}`], { cwd: elsewhere })
+  expect(readdirSync(elsewhere)).toContain('postern.yaml')
+})
 
 test('the demo exits with 0 when it is stopped, and removes what it made', async () => {
   const demo = startDemo({ port: 0, adminPort: 0 })

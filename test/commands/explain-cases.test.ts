@@ -79,9 +79,10 @@ it('H160 a request over the limit that passed, and one that counts with all clie
   })
 })
 
-/** The text with every id, time and number replaced. */
+/** The text with every id, time and number replaced, and without its line breaks, which depend on the numbers. */
 function formOf(text: string): string {
   return text
+    .replace(/\n +/g, ' ')
     .replace(/\b[0-9a-f]{32}\b/g, 'ID')
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
     .replace(/\d[\d.]*/g, 'N')
@@ -103,4 +104,21 @@ it('H160 the sample of docs/watching.md has the form of what the command prints'
   const options = { set: [...set, `password.file=${join(sidecar.directory, 'password')}`], json: false }
   expect(await explainCommand(id, options, io)).toBe(0)
   expect(formOf(printed)).toBe(formOf(sample))
+  for (const text of [printed, sample])
+    expect(Math.max(...text.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(80)
+})
+
+it('H233 the list of the last requests fits 80 columns, and cuts no id, however long it and the path are', async () => {
+  const sidecar = await startSidecar({ config: { listen: { trusted_proxies: ['127.0.0.1'] } } })
+  const id = `a-long-id/${'x'.repeat(118)}`
+  const fields = ['X-Request-Id', id, 'X-Forwarded-For', '2001:db8:1234:5678:9abc:def0:1234:5678']
+  await sidecar.request({ path: `/${'long/'.repeat(40)}`, fields })
+  await expect.poll(async () => (await recent(sidecar)).length).toBe(1)
+  let printed = ''
+  const stdout = { write: (text: string) => (printed += text) }
+  const set = ['upstream.url=http://127.0.0.1', `state_dir=${join(sidecar.directory, 'state')}`]
+  const options = { set: [...set, `password.file=${join(sidecar.directory, 'password')}`], json: false }
+  expect(await explainCommand(undefined, options, { stdout, stderr: stdout, env: {} })).toBe(0)
+  expect(Math.max(...printed.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(80)
+  expect(printed.replace(/\s/g, '')).toContain(id)
 })

@@ -17,7 +17,7 @@ import { closeLater } from '../support/cleanup.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { ANY, opensslCertificate, startOpenssl } from '../support/openssl-server.ts'
 import { unusedPort } from '../support/raw.ts'
-import { PASSWORD } from '../support/sidecar.ts'
+import { HASHED_PASSWORD, PASSWORD } from '../support/sidecar.ts'
 import { runOnTerminal, type Session, type Turn } from '../support/terminal.ts'
 import { needs, run } from '../support/tools.ts'
 
@@ -30,8 +30,7 @@ beforeEach(async () => {
   folder = temporaryDirectory()
   config = join(folder, 'postern.yaml')
   password = join(temporaryDirectory(), 'device password')
-  // The hash of hunter2.
-  writeFileSync(password, '{SHA}87u9ZqY9S/F0eUBXjsPQEDUw4h0=\n', { mode: 0o600 })
+  writeFileSync(password, `${HASHED_PASSWORD}\n`, { mode: 0o600 })
   device = await startDevice()
 })
 
@@ -66,7 +65,7 @@ describe('postern init without a terminal', () => {
     ['--device-login', () => ['--device-login', 'digest', '--user', "o'neil"], () => ({ device: true })],
   ])('H105 takes the password from %s', async (_flag, flags, source) => {
     const users = join(folder, 'users')
-    writeFileSync(users, `jo:${await hashPassword('hunter2')}\n`, { mode: 0o600 })
+    writeFileSync(users, `jo:${await hashPassword('hunter two')}\n`, { mode: 0o600 })
     expect(await init('--url', device.url, ...flags(users))).toMatchObject({ code: 0 })
     expect(written().password).toEqual(source(users))
     expect(await check()).toMatchObject({ code: 0, stdout: '' })
@@ -116,6 +115,21 @@ describe('postern init without a terminal', () => {
     const { code, stdout, stderr } = await init(...flags)
     expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(says)])
     expect(readdirSync(folder)).toEqual([])
+  })
+
+  it('H226 refuses a short or usual password in a file, and takes it with --weak', async () => {
+    for (const weak of ['x', 'password1']) {
+      writeFileSync(password, `${weak}\n`)
+      const refused = await init('--url', device.url, '--password-file', password)
+      expect(refused).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(
+          /device password: the password .*; choose another one, or use it .*--weak\n$/,
+        ),
+      })
+      expect(readdirSync(folder)).toEqual([])
+    }
+    expect(await init('--url', device.url, '--password-file', password, '--weak')).toMatchObject({ code: 0 })
   })
 
   it('H104 never overwrites a file', async () => {
@@ -171,13 +185,22 @@ it('the command for the first token, as init prints it, gets one and does not sh
   for (const tool of ['script', 'curl']) needs(tool)
   const site = await prepareSite({ config: { listen: { tls: 'auto' } } })
   const sidecar = await site.serve()
-  const steps = nextSteps({ config: site.configFile, stateDir: site.stateDir, files: [] })
+  const steps = nextSteps({ program: 'postern', config: site.configFile, stateDir: site.stateDir, files: [] })
   const [, block = ''] = /does not show it:\n([\s\S]+)$/.exec(steps) ?? []
   const command = join(folder, 'command.sh')
   writeFileSync(command, block.replace('localhost:8443', `localhost:${new URL(sidecar.url).port}`))
   const { screen } = await runOnTerminal(['sh', command], { env: ENV }, ['Password: ', `${PASSWORD}\r`])
   expect(screen).toMatch(/^Password: \n\{.*"access_token":"/)
   expect(screen).not.toContain(PASSWORD)
+})
+
+it('H230 init prints the commands as they are typed where it runs, also into the file', async () => {
+  const flags = ['--url', device.url, '--password-file', password, '--config', config]
+  const command = ['run', '--silent', 'postern', '--', 'init', ...flags]
+  const { stdout } = await run('npm', command, { cwd: join(import.meta.dirname, '../..') })
+  expect(stdout).toContain(`\n  npm run postern -- check --config ${config}\n`)
+  expect(stdout).toContain(`\n  npm run postern -- serve --config ${config}\n`)
+  expect(readFileSync(config, 'utf8')).toContain(`npm run postern -- check --config ${config}\n`)
 })
 
 const CTRL_C = '\x03'
@@ -188,12 +211,15 @@ describe('postern init on a terminal', () => {
       [],
       ['Address of the device', `${new URL(device.url).host}\r`],
       ['Choice [1]: ', '\r'],
-      ['Password: ', 'hunter2\r'],
-      ['Password again: ', 'hunter2\r'],
+      ['Password: ', 'x\r'],
+      ['Password again: ', 'x\r'],
+      ['Choice [1]: ', '\r'],
+      ['Password: ', 'hunter two\r'],
+      ['Password again: ', 'hunter two\r'],
     )
     expect(code, screen).toBe(0)
     expect(screen).toContain(`ok      device: ${device.url} answered 200\n`)
-    expect(screen).not.toContain('hunter2')
+    expect(screen).not.toContain('hunter two')
     expect(readFileSync(join(folder, 'password'), 'utf8')).toMatch(/^\$argon2id\$\S+\n$/)
     expect(readdirSync(folder).map((name) => [name, statSync(join(folder, name)).mode & 0o777])).toEqual([
       ['password', 0o600],
@@ -304,6 +330,23 @@ describe('postern init on a terminal', () => {
     expect(screen).not.toContain('pasted')
   })
 
+  it.each(['a secret of mine', '1234567890'])(
+    'H235 takes %j at the menu for the password, and never shows it',
+    async (secret) => {
+      const { code, screen } = await onTerminal(
+        ['--url', device.url],
+        ['Choice [1]: ', `${secret}\r`],
+        ['Password: ', `${secret}\r`],
+        ['Password again: ', `${secret}\r`],
+      )
+      expect(code, screen).toBe(0)
+      expect(screen).toContain(
+        'That is no number. It may have been the password, so it is not shown. Type it here:',
+      )
+      expect(screen).not.toContain(secret)
+    },
+  )
+
   it('asks again for a password that cannot be used', async () => {
     writeFileSync(join(folder, 'password'), '')
     const { code, screen } = await onTerminal(
@@ -365,7 +408,7 @@ describe('postern init on a terminal', () => {
       [
         ['Address of the device', 'DEVICE\r'],
         ['Choice [1]: ', '1\r'],
-        ['Password: ', 'hunter2\r'],
+        ['Password: ', 'hunter two\r'],
         ['Password again: ', CTRL_C],
       ],
     ],

@@ -1,12 +1,15 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { hardeningPage } from '../../deploy/build/hardening.ts'
 import { checkCommand } from '../../src/commands/check.ts'
-import { insecureSettings } from '../../src/config/insecure-settings.ts'
+import { WARNING_RULES } from '../../src/compose/config-warnings.ts'
+import { type ConfigWarning, insecureSettings } from '../../src/config/insecure-settings.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { prepareSite, type Site } from '../process/serve.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { HASHED_PASSWORD, type YamlPart } from '../support/sidecar.ts'
 
@@ -150,6 +153,15 @@ it('a folder in place of a password file is not said to be made safe by chmod', 
   expect(stdout).not.toContain('chmod')
 })
 
+/** What is found in a configuration that gives up nothing but that. */
+function warningsIn(given: object): readonly ConfigWarning[] {
+  const usual = { password: { file: '/x' }, limits: { wrong_passwords: 'slow' } }
+  const text = JSON.stringify({ upstream: { url: 'http://192.0.2.7' }, ...usual, ...given })
+  return insecureSettings(loadConfig({ file: { path: 'postern.yaml', text }, env: {}, sets: [] }))
+}
+
+const keysIn = (given: object): readonly string[] => warningsIn(given).map(({ key }) => key)
+
 const INSECURE = {
   listen: { address: '0.0.0.0:0', tls: 'off' },
   admin: { address: '[::]:0' },
@@ -157,7 +169,7 @@ const INSECURE = {
 }
 
 describe('H107 an insecure setting', () => {
-  const KEYS = ['listen.tls', 'admin.address', 'enforce', 'password.file']
+  const KEYS = ['listen.tls', 'admin.address', 'enforce', 'limits.wrong_passwords', 'password.file']
 
   it('is a warning of check and a line at the start, with its meaning and remedy', async () => {
     const site = await prepareSite({ config: INSECURE })
@@ -180,13 +192,7 @@ describe('H107 an insecure setting', () => {
   it.each(['[::0]:0', '[0:0::0]:0', '[::ffff:0.0.0.0]:0'])(
     'that is an admin listener on all addresses, written %s, is found',
     (address) => {
-      const yaml = { upstream: { url: 'http://127.0.0.1' }, password: { file: '/x' }, admin: { address } }
-      const config = loadConfig({
-        file: { path: 'postern.yaml', text: JSON.stringify(yaml) },
-        env: {},
-        sets: [],
-      })
-      expect(insecureSettings(config).map(({ key }) => key)).toEqual(['admin.address'])
+      expect(keysIn({ admin: { address } })).toEqual(['admin.address'])
     },
   )
 
@@ -200,9 +206,7 @@ describe('H107 an insecure setting', () => {
   ])('that is %s in upstream.share is found, if it looks like an action', (path, reason) => {
     const upstream = { url: 'http://127.0.0.1', share: { paths: ['/fine', path] } }
     const routes = { '/x/': upstream }
-    const yaml = { upstream: { ...upstream, routes }, password: { file: '/x' } }
-    const file = { path: 'postern.yaml', text: JSON.stringify(yaml) }
-    const found = insecureSettings(loadConfig({ file, env: {}, sets: [] }))
+    const found = warningsIn({ upstream: { ...upstream, routes } })
     const keys = ['upstream.share.paths', 'upstream.routes./x/.share.paths']
     expect(found.map((each) => [each.key, each.reason])).toEqual(
       reason === undefined ? [] : keys.map((key) => [key, reason]),
@@ -210,16 +214,7 @@ describe('H107 an insecure setting', () => {
   })
 
   it('H190 that is a login for browsers without TLS is found, unless a proxy may encrypt', () => {
-    const found = (listen: object): readonly string[] => {
-      const site = {
-        upstream: { url: 'http://192.0.2.7' },
-        password: { file: '/x' },
-        browser: { login: 'on' },
-      }
-      const text = JSON.stringify({ ...site, listen })
-      const config = loadConfig({ file: { path: 'postern.yaml', text }, env: {}, sets: [] })
-      return insecureSettings(config).map(({ key }) => key)
-    }
+    const found = (listen: object): readonly string[] => keysIn({ listen, browser: { login: 'on' } })
     const off = { tls: 'off', insecure: true }
     expect(found({ ...off, address: '0.0.0.0:80' })).toEqual(['browser.login'])
     expect(found({ ...off, address: '127.0.0.1:80' })).toEqual([])
@@ -229,7 +224,8 @@ describe('H107 an insecure setting', () => {
 
   it('that is listen.tls: off is silenced by listen.insecure; a hash and a safe address need nothing', async () => {
     const listen = { ...INSECURE.listen, insecure: true }
-    const site = await prepareSite({ config: { listen }, password: HASHED_PASSWORD })
+    const config = { listen, limits: { wrong_passwords: 'slow' } }
+    const site = await prepareSite({ config, password: HASHED_PASSWORD })
     expect(await site.postern('check', '--quiet')).toMatchObject({ code: 0, stdout: '' })
     const served = await site.serve()
     expect(served.log.filter(({ level }) => level >= 40)).toEqual([])
@@ -244,4 +240,166 @@ describe('H107 an insecure setting', () => {
     const { stdout } = await site.postern('check')
     expect(stdout).not.toContain('plain text')
   })
+})
+
+describe('H224 an open door', () => {
+  it.each<[what: string, given: object, keys: readonly string[]]>([
+    ['/ in public_paths', { public_paths: ['/'] }, ['public_paths']],
+    ['/ among public_paths', { public_paths: ['/login', '/'] }, ['public_paths']],
+    ['another public path', { public_paths: ['/static/', '/login'] }, []],
+    ['no wait after wrong passwords', { limits: { wrong_passwords: 'off' } }, ['limits.wrong_passwords']],
+    ['no wait by default', { limits: {} }, ['limits.wrong_passwords']],
+    ['no wait behind the login page', { limits: {}, browser: { login: 'on' } }, ['limits.wrong_passwords']],
+    ['tokens of ten years', { tokens: { refresh_lifetime: '3650d' } }, ['tokens.refresh_lifetime']],
+    [
+      'access tokens of a year',
+      { tokens: { access_lifetime: '365d', refresh_lifetime: '365d' } },
+      ['tokens.access_lifetime', 'tokens.refresh_lifetime'],
+    ],
+    ['tokens of three months', { tokens: { access_lifetime: '7d', refresh_lifetime: '90d' } }, []],
+    [
+      'a year without hearing of revocations',
+      { tokens: { store: 'valkey://127.0.0.1', offline_grace: '365d' } },
+      ['tokens.offline_grace'],
+    ],
+    ['the same without a shared store', { tokens: { offline_grace: '365d' } }, []],
+    [
+      'a shared store with any certificate',
+      { tokens: { store: 'valkeys://127.0.0.1' }, store: { tls: { insecure: true } } },
+      ['store.tls.insecure'],
+    ],
+    [
+      'a device with any certificate',
+      {
+        upstream: {
+          url: 'https://192.0.2.7',
+          tls: { insecure: true },
+          routes: { '/cam/': { url: 'https://192.0.2.8', tls: { insecure: true, weak: true } } },
+        },
+      },
+      ['upstream.tls.insecure', 'upstream.routes./cam/.tls.insecure'],
+    ],
+    [
+      'a session that a client can replace',
+      {
+        upstream: {
+          url: 'http://192.0.2.7',
+          auth: {
+            form: {
+              user: 'admin',
+              password: { file: '/x' },
+              path: '/login',
+              on_change: 'follow',
+            },
+          },
+        },
+      },
+      ['upstream.auth.form.on_change'],
+    ],
+    ['an old device', { upstream: { url: 'https://192.0.2.7', tls: { weak: true } } }, []],
+  ])('%s is a warning', (_what, given, keys) => {
+    expect(keysIn(given)).toEqual(keys)
+  })
+
+  it('tls.insecure with weak says both', () => {
+    const upstream = { url: 'https://192.0.2.7', tls: { insecure: true, weak: true } }
+    expect(warningsIn({ upstream })).toMatchObject([{ reason: 'true, with weak: true' }])
+  })
+
+  it.each<[proxies: readonly string[], isWide: boolean]>([
+    [['0.0.0.0/0'], true],
+    [['::/0'], true],
+    [['::ffff:0:0/96'], true],
+    [['0.0.0.0/1', '128.0.0.0/1'], true],
+    [['192.0.2.1', '64.0.0.0/8'], true],
+    [Array.from({ length: 256 }, (_, at) => `8.${at}.0.0/16`), true],
+    [['2000::/3'], true],
+    [['2001::/17', '2001:8000::/17'], true],
+    [['203.0.113.0/24', '203.0.113.0/25'], false],
+    [['64.0.0.0/9', '64.0.0.0/10', '64.1.2.3'], false],
+    [['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7', 'unix'], false],
+    [['2001:db8::/32'], false],
+    [[], false],
+  ])('%j as trusted proxies: %s', (proxies, isWide) => {
+    const found = keysIn({ listen: { trusted_proxies: proxies } })
+    expect(found).toEqual(isWide ? ['listen.trusted_proxies'] : [])
+  })
+})
+
+describe('H225 a password that protects little', () => {
+  const HASHES = {
+    sha1: '{SHA}87u9ZqY9S/F0eUBXjsPQEDUw4h0=',
+    apr1: '$apr1$Zb5B.oC2$pxh.zGgBdCaVJdTWz3GbI/',
+    md5: '$1$saltsalt$qjXMvbEw8oaL.CzflDtaK/',
+  }
+
+  /** The warnings about password files that hold these lines: the one of `password`, of a name, and of a viewer. */
+  async function found(line: string, config: YamlPart = {}): Promise<readonly string[]> {
+    const site = await prepareSite({ password: HASHED_PASSWORD })
+    const file = join(site.directory, 'stored')
+    writeFileSync(file, `${line}\n`, { mode: 0o600 })
+    const limits = { wrong_passwords: 'slow' }
+    site.configure({ limits, password: { file }, ...config })
+    const { stdout } = await site.postern('check', '--quiet')
+    return stdout
+      .split(/^(?=WARNING)/m)
+      .filter((each) => each.startsWith('WARNING'))
+      .map((each) => each.replaceAll(site.directory, 'DIR'))
+  }
+
+  it.each<[what: string, line: string, says: readonly RegExp[]]>([
+    ['one letter', 'x', [/plain text/, /has fewer than 8 characters/]],
+    ['a usual one', 'PassWord1', [/plain text/, /is one of the usual ones/]],
+    ['one letter many times', 'aaaaaaaaaaaa', [/plain text/, /is one of the usual ones/]],
+    ['SHA-1', HASHES.sha1, [/SHA-1.*\n.*guessing it is cheap.*postern hash-password/]],
+    ['MD5 of Apache', HASHES.apr1, [/an MD5 hash.*\n.*guessing it is cheap.*postern hash-password/]],
+    ['MD5 of crypt(3)', HASHES.md5, [/an MD5 hash/]],
+    ['crypt(3) with few rounds', `$5$rounds=1000$salt$${'a'.repeat(43)}`, [/fewer than 5000 rounds/]],
+    ['argon2id of no cost', '$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$c2FsdHNhbHRzYWx0', [/of low cost/]],
+    ['scrypt of no cost', '$scrypt$ln=1,r=8,p=1$c2FsdHNhbHQ$c2FsdHNhbHRzYWx0', [/of low cost/]],
+    [
+      'a bare MD5',
+      '2ab96390c7dbe3439de74d0c9b0b1767',
+      [/plain text/, /looks like a bare hash \(32 hexadecimal digits\), and is taken as the password itself/],
+    ],
+    ['a line of htpasswd', `jo:${HASHES.apr1}`, [/plain text/, /a line of an htpasswd or shadow file/]],
+    ['an LDAP scheme in lower case', '{ssha}c2FsdHNhbHRzYWx0', [/plain text/, /its scheme in lower case/]],
+    ['a blank at its end', 'correct horse ', [/plain text/, /begins or ends with a blank/]],
+    ['a good hash', HASHED_PASSWORD, []],
+  ])('%s is a warning', async (_what, line, says) => {
+    const warnings = await found(line)
+    expect(warnings).toEqual(says.map((each) => expect.stringMatching(each)))
+    for (const each of warnings)
+      expect(each).toMatch(/^WARNING password\.file: DIR\/stored: .+\n {8}.+; .+\n$/)
+  })
+
+  it('is found in passwords, in htpasswd and shadow files, and for the live page', async () => {
+    const folder = temporaryDirectory()
+    const files = { plain: 'correct horse', users: `jo:${HASHES.apr1}`, page: 'x' }
+    for (const [name, text] of Object.entries(files))
+      writeFileSync(join(folder, name), `${text}\n`, { mode: 0o600 })
+    const [users, user] = [join(folder, 'users'), 'jo']
+    const warnings = await found('unused', {
+      password: undefined,
+      passwords: [
+        { name: 'one', file: join(folder, 'plain') },
+        { name: 'two', htpasswd: { file: users, user } },
+        { name: 'three', shadow: { file: users, user } },
+      ],
+      admin: { address: '127.0.0.1:0', password_file: join(folder, 'page') },
+    })
+    expect(warnings.map((each) => /^WARNING (\S+):.*: (.*)\n/.exec(each)?.slice(1))).toEqual([
+      ['passwords.0.file', 'it holds the password in plain text'],
+      ['passwords.1.htpasswd.file', 'it holds an MD5 hash'],
+      ['passwords.2.shadow.file', 'it holds an MD5 hash'],
+      ['admin.password_file', 'it holds the password in plain text'],
+      ['admin.password_file', 'the password has fewer than 8 characters'],
+    ])
+  })
+})
+
+it('H224 docs/hardening.md lists what check warns of: run `npm run hardening` when this fails', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/hardening.md'), 'utf8')
+  expect(page).toBe(hardeningPage(page))
+  for (const { about } of WARNING_RULES) expect(page).toContain(`\n- ${about}\n`)
 })

@@ -8,7 +8,7 @@ async function runWithheld(...args: readonly string[]) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
   let result: number | undefined
   const io = {
-    stdin: () => Object.assign(Readable.from(['secret\n']), { isTTY: false, setRawMode: () => {} }),
+    stdin: () => Object.assign(Readable.from(['correct horse\n']), { isTTY: false, setRawMode: () => {} }),
     stdout,
     stderr,
     env: {},

@@ -16,17 +16,19 @@ function warning() {
   return { lines, bugs, warnOf: createConfigWarnings(log, (error) => bugs.push(error)) }
 }
 
+const USUAL = ['upstream.url=http://127.0.0.1', 'limits.wrong_passwords=slow']
+
 function plainPassword(): Config {
   const file = join(temporaryDirectory(), 'password')
-  writeFileSync(file, 'secret\n')
+  writeFileSync(file, 'correct horse\n')
   chmodSync(file, 0o644)
-  return loadConfig({ sets: ['upstream.url=http://127.0.0.1', `password.file=${file}`] })
+  return loadConfig({ sets: [...USUAL, `password.file=${file}`] })
 }
 
 it('an earlier look that takes longer does not make a later one forget what it has logged', async () => {
   const { lines, warnOf } = warning()
   const observing = loadConfig({
-    sets: ['upstream.url=http://127.0.0.1', 'password.file=/nowhere/password', 'enforce=false'],
+    sets: [...USUAL, 'password.file=/nowhere/password', 'enforce=false'],
   })
   await Promise.all([warnOf(plainPassword()), warnOf(observing)])
   expect(lines.splice(0)).toHaveLength(3)

@@ -25,6 +25,7 @@ describe('the effective configuration', () => {
   max_streams: 100
   max_resets: 100
   max_control_frames: 250
+  memory: auto
   max_queued_bytes: 8MiB
 admin:
   address: 127.0.0.1:9464

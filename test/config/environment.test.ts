@@ -33,6 +33,7 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'listen.max_streams': ['7', 7],
   'listen.max_resets': ['7', 7],
   'listen.max_control_frames': ['7', 7],
+  'listen.memory': ['64MiB', '64MiB'],
   'listen.max_queued_bytes': ['1MiB', '1MiB'],
   'admin.address': ['off', 'off'],
   'admin.password_file': ['p', 'p'],

@@ -25,6 +25,9 @@ describe('a header for every forwarded request', () => {
     ['TRANSFER-ENCODING', 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'],
     ['X-Forwarded-For', 'must not be set: the sidecar writes it itself'],
     ['Via', 'must not be set: the sidecar writes it itself'],
+    ['X_Forwarded.For', 'must not be set: the sidecar writes it itself'],
+    ['Content_Length', "must not be set: the length of the body is the client's"],
+    ['Proxy~Authorization', 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'],
   ])('must not have the name %j', (name, problem) => {
     expect(headerNameProblem(name)).toBe(problem)
   })

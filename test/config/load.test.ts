@@ -67,6 +67,7 @@ const DEFAULTS = {
     maxStreams: 100,
     maxResets: 100,
     maxControlFrames: 250,
+    memory: 'auto',
     maxQueuedBytes: 8 << 20,
   },
   admin: { address: { kind: 'tcp', host: '127.0.0.1', port: 9464 }, allow: [], deny: [], hosts: [] },

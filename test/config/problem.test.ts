@@ -24,16 +24,25 @@ describe('a problem', () => {
     ])
   })
 
+  it('H228 that is a missing blank behind a colon says so, not that the key is unknown', () => {
+    expect(problemsWith('limits:{api: {requests: 5}}')).toEqual([
+      expect.stringMatching(/^postern\.yaml:3: .*a blank is missing behind `limits:` \(column 8\)$/),
+    ])
+    expect(problemsWith('limits:\n  api:{requests: 5}')).toContainEqual(
+      'postern.yaml:4: limits.api:{requests: unknown key; a blank is missing behind `api:`',
+    )
+  })
+
   it('is reported together with all others', () => {
     expect(
       problemsIn({
         file: 'upstream: {url: device}\nlog: {level: loud}\nzone: 1\n',
-        env: { POSTERN_REALM: 'a"b', POSTERN_LOGS: '' },
+        env: { POSTERN_REALM: 'a\tb', POSTERN_LOGS: '' },
         sets: ['nonsense'],
       }),
     ).toEqual([
       `postern.yaml:1: upstream.url: must be the device's address, such as http://127.0.0.1:8080, https://device or http+unix:/run/device.sock (given: "device")`,
-      'POSTERN_REALM: realm: must be ASCII text without ", \\ or control characters (given: "a\\"b")',
+      'POSTERN_REALM: realm: must be text without control characters, such as a line end or a tab (given: "a\\tb")',
       'postern.yaml:2: log.level: must be one of fatal, error, warn, info, debug, trace, silent (given: "loud")',
       'postern.yaml:3: zone: unknown key; deploy/configuration.md lists the known ones',
       'postern.yaml: password: is missing; it must have exactly one of file, htpasswd, shadow, device; such as {file: /etc/postern/password}, a file with one line, the password or its hash',
@@ -189,8 +198,11 @@ describe('a value', () => {
     ['limits: {api: {window: 500ms}}', 'limits.api.window: must be whole seconds (given: "500ms")'],
     ['state_dir: ""', 'state_dir: must be a path (given: "")'],
     ['state_dir: "a\\0b"', 'state_dir: must not contain a NUL character (given: "a\\u0000b")'],
-    ['realm: "a\\nb"', 'realm: must be ASCII text without ", \\ or control characters (given: "a\\nb")'],
-    ['realm:', 'realm: must be text without quotes, backslashes or control characters (given: null)'],
+    [
+      'realm: "a\\nb"',
+      'realm: must be text without control characters, such as a line end or a tab (given: "a\\nb")',
+    ],
+    ['realm:', 'realm: must be text without control characters (given: null)'],
     ['status_codes: https', 'status_codes: must be one of contract, http (given: "https")'],
   ])('%s is refused', (line, problem) => {
     expect(problemsWith(line)).toEqual([`postern.yaml:3: ${problem}`])
@@ -235,6 +247,11 @@ describe('a value', () => {
     ['headers: [X]', 'upstream.headers: must be a mapping of names to values'],
     ['headers: {Host: a}', 'upstream.headers.Host: must not be set here; set upstream.host instead'],
     ['headers: {X: "a\\nb"}', 'upstream.headers.X: must not contain control characters or line ends'],
+    [
+      'headers: {X-Key: a, x_key: b}',
+      'upstream.headers.X-Key: must be set only once; x_key is the same field',
+      'upstream.headers.x_key: must be set only once; X-Key is the same field',
+    ],
     [
       'headers: {X: a, x: b}',
       'upstream.headers.X: must be set only once; x is the same field',
@@ -416,8 +433,8 @@ describe('a value', () => {
   })
 
   it('is cut off in the problem if it is long', () => {
-    expect(problemsWith(`realm: "${'ä'.repeat(100)}"`)).toEqual([
-      `postern.yaml:3: realm: must be ASCII text without ", \\ or control characters (given: "${'ä'.repeat(60)}…")`,
+    expect(problemsWith(`realm: "\\n${'ä'.repeat(100)}"`)).toEqual([
+      `postern.yaml:3: realm: must be text without control characters, such as a line end or a tab (given: "\\n${'ä'.repeat(59)}…")`,
     ])
   })
 })

@@ -1,5 +1,9 @@
+import { hash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { beforeAll, beforeEach, expect, it } from 'vitest'
 import { prepareSite } from '../process/serve.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
 import { logInAs, makeNames, type Names, OF_MONITOR, passwordOf } from '../support/names.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
@@ -79,6 +83,37 @@ it('C8 H194 in a fleet a password that one sidecar sees change ends the tokens o
     await expect.poll(() => statusOf(at, admin.access_token), { timeout: SOON }).toBe(401)
   for (const at of [one, two]) expect(await statusOf(at, fresh.access_token)).toBe(200)
   expect(await refreshAt(one, monitor.refresh_token)).toBe(400)
+})
+
+it('C8 H234 in a fleet an account that one sidecar sees locked ends its tokens everywhere, and unlocking revives none', async () => {
+  const sha = (name: string): string => `${name}:{SHA}${hash('sha1', passwordOf(name), 'base64')}\n`
+  const both = sha('admin') + sha('monitor')
+  const begin = async () => {
+    const file = join(temporaryDirectory(), 'htpasswd')
+    writeFileSync(file, both)
+    const passwords = ['admin', 'monitor'].map((name) => ({ name, htpasswd: { file, user: name } }))
+    return { file, sidecar: await startSidecar({ config: { password: undefined, passwords, ...shared() } }) }
+  }
+  const [one, two] = await Promise.all([begin(), begin()])
+  const [admin, monitor] = [await logInAs(one.sidecar, 'admin'), await logInAs(two.sidecar, 'monitor')]
+  for (const at of [one, two]) expect(await statusOf(at, monitor.access_token)).toBe(200)
+  writeFileSync(one.file, both.replace('monitor:', 'monitor:!'))
+  for (const at of [one, two]) {
+    await expect.poll(() => statusOf(at, monitor.access_token), { timeout: 30_000 }).toBe(401)
+    expect(await statusOf(at, admin.access_token)).toBe(200)
+  }
+  const logIn = ({ sidecar }: { sidecar: TestSidecar }) =>
+    sidecar.postToken({ grant_type: 'password', password: passwordOf('monitor') })
+  expect((await logIn(one)).status).toBe(400)
+  // The other sidecar has the old file, so it issues nothing.
+  expect((await logIn(two)).status).toBe(500)
+  writeFileSync(one.file, both)
+  for (const at of [one, two]) {
+    await expect.poll(async () => (await logIn(at)).status, { timeout: 30_000 }).toBe(200)
+    expect(await statusOf(at, monitor.access_token)).toBe(401)
+    expect(await statusOf(at, admin.access_token)).toBe(200)
+  }
+  expect(await refreshAt(two, monitor.refresh_token)).toBe(400)
 })
 
 it('C8 H194 a fleet that was stopped ends the tokens of the name whose password changed meanwhile', async () => {

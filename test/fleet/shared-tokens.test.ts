@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { control, type Status } from '../../src/commands/control.ts'
 import { mintToken } from '../../src/tokens/mint.ts'
 import { send } from '../support/client.ts'
 import { type RedisServer, startRedis, until } from '../support/redis.ts'
@@ -45,6 +47,30 @@ describe('sidecars that share a store', () => {
     for (let i = 0; i < 5; i++) expect(await statusOf(two, token)).toBe(200)
     // One idle look at the state may fall between.
     expect(await two.metric('postern_store_duration_seconds_count')).toBeLessThanOrEqual(asked + 1)
+  })
+
+  it('H222 log which grants an operator revokes', async () => {
+    const one = await sidecar()
+    const revoke = async (command: object): Promise<unknown> => {
+      const request = { method: 'POST', path: '/revoke', command }
+      await control(join(one.directory, 'state'), request)
+      const lines = one.logLines().filter((line) => line.includes('"tokens revoked"'))
+      return JSON.parse(lines.at(-1) ?? '')
+    }
+    const ids: string[] = []
+    for (let i = 0; i < 4; i += 1) {
+      await one.token()
+      const { grants } = await control<Status>(join(one.directory, 'state'), {
+        method: 'GET',
+        path: '/status',
+      })
+      ids.push(...grants.map(({ id }) => id).filter((id) => !ids.includes(id)))
+    }
+    const [first = '', ...others] = ids
+    expect(await revoke({ grant: first })).toMatchObject({ grants: 1, reason: 'operator', ids: [first] })
+    expect(others).toHaveLength(3)
+    const all = { grants: 3, ids: expect.arrayContaining(others) }
+    expect(await revoke({ all: true })).toMatchObject(all)
   })
 
   it('H129 feel a revocation anywhere at once', async () => {

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { WebSocketServer } from 'ws'
-import { publicLinks, publicRefresh, type publicUrl } from '../../src/forward/origins.ts'
+import { publicLinks, publicRefresh, publicUrl } from '../../src/forward/origins.ts'
 import type { Addressed } from '../../src/http/browsers.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { growth, LINEAR } from '../support/lived-time.ts'
@@ -98,6 +98,8 @@ describe('a field of the device', () => {
     const grown = growth(4_000, (size) => {
       const fields: [typeof publicUrl, string][] = [
         [publicRefresh, `1${' '.repeat(size)}x`],
+        [publicRefresh, `1;${'/'.repeat(size)}@`],
+        [publicUrl, `//${'@'.repeat(size)}`],
         [publicLinks, '<'.repeat(size)],
         [publicLinks, `"${'\\"'.repeat(size / 2)}`],
       ]
@@ -152,12 +154,15 @@ describeTransports('upstream.rewrite', (transport) => {
     const { sidecar, token } = shared.get(`${rewrite} ${host}`) ?? expect.unreachable()
     device.handle((_request, response) => {
       const { port } = new URL(device.url)
-      response.setHeader(name, value.replaceAll('DEVICE', `http://127.0.0.1:${port}`)).end()
+      const host = `127.0.0.1:${port}`
+      response.setHeader(name, value.replaceAll('DEVICE', `http://${host}`).replaceAll('HOST', host)).end()
     })
     const response = await sidecar.request({ token, authority: 'postern.example:8443' })
     return (response.header(name) ?? '')
       .replaceAll(device.url, 'DEVICE')
       .replaceAll(`${scheme}://postern.example:8443`, 'POSTERN')
+      .replaceAll('postern.example:8443', 'USED')
+      .replaceAll(new URL(device.url).host, 'HOST')
   }
 
   it.each([
@@ -170,6 +175,19 @@ describeTransports('upstream.rewrite', (transport) => {
     ],
     ['Refresh', '5; url=DEVICE/a?b', '5; url=POSTERN/a?b'],
     ['Refresh', '0;URL="DEVICE"', '0;URL="POSTERN"'],
+    ['Location', '//HOST/a?b', '//USED/a?b'],
+    ['Location', '///HOST', '//USED'],
+    ['Location', '\\\\HOST/a', '//USED/a'],
+    ['Location', 'HTTP://HOST/a', 'POSTERN/a'],
+    ['Location', 'http://admin@HOST/a', 'POSTERN/a'],
+    ['Location', 'hTTp://admin:secret@HOST?b', 'POSTERN?b'],
+    ['Location', '//admin:@HOST/a', '//USED/a'],
+    ['Location', 'http://a:b@c@HOST/a', 'POSTERN/a'],
+    ['Content-Location', '//HOST/a', '//USED/a'],
+    ['Link', '<//HOST/a>; rel=next, <HTTP://a:b@HOST/b>', '<//USED/a>; rel=next, <POSTERN/b>'],
+    ['Refresh', '5; url=//HOST/a?b', '5; url=//USED/a?b'],
+    ['Refresh', "5, '//admin@HOST'", "5, '//USED'"],
+    ['Refresh', '0;URL=hTTp://HOST', '0;URL=POSTERN'],
     [
       'Set-Cookie',
       'a=1; path=/;DOMAIN=127.0.0.1; HttpOnly',
@@ -188,10 +206,26 @@ describeTransports('upstream.rewrite', (transport) => {
     ['Refresh', '5'],
     ['Refresh', '5; url=/a'],
     ['Refresh', '5; url=https://other.example/?DEVICE'],
+    ['Refresh', '5; url=//other.example/'],
+    ['Link', '<//other.example/HOST>, </HOST>'],
+    ['Location', '//other.example/HOST'],
+    ['Location', '/HOST/a'],
+    ['Location', 'ftp://HOST/a'],
+    ['Location', 'DEVICE@other.example/a'],
+    ['Location', 'DEVICE\\@other.example/a'],
+    ['Location', '//HOST.other.example/a'],
     ['X-Other', 'DEVICE/a'],
   ])('H175 any other value of %s stays byte for byte: %s', async (name, value) => {
     expect(await received(name, value, 'on')).toBe(value)
   })
+
+  it.each(['http://USED/a', 'HTTP://admin:secret@USED/a', 'http://x@USED/a'])(
+    'H175 a device that knows the Host of the request, and its own scheme, names Postern: %s',
+    async (value) => {
+      const location = value.replace('USED', 'postern.example:8443')
+      expect(await received('Location', location, 'off')).toBe('POSTERN/a')
+    },
+  )
 
   it('H175 a cookie of another domain keeps it', async () => {
     expect(await received('Set-Cookie', 'a=1; Domain=example.com', 'on')).toBe(

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { startRawDevice } from '../support/device.ts'
+import { logInAs, makeNames } from '../support/names.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeProtocols, describeTransports } from '../support/transports.ts'
 import { acceptWebSockets, dial } from '../support/websocket.ts'
@@ -12,6 +13,9 @@ describeProtocols('Sharing beside changes', (transport) => {
     ['a GET with a query, which much firmware takes for a change', { path: '/hold?on' }],
     ['a GET with a body, which programs read as a form', { method: 'GET', path: '/hold', body: 'on' }],
     ['a GET whose field names another method', { fields: ['X-HTTP-Method-Override', 'PUT'] }],
+    ['a GET whose field names another method in other letters', { fields: ['x_http.method', 'PUT'] }],
+    ['a GET whose field names another path', { fields: ['X-Original-URL', '/set?on'] }],
+    ['a GET whose field names another path in other letters', { fields: ['Request~URI', '/set?on'] }],
   ])(
     'H184 a response that began before %s was admitted, or answered, is joined no more',
     async (_name, change) => {
@@ -34,6 +38,29 @@ describeProtocols('Sharing beside changes', (transport) => {
       expect(texts).toEqual(['0', '2', '2', '3', '4'])
     },
   )
+
+  it('H184 H203 a request whose `allow` takes such a field away from it only reads, and shares', async () => {
+    const names = makeNames({ admin: undefined, reader: 'read' })
+    const share = { paths: ['/status'], for: '1h' }
+    const sidecar = await startSidecar({ transport, config: { ...names.config, upstream: { share } } })
+    const token = (await logInAs(sidecar, 'reader')).access_token
+    for (const fields of [[], ['X-Original-URL', '/set?on'], ['X-HTTP-Method', 'PUT'], []])
+      expect((await sidecar.request({ path: '/status', token, fields })).status).toBe(200)
+    expect(sidecar.device.requests).toHaveLength(1)
+  })
+
+  it('H184 what a trusted proxy cut off the path makes no request a change', async () => {
+    const config = {
+      listen: { trusted_proxies: ['127.0.0.1'] },
+      upstream: { share: { paths: ['/status'], for: '1h' } },
+    }
+    const sidecar = await startSidecar({ transport, config })
+    const token = await sidecar.token()
+    const prefixes = ['/one', '/two', '/one', '/two']
+    for (const prefix of prefixes)
+      await sidecar.request({ path: '/status', token, fields: ['X-Forwarded-Prefix', prefix] })
+    expect(sidecar.device.requests.map((each) => each.header('x-forwarded-prefix'))).toEqual(['/one', '/two'])
+  })
 
   it('H184 a change that fails ends sharing, too, and one that the gate refuses does not', async () => {
     const site = await startSharingSite(transport)

@@ -28,16 +28,29 @@ describeProtocols('Sharing', (transport) => {
     expect(await site.sidecar.metric('postern_upstream_shared_total', { source: 'device' })).toBe(2)
   })
 
-  it('H183 each reader gets the response as it comes, also what came before it asked', async () => {
+  it('H183 the first client gets the response as it comes, the others when it is whole', async () => {
     const site = await startSharingSite(transport)
     const first = await site.ask()
     const { response } = await site.waitForHeld(1)
     response.write('one ')
     await first.waitFor('one ')
     const second = await site.ask()
-    await second.waitFor('one ')
     response.end('two')
     for (const exchange of [first, second]) expect((await exchange.response).text).toBe('one two')
+    expect(site.held).toHaveLength(1)
+  })
+
+  it('H183 those who wait for a response that becomes a stream ask by themselves', async () => {
+    const site = await startSharingSite(transport, {}, { stream_after: '50ms' })
+    const first = await site.ask()
+    const { response } = await site.waitForHeld(1)
+    response.write('one ')
+    await first.waitFor('one ')
+    const second = await site.ask()
+    ;(await site.waitForHeld(2)).response.end('own')
+    expect((await second.response).text).toBe('own')
+    response.end('two')
+    expect((await first.response).text).toBe('one two')
   })
 
   it.each([

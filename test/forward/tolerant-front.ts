@@ -40,6 +40,7 @@ export async function startFront(
     connections,
     uploadTimeout: () => deadlines.idle,
     paces: unhurried(deadlines.idle),
+    streamAfter: 2000,
     fields: {
       request: PLAIN,
       response: { host: undefined, origin: 'http://127.0.0.1', rewrite: false, replaced: [] },

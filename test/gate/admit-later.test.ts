@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createGate, type GateDependencies } from '../../src/gate/admit.ts'
+import { createGate, type GateDependencies, type GateSettings } from '../../src/gate/admit.ts'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { createLiveExchanges } from '../../src/gate/live-exchanges.ts'
 import { createPassage } from '../../src/gate/passage.ts'
@@ -28,6 +28,7 @@ interface Gate {
   readonly per?: Per
   /** Whether the windows are asynchronous too. */
   readonly sharedWindows?: boolean
+  readonly settings?: GateSettings
 }
 
 /** Asks a gate about a request with this head. */
@@ -43,9 +44,18 @@ function askerOf(gate: ReturnType<typeof createGate>): Ask {
   return (head) => gate(new BareExchange(head))
 }
 
-function gate({ identify, per = 'client', sharedWindows = false }: Gate): ReturnType<typeof createGate> {
+function settingsOf(per: Per = 'client'): GateSettings {
+  return { gate: gateRules({ requests: LIMIT, window: 60_000, per }), clientOf: createClientAddress([]) }
+}
+
+function gate({
+  identify,
+  per = 'client',
+  sharedWindows = false,
+  settings = settingsOf(per),
+}: Gate): ReturnType<typeof createGate> {
   const clock = stillClock()
-  const limit = { requests: LIMIT, window: 60_000, per }
+  const limit = settings.gate.limits.api
   const table = createWindowTable(limit, { clock, maxKeys: 10 })
   const windows = sharedWindows ? { count: async (key: string) => table.count(key) } : table
   return createGate({
@@ -53,7 +63,7 @@ function gate({ identify, per = 'client', sharedWindows = false }: Gate): Return
     tables: { api: windows, oauth: windows, browser: windows },
     sessions: NO_SESSIONS,
     identify,
-    settings: { gate: gateRules(limit), clientOf: createClientAddress([]) },
+    settings,
   })
 }
 
@@ -142,6 +152,8 @@ function createWaitingPassage(): {
   readonly pass: (exchange: Exchange) => void
   readonly lookup: PromiseWithResolvers<TokenLookup>
   readonly revoke: (grant: string) => void
+  /** As a reload does. */
+  readonly reload: (next: GateSettings) => void
   readonly forwarded: readonly Forward[]
   readonly records: readonly Exchange[]
   /** Resolves with the first record. */
@@ -152,6 +164,7 @@ function createWaitingPassage(): {
 } {
   const lookup = Promise.withResolvers<TokenLookup>()
   const live = createLiveExchanges()
+  const settings = { ...settingsOf(), config: { statusCodes: 'contract', realm: 'device' } as const }
   const forwarded: Forward[] = []
   const records: Exchange[] = []
   const recorded = Promise.withResolvers<void>()
@@ -159,7 +172,7 @@ function createWaitingPassage(): {
   const unrecorded: Refusal[] = []
   const unexpected = (): never => expect.fail('unexpected call')
   const passage = createPassage({
-    admit: gate({ identify: () => lookup.promise }),
+    admit: gate({ identify: () => lookup.promise, settings }),
     ownEndpoints: {
       token: unexpected,
       revocation: unexpected,
@@ -176,7 +189,7 @@ function createWaitingPassage(): {
     },
     live,
     clock: stillClock(),
-    settings: { config: { statusCodes: 'contract', realm: 'device' }, gate: { browser: false } },
+    settings,
     record(record) {
       records.push(record)
       recorded.resolve()
@@ -185,8 +198,19 @@ function createWaitingPassage(): {
     onBug: (error) => bugs.push(error),
   })
   const revoke = (grant: string): void => live.cut([grant])
+  const reload = (next: GateSettings): void => void Object.assign(settings, next)
   const { promise } = recorded
-  return { pass: passage.request, lookup, revoke, forwarded, records, recorded: promise, bugs, unrecorded }
+  return {
+    pass: passage.request,
+    lookup,
+    revoke,
+    reload,
+    forwarded,
+    records,
+    recorded: promise,
+    bugs,
+    unrecorded,
+  }
 }
 
 /** Resolves after all continuations of the lookup have run. */
@@ -236,6 +260,27 @@ it('C8 a request whose grant is revoked during the lookup is refused, even if th
   expect(forwarded).toEqual([])
   expect(replies.map(({ status }) => status)).toEqual([401])
   expect(records).toMatchObject([{ refusal: { kind: 'unauthorized', cause: 'revoked' } }])
+})
+
+it('H209 a request that waits for its lookup while a reload comes is judged by the new rules', async () => {
+  const { pass, lookup, reload, forwarded, records } = createWaitingPassage()
+  const { exchange, replies } = recordedExchange()
+  pass(exchange)
+  reload({ ...settingsOf(), clientOf: createClientAddress([], false, () => false) })
+  lookup.resolve(VALID)
+  await settled()
+  expect(forwarded).toEqual([])
+  expect(replies.map(({ status }) => status)).toEqual([400])
+  expect(records).toMatchObject([{ refusal: { kind: 'address-denied' } }])
+})
+
+it('a request that waits for its lookup while a reload comes that admits it, too, is forwarded', async () => {
+  const { pass, lookup, reload, forwarded } = createWaitingPassage()
+  pass(recordedExchange().exchange)
+  reload(settingsOf())
+  lookup.resolve(VALID)
+  await settled()
+  expect(forwarded).toHaveLength(1)
 })
 
 it('the revocation of another grant during the lookup, or of the same grant before it, has no effect', async () => {

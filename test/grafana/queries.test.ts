@@ -13,6 +13,9 @@ const STILL: Readonly<Record<string, string>> = {
   'mark: Reloads': 'a mark comes and goes, and its value is always one reload',
   'At a glance: Sidecars: Version': 'no sidecar is upgraded',
   'The process: Open files: B': 'the limit of the system',
+  'Connections and TLS: Memory held for clients: B': 'the limit that the sidecar has from its start',
+  'Connections and TLS: Given up for memory: A':
+    'no client holds its share: test/hardening/memory.test.ts makes it so',
   'Tokens: Tokens that a restart would lose: A': 'its disk is not full: test/tokens makes it so',
 }
 

@@ -136,7 +136,7 @@ async function clients(alone: Served, round: number): Promise<void> {
   await once(socket, 'close')
 }
 
-/** A reload and a password file, both unusable in odd rounds, and a revocation. */
+/** A reload and a password file, both unusable in odd rounds, and a revocation that ends a WebSocket. */
 async function operator(site: Site, alone: Served, round: number): Promise<void> {
   const broken = round % 2 === 1
   const reloads = (): number =>
@@ -147,7 +147,13 @@ async function operator(site: Site, alone: Served, round: number): Promise<void>
   site.setPassword(broken ? '' : `${PASSWORD}\n`)
   alone.signal('SIGHUP')
   await until(async () => reloads() > seen)
+  const { socket } = await openWebSocket(alone.url, {
+    token: (await alone.grant()).access_token,
+    from: `127.0.2.${round}`,
+  })
+  const closed = once(socket, 'close')
   await alone.revoke({ all: true })
+  await closed
 }
 
 /** A token, as soon as the sidecar has found the store again. */

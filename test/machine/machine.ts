@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -14,6 +14,8 @@ export interface Machine {
   readonly root: string
   /** Runs a shell command as root, with nothing of the test's environment. */
   run(command: string, input?: string): Promise<Run>
+  /** Starts a program of the host in the network of the machine. It is killed when the test ends. */
+  spawnBeside(command: readonly string[]): ChildProcess
   /** Shuts systemd down and starts the machine again. */
   reboot(): Promise<void>
 }
@@ -46,6 +48,13 @@ export async function bootMachine(root: string): Promise<Machine> {
   return {
     root,
     run: (command, input) => runInside(leader, command, input),
+    spawnBeside(command) {
+      const child = spawn('nsenter', ['--target', String(leader), '--net', ...command], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      closeLater(() => void child.kill('SIGKILL'))
+      return child
+    },
     async reboot() {
       await stop()
       ;({ leader, stop } = await boot(root))

@@ -9,7 +9,7 @@ const TOKENS = { accessToken: 'a', refreshToken: 'r', expiresIn: 60 }
 /** An invented grant type with two parameters. */
 const pairing: GrantType = {
   name: 'pairing',
-  async exchange(form, { address }) {
+  async exchange(form, { client: { address } }) {
     const [serial, code] = [required(form, 'serial'), required(form, 'code')]
     if (typeof serial !== 'string') return serial
     if (typeof code !== 'string') return code

@@ -1,10 +1,21 @@
 import { expect, it } from 'vitest'
+import { hashPassword } from '../../src/password/key-derivation.ts'
 import type { Response } from '../support/message.ts'
 import { makeNames, passwordOf } from '../support/names.ts'
-import { PASSWORD, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
+import { startRedis } from '../support/redis.ts'
+import {
+  encodeForm,
+  FORM_TYPE,
+  PASSWORD,
+  startSidecar,
+  type TestSidecar,
+  type YamlPart,
+} from '../support/sidecar.ts'
+import { needs } from '../support/tools.ts'
+import { describeProtocols } from '../support/transports.ts'
 
-const start = (listen: YamlPart = {}, limits: YamlPart = {}): Promise<TestSidecar> =>
-  startSidecar({ config: { listen, limits: { wrong_passwords: 'slow', ...limits } } })
+const start = (listen: YamlPart = {}, limits: YamlPart = {}, others: YamlPart = {}): Promise<TestSidecar> =>
+  startSidecar({ config: { listen, limits: { wrong_passwords: 'slow', ...limits }, ...others } })
 
 const logIn = (sidecar: TestSidecar, password: string, from = '127.0.0.1'): Promise<Response> =>
   sidecar.postToken({ grant_type: 'password', password }, { from })
@@ -30,11 +41,51 @@ it('H181 the fifth wrong password of a client waits, and only of that client', a
   expect(await slowed(sidecar)).toBe(1)
 })
 
-it('H181 attempts at the same time count from their beginning, so they wait for each other', async () => {
-  const sidecar = await start({ body_timeout: '600ms' })
-  const all = await Promise.all(Array.from({ length: 9 }, () => logIn(sidecar, 'wrong')))
-  expect(all.map(({ status }) => status).toSorted()).toEqual([400, 400, 400, 400, 400, 429, 429, 429, 429])
-  expect(await failures(sidecar)).toBe(5)
+describeProtocols('Many logins at once', (transport) => {
+  const slow = { limits: { wrong_passwords: 'slow' }, listen: { body_timeout: '600ms' } }
+
+  /** Sends so many logins on one connection if the protocol allows it. */
+  async function atOnce(sidecar: TestSidecar, password: string, count: number): Promise<readonly Response[]> {
+    const form = { grant_type: 'password', password }
+    if (transport !== 'h2') return Promise.all(Array.from({ length: count }, () => sidecar.postToken(form)))
+    const connection = await sidecar.connect()
+    const request = { method: 'POST', path: '/oauth/token', fields: ['Content-Type', FORM_TYPE] }
+    const body = encodeForm(form)
+    return Promise.all(Array.from({ length: count }, () => connection.send({ ...request, body })))
+  }
+
+  it('H212 of thirty wrong ones at most eight are verified, also after ten quiet minutes', async () => {
+    const sidecar = await startSidecar({ transport, config: slow })
+    let before = 0
+    for (let round = 0; round < 2; round += 1) {
+      const statuses = new Set((await atOnce(sidecar, 'wrong', 30)).map(({ status }) => status))
+      expect(statuses).toEqual(new Set([400, 429]))
+      const verified = (await failures(sidecar)) - before
+      before += verified
+      expect(verified).toBeGreaterThanOrEqual(5)
+      expect(verified).toBeLessThanOrEqual(8)
+      sidecar.clock.advance(601_000)
+    }
+  })
+
+  it('H212 thirty right ones pass as fast as they hash', async () => {
+    const password = await hashPassword(PASSWORD)
+    const sidecar = await startSidecar({ transport, password, config: slow })
+    const statuses = (await atOnce(sidecar, PASSWORD, 30)).map(({ status }) => status)
+    expect(statuses).toEqual(Array(30).fill(200))
+    expect(await slowed(sidecar)).toBe(0)
+  })
+})
+
+it('H212 with a shared store, each sidecar makes guessing slower by itself', async () => {
+  needs('redis-server')
+  const { at } = await startRedis()
+  const sidecar = await start({ body_timeout: '1ms' }, {}, { tokens: { store: `valkey://${at}` } })
+  await expect.poll(async () => (await logIn(sidecar, PASSWORD)).status).toBe(200)
+  await guess(sidecar, 4)
+  expect((await logIn(sidecar, 'wrong')).status).toBe(429)
+  sidecar.clock.advance(1_000)
+  expect((await logIn(sidecar, PASSWORD)).status).toBe(200)
 })
 
 it('H181 an attempt that would wait past the body deadline gets 429, and may begin when Retry-After says', async () => {

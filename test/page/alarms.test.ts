@@ -62,6 +62,12 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     /^warning 10 % of the requests .*\(5xx\) .*the device’s own/,
   ],
   [
+    'clients that hold much',
+    { memory: { held: 90, limit: 100, stage: 'shares', shed: 3 } },
+    [],
+    /^warning Clients hold 90 % of the memory for them.*listen\.memory/,
+  ],
+  [
     'most requests over the limit',
     {},
     lasting(60, { requests: 6, refusals: { rate_limited: 4, unauthorized: 1 } }),
@@ -164,6 +170,12 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     { password: { ...CALM.password, problem: 'it is empty' } },
     [],
     /^warning The password source cannot be used: it is empty.*password\.file/,
+  ],
+  [
+    'a locked account',
+    { password: { ...CALM.password, absent: 'admin: password file /f: the account is locked' } },
+    [],
+    /^critical No password: admin: password file \/f: the account is locked.*usermod -U/,
   ],
   [
     'unsaved tokens',

@@ -38,6 +38,7 @@ export function calm(now: number): Condition {
       },
     ],
     load: { inFlight: 3, maxInFlight: 8, queued: 0, queueSize: 64, tunnels: 2, maxTunnels: 16 },
+    memory: { held: 3_000_000, limit: 200_000_000, stage: null, shed: 0 },
     limits: {
       api: {
         requests: 60,
@@ -53,7 +54,7 @@ export function calm(now: number): Condition {
     },
     tokens: { access: 31, refresh: 12, capacity: 10_000, unsaved: 0 },
     certificate: { from: now - 30 * DAY, until: now + 61 * DAY, selfSigned: true },
-    password: { source: 'file', changedAt: now - 19 * DAY, problem: null },
+    password: { source: 'file', changedAt: now - 19 * DAY, problem: null, absent: null },
     store: null,
   }
 }

@@ -101,6 +101,7 @@ it('H156 H158 H159 refused requests are explained and logins revoked, by keyboar
   await page.keyboard.press('Enter')
   const question = page.getByRole('dialog', { name: 'Revoke the login of 127.0.0.9?' })
   await question.getByText('The client has to log in with the password again').waitFor()
+  await question.getByText(/^Its id is [\da-f]{16}\. It is \d+ s old, and not used/).waitFor()
   const ask = () => sidecar.request({ token: other, from: '127.0.0.9' })
   expect((await ask()).status).toBe(200)
   await page.keyboard.press('Tab')
@@ -160,7 +161,7 @@ it('H157 H158 after an absence the page is right at once, and its alarm ends wit
   const second = await restart(first, { device, config })
   await expect.poll(() => second.overview.condition().ready).toBe(false)
   await devtools.send('Page.setWebLifecycleState', { state: 'active' })
-  await statusOf(page).getByText('Not ready: ').waitFor({ timeout: 5_000 })
+  await statusOf(page).getByText('Device down. Not ready: ').waitFor({ timeout: 5_000 })
   const alarm = page.locator('#alarm-list li', { hasText: ': connection refused' })
   await alarm.getByText('upstream.url').waitFor()
   await alarm.getByText(/since \d\d:\d\d:\d\d/).waitFor()
@@ -220,7 +221,7 @@ it('H159 H197 each login shows the name of its password, by which it is found an
   await rowsOf(page).toBe(2)
   await page.getByLabel('Filter the logins').fill('monitor')
   await rowsOf(page).toBe(1)
-  expect(await page.locator('#grant-rows th').textContent()).toBe('127.0.0.1 monitor')
+  expect(await page.locator('#grant-rows th').textContent()).toMatch(/^127\.0\.0\.1 monitor\.[\da-f]{16}$/)
   await page.locator('#grant-rows button').click()
   await page.getByRole('button', { name: 'Revoke', exact: true }).click()
   await page.getByRole('status').getByText('1 login revoked').waitFor()
@@ -236,6 +237,7 @@ it('H153 a page without a password lists the logins, revokes none, and says what
   await rowsOf(page).toBe(1)
   await page.getByText('Revoking here needs a password of this page: postern hash-password > FILE').waitFor()
   expect(await page.getByRole('button', { name: 'Revoke' }).count()).toBe(0)
+  expect(await page.locator('#grants .act').filter({ visible: true }).count()).toBe(0)
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(PHONE.width)
   expect(await faultsOf(page)).toEqual([])
 })
@@ -305,6 +307,26 @@ it('H159 a thousand logins in use stay smooth: the page works less than 100 ms o
     await table.evaluate((element) => element.scrollTo(0, element.scrollHeight))
     await rowsOf(page).toBe(rows)
   }
+})
+
+it('H231 a login is found and revoked that is not among the 1,000 that the page lists', async () => {
+  const config = { admin: { password_file: pagePasswordFile() }, tokens: { capacity: 3_000 } }
+  const sidecar = await startSidecar({ device: await unhurried(), config })
+  const token = await loginFrom(sidecar, '127.0.0.77')
+  const connection = await sidecar.connect()
+  const login = { method: 'POST', path: '/oauth/token', fields: ['Content-Type', FORM_TYPE] }
+  for (let i = 0; i < 1_000; i++) await connection.send({ ...login, body: PASSWORD_GRANT })
+  const page = await openPage(`${sidecar.adminUrl}/`)
+  await page.getByLabel('Password of this page').fill(PAGE_PASSWORD)
+  await page.keyboard.press('Enter')
+  const total = page.locator('#grants-total')
+  await expect.poll(() => total.textContent()).toBe('1,000 of 1,001')
+  await page.getByLabel('Filter the logins').fill('0.0.77')
+  await expect.poll(() => total.textContent()).toBe('1 of 1,001')
+  await page.getByRole('button', { name: 'Revoke the login of 127.0.0.77' }).click()
+  await page.getByRole('button', { name: 'Revoke', exact: true }).click()
+  await rowsOf(page).toBe(0)
+  expect((await sidecar.request({ token, from: '127.0.0.77' })).status).toBe(401)
 })
 
 it('H158 axe finds nothing: on a phone and a desktop, light and dark, with an alarm, an explanation and a dialog', async () => {

@@ -255,7 +255,11 @@ async function serveTrouble() {
       total: 2,
       removed: [],
       changed: [1, 2].map((i) => ({
-        ...{ id: `${i}`, client: address(i), issuedAt: now, expiresAt: now + 1e9, usedAt: null },
+        id: `monitor.0123456789abcde${i}`,
+        client: address(i),
+        issuedAt: now - 16 * 60_000,
+        expiresAt: now + 1e9,
+        usedAt: now - 16 * 60_000,
       })),
     })
     const [client, device] = [
@@ -277,7 +281,27 @@ const LAYOUT = `(() => {
   const all = (selector) => [...document.querySelectorAll(selector)].filter((each) => each.checkVisibility())
   const box = (each) => each.getBoundingClientRect()
   const text = (each) => each.textContent
+  const ink = (each) => {
+    const range = document.createRange()
+    range.selectNodeContents(each)
+    return box(range)
+  }
+  const GAP = 4
+  const touch = (a, b) =>
+    a.left < b.right + GAP && b.left < a.right + GAP && a.top < b.bottom && b.top < a.bottom
+  const neighbours = all('#grants tr').flatMap((row) =>
+    [...row.cells].map(ink).flatMap((cell, i, cells) => cells.slice(i + 1).map((other) => [row, cell, other])))
+  const canvas = document.createElement('canvas').getContext('2d')
+  const isCut = (input) => {
+    const style = getComputedStyle(input)
+    canvas.font = style.font
+    const room = input.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight)
+    return canvas.measureText(input.placeholder).width > room
+  }
   return {
+    collide: neighbours.filter(([, a, b]) => a.width && b.width && touch(a, b)).map(([row]) => text(row)),
+    cut: all('input[placeholder]').filter(isCut).map((each) => each.placeholder),
+    thin: all('.danger, .act button').filter((each) => box(each).height < 44).map(text),
     wide: all('main .scroll').filter((each) => each.scrollWidth > each.clientWidth).map(text),
     small: all('main button, summary, label').filter((each) => box(each).height < 24).map(text),
     limits: box(all('#limits')[0]).height,
@@ -286,20 +310,22 @@ const LAYOUT = `(() => {
   }
 })()`
 
-it('H158 with long addresses and a hundred clients at the limit, nothing is clipped or too small for a finger', async () => {
+it('H158 H232 with long addresses and a hundred clients at the limit, nothing is clipped, collides or is too small for a finger', async () => {
   const { url, show } = await serveTrouble()
   const page = await openPage(url, { bypassCSP: true })
   await statusOf(page, 'Ready')
   show()
-  await statusOf(page, 'Ready, 1 alarm')
-  expect(await page.title()).toBe('Ready, 1 alarm – m')
+  await statusOf(page, 'Device down')
+  expect(await page.title()).toBe('Device down – m')
   await page.getByText('75 %').waitFor()
   await page.locator('#requests button').waitFor()
   await page.getByText('250 at the limit, the 100 most refused here').waitFor()
   for (const viewport of [PHONE, DESKTOP]) {
     await page.setViewportSize(viewport)
-    const { wide, small, limits, tops, heights } = await page.evaluate<Layout>(LAYOUT)
-    expect({ wide, small }, `${viewport.width} px`).toEqual({ wide: [], small: [] })
+    const { wide, small, collide, cut, thin, limits, tops, heights } = await page.evaluate<Layout>(LAYOUT)
+    const faults = { wide, small, collide, cut, ...(viewport === PHONE ? { thin } : {}) }
+    const none = Object.fromEntries(Object.keys(faults).map((each) => [each, []]))
+    expect(faults, `${viewport.width} px`).toEqual(none)
     expect(limits).toBeLessThan(0.35 * viewport.height)
     if (viewport === DESKTOP) expect({ tops, heights }).toEqual({ tops: 1, heights: 1 })
   }

@@ -33,14 +33,17 @@ async function verdict(line: string, password: string) {
 }
 
 describe('postern hash-password from a pipe', () => {
-  it.each(['pä ss', 'pä ss\n', 'pä ss\r\n'])('prints a hash that accepts %j', async (input) => {
-    // The chunks split a character, as a pipe may.
-    const bytes = Buffer.from(input)
-    const { code, stdout, stderr } = await piped(bytes.subarray(0, 2), bytes.subarray(2))
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    expect(stdout).toMatch(/^\$argon2id\$[^\n]+\n$/)
-    expect(await verdict(stdout.trim(), 'pä ss')).toBe('right')
-  })
+  it.each(['pä ssphrase', 'pä ssphrase\n', 'pä ssphrase\r\n'])(
+    'prints a hash that accepts %j',
+    async (input) => {
+      // The chunks split a character, as a pipe may.
+      const bytes = Buffer.from(input)
+      const { code, stdout, stderr } = await piped(bytes.subarray(0, 2), bytes.subarray(2))
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      expect(stdout).toMatch(/^\$argon2id\$[^\n]+\n$/)
+      expect(await verdict(stdout.trim(), 'pä ssphrase')).toBe('right')
+    },
+  )
 
   it.each<[string | Uint8Array, string]>([
     ['', 'the password is empty'],
@@ -52,6 +55,31 @@ describe('postern hash-password from a pipe', () => {
     ['x'.repeat(8193), 'the input is larger than 8 KiB'],
   ])('exits with 2 and one line with the reason: case %#', async (input, why) => {
     expect(await piped(input)).toEqual({ code: 2, stdout: '', stderr: `postern hash-password: ${why}\n` })
+  })
+
+  it.each(['x', 'sixchr', '1234567', 'PASSWORD1', 'aaaaaaaaaa', '€€€€€€€', '        '])(
+    'H226 refuses the short or usual %j, and takes it with --weak',
+    async (password) => {
+      expect(await piped(password)).toEqual({
+        code: 2,
+        stdout: '',
+        stderr: expect.stringMatching(
+          /^postern hash-password: the password (?:has fewer than 8 characters|is one of the usual ones, .*); choose another one, or use it nevertheless with --weak\n$/,
+        ),
+      })
+      const streams = { stdin: Readable.from([Buffer.from(password)]), stdout: new PassThrough() }
+      expect(await hashPasswordCommand({ ...streams, stderr: new PassThrough() }, { weak: true })).toBe(0)
+      expect(await verdict(String(streams.stdout.read()).trim(), password)).toBe('right')
+    },
+  )
+
+  it('H227 says that a blank at the end is part of the password', async () => {
+    const { code, stdout, stderr } = await piped('correct horse ')
+    expect([code, stderr]).toEqual([
+      0,
+      'postern hash-password: the password begins or ends with a blank, which is part of it\n',
+    ])
+    expect(await verdict(stdout.trim(), 'correct horse ')).toBe('right')
   })
 
   it('reads no more of an input that is too large', async () => {
@@ -102,10 +130,10 @@ describe('postern hash-password on a terminal', () => {
 
   it('asks for the password twice and does not show it', async () => {
     needs('script')
-    const { code, screen, line } = await runOnTerminal('hunter3\x7f2\r', 'hunter2\r')
+    const { code, screen, line } = await runOnTerminal('hunter two3\x7f\r', 'hunter two\r')
     expect(screen.replaceAll('\r', '')).toBe('Password: \nPassword again: \n')
     expect(code).toBe(0)
-    expect(await verdict(line, 'hunter2')).toBe('right')
+    expect(await verdict(line, 'hunter two')).toBe('right')
   })
 
   it('exits with 2 and the reason if the inputs differ or Ctrl-C is pressed', async () => {

@@ -173,12 +173,18 @@ describe('A shadow file', () => {
     expect(await source.verify('19000', '192.0.2.1')).toMatchObject({ result: 'wrong' })
   })
 
-  it.each(['*', '!', '!!', `!${SHA512}`])('in which %s locks the account is refused', async (field) => {
-    const file = written(`root:${field}:19000:0:99999:7:::\n`)
-    expect(await refusal({ shadow: { file, user: 'root' } })).toBe(
-      `password.shadow.file: ${file}: the account is locked; correct the path, or the entry of root in the file`,
-    )
-  })
+  it.each(['*', '!', '!!', `!${SHA512}`])(
+    'H234 in which %s locks the account has no password',
+    async (field) => {
+      const file = written(`root:${field}:19000:0:99999:7:::\n`)
+      const source = await opened({ shadow: { file, user: 'root' } })
+      expect(source.state()).toMatchObject({
+        readable: true,
+        absent: `password file ${file}: the account is locked`,
+      })
+      expect(await source.verify(PASSWORDS.unicode, '192.0.2.1')).toMatchObject({ result: 'wrong' })
+    },
+  )
 })
 
 describe('The fingerprint', () => {

@@ -30,6 +30,7 @@ export async function runInProcess(args: readonly string[]): Promise<Run> {
     permissions: { permission: undefined, env: ENV, readOutside: unused, restart: unused },
     command: args[0],
     node: process.execPath,
+    typed: 'postern',
     program: [process.execPath, MAIN],
     onSignals: unused,
     daemon: unused,

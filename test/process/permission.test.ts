@@ -5,10 +5,9 @@ import { connect } from 'node:tls'
 import { hashSync } from 'bcryptjs'
 import { describe, expect, it } from 'vitest'
 import { NODE_FLAGS } from '../../deploy/build/node-flags.ts'
-import { hashPassword } from '../../src/password/key-derivation.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
-import { installedBundle, shippedArguments, shippedEnvironment } from '../support/shipped.ts'
+import { installedBundle, shippedArguments } from '../support/shipped.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { prepareSite, replaceFile, runPostern, type Served, type Site, type SiteOptions } from './serve.ts'
 import { holdResponses, openStreams } from './streams.ts'
@@ -271,24 +270,20 @@ describe('Under the permissions of the shipped unit,', () => {
     await sidecar.stop()
   })
 
-  it('the profile for small machines serves within 96 MiB of anonymous memory', async () => {
-    const site = await prepareSite({
-      password: await hashPassword(PASSWORD),
-      command(configuration, state) {
-        mkdirSync(state, { mode: 0o700 })
-        return [process.execPath, ...shippedArguments({ configuration, state }, 'postern-small.conf')]
-      },
-    })
-    const sidecar = await site.serve({
-      env: { ...unitEnv(), ...shippedEnvironment('postern-small.conf'), NODE_OPTIONS: '' },
-    })
-    const { access_token } = await sidecar.grant()
-    for (let i = 0; i < 50; i++) expect(await sidecar.use(access_token)).toBe(200)
-    const [, anonymous = ''] =
-      /RssAnon:\s+(\d+) kB/.exec(readFileSync(`/proc/${sidecar.pid}/status`, 'utf8')) ?? []
-    // The rest of the resident memory is the program file of Node, whose pages the kernel can drop.
-    expect(Number(anonymous) / 1024).toBeLessThan(96)
-    await expectClean(sidecar)
+  it('H248 it reads what bounds its memory, and how much it uses', async () => {
+    const site = await shipped()
+    const paths = [
+      '/proc/self/cgroup',
+      '/proc/self/status',
+      '/sys/fs/cgroup/memory.max',
+      '/sys/fs/cgroup/memory/x/memory.stat',
+    ]
+    const tell = `process.on('SIGUSR2', () => console.log(JSON.stringify({ msg: 'permissions', level: 0, read: ${JSON.stringify(paths)}.map((path) => process.permission.has('fs.read', path)) })))`
+    const sidecar = await serve(site, `--import=data:text/javascript,${encodeURIComponent(tell)}`)
+    sidecar.signal('SIGUSR2')
+    const { read } = await sidecar.waitForLog('permissions')
+    expect(read).toEqual(paths.map(() => true))
+    await sidecar.stop()
   })
 })
 

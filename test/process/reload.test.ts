@@ -332,3 +332,28 @@ describe('H76 A certificate', () => {
     expect(sidecar.logged(AFTER_RESTART).length > before).toBe(!inEffect)
   })
 })
+
+it('H229 a reload says that the next start will fail without a password file, as long as that is so', async () => {
+  const site = await prepareSite()
+  const page = join(site.directory, 'page')
+  writeFileSync(page, 'the password of the page\n', { mode: 0o600 })
+  site.configure({ admin: { password_file: page } })
+  const sidecar = await site.serve()
+  const failing = () =>
+    sidecar.log
+      .filter(({ msg }) => msg.startsWith('the next start will fail'))
+      .map(({ key, reason }) => [key, reason])
+  await expectReload(sidecar, 'success', () => sidecar.signal('SIGHUP'))
+  expect(failing()).toEqual([])
+  const none = join(site.directory, 'none')
+  await expectReload(sidecar, 'success', () => site.configure({ password: { file: none } }))
+  await expect.poll(failing).toEqual([['password.file', 'there is no such file']])
+  rmSync(page)
+  await expectReload(sidecar, 'success', () => sidecar.signal('SIGHUP'))
+  await expect
+    .poll(() => failing().slice(1))
+    .toEqual([
+      ['password.file', 'there is no such file'],
+      ['admin.password_file', 'there is no such file'],
+    ])
+})

@@ -3,14 +3,14 @@ import type { ServerResponse } from 'node:http'
 import { connect } from '../support/client.ts'
 import type { Device } from '../support/device.ts'
 import { BrokenTransfer, type Exchange } from '../support/message.ts'
-import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
+import { acceptWebSockets, openWebSocket, type WebSocketRequest } from '../support/websocket.ts'
 import type { Served } from './serve.ts'
 
 /** The responses that the device has begun and not ended, by path. */
 export type Held = ReadonlyMap<string, ServerResponse>
 
 /**
- * Makes a device begin a response and leave it open: `/events…` has no length, `/download…` has 1 MB. It responds to
+ * Makes a device begin a response and leave it open: `/events…`, `/log…` and `/backup…` have no length, `/download…` has 1 MB. It responds to
  * every other request at once, and echoes WebSocket messages.
  */
 export function holdResponses(device: Device): Held {
@@ -18,6 +18,9 @@ export function holdResponses(device: Device): Held {
   device.handle((request, response) => {
     const { url = '' } = request
     if (url.startsWith('/events')) response.writeHead(200, { 'Content-Type': 'text/event-stream' })
+    else if (url.startsWith('/log')) response.writeHead(200, { 'Content-Type': 'text/plain' })
+    else if (url.startsWith('/backup'))
+      response.writeHead(200, { 'Content-Disposition': 'attachment; filename=backup.tar' })
     else if (url.startsWith('/download')) response.writeHead(200, { 'Content-Length': DOWNLOAD_SIZE })
     else return response.end('from the device')
     held.set(url, response)
@@ -38,23 +41,25 @@ export interface Stream {
 }
 
 /** Opens each kind of long exchange under a token: event stream and download in HTTP/1, event stream in HTTP/2, WebSocket. */
-export async function openStreams(sidecar: Served, token: string): Promise<readonly Stream[]> {
+export async function openStreams(sidecar: Pick<Served, 'url'>, token: string): Promise<readonly Stream[]> {
   return Promise.all([
-    openResponse(sidecar, token, '/events/1', 'tls'),
-    openResponse(sidecar, token, '/download/1', 'tls'),
-    openResponse(sidecar, token, '/events/2', 'h2'),
-    openTunnel(sidecar, token),
+    openResponse(sidecar, bearer(token), '/events/1', 'tls'),
+    openResponse(sidecar, bearer(token), '/download/1', 'tls'),
+    openResponse(sidecar, bearer(token), '/events/2', 'h2'),
+    openTunnel(sidecar, bearer(token)),
   ])
 }
 
-async function openResponse(
-  { url }: Served,
-  token: string,
+/** @param credential the field that admits the request */
+export async function openResponse(
+  { url }: Pick<Served, 'url'>,
+  credential: readonly string[],
   path: string,
-  transport: 'tls' | 'h2',
+  transport: 'http1' | 'tls' | 'h2',
+  from?: string,
 ): Promise<Stream> {
-  const connection = await connect({ transport, url })
-  const exchange = connection.start({ path, fields: ['Authorization', `Bearer ${token}`] })
+  const connection = await connect({ transport, url, ...(from === undefined ? {} : { from }) })
+  const exchange = connection.start({ path, fields: credential })
   await exchange.waitFor('first piece')
   return streamOf(broken(exchange))
 }
@@ -65,8 +70,17 @@ export async function broken({ response }: Exchange): Promise<void> {
   if (!(end instanceof BrokenTransfer)) throw new Error(`not broken: ${JSON.stringify(end)}`)
 }
 
-async function openTunnel({ url }: Served, token: string): Promise<Stream> {
-  const { socket } = await openWebSocket(url, { token })
+export const bearer = (token: string): readonly string[] => ['Authorization', `Bearer ${token}`]
+
+export async function openTunnel(
+  { url }: Pick<Served, 'url'>,
+  credential: readonly string[],
+  request: Pick<WebSocketRequest, 'path' | 'from'> = {},
+): Promise<Stream> {
+  const headers = Object.fromEntries(
+    credential.flatMap((name, at) => (at % 2 === 0 ? [[name, credential[at + 1] ?? '']] : [])),
+  )
+  const { socket } = await openWebSocket(url, { ...request, headers })
   const closed = once(socket, 'close')
   const echoed = once(socket, 'message')
   socket.send('through the tunnel')

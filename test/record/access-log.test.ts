@@ -107,27 +107,90 @@ it('a timestamp is correct although its second is cached, also when the clock ju
   )
 })
 
-it('of the refusals of one kind, ten in ten seconds have a line each, and one line has the number of the others', () => {
+type Kind = 'rate-limited' | 'wrong-passwords' | 'address-denied' | 'overloaded'
+
+/** An access log whose periods the test ends. */
+function refusing() {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   closeLater(() => void vi.useRealTimers())
   const lines: string[] = []
   const log = createAccessLog(createLogOn('info', { write: (line) => lines.push(line) }), movableClock())
-  const refuse = (times: number, kind: 'rate-limited' | 'wrong-passwords') => {
-    for (let i = 0; i < times; i += 1) log.write(exchangeRecord({ refusal: { kind, retryAfter: 1 } }))
+  closeLater(log.close)
+  const parsed = (): Record<string, unknown>[] => lines.map((line) => JSON.parse(line))
+  return {
+    log,
+    refuse(client: string, times: number, kind: Kind = 'wrong-passwords'): void {
+      for (let i = 0; i < times; i += 1)
+        log.write(exchangeRecord({ client, refusal: { kind, retryAfter: 1 } }))
+    },
+    endPeriod: () => void vi.advanceTimersByTime(10_000),
+    clients: () => parsed().flatMap(({ msg, client }) => (msg === 'request' ? [client] : [])),
+    sums: () => parsed().filter(({ msg }) => msg === 'more refusals'),
   }
-  refuse(15, 'rate-limited')
-  refuse(11, 'wrong-passwords')
-  refuse(4, 'rate-limited')
+}
+
+const times = (text: string, count: number): string[] => Array<string>(count).fill(text)
+
+it('H221 of the refusals of a client, ten in ten seconds have a line each, and those of another client, too', () => {
+  const { log, refuse, endPeriod, clients, sums } = refusing()
+  refuse('192.0.2.1', 12)
+  refuse('192.0.2.2', 3)
+  expect(clients()).toEqual([...times('192.0.2.1', 10), ...times('192.0.2.2', 3)])
+  refuse('192.0.2.1', 12, 'rate-limited')
   log.write(RECORD)
-  expect(lines).toHaveLength(21)
-  vi.advanceTimersByTime(10_000)
-  const sums = () => lines.flatMap((line) => (line.includes('more refusals') ? [JSON.parse(line)] : []))
+  expect(clients()).toHaveLength(24)
+  endPeriod()
   expect(sums()).toMatchObject([
-    { refusal: 'rate-limited', count: 9 },
-    { refusal: 'wrong-passwords', count: 1 },
+    { refusal: 'wrong-passwords', count: 2, clients: 1, most: { '192.0.2.1': 2 } },
+    { refusal: 'rate-limited', count: 2, clients: 1, most: { '192.0.2.1': 2 } },
   ])
-  refuse(12, 'rate-limited')
+  refuse('192.0.2.1', 11)
   log.close()
   expect(sums()).toHaveLength(3)
-  expect(lines).toHaveLength(34)
+  expect(clients()).toHaveLength(34)
+})
+
+it('H221 an IPv6 client has one budget for its /64', () => {
+  const { refuse, endPeriod, clients, sums } = refusing()
+  for (let i = 0; i < 20; i += 1) refuse(`2001:db8:0:1::${i}`, 1)
+  refuse('2001:db8:0:2::1', 1)
+  expect(clients()).toHaveLength(11)
+  expect(clients().at(-1)).toBe('2001:db8:0:2::1')
+  endPeriod()
+  expect(sums()).toMatchObject([{ count: 10, clients: 1, most: { '2001:db8:0:1::/64': 10 } }])
+})
+
+it('H221 few clients cannot use up the lines of the others', () => {
+  const { refuse, clients } = refusing()
+  for (let i = 1; i <= 20; i += 1) refuse(`192.0.2.${i}`, 15)
+  const honest = '198.51.100.1'
+  refuse(honest, 5)
+  expect(clients().filter((client) => client === honest)).toHaveLength(1)
+})
+
+it('H221 sprayed addresses get 60 lines of a kind, 200 in all, and the sum names the clients with most', () => {
+  const { refuse, endPeriod, clients, sums } = refusing()
+  for (let i = 0; i < 5_000; i += 1) {
+    refuse(`10.0.${i >> 8}.${i & 255}`, 1)
+    if (i % 10 === 0) refuse('192.0.2.1', 1)
+  }
+  expect(clients()).toHaveLength(60)
+  for (const kind of ['rate-limited', 'address-denied', 'overloaded'] as const)
+    for (let i = 0; i < 500; i += 1) refuse(`10.1.${i >> 8}.${i & 255}`, 1, kind)
+  expect(clients()).toHaveLength(200)
+  endPeriod()
+  const [sum] = sums()
+  expect(sum).toMatchObject({ count: 5_440, clients: 1_000 })
+  const [[first, count] = []] = Object.entries(sum?.most ?? {})
+  expect(first).toBe('192.0.2.1')
+  // Never too high, and at most by a share of 1/200 of all too low.
+  expect(count).toBeLessThanOrEqual(490)
+  expect(count).toBeGreaterThan(430)
+})
+
+it('H221 refused connections are bounded like refused requests', () => {
+  const { log, sums, endPeriod } = refusing()
+  for (let i = 0; i < 15; i += 1) log.refusedConnection('not_allowed', '::ffff:192.0.2.1')
+  endPeriod()
+  expect(sums()).toMatchObject([{ refusal: 'not_allowed', count: 5, clients: 1 }])
 })

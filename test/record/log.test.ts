@@ -1,8 +1,12 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
 import { createLog, lineWriter } from '../../src/record/log.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
 import { run } from '../support/tools.ts'
 
 const source = join(import.meta.dirname, '..', '..', 'src', 'record', 'log.ts')
@@ -63,4 +67,22 @@ it('a line that is flushed during the write of the previous one does not wait fo
       .map((line) => JSON.parse(line).msg)
   await expect.poll(messages, { timeout: 5000 }).toEqual(['first', 'second'])
   closeSync(fd)
+})
+
+it('H252 lines are dropped while nobody reads them, and a line tells how many when the reader is back', async () => {
+  const program = `import { createLog, unwrittenBytes } from '${source}'
+    const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd: 1 })
+    const line = 'z'.repeat(10_000)
+    for (let i = 0; i < 1_000; i += 1) log.info(line)
+    process.stderr.write(String(unwrittenBytes(log)))
+    process.stdin.once('data', () => setTimeout(() => process.exit(), 2_000))`
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program])
+  closeLater(() => void child.kill('SIGKILL'))
+  const [held] = await once(child.stderr, 'data')
+  expect(Number(String(held))).toBeGreaterThan(1024 ** 2)
+  expect(Number(String(held))).toBeLessThan(3 * 1024 ** 2)
+  child.stdin.write('read')
+  const lines = (await text(child.stdout)).trim().split('\n')
+  const dropped = lines.find((line) => line.includes('log lines were dropped')) ?? '{}'
+  expect(JSON.parse(dropped).count).toBe(1_000 - (lines.length - 1))
 })

@@ -60,6 +60,17 @@ describe('Signing in by a form', () => {
     },
   )
 
+  it('H237 sends the fields by the names of the configuration, and knows the login page by its own path', async () => {
+    const device = await startFormDevice()
+    const form = { user: 'jo', user_field: 'who', password_field: 'secret', login_page: '/sign-in' }
+    const { signIn } = await signedIn({ auth: { form }, ...device })
+    await signIn.ready()
+    expect(device.forms[0]).toMatch(/^who=jo&secret=/)
+    const redirect = (Location: string) => ({ status: 302, fields: ['Location', Location] })
+    expect(signIn.isChallenge(home, redirect('/sign-in'))).toBe(true)
+    expect(signIn.isChallenge(home, redirect('/login'))).toBe(false)
+  })
+
   it('treats a redirect to the login page as a refusal', async () => {
     const device = await startFormDevice()
     const { signIn, events } = await signedIn({ auth, ...device, password: 'wrong' })

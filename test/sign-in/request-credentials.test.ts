@@ -29,6 +29,11 @@ describe('The cookies of client and session', () => {
     expect(mergeCookies([client], 'SID=1')).toMatch(/^SID=1/)
   })
 
+  it.each(['session.id', 'session id', 'session[id', 'session_id'])(
+    'never contain a session of the client under a name that PHP takes for it: %s',
+    (name) => expect(mergeCookies([`a.b=1; ${name}=evil`], 'session_id=1')).toBe('session_id=1; a.b=1'),
+  )
+
   it('have unchanged values', () => {
     expect(mergeCookies(['side=2; a="x, y"=z'], 'SID=1')).toBe('SID=1; side=2; a="x, y"=z')
     expect(mergeCookies(['\ta=voil\xc3\xa0\t; b=\xa0'], 'SID=1')).toBe('SID=1; a=voil\xc3\xa0; b=\xa0')
@@ -53,11 +58,12 @@ describe('Credentials', () => {
 
   it('replace every field that a CGI program takes for the same', () => {
     const own = ['X_Session', 'own']
-    for (const name of ['X_Session', 'x-session']) expect(withCredentials([name, 'client'], own)).toEqual(own)
+    for (const name of ['X_Session', 'x-session', 'X.Session', 'x~SESSION'])
+      expect(withCredentials([name, 'client'], own)).toEqual(own)
   })
 })
 
-describe('H271 A request without the session of its client', () => {
+describe('H239 A request without the session of its client', () => {
   const names = sessionNames(['PHP_SESS'], ['X-Auth-Token'])
 
   it.each(['PHP_SESS', 'php_sess', 'PHP.SESS', 'PHP SESS', 'php[sess', 'PHP%5fSESS', '"PHP_SESS"'])(

@@ -63,7 +63,7 @@ async function accountsOf({ sidecar, operator, reader }: Started): Promise<strin
 const VIEWERS = [VIEWER, VIEWER, VIEWER]
 const AS_ROOT = { method: 'POST', body: '{"user":"root"}', fields: ['Content-Type', 'application/json'] }
 
-describeProtocols('H270 The session of Postern at the device', (transport) => {
+describeProtocols('H238 The session of Postern at the device', (transport) => {
   for (const kind of KINDS) {
     it.each(['/login', '/login/', '/Login', '/%6cogin', '/login?next=/', '/api/login'])(
       `is that of its account after a client has signed in as another one (${kind}, %s)`,
@@ -105,7 +105,7 @@ describeProtocols('H270 The session of Postern at the device', (transport) => {
   }
 })
 
-describe('H270 A WebSocket', () => {
+describe('H238 A WebSocket', () => {
   it.each(KINDS)('does not change the session (%s)', async (kind) => {
     const started = await start(kind)
     const { account, sidecar, operator } = started
@@ -136,7 +136,7 @@ const SPELLINGS = [
   ['Cookie', '$Version=1; SID=guest; $Path=/'],
 ]
 
-describeProtocols("H271 A client's own cookies with a name of the session", (transport) => {
+describeProtocols("H239 A client's own cookies with a name of the session", (transport) => {
   it.each(SPELLINGS)('never reach the device: %s %s %s', async (...fields) => {
     const account = await startAccountDevice()
     account.sessions.set('guest', 'root')
@@ -183,7 +183,7 @@ describeProtocols("H271 A client's own cookies with a name of the session", (tra
   })
 })
 
-it('H271 a WebSocket carries no cookie of the client with a name of the session', async () => {
+it('H239 a WebSocket carries no cookie of the client with a name of the session', async () => {
   const account = await startAccountDevice()
   account.attributes = '; Path=/whoami'
   const { sidecar, operator } = await start('form', { account })
@@ -194,7 +194,7 @@ it('H271 a WebSocket carries no cookie of the client with a name of the session'
   expect(upgrades[0]?.headers.cookie).toBe('a=1')
 })
 
-describeProtocols('H272 A redirect to the login page', (transport) => {
+describeProtocols('H240 A redirect to the login page', (transport) => {
   it.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
     'is no reason to repeat a %s, which the device may have acted on',
     async (method) => {
@@ -252,7 +252,7 @@ describeProtocols('H272 A redirect to the login page', (transport) => {
   })
 })
 
-describeProtocols('H273 A session that was not seen alive for long', (transport) => {
+describeProtocols('H241 A session that was not seen alive for long', (transport) => {
   it.each([
     ['by check_path', { check_path: '/check' }, '/check'],
     ['by the root', {}, '/'],
@@ -294,7 +294,7 @@ describeProtocols('H273 A session that was not seen alive for long', (transport)
   })
 })
 
-describeProtocols('H274 A path that refuses every account', (transport) => {
+describeProtocols('H242 A path that refuses every account', (transport) => {
   for (const kind of KINDS) {
     it(`does not stop the sign-in for others (${kind})`, async () => {
       const started = await start(kind, { transport })
@@ -315,7 +315,7 @@ describeProtocols('H274 A path that refuses every account', (transport) => {
   }
 })
 
-it('H274 the first request of all may be for a path that refuses every account', async () => {
+it('H242 the first request of all may be for a path that refuses every account', async () => {
   const started = await start('form')
   const { account, sidecar, reader } = started
   for (let i = 0; i < 5; i += 1) {
@@ -325,7 +325,7 @@ it('H274 the first request of all may be for a path that refuses every account',
   expect(account.logins).toBe(1)
 })
 
-it('H274 a password that never worked is not tried with every request, and a new one in the file at once', async () => {
+it('H242 a password that never worked is not tried with every request, and a new one in the file at once', async () => {
   const account = await startAccountDevice()
   account.lenient = true
   const started = await start('form', { account, password: 'wrong' })
@@ -345,7 +345,7 @@ it('H274 a password that never worked is not tried with every request, and a new
   expect(await accountsOf(started)).toEqual(VIEWERS)
 })
 
-describe('H275 A device that changes its session with every response', () => {
+describe('H243 A device that changes its session with every response', () => {
   it.each(KINDS)('is named in the log, and causes one login in five seconds (%s)', async (kind) => {
     const started = await start(kind)
     const { account, sidecar, operator } = started

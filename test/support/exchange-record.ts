@@ -1,4 +1,5 @@
 import type { Exchange } from '../../src/http/exchange.ts'
+import { prefix64 } from '../../src/http/ip.ts'
 import type { BareExchange } from './exchange.ts'
 import { admitted } from './forward.ts'
 import { requestHead } from './request-head.ts'
@@ -18,7 +19,8 @@ export function exchangeRecord({ client, endpoint, ...facts }: Facts = {}): Bare
     status: 200,
     duration: 4,
     ...facts,
-    client: client === undefined ? exchange.client : { ...exchange.client, address: client },
+    client:
+      client === undefined ? exchange.client : { ...exchange.client, address: client, key: prefix64(client) },
     classified: endpoint === undefined ? exchange.classified : { ...exchange.classified, endpoint },
   })
 }

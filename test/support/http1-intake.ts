@@ -50,6 +50,9 @@ export async function readInPieces(
       fault = 'broken'
       bodies.at(-1)?.drop()
     },
+    waits() {},
+    held() {},
+    keepsHead() {},
     refuse({ kind }) {
       fault = kind
     },

@@ -5,13 +5,17 @@ import type { ListenLimits } from '../../src/listen/connection-caps.ts'
 import { createHttp1Server } from '../../src/listen/http1/server.ts'
 import { createLingering } from '../../src/listen/linger.ts'
 import { systemClock } from '../../src/system/clock.ts'
+import { NO_HOLDER, roomyAccount } from './account.ts'
 import { closeLater } from './cleanup.ts'
+
+const CLIENT = { key: '127.0.0.1', peerTrusted: false, admitted: true }
 
 /** Starts the HTTP/1 side of the public listener alone, without gate and device. Returns its URL; stops with the test. */
 export async function startHttp1Server(
   onExchange: (exchange: Exchange | UpgradeExchange) => void,
   limits: Partial<ListenLimits> = {},
 ): Promise<string> {
+  const account = roomyAccount()
   const http1 = createHttp1Server(
     { headerTimeout: 10_000, idleTimeout: 60_000, maxHeaderSize: 16_384, ...limits },
     {
@@ -25,12 +29,13 @@ export async function startHttp1Server(
     },
     systemClock,
     createLingering(),
+    { account, clientOf: () => CLIENT },
   )
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     closeLater(() => {
       socket.destroy()
     })
-    http1.accept(socket, socket)
+    http1.accept(socket, socket, account.open(account.client(CLIENT.key, false), NO_HOLDER))
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   closeLater(() => {

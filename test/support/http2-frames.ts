@@ -22,6 +22,7 @@ export const CODE = {
   noError: 0,
   protocolError: 1,
   flowControlError: 3,
+  refusedStream: 7,
   cancel: 8,
   enhanceYourCalm: 11,
 } as const

@@ -46,6 +46,8 @@ export interface WebSocketRequest {
   readonly token?: string
   readonly headers?: Record<string, string>
   readonly protocols?: string[]
+  /** The local address to connect from. */
+  readonly from?: string | undefined
   /** Fields of the handshake that replace those of `ws`. */
   readonly handshake?: Readonly<Record<string, string>>
 }
@@ -53,11 +55,12 @@ export interface WebSocketRequest {
 /** Starts to open a WebSocket of the `ws` package and returns it before it is open. */
 export function dial(
   url: string,
-  { path = '/', token, headers = {}, protocols, handshake = {} }: WebSocketRequest,
+  { path = '/', token, headers = {}, protocols, from, handshake = {} }: WebSocketRequest,
 ): WebSocket {
   const socket = new WebSocket(`${url.replace(/^http/, 'ws')}${path}`, protocols ?? [], {
     headers: { ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }), ...headers },
     rejectUnauthorized: false,
+    ...(from === undefined ? {} : { localAddress: from }),
     handshakeTimeout: 10_000,
     finishRequest(request) {
       for (const [name, value] of Object.entries(handshake)) request.setHeader(name, value)

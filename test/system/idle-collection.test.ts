@@ -12,10 +12,16 @@ afterEach(() => {
 })
 
 /** A process with the heap and the work that the test sets. A collection leaves 10 MiB. */
-function startProcess(): { work: number; heap: number; readonly collect: ReturnType<typeof vi.fn> } {
+function startProcess(): {
+  work: number
+  heap: number
+  flooded: boolean
+  readonly collect: ReturnType<typeof vi.fn>
+} {
   const state = {
     work: 0,
     heap: 30 * MIB,
+    flooded: false,
     collect: vi.fn(() => {
       state.heap = 10 * MIB
     }),
@@ -24,6 +30,7 @@ function startProcess(): { work: number; heap: number; readonly collect: ReturnT
     collect: state.collect,
     workSince: () => ({ idle: 0, active: 0, utilization: state.work }),
     heapSize: () => state.heap,
+    floodIsOver: () => state.flooded,
   })
   closeLater(collection.close)
   return state
@@ -56,4 +63,14 @@ it('a process collects again only when its heap has grown by 4 MiB', () => {
   state.heap += 1
   vi.advanceTimersByTime(1_000)
   expect(state.collect).toHaveBeenCalledTimes(2)
+})
+
+it('H250 a process that works collects once a flood is over', () => {
+  const state = startProcess()
+  state.work = 0.5
+  vi.advanceTimersByTime(2_000)
+  expect(state.collect).not.toHaveBeenCalled()
+  state.flooded = true
+  vi.advanceTimersByTime(1_000)
+  expect(state.collect).toHaveBeenCalledOnce()
 })

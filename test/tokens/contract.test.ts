@@ -9,6 +9,7 @@ import { createGrantTable, shareOf } from '../../src/tokens/grant-table.ts'
 import type { IssuedTokens, TokenEvents, TokenPolicy, Tokens } from '../../src/tokens/state.ts'
 import { createTokenStore } from '../../src/tokens/token-store.ts'
 import { open } from '../store/opened.ts'
+import { liveRequests } from '../support/live-requests.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { isInstalled, needs } from '../support/tools.ts'
 import { POLICY, present } from './support.ts'
@@ -42,7 +43,7 @@ function openLocal(changed: Partial<TokenPolicy>): Promise<Opened> {
     journal: undefined,
     table: createGrantTable(policy.capacity),
     listener,
-    cut() {},
+    live: liveRequests(),
   })
   return Promise.resolve({
     tokens,
@@ -64,13 +65,14 @@ async function openShared(changed: Partial<TokenPolicy>): Promise<Opened> {
     clock,
     policy,
     timeout,
-    live: { grants: () => [], cut() {} },
+    live: liveRequests(),
     hasName: () => true,
   })
   const [listener, events] = listening()
   const tokens = createSharedTokens({
     store,
     copies,
+    live: liveRequests(),
     policy,
     clock,
     random: randomBytes,

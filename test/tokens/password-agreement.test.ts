@@ -4,6 +4,7 @@ import { createTokenCopies } from '../../src/fleet/copies.ts'
 import { PUBLISH } from '../../src/fleet/epoch.ts'
 import type { StoreReply } from '../../src/fleet/shared-store.ts'
 import { stillClock } from '../support/clock.ts'
+import { liveRequests } from '../support/live-requests.ts'
 import { scriptedStore } from '../support/scripted-store.ts'
 
 const STATE = ['dataset', '100', 'c2FsdA', 'mine', '1-0', 0, '']
@@ -15,7 +16,7 @@ function agreementWith(read: () => StoreReply, published: () => StoreReply = () 
     store,
     clock: stillClock(),
     policy: { capacity: 10, offlineGrace: 0 },
-    live: { grants: () => [], cut() {} },
+    live: liveRequests(),
     hasName: () => true,
     timeout: 1_000,
   })

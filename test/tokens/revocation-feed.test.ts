@@ -9,6 +9,7 @@ import type { StoreReply, StreamEntry } from '../../src/fleet/shared-store.ts'
 import { mintToken } from '../../src/tokens/mint.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
+import { liveRequests } from '../support/live-requests.ts'
 import { scriptedStore, storeDown } from '../support/scripted-store.ts'
 
 type Follow = PromiseWithResolvers<readonly StreamEntry[]>
@@ -58,7 +59,7 @@ async function feed(missing: readonly string[] = []) {
     store,
     clock: stillClock(),
     policy: { capacity: 100, offlineGrace: 60_000 },
-    live: { grants: () => [], cut() {} },
+    live: liveRequests(),
     hasName: () => true,
     timeout: 1_000,
   })

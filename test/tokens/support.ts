@@ -3,6 +3,7 @@ import type { TokenJournal } from '../../src/tokens/journal.ts'
 import type { TokenPolicy } from '../../src/tokens/state.ts'
 import { createTokenStore, type TokenStore } from '../../src/tokens/token-store.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
+import { liveRequests } from '../support/live-requests.ts'
 
 export const SECOND = 1000
 export const HOUR: number = 3600 * SECOND
@@ -44,7 +45,7 @@ export function createTestStore(
       },
       evicted: (kind, count) => events.push(['evicted', kind, count]),
     },
-    cut: (grants) => events.push(['revoked', [...grants], because]),
+    live: liveRequests([], { cut: (grants) => events.push(['revoked', [...grants], because]) }),
   })
   return { store, clock, events }
 }

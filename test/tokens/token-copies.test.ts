@@ -4,6 +4,7 @@ import { createTokenCopies, type TokenCopies } from '../../src/fleet/copies.ts'
 import type { StoreReply } from '../../src/fleet/shared-store.ts'
 import { digestToken, mintToken } from '../../src/tokens/mint.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
+import { liveRequests } from '../support/live-requests.ts'
 import { type ScriptedStore, scriptedStore, storeDown } from '../support/scripted-store.ts'
 import { present } from './support.ts'
 
@@ -29,7 +30,7 @@ function setting(
     store,
     clock,
     policy: { capacity: 100, offlineGrace },
-    live: { grants: () => inFlight, cut: (grants) => cut.push(...grants) },
+    live: liveRequests(inFlight, { cut: (grants) => cut.push(...grants) }),
     hasName: () => true,
     timeout: 1_000,
   })

@@ -71,7 +71,6 @@ async function documents(): Promise<readonly PackageFile[]> {
     .map((name) => `docs/${name}`)
   const examples = [
     'postern-credential.conf',
-    'postern-small.conf',
     'postern.rules.yml',
     'prometheus.yml',
     'grafana/postern.json',

@@ -37,6 +37,30 @@ export const CONNECTIONS: Row = {
       ],
     }),
     chart({
+      title: 'Memory held for clients',
+      description:
+        'What clients make the process hold, by what it is. listen.memory bounds the sum: docs/sizing.md#memory.',
+      unit: 'bytes',
+      span: 12,
+      queries: [
+        { expr: total('postern_memory_bytes', 'instance, of'), legend: '{{instance}} {{of}}' },
+        { expr: total('postern_memory_limit_bytes', 'instance'), legend: '{{instance}} limit' },
+      ],
+    }),
+    chart({
+      title: 'Given up for memory',
+      description:
+        'What clients were refused, or lost, because they hold much: docs/alerts.md#posternmemoryshort.',
+      unit: 'short',
+      span: 12,
+      queries: [
+        {
+          expr: events('postern_shed_total', 'instance, stage, what'),
+          legend: '{{instance}} {{stage}} {{what}}',
+        },
+      ],
+    }),
+    chart({
       title: 'Failed TLS handshakes',
       description:
         '"tls_error" is mostly a client without the CA, "plain_http" one that uses http:// in place of https://.',

@@ -31,9 +31,12 @@ export const TOKENS: Row = {
     chart({
       title: 'Logins revoked',
       description:
-        'By a changed password, by an operator, by the client, or because a spent refresh token was used again. See docs/operating.md#a-token-has-leaked.',
+        'By a changed password, by an operator, by the client, or because a spent refresh token was used again; and the requests, streams and WebSockets that ended for that, for an expiry or for a reload. See docs/operating.md#a-token-has-leaked.',
       unit: 'short',
-      queries: [{ expr: events('postern_tokens_revoked_total', 'reason'), legend: '{{reason}}' }],
+      queries: [
+        { expr: events('postern_tokens_revoked_total', 'reason'), legend: '{{reason}}' },
+        { expr: events('postern_requests_ended_total', 'reason'), legend: 'ended: {{reason}}' },
+      ],
       empty: 'none so far',
     }),
     chart({

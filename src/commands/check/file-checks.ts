@@ -2,6 +2,7 @@ import { constants } from 'node:fs'
 import { access, statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { controlSocketPath } from '../../admin/control-socket.ts'
+import { describePlan, planMemory } from '../../compose/memory.ts'
 import { checkedByDevice, passwordSources } from '../../config/password-fields.ts'
 import type { Config } from '../../config/schema.ts'
 import { isLoopback } from '../../http/ip.ts'
@@ -30,20 +31,37 @@ export function passwordCheck(config: Config): Check {
     run: async () =>
       checkedByDevice(config)
         ? 'the device, which checks the password of every grant'
-        : readPasswords(passwordSources(config)),
+        : readPasswords(passwordSources(config), planMemory(config).limit),
   }
 }
 
-/** Rejects if `serve` could not use a file, or if two names have the same password. */
-async function readPasswords(sources: Parameters<typeof openPasswords>[0]): Promise<string> {
-  const passwords = await openPasswords(sources, { clock: systemClock })
-  const twins = await passwords.twins()
+/** Rejects if `serve` could not use a file, if an account is locked, expired or gone, or if two names have the same password. */
+async function readPasswords(sources: Parameters<typeof openPasswords>[0], limit: number): Promise<string> {
+  const passwords = await openPasswords(sources, { clock: systemClock, memory: { limit, hold() {} } })
+  const [twins, { absent }] = [await passwords.twins(), passwords.state()]
   passwords.close()
+  if (absent !== undefined)
+    throw new CheckFailure(absent, {
+      meaning: 'logins with it are refused, and its tokens have ended',
+      remedy: 'unlock the account (usermod -U, chage -E -1) or give it a password, or remove the name',
+      exitCode: 1,
+    })
   if (twins.length === 0) return 'readable'
   throw new CheckFailure(`${twins.join(' and ')} have the same password`, {
     meaning: 'it logs nobody in, because it does not tell which name is meant',
     remedy: 'change one of them',
   })
+}
+
+/** Says what clients may hold, and which keys cannot be used up under it. */
+export function memoryCheck(config: Config): Check {
+  return {
+    name: 'memory',
+    key: 'listen.memory',
+    meaning: 'what clients hold is not bounded',
+    remedy: 'set listen.memory',
+    run: async () => describePlan(planMemory(config)),
+  }
 }
 
 export function stateCheck(config: Config): Check {
@@ -115,8 +133,8 @@ function systemError(code: string): Error {
 }
 
 /** The password of the live page, or that the page is off. None for a page that users of this machine alone can open. */
-export function pageChecks({ admin }: Config): readonly Check[] {
-  const { address, passwordFile } = admin
+export function pageChecks(config: Config): readonly Check[] {
+  const { address, passwordFile } = config.admin
   if (address === 'off') return []
   if (passwordFile !== undefined) {
     return [
@@ -125,7 +143,11 @@ export function pageChecks({ admin }: Config): readonly Check[] {
         key: 'admin.password_file',
         meaning: 'serve does not start: it cannot guard the live page',
         remedy: 'correct admin.password_file',
-        run: () => readPasswords([{ name: '', file: passwordFile, key: 'admin.password_file' }]),
+        run: () =>
+          readPasswords(
+            [{ name: '', file: passwordFile, key: 'admin.password_file' }],
+            planMemory(config).limit,
+          ),
       },
     ]
   }

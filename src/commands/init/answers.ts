@@ -3,13 +3,16 @@ import { join, resolve } from 'node:path'
 import { parseUpstreamUrl } from '../../config/address.ts'
 import { type FirstPassword, flow } from '../../config/first-configuration.ts'
 import { loadConfig } from '../../config/load.ts'
+import { passwordSources } from '../../config/password-fields.ts'
 import { upstreamTarget } from '../../forward/settings.ts'
 import { hashPassword } from '../../password/key-derivation.ts'
+import { readSource } from '../../password/source.ts'
+import { weaknessOf } from '../../password/strength.ts'
 import { SetupError } from '../../system/setup-error.ts'
 import { judgeDevice } from '../check/device-checks.ts'
 import { passwordCheck } from '../check/file-checks.ts'
 import { type CheckResult, describeResult, runCheck } from '../check/finding.ts'
-import { askTwice } from '../hash-password.ts'
+import { askTwice, CHOOSE_ANOTHER } from '../hash-password.ts'
 import { Cancelled, type Prompt } from '../prompt.ts'
 
 /** Where the device is, and the value of `upstream.tls` as YAML. */
@@ -136,10 +139,22 @@ function checkedByDevice(login: 'basic' | 'digest', user: string): PasswordChoic
   return { password: { device: true }, auth: { [login]: { user } } }
 }
 
-export async function tryPassword({ password, auth }: PasswordChoice): Promise<CheckResult> {
+/** Whether the password can be used. A file with a password in plain text that is short or usual fails, unless `weak`. */
+export async function tryPassword({ password, auth }: PasswordChoice, weak: boolean): Promise<CheckResult> {
   // Any device will do: only the password is tried.
   const config = loadConfig({ object: { upstream: { url: 'http://127.0.0.1', auth }, password } })
-  return (await runCheck(passwordCheck(config))).result
+  const { result } = await runCheck(passwordCheck(config))
+  const [source] = passwordSources(config)
+  if (weak || source === undefined || result.result === 'failed') return result
+  const found = await readSource(source)
+  const isPlain = 'line' in found && found.credential.kind === 'plain'
+  const weakness = isPlain ? weaknessOf(found.line) : undefined
+  if (weakness === undefined) return result
+  return {
+    ...{ name: result.name, result: 'failed', meaning: null },
+    message: `${source.file}: the password ${weakness}`,
+    remedy: CHOOSE_ANOTHER,
+  }
 }
 
 function menu(file: string): string {
@@ -153,23 +168,34 @@ Where does the device password come from? Clients get tokens for it.
 `
 }
 
-export async function askForPassword(prompt: Prompt, folder: string): Promise<PasswordChoice> {
+export async function askForPassword(prompt: Prompt, folder: string, weak: boolean): Promise<PasswordChoice> {
   const file = join(folder, 'password')
   prompt.say(menu(file))
   for (;;) {
-    const chosen = await choose(await prompt.ask('Choice [1]: ', '1'), file, prompt)
+    const digit = (await prompt.askDigit('Choice [1]: ')) || '1'
+    const chosen = await choose(digit, { file, weak }, prompt)
     if (chosen === undefined) continue
     if (chosen.newFile !== undefined) return chosen
-    const { result, message } = await tryPassword(chosen)
+    const { result, message } = await tryPassword(chosen, weak)
     if (result !== 'failed') return chosen
     prompt.say(`  ${message}\n`)
   }
 }
 
-async function choose(choice: string, file: string, prompt: Prompt): Promise<PasswordChoice | undefined> {
+/** Where a typed password is stored, and whether it may be weak. */
+interface Stored {
+  readonly file: string
+  readonly weak: boolean
+}
+
+async function choose(
+  choice: string,
+  { file, weak }: Stored,
+  prompt: Prompt,
+): Promise<PasswordChoice | undefined> {
   switch (choice) {
     case '1':
-      return typedPassword(file, prompt)
+      return typedPassword({ file, weak }, prompt)
     case '2':
       return { password: { file: resolve(await prompt.ask(`File [${file}]: `, file)) } }
     case '3':
@@ -185,8 +211,12 @@ async function choose(choice: string, file: string, prompt: Prompt): Promise<Pas
       return checkedByDevice(login, await prompt.ask('User [admin]: ', 'admin'))
     }
     default:
-      prompt.say('  Type 1, 2, 3, 4 or 5\n')
-      return undefined
+      if (/^\d$/.test(choice)) {
+        prompt.say('  Type 1, 2, 3, 4 or 5\n')
+        return undefined
+      }
+      prompt.say('  That is no number. It may have been the password, so it is not shown. Type it here:\n')
+      return typedPassword({ file, weak }, prompt)
   }
 }
 
@@ -195,12 +225,12 @@ async function askForEntry(file: string, prompt: Prompt): Promise<{ file: string
   return { file: resolve(asked), user: await prompt.ask('User [admin]: ', 'admin') }
 }
 
-async function typedPassword(file: string, prompt: Prompt): Promise<PasswordChoice | undefined> {
+async function typedPassword({ file, weak }: Stored, prompt: Prompt): Promise<PasswordChoice | undefined> {
   if (existsSync(file)) {
     prompt.say(`  ${file} exists, and init overwrites nothing; 2 uses it as it is\n`)
     return undefined
   }
-  const password = await askTwice(prompt).catch((error: unknown) => {
+  const password = await askTwice(prompt, weak).catch((error: unknown) => {
     if (!(error instanceof SetupError) || error instanceof Cancelled) throw error
     prompt.say(`  ${error.message}\n`)
     return undefined

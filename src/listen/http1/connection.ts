@@ -4,6 +4,9 @@ import type { Exchange, UpgradeExchange } from '../../http/exchange.ts'
 import type { Refusal } from '../../http/refusal.ts'
 import type { RequestBody } from '../../http/request-body.ts'
 import type { ConnectionFacts, Http1RequestHead } from '../../http1/request-head.ts'
+import { type Holder, type Holding, PATIENCE } from '../../memory/account.ts'
+import { headCost, REQUEST, TUNNEL } from '../../memory/costs.ts'
+import type { ListenMemory } from '../connection-caps.ts'
 import type { Lingering } from '../linger.ts'
 import { Http1Exchange, type Http1Transport } from './exchange.ts'
 import { Http1Intake, type IntakeEvents, MALFORMED } from './intake.ts'
@@ -25,6 +28,7 @@ export interface ConnectionRules {
   readonly maxHeaderSize: number
   readonly handlers: Http1Handlers
   readonly lingering: Pick<Lingering, 'end'>
+  readonly memory: ListenMemory
   readonly keepAliveFields: string
   readonly dateLine: () => string
   /** The server is stopping: it serves only requests that are already being sent. */
@@ -44,11 +48,18 @@ const DRAIN_TIMEOUT = 5_000
 const ENDED_SILENCE = 5_000
 
 /** One HTTP/1 connection. It serves one request after the other. */
-export class Http1Connection implements Http1Transport, IntakeEvents {
+export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   readonly socket: Socket
   readonly wire: Socket
   readonly rules: ConnectionRules
   readonly #intake: Http1Intake
+  readonly #peer: string
+  /** What the connection holds. */
+  readonly #holding: Holding
+  /** What the current request holds: another one only behind a trusted proxy. */
+  #ofRequest: Holding
+  /** Since when the client has read nothing of an own answer, as far as that was looked at. */
+  #unreadSince: number | undefined
   #current: Http1Exchange | undefined
   /** Later bytes on the connection are not read as a request. */
   #closing = false
@@ -57,15 +68,19 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
   /** Runs while the connection waits for a head or drains an unread body. */
   #deadline: NodeJS.Timeout | undefined
 
-  constructor(socket: Socket, wire: Socket, rules: ConnectionRules) {
+  constructor(socket: Socket, wire: Socket, rules: ConnectionRules, holding: Holding) {
     this.socket = socket
     this.wire = wire
     this.rules = rules
+    this.#holding = holding
+    this.#ofRequest = holding
+    holding.holder = this
     const facts: ConnectionFacts = {
       secure: (socket as Partial<TLSSocket>).encrypted === true,
       peer: socket.remoteAddress ?? '',
       localPort: socket.localPort ?? 0,
     }
+    this.#peer = facts.peer
     this.#intake = new Http1Intake(socket, facts, rules.maxHeaderSize, this)
     // Node restarts this timer with every byte that is read or written.
     socket.setTimeout(rules.idleTimeout)
@@ -77,6 +92,41 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
     socket.on('error', () => {})
     socket.once('close', this.#onClose)
     this.awaitHead()
+  }
+
+  get working(): boolean {
+    return this.#current !== undefined
+  }
+
+  get atDevice(): boolean {
+    const exchange = this.#current
+    return exchange !== undefined && exchange.sentAt > 0 && !exchange.ended
+  }
+
+  giveUpUnread(now: number): number {
+    const exchange = this.#current
+    const waits = exchange?.answered === true && exchange.sentAt === 0 && this.socket.writableLength > 0
+    if (!waits) this.#unreadSince = undefined
+    else this.#unreadSince ??= now
+    if (this.#unreadSince === undefined || now - this.#unreadSince < PATIENCE) return 0
+    this.drop()
+    return 1
+  }
+
+  drop(): void {
+    this.socket.destroy()
+  }
+
+  waits(bytes: number): void {
+    this.#holding.set('bodies', bytes)
+  }
+
+  readonly stalled = (bytes: number): void => this.#holding.set('responses', bytes)
+
+  readonly held = (change: number): void => this.#ofRequest.hold(change)
+
+  keepsHead(bytes: number): void {
+    this.#holding.add('connections', bytes)
   }
 
   get mayBegin(): boolean {
@@ -115,8 +165,8 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
   begin(head: Http1RequestHead, body: RequestBody | undefined): void {
     if (this.#deadline !== undefined) this.#stopDeadline()
     const { onExchange, onUpgrade } = this.rules.handlers
-    if (head.leavesHttp) onUpgrade(this.#serve(this.#upgradeOf(head)))
-    else onExchange(this.#serve(new Http1Exchange(this, head, body)))
+    if (head.leavesHttp) onUpgrade(this.#charge(this.#serve(this.#upgradeOf(head))))
+    else onExchange(this.#charge(this.#serve(new Http1Exchange(this, head, body))))
   }
 
   bodyRead(): void {
@@ -159,7 +209,10 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
     }
   }
 
-  readonly #onDrain = (): void => this.#current?.drained()
+  readonly #onDrain = (): void => {
+    this.#holding.set('responses', 0)
+    this.#current?.drained()
+  }
 
   readonly #onTimeout = (): void => {
     // A silent connection that waits for the device is not idle: the device's deadlines bound that. But a client that reads
@@ -170,6 +223,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
   readonly #onClose = (): void => {
     this.#close()
     this.#current?.clientGone()
+    this.#release()
   }
 
   readonly #onLateHead = (): void => {
@@ -191,6 +245,39 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
     return exchange
   }
 
+  /** Charges the client for its request. If it holds too much, the gate refuses the request. */
+  #charge<E extends Http1Exchange>(exchange: E): E {
+    // A tunnel from its handshake on: what the client sends meanwhile is held.
+    const ofTunnel = exchange.head.upgrade ? TUNNEL : 0
+    const cost = REQUEST + headCost(exchange.head)
+    if (this.#holding.client.isProxy) this.#ofRequest = this.#holdingBehind(exchange)
+    const holding = this.#ofRequest
+    const { account, client } = holding
+    exchange.memory = holding
+    exchange.overMemory = !account.mayHold(client, cost + ofTunnel, 'request')
+    holding.set('requests', cost)
+    holding.set('tunnels', ofTunnel)
+    return exchange
+  }
+
+  /** What a request holds that a trusted proxy carries: it belongs to the client behind it. */
+  #holdingBehind({ head }: Http1Exchange): Holding {
+    const { account, clientOf } = this.rules.memory
+    const { key, peerTrusted } = clientOf(this.#peer, head.survey.forwardedFor)
+    const client = account.client(key, peerTrusted && head.survey.forwardedFor.length === 0)
+    return account.open(client, this)
+  }
+
+  /** The request holds nothing any more. */
+  #release(): void {
+    const holding = this.#ofRequest
+    if (holding === this.#holding) holding.set('requests', 0)
+    else {
+      holding.close()
+      this.#ofRequest = this.#holding
+    }
+  }
+
   #upgradeOf(head: Http1RequestHead): Http1UpgradeExchange {
     const { socket } = this
     const early = this.#intake.stop()
@@ -207,6 +294,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents {
   /** Called when the response is sent: closes the connection, or continues with the next request. */
   #served(exchange: Http1Exchange): void {
     this.#current = undefined
+    this.#release()
     if (exchange.persists && !exchange.closing && !this.#closing) {
       // The response, sent before the stop, announced that the connection stays open.
       if (this.rules.draining) this.#closeIdleSoon()

@@ -21,6 +21,8 @@ export interface Http1Transport {
   }
   /** Closes the connection in steps, and discards what the client still sends. */
   readonly linger: () => void
+  /** So many bytes of a response wait for the client to read. */
+  readonly stalled: (bytes: number) => void
   /** The callback of a response's last write. */
   readonly onFlushed: (error?: Error | null) => void
 }
@@ -91,7 +93,9 @@ export class Http1Exchange extends Exchange {
       return true
     }
     this.responseBytes += chunk.length
-    return response.write(chunk)
+    const taken = response.write(chunk)
+    if (!taken) this.transport.stalled(this.transport.socket.writableLength)
+    return taken
   }
 
   end(lastChunk?: Buffer): void {

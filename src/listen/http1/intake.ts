@@ -21,6 +21,12 @@ export interface IntakeEvents {
   bodyRead(): void
   /** The current body is malformed. The intake reads nothing more. */
   bodyBroken(): void
+  /** So many received bytes are not read yet. */
+  waits(bytes: number): void
+  /** The unread bytes of the current body have changed. */
+  readonly held: (change: number) => void
+  /** A head is remembered, which costs so many bytes. */
+  keepsHead(bytes: number): void
   /** The bytes are not a valid request. The intake reads nothing more. */
   refuse(refusal: Refusal): void
 }
@@ -39,6 +45,9 @@ const CHUNKS: ChunkRules = {
 /** How many heads of one connection are remembered. They take up to 27 KiB, which a client can make each connection hold. */
 const HEADS_KNOWN = 2
 const UPLOADS_KNOWN = 1
+
+/** The parsed form of a head that is remembered takes so many times its bytes. */
+const PARSED = 8
 
 const NOTHING = Buffer.alloc(0)
 
@@ -68,6 +77,8 @@ export class Http1Intake {
   #body: RequestBody | undefined
   #stopped = false
   #held = false
+  #waiting = 0
+  #kept = 0
 
   constructor(socket: Socket, facts: ConnectionFacts, maxHeaderSize: number, events: IntakeEvents) {
     this.#socket = socket
@@ -109,6 +120,7 @@ export class Http1Intake {
     this.#held = false
     this.#pending = NOTHING
     this.#body = undefined
+    this.#tellWaiting()
     return rest
   }
 
@@ -144,9 +156,16 @@ export class Http1Intake {
     if (head === undefined) this.#events.refuse(MALFORMED)
     else {
       const memory = head.bodyEnd === 0 ? this.#known : this.#knownUploads
-      if (!head.leavesHttp) memory.keep(bytes, 0, length, head)
+      if (!head.leavesHttp && memory.keep(bytes, 0, length, head)) this.#keepsOneMore(length)
       this.#begin(head)
     }
+  }
+
+  /** A head that replaces another is charged as if it took as much. */
+  #keepsOneMore(length: number): void {
+    if (this.#kept >= HEADS_KNOWN + UPLOADS_KNOWN) return
+    this.#kept += 1
+    this.#events.keepsHead(PARSED * length)
   }
 
   #begin(head: Http1RequestHead): void {
@@ -161,7 +180,7 @@ export class Http1Intake {
 
   /** First reads the body bytes that came with the head: if they are malformed, the request never reaches the device. */
   #beginBody(head: Http1RequestHead, end: RequestBodyFraming): void {
-    const body = new RequestBody(this.#regulate, MOST_WAITING)
+    const body = new RequestBody(this.#regulate, MOST_WAITING, this.#events.held)
     this.#body = body
     this.#chunked = end === 'chunked' ? new ChunkedBody(CHUNKS) : undefined
     this.#left = end === 'chunked' ? 0 : end
@@ -202,8 +221,16 @@ export class Http1Intake {
     this.#body?.push(end - start === bytes.length ? bytes : bytes.subarray(start, end))
   }
 
+  #tellWaiting(): void {
+    const { length } = this.#pending
+    if (length === this.#waiting) return
+    this.#waiting = length
+    this.#events.waits(length)
+  }
+
   /** Pauses reading from a client that sends faster than its requests are served or its body is read. Resumes it later. */
   readonly #regulate = (): void => {
+    this.#tellWaiting()
     const full = this.#pending.length > MOST_WAITING || this.#body?.full === true
     if (full === this.#held) return
     this.#held = full

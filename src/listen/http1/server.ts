@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
+import type { Holding } from '../../memory/account.ts'
 import type { Clock } from '../../system/clock.ts'
-import type { ListenLimits } from '../connection-caps.ts'
+import type { ListenLimits, ListenMemory } from '../connection-caps.ts'
 import type { Lingering } from '../linger.ts'
 import { type ConnectionRules, Http1Connection, type Http1Handlers } from './connection.ts'
 
@@ -13,6 +14,7 @@ export function createHttp1Server(
   handlers: Http1Handlers,
   clock: Clock,
   lingering: Pick<Lingering, 'end'>,
+  memory: ListenMemory,
 ) {
   const connections = new Set<Http1Connection>()
   const rules: ConnectionRules = {
@@ -21,15 +23,16 @@ export function createHttp1Server(
     maxHeaderSize: limits.maxHeaderSize,
     handlers,
     lingering,
+    memory,
     keepAliveFields: `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(limits.idleTimeout / 1000)}\r\n`,
     dateLine: createDateLine(clock),
     draining: false,
   }
 
   return {
-    /** Serves a connection, in cleartext or decrypted. `wire`: the TCP socket below it. */
-    accept(socket: Socket, wire: Socket): void {
-      const connection = new Http1Connection(socket, wire, rules)
+    /** Serves a connection, in cleartext or decrypted. `wire`: the TCP socket below it. `holding`: what it holds. */
+    accept(socket: Socket, wire: Socket, holding: Holding): void {
+      const connection = new Http1Connection(socket, wire, rules, holding)
       connections.add(connection)
       socket.once('close', () => connections.delete(connection))
       // The TLS handshake was in progress when the sidecar began to stop.

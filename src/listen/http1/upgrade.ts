@@ -57,17 +57,27 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
     if (this.#tunnel !== undefined) this.connection.destroySoon()
   }
 
+  override cut(): void {
+    if (!this.ended) this.#measure()
+    super.cut()
+  }
+
   override clientGone(): void {
-    const { connection } = this
-    const tunnel = this.#tunnel
-    if (tunnel === undefined) super.clientGone()
+    if (this.#tunnel === undefined) super.clientGone()
     else {
-      const { bytesRead, bytesWritten } = connection
-      this.status = 101
-      this.requestBytes = bytesRead - tunnel.read
-      this.responseBytes = bytesWritten - tunnel.written
+      this.#measure()
       this.settle('complete')
     }
+  }
+
+  /** Notes for the record what passed the tunnel. */
+  #measure(): void {
+    const tunnel = this.#tunnel
+    if (tunnel === undefined) return
+    const { bytesRead, bytesWritten } = this.connection
+    this.status = 101
+    this.requestBytes = bytesRead - tunnel.read
+    this.responseBytes = bytesWritten - tunnel.written
   }
 
   readonly #hold = (chunk: Buffer): void => {

@@ -5,6 +5,7 @@ import { limitFields } from '../../http/limit-fields.ts'
 import type { Reply } from '../../http/refusal.ts'
 import { RequestBody } from '../../http/request-body.ts'
 import { endsWithHead } from '../../http1/response-writer.ts'
+import type { Holding } from '../../memory/account.ts'
 import { headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './fields.ts'
 import { bodyOf, discardUpload, isClean } from './upload.ts'
 
@@ -36,6 +37,9 @@ export class Http2Exchange extends Exchange {
   place = -1
   /** The next one that arrived in the same turn of the event loop. */
   next: Http2Exchange | undefined = undefined
+  /** What the stream holds, and of that what is charged for its head and window (bytes). */
+  holding: Holding | undefined = undefined
+  charged = 0
   /** The device is paused. */
   #full = false
   /** The bytes of the response that the client had read at the last check, and the time since which it has read no more. */
@@ -67,6 +71,11 @@ export class Http2Exchange extends Exchange {
     const stream = this.#stream
     if (stream.endAfterHeaders || stream.state.remoteClose === 1) return Number.POSITIVE_INFINITY
     return (this.requestBody?.arrived ?? 0) + stream.readableLength
+  }
+
+  /** It has a place at the device, or its response is still on its way. */
+  get atDevice(): boolean {
+    return this.sentAt > 0 && !this.ended
   }
 
   /** Bytes of the response that wait for the client to take them. */

@@ -1,12 +1,13 @@
 import type { TLSSocket } from 'node:tls'
-import type { ListenLimits } from '../connection-caps.ts'
+import type { Holding } from '../../memory/account.ts'
+import type { ListenLimits, ListenMemory } from '../connection-caps.ts'
 import { type Http2Handlers, type Http2Session, serveSession } from './session.ts'
 
 /** The longest interval (ms) between two checks of the deadlines. One timer serves all sessions. */
 const LONGEST_INTERVAL = 500
 
 /** The HTTP/2 side of the public listener. */
-export function createHttp2Server(limits: ListenLimits, handlers: Http2Handlers) {
+export function createHttp2Server(limits: ListenLimits, handlers: Http2Handlers, memory: ListenMemory) {
   const sessions = new Set<Http2Session>()
   const interval = Math.min(LONGEST_INTERVAL, limits.headerTimeout, limits.idleTimeout)
   let now = 0
@@ -19,9 +20,9 @@ export function createHttp2Server(limits: ListenLimits, handlers: Http2Handlers)
   }
 
   return {
-    /** Serves a decrypted connection on which `h2` was negotiated. */
-    accept(socket: TLSSocket): void {
-      const session = serveSession(socket, limits, handlers, now)
+    /** Serves a decrypted connection on which `h2` was negotiated. `holding`: what it holds. */
+    accept(socket: TLSSocket, holding: Holding): void {
+      const session = serveSession(socket, limits, handlers, now, { ...memory, holding })
       sessions.add(session)
       timer ??= setInterval(checkDeadlines, interval).unref()
       socket.once('close', () => {

@@ -1,7 +1,10 @@
-import { constants, performServerHandshake } from 'node:http2'
+import { constants, performServerHandshake, type ServerHttp2Stream } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import type { Exchange, Outcome } from '../../http/exchange.ts'
-import { type ListenLimits, OVERUSE_SPAN, type Overuse } from '../connection-caps.ts'
+import { type Holding, PATIENCE } from '../../memory/account.ts'
+import { headCost, SESSION, STREAM, STREAM_WINDOW } from '../../memory/costs.ts'
+import { type ListenLimits, type ListenMemory, OVERUSE_SPAN, type Overuse } from '../connection-caps.ts'
+import { CarriedStream } from './carried-stream.ts'
 import { Http2Exchange } from './exchange.ts'
 import { HeadsOfSession } from './fields.ts'
 import { watchHeaders } from './header-watch.ts'
@@ -39,10 +42,13 @@ export function serveSession(
   limits: ListenLimits,
   { onExchange, onBug, onOveruse, onMisused }: Http2Handlers,
   now: number,
+  { account, clientOf, holding }: ListenMemory & { readonly holding: Holding },
 ) {
+  // Before the first stream: its header block, which no event announces, may be as large.
+  holding.set('connections', holding.held('connections') + SESSION + limits.maxHeaderSize)
   const session = performServerHandshake(socket, {
     settings: {
-      maxConcurrentStreams: limits.maxStreams,
+      maxConcurrentStreams: account.streamsOffered(limits.maxStreams),
       maxHeaderListSize: limits.maxHeaderSize,
       enableConnectProtocol: false,
     },
@@ -115,6 +121,7 @@ export function serveSession(
   function mayQueue(): boolean {
     let queued = 0
     for (let i = 0; i < open.count; i += 1) queued += open.at(i)?.queued ?? 0
+    holding.set('responses', queued)
     if (queued <= limits.maxQueuedBytes) return true
     onOveruse('max_queued_bytes')
     return false
@@ -123,6 +130,7 @@ export function serveSession(
   function onClosed(exchange: Http2Exchange, end: Outcome): void {
     open.leave(exchange)
     active = true
+    if (exchange.holding !== undefined) release(exchange.holding, exchange.charged)
     if (end === 'aborted') countReset()
   }
 
@@ -151,6 +159,46 @@ export function serveSession(
     }
   }
 
+  /**
+   * Refuses a stream of which nothing was processed, so that the client may repeat it (RFC 9113 §8.7). It counts in no window (C13),
+   * but as a reset: a client that repeats without end makes the sidecar work for free.
+   */
+  function refuse(stream: ServerHttp2Stream): void {
+    stream.on('error', () => {})
+    stream.close(constants.NGHTTP2_REFUSED_STREAM)
+    // Node keeps a stream until what has arrived of its body is read.
+    stream.resume()
+    active = true
+    countReset()
+  }
+
+  /** What a stream holds that a trusted proxy carries: it belongs to the client behind it. */
+  function holdingBehind(forwardedFor: readonly string[], stream: CarriedStream): Holding {
+    const { key, peerTrusted } = clientOf(peer, forwardedFor)
+    return account.open(account.client(key, peerTrusted && forwardedFor.length === 0), stream)
+  }
+
+  /** A stream has closed. */
+  function release(ofStream: Holding, charged: number): void {
+    if (ofStream === holding) holding.add('requests', -charged)
+    else ofStream.close()
+  }
+
+  holding.holder = {
+    get working(): boolean {
+      return open.count > 0
+    },
+    get atDevice(): boolean {
+      return open.all().some((exchange) => exchange.atDevice)
+    },
+    // `checkDeadlines` looks at the streams.
+    giveUpUnread: () => 0,
+    drop(): void {
+      session.destroy()
+      socket.destroy()
+    },
+  }
+
   // Node reports a broken session here and closes it. Without a listener the error would end the process.
   session.on('error', (error: NodeJS.ErrnoException) => {
     // An error keeps the receivers of its stack frames alive until `stack` is read. One of them is the native session, which
@@ -173,10 +221,24 @@ export function serveSession(
   })
   session.on('stream', (stream, fields, _flags, rawFields) => {
     const head = heads.headOf(rawFields, fields, stream.endAfterHeaders)
+    headers.completed(stream.id ?? 0)
+    const cost = STREAM + headCost(head) + (stream.endAfterHeaders ? 0 : STREAM_WINDOW)
+    const carried = holding.client.isProxy ? new CarriedStream() : undefined
+    const ofStream = carried === undefined ? holding : holdingBehind(head.survey.forwardedFor, carried)
+    const mayOpen = account.mayHold(ofStream.client, cost, 'stream')
+    ofStream.add('requests', cost)
+    if (!mayOpen) {
+      stream.once('close', () => release(ofStream, cost))
+      refuse(stream)
+      return
+    }
     const exchange = new Http2Exchange(stream, head, facts)
+    exchange.memory = ofStream
+    exchange.holding = ofStream
+    exchange.charged = cost
+    if (carried !== undefined) carried.exchange = exchange
     if (condemned) return dismiss()
     open.enter(exchange)
-    headers.completed(stream.id ?? 0)
     if (arrived === undefined || lastArrived === undefined) {
       arrived = exchange
       setImmediate(serveArrived)
@@ -191,10 +253,17 @@ export function serveSession(
    */
   function cutUnread(time: number): number {
     let longest = 0
+    const isShort = account.stage !== undefined && account.stage !== 'streams'
     for (const exchange of open.all()) {
       const unread = exchange.unreadFor(time)
-      if (unread >= limits.idleTimeout) exchange.cut()
-      longest = Math.max(longest, unread)
+      const isOwn = exchange.sentAt === 0
+      const patience = isShort && isOwn ? Math.min(PATIENCE, limits.idleTimeout) : limits.idleTimeout
+      if (unread >= patience) {
+        if (patience < limits.idleTimeout && !exchange.ended) account.gaveUp('answers', 'answer')
+        exchange.cut()
+      }
+      // So that the deadline of the connection is as much longer.
+      longest = Math.max(longest, unread + limits.idleTimeout - patience)
     }
     return longest
   }

@@ -34,4 +34,19 @@ export const BROWSERS = {
       'Web interfaces with long polls, a live view over a WebSocket, tokens of their own and uploads work in a browser behind Postern. A new password ends the live view, and the next page is that of the login.',
     reason: 'decision: proved by real programs in Chromium, not by a model of them',
   },
+  H218: {
+    sentence:
+      'The logout and the first page after the end of a session clear what the browser keeps of the pages of the device: its cache, and the pages to which Back leads. Both say so, and so does a login page after a new password.',
+    reason: 'the next user of the browser would see pages of the one before',
+  },
+  H219: {
+    sentence:
+      'A further login of a browser keeps what its tabs have open, unless it is another name’s. A link of another site offers to open the device in place of the password. Input that was not sent is said so, and the login leads back to the page behind it, if that is one of this address.',
+    reason: 'a login that ends what works, and a form that is lost without a word; open redirect by Referer',
+  },
+  H220: {
+    sentence:
+      'The realm is any text without control characters. The challenge carries it as a quoted string, in UTF-8.',
+    reason: 'RFC 9110 §5.6.4 and §11.5; header injection',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

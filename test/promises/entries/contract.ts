@@ -80,7 +80,7 @@ export const CONTRACT = {
   },
   C13: {
     sentence:
-      'Two windows count requests: 30 in 60 s for the token endpoint, 60 in 60 s for everything else. Every request counts, also a refused one.',
+      'Two windows count requests: 30 in 60 s for the token endpoint, 60 in 60 s for everything else. Every request of a client that may connect counts, also a refused one, but for a stream that is refused unread (`REFUSED_STREAM`).',
     reason: 'device API',
     check:
       'uses up both windows over one connection with requests of every outcome, and sends requests to the API between two to `/oauth/token`; with `--quick` it uses up what is left of them',
@@ -101,7 +101,7 @@ export const CONTRACT = {
   },
   C16: {
     sentence:
-      'Every response to a request carries `X-RateLimit-Limit`, `-Remaining` and `-Reset`. The device cannot set or duplicate them.',
+      'Every response to a request carries `X-RateLimit-Limit`, `-Remaining` and `-Reset`. The device cannot set or duplicate them. An HTTP/2 stream that is refused unread has no response.',
     reason: 'device API; draft-ietf-httpapi-ratelimit-headers for the optional two',
     check:
       'reads the fields of every response, apart from those of the floods and to malformed requests, and compares them within the windows that it uses up',
@@ -151,5 +151,10 @@ export const CONTRACT = {
     sentence:
       'At most `upstream.max_in_flight` requests are at the device. A bounded queue waits behind them; past that a request is `overloaded` with `Retry-After`.',
     reason: 'decision: a slow device is never buried under its clients',
+  },
+  C26: {
+    sentence:
+      'What clients make Postern hold is bounded in bytes, over all of them and by client. Whoever holds most loses first; a client that holds little is served, and its request at the device is not shed.',
+    reason: 'decision: no flood, with a token or without, takes the service from others',
   },
 } as const satisfies Readonly<Record<`C${number}`, Promised>>

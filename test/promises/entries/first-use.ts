@@ -35,4 +35,19 @@ export const FIRST_USE = {
       'If the URL has the wrong scheme, or the certificate is refused, `check` and the log name the cause and the remedy.',
     reason: 'self-signed certificates of devices; a 500 says only tls_certificate_error',
   },
+  H235: {
+    sentence:
+      '`init` shows what is typed at its menu only if it is one digit. Anything else may be the password, and is told as such.',
+    reason: 'a password that is typed one question too early stays on the screen and in its scrollback',
+  },
+  H236: {
+    sentence:
+      'Each command that `npm start` prints works in any folder, and the last one is what comes next: `init` for a device of your own.',
+    reason: 'the commands are copied into another terminal, which is in another folder',
+  },
+  H237: {
+    sentence:
+      'A configuration key that no code reads or no test sets, a metric that no test reads, and a limit that the gate does not count, turn a test red without Prometheus.',
+    reason: 'a key or a metric that does nothing looks like one that does',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

@@ -82,6 +82,21 @@ export const CONNECTIONS = {
     sentence: 'A password change closes open tunnels within a second, on both sides.',
     reason: 'a revoked client would keep its access; see C8',
   },
+  H206: {
+    sentence:
+      'A tunnel or stream ends within 5 s of the end of its grant, whatever ends that: its last token has expired (the refresh token counts), eviction, revocation, reuse of a refresh token, a new password, a smaller `tokens.capacity`; in memory, with a file and in a fleet. The expiry of an access token ends nothing. A stream is one by its type, or a response without a length that outlasts `upstream.stream_after` and is no file. Expiry and eviction let uploads and downloads go on.',
+    reason: 'C8: a client that has no valid token any more would go on to read and to send',
+  },
+  H207: {
+    sentence:
+      'A revocation and a new password also end uploads and downloads whose grant has expired or was evicted. `status` lists these, and `revoke` counts them.',
+    reason: 'C8: the operator ends everything, and has to see what there is',
+  },
+  H208: {
+    sentence:
+      'A request in flight is a use of its grant: a login evicts the grant of a quiet stream only when there is no other. In a fleet, the sidecars tell the store of their open streams.',
+    reason: 'a live view that is only watched would be the first to end',
+  },
   H94: {
     sentence:
       'An HTTP/2 method or pseudo-header that holds a line break or a blank is refused before the device.',
@@ -111,6 +126,51 @@ export const CONNECTIONS = {
       'Addresses outside of `listen.allow`, or in `listen.deny`, are closed before TLS, counted and logged; a client that a trusted proxy names gets 400, or 403 in `http` mode. `admin.allow` and `admin.deny` do the same for operators, and a reload closes their open connections.',
     reason: 'a service on a network that more can reach than should',
   },
+  H244: {
+    sentence:
+      'What clients make the process hold is on one account, in bytes, by client and by kind: connections, requests, bodies, responses that nobody reads, tunnels, hashes, viewers of the page and log lines. What Node hides costs at most the constant that it is charged for.',
+    reason: 'every cap held, and their product ended the process',
+  },
+  H245: {
+    sentence:
+      'As the account fills, Postern sheds in stages, which are logged and counted: fewer streams for new HTTP/2 connections, own answers that nobody reads for a second, connections without work, then the holdings of clients above the fair share, the largest first and requests at the device last. A client below it loses nothing; behind a trusted proxy the clients are judged, not the proxy.',
+    reason: 'one client could take the memory of all; Envoy calls it the overload manager',
+  },
+  H246: {
+    sentence:
+      'At the end clients with a live grant share first, and a client that holds nothing may still connect to log in. A revoked grant gives no precedence.',
+    reason: 'a flood from many addresses would otherwise lock out those whom the device is for',
+  },
+  H247: {
+    sentence:
+      'Once a second the memory of the process and of its cgroups is looked at. If it is fuller than the account says, shares shrink until it fits.',
+    reason: 'constants are wrong for some request, some day',
+  },
+  H248: {
+    sentence:
+      '`listen.memory: auto` is a share of the least of what the machine, every cgroup above the process and the heap of V8 leave it. `check` and the start say how much, and which keys cannot be used up under it.',
+    reason: 'a number that suits one machine lets another be killed',
+  },
+  H249: {
+    sentence:
+      'A stream for which there is no memory is refused unread (`REFUSED_STREAM`), reaches neither window nor device, and may be repeated; a request over HTTP/1 gets `overloaded`; a connection closes before TLS.',
+    reason: 'RFC 9113 §8.7; C13, C16',
+  },
+  H250: {
+    sentence:
+      'Under each flood of C26 the process stays within its memory, `/healthz` answers, and a client with a token at another address loses no request.',
+    reason: 'five kills within a minute make systemd give up, and each empties the windows',
+  },
+  H251: {
+    sentence:
+      'A hash that takes more memory than clients may hold is refused at the start, and two are verified at once only if both fit.',
+    reason: 'a login would end the process on a small machine',
+  },
+  H252: {
+    sentence:
+      'Log lines that nobody takes are dropped past 2 MiB, and a line tells how many when the reader is back.',
+    reason: 'a log on a pipe that nobody reads grew without bound',
+  },
   H115: {
     sentence:
       'Plain HTTP on the TLS port gets one 400 that names https, and nothing of the request is kept or repeated.',
@@ -121,6 +181,42 @@ export const CONNECTIONS = {
     sentence:
       'A TLS handshake ends by `listen.handshake_timeout`, counted from the connection. Plain HTTP gets its 400 and lingers as after any last response. Both count against the caps.',
     reason: 'slowloris before TLS begins',
+  },
+  H211: {
+    sentence:
+      'Counting a request takes as long with a hundred thousand windows that close one after the other as with a thousand.',
+    reason:
+      'a table that gets slower with each window that closes lets sprayed addresses use up the processor',
+  },
+  H212: {
+    sentence:
+      'With `limits.wrong_passwords: slow`, waits follow verdicts: of attempts of a client at the same time, four are verified at once, the others as the verdicts of those allow. Thirty right ones pass as fast as they hash; of thirty wrong ones at most eight are verified within 1.5 s. A right password begins those behind it. A client has at most 64 attempts that wait, and one that leaves passes its turn on.',
+    reason: 'thirty guesses in one turn of HTTP/2; the tabs of a browser that log in together',
+  },
+  H213: {
+    sentence:
+      'However many wrong passwords one client sends, at most ten count among those of all that slow the others.',
+    reason: 'a script with an old password beside others with the right one must not slow everyone',
+  },
+  H214: {
+    sentence:
+      'Clients that ask for the same long response at the same time each get all of it, also those that read slowly: past 128 KiB nothing is shared.',
+    reason: 'who reads as fast as the device sends must not be cut for a turn of the event loop',
+  },
+  H215: {
+    sentence: 'A client under `listen.deny` that a trusted proxy names counts in no window.',
+    reason: 'who may not connect must not use up what all clients share',
+  },
+  H216: {
+    sentence:
+      'With `limits.api.per: device` or `name`, a request with the session of a browser counts in that window, too; one that its own window refuses does not.',
+    reason: 'a program with a cookie must not pass a limit that protects the device',
+  },
+  H217: {
+    sentence:
+      'The listener agrees to TLS 1.3, and of TLS 1.2 to ECDHE with AEAD only, whatever the certificate. With a client that has it, the key exchange is X25519MLKEM768.',
+    reason:
+      'RFC 9113 §9.2.2 and appendix A; a stolen key or a quantum computer would open recordings of earlier connections',
   },
   H290: {
     sentence:

@@ -115,7 +115,7 @@ export const DEVICE = {
   },
   H175: {
     sentence:
-      "With `host: target`, Postern's own origin in `Origin` and `Referer` becomes the device's, and any other stays foreign. With `rewrite: on`, what names the device in `Link`, `Refresh` and `Set-Cookie` names Postern, as `Location` always does; the rest stays byte for byte.",
+      "With `host: target`, Postern's own origin in `Origin` and `Referer` becomes the device's, and any other stays foreign. With `rewrite: on`, what names the device in `Link`, `Refresh` and `Set-Cookie` names Postern, as `Location` always does, with or without its scheme or user information; the rest stays byte for byte.",
     reason: "the device's own defence against requests of foreign pages (CSRF) must hold behind Postern",
   },
   H178: {
@@ -165,12 +165,12 @@ export const DEVICE = {
   },
   H183: {
     sentence:
-      'With `upstream.share`, a GET or HEAD that the device would see as the same as one at it gets a copy of its response, at its own speed, with rate-limit fields, id and log line of its own; `for` keeps a whole one. Responses for one client are not shared.',
+      'With `upstream.share`, a GET or HEAD that the device would see as the same as one at it gets a copy of its response when that is whole, at its own speed, with rate-limit fields, id and log line of its own; `for` keeps one. Responses for one client are not shared.',
     reason: 'fifty screens that poll one page are one question for a device with one connection',
   },
   H184: {
     sentence:
-      'No client gets a state older than its own write: another method, also one that a field names, a body, an upgrade or a GET with a query for a path that is not shared ends sharing when it is admitted, and when it is answered or fails.',
+      'No client gets a state older than its own write: another method, a field that names another request, a body, an upgrade or a GET with a query for a path that is not shared ends sharing when it is admitted, and when it is answered or fails.',
     reason: 'a page that shows the old value after a change makes its user change it again',
   },
   H185: {
@@ -183,32 +183,32 @@ export const DEVICE = {
       'Fifty clients that poll one shared page every second ask the device once in a period, and none is refused. No client gets the body of another question.',
     reason: 'measured by `npm run bench -- --only D2`; a checker reads and writes at random',
   },
-  H270: {
+  H238: {
     sentence:
       "No response to a client changes the account under which Postern is signed in at the device: of the session's own cookie or token only a new expiry is taken. If another one is set, Postern signs in again.",
     reason: 'one client that signs in at the device as another user would do so for all of them',
   },
-  H271: {
+  H239: {
     sentence:
       "In a request that Postern signs in, a client's own cookies and fields with the names of the session do not reach the device: on no path, in no spelling, and not while there is no session.",
     reason: 'session fixation; firmware reads names of cookies in any case, in quotes and percent-encoded',
   },
-  H272: {
+  H240: {
     sentence:
       'After a redirect to the login page only a GET or HEAD is repeated, once. Another request gets the redirect, and Postern signs in before the next one. After a 401 each is repeated, as before.',
     reason: 'a reboot, a new password or a logout also leads to the login page; RFC 9110 §15.5.2',
   },
-  H273: {
+  H241: {
     sentence:
       'Before a request that may change something, a form session that was not seen alive for longer than sessions of this device have survived is looked at, once for all requests that wait.',
     reason: 'a POST after a night would only get the redirect to the login page',
   },
-  H274: {
+  H242: {
     sentence:
       "Only a login refuses credentials that have worked, never the response to a client's request. A session that never worked stays in use while its password is not tried again.",
     reason: 'a path that refuses every account would stop the sign-in for all clients',
   },
-  H275: {
+  H243: {
     sentence:
       'A device that changes its session with every response causes three logins, then one in five seconds. `check` and the log name it, and the key that has Postern follow it.',
     reason: 'a login with each response fills the sessions of the device, or locks the account',

@@ -38,6 +38,11 @@ export const OPERATION = {
     sentence: 'The last good password holds while its file is replaced, half written, emptied or removed.',
     reason: 'editors and secret mounts; never open, never silently shut',
   },
+  H234: {
+    sentence:
+      'In an htpasswd or shadow file that was read whole, an account that is locked, has expired or is gone has no password: its logins are refused and its tokens end, also by time alone and over a restart, and unlocking revives none. Of several names only that one ends. The log, an alarm and `check` say so.',
+    reason: 'an operator who locks an account expects that nobody uses it any more',
+  },
   H76: {
     sentence:
       'A bad configuration or certificate changes nothing at a reload, and the message names the fault. Then `systemctl reload` fails, as do `systemctl start` and the installation of the package if the sidecar ends at its start.',
@@ -155,5 +160,52 @@ export const OPERATION = {
       '`postern@.service` runs several sidecars on one address as hardened as one, each with a state folder and an admin address of its own, and an upgrade of the package restarts them one after the other.',
     reason:
       'decision: the metrics of each must be told apart, and an upgrade of all at once would be an outage',
+  },
+  H221: {
+    sentence:
+      'No client keeps the refusals of another one out of the log: each has ten lines for a kind in ten seconds. Sprayed addresses get at most 60 lines of a kind and 200 in all, and one line then says how many refusals had none, of how many clients, and of which most.',
+    reason: 'a guess from a second address must not vanish in a sum; a flood must not fill a disk',
+  },
+  H222: {
+    sentence: 'A revocation by an operator is a line of the log with the ids of the grants, in every store.',
+    reason: 'an operator has to know afterwards who was logged out',
+  },
+  H223: {
+    sentence:
+      'A device that goes away and comes back is a line each, also without an access log, and on the live page; at most ten lines a minute.',
+    reason: 'an outage has to be found in the log when it is over; a device that flaps must not fill a disk',
+  },
+  H224: {
+    sentence:
+      '`check` and the log warn of each setting that opens a door: a public `/`, trusted proxies that are a part of the internet in whatever ranges, no wait after wrong passwords, tokens of years, any certificate of the device or the shared store. docs/hardening.md lists all of them, and is written from them.',
+    reason: 'an installation that works is not looked at again; a list by hand goes out of date',
+  },
+  H225: {
+    sentence:
+      '`check` and the log warn of a password in plain text, of a short or usual one, of a hash that is cheap to guess, and of a text that only looks like a hash, in every file that clients or viewers log in by.',
+    reason: 'offline guessing after a leaked backup; a bare MD5 would be the password itself',
+  },
+  H226: {
+    sentence:
+      '`hash-password` and `init` refuse a password of fewer than 8 characters or one of the usual ones, unless told `--weak`.',
+    reason: 'online guessing; NIST SP 800-63B §3.1.1.2',
+  },
+  H227: {
+    sentence: '`hash-password` and `check` say when a password begins or ends with a blank.',
+    reason: 'decision: a blank that nobody sees must not lock out every client',
+  },
+  H228: {
+    sentence:
+      'A missing blank behind a colon, a quote that is not closed and a key that is indented too deeply are named where they were made, and no value is quoted.',
+    reason: 'the parser stops lines later; a value may be a secret',
+  },
+  H229: {
+    sentence:
+      'A reload logs each file with a password that a start would need and could not use, as long as that is so.',
+    reason: 'a sidecar that runs on hides that its next start will fail',
+  },
+  H230: {
+    sentence: '`init` prints the commands as they are typed where it runs.',
+    reason: 'decision: commands are to be copied',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

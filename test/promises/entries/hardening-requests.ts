@@ -18,8 +18,9 @@ export const REQUESTS = {
     reason: 'address spoofing; RFC 7239 §8.1',
   },
   H18: {
-    sentence: 'A field name that differs from a guarded one only by underscores is refused.',
-    reason: 'CGI and WSGI map `X_Forwarded_For` and `X-Forwarded-For` to one variable',
+    sentence: 'A field name that differs from a guarded one only in its punctuation is refused.',
+    reason:
+      'CGI maps `X_Forwarded_For`, `X.Forwarded.For` and `X-Forwarded-For` to one variable (RFC 3875 §4.1.18)',
   },
   H19: {
     sentence: 'Two `Authorization` fields are 401.',
@@ -108,7 +109,7 @@ export const REQUESTS = {
   },
   H193: {
     sentence:
-      'With `passwords`, a request that the `allow` of its name does not have gets 400 `insufficient_scope` (`http`: 403 with the challenge). It counts, and not a byte of it reaches the device, also with `enforce: false`. An ambiguous path is in no list of paths, an upgrade needs `UPGRADE`, fields that override method or path are removed, and public paths stay public.',
+      'With `passwords`, a request that the `allow` of its name does not have gets 400 `insufficient_scope` (`http`: 403 with the challenge). It counts, and not a byte of it reaches the device, also with `enforce: false`. An ambiguous path is in no list of paths, an upgrade needs `UPGRADE`, fields that override method or path are removed (H203), a `Destination` has to be allowed, too (H204), and public paths stay public.',
     reason: 'a monitor that only reads holds the key to the firmware upload; RFC 6750 §3.1',
   },
   H194: {
@@ -126,9 +127,40 @@ export const REQUESTS = {
       'A reload applies a changed `allow` to live tokens, and ends tunnels and streams that it does not have any more.',
     reason: 'an operator who takes a right away means now',
   },
+  H209: {
+    sentence:
+      'A reload judges every forwarded request that is in flight by the new rules, and by the same code as a new request: address, path, name, session, `enforce`. It ends what they do not admit, also a request whose token is still being looked up, counts it and logs why. Limits do not count: the request was counted at its arrival.',
+    reason: 'an operator who shuts a door means now',
+  },
+  H210: {
+    sentence:
+      'When `browser.login` is switched off, all sessions end with their grants, and no cookie of theirs works when it is switched on again.',
+    reason: 'a session that its operator has ended would come back',
+  },
   H197: {
     sentence:
       'The name of a login reaches the device only by `{client_name: true}`, and no client can name itself in that field. It stands in the log, `status`, `explain`, the page and the metrics, and `per: name` gives it one window.',
     reason: 'identity spoofing by header; who did it has to be found',
+  },
+  H202: {
+    sentence:
+      'A field of a client reaches a CGI program under no name that `upstream.headers` sets or `upstream.drop` drops, whatever the punctuation of its name. Any other name reaches the device byte for byte.',
+    reason:
+      'servers turn every byte of a name that is no letter or digit into `_`: identity spoofing by header',
+  },
+  H203: {
+    sentence:
+      'A request that its path or method admits (`public_paths`, `allow`) reaches the device without the fields that name another path, method or host, in any case and punctuation.',
+    reason: 'frameworks take the request from `X-Original-URL` or `X-HTTP-Method-Override`; CVE-2018-14773',
+  },
+  H204: {
+    sentence:
+      'The `Destination` of such a request is admitted as its path is, with the same method, or the request is refused as one for that path. One that is repeated, or is no path of the host that the client used, is refused.',
+    reason: 'WebDAV copies and moves to it (RFC 4918 §10.3)',
+  },
+  H205: {
+    sentence:
+      '`oauth.revocation_path` is a plain path, and neither is nor covers one of Postern itself; otherwise the start and `check` fail.',
+    reason: 'a login page or token endpoint that silently became another one',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

@@ -64,6 +64,21 @@ export const OVERVIEW = {
       'The live page revokes one login or all after a question that says what happens, and stays smooth with 1,000 logins.',
     reason: 'a slip of the finger must not log out every client',
   },
+  H231: {
+    sentence:
+      'The filter of the logins on the live page searches all of them, not only the 1,000 that the page lists. Whatever viewers type, at most two passes begin in a second, each for at most eight texts, and a pass makes at most 100,000 comparisons a second; a shared store is listed at most every 10 s.',
+    reason:
+      '"0 of 10,001" of a client that is logged in reads as all clear; search as a way to load the sidecar',
+  },
+  H232: {
+    sentence:
+      'On the live page at 360 px no cell of a login touches another one, no placeholder is cut, and what revokes is at least 44 px high. Rows and the question before a revocation show the id of the login. The state line says that the device is down.',
+    reason: 'a finger in front of the device revokes the right one of several logins of a client',
+  },
+  H233: {
+    sentence: '`postern status` and `postern explain` fit 80 columns and cut no id.',
+    reason: 'a serial console is 80 columns wide; an id that is cut revokes nothing',
+  },
   H160: {
     sentence:
       '`postern explain ID` says of each of the last requests what it was taken for, in whose window it counted, which token was found, what the device answered, and where the time went.',

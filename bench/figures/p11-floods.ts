@@ -1,0 +1,126 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { loadTlsMaterial, selfSignedPaths } from '../../src/listen/tls-material.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { machineNames } from '../../src/system/machine-names.ts'
+import { startChild, temporaryFolder } from '../child.ts'
+import { startPeer } from '../contest/contest.ts'
+import type { Check } from '../figure.ts'
+import { fixed } from '../format.ts'
+import type { Figure, Lab } from '../lab.ts'
+import { haproxyTlsPeer } from '../peers/haproxy.ts'
+import { nginxTlsPeer } from '../peers/nginx.ts'
+import type { Peer } from '../peers/peer.ts'
+import { posternPeer } from '../peers/postern.ts'
+import { residentMemory, watchMemory } from '../process-usage.ts'
+import { cleaningUp, say } from '../run-program.ts'
+
+const FLOODS = fileURLToPath(new URL('../../test/support/memory-floods.ts', import.meta.url))
+
+/** Those that all three programs can get: they need no token. */
+const NAMES = [
+  'unread HTTP/2 answers',
+  'heads of 12 KB',
+  'bodies that never come',
+  'CONTINUATION and HPACK that grow',
+  'HTTP/1 heads in pieces',
+  'HTTP/1 pipelines that nobody reads',
+  'TLS handshakes that stop',
+] as const
+
+/** How long a flood lasts, and how long after it the memory is measured again (s). */
+const FLOOD = 30
+const AFTER = 30
+
+/** The memory of the unit (MiB), and what its clients may hold of it (MiB). */
+const MOST = 512
+const ACCOUNT = 205
+
+/** The most that the memory may be above idle half a minute after the flood (MiB). */
+const LEFT = 40
+
+/** Resident memory of a server (MiB). `ended`: it was killed, or ended by itself. */
+interface FloodRun {
+  readonly flood: string
+  readonly idle: number
+  readonly peak: number
+  readonly after: number
+  readonly ended: boolean
+}
+
+export const floods: Figure = {
+  id: 'P11',
+  title: 'Memory under floods',
+  about: `Resident memory while clients try to make the server hold as much as they can, from at most four addresses, for ${FLOOD} s each, and half a minute later. Postern has the account of the unit with ${MOST} MiB. nginx and HAProxy get the same floods with their defaults.`,
+  async measure(lab) {
+    const folder = await temporaryFolder()
+    await loadTlsMaterial('auto', folder, { clock: systemClock, machine: machineNames })
+    const pair = selfSignedPaths(folder)
+    const pem = join(folder, 'haproxy.pem')
+    await writeFile(pem, `${await readFile(pair.cert, 'utf8')}${await readFile(pair.key, 'utf8')}`)
+    const set = [`listen.memory=${ACCOUNT}MiB`, 'listen.max_connections_per_client=250']
+    const ours = posternPeer({ tls: true, set, program: lab.program })
+    const peers: Peer[] = [ours]
+    for (const peer of [nginxTlsPeer(pair), haproxyTlsPeer(pem)])
+      if ((await peer.version()) !== undefined) peers.push(peer)
+    const results: { readonly peer: Peer; readonly runs: readonly FloodRun[] }[] = []
+    for (const peer of peers) {
+      const runs: FloodRun[] = []
+      for (const flood of NAMES) runs.push(await cleaningUp(() => runFlood(lab, peer, flood)))
+      results.push({ peer, runs })
+    }
+    const own = results[0]?.runs ?? []
+    const check = (id: string, what: string, value: number, reach: number): Check => ({
+      ...{ id, what, value, reach, unit: 'MiB', better: 'less', comparable: 'same machine' },
+    })
+    return {
+      checks: [
+        check(
+          'P11 peak',
+          'highest resident memory in any flood',
+          Math.max(...own.map(({ peak }) => peak)),
+          MOST,
+        ),
+        check(
+          'P11 after',
+          'the most above idle, half a minute after a flood',
+          Math.max(...own.map(({ after, idle }) => after - idle)),
+          LEFT,
+        ),
+      ],
+      tables: results.map(({ peer, runs }) => ({
+        caption: `${peer.name}, resident (MiB)`,
+        head: ['flood', 'idle', 'peak', 'half a minute after'],
+        rows: runs.map(({ flood, idle, peak, after, ended }) => [
+          flood,
+          fixed(idle, 0),
+          fixed(peak, 0),
+          ended ? 'ended' : fixed(after, 0),
+        ]),
+      })),
+      notes: lab.part < 1 ? ['short floods: this was a quick run'] : [],
+      faults: own.flatMap(({ flood, ended }) => (ended ? [`the sidecar ended in the flood: ${flood}`] : [])),
+    }
+  },
+}
+
+async function runFlood(lab: Lab, peer: Peer, flood: string): Promise<FloodRun> {
+  const { running } = await startPeer(lab, peer)
+  const pid = running.children[0]?.pid ?? 0
+  await pause(3_000)
+  const idle = residentMemory(pid)
+  const peakOf = watchMemory(pid)
+  const seconds = Math.max(3, Math.round(FLOOD * lab.part))
+  const { port } = new URL(running.url)
+  const args = [FLOODS, flood, '--port', port, '--seconds', '600']
+  const child = await startChild(process.execPath, args, { core: lab.otherCore })
+  await pause(1_000 * seconds)
+  const peak = peakOf()
+  await child.stop()
+  await pause(1_000 * Math.max(3, Math.round(AFTER * lab.part)))
+  const after = residentMemory(pid)
+  say(`  ${peer.name}, ${flood}: ${fixed(idle, 0)} MiB, at most ${fixed(peak, 0)}, then ${fixed(after, 0)}`)
+  return { flood, idle, peak, after, ended: Number.isNaN(after) }
+}

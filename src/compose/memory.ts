@@ -1,0 +1,152 @@
+import type { Config } from '../config/schema.ts'
+import { servicesOf } from '../config/upstream-fields.ts'
+import { Account, STAGES, type Stage } from '../memory/account.ts'
+import { budgetOf, keysAbove, type MemoryBudget, type UnusableKey } from '../memory/budget.ts'
+import { memoryBounds, memoryInUse } from '../memory/machine-memory.ts'
+import type { Condition } from '../overview/model.ts'
+import type { HashMemory } from '../password/verifier.ts'
+import { type Logger, unwrittenBytes } from '../record/log.ts'
+import type { Metrics } from '../record/metrics.ts'
+import { type Clock, everySecond } from '../system/clock.ts'
+
+/** What `listen.memory` came to, and the keys that cannot be used up under it. */
+export interface MemoryPlan extends MemoryBudget {
+  readonly unusable: readonly UnusableKey[]
+}
+
+/** Plans the memory by the configuration and by what bounds this process now. */
+export function planMemory({ listen, upstream }: Config): MemoryPlan {
+  const budget = budgetOf(listen.memory, memoryBounds())
+  const maxTunnels = servicesOf(upstream).reduce((sum, { service }) => sum + service.maxTunnels, 0)
+  const unusable = keysAbove(budget.limit, { ...listen, secure: listen.tls !== 'off', maxTunnels })
+  return { ...budget, unusable }
+}
+
+/** The sentence of `check` and of the start. */
+export function describePlan({ limit, bound, isGiven, unusable }: MemoryPlan): string {
+  const whole = `clients may hold ${inMib(limit)}`
+  const source = isGiven
+    ? `as listen.memory says; ${bound.by} has ${inMib(bound.bytes)}`
+    : `a share of ${inMib(bound.bytes)}, which ${bound.by} has`
+  const keys = unusable.map(({ key, fits }) => `${key} (fits: ${fits})`).join(', ')
+  return `${whole}, ${source}${keys === '' ? '' : `; not to be used up under it: ${keys}`}`
+}
+
+function inMib(bytes: number): string {
+  return `${Math.round(bytes / 1024 ** 2)} MiB`
+}
+
+/** The process is full with this part of its memory in use, and there is no stage below the other. */
+const FULL = 0.88
+const EASY = 0.48
+
+export type Memory = ReturnType<typeof openMemory>
+
+interface MemoryDependencies {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics: Pick<Metrics, 'shed'>
+  /** This process runs nothing else, so what it takes is Postern's. Its memory is then looked at once a second. */
+  readonly ownsProcess: boolean
+}
+
+/** So much of the memory of hashes is part of what the account leaves to the process (bytes): one of `postern hash-password`. */
+const RESERVED_FOR_HASHES = 20 * 1024 ** 2
+
+/** How long (ms) no stage is in effect when its end is logged. */
+const OVER_AFTER = 10_000
+
+/** Logs each stage that is worse than those before it, and the end of all, so that a flood costs a few lines. */
+function createStageLog(log: Logger, limit: number) {
+  let worst = -1
+  let over: NodeJS.Timeout | undefined
+  const told = {
+    shed: 0,
+    stage(stage: Stage | undefined, account: Pick<Account, 'fullness' | 'sums'>): void {
+      clearTimeout(over)
+      if (stage === undefined) {
+        over = setTimeout(end, OVER_AFTER).unref()
+        return
+      }
+      const rank = STAGES.indexOf(stage)
+      if (rank <= worst) return
+      worst = rank
+      const held = Object.fromEntries(Object.entries(account.sums).filter(([, bytes]) => bytes > 0))
+      const fullness = Math.round(account.fullness * 100) / 100
+      log.warn({ stage, fullness, limit, held }, 'memory: clients hold much, so those who hold most get less')
+    },
+  }
+  function end(): void {
+    log.info({ shed: told.shed }, 'memory: clients hold little again')
+    worst = -1
+    told.shed = 0
+  }
+  return told
+}
+
+/** Opens the account of what clients hold (C26). It logs and counts what it sheds. */
+export function openMemory(config: Config, { clock, log, metrics, ownsProcess }: MemoryDependencies) {
+  const plan = planMemory(config)
+  const most =
+    plan.bound.by === "V8's heap" ? memoryBounds().find(({ by }) => by !== "V8's heap") : plan.bound
+  const told = createStageLog(log, plan.limit)
+  let shed = 0
+  let flooded = false
+  let floodEnd: number | undefined
+  const account: Account = new Account({
+    limit: plan.limit,
+    clock,
+    onStage(stage) {
+      told.stage(stage, account)
+      floodEnd = stage === undefined ? clock.monotonic() : undefined
+      flooded = true
+    },
+    onShed(stage, what) {
+      told.shed += 1
+      shed += 1
+      metrics.shed(stage, what)
+    },
+  })
+  const looks = everySecond(() => {
+    account.set('log', unwrittenBytes(log))
+    account.set('page', pageBytes())
+    if (!ownsProcess) return
+    const used = memoryInUse(most?.bytes ?? plan.bound.bytes)
+    account.measured(Math.max(0, (used - EASY) / (FULL - EASY)))
+  })
+  let pageBytes = (): number => 0
+  let hashing = 0
+  const hashes: HashMemory = {
+    limit: plan.limit,
+    hold(change) {
+      hashing += change
+      account.set('hashes', Math.max(0, hashing - RESERVED_FOR_HASHES))
+    },
+  }
+  return {
+    account,
+    plan,
+    hashes,
+    /** Whether no stage is in effect for some time, asked for the first time since one was. */
+    floodIsOver(): boolean {
+      const isOver = flooded && floodEnd !== undefined && clock.monotonic() - floodEnd >= OVER_AFTER
+      if (isOver) flooded = false
+      return isOver
+    },
+    /** What the live page shows. */
+    condition: (): Condition['memory'] => ({
+      held: account.total,
+      limit: plan.limit,
+      stage: account.stage ?? null,
+      shed,
+    }),
+    /** @param bytes what the viewers of the live page have not read (bytes) */
+    watchPage(bytes: () => number): void {
+      pageBytes = bytes
+    },
+    close(): void {
+      looks.close()
+      account.close()
+    },
+  }
+}

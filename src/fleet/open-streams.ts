@@ -1,0 +1,69 @@
+import type { Clock } from '../system/clock.ts'
+import type { LiveRequests } from '../tokens/state.ts'
+import type { TokenCopies } from './copies.ts'
+import { pagesOf } from './grants.ts'
+import { HOLD } from './scripts.ts'
+import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
+
+interface Dependencies {
+  readonly store: SharedStore
+  readonly clock: Clock
+  readonly live: LiveRequests
+  readonly copies: Pick<TokenCopies, 'epoch' | 'dataset' | 'isOrphan'>
+  readonly onBug: (error: unknown) => void
+}
+
+/** How often the server is asked about the grants of open streams (ms). A sidecar without streams asks nothing. */
+const ASK_EVERY = 2_000
+
+/** How long the server takes a grant for used after that (ms). */
+const HELD_FOR = 15_000
+
+/**
+ * Ends the streams and tunnels whose grants are over (C8). The sidecar knows copies of access tokens, but a grant lives as long as its
+ * refresh token, and another sidecar may renew that. So it asks the server, which then takes the grants for used when it evicts.
+ */
+export function watchStreams({ store, clock, live, copies, onBug }: Dependencies) {
+  /** Until when grants hold, as the server said last (ms on the monotonic clock). */
+  let ends: ReadonlyMap<string, number> = new Map()
+  let isAsking = false
+  let askedAt = Number.NEGATIVE_INFINITY
+
+  async function ask(grants: readonly string[]): Promise<void> {
+    const said = new Map<string, number>()
+    for (const page of pagesOf(grants)) {
+      const asked = clock.monotonic()
+      const reply = await store.run(HOLD, [`${store.prefix}state`], [store.prefix, HELD_FOR, ...page])
+      const [epoch, dataset, ...left] = listOf(reply)
+      // It has lost data, and with it perhaps these grants. What becomes of them is left to the feed.
+      if (copies.epoch.isBehind(String(epoch)) || dataset !== copies.dataset) return
+      for (const [at, grant] of page.entries()) said.set(grant, asked + Number(left[at]))
+    }
+    ends = said
+  }
+
+  async function askNow(grants: readonly string[], now: number): Promise<void> {
+    isAsking = true
+    askedAt = now
+    await ask(grants)
+      .catch((error: unknown) => {
+        if (!(error instanceof StoreUnavailable)) onBug(error)
+      })
+      .finally(() => {
+        isAsking = false
+      })
+  }
+
+  function isOver(grant: string): boolean {
+    const end = ends.get(grant)
+    return end !== undefined && end <= clock.monotonic() && !copies.isOrphan(grant)
+  }
+
+  /** Ends the streams that are over, and asks about the others if it is time. Call it about once a second. */
+  return function sweep(): void {
+    const now = clock.monotonic()
+    live.endStreams(now, isOver)
+    const grants = live.streaming(now)
+    if (grants.size > 0 && !isAsking && now - askedAt >= ASK_EVERY) void askNow([...grants], now)
+  }
+}

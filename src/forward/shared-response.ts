@@ -1,0 +1,300 @@
+import type { ClientSide, Forward, ResponseHead } from '../http/exchange.ts'
+import { type Fields, fieldValues, keepFields, lengthIn } from '../http/fields.ts'
+import type { Clock } from '../system/clock.ts'
+import { Blocks } from './buffered-body.ts'
+import { bodyLength, LONGEST_SHARED, mayKeep, mayShare, type Reader } from './share.ts'
+
+/** What the responses that are shared at one service have in common. */
+export interface SharingRules {
+  readonly clock: Clock
+  /** A response without a length is a stream after this time (ms) from its head on. */
+  readonly streamAfter: number
+  /** How long (ms) others may join a whole response. */
+  readonly keptFor: number
+  /** The responses of which a copy is held. */
+  readonly held: Set<SharedResponse>
+  /** A client that waited has to ask by itself. */
+  readonly onAlone: (reader: Reader) => void
+  /** A client that did not ask gets the response. */
+  readonly onShared: (isKept: boolean) => void
+}
+
+/** A whole response for others. */
+interface Whole {
+  readonly head: ResponseHead
+  readonly body: Blocks
+  /** When its last bytes came (ms on the monotonic clock). */
+  readonly at: number
+}
+
+/** A client's way through the copy, at the client's speed. */
+class Delivery {
+  readonly #exchange: Forward
+  readonly #copy: Blocks
+  #sent = 0
+  /** The client reads more slowly than Postern writes. */
+  full = false
+
+  constructor(exchange: Forward, copy: Blocks) {
+    this.#exchange = exchange
+    this.#copy = copy
+  }
+
+  /** The client lacks a part of what was collected. */
+  get behind(): boolean {
+    return this.#sent < this.#copy.size
+  }
+
+  /** @param isWhole the copy is the whole body */
+  pump(isWhole: boolean): void {
+    while (!this.full && !this.#exchange.ended) {
+      const piece = this.#copy.from(this.#sent)
+      this.#sent += piece?.length ?? 0
+      const isLast = isWhole && !this.behind
+      if (isLast) this.#exchange.end(piece)
+      if (isLast || piece === undefined) return
+      this.full = !this.#exchange.write(piece)
+    }
+  }
+}
+
+const ignore = (): void => {}
+
+/**
+ * One response of the device for several clients. To the forwarder, it is the client that asked first, which gets the response as it
+ * arrives. A copy is collected beside it, and the other clients get it when it is whole, each at its own speed. A response that is not for
+ * others, is longer than `LONGEST_SHARED` or becomes a stream goes on for the first client alone, and those who wait ask by themselves.
+ */
+export class SharedResponse implements ClientSide {
+  readonly asker: Reader
+  readonly #rules: SharingRules
+  /** The clients that have nothing of the response. */
+  readonly #waiting = new Set<Reader>()
+  /** The others, until they have all of it. */
+  readonly #reading = new Set<Reader>()
+  /** Undefined if the asker has all of it, and it is for no other client. */
+  #copy: Blocks | undefined = new Blocks()
+  /** The copy is for other clients, too. */
+  #shared = true
+  #ofAsker: Delivery | undefined
+  #head: ResponseHead | undefined
+  /** The last bytes have come. */
+  #complete = false
+  /** What others get; undefined before it is complete, and if it is the asker's alone. */
+  #whole: Whole | undefined
+  /** Others may join. */
+  open = true
+  /** Ends the sharing of a stream, or a kept response. */
+  #timer: NodeJS.Timeout | undefined
+  #onDrain = ignore
+  #onEnd: (() => void)[] = []
+
+  constructor(asker: Reader, rules: SharingRules) {
+    this.asker = asker
+    this.#rules = rules
+    this.join(asker)
+  }
+
+  join(reader: Reader): void {
+    this.#waiting.add(reader)
+    reader.exchange.onEnd(() => this.#finish(reader))
+    if (this.#whole !== undefined) this.#deliver(reader, this.#whole, true)
+  }
+
+  /** Lets no other client join. */
+  close(): void {
+    this.open = false
+    if (this.#complete) clearTimeout(this.#timer)
+    if (this.ended) this.#rules.held.delete(this)
+  }
+
+  /** Removes the clients that have nothing of the response, the asker first, and returns them. */
+  dismiss(): readonly Reader[] {
+    const waiting = [...this.#waiting]
+    for (const reader of waiting) this.#remove(reader)
+    return waiting
+  }
+
+  get answered(): boolean {
+    return this.#head !== undefined || [...this.#waiting].every(({ exchange }) => exchange.answered)
+  }
+
+  get ended(): boolean {
+    return this.#waiting.size === 0 && this.#reading.size === 0
+  }
+
+  /** Its rate-limit fields are those of the asker. */
+  inform(status: number, fields: Fields): void {
+    this.asker.exchange.inform(status, fields)
+  }
+
+  /** Throws what the `begin` of the asker throws, for example for a status that HTTP/2 cannot carry. */
+  begin(head: ResponseHead): void {
+    const { asker } = this
+    const { exchange } = asker
+    const length = bodyLength(head, exchange.head.method)
+    if (!mayShare(head) || (length ?? 0) > LONGEST_SHARED) this.#keepForAsker()
+    try {
+      if (this.#waiting.has(asker) && this.#begin(asker, head)) this.#startAsker()
+    } catch (error) {
+      this.#keepForAsker()
+      throw error
+    }
+    this.#head = head
+    if (length === undefined && this.#shared)
+      this.#timer = setTimeout(() => this.#keepForAsker(), this.#rules.streamAfter).unref()
+  }
+
+  /** While the copy is for others, the device is not paused: the copy is short, and the device is free sooner. */
+  write(chunk: Buffer): boolean {
+    if (this.#copy === undefined) return this.asker.exchange.write(chunk)
+    this.#copy.add(chunk)
+    this.#bound(this.#copy)
+    this.#pumpAsker()
+    return this.#shared || this.#ofAsker?.full !== true
+  }
+
+  end(last?: Buffer): void {
+    clearTimeout(this.#timer)
+    this.#complete = true
+    const [head, copy] = [this.#head, this.#copy]
+    if (copy === undefined) {
+      this.asker.exchange.end(last)
+      return
+    }
+    if (last !== undefined) copy.add(last)
+    this.#bound(copy)
+    this.#pumpAsker()
+    if (!this.#shared || head === undefined) return
+    const { keptFor, clock } = this.#rules
+    const whole = { head, body: copy, at: clock.monotonic() }
+    this.#whole = whole
+    if (keptFor > 0 && mayKeep(head)) this.#timer = setTimeout(() => this.close(), keptFor).unref()
+    else this.close()
+    for (const reader of this.#waiting) this.#deliver(reader, whole, false)
+  }
+
+  /** Called after the head has come. Those who wait have nothing of the response: `dismiss` returns them. */
+  cut(): void {
+    clearTimeout(this.#timer)
+    this.#shared = false
+    this.open = false
+    this.#rules.held.delete(this)
+    for (const { exchange } of this.#reading) exchange.cut()
+  }
+
+  onDrain(listener: () => void): void {
+    this.#onDrain = listener
+  }
+
+  onEnd(listener: () => void): void {
+    if (this.ended) listener()
+    else this.#onEnd.push(listener)
+  }
+
+  #finish(reader: Reader): void {
+    if (this.#remove(reader)) reader.listener.ended(reader.exchange, undefined)
+  }
+
+  /** False if it was removed before. */
+  #remove(reader: Reader): boolean {
+    const removed = this.#waiting.delete(reader) || this.#reading.delete(reader)
+    if (removed && this.ended) {
+      for (const listener of this.#onEnd.splice(0)) listener()
+      // All have left before the end, or nobody may join.
+      if (!this.#complete || !this.open) this.close()
+    }
+    return removed
+  }
+
+  #bound(copy: Blocks): void {
+    if (copy.size > LONGEST_SHARED) this.#keepForAsker()
+  }
+
+  /** The response goes on for the asker alone. Those who wait ask by themselves. */
+  #keepForAsker(): void {
+    if (!this.#shared) return
+    clearTimeout(this.#timer)
+    this.#shared = false
+    this.open = false
+    this.#rules.held.delete(this)
+    this.#dropCopy()
+    for (const reader of [...this.#waiting]) if (reader !== this.asker) this.#leave(reader)
+  }
+
+  #leave(reader: Reader): void {
+    this.#remove(reader)
+    this.#rules.onAlone(reader)
+  }
+
+  /** Sends the head. False if its grant was revoked while it waited. */
+  #begin(reader: Reader, head: ResponseHead): boolean {
+    const { exchange } = reader
+    if (exchange.answered) {
+      this.#finish(reader)
+      return false
+    }
+    exchange.begin(head)
+    this.#waiting.delete(reader)
+    this.#reading.add(reader)
+    return true
+  }
+
+  #startAsker(): void {
+    const { exchange } = this.asker
+    const delivery = this.#copy === undefined ? undefined : new Delivery(exchange, this.#copy)
+    this.#ofAsker = delivery
+    exchange.onDrain(() => {
+      if (delivery !== undefined) delivery.full = false
+      this.#pumpAsker()
+      if (delivery?.full !== true) this.#onDrain()
+    })
+  }
+
+  #pumpAsker(): void {
+    this.#ofAsker?.pump(this.#complete)
+    this.#dropCopy()
+  }
+
+  /** Drops a copy that nobody needs. The end of the response then goes straight to the asker. */
+  #dropCopy(): void {
+    if (!this.#shared && !this.#complete && this.#ofAsker?.behind !== true) {
+      this.#copy = undefined
+      this.#ofAsker = undefined
+    }
+  }
+
+  #deliver(reader: Reader, whole: Whole, isKept: boolean): void {
+    const { exchange } = reader
+    try {
+      if (!this.#begin(reader, this.#headFor(exchange, whole, isKept))) return
+    } catch {
+      // For example a status that HTTP/2 cannot carry.
+      this.#leave(reader)
+      return
+    }
+    // For the record: when the device was asked, and what it answered.
+    const { sentAt, deviceStatus, tolerant } = this.asker.exchange
+    Object.assign(exchange, { sentAt, deviceStatus, tolerant, headAt: this.#rules.clock.monotonic() })
+    this.#rules.onShared(isKept)
+    const delivery = new Delivery(exchange, whole.body)
+    exchange.onDrain(() => {
+      delivery.full = false
+      delivery.pump(true)
+    })
+    delivery.pump(true)
+  }
+
+  /** The head with the reader's own request id where the device echoes the asker's. A kept response also gets its age (RFC 9111 §5.1). */
+  #headFor({ requestId }: Forward, { head, at }: Whole, isKept: boolean): ResponseHead {
+    const { exchange: asker } = this.asker
+    if (!isKept && !head.fields.includes(asker.requestId)) return head
+    let fields = head.fields.map((text) => (text === asker.requestId ? requestId : text))
+    if (isKept) {
+      const before = lengthIn(fieldValues(fields, 'age')[0] ?? '') ?? 0
+      const age = before + Math.floor((this.#rules.clock.monotonic() - at) / 1000)
+      fields = [...keepFields(fields, (name) => name !== 'age'), 'Age', String(age)]
+    }
+    return { ...head, fields, reusable: false }
+  }
+}

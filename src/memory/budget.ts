@@ -1,0 +1,70 @@
+import { STREAM, TLS_CONNECTION, TUNNEL } from './costs.ts'
+import type { MemoryBound } from './machine-memory.ts'
+
+const MIB = 1024 ** 2
+
+/** An idle process without its files, and what requests at the device, tables of moderate size and the log take (bytes). */
+const RESERVE = 56 * MIB
+
+/** The part of the rest that clients may hold. The other part is for garbage, which V8 lets grow as large as what lives. */
+const SHARE = 0.45
+
+/** The part of V8's heap that may be held: about half of what clients hold is in it. */
+const SHARE_OF_HEAP = 0.8
+
+/** The account is never smaller (bytes): with less, not even a few clients could be served. */
+const LEAST = 8 * MIB
+
+export interface MemoryBudget {
+  /** The most that all clients together may hold (bytes). */
+  readonly limit: number
+  /** The least of what bounds the process. */
+  readonly bound: MemoryBound
+  /** `listen.memory` names the limit. */
+  readonly isGiven: boolean
+}
+
+/** @param bounds the least first */
+export function budgetOf(
+  memory: number | 'auto',
+  bounds: readonly [MemoryBound, ...MemoryBound[]],
+): MemoryBudget {
+  const [bound] = bounds
+  if (memory !== 'auto') return { limit: memory, bound, isGiven: true }
+  const limits = bounds.map(({ bytes, by }) =>
+    by === "V8's heap" ? SHARE_OF_HEAP * bytes : SHARE * (bytes - RESERVE),
+  )
+  const limit = Math.round(Math.max(LEAST, Math.min(...limits)))
+  return { limit, bound: bounds[limits.indexOf(Math.min(...limits))] ?? bound, isGiven: false }
+}
+
+/** What the configuration lets clients hold at most, as far as the account may be smaller than that. */
+export interface HeldByKeys {
+  readonly secure: boolean
+  readonly maxConnections: number
+  readonly maxStreams: number
+  readonly maxHeaderSize: number
+  readonly maxQueuedBytes: number
+  /** The sum over all services. */
+  readonly maxTunnels: number
+}
+
+export interface UnusableKey {
+  readonly key: string
+  /** How many of it fit the account alone. */
+  readonly fits: string
+}
+
+/** The keys that cannot be used up under the account, because what they admit costs more than all of it. */
+export function keysAbove(limit: number, keys: HeldByKeys): readonly UnusableKey[] {
+  const found: UnusableKey[] = []
+  const judge = (key: string, value: number, cost: number): void => {
+    if (value * cost > limit) found.push({ key, fits: String(Math.floor(limit / cost)) })
+  }
+  const connection = keys.secure ? TLS_CONNECTION : STREAM
+  judge('listen.max_connections', keys.maxConnections, connection)
+  judge('listen.max_streams', keys.maxStreams, STREAM + keys.maxHeaderSize)
+  judge('listen.max_queued_bytes', keys.maxQueuedBytes, 1)
+  judge('upstream.max_tunnels', keys.maxTunnels, TUNNEL + connection)
+  return found
+}

@@ -1,0 +1,116 @@
+import { readFileSync } from 'node:fs'
+import { totalmem } from 'node:os'
+import { getHeapStatistics } from 'node:v8'
+
+/** What bounds the memory of this process. */
+export interface MemoryBound {
+  readonly bytes: number
+  readonly by: 'the machine' | "V8's heap" | `the cgroup ${string}`
+}
+
+/** Reads a file; undefined if there is none, or no permission. */
+export type ReadFile = (path: string) => string | undefined
+
+const ROOT = '/sys/fs/cgroup'
+
+interface Cgroup {
+  /** As it is mounted: its folder. */
+  readonly path: string
+  readonly limit: string
+  readonly usage: string
+  /** The fields of `memory.stat` that count cached files. The kernel drops those when memory is short. */
+  readonly files: RegExp
+}
+
+const readText: ReadFile = (path) => {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * The cgroups of this process that may limit its memory: its own, and every one above it. In a container the path that the kernel tells may
+ * be that of the host, so a folder need not exist.
+ */
+function cgroupsOf(read: ReadFile): readonly Cgroup[] {
+  const lines = (read('/proc/self/cgroup') ?? '').trim().split('\n')
+  return lines.flatMap((line) => {
+    const [, controllers = '', path = ''] = /^\d+:([^:]*):(\/.*)$/.exec(line) ?? []
+    const isFirst = controllers.split(',').includes('memory')
+    if (!isFirst && controllers !== '') return []
+    const mount = isFirst ? `${ROOT}/memory` : ROOT
+    return foldersUp(path).map((folder) => {
+      const whole = `${mount}${folder}`
+      return isFirst
+        ? {
+            path: whole,
+            limit: `${whole}/memory.limit_in_bytes`,
+            usage: `${whole}/memory.usage_in_bytes`,
+            files: /^total_(?:in)?active_file (\d+)$/gm,
+          }
+        : {
+            path: whole,
+            limit: `${whole}/memory.max`,
+            usage: `${whole}/memory.current`,
+            files: /^(?:in)?active_file (\d+)$/gm,
+          }
+    })
+  })
+}
+
+/** `/a/b`: `/a/b`, `/a` and the empty path of the root. */
+function foldersUp(path: string): readonly string[] {
+  const parts = path.split('/').filter((part) => part !== '')
+  return parts.map((_, at) => `/${parts.slice(0, parts.length - at).join('/')}`).concat('')
+}
+
+/** The bytes in a file; undefined for `max` and for what cgroups of version 1 say without a limit, almost 2^63. */
+function bytesIn(text: string | undefined): number | undefined {
+  const bytes = Number(text?.trim() || Number.NaN)
+  return Number.isFinite(bytes) && bytes < 2 ** 60 ? bytes : undefined
+}
+
+/** Everything that bounds the memory of this process, the least first. */
+export function memoryBounds({
+  read = readText,
+  total = totalmem(),
+  heap = getHeapStatistics().heap_size_limit,
+}: {
+  readonly read?: ReadFile
+  readonly total?: number
+  readonly heap?: number
+} = {}): readonly [MemoryBound, ...MemoryBound[]] {
+  const cgroups = cgroupsOf(read).flatMap(({ path, limit }): MemoryBound[] => {
+    const bytes = bytesIn(read(limit))
+    return bytes === undefined ? [] : [{ bytes, by: `the cgroup ${path}` }]
+  })
+  const all: MemoryBound[] = [
+    ...cgroups,
+    { bytes: total, by: 'the machine' },
+    { bytes: heap, by: "V8's heap" },
+  ]
+  const [least = { bytes: total, by: 'the machine' as const }, ...others] = all.sort(
+    (a, b) => a.bytes - b.bytes,
+  )
+  return [least, ...others]
+}
+
+/**
+ * The part of its memory that is in use, of whichever bound is closest: the anonymous memory of this process of `most` bytes, or of a
+ * cgroup with a limit all but its cached files. 0 if nothing can be read.
+ */
+export function memoryInUse(most: number, read: ReadFile = readText): number {
+  const [, resident] = /^RssAnon:\s+(\d+) kB$/m.exec(read('/proc/self/status') ?? '') ?? []
+  const own = (Number(resident ?? 0) * 1024) / most
+  const shares = cgroupsOf(read).map(({ limit, usage, path, files }) => {
+    const bound = bytesIn(read(limit))
+    const used = bytesIn(read(usage))
+    if (bound === undefined || used === undefined) return 0
+    const stat = read(`${path}/memory.stat`) ?? ''
+    const cached = stat.matchAll(files).reduce((sum, [, bytes]) => sum + Number(bytes), 0)
+    return Math.max(0, used - cached) / bound
+  })
+  return Math.max(own, ...shares)
+}

@@ -1,0 +1,50 @@
+import type { Clock } from '../system/clock.ts'
+import type { Logger } from './log.ts'
+
+/** The lines of a period: a device that comes and goes with every request must not fill a disk. */
+const LINES = 10
+/** Milliseconds. */
+const PERIOD = 60_000
+
+/**
+ * Logs when a service of the device goes away, with the failure, and when it comes back, with the time between in whole seconds. At most ten
+ * lines a minute; then one line says how often it changed after them, and what it is now.
+ */
+export function createDeviceChanges(log: Logger, clock: Pick<Clock, 'monotonic'>) {
+  let lines = 0
+  let withheld = 0
+  let downAt: number | undefined
+  let latest: string | null = null
+  let timer: NodeJS.Timeout | undefined
+
+  function sumUp(): void {
+    clearTimeout(timer)
+    timer = undefined
+    lines = 0
+    const changes = withheld
+    withheld = 0
+    if (changes === 0) return
+    const now = downAt === undefined ? { now: 'up' } : { now: 'down', failure: latest }
+    log.warn({ changes, ...now }, 'the device goes away and comes back')
+  }
+
+  return {
+    /** @param failure the last one: its name, or the status of a health check */
+    changed(up: boolean, failure: string | null): void {
+      const wentAway = downAt
+      if (up === (wentAway === undefined)) return
+      downAt = up ? undefined : clock.monotonic()
+      latest = failure
+      timer ??= setTimeout(sumUp, PERIOD).unref()
+      if (lines === LINES) {
+        withheld += 1
+        return
+      }
+      lines += 1
+      if (wentAway === undefined) log.warn({ failure }, 'the device is down')
+      else log.info({ seconds: Math.round((clock.monotonic() - wentAway) / 1000) }, 'the device is up again')
+    },
+    /** Writes the pending sum. */
+    close: sumUp,
+  }
+}

@@ -1,0 +1,121 @@
+import type { Logger } from './log.ts'
+
+export type RefusalLines = ReturnType<typeof createRefusalLines>
+
+/** How long the budgets last (ms). */
+const PERIOD = 10_000
+
+/**
+ * The lines of a period. Each client has ten for each kind of refusal. All clients together have 30 for a kind; a client without a line
+ * among them gets its first one up to 60, so that few addresses cannot keep the others out of the log. `ofAll` counts every kind.
+ */
+const LINES = { ofClient: 10, ofKind: 30, withFirst: 60, ofAll: 200 }
+
+/** The clients of a kind whose refusals are counted. */
+const COUNTED = 200
+/** The clients without a line that are told apart, to state their number. */
+const TOLD_APART = 1_000
+/** The clients that the sum names. */
+const NAMED = 5
+
+interface ClientCount {
+  lines: number
+  /** Refusals without a line: exact while no more than `COUNTED` clients are refused, and never too high. */
+  withheld: number
+}
+
+/**
+ * The refusals of one kind in a period. The bytes that it keeps are bounded, however many addresses a client sprays: the counts are a
+ * Misra-Gries summary, which keeps each client that has more than its share of the refusals.
+ */
+class Kind {
+  lines = 0
+  withheld = 0
+  readonly #clients = new Map<string, ClientCount>()
+  readonly #toldApart = new Set<string>()
+
+  /** Whether this refusal gets a line, if the period has one left. */
+  take(client: string, isLeft: boolean): boolean {
+    const known = this.#clients.get(client)
+    const most = known === undefined || known.lines === 0 ? LINES.withFirst : LINES.ofKind
+    if (isLeft && this.lines < most && (known?.lines ?? 0) < LINES.ofClient) {
+      this.lines += 1
+      if (known === undefined) this.#clients.set(client, { lines: 1, withheld: 0 })
+      else known.lines += 1
+      return true
+    }
+    this.withheld += 1
+    if (known !== undefined && known.withheld > 0) known.withheld += 1
+    else this.#withhold(client, known)
+    return false
+  }
+
+  #withhold(client: string, known: ClientCount | undefined): void {
+    if (this.#toldApart.size < TOLD_APART) this.#toldApart.add(client)
+    if (known !== undefined) known.withheld += 1
+    else if (this.#clients.size < COUNTED) this.#clients.set(client, { lines: 0, withheld: 1 })
+    else this.#cancel()
+  }
+
+  /** Cancels this refusal against one of each counted client: a constant time for each refusal, taken over all of them. */
+  #cancel(): void {
+    for (const [client, count] of this.#clients) {
+      if (count.withheld > 0) count.withheld -= 1
+      if (count.withheld === 0 && count.lines === 0) this.#clients.delete(client)
+    }
+  }
+
+  /** What has no line: how many refusals, of how many clients, and of which most. */
+  sum(): { readonly count: number; readonly clients: number; readonly most: Record<string, number> } {
+    const counts = [...this.#clients].filter(([, { withheld }]) => withheld > 0)
+    const most = counts.sort(([, a], [, b]) => b.withheld - a.withheld).slice(0, NAMED)
+    return {
+      count: this.withheld,
+      clients: this.#toldApart.size,
+      most: Object.fromEntries(most.map(([client, { withheld }]) => [client, withheld])),
+    }
+  }
+}
+
+/**
+ * Decides which refusals have a line of their own, so that neither a client nor many sprayed addresses fill a disk: at most 200 lines in
+ * ten seconds. Then one line for each kind says how many refusals had none, of how many clients (1,000: so many or more), and names the five
+ * with most.
+ */
+export function createRefusalLines(log: Logger) {
+  const kinds = new Map<string, Kind>()
+  let lines = 0
+  let timer: NodeJS.Timeout | undefined
+
+  function sumUp(): void {
+    clearTimeout(timer)
+    timer = undefined
+    lines = 0
+    for (const [refusal, kind] of kinds) {
+      if (kind.withheld > 0) log.info({ refusal, ...kind.sum() }, 'more refusals')
+    }
+    kinds.clear()
+  }
+
+  return {
+    /**
+     * Whether this refusal gets a line. If not, the sum counts it.
+     *
+     * @param client the key of the client: an IPv4 address, or the /64 of an IPv6 one
+     */
+    take(kind: string, client: string): boolean {
+      // Runs only after refusals: an idle process sleeps.
+      timer ??= setTimeout(sumUp, PERIOD).unref()
+      let found = kinds.get(kind)
+      if (found === undefined) {
+        found = new Kind()
+        kinds.set(kind, found)
+      }
+      const isLogged = found.take(client, lines < LINES.ofAll)
+      if (isLogged) lines += 1
+      return isLogged
+    },
+    /** Writes the pending sums. */
+    close: sumUp,
+  }
+}

@@ -1,0 +1,133 @@
+import { expect, it } from 'vitest'
+import { startDevice } from '../support/device.ts'
+import { CODE, FRAME, headers, requestFields, SETTING, settings } from '../support/http2-frames.ts'
+import { type RawSession, rawSession } from '../support/http2-session.ts'
+import { rawConnection } from '../support/raw.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+
+/** Responses wait in the sidecar: the client lets no byte of a body be sent. */
+const CLOSED_WINDOW = settings([SETTING.headerTableSize, 0], [SETTING.initialWindowSize, 0])
+
+const streams = (count: number): number[] => Array.from({ length: count }, (_, at) => 2 * at + 1)
+
+const GREEDY = '127.0.0.7'
+
+/** A client that holds more than its share: it opens streams until one is refused. */
+async function greedySession(sidecar: TestSidecar): Promise<RawSession> {
+  const session = await rawSession(sidecar.url, { opening: [CLOSED_WINDOW], from: GREEDY })
+  await session.waitFor(({ type }) => type === FRAME.settings)
+  const big = Array.from({ length: 4 }, (_, i) => [`x-${i}`, 'z'.repeat(3_500)]).flat()
+  session.send(...streams(99).map((id) => headers(id, requestFields(big))))
+  return session
+}
+
+const refused = ({ frames }: RawSession): number =>
+  frames.filter(
+    ({ type, payload }) => type === FRAME.resetStream && payload.readUInt32BE(0) === CODE.refusedStream,
+  ).length
+
+const start = (memory: string) =>
+  startSidecar({ transport: 'h2', config: { listen: { memory, max_resets: 1_000 } } })
+
+it('H249 C13 C26 a stream above the share is refused unread, counts in no window, and another client is served', async () => {
+  const sidecar = await start('2MiB')
+  const token = await sidecar.token()
+  const before = await sidecar.metric('postern_requests_total')
+  const session = await greedySession(sidecar)
+  await expect.poll(() => refused(session)).toBeGreaterThan(20)
+  const figures = await sidecar.figures()
+  const held = figures('postern_memory_bytes')
+  expect(held).toBeLessThanOrEqual(2 * 1024 ** 2)
+  expect(figures('postern_memory_limit_bytes')).toBe(2 * 1024 ** 2)
+  expect(figures('postern_shed_total', { what: 'stream' })).toBe(refused(session))
+  expect(figures('postern_requests_total') - before).toBeLessThanOrEqual(99 - refused(session))
+  expect((await sidecar.request({ token, from: '127.0.0.8' })).status).toBe(200)
+  expect(sidecar.logLines().filter((line) => line.includes('"memory: clients hold much'))).not.toEqual([])
+})
+
+it('H245 own answers that nobody reads are given up after a second, and the account empties', async () => {
+  const sidecar = await start('2MiB')
+  const session = await greedySession(sidecar)
+  await expect
+    .poll(() => sidecar.metric('postern_shed_total', { what: 'answer' }), { timeout: 20_000 })
+    .toBeGreaterThan(5)
+  await expect
+    .poll(() => sidecar.metric('postern_memory_bytes', { of: 'requests' }), { timeout: 20_000 })
+    .toBeLessThan(1.3 * 1024 ** 2)
+  session.raw.socket.destroy()
+  await expect.poll(() => sidecar.metric('postern_memory_bytes')).toBe(0)
+})
+
+it('H249 a connection above the share closes before TLS', async () => {
+  const sidecar = await start('2MiB')
+  const session = await greedySession(sidecar)
+  await expect.poll(() => refused(session)).toBeGreaterThan(0)
+  await expect(rawSession(sidecar.url, { from: GREEDY })).rejects.toThrow()
+  expect(await sidecar.metric('postern_connections_refused_total', { reason: 'memory' })).toBeGreaterThan(0)
+})
+
+it('H244 everything that a request held is given back, over HTTP/1 and HTTP/2', async () => {
+  for (const transport of ['http1', 'tls', 'h2'] as const) {
+    const sidecar = await startSidecar({ transport })
+    const token = await sidecar.token()
+    await sidecar.request({ token, method: 'POST', path: '/x', body: 'x'.repeat(100_000) })
+    await sidecar.request({ path: '/x' })
+    await expect.poll(() => sidecar.metric('postern_memory_bytes'), { message: transport }).toBe(0)
+  }
+})
+
+it('H249 C16 a request over HTTP/1 above the share is answered as overloaded, with the rate-limit fields', async () => {
+  const sidecar = await start('2MiB')
+  const early = await rawConnection(sidecar.url, { alpn: ['http/1.1'], localAddress: GREEDY })
+  const session = await greedySession(sidecar)
+  await expect.poll(() => refused(session)).toBeGreaterThan(0)
+  early.write('GET /x HTTP/1.1\r\nHost: device\r\n\r\n')
+  await expect.poll(() => early.received).toContain('"overloaded"')
+  expect(early.received).toMatch(/^HTTP\/1.1 500 .*X-RateLimit-Remaining: \d+\r\n/s)
+  expect(sidecar.device.requests).toEqual([])
+})
+
+it('H245 behind a trusted proxy the client that holds much is refused, and another one on the same connection is served', async () => {
+  const config = { listen: { memory: '2MiB', max_resets: 1_000, trusted_proxies: ['127.0.0.7'] } }
+  const sidecar = await startSidecar({ transport: 'h2', config })
+  const token = await sidecar.token()
+  const session = await rawSession(sidecar.url, { from: GREEDY })
+  await session.waitFor(({ type }) => type === FRAME.settings)
+  const big = Array.from({ length: 4 }, (_, i) => [`x-${i}`, 'z'.repeat(3_500)]).flat()
+  const from = (address: string) => ['x-forwarded-for', address]
+  const upload = { ':method': 'POST', ':path': '/oauth/token' }
+  const form = ['content-type', 'application/x-www-form-urlencoded']
+  session.send(
+    ...streams(60).map((id) =>
+      headers(id, requestFields([...big, ...form, ...from('192.0.2.1')], upload), false),
+    ),
+  )
+  await expect.poll(() => refused(session)).toBeGreaterThan(10)
+  session.send(headers(121, requestFields(['authorization', `Bearer ${token}`, ...from('192.0.2.2')])))
+  expect(await session.status(121)).toBe(200)
+  session.raw.socket.destroy()
+  await expect.poll(() => sidecar.metric('postern_memory_bytes'), { timeout: 20_000 }).toBe(0)
+})
+
+it('C26 H245 a request at the device is not shed while its client holds little', async () => {
+  const held = Promise.withResolvers<void>()
+  const device = await startDevice(async (_, res) => {
+    await held.promise
+    res.end('late')
+  })
+  const sidecar = await startSidecar({
+    transport: 'h2',
+    device,
+    config: { listen: { memory: '2MiB', max_resets: 1_000 } },
+  })
+  const token = await sidecar.token()
+  const response = sidecar.request({ token, from: '127.0.0.8' })
+  await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(1)
+  const session = await greedySession(sidecar)
+  await expect.poll(() => refused(session)).toBeGreaterThan(20)
+  await expect
+    .poll(() => sidecar.metric('postern_shed_total', { what: 'answer' }), { timeout: 20_000 })
+    .toBeGreaterThan(0)
+  held.resolve()
+  expect((await response).status).toBe(200)
+})

@@ -1,0 +1,166 @@
+import { expect, it, onTestFinished } from 'vitest'
+import { Account, type Holder, type Holding, type Shed, type Stage } from '../../src/memory/account.ts'
+
+const LIMIT = 1_000
+
+interface Bench {
+  readonly account: Account
+  readonly stages: (Stage | undefined)[]
+  readonly shed: string[]
+  /** Moves the clock (ms), and lets the account look. */
+  pass(time: number): void
+  hold(key: string, bytes: number, holder?: Partial<Holder>): Holding
+}
+
+function bench(): Bench {
+  let now = 1_000
+  const stages: (Stage | undefined)[] = []
+  const shed: string[] = []
+  const account = new Account({
+    limit: LIMIT,
+    clock: { monotonic: () => now },
+    onStage: (stage) => stages.push(stage),
+    onShed: (stage: Stage, what: Shed) => shed.push(`${stage} ${what}`),
+  })
+  onTestFinished(() => account.close())
+  return {
+    account,
+    stages,
+    shed,
+    pass(time) {
+      now += time
+      account.measured(0)
+    },
+    hold(key, bytes, holder = {}) {
+      const whole = { working: true, atDevice: false, giveUpUnread: () => 0, drop() {}, ...holder }
+      const holding = account.open(account.client(key, false), whole)
+      holding.set('requests', bytes)
+      return holding
+    },
+  }
+}
+
+it('H244 what is held is summed up over all clients, by client and by kind, and is given back', () => {
+  const { account, hold } = bench()
+  const one = hold('a', 100)
+  const two = hold('a', 50)
+  two.set('bodies', 7)
+  two.add('bodies', 3)
+  expect([account.total, one.client.bytes, account.sums.requests, account.sums.bodies]).toEqual([
+    160, 160, 150, 10,
+  ])
+  two.close()
+  two.add('bodies', 99)
+  expect([account.total, one.client.bytes, account.sums.bodies]).toEqual([100, 100, 0])
+  one.close()
+  expect(account.total).toBe(0)
+  expect(account.client('a', false).holdings.size).toBe(0)
+})
+
+it('H245 a client above its share gets nothing more, and one that holds little does', () => {
+  const { account, hold, shed } = bench()
+  const greedy = hold('greedy', 800)
+  const modest = hold('modest', 20)
+  expect(account.mayHold(greedy.client, 10, 'stream')).toBe(false)
+  expect(account.mayHold(modest.client, 10, 'stream')).toBe(true)
+  expect(account.mayHold(account.client('new', false), 10, 'connection')).toBe(true)
+  expect(shed).toEqual(['shares stream'])
+})
+
+it('H245 whoever holds most loses first, what is not at the device before what is, until the others have room', () => {
+  const { account, hold, pass } = bench()
+  const dropped: string[] = []
+  const drop = (name: string) => ({ drop: () => void dropped.push(name) })
+  hold('greedy', 300, { ...drop('at the device'), atDevice: true })
+  for (const name of ['first', 'second', 'third', 'fourth', 'fifth']) hold('greedy', 120, drop(name))
+  const modest = hold('modest', 50, drop('modest'))
+  pass(0)
+  expect(account.total).toBeLessThanOrEqual(0.8 * LIMIT)
+  expect(dropped).toEqual(['first', 'second'])
+  expect(modest.bytes).toBe(50)
+})
+
+it('H245 connections without work of clients above the share close after a second, those of others stay', () => {
+  const { hold, pass, shed } = bench()
+  const dropped: string[] = []
+  hold('greedy', 700, { drop: () => void dropped.push('busy') })
+  hold('greedy', 50, { working: false, drop: () => void dropped.push('idle') })
+  hold('modest', 20, { working: false, drop: () => void dropped.push('modest') })
+  pass(0)
+  expect(dropped).toEqual([])
+  pass(1_000)
+  expect(dropped).toEqual(['idle'])
+  expect(shed).toEqual(['idle connection'])
+})
+
+it('H245 answers that nobody reads are given up from their stage on', () => {
+  const { hold, pass, shed } = bench()
+  const holding = hold('a', 650, { giveUpUnread: () => 2 })
+  pass(0)
+  expect(shed).toEqual([])
+  holding.set('requests', 720)
+  pass(0)
+  expect(shed).toEqual(['answers answer', 'answers answer'])
+})
+
+it('H245 new HTTP/2 connections are offered fewer streams as the account fills, at least eight', () => {
+  const { account, hold } = bench()
+  const offered = [0, 500, 725, 790, 900].map((bytes) => {
+    const holding = hold('a', bytes)
+    const streams = account.streamsOffered(100)
+    holding.close()
+    return streams
+  })
+  expect(offered).toEqual([100, 100, 50, 8, 8])
+})
+
+it('H246 at the end clients with a live grant share first, and a client that holds nothing may come to log in', () => {
+  const { account, hold } = bench()
+  const granted = hold('granted', 60)
+  granted.admitted('grant')
+  for (let i = 0; i < 90; i += 1) hold(`other ${i}`, 10)
+  expect(account.mayHold(granted.client, 100, 'request')).toBe(true)
+  expect(account.mayHold(account.client('other 1', false), 100, 'connection')).toBe(false)
+  expect(account.mayHold(account.client('new', false), 30, 'connection')).toBe(true)
+  account.grantsEnded(new Set(['grant']))
+  expect(account.mayHold(granted.client, 100, 'request')).toBe(false)
+})
+
+it('H246 a client with a grant is known when it comes back, until the grant ends', () => {
+  const { account, hold } = bench()
+  const holding = hold('a', 10)
+  holding.admitted('grant')
+  holding.close()
+  expect(account.client('a', false).grant).toBe('grant')
+  account.grantsEnded(new Set(['grant']))
+  expect(account.client('a', false).grant).toBeUndefined()
+})
+
+it('H245 a trusted proxy is not judged: the clients behind it are', () => {
+  const { account, hold } = bench()
+  const proxy = account.open(account.client('proxy', true), hold('spare', 0).holder)
+  proxy.set('connections', 500)
+  const greedy = hold('behind', 400)
+  expect(account.mayHold(proxy.client, 100, 'connection')).toBe(true)
+  expect(account.mayHold(greedy.client, 100, 'stream')).toBe(false)
+})
+
+it('H247 if the memory of the process is fuller than the account says, shares shrink to what it allows', () => {
+  const { account, hold, stages } = bench()
+  const greedy = hold('greedy', 300)
+  const modest = hold('modest', 10)
+  account.measured(0.85)
+  expect(stages).toEqual(['shares'])
+  expect(account.mayHold(greedy.client, 10, 'stream')).toBe(false)
+  expect(account.mayHold(modest.client, 10, 'stream')).toBe(true)
+  account.measured(0)
+  expect(stages).toEqual(['shares', undefined])
+  expect(account.mayHold(greedy.client, 10, 'stream')).toBe(true)
+})
+
+it('H245 a client that reaches the limit within one turn is relieved at its end', async () => {
+  const { hold, stages } = bench()
+  hold('a', 960)
+  await new Promise(setImmediate)
+  expect(stages).toEqual(['grants', undefined])
+})

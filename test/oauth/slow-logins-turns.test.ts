@@ -1,0 +1,188 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import type { Client } from '../../src/http/admission.ts'
+import { slowLogins } from '../../src/oauth/slow-logins.ts'
+import type { LogInResult } from '../../src/tokens/state.ts'
+import { stillClock } from '../support/clock.ts'
+
+const TOKENS: LogInResult = { grant: 'g', accessToken: 'a', refreshToken: 'r', expiresIn: 60 }
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** A client that may leave. */
+function createRequest(key: string) {
+  const client: Client = { address: key, key, peerTrusted: false, admitted: true }
+  const listeners: (() => void)[] = []
+  const request = { client, ended: false, onEnd: (listener: () => void) => listeners.push(listener) }
+  return {
+    request,
+    leave(): void {
+      request.ended = true
+      for (const listener of listeners) listener()
+    },
+  }
+}
+
+/** Logins whose passwords are verified when the test says so. */
+function start({ maxKeys = 100, bodyTimeout = 10_000 } = {}) {
+  const clock = stillClock()
+  const verified: { readonly password: string; readonly settle: (result: LogInResult) => void }[] = []
+  let slowed = 0
+  const logIn = slowLogins((password) => new Promise((settle) => verified.push({ password, settle })), {
+    clock,
+    settings: {
+      gate: { scopes: undefined },
+      config: { limits: { wrongPasswords: 'slow', maxKeys }, listen: { bodyTimeout } },
+    },
+    grants: () => [],
+    onSlowed: () => {
+      slowed += 1
+    },
+  })
+  let decided = 0
+
+  return {
+    clock,
+    verified,
+    slowed: () => slowed,
+    /** An attempt, and its result when it has one. */
+    async attempt(password = 'p', from = 'one') {
+      const { request, leave } = createRequest(from)
+      const state: { result: LogInResult | undefined; leave: () => void } = { result: undefined, leave }
+      logIn(password, request, 'password').then((result) => {
+        state.result = result
+      })
+      await vi.advanceTimersByTimeAsync(0)
+      return state
+    },
+    /** So many attempts in one turn of the event loop, as HTTP/2 brings them. */
+    async burst(count: number): Promise<void> {
+      for (let i = 0; i < count; i += 1) void logIn('p', createRequest('one').request, 'password')
+      await vi.advanceTimersByTimeAsync(0)
+    },
+    /** Gives the attempts that are being verified this result, and those that begin then. */
+    async decide(result: LogInResult, most = Number.POSITIVE_INFINITY): Promise<void> {
+      for (let count = 0; decided < verified.length && count < most; count += 1) {
+        verified[decided]?.settle(result)
+        decided += 1
+        await vi.advanceTimersByTimeAsync(0)
+      }
+    },
+    async pass(ms: number): Promise<void> {
+      for (let passed = 0; passed < ms; passed += 50) {
+        clock.advance(50)
+        await vi.advanceTimersByTimeAsync(50)
+      }
+    },
+  }
+}
+
+it('H212 as many attempts of a client are verified at once as may be wrong, and the others follow their verdicts', async () => {
+  const site = start()
+  await site.burst(30)
+  expect(site.verified).toHaveLength(4)
+  await site.decide(TOKENS, 1)
+  expect(site.verified).toHaveLength(5)
+  await site.decide(TOKENS)
+  expect([site.verified.length, site.slowed()]).toEqual([30, 0])
+})
+
+it('H212 of thirty wrong attempts six are verified within 1.5 s, one after the other from the fifth on', async () => {
+  const site = start()
+  const attempts = []
+  for (let i = 0; i < 30; i += 1) attempts.push(await site.attempt())
+  await site.decide('wrong')
+  expect(site.verified).toHaveLength(4)
+  const counts: number[] = []
+  for (const ms of [200, 50, 450, 50, 750]) {
+    await site.pass(ms)
+    await site.decide('wrong')
+    counts.push(site.verified.length)
+  }
+  expect(counts).toEqual([4, 5, 5, 6, 6])
+  // The next ones would wait until after their deadline.
+  for (let i = 0; i < 10; i += 1) {
+    await site.pass(1_000)
+    await site.decide('wrong')
+  }
+  expect(site.verified.length).toBeLessThanOrEqual(9)
+  expect(attempts.every(({ result }) => result !== undefined)).toBe(true)
+})
+
+it('H212 a right password begins the attempts that wait behind it', async () => {
+  const site = start()
+  for (let i = 0; i < 4; i += 1) await site.attempt()
+  await site.decide('wrong')
+  const waiting = []
+  for (let i = 0; i < 5; i += 1) waiting.push(await site.attempt())
+  await site.pass(250)
+  expect(site.verified).toHaveLength(5)
+  await site.decide(TOKENS)
+  expect(waiting.map(({ result }) => result)).toEqual(Array(5).fill(TOKENS))
+})
+
+it('H212 an attempt whose client leaves while it waits passes its turn on, and is not verified', async () => {
+  const site = start()
+  for (let i = 0; i < 4; i += 1) await site.attempt()
+  await site.decide('wrong')
+  const first = await site.attempt('first')
+  await site.attempt('second')
+  await site.pass(100)
+  first.leave()
+  await site.pass(150)
+  expect(site.verified.at(-1)?.password).toBe('second')
+  expect(site.verified).toHaveLength(5)
+})
+
+it('H212 one whose client leaves while it is verified counts all the same', async () => {
+  const site = start()
+  for (let i = 0; i < 4; i += 1) (await site.attempt()).leave()
+  await site.decide('wrong')
+  await site.attempt()
+  expect(site.verified).toHaveLength(4)
+})
+
+it('H212 a client has at most 64 attempts that wait; further ones are overloaded, and another client is not', async () => {
+  const site = start()
+  const attempts = []
+  for (let i = 0; i < 70; i += 1) attempts.push(await site.attempt())
+  expect(attempts.filter(({ result }) => result === 'overloaded')).toHaveLength(2)
+  await site.attempt('p', 'another')
+  expect(site.verified).toHaveLength(5)
+  await site.decide(TOKENS)
+  expect(attempts.filter(({ result }) => result === TOKENS)).toHaveLength(68)
+})
+
+it('H213 however many wrong passwords one client sends, another one does not wait for them', async () => {
+  const site = start()
+  for (let wrong = 0; wrong < 144; wrong += 4) {
+    for (let i = 0; i < 4; i += 1) await site.attempt()
+    await site.decide('wrong')
+    // It has the right password, too, as many scripts behind one address do.
+    await site.attempt()
+    await site.pass(250)
+    await site.decide(TOKENS)
+  }
+  const before = site.verified.length
+  await site.attempt('p', 'another')
+  expect([before, site.verified.length]).toEqual([180, 181])
+})
+
+it('H213 many clients with a few wrong passwords each slow the others, until a right one', async () => {
+  const site = start()
+  for (let client = 0; client < 15; client += 1) {
+    for (let i = 0; i < 4; i += 1) await site.attempt('p', `client ${client}`)
+    await site.decide('wrong')
+  }
+  const mine = (): number => site.verified.filter(({ password }) => password === 'mine').length
+  for (let i = 0; i < 3; i += 1) await site.attempt('mine', 'another')
+  expect(mine()).toBe(0)
+  await site.pass(250)
+  expect(mine()).toBe(1)
+  await site.decide(TOKENS)
+  expect(mine()).toBe(3)
+})

@@ -1,0 +1,144 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { FROM_PAGE, logIn } from '../browser/browsing.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import type { YamlPart } from '../support/sidecar.ts'
+import { prepareSite, type Served, type Site } from './serve.ts'
+import { bearer, holdResponses, openResponse, openTunnel, type Stream } from './streams.ts'
+
+interface Started {
+  readonly site: Site
+  readonly served: Served
+}
+
+async function start(config: YamlPart): Promise<Started> {
+  const site = await prepareSite({ transport: 'tls', config })
+  holdResponses(site.device)
+  return { site, served: await site.serve() }
+}
+
+/** Opens a stream over HTTP/1 and HTTP/2, a download and a tunnel with these fields; `path` begins their paths. */
+function openAll(served: Served, fields: readonly string[], from?: string): Promise<readonly Stream[]> {
+  return Promise.all([
+    openResponse(served, fields, '/events/1', 'tls', from),
+    openResponse(served, fields, '/download/1', 'tls', from),
+    openResponse(served, fields, '/events/2', 'h2', from),
+    openTunnel(served, fields, { path: '/events/ws', from }),
+  ])
+}
+
+async function reload({ site, served }: Started, part: YamlPart): Promise<void> {
+  const known = served.logged('configuration reloaded').length
+  site.configure(part)
+  await expect.poll(() => served.logged('configuration reloaded').length).toBe(known + 1)
+}
+
+const ENDED = 'requests in flight ended: the new configuration does not admit them'
+
+/** All of these break off, for this reason, which is counted and logged. */
+async function expectEnded(
+  { served }: Started,
+  streams: readonly Stream[],
+  reason: string,
+  label: string,
+): Promise<void> {
+  await Promise.all(streams.map((stream) => stream.broken))
+  expect(await served.waitForLog(ENDED)).toMatchObject({
+    requests: streams.length,
+    reasons: { [reason]: streams.length },
+  })
+  const lines = served.logged('request').filter((line) => line.ended_for === reason)
+  expect(lines.map(({ end }) => end)).toEqual(streams.map(() => 'cut'))
+  expect(await served.metric('postern_requests_ended_total', `reason="${label}"`)).toBe(streams.length)
+}
+
+const areOpen = (streams: readonly Stream[]): boolean => streams.every(({ open }) => open)
+
+const TRUSTED = { listen: { trusted_proxies: ['127.0.0.1'] } }
+const BY_PROXY = ['X-Forwarded-For', '192.0.2.66']
+
+it.each<readonly [string, YamlPart, readonly string[], string | undefined, YamlPart]>([
+  ['listen.deny', {}, [], '127.0.0.2', { listen: { deny: ['127.0.0.2'] } }],
+  ['listen.allow', {}, [], '127.0.0.2', { listen: { allow: ['127.0.0.1'] } }],
+  ['listen.deny, behind a trusted proxy', TRUSTED, BY_PROXY, undefined, { listen: { deny: ['192.0.2.66'] } }],
+])(
+  'H209 a reload ends what an address may no longer have open, and nothing else: %s',
+  async (_key, config, fields, from, next) => {
+    const started = await start(config)
+    const credential = bearer((await started.served.grant()).access_token)
+    const theirs = await openAll(started.served, [...credential, ...fields], from)
+    const others = await openAll(started.served, credential)
+    await reload(started, next)
+    await expectEnded(started, theirs, 'address-denied', 'address_denied')
+    expect(areOpen(others)).toBe(true)
+  },
+)
+
+it('H209 a reload ends requests without a token on a path that is public no more', async () => {
+  const started = await start({ public_paths: ['/events/', '/download/'] })
+  const credential = bearer((await started.served.grant()).access_token)
+  const [strangers, owned] = [await openAll(started.served, []), await openAll(started.served, credential)]
+  await reload(started, { public_paths: ['/other'] })
+  await expectEnded(started, strangers, 'unauthorized: missing', 'missing')
+  expect(areOpen(owned)).toBe(true)
+})
+
+it('H209 with enforce: true again, a reload ends what was only observed', async () => {
+  const started = await start({ enforce: false })
+  const credential = bearer((await started.served.grant()).access_token)
+  const observed = await openAll(started.served, bearer('not-a-token'))
+  const admitted = await openAll(started.served, credential)
+  await reload(started, { enforce: true })
+  await expectEnded(started, observed, 'unauthorized: unknown', 'unknown')
+  expect(areOpen(admitted)).toBe(true)
+})
+
+it('H209 H210 with browser.login: off, a reload ends the requests of sessions and revokes their grants', async () => {
+  const started = await start({ browser: { login: 'on' } })
+  const { served } = started
+  const credential = bearer((await served.grant()).access_token)
+  const cookie = await logIn(served)
+  const theirs = await openAll(served, [...FROM_PAGE, 'Cookie', cookie])
+  const others = await openAll(served, credential)
+  await reload(started, { browser: { login: 'off' } })
+  await expectEnded(started, theirs, 'unauthorized: missing', 'missing')
+  expect(areOpen(others)).toBe(true)
+  expect(await served.metric('postern_tokens_revoked_total', 'reason="browser_login_off"')).toBe(1)
+  expect((await served.status()).grants).toHaveLength(1)
+})
+
+it('H209 a reload that changes no right ends nothing', async () => {
+  const started = await start({ public_paths: ['/events/'] })
+  const streams = [
+    ...(await openAll(started.served, bearer((await started.served.grant()).access_token))),
+    await openResponse(started.served, [], '/events/1', 'h2'),
+  ]
+  await reload(started, { limits: { api: { requests: 999_999 } }, realm: 'another' })
+  expect(started.served.logged(ENDED)).toEqual([])
+  expect(areOpen(streams)).toBe(true)
+})
+
+it('H209 a request that still waits for the device is refused, as if it arrived now', async () => {
+  const started = await start({ public_paths: ['/'] })
+  const { site, served } = started
+  site.device.handle(() => {})
+  const waiting = served.request({ path: '/slow' })
+  await site.device.waitForRequests(1)
+  await reload(started, { public_paths: [] })
+  expect((await waiting).status).toBe(401)
+})
+
+it('H209 a stream under the account at the device ends when its path is signed in no more', async () => {
+  const file = join(temporaryDirectory(), 'device-password')
+  writeFileSync(file, 'secret')
+  const started = await start({
+    upstream: { auth: { basic: { user: 'admin', password: { file } } } },
+    public_paths: [{ path: '/events/1', signed_in: true }, '/log'],
+  })
+  const signedIn = await openResponse(started.served, [], '/events/1', 'h2')
+  const open = await openResponse(started.served, [], '/log', 'tls')
+  await reload(started, { public_paths: ['/events/1', '/log'] })
+  await expectEnded(started, [signedIn], 'unauthorized: missing', 'missing')
+  expect(areOpen([open])).toBe(true)
+})

@@ -1,0 +1,10 @@
+import { everySecond } from '../../src/system/clock.ts'
+
+/** Waits until the sidecars of this process have looked for what has expired. */
+export async function nextSweep(): Promise<void> {
+  const swept = Promise.withResolvers<void>()
+  // Listeners are called in the order in which they came, so this one comes after those of the sidecars.
+  const { close } = everySecond(swept.resolve)
+  await swept.promise
+  close()
+}

@@ -1,0 +1,108 @@
+import { randomBytes } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { createTokenCopies } from '../../src/fleet/copies.ts'
+import { watchStreams } from '../../src/fleet/open-streams.ts'
+import type { StoreReply } from '../../src/fleet/shared-store.ts'
+import { mintToken } from '../../src/tokens/mint.ts'
+import { stillClock } from '../support/clock.ts'
+import { liveRequests } from '../support/live-requests.ts'
+import { scriptedStore, storeDown } from '../support/scripted-store.ts'
+
+const SECOND = 1_000
+
+/** A sidecar with one open stream, of the grant `g1`. `answer`: what the server says of it. */
+function watching(answer: () => StoreReply) {
+  const clock = stillClock()
+  const store = scriptedStore(answer)
+  const over: string[] = []
+  const live = liveRequests(['g1'], {
+    endStreams(_now, isOver) {
+      if (isOver('g1')) over.push('g1')
+    },
+  })
+  const copies = createTokenCopies({
+    store,
+    clock,
+    policy: { capacity: 100, offlineGrace: 60 * SECOND },
+    live,
+    hasName: () => true,
+    timeout: SECOND,
+  })
+  copies.epoch.apply({ kind: 'begun', epoch: '100' })
+  copies.dataset = 'one'
+  copies.heard()
+  const onBug = (bug: unknown): never => expect.unreachable(String(bug))
+  const sweep = watchStreams({ store, clock, live, copies, onBug })
+  return {
+    copies,
+    store,
+    over,
+    /** Lets seconds pass, each with a sweep and the answer to its question. */
+    async pass(seconds: number): Promise<void> {
+      for (let second = 0; second < seconds; second += 1) {
+        sweep()
+        await new Promise((resolve) => setImmediate(resolve))
+        clock.advance(SECOND)
+        copies.heard()
+      }
+      sweep()
+    },
+  }
+}
+
+const says = (left: number, epoch = '100', dataset = 'one'): StoreReply => [epoch, dataset, left]
+
+it('H206 a stream ends when the server says that its grant is over, and lasts as long as another sidecar renews it', async () => {
+  let left = 3 * SECOND
+  const { over, pass } = watching(() => says(left))
+  await pass(10)
+  expect(over).toEqual([])
+  left = 0
+  await pass(3)
+  expect(over).not.toEqual([])
+})
+
+it('H206 without an answer, a stream ends when its grant was said to end', async () => {
+  let answer = (): StoreReply => says(5 * SECOND)
+  const { over, pass } = watching(() => answer())
+  await pass(1)
+  answer = () => {
+    throw storeDown()
+  }
+  await pass(3)
+  expect(over).toEqual([])
+  await pass(1)
+  expect(over).not.toEqual([])
+})
+
+it.each([
+  ['has lost the epoch', says(0, '99')],
+  ['has no state', says(0, '', '')],
+  ['has other data than this sidecar knows', says(0, '100', 'another')],
+])('H147 a server that %s ends no stream', async (_server, reply) => {
+  const { over, pass } = watching(() => reply)
+  await pass(5)
+  expect(over).toEqual([])
+})
+
+it('H131 H206 the streams of grants that the server has lost end after the grace', async () => {
+  const { copies, over, pass } = watching(() => says(0))
+  copies.add({
+    ...{ digest: mintToken(randomBytes), grant: 'g1', client: '192.0.2.9', epoch: '100' },
+    ...{ granted: 0, until: Number.POSITIVE_INFINITY },
+  })
+  copies.epoch.apply({ kind: 'lost' })
+  await pass(59)
+  copies.sweep()
+  expect(over).toEqual([])
+  await pass(1)
+  copies.sweep()
+  await pass(1)
+  expect(over).not.toEqual([])
+})
+
+it('H208 the server is asked about open streams every other second, and about all of them at once', async () => {
+  const { store, pass } = watching(() => says(60 * SECOND))
+  await pass(5)
+  expect(store.asked).toHaveLength(3)
+})
