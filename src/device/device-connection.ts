@@ -162,8 +162,18 @@ export abstract class DeviceConnection<
     const socket = this.socket
     if (socket === undefined) return
     this.#handler?.sent?.()
-    if (request.body === undefined) writeSoon(socket, head)
+    if (request.transmit !== undefined) this.#transmit(request, socket)
+    else if (request.body === undefined) writeSoon(socket, head)
     else this.#upload(socket, head, request.body, request.framing)
+  }
+
+  /** An event of the socket may have led here, and no caller would catch a bug. */
+  #transmit(request: DeviceRequest, socket: Socket): void {
+    try {
+      request.transmit?.(socket, this.settings.host)
+    } catch (error) {
+      this.destroy(error)
+    }
   }
 
   #upload(

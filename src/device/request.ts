@@ -8,6 +8,11 @@ import { DeviceFault } from './failure.ts'
 export interface DeviceRequest extends OutgoingRequest {
   /** Defined if the framing announces a body. */
   readonly body: AsyncIterable<Buffer> | undefined
+  /**
+   * Sends the head in place of the connection, for a request without a body. It may be called again, with another socket.
+   * @param host the `Host` of a request without one
+   */
+  transmit?(socket: Socket, host: string): void
 }
 
 /** The head of the device's final response. If it is `remembered`, results derived from its fields can be cached. */

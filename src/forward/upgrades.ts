@@ -1,15 +1,16 @@
-import { Agent, type ClientRequest, type IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { Socket } from 'node:net'
+import { Agent, type ClientRequest, IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { createProxyServer } from 'http-proxy-3'
 import { DeviceFault } from '../device/failure.ts'
 import type { DeviceHead } from '../device/request.ts'
 import type { Forward, UpgradeExchange } from '../http/exchange.ts'
-import { type Fields, fieldValues, groupFields } from '../http/fields.ts'
+import { type Fields, fieldLines, fieldValues, groupFields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'
 import { responseHead } from './response-fields.ts'
 import { RoundTrip } from './round-trip.ts'
 import type { Detour, RoundTripEnd, RoundTripService } from './round-trip-service.ts'
 import type { HoldingClient } from './signed-in-request.ts'
+import { TunnelEnd } from './tunnel-end.ts'
 
 /** What an upgrade does in its own way. */
 interface UpgradeRules extends Detour {
@@ -20,7 +21,10 @@ interface UpgradeRules extends Detour {
   readonly idleTimeout: number
 }
 
-const SWITCH = { Connection: 'Upgrade', Upgrade: 'websocket' }
+const SWITCH: Fields = ['Connection', 'Upgrade', 'Upgrade', 'websocket']
+
+/** What `http-proxy-3` reads of an accepted handshake. The fields of the device's 101 are set behind it. */
+const ACCEPTED: Buffer = Buffer.from(`HTTP/1.1 101 Switching Protocols\r\n${fieldLines(SWITCH)}\r\n`)
 
 /** Sends an upgrade to the device. */
 export function sendUpgrade(
@@ -36,14 +40,30 @@ export function sendUpgrade(
 /** A WebSocket handshake at the device. It ends with the tunnel, or like any other request if the device does not switch protocols. */
 class UpgradeTrip extends RoundTrip<Forward<UpgradeExchange>, UpgradeRules> {
   override readonly upgrade = true
+  #handshake: Handshake | undefined
+
+  /** The client's connection. The cast holds because only HTTP/1 has upgrades, and its connections are sockets. */
+  get #socket(): Socket {
+    return this.request.connection as Socket
+  }
 
   /** Dropped: a client that waits for its tunnel has no use for it. */
   override inform(): void {}
 
-  switched({ status, reason, fields }: DeviceHead, device: Socket, rest: Buffer<ArrayBuffer>): void {
+  transmit(device: Socket, host: string): void {
+    // A connection that broke without a response was opened again.
+    this.#handshake?.drop()
+    const isNamed = fieldValues(this.fields, 'host').length > 0
+    const fields = [...(isNamed ? [] : ['Host', host]), ...this.fields, ...SWITCH]
+    this.#handshake = new Handshake(this.#socket, device, this.target, fields)
+  }
+
+  /** Connects client and device. `rest`: the bytes of the device behind its 101. */
+  switched({ status, reason, fields }: DeviceHead, _device: Socket, rest: Buffer): void {
     const exchange = this.request
+    const handshake = this.#handshake
     // When its grant is revoked meanwhile, the client gets a 401.
-    const refused = exchange.answered
+    const refused = handshake === undefined || exchange.answered
     // RFC 9110 §7.8: the device may switch only to what was requested.
     if (refused || fieldValues(fields, 'upgrade').join().toLowerCase() !== 'websocket') {
       this.connection?.abort(new DeviceFault('http_upgrade_failed'))
@@ -54,51 +74,86 @@ class UpgradeTrip extends RoundTrip<Forward<UpgradeExchange>, UpgradeRules> {
     exchange.streamAt = exchange.headAt
     const seen = { status, reason, fields, remembered: false }
     const projected = responseHead(seen, exchange, this.service.fields.response)
-    this.#open(this.detour.client?.observe(projected) ?? projected.fields, device, rest)
-    this.detour.onTunnel()
+    const device = this.detour.client?.observe(projected) ?? projected.fields
+    const client = this.#socket
+    const early = exchange.tunnelled()
+    // All data of the tunnel, in both directions, passes the client's connection.
+    client.setTimeout(this.detour.idleTimeout, () => client.destroy())
+    handshake.accept([...SWITCH, ...device, ...limitFields(exchange)], early, rest, this.detour.onTunnel)
     exchange.onEnd(() => this.finish({ kind: 'relayed' }))
   }
 
-  /** Connects client and device. `rest`: the bytes of the device behind its 101. */
-  #open(fields: Fields, device: Socket, rest: Buffer<ArrayBuffer>): void {
-    const exchange = this.request
-    const client = exchange.connection as Socket
-    const sent = exchange.tunnelled()
-    relay(client, device, rest, { ...SWITCH, ...groupFields([...fields, ...limitFields(exchange)], 'kept') })
-    // All data of the tunnel, in both directions, passes the client's connection.
-    client.setTimeout(this.detour.idleTimeout, () => client.destroy())
-    // When the device has closed, the client's data is discarded. Unread data would hide that the client left.
-    device.once('close', () => client.end(() => client.destroySoon()))
-    if (sent.length > 0) device.write(sent)
+  protected override finish(end: RoundTripEnd): void {
+    this.#handshake?.drop()
+    super.finish(end)
+  }
+}
+
+/** Lets a request of `http-proxy-3` go over a connection that is already open. */
+class OpenConnection extends Agent {
+  readonly #end: TunnelEnd
+
+  constructor(end: TunnelEnd) {
+    super()
+    this.#end = end
+  }
+
+  override createConnection(): TunnelEnd {
+    return this.#end
   }
 }
 
 /**
- * Has `http-proxy-3` send the 101 and pipe both ways. It passes on the end of each side: a half-closed client still gets the last bytes.
- * The handshake is over, read by our own rules, so the library's own request is dropped before it is sent: only its listener is used.
+ * A handshake that `http-proxy-3` carries: it writes the request, reads the 101, answers the client and pipes both ways. It works on two
+ * ends of ours, so it reads only a 101 that our rules have accepted; until then nothing that it does reaches the client.
  */
-function relay(
-  client: Socket,
-  device: Socket,
-  rest: Buffer<ArrayBuffer>,
-  headers: IncomingHttpHeaders,
-): void {
-  const handshake = new IncomingMessage(client)
-  Object.assign(handshake, { method: 'GET', url: '/', httpVersion: '1.1', headers: { upgrade: 'websocket' } })
-  const agent = Object.assign(new Agent({ keepAlive: false }), { createConnection: () => new Socket() })
-  const proxy = createProxyServer()
-  // It also emits the errors of the client's connection, which has its own listeners. Without a listener here they would end the
-  // process.
-  proxy.on('error', () => {})
-  let request: ClientRequest | undefined
-  proxy.once('proxyReqWs', (outgoing) => {
-    request = outgoing
-  })
-  proxy.ws(handshake, client, Buffer.alloc(0), { target: { host: 'device', port: 80 }, agent }, () => {})
-  const [onUpgrade] = request?.listeners('upgrade') ?? []
-  request
-    ?.removeAllListeners()
-    .on('error', () => {})
-    .destroy()
-  onUpgrade?.(Object.assign(handshake, { headers }), device, rest)
+class Handshake {
+  readonly #client: TunnelEnd
+  readonly #device: TunnelEnd
+  readonly #proxy = createProxyServer()
+  #head: Fields = []
+
+  constructor(client: Socket, device: Socket, target: string, fields: Fields) {
+    this.#client = new TunnelEnd(client, 'drops')
+    this.#device = new TunnelEnd(device, 'sends')
+    this.#proxy.on('error', () => {})
+    this.#proxy.once('proxyReqWs', (request) => this.#address(request, target, fields))
+    // The package demands these of the client's request. It cannot parse each target that ours may have, such as `/\`.
+    const asked = Object.assign(new IncomingMessage(client), {
+      method: 'GET',
+      url: '/',
+      headers: { upgrade: 'websocket' },
+    })
+    const agent = new OpenConnection(this.#device)
+    this.#proxy.ws(asked, this.#client, Buffer.alloc(0), { target: { host: 'device', port: 80 }, agent })
+  }
+
+  /** The package takes fields as an object: without their order, letter case and repeats. */
+  #address(request: ClientRequest, target: string, fields: Fields): void {
+    for (const name of request.getHeaderNames()) request.removeHeader(name)
+    for (let i = 0; i + 1 < fields.length; i += 2) request.appendHeader(fields[i] ?? '', fields[i + 1] ?? '')
+    request.path = target
+    request.prependOnceListener('upgrade', (response) => {
+      response.headers = groupFields(this.#head, 'kept')
+    })
+  }
+
+  /**
+   * The device has switched. `head`: the fields of the 101 for the client. `early`: what the client sent behind its handshake. `rest`:
+   * what the device sent behind its 101.
+   */
+  accept(head: Fields, early: Buffer, rest: Buffer, onOpen: () => void): void {
+    this.#head = head
+    this.#proxy.once('open', onOpen)
+    // Once the device has closed, unread data of the client would hide that the client left.
+    this.#device.once('close', () => this.#client.destroySoon())
+    this.#client.join(early)
+    this.#device.join(ACCEPTED, rest)
+  }
+
+  /** Ends it. Until `accept` neither socket notices. */
+  drop(): void {
+    this.#device.destroy()
+    this.#client.destroy()
+  }
 }

@@ -1,0 +1,94 @@
+import type { Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+
+/**
+ * One end of a tunnel, as `http-proxy-3` sees it: it stands in front of a socket. Until `join` it reads nothing, and whatever becomes of
+ * it, the socket stays. From then on both share their bytes, their ends and their fate. Each direction holds at most one piece that the
+ * other side does not take yet, so a slow reader stalls the writer.
+ */
+export class TunnelEnd extends Duplex {
+  readonly #socket: Socket
+  readonly #sends: boolean
+  #joined = false
+  /** Waits until the socket takes more. */
+  #written: (() => void) | undefined
+
+  /** `before`: what is written before `join` is sent, or goes nowhere. */
+  constructor(socket: Socket, before: 'sends' | 'drops') {
+    // With a mark of one byte, a piece that is not taken stops the next one.
+    super({ allowHalfOpen: socket.allowHalfOpen, decodeStrings: false, readableHighWaterMark: 1 })
+    this.#socket = socket
+    this.#sends = before === 'sends'
+    // The other end hears of a failure by `close`. Without a listener the failure would end the process.
+    this.on('error', () => {})
+  }
+
+  /** Joins the socket, which is paused. `early`: the pieces that were read from it before. */
+  join(...early: readonly Buffer[]): void {
+    const socket = this.#socket
+    this.#joined = true
+    socket.on('drain', this.#proceed)
+    socket.once('close', () => {
+      this.#proceed()
+      // What came before an end in order is still to be read.
+      if (!socket.readableEnded) this.destroy()
+    })
+    for (const bytes of early) if (bytes.length > 0) this.push(bytes)
+    if (socket.readableEnded) this.push(null)
+    else {
+      socket.on('data', (bytes: Buffer) => {
+        if (!this.push(bytes)) socket.pause()
+      })
+      socket.once('end', () => this.push(null))
+      socket.resume()
+    }
+  }
+
+  readonly #proceed = (): void => {
+    const written = this.#written
+    this.#written = undefined
+    written?.()
+  }
+
+  override _read(): void {
+    if (this.#joined) this.#socket.resume()
+  }
+
+  /** Text is a head, which is Latin-1 (RFC 9110 §5.5). */
+  override _write(chunk: Buffer | string, _encoding: BufferEncoding, done: () => void): void {
+    const socket = this.#socket
+    const sends = socket.writable && (this.#joined || this.#sends)
+    if (!sends || socket.write(chunk, 'latin1') || !this.#joined) done()
+    else this.#written = done
+  }
+
+  override _final(done: () => void): void {
+    if (this.#joined && !this.#socket.destroyed) this.#socket.end(() => done())
+    else done()
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    if (this.#joined) this.#socket.destroySoon()
+    done(error)
+  }
+
+  /** Ends both directions when everything is written. */
+  destroySoon(): void {
+    this.end(() => this.destroy())
+  }
+
+  /** Does nothing: the deadlines of a tunnel are set by `upgrades.ts`. */
+  setTimeout(): this {
+    return this
+  }
+
+  setNoDelay(on?: boolean): this {
+    this.#socket.setNoDelay(on)
+    return this
+  }
+
+  setKeepAlive(on?: boolean, delay?: number): this {
+    this.#socket.setKeepAlive(on, delay)
+    return this
+  }
+}
