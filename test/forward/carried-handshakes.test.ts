@@ -57,7 +57,7 @@ async function attempt(answer: (peer: RawPeer, nth: number) => void): Promise<At
 }
 
 describe('http-proxy-3', () => {
-  it('H291 writes the handshake to the device, and carries the bytes of both directions', async () => {
+  it('H254 writes the handshake to the device, and carries the bytes of both directions', async () => {
     act = (event, [subject]) => {
       // The casts hold by the types of these events.
       if (event === 'proxyReqWs') (subject as ClientRequest).setHeader('X-By', 'the package')
@@ -79,7 +79,7 @@ describe('http-proxy-3', () => {
     ['no HTTP', (peer: RawPeer) => peer.end('SSH-2.0-dropbear\r\n\r\n'), 500],
     ['nothing', (peer: RawPeer) => peer.end(), 500],
     ['a reset', (peer: RawPeer) => peer.reset(), 500],
-  ])('H292 sees and says nothing of a device that answers with %s', async (_name, answer, status) => {
+  ])('H255 sees and says nothing of a device that answers with %s', async (_name, answer, status) => {
     act = (event, [, , end]) => {
       // The cast holds by the type of this event: the client, as the package sees it.
       if (event === 'proxyReqWs')
@@ -94,7 +94,7 @@ describe('http-proxy-3', () => {
     await expect.poll(numOpenSockets).toBe(0)
   })
 
-  it('H292 has no part in a connection that the device dropped, and gets the next one', async () => {
+  it('H255 has no part in a connection that the device dropped, and gets the next one', async () => {
     const handshakes: RawPeer[] = []
     const device = await startRawDevice(async (peer) => {
       if (!(await peer.waitFor('\r\n\r\n')).startsWith('GET /ws')) {
@@ -118,7 +118,7 @@ describe('http-proxy-3', () => {
     await expect.poll(numOpenSockets).toBe(0)
   })
 
-  it('H292 leaves nothing of a client that leaves before the 101', async () => {
+  it('H255 leaves nothing of a client that leaves before the 101', async () => {
     const { client, device } = await attempt(() => {})
     const peer = await device.waitForConnection(1)
     await peer.waitFor('\r\n\r\n')
@@ -134,7 +134,7 @@ describe('http-proxy-3', () => {
     ['a FIN of its client', ({ client }: Attempt) => client.end()],
     ['a FIN of the device', ({ device }: Attempt) => device.peers[0]?.end()],
     ['another password', ({ sidecar }: Attempt) => writeFileSync(sidecar.passwordFile, 'another one\n')],
-  ])('H292 leaves nothing of a tunnel that %s ends', async (_name, end) => {
+  ])('H255 leaves nothing of a tunnel that %s ends', async (_name, end) => {
     const tunnel = await attempt((peer) => {
       peer.write(`${SWITCHED}hello`)
       peer.socket.once('end', () => peer.end())
@@ -147,7 +147,7 @@ describe('http-proxy-3', () => {
     await expect.poll(numOpenSockets).toBe(0)
   })
 
-  it('H292 leaves nothing of a tunnel whose device has closed, though its client does not end', async () => {
+  it('H255 leaves nothing of a tunnel whose device has closed, though its client does not end', async () => {
     const device = await startRawDevice(async (peer) => {
       await peer.waitFor('\r\n\r\n')
       peer.end(`${SWITCHED}goodbye`)
@@ -165,7 +165,7 @@ describe('http-proxy-3', () => {
     await expect.poll(numOpenSockets).toBe(0)
   })
 
-  it('H293 hands on the fields of the 101 byte for byte', async () => {
+  it('H256 hands on the fields of the 101 byte for byte', async () => {
     const fields = ['X-Latin: caf\xe9 \xff', 'x-lower: a', 'Set-Cookie: b=1', 'Set-Cookie: c=2', 'X-Empty: ']
     const { client } = await attempt((peer) => peer.end(headOf(SWITCHED.trimEnd(), ...fields)))
     const lines = (await client.closed).split('\r\n')
@@ -184,7 +184,7 @@ describeTransports(
   'The last bytes of a tunnel',
   (transport) => {
     it.each(['client', 'device'] as const)(
-      'H294 from its %s, which ends, wait for a side that does not read yet',
+      'H257 from its %s, which ends, wait for a side that does not read yet',
       async (from) => {
         const device = await startRawDevice(async (peer) => {
           await peer.waitFor('\r\n\r\n')

@@ -124,13 +124,13 @@ async function handshakesOf({ target = '/ws', fields = [], upstream = {} }: Shap
     .filter((received) => received.includes('Upgrade'))
 }
 
-it.each(SHAPES)('H290 the device gets a handshake $name as its client sent it', async (shape) => {
+it.each(SHAPES)('H253 the device gets a handshake $name as its client sent it', async (shape) => {
   const { target = '/ws', received } = shape
   const expected = headOf(`GET ${target} HTTP/1.1`, ...received, 'Connection: Upgrade', 'Upgrade: websocket')
   expect(await handshakesOf(shape)).toEqual([expected])
 })
 
-it("H290 the device gets a handshake with the sidecar's own login", async () => {
+it("H253 the device gets a handshake with the sidecar's own login", async () => {
   const file = join(temporaryDirectory(), 'device-password')
   writeFileSync(file, 'secret')
   const auth = { basic: { user: 'admin', password: { file } } }

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { TunnelEnd } from '../../src/forward/tunnel-end.ts'
 import { startRawDevice } from '../support/device.ts'
 
-it('H294 an end of a tunnel keeps what came before its socket closed, until it is read', async () => {
+it('H257 an end of a tunnel keeps what came before its socket closed, until it is read', async () => {
   const device = await startRawDevice(async (peer) => peer.end('last bytes'))
   const socket = net.connect(Number(new URL(device.url).port), '127.0.0.1')
   const closed = once(socket, 'close')
@@ -18,7 +18,7 @@ it('H294 an end of a tunnel keeps what came before its socket closed, until it i
   expect(end.destroyed).toBe(true)
 })
 
-it('H292 an end of a tunnel closes with its socket, though bytes for the socket are left', async () => {
+it('H255 an end of a tunnel closes with its socket, though bytes for the socket are left', async () => {
   const device = await startRawDevice((peer) => {
     peer.socket.pause()
     peer.end()

@@ -218,26 +218,26 @@ export const CONNECTIONS = {
     reason:
       'RFC 9113 §9.2.2 and appendix A; a stolen key or a quantum computer would open recordings of earlier connections',
   },
-  H290: {
+  H253: {
     sentence:
       'The device gets a WebSocket handshake in the order and letter case of its client, 8-bit values and target byte for byte. Repeated fields stand together, and several cookies become one field.',
     reason: 'firmware that knows a field only as its browsers write it; RFC 6265 §5.4',
   },
-  H291: {
+  H254: {
     sentence:
       'A handshake and its tunnel go through `http-proxy-3`, by its public events, over a connection that Postern has opened.',
     reason: 'a new version of the package must not be bypassed or change in silence',
   },
-  H292: {
+  H255: {
     sentence:
       'Until the device has accepted a handshake, nothing that `http-proxy-3` does reaches the client, and nothing of it is left at any end.',
     reason: 'the package relays a refusal with every field as the device sent it; slow leaks',
   },
-  H293: {
+  H256: {
     sentence: 'The fields of a 101 reach the client byte for byte, in their letter case, repeats one by one.',
     reason: 'RFC 9110 §5.5; http-proxy-3 writes 8-bit values as UTF-8',
   },
-  H294: {
+  H257: {
     sentence: 'The last bytes of a side that ends a tunnel reach a side that reads them late.',
     reason: 'a truncated message looks like a fault of the device',
   },
