@@ -65,6 +65,7 @@ describe('a sidecar within another program', () => {
     await sidecar.stop()
     expect(sidecar.lines.map((line) => JSON.parse(line).msg)).toEqual([
       'listening',
+      'memory for clients',
       'request',
       'request',
       'stopped',

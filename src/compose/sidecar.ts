@@ -192,7 +192,7 @@ async function openParts(
     onOpen(addresses) {
       phase = 'running'
       log.info({ ...addresses, upstream: config.upstream.url.origin, version: VERSION }, 'listening')
-      log.info({ limit: memory.plan.limit }, `memory: ${describePlan(memory.plan)}`)
+      log.info({ limit: memory.plan.limit, plan: describePlan(memory.plan) }, 'memory for clients')
     },
   })
   const control = await openControlSocket(config.stateDir, {

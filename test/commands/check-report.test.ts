@@ -63,6 +63,7 @@ describe('H107 the report of check', () => {
       ['password source', 'ok'],
       ['certificate', 'ok'],
       ['state_dir', 'ok'],
+      ['memory', 'ok'],
       ['listen.address', 'ok'],
       ['admin.address', 'ok'],
       ['upstream headers', 'ok'],

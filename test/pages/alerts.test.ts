@@ -15,6 +15,8 @@ const codes = [...new Set([...page.matchAll(/`([^`]+)`/g)].map(([, code = '']) =
 const NOT_RUN = [
   'docker exec postern',
   'docker logs postern',
+  'usermod -U',
+  'chage -E -1',
   'promtool check config prometheus.yml',
   'systemctl status postern',
   'systemctl start postern',

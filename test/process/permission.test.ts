@@ -107,7 +107,7 @@ describe('Under the permissions of the shipped unit,', () => {
     expect(readFileSync(join(site.stateDir, 'tls', 'cert.pem'), 'utf8')).toBe(pem)
     const status = await site.postern('status')
     expect([status.code, status.stdout]).toEqual([0, expect.stringContaining('1 grant,')])
-    expect((await site.postern('explain')).stdout).toMatch(/ 200 .* GET /)
+    expect((await site.postern('explain')).stdout).toMatch(/ 200 .*\n.* GET \//)
     expect((await site.postern('revoke', '--all')).stdout).toBe('1 grant revoked\n')
     expect(await restarted.use(access_token)).toBe(401)
     await expectClean(restarted)
