@@ -39,7 +39,7 @@ async function expectLoginPage(page: Page): Promise<void> {
 async function logOut(sidecar: TestSidecar, page: Page): Promise<void> {
   await page.goto(`${sidecar.url}/oauth/logout`)
   await page.getByRole('button', { name: 'Log out' }).click()
-  await page.getByLabel('Password').waitFor()
+  await page.getByText('You are logged out.').waitFor()
   expect(await page.context().cookies()).not.toContainEqual(
     expect.objectContaining({ name: '__Host-postern' }),
   )

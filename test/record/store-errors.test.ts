@@ -20,13 +20,14 @@ describe('H165 every failure of a store moves a series that was 0, so increase()
       'file meta',
       'file open',
       'file revoke',
+      'password absent',
       'password read',
     ])
   })
 
   it('of the password alone, if tokens are in memory only', async () => {
     const sidecar = await startSidecar({ config: { tokens: { store: 'memory' } } })
-    expect(unfailed(await sidecar.metrics())).toEqual(['password read'])
+    expect(unfailed(await sidecar.metrics())).toEqual(['password absent', 'password read'])
   })
 
   it('of the shared store', async () => {
@@ -34,6 +35,7 @@ describe('H165 every failure of a store moves a series that was 0, so increase()
     const server = await startRedis()
     const sidecar = await startSidecar({ config: { tokens: { store: `valkey://${server.at}` } } })
     expect(unfailed(await sidecar.metrics())).toEqual([
+      'password absent',
       'password read',
       'shared connect',
       'shared count',
