@@ -36,6 +36,9 @@ function inMib(bytes: number): string {
   return `${Math.round(bytes / 1024 ** 2)} MiB`
 }
 
+/** Below this part of the account, its real memory is not looked at. */
+const NOTHING_TO_SHED = 1 / 16
+
 /** The process is full with this part of its memory in use, and there is no stage below the other. */
 const FULL = 0.88
 const EASY = 0.48
@@ -111,6 +114,11 @@ export function openMemory(config: Config, { clock, log, metrics, ownsProcess }:
     account.set('log', unwrittenBytes(log))
     account.set('page', pageBytes())
     if (!ownsProcess) return
+    // With so little held there is nothing to shed, and an idle process reads no files.
+    if (account.total < plan.limit * NOTHING_TO_SHED) {
+      account.measured(0)
+      return
+    }
     const used = memoryInUse(most?.bytes ?? plan.bound.bytes)
     account.measured(Math.max(0, (used - EASY) / (FULL - EASY)))
   })

@@ -76,6 +76,12 @@ export function prefix64(address: string): string {
   return `${network.toString()}/64`
 }
 
+/** The bytes of an address in network order; undefined for text that is not an address. */
+export function addressBytes(address: string): Uint8Array | undefined {
+  const parsed = isAddress(address) ? ipaddr.parse(address) : undefined
+  return parsed === undefined ? undefined : Uint8Array.from(parsed.toByteArray())
+}
+
 function parseAddress(address: string): Address | undefined {
   const [bare = ''] = address.split('%', 1)
   return isAddress(bare) ? ipaddr.process(bare) : undefined

@@ -1,13 +1,62 @@
 import {
+  createHash,
   createPrivateKey,
   createPublicKey,
   generateKeyPairSync,
   type KeyObject,
-  webcrypto,
+  randomBytes,
+  sign,
+  X509Certificate,
 } from 'node:crypto'
-import { isIP } from 'node:net'
-import type { JsonName, Name, X509Certificate } from '@peculiar/x509'
+import { addressBytes } from '../http/ip.ts'
 import type { TlsMaterial } from './tls-pair.ts'
+
+/** The tags of ASN.1 that certificates use. */
+const DER = {
+  boolean: 0x01,
+  integer: 0x02,
+  bits: 0x03,
+  octets: 0x04,
+  oid: 0x06,
+  text: 0x0c,
+  utcTime: 0x17,
+  time: 0x18,
+  sequence: 0x30,
+  set: 0x31,
+} as const
+
+/** One element in DER (X.690): its tag, its length, its content. */
+function der(tag: number, ...content: readonly Uint8Array[]): Buffer {
+  const length = content.reduce((sum, part) => sum + part.length, 0)
+  const size = length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff]
+  return Buffer.concat([Buffer.from([tag, ...size]), ...content])
+}
+
+/** A bit string without unused bits, or with so many at its end. */
+function derBits(content: Uint8Array, unused = 0): Buffer {
+  return der(DER.bits, Buffer.from([unused]), content)
+}
+
+/** An object identifier from its encoded form. */
+function derOid(hex: string): Buffer {
+  return der(DER.oid, Buffer.from(hex, 'hex'))
+}
+
+/** A time in whole seconds: with two digits of the year until 2049 (RFC 5280 §4.1.2.5). */
+function derTime(time: Date): Buffer {
+  const digits = time.toISOString().replace(/\.\d+|[-:T]/g, '')
+  return time.getUTCFullYear() < 2050
+    ? der(DER.utcTime, Buffer.from(digits.slice(2)))
+    : der(DER.time, Buffer.from(digits))
+}
+
+/** Where the content of the element at `at` starts and ends. For DER that OpenSSL has accepted. */
+function contentAt(bytes: Buffer, at: number): { readonly start: number; readonly end: number } {
+  const first = bytes[at + 1] ?? 0
+  const digits = first < 0x80 ? 0 : first & 0x7f
+  const start = at + 2 + digits
+  return { start, end: start + (digits === 0 ? first : bytes.readUIntBE(at + 2, digits)) }
+}
 
 /** Ten years, so that an unattended device does not become unreachable because its certificate expires. */
 const YEARS = 10
@@ -15,9 +64,6 @@ const YEARS = 10
 /** Clients whose clock is behind accept the certificate, and so does the sidecar after its own clock is set back. */
 const BACKDATED = 86_400_000
 
-const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
-
-/** The name of that curve in a key of Node. */
 const CURVE = 'prime256v1'
 
 /** A certificate file and a key file, both in PEM. */
@@ -36,13 +82,14 @@ const SUBJECT = nameOf('Postern server certificate')
  * may sign any name, because later names are unknown (RFC 5280 §4.2.1.10): a client should trust it for this device only.
  * @param wall milliseconds since the Unix epoch
  */
-export async function makeSelfSigned(host: string, names: readonly string[], wall: number): Promise<Pair> {
+export function makeSelfSigned(host: string, names: readonly string[], wall: number): Pair {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: CURVE })
-  const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
-  const signer = await openSigner(privateKey)
   // A CN has at most 64 characters (RFC 5280, upper bounds).
-  const authority = await signer.authority(nameOf(`Postern on ${host}`.slice(0, 64)), periodAt(wall))
-  return { cert: await signer.chain(authority, names), key }
+  const authority = { name: nameOf(`Postern on ${host}`.slice(0, 64)), ...periodAt(wall) }
+  return {
+    cert: serverCertificate(privateKey, authority, names) + authorityCertificate(privateKey, authority),
+    key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+  }
 }
 
 /**
@@ -50,95 +97,111 @@ export async function makeSelfSigned(host: string, names: readonly string[], wal
  * with the same key and name: clients that trust the earlier one go on until it expires.
  * @returns the new certificate file; undefined if Postern did not make the pair
  */
-export async function remakeSelfSigned(
+export function remakeSelfSigned(
   { authority, key }: Pick<TlsMaterial, 'authority' | 'key'>,
   names: readonly string[],
   wall: number,
   renew: boolean,
-): Promise<string | undefined> {
+): string | undefined {
   const privateKey = createPrivateKey(key)
   if (authority === undefined || privateKey.asymmetricKeyDetails?.namedCurve !== CURVE) return undefined
-  const signer = await openSigner(privateKey)
-  const present = signer.parse(authority)
-  if (!renew) return signer.chain(present, names)
+  const { raw, validFromDate: notBefore, validToDate: notAfter } = new X509Certificate(authority)
+  const present = { name: issuerIn(raw), notBefore, notAfter }
+  if (!renew) return serverCertificate(privateKey, present, names) + authority
   const next = periodAt(wall)
   // Keeps the earlier start, so that a clock that ran ahead leaves no certificate that is not valid yet.
-  const notBefore = present.notBefore < next.notBefore ? present.notBefore : next.notBefore
-  const notAfter = present.notAfter > next.notAfter ? present.notAfter : next.notAfter
-  return signer.chain(await signer.authority(present.subjectName, { notBefore, notAfter }), names)
+  const from = notBefore < next.notBefore ? notBefore : next.notBefore
+  const until = notAfter > next.notAfter ? notAfter : next.notAfter
+  const renewed = { name: present.name, notBefore: from, notAfter: until }
+  return serverCertificate(privateKey, renewed, names) + authorityCertificate(privateKey, renewed)
 }
 
-interface Period {
+interface Authority {
+  /** In DER. */
+  readonly name: Buffer
   readonly notBefore: Date
   readonly notAfter: Date
 }
 
-/** In whole seconds, as a certificate has them. */
-function periodAt(wall: number): Period {
+/** The issuer in a certificate, behind version, serial number and algorithm (RFC 5280 §4.1). */
+function issuerIn(raw: Buffer): Buffer {
+  let { start } = contentAt(raw, contentAt(raw, 0).start)
+  for (let skipped = 0; skipped < 3; skipped += 1) start = contentAt(raw, start).end
+  return raw.subarray(start, contentAt(raw, start).end)
+}
+
+function periodAt(wall: number): Pick<Authority, 'notBefore' | 'notAfter'> {
   const notAfter = new Date(wall)
   notAfter.setFullYear(notAfter.getFullYear() + YEARS)
   return { notBefore: new Date(wall - BACKDATED), notAfter }
 }
 
-interface Signer {
-  parse(pem: string): X509Certificate
-  authority(name: Name | JsonName, period: Period): Promise<X509Certificate>
-  /** The certificate for the names, and behind it that of the CA. It is valid as long as the CA. */
-  chain(authority: X509Certificate, names: readonly string[]): Promise<string>
+const VERSION_3 = der(0xa0, der(DER.integer, Buffer.from([2])))
+const YES = der(DER.boolean, Buffer.from([0xff]))
+
+/** ecdsa-with-SHA256. */
+const SIGNATURE = der(DER.sequence, derOid('2a8648ce3d040302'))
+
+function authorityCertificate(privateKey: KeyObject, authority: Authority): string {
+  return signed(privateKey, authority, authority.name, () => [
+    // A CA that signs no other CA, and its certificate only.
+    extension('551d13', der(DER.sequence, YES, der(DER.integer, Buffer.from([0]))), YES),
+    extension('551d0f', derBits(Buffer.from([0x04]), 2), YES),
+  ])
 }
 
-/** Makes certificates for one key. The package is loaded here, because most starts make none. */
-async function openSigner(privateKey: KeyObject): Promise<Signer> {
-  // tsyringe, on which the package rests, demands this one before it.
-  await import('reflect-metadata')
-  const x509 = await import('@peculiar/x509')
-  x509.cryptoProvider.set(webcrypto)
-  const signingKey = privateKey.toCryptoKey(ALGORITHM, true, ['sign'])
-  const publicKey = createPublicKey(privateKey).toCryptoKey(ALGORITHM, true, ['verify'])
-  const keyId = await x509.SubjectKeyIdentifierExtension.create(publicKey)
+/** It is valid as long as the CA. */
+function serverCertificate(privateKey: KeyObject, authority: Authority, names: readonly string[]): string {
+  return signed(privateKey, authority, SUBJECT, (keyId) => [
+    extension('551d13', der(DER.sequence), YES),
+    // Signs handshakes, as a server.
+    extension('551d0f', derBits(Buffer.from([0x80]), 7), YES),
+    extension('551d25', der(DER.sequence, derOid('2b06010505070301'))),
+    extension('551d11', der(DER.sequence, ...names.map(alternativeName))),
+    extension('551d23', der(DER.sequence, der(0x80, keyId))),
+  ])
+}
 
-  return {
-    parse: (pem) => new x509.X509Certificate(pem),
-    // A CA that signs no other CA, and its certificate only.
-    authority: (name, period) =>
-      x509.X509CertificateGenerator.createSelfSigned({
-        name,
-        ...period,
-        signingAlgorithm: ALGORITHM,
-        keys: { privateKey: signingKey, publicKey },
-        extensions: [
-          new x509.BasicConstraintsExtension(true, 0, true),
-          new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign, true),
-          keyId,
-        ],
-      }),
-    async chain(authority, names) {
-      const certificate = await x509.X509CertificateGenerator.create({
-        subject: SUBJECT,
-        issuer: authority.subjectName,
-        notBefore: authority.notBefore,
-        notAfter: authority.notAfter,
-        signingAlgorithm: ALGORITHM,
-        publicKey,
-        signingKey,
-        extensions: [
-          new x509.BasicConstraintsExtension(false, undefined, true),
-          // Signs handshakes, as a server.
-          new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-          new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
-          new x509.SubjectAlternativeNameExtension(
-            names.map((value) => ({ type: isIP(value) === 0 ? 'dns' : 'ip', value })),
-          ),
-          await x509.AuthorityKeyIdentifierExtension.create(publicKey),
-          keyId,
-        ],
-      })
-      return [certificate, authority].map((each) => `${each.toString('pem')}\n`).join('')
-    },
-  }
+/** A certificate for the key, signed with it (RFC 5280), in PEM. */
+function signed(
+  privateKey: KeyObject,
+  { name, notBefore, notAfter }: Authority,
+  subject: Buffer,
+  extensionsFor: (keyId: Buffer) => readonly Buffer[],
+): string {
+  const publicKey = createPublicKey(privateKey).export({ type: 'spki', format: 'der' })
+  // The bits of the key (§4.2.1.2): a point of the curve, at the end.
+  const keyId = createHash('sha1').update(publicKey.subarray(-65)).digest()
+  // A positive number of 16 bytes, not beginning with zeros.
+  const serial = randomBytes(16)
+  serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40
+  const content = der(
+    DER.sequence,
+    VERSION_3,
+    der(DER.integer, serial),
+    SIGNATURE,
+    name,
+    der(DER.sequence, derTime(notBefore), derTime(notAfter)),
+    subject,
+    publicKey,
+    der(0xa3, der(DER.sequence, ...extensionsFor(keyId), extension('551d0e', der(DER.octets, keyId)))),
+  )
+  const whole = der(DER.sequence, content, SIGNATURE, derBits(sign('sha256', content, privateKey)))
+  return new X509Certificate(whole).toString()
+}
+
+function extension(oid: string, value: Buffer, critical: Buffer = Buffer.alloc(0)): Buffer {
+  return der(DER.sequence, derOid(oid), critical, der(DER.octets, value))
+}
+
+/** An address, or a DNS name (§4.2.1.6). */
+function alternativeName(name: string): Buffer {
+  const address = addressBytes(name)
+  return address === undefined ? der(0x82, Buffer.from(name, 'latin1')) : der(0x87, address)
 }
 
 /** A distinguished name that is only a common name. */
-function nameOf(commonName: string): JsonName {
-  return [{ CN: [commonName] }]
+function nameOf(commonName: string): Buffer {
+  const pair = der(DER.sequence, derOid('550403'), der(DER.text, Buffer.from(commonName)))
+  return der(DER.sequence, der(DER.set, pair))
 }

@@ -118,7 +118,7 @@ function setPairAside({ cert, key }: PairPaths, wall: number): readonly string[]
 
 async function makePair(stateDir: string, names: readonly string[], wall: number): Promise<TlsMaterial> {
   const paths = selfSignedPaths(stateDir)
-  const pair = await makeSelfSigned(hostname(), names, wall)
+  const pair = makeSelfSigned(hostname(), names, wall)
   try {
     ensureFolder(dirname(paths.key))
     await writePrivately(paths.key, pair.key)
@@ -181,7 +181,7 @@ export async function remakeIfOutdated(
   const removed = names.filter((name) => !wanted.includes(name))
   const renewed = ['expiring', 'expired'].includes(validityOf(valid, wall))
   if (!renewed && added.length === 0 && !(exact && removed.length > 0)) return undefined
-  const text = await remakeSelfSigned({ authority, key }, wanted, wall, renewed)
+  const text = remakeSelfSigned({ authority, key }, wanted, wall, renewed)
   if (text === undefined) return 'foreign'
   const paths = selfSignedPaths(stateDir)
   const made = inspectPair({ path: paths.cert, text }, { path: paths.key, text: key })

@@ -194,7 +194,7 @@ describe('the certificate', () => {
     ['not valid before', 2, 'failed', 'set the clock of this machine'],
   ])('that Postern made and that is %s', async (state, years, result, remedy) => {
     const site = await prepareSite({ config: { listen: { tls: 'auto' } } })
-    const pair = await makeSelfSigned('host', ['localhost'], Date.now() + years * YEAR)
+    const pair = makeSelfSigned('host', ['localhost'], Date.now() + years * YEAR)
     storePair(site, pair)
     const found = named(await check(site), 'certificate')
     expect(found).toMatchObject({ result, remedy, message: expect.stringContaining(state) })

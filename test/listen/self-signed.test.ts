@@ -30,9 +30,9 @@ function described(certificate: X509Certificate): string {
 }
 
 describe('H111 A self-signed pair', () => {
-  it('has exactly these fields and extensions, as OpenSSL reads them', async () => {
+  it('has exactly these fields and extensions, as OpenSSL reads them', () => {
     needs('openssl')
-    const { cert } = await makeSelfSigned('heizung', NAMES, WALL)
+    const { cert } = makeSelfSigned('heizung', NAMES, WALL)
     const [server, authority] = certificatesIn(cert)
     const period = [
       'Validity',
@@ -72,7 +72,7 @@ describe('H111 A self-signed pair', () => {
   })
 
   it('is read by Node with its names, its purpose, and one key that has signed both', async () => {
-    const { cert, key } = await makeSelfSigned('héizung', NAMES, WALL)
+    const { cert, key } = makeSelfSigned('héizung', NAMES, WALL)
     const [server, authority] = certificatesIn(cert)
     expect(authority.subject).toBe('CN=Postern on héizung')
     expect(server.keyUsage).toEqual(['1.3.6.1.5.5.7.3.1'])
@@ -94,24 +94,24 @@ describe('H111 A self-signed pair', () => {
   })
 
   it('has a common name of at most 64 characters, and times in the form of their century', async () => {
-    const { cert } = await makeSelfSigned('x'.repeat(80), ['localhost'], Date.UTC(2045, 0, 1))
+    const { cert } = makeSelfSigned('x'.repeat(80), ['localhost'], Date.UTC(2045, 0, 1))
     const [server, authority] = certificatesIn(cert)
     expect(authority.subject).toHaveLength('CN='.length + 64)
     expect(server.validToDate).toEqual(new Date(Date.UTC(2055, 0, 1)))
   })
 
   it('made anew for other names keeps key, CA certificate and its bytes; renewed, the name and the earlier start', async () => {
-    const { cert, key } = await makeSelfSigned('heizung', NAMES, WALL)
+    const { cert, key } = makeSelfSigned('heizung', NAMES, WALL)
     const [server, authority] = certificatesIn(cert)
     const material = { authority: authority.toString(), key }
-    const again = await remakeSelfSigned(material, ['other.example'], WALL + DAY, false)
+    const again = remakeSelfSigned(material, ['other.example'], WALL + DAY, false)
     const [remade, same] = certificatesIn(again ?? '')
     expect(same.raw).toEqual(authority.raw)
     expect(remade.subjectAltName).toBe('DNS:other.example')
     expect(remade.checkIssued(authority)).toBe(true)
     expect(remade.validToDate).toEqual(server.validToDate)
 
-    const later = await remakeSelfSigned(material, NAMES, WALL + 3650 * DAY, true)
+    const later = remakeSelfSigned(material, NAMES, WALL + 3650 * DAY, true)
     const [renewed, renewedAuthority] = certificatesIn(later ?? '')
     expect(renewedAuthority.subject).toBe(authority.subject)
     expect(renewedAuthority.validFromDate).toEqual(authority.validFromDate)
@@ -120,7 +120,7 @@ describe('H111 A self-signed pair', () => {
   })
 
   it('of another curve was not made by Postern', async () => {
-    const { cert } = await makeSelfSigned('heizung', NAMES, WALL)
+    const { cert } = makeSelfSigned('heizung', NAMES, WALL)
     const key = execFileSync('openssl', [
       'genpkey',
       '-algorithm',
@@ -129,6 +129,6 @@ describe('H111 A self-signed pair', () => {
       'ec_paramgen_curve:P-384',
     ])
     const material = { authority: cert, key: key.toString() }
-    expect(await remakeSelfSigned(material, NAMES, WALL, false)).toBeUndefined()
+    expect(remakeSelfSigned(material, NAMES, WALL, false)).toBeUndefined()
   })
 })

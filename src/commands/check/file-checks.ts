@@ -190,8 +190,7 @@ async function checkCertificate({ listen: { tls }, stateDir }: Config): Promise<
       throw new CheckFailure(sentence, { meaning, remedy: 'set the clock of this machine' })
     }
     // Tried in memory. A start renews what Postern made.
-    const renewable =
-      isSelfSigned(tls) && (await remakeSelfSigned(found, found.names, wall, true)) !== undefined
+    const renewable = isSelfSigned(tls) && remakeSelfSigned(found, found.names, wall, true) !== undefined
     const remedy = renewable ? 'start Postern, which renews it' : replacement(tls, cert)
     if (validity === 'expiring' || renewable) return { warning: sentence, meaning, remedy }
     throw new CheckFailure(sentence, { meaning, remedy })
