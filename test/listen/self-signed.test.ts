@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { X509Certificate } from 'node:crypto'
+import { generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -121,14 +121,8 @@ describe('H111 A self-signed pair', () => {
 
   it('of another curve was not made by Postern', async () => {
     const { cert } = makeSelfSigned('heizung', NAMES, WALL)
-    const key = execFileSync('openssl', [
-      'genpkey',
-      '-algorithm',
-      'EC',
-      '-pkeyopt',
-      'ec_paramgen_curve:P-384',
-    ])
-    const material = { authority: cert, key: key.toString() }
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'secp384r1' })
+    const material = { authority: cert, key: String(privateKey.export({ type: 'pkcs8', format: 'pem' })) }
     expect(remakeSelfSigned(material, NAMES, WALL, false)).toBeUndefined()
   })
 })
