@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { useBrowser } from '../page/browser.ts'
 import { startTransmission } from '../sign-in/session-devices.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -49,12 +49,19 @@ it('H192 Syncthing: a page of a hundred files, a setting that is changed, events
   const sidecar = await startInFrontOf(await startSyncthing())
   const page = await open(sidecar, '/')
   // The name of the device comes with the settings. Before, the dialog does not open.
-  await expect.poll(() => page.title()).toContain(' | Syncthing')
-  await page.getByText('Actions').first().click()
-  await page.getByText('Settings', { exact: true }).filter({ visible: true }).first().click()
-  await page.locator('#DeviceName').fill('boiler')
+  await expect.poll(() => page.title(), { timeout: 60_000 }).toContain(' | Syncthing')
+  // A click that comes while the page still draws opens nothing.
+  await vi.waitFor(
+    async () => {
+      await page.getByText('Actions').first().click({ timeout: 5_000 })
+      const settings = page.getByText('Settings', { exact: true }).filter({ visible: true }).first()
+      await settings.click({ timeout: 5_000 })
+      await page.locator('#DeviceName').fill('boiler', { timeout: 5_000 })
+    },
+    { timeout: 60_000 },
+  )
   await page.locator('#settings').getByRole('button', { name: 'Save' }).click()
-  await expect.poll(() => page.title()).toContain('boiler')
+  await expect.poll(() => page.title(), { timeout: 60_000 }).toContain('boiler')
   await page.waitForResponse((response) => response.url().includes('/rest/events') && response.ok())
   expect(await sidecar.metric('postern_requests_total', { endpoint: 'browser' })).toBeGreaterThan(60)
   expect(await sidecar.metric('postern_rate_limited_total')).toBe(0)
