@@ -73,7 +73,7 @@ const ENCODED = /%([\da-f]{2})/gi
 
 /**
  * The name of a cookie as the most lenient firmware reads it: in any letter case, percent-encoded, in quotes, and with `.`, `[` or a
- * blank in place of `_`, as PHP does.
+ * blank in place of `_`, as PHP does. For PHP, `sid[]` and `sid[a]` are `sid`, too.
  */
 export function looseCookieName(name: string): string {
   const decoded = name.replace(ENCODED, (_, digits: string) =>
@@ -83,6 +83,7 @@ export function looseCookieName(name: string): string {
     .replace(/["']/g, '')
     .trim()
     .toLowerCase()
+    .replace(/(?<=.)\[.*\].*$/, '')
     .replace(/[.[\s]/g, '_')
 }
 
