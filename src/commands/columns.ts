@@ -1,4 +1,4 @@
-// How commands lay out text for a terminal. Nothing is wider than 80 columns, the width of a terminal that nobody has changed.
+// How commands lay out text for a terminal. A line has at most 80 columns, the default width of a terminal.
 
 export const WIDTH = 80
 

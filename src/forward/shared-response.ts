@@ -11,7 +11,7 @@ export interface SharingRules {
   readonly streamAfter: number
   /** How long (ms) others may join a whole response. */
   readonly keptFor: number
-  /** The responses of which a copy is held. */
+  /** Responses with a copy in memory. */
   readonly held: Set<SharedResponse>
   /** A client that waited has to ask by itself. */
   readonly onAlone: (reader: Reader) => void
@@ -256,7 +256,7 @@ export class SharedResponse implements ClientSide {
     this.#dropCopy()
   }
 
-  /** Drops a copy that nobody needs. The end of the response then goes straight to the asker. */
+  /** Drops a copy that no client waits for. The end of the response then goes straight to the asker. */
   #dropCopy(): void {
     if (!this.#shared && !this.#complete && this.#ofAsker?.behind !== true) {
       this.#copy = undefined

@@ -200,7 +200,7 @@ export function createPublicPaths(entries: readonly (string | { readonly path: s
 
 /**
  * Whether a request without a token is signed in. Any method but these could change the device under the sidecar's account, and so could
- * the body of a GET, which some programs read as a form. A request that names another path or method is nobody's reading of this page.
+ * the body of a GET, which some programs read as a form. A request that names another path or method reads another page.
  */
 export function readsSignedIn(
   { head, classified }: Pick<Exchange, 'head' | 'classified'>,

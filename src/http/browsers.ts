@@ -1,6 +1,7 @@
 import type { Classified, Client } from './admission.ts'
 import type { RequestHead } from './exchange.ts'
 import { type Fields, fieldValues, withoutBlanks } from './fields.ts'
+import { percentDecoded } from './request-path.ts'
 
 /**
  * The cookie of a browser's session. `__Host-`: browsers accept it only over TLS, for this host alone, and from no other host of the
@@ -69,22 +70,15 @@ export function withoutCookies(cookies: string, names: ReadonlySet<string>): str
   return rest === '' ? undefined : rest
 }
 
-const ENCODED = /%([\da-f]{2})/gi
-
 /**
  * The name of a cookie as the most lenient firmware reads it: in any letter case, percent-encoded, in quotes, and with `.`, `[` or a
  * blank in place of `_`, as PHP does. For PHP, `sid[]` and `sid[a]` are `sid`, too.
  */
 export function looseCookieName(name: string): string {
-  const decoded = name.replace(ENCODED, (_, digits: string) =>
-    String.fromCharCode(Number.parseInt(digits, 16)),
-  )
-  return decoded
-    .replace(/["']/g, '')
-    .trim()
-    .toLowerCase()
-    .replace(/(?<=.)\[.*\].*$/, '')
-    .replace(/[.[\s]/g, '_')
+  const plain = percentDecoded(name).replace(/["']/g, '').trim().toLowerCase()
+  const bracket = plain.indexOf('[', 1)
+  const isArray = bracket > 0 && plain.indexOf(']', bracket) > 0
+  return (isArray ? plain.slice(0, bracket) : plain).replace(/[.[\s]/g, '_')
 }
 
 /** Whether a pair sets one of these names for some program: older ones also begin a pair behind a comma or a blank (RFC 2965 §3.3.4). */

@@ -36,14 +36,19 @@ export function isPathTarget(text: string): boolean {
   return ORIGIN_FORM.test(text)
 }
 
+const ENCODED = /%([\da-f]{2})/gi
+
+/** A text with each percent-encoded byte as its character, as lenient programs read it. What is no such byte stays. */
+export function percentDecoded(text: string): string {
+  return text.replace(ENCODED, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
+}
+
 /**
  * The path as the most lenient device reads it: decoded, in lower case, without empty and dot segments, parameters and slashes at its end.
  * For a comparison that must not miss a spelling, never for a permission.
  */
 export function loosePathOf(target: string): string {
-  const decoded = pathOf(target).replace(/%([\da-f]{2})/gi, (_, digits: string) =>
-    String.fromCharCode(Number.parseInt(digits, 16)),
-  )
+  const decoded = percentDecoded(pathOf(target))
   const segments: string[] = []
   for (const part of decoded.toLowerCase().split(/[/\\]/)) {
     const [segment = ''] = part.split(';', 1)

@@ -160,7 +160,7 @@ export function serveSession(
   }
 
   /**
-   * Refuses a stream of which nothing was processed, so that the client may repeat it (RFC 9113 §8.7). It counts in no window (C13),
+   * Refuses a stream before any of it is processed, so the client may repeat it (RFC 9113 §8.7). It counts in no window (C13),
    * but as a reset: a client that repeats without end makes the sidecar work for free.
    */
   function refuse(stream: ServerHttp2Stream): void {
