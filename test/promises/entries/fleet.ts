@@ -21,7 +21,8 @@ export const FLEET = {
   H262: {
     sentence:
       'When the shared store loses its data, the tokens that a sidecar knows work until `tokens.offline_grace` has passed since it last heard of revocations. A second loss gives no further time.',
-    reason: 'a revocation that a partition held up is lost with the data; another user of the server may run FLUSHALL often',
+    reason:
+      'a revocation that a partition held up is lost with the data; another user of the server may run FLUSHALL often',
   },
   H263: {
     sentence:
