@@ -36,6 +36,11 @@ export const OPERATION = {
     reason:
       'two in one folder would replace the certificate and tokens of each other; a container that was started twice',
   },
+  H264: {
+    sentence:
+      'A log that cannot be written, on a full disk, ends nothing and is no bug: up to 2 MiB of lines wait and are written when there is room, and then a line says why they came late.',
+    reason: 'a file on the disk that others fill; a message that names the wrong cause',
+  },
   H74: {
     sentence: 'Files of the state folder are for their owner alone (0600), under any umask.',
     reason: 'other users of the machine; CWE-732',
