@@ -11,6 +11,8 @@ import { readRevocation } from './operator-revocation.ts'
 
 interface Dependencies {
   readonly tokens: Pick<Tokens, 'grants' | 'revoke'>
+  /** Whether other sidecars share the tokens, and may have requests in flight that were admitted by grants that are over. */
+  readonly sharesTokens: boolean
   readonly requests: Pick<RecentRequests, 'recent' | 'explain' | 'remembered'>
   /** The requests in flight that a grant has admitted. */
   readonly inFlight: () => Iterable<GrantedExchange>
@@ -43,6 +45,14 @@ export interface UnfinishedRequest {
   readonly startedAt: number
 }
 
+/** The answer to `POST /revoke`. */
+export interface Revoked {
+  /** The live grants, and those that are over and have a request in flight at this sidecar. */
+  readonly revoked: number
+  /** `uncounted`: other sidecars may have requests in flight of grants that are over. Left out by a sidecar with tokens of its own. */
+  readonly elsewhere?: 'uncounted'
+}
+
 export interface ListedRequests {
   readonly requests: ReturnType<RecentRequests['recent']>
 }
@@ -68,7 +78,7 @@ export function controlSocketPath(stateDir: string): string {
  */
 export async function openControlSocket(
   stateDir: string,
-  { tokens, requests, inFlight, clock, listening, places, onFailure }: Dependencies,
+  { tokens, sharesTokens, requests, inFlight, clock, listening, places, onFailure }: Dependencies,
 ): Promise<{ close(): Promise<void> }> {
   async function status(): Promise<Answer> {
     const grants = await tokens.grants()
@@ -101,7 +111,9 @@ export async function openControlSocket(
     if (which === undefined)
       return json(400, { error: 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}' })
     const revoked = await tokens.revoke(which, 'operator')
-    return revoked === 'unavailable' ? STORE_UNAVAILABLE : json(200, { revoked })
+    if (revoked === 'unavailable') return STORE_UNAVAILABLE
+    const elsewhere = sharesTokens ? ({ elsewhere: 'uncounted' } as const) : {}
+    return json(200, { revoked, ...elsewhere } satisfies Revoked)
   }
 
   const list = (): Answer => json(200, { requests: requests.recent() } satisfies ListedRequests)

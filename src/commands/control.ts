@@ -1,6 +1,11 @@
 import { type RequestOptions, request } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { controlSocketPath, type PlacesCondition, type UnfinishedRequest } from '../admin/control-socket.ts'
+import {
+  controlSocketPath,
+  type PlacesCondition,
+  type Revoked,
+  type UnfinishedRequest,
+} from '../admin/control-socket.ts'
 import { clientKeyOf, type OperatorRevocation } from '../admin/operator-revocation.ts'
 import { systemClock } from '../system/clock.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
@@ -156,14 +161,24 @@ export async function revokeCommand(options: RevokeOptions, io: CommandIo): Prom
     throw new SetupError('--client: must be an IP address, such as 192.0.2.7 or 2001:db8::7, or unix')
   }
   const { stateDir } = configFrom(options, io)
-  const response = await control(stateDir, { method: 'POST', path: '/revoke', command })
-  const count = 'revoked' in response ? Number(response.revoked) : 0
-  if (count === 0 && !('all' in command)) {
-    const remedy = 'postern status lists the grants'
+  const { revoked, elsewhere } = await control<Revoked>(stateDir, {
+    method: 'POST',
+    path: '/revoke',
+    command,
+  })
+  const note = elsewhere === undefined ? '' : `; ${elsewhereOf(command)}`
+  if (revoked === 0 && !('all' in command)) {
+    const remedy = `postern status lists the grants${note}`
     throw new SetupError(`nothing revoked: ${noMatch(command)}`, { exitCode: 1, remedy })
   }
-  io.stdout.write(`${counted(count, 'grant')} revoked\n`)
+  io.stdout.write(`${counted(revoked, 'grant')} revoked${note}\n`)
   return 0
+}
+
+/** What becomes of requests that other sidecars still have of grants that are over. Only the sidecar itself knows these. */
+function elsewhereOf(command: OperatorRevocation): string {
+  const which = 'uploads and downloads of ended grants at other sidecars'
+  return 'client' in command ? `${which} go on: run it there, too` : `${which} end, too, and are not counted`
 }
 
 /** The message does not repeat the id: the operator may have typed a token instead. */

@@ -205,6 +205,7 @@ async function openParts(
     },
   })
   const control = await openControlSocket(config.stateDir, {
+    sharesTokens: state.storeUp() !== undefined,
     ...{ tokens: state.tokens, requests, places: services.places, clock, inFlight: live.granted },
     listening: () => listeners.listening,
     onFailure: (error, what) => log.error({ err: error }, `control socket: ${what}`),

@@ -15,6 +15,7 @@ async function open(stateDir: string, tokens: { grants?: () => never; revoke?: (
   const failures: string[] = []
   const control = await openControlSocket(stateDir, {
     tokens: { grants: () => [], revoke: () => 0, ...tokens },
+    sharesTokens: false,
     requests: createRecentRequests(movableClock()),
     inFlight: () => [],
     clock: movableClock(),
