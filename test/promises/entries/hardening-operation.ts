@@ -51,7 +51,7 @@ export const OPERATION = {
   },
   H234: {
     sentence:
-      'In an htpasswd or shadow file that was read whole, an account that is locked, has expired or is gone has no password: its logins are refused and its tokens end, also by time alone and over a restart, and unlocking revives none. Of several names only that one ends. The log, an alarm and `check` say so.',
+      'In an htpasswd or shadow file that was read whole, an account that is locked, has expired or is gone has no password: its logins are refused and its tokens end, also by time alone and over a restart, and unlocking revives none. Of several names only that one ends. In a fleet it holds when the shared store did not answer meanwhile. The log, an alarm and `check` say so.',
     reason: 'an operator who locks an account expects that nobody uses it any more',
   },
   H76: {
