@@ -228,6 +228,12 @@ export const CONNECTIONS = {
       'With the memory that `MemoryMax=512M` gives clients, a page of 100 requests at once over HTTP/2, 250 connections of one address, and 1,000 quiet connections lose nothing.',
     reason: 'bounds that honest traffic meets are turned off',
   },
+  H272: {
+    sentence:
+      'Soon after a flood the process holds at most 48 MiB and half of `listen.memory` more than idle, and the next flood uses that again.',
+    reason:
+      'a machine with other programs on it; the C library keeps freed memory that lies between pieces in use',
+  },
   H253: {
     sentence:
       'The device gets a WebSocket handshake in the order and letter case of its client, 8-bit values and target byte for byte. Repeated fields stand together, and several cookies become one field.',
