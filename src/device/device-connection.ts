@@ -47,6 +47,8 @@ export abstract class DeviceConnection<
       onWhole: (last, clean) => {
         const handler = this.#handler
         this.#handler = undefined
+        // The connection may wait for the next request for long, and must not hold this one.
+        this.#request = undefined
         if (this.#uploading !== undefined || !this.#mayFollow || !this.reading.persists) this.close()
         else if (!clean) this.#dropStray()
         handler?.end(last)
@@ -62,6 +64,7 @@ export abstract class DeviceConnection<
         clearTimeout(this.#timer)
         if (socket !== undefined) this.#handler?.switched?.(head, socket, rest)
         this.#handler = undefined
+        this.#request = undefined
       },
       onSloppy,
     }

@@ -29,6 +29,9 @@ export interface ConnectionSettings {
   readonly onSloppy: () => void
 }
 
+/** Made once: an error that a connection makes for itself would hold the request that opened it, by the frames of its stack. */
+const TERMINATED = new DeviceFault('connection_terminated')
+
 /**
  * The socket of a connection to the device. It is opened when its turn comes. If the device refuses it, or drops it before a byte of a
  * response, it is opened again with growing pauses, within the connect deadline, for a request that may be sent again. A request that
@@ -42,7 +45,7 @@ export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSett
   /** Undefined before it is opened, and between two attempts. */
   protected socket: Socket | undefined
   /** Why the connection fails when its socket has closed. */
-  protected fault = new DeviceFault('connection_terminated')
+  protected fault = TERMINATED
   /** The pauses (ms) before the first attempt, and after the refusals. */
   readonly #pause: number
   #refused = 0

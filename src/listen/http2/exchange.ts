@@ -26,6 +26,23 @@ const NONE: Fields = []
 
 const ignore = (): void => {}
 
+const CARRIED = Symbol('exchange')
+
+/** A stream with the exchange that it carries while it is open. */
+interface CarryingStream extends ServerHttp2Stream {
+  [CARRIED]?: Http2Exchange | undefined
+}
+
+/**
+ * One listener for all streams, and not a closure for each: the tables in which Node keeps the streams of a session hold closed
+ * ones until a full collection, and a closure would hold the whole request with its stream.
+ */
+function onStreamClosed(this: CarryingStream): void {
+  const exchange = this[CARRIED]
+  this[CARRIED] = undefined
+  exchange?.streamClosed()
+}
+
 export class Http2Exchange extends Exchange {
   readonly #stream: ServerHttp2Stream
   readonly #facts: StreamFacts<Http2Exchange>
@@ -52,10 +69,14 @@ export class Http2Exchange extends Exchange {
     this.#facts = facts
     // A broken stream closes, which is handled below. Without a listener the error would end the process.
     stream.on('error', ignore)
-    stream.on('close', () => {
-      this.settle(this.#end)
-      facts.onClosed(this, this.#end)
-    })
+    const carrying: CarryingStream = stream
+    carrying[CARRIED] = this
+    carrying.on('close', onStreamClosed)
+  }
+
+  streamClosed(): void {
+    this.settle(this.#end)
+    this.#facts.onClosed(this, this.#end)
   }
 
   get answered(): boolean {
