@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { UpstreamFailure } from '../http/refusal.ts'
+import type { Taken } from '../http1/body.ts'
 import { onlyLineEnds } from '../http1/head-reader.ts'
 import { mayPersist, mayRepeat, writeRequestHead } from '../http1/request-writer.ts'
 import { type ResponseEvents, ResponseReader } from '../http1/response-reader.ts'
@@ -230,18 +231,22 @@ export abstract class DeviceConnection<
     else this.#fail('http_response_timeout')
   }
 
-  protected override received(bytes: Buffer, length: number, own: boolean): boolean {
+  override get takesLarge(): boolean {
+    return this.#handler?.takesLarge === true
+  }
+
+  override received(bytes: Buffer, length: number, keepable: number): Taken {
     // Bytes before the request are no response to it.
     if (this.state === 'connecting') this.#fail('http_protocol_error')
     if (this.#handler === undefined) {
       if (this.state !== 'closed' && !onlyLineEnds(bytes, 0, length)) this.#dropStray()
-      return false
+      return 'small'
     }
     try {
-      return this.reading.receive(bytes, length, own)
+      return this.reading.receive(bytes, length, keepable)
     } catch (error) {
       this.destroy(error)
-      return true
+      return 'kept'
     }
   }
 

@@ -1,10 +1,11 @@
 import type { Socket } from 'node:net'
+import type { Taken } from '../http1/body.ts'
 import type { HttpVersion } from '../http1/request-writer.ts'
 import type { KnownHeads, ResponseRules } from '../http1/response-reader.ts'
 import type { Clock } from '../system/clock.ts'
 import { DeviceFault, failureOf } from './failure.ts'
 import type { DelayedAcks } from './kept-connections.ts'
-import type { OpenSocket } from './open-socket.ts'
+import type { OpenSocket, Receiver } from './open-socket.ts'
 import type { Reuse, UpstreamDeadlines } from './target.ts'
 import type { Room, Turns } from './turns.ts'
 
@@ -37,7 +38,7 @@ const TERMINATED = new DeviceFault('connection_terminated')
  * response, it is opened again with growing pauses, within the connect deadline, for a request that may be sent again. A request that
  * was sent and dropped is sent only once more, on a connection that the device keeps for a moment: the request may be what crashes it.
  */
-export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSettings> {
+export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSettings> implements Receiver {
   protected readonly settings: S
   readonly #upgrade: boolean
   /** `switched`: a handler has the socket, as a tunnel. */
@@ -69,7 +70,8 @@ export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSett
   }
 
   protected abstract opened(): void
-  protected abstract received(bytes: Buffer, length: number, own: boolean): boolean
+  abstract received(bytes: Buffer, length: number, keepable: number): Taken
+  abstract readonly takesLarge: boolean
   /** The device ended the connection, with FIN if `inOrder`. */
   protected abstract finished(inOrder: boolean): void
   /** Whether the connection was opened for a request that may be sent now, or once more. */
@@ -91,7 +93,7 @@ export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSett
     if (this.#refused === 0 || alone) this.settings.turns.accepted(this.#pause, this.#refused)
   }
 
-  readonly onData = (bytes: Buffer): void => void this.received(bytes, bytes.length, true)
+  readonly onData = (bytes: Buffer): void => void this.received(bytes, bytes.length, bytes.length)
 
   #limitConnect(): NodeJS.Timeout {
     const { connect } = this.settings.deadlines
@@ -111,7 +113,7 @@ export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSett
         else setTimeout(() => setImmediate(() => this.#start(socket)), this.#trial).unref()
       },
       // A tunnel is read as a stream.
-      this.#upgrade ? undefined : (bytes, length, own) => this.received(bytes, length, own),
+      this.#upgrade ? undefined : this,
     )
     this.socket = socket
     if (this.#upgrade) socket.on('data', this.onData)
