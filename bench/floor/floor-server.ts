@@ -48,7 +48,7 @@ function plainServer(): Server {
 const secure = folder === undefined ? undefined : await secureServer(folder)
 const server = secure ?? plainServer()
 const caps = capabilities.has('caps')
-  ? capConnections(server, {
+  ? capConnections({
       clock: systemClock,
       limits: CAPS,
       clientOf: (peer) => ({ key: peer, peerTrusted: false, admitted: true }),
