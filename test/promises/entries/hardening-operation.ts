@@ -30,6 +30,12 @@ export const OPERATION = {
     sentence: 'With a full, read-only or locked disk Postern serves from memory, and log and metrics say so.',
     reason: 'full flash; another program that locks the file',
   },
+  H260: {
+    sentence:
+      'A second sidecar on the same `state_dir` ends at its start with exit code 2 and names the one that runs: process, host and start. It does so wherever the tokens are kept, and while the disk of the first fails.',
+    reason:
+      'two in one folder would replace the certificate and tokens of each other; a container that was started twice',
+  },
   H74: {
     sentence: 'Files of the state folder are for their owner alone (0600), under any umask.',
     reason: 'other users of the machine; CWE-732',
@@ -207,5 +213,10 @@ export const OPERATION = {
   H230: {
     sentence: '`init` prints the commands as they are typed where it runs.',
     reason: 'decision: commands are to be copied',
+  },
+  H275: {
+    sentence:
+      'After a step of the wall clock, what was issued in this run keeps its age, also on disk, and what was restored is as old as the file says. A clock that starts behind the last known time gives no token more than its life, however often.',
+    reason: 'boards without a battery start in 1970 and get their time late, by NTP',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
