@@ -46,6 +46,13 @@ export interface Sidecar {
   readonly overview: Overview
 }
 
+/** A reload came too late. */
+export class SidecarStopped extends SetupError {
+  constructor() {
+    super('the sidecar was stopped: it does not reload', { exitCode: 1 })
+  }
+}
+
 export interface SidecarDependencies {
   readonly clock: Clock
   readonly log: Logger
@@ -205,8 +212,7 @@ async function openParts(
 
   let lastReload = Promise.resolve()
   function refuseIfStopping(): void {
-    if (phase === 'stopping')
-      throw new SetupError('the sidecar was stopped: it does not reload', { exitCode: 1 })
+    if (phase === 'stopping') throw new SidecarStopped()
   }
   /** First everything that can fail, then the change itself in one step, so a failed reload changes nothing. */
   async function apply(next: Config): Promise<Changes> {
