@@ -29,6 +29,8 @@ export interface ResponseHandler {
   /** @param now ms, monotonic */
   head(head: DeviceHead, now: number): void
   data(chunk: Buffer): void
+  /** Pieces of half a MiB may come; default: no. */
+  readonly takesLarge?: boolean
   /** Other requests wait for a place at the device. */
   othersWait?(): void
   /** The response is complete. `last` is the piece of the body that came with its end. */

@@ -219,4 +219,9 @@ export const OPERATION = {
     sentence: '`init` prints the commands as they are typed where it runs.',
     reason: 'decision: commands are to be copied',
   },
+  H275: {
+    sentence:
+      'After a step of the wall clock, what was issued in this run keeps its age, also on disk, and what was restored is as old as the file says. A clock that starts behind the last known time gives no token more than its life, however often.',
+    reason: 'boards without a battery start in 1970 and get their time late, by NTP',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
