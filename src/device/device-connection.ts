@@ -63,7 +63,11 @@ export abstract class DeviceConnection<
         if (socket !== undefined) this.#handler?.switched?.(head, socket, rest)
         this.#handler = undefined
       },
-      onSloppy,
+      onSloppy: (deviation) => {
+        if (this.#request === undefined) return
+        this.#handler?.deviates?.(deviation)
+        onSloppy(deviation, this.#request)
+      },
     }
     this.reading = new ResponseReader(events, known)
   }
