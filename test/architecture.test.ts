@@ -92,9 +92,10 @@ const AMBIENT: Readonly<Record<string, { readonly reads: readonly string[]; read
   'src/node-version.cjs': { reads: ['process'], why: 'checks the version of Node before all else' },
   'src/compose/sidecar.ts': {
     reads: ['node:process'],
-    why: 'the version of Node, which `build_info` reports',
+    why: 'the version of Node, which `build_info` reports, and the process id for a second sidecar on the folder',
   },
   'src/page/format.js': { reads: ['Date.now'], why: 'the clock of the browser' },
+  'src/system/tick-objects.ts': { reads: ['process'], why: 'the tick that it keeps' },
   'src/system/clock.ts': { reads: ['performance', 'Date.now'], why: 'the one real clock' },
 }
 

@@ -32,6 +32,8 @@ export interface ResponseHandler {
   data(chunk: Buffer): void
   /** The response is the first one that the strict rules refuse. */
   deviates?(deviation: Deviation): void
+  /** Pieces of half a MiB may come; default: no. */
+  readonly takesLarge?: boolean
   /** Other requests wait for a place at the device. */
   othersWait?(): void
   /** The response is complete. `last` is the piece of the body that came with its end. */

@@ -175,6 +175,10 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     return true
   }
 
+  get takesLarge(): boolean {
+    return this.#client.takesLarge
+  }
+
   data(chunk: Buffer): void {
     // `write` may have cut the exchange, because too much is queued for its client.
     if (this.#client.write(chunk) || this.connection === undefined) return

@@ -161,13 +161,32 @@ export class ChunkedBody {
   }
 }
 
+/**
+ * What became of bytes that were read. `large`: a large piece of a body was copied from them, so more will follow. `kept`: the body
+ * goes on with them, and nothing else may be read into them.
+ */
+export type Taken = 'small' | 'large' | 'kept'
+
+/** @param keepable the least size (bytes) of a piece that may keep the bytes it begins */
+export function takenOf(start: number, size: number, keepable: number): Taken {
+  if (size < LARGE_PIECE) return 'small'
+  return start === 0 && size >= keepable ? 'kept' : 'large'
+}
+
+export function pieceOf(bytes: Buffer, start: number, end: number, taken: Taken): Buffer {
+  if (taken === 'kept') return end === bytes.length ? bytes : bytes.subarray(0, end)
+  const size = end - start
+  const piece = taken === 'large' ? Buffer.allocUnsafeSlow(size) : Buffer.allocUnsafe(size)
+  bytes.copy(piece, 0, start, end)
+  return piece
+}
+
 /** The runs of data in the bytes that are being read. */
 export class BodyPieces {
   readonly #ends: number[] = []
   #count = 0
   #size = 0
-  /** The bytes taken last were a single large piece, so a large body is in transfer and more such pieces will follow. */
-  large = false
+  taken: Taken = 'small'
 
   readonly add: OnData = (start, end) => {
     this.#ends[this.#count] = start
@@ -176,18 +195,16 @@ export class BodyPieces {
     this.#size += end - start
   }
 
-  /**
-   * Joins the pieces into a copy. If the reader owns the bytes (`own`) and one large piece fills them, returns the bytes
-   * themselves: no other data keeps their memory alive.
-   */
-  take(bytes: Buffer, own: boolean): Buffer | undefined {
+  /** Joins the pieces into a copy, unless there is only one, which may keep `bytes`. */
+  take(bytes: Buffer, keepable: number): Buffer | undefined {
     const size = this.#size
     const count = this.#count
     this.#size = 0
     this.#count = 0
-    this.large = count === 2 && size >= LARGE_PIECE
+    const [start = 0, end = 0] = this.#ends
+    this.taken = count === 2 ? takenOf(start, size, keepable) : 'small'
     if (size === 0) return undefined
-    if (own && this.large && size === bytes.length) return bytes
+    if (count === 2) return pieceOf(bytes, start, end, this.taken)
     const body = size < LARGE_PIECE ? Buffer.allocUnsafe(size) : Buffer.allocUnsafeSlow(size)
     let at = 0
     for (let i = 0; i < count; i += 2) at += bytes.copy(body, at, this.#ends[i], this.#ends[i + 1])

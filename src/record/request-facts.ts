@@ -6,8 +6,6 @@ import { nameOf } from './access-log.ts'
 const LONGEST_PATH = 256
 const LONGEST_METHOD = 32
 const LONGEST_ROW = 500
-/** What fits into a row whose path is cut to nothing. */
-const SHORT_DEVIATION = 60
 
 /** All but visible ASCII, so that a request cannot send control sequences to a terminal. */
 const UNPRINTABLE = /[^ -~]/g
@@ -97,12 +95,9 @@ export function rowOf(exchange: Exchange, wall: number): string {
   const facts = factsOf(exchange, wall)
   names = Object.keys(facts)
   const row = JSON.stringify(Object.values(facts))
-  const excess = row.length - LONGEST_ROW
-  if (excess <= 0) return row
-  const path = facts.path.slice(0, -excess)
-  // Behind the path, it alone is long.
-  const deviation = facts.deviation.slice(0, path === '' ? SHORT_DEVIATION : undefined)
-  return JSON.stringify(Object.values({ ...facts, path, deviation }))
+  // A deviation takes no room from the path: of a device only the first one is remembered.
+  const excess = row.length - LONGEST_ROW - facts.deviation.length
+  return excess > 0 ? JSON.stringify(Object.values({ ...facts, path: facts.path.slice(0, -excess) })) : row
 }
 
 /** How the rows of the requests with this id begin. */

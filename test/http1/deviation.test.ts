@@ -20,7 +20,7 @@ function deviationOf(response: string): Deviation | undefined {
   )
   reader.expect('GET', 'auto')
   const bytes = Buffer.from(response, 'latin1')
-  reader.receive(bytes, bytes.length, false)
+  reader.receive(bytes, bytes.length, Number.POSITIVE_INFINITY)
   return found
 }
 

@@ -15,7 +15,7 @@ function agreementWith(read: () => StoreReply, published: () => StoreReply = () 
   const copies = createTokenCopies({
     store,
     clock: stillClock(),
-    policy: { capacity: 10, offlineGrace: 0 },
+    policy: { capacity: 10, accessLifetime: 3_600_000, offlineGrace: 0 },
     live: liveRequests(),
     hasName: () => true,
     timeout: 1_000,

@@ -30,6 +30,12 @@ export const OPERATION = {
     sentence: 'With a full, read-only or locked disk Postern serves from memory, and log and metrics say so.',
     reason: 'full flash; another program that locks the file',
   },
+  H260: {
+    sentence:
+      'A second sidecar on the same `state_dir` ends at its start with exit code 2 and names the one that runs: process, host and start. It does so wherever the tokens are kept, and while the disk of the first fails.',
+    reason:
+      'two in one folder would replace the certificate and tokens of each other; a container that was started twice',
+  },
   H74: {
     sentence: 'Files of the state folder are for their owner alone (0600), under any umask.',
     reason: 'other users of the machine; CWE-732',
