@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import type { GrantedExchange } from '../gate/live-exchanges.ts'
+import type { QuirkCondition } from '../overview/model.ts'
 import type { RecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
 import { listenPrivately } from '../system/listen.ts'
@@ -21,8 +22,15 @@ interface Dependencies {
   readonly listening: () => readonly string[]
   /** The places at each service of the device. */
   readonly places: () => readonly PlacesCondition[]
+  /** What the responses of each service have shown. */
+  readonly quirks: () => readonly RouteQuirk[]
   /** The socket could not be opened, or a command failed because of a bug; `what` says which commands do not work. */
   readonly onFailure: (error: unknown, what: string) => void
+}
+
+/** A quirk of a service of the device. */
+export interface RouteQuirk extends QuirkCondition {
+  readonly route: string | null
 }
 
 /** The places at a service of the device. Times in ms since the epoch. */
@@ -78,7 +86,7 @@ export function controlSocketPath(stateDir: string): string {
  */
 export async function openControlSocket(
   stateDir: string,
-  { tokens, sharesTokens, requests, inFlight, clock, listening, places, onFailure }: Dependencies,
+  { tokens, sharesTokens, requests, inFlight, clock, listening, places, quirks, onFailure }: Dependencies,
 ): Promise<{ close(): Promise<void> }> {
   async function status(): Promise<Answer> {
     const grants = await tokens.grants()
@@ -90,7 +98,7 @@ export async function openControlSocket(
       refresh: sum((grant) => grant.refreshTokens),
     }
     const unfinished = unfinishedBeside(grants)
-    const all = { listening: listening(), places: places(), tokens: counts, grants }
+    const all = { listening: listening(), places: places(), quirks: quirks(), tokens: counts, grants }
     return json(200, unfinished.length === 0 ? all : { ...all, unfinished })
   }
 

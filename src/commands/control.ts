@@ -4,6 +4,7 @@ import {
   controlSocketPath,
   type PlacesCondition,
   type Revoked,
+  type RouteQuirk,
   type UnfinishedRequest,
 } from '../admin/control-socket.ts'
 import { clientKeyOf, type OperatorRevocation } from '../admin/operator-revocation.ts'
@@ -76,6 +77,7 @@ export interface Status {
   /** The addresses of its listeners, such as `0.0.0.0:8443`. */
   readonly listening?: readonly string[]
   readonly places?: readonly PlacesCondition[]
+  readonly quirks?: readonly RouteQuirk[]
   readonly tokens: { readonly access: number; readonly refresh: number }
   readonly grants: readonly GrantSummary[]
   /** Left out if there are none. */
@@ -94,14 +96,17 @@ export async function statusCommand(options: StatusOptions, io: CommandIo): Prom
   return 0
 }
 
-function statusText({ places = [], tokens, grants, unfinished = [] }: Status): string {
+function statusText({ places = [], quirks = [], tokens, grants, unfinished = [] }: Status): string {
   const present = systemClock.wall()
   const sums = [
     counted(grants.length, 'grant'),
     counted(tokens.access, 'access token'),
     counted(tokens.refresh, 'refresh token'),
   ]
-  const lines = places.map((each) => placesLine(each, present))
+  const lines = [
+    ...places.map((each) => placesLine(each, present)),
+    ...quirks.map((each) => quirkLine(each, present)),
+  ]
   const over = unfinishedLines(unfinished, present)
   return `${grantLines(grants, present).join('\n')}\n\n${sums.join(', ')}\n${lines.join('')}${over}`
 }
@@ -136,6 +141,19 @@ function placesLine({ route, used, limit, learned, triedAgainAt }: PlacesConditi
   const how = learned ? ', learned' : ''
   const next = triedAgainAt === null ? '' : `; one more is tried in ${spanOf(triedAgainAt - present)}`
   return `${wrapped(`${route ?? 'device'}: ${used} of ${counted(limit, 'place')} in use${how}${next}`, 2)}\n`
+}
+
+const QUIRKS = {
+  stray: 'bytes after a response',
+  tolerant: 'malformed HTTP, read by the tolerant rules',
+  delayed: 'a kept connection costs 40 ms a request',
+} as const
+
+function quirkLine({ route, kind, since, malformed }: RouteQuirk, present: number): string {
+  const shown =
+    malformed === null ? '' : `; first in the response to ${malformed.request}: ${malformed.fault}`
+  const bytes = malformed === null ? '' : `    ${malformed.bytes}\n`
+  return `${wrapped(`${route ?? 'device'}: ${QUIRKS[kind]}, for ${spanOf(present - since)}${shown}`, 2)}\n${bytes}`
 }
 
 export function counted(number: number, what: string): string {

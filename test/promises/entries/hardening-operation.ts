@@ -224,4 +224,14 @@ export const OPERATION = {
       'After a step of the wall clock, what was issued in this run keeps its age, also on disk, and what was restored is as old as the file says. A clock that starts behind the last known time gives no token more than its life, however often.',
     reason: 'boards without a battery start in 1970 and get their time late, by NTP',
   },
+  H276: {
+    sentence:
+      'The first response that only the tolerant rules read is told: its request, its fault, and the bytes around it, in the log, by `explain` and `status`, and on the page. No value that may be a secret is among them.',
+    reason: 'nobody can mend a page of the firmware that no line names; CWE-532',
+  },
+  H277: {
+    sentence:
+      '`check` requests the pages that it is given as a client would, and says which the device answers with an error, with malformed HTTP, or not at all.',
+    reason: 'a start page that works hides an API that does not',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
