@@ -73,7 +73,7 @@ export interface Explained {
 
 type Command = (req: IncomingMessage, query: URLSearchParams) => Answer | Promise<Answer>
 
-export { LONGEST_ID } from '../gate/admit.ts'
+export { LONGEST_ID } from '../gate/request-id.ts'
 
 export function controlSocketPath(stateDir: string): string {
   return join(stateDir, 'control.sock')

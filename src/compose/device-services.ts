@@ -134,7 +134,9 @@ async function openDeviceService(
   const target = await targets.open(service, key)
   const breaker = createBreaker(clock)
   const trouble = watchTrouble(target, {
-    ...{ key, clock, breaker },
+    key,
+    clock,
+    breaker,
     onFound: ({ reason, remedy }) =>
       log.error({ reason, remedy }, 'cannot connect to the device: a fault in its TLS or in upstream.url'),
     onBug,
@@ -224,7 +226,13 @@ async function openDeviceService(
     route,
     config: service,
     upstream: sharing.of(upstream, service, { clock, fields, route: route ?? '', onShared: metrics.shared }),
-    ...{ signIn, queue, buffering, connections, health, condition, quirks },
+    signIn,
+    queue,
+    buffering,
+    connections,
+    health,
+    condition,
+    quirks,
     places(): PlacesCondition {
       const until = learner?.ceiling && learner.ceiling.until + clock.wall() - clock.monotonic()
       const learned = learner !== undefined

@@ -75,7 +75,12 @@ export function createConnections(
   const memory = createIdleMemory(clock)
   let strayed = false
   const pool: Pool = {
-    ...{ clock, deadlines, reuse, version, room, memory },
+    clock,
+    deadlines,
+    reuse,
+    version,
+    room,
+    memory,
     turns: new Turns(clock, inOrder, deadlines.connect, memory.startAnew),
     openSocket: createSocketOpener(target),
     host: new URL(target.origin).host,
