@@ -162,17 +162,22 @@ export class ChunkedBody {
 }
 
 /**
- * What became of bytes that were read. `large`: a large piece of a body was copied from them, so more will follow. `kept`: the body
- * goes on with them, and nothing else may be read into them.
+ * What becomes of the bytes of one read. `small`: they are copied. `large`: a large piece of a body is copied from them, so more of it will
+ * follow. `kept`: the piece is the bytes themselves, and nothing else may be read into them.
  */
 export type Taken = 'small' | 'large' | 'kept'
 
-/** @param keepable the least size (bytes) of a piece that may keep the bytes it begins */
+/**
+ * What becomes of bytes with a piece of `size` bytes from `start` on.
+ *
+ * @param keepable a piece of at least this size (bytes) at the beginning of the bytes is not copied
+ */
 export function takenOf(start: number, size: number, keepable: number): Taken {
   if (size < LARGE_PIECE) return 'small'
   return start === 0 && size >= keepable ? 'kept' : 'large'
 }
 
+/** The piece of a body from `start` to `end`: a copy, unless it is `kept`. */
 export function pieceOf(bytes: Buffer, start: number, end: number, taken: Taken): Buffer {
   if (taken === 'kept') return end === bytes.length ? bytes : bytes.subarray(0, end)
   const size = end - start

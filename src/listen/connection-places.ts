@@ -26,8 +26,8 @@ export function createConnectionPlaces({ most, clock, onTaken }: ConnectionPlace
   }
 
   /**
-   * The connection whose place a newcomer gets: one of the client that weighs most, if it weighs more than the newcomer will. Among clients
-   * that weigh as much as it, a newcomer that holds nothing gets the place of a connection that is a second old and without work.
+   * The connection whose place a newcomer gets: one of the client that weighs most, if that weighs more than the newcomer will. If none does,
+   * a newcomer without a connection gets the place of a connection without work that is a second old, of a client without a live grant.
    */
   function loserTo(newcomer: ClientAccount): Holding | undefined {
     // A trusted proxy carries many clients, so it may come for each of them, and loses none to others.

@@ -39,7 +39,7 @@ export interface PublicListenerDependencies extends Http1Handlers {
   readonly tls: TlsMaterial | undefined
   /** With TLS: called with the address of this machine that a client has connected to. */
   readonly onReached: (address: string) => void
-  /** What its clients hold. Its clients' connections also count together for the cap per client. */
+  /** What its clients hold. Its `clientOf` also says whose connections count together for the cap per client. */
   readonly memory: ListenMemory
   readonly events: ListenerEvents
 }
@@ -85,7 +85,7 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     http1.accept(socket, wire, holdingOf(wire))
   }
 
-  /** A connection that was lost within its handshake has none. */
+  /** What a connection holds. One that was lost within its handshake has nothing any more, and is charged anew. */
   function holdingOf(wire: Socket): Holding {
     return holdings.get(wire) ?? charge(wire)
   }

@@ -1,11 +1,11 @@
 /** What one read may take in (bytes): a wake-up of the peer for each 64 KiB costs more than to move the bytes. */
 export const LARGE_BUFFER: number = 512 * 1024
 
-/** So 4 MiB are the most that all large buffers together take. Who gets none reads in smaller pieces. */
+/** All large buffers together take 4 MiB at most. A reader that gets none reads in smaller pieces. */
 const MOST = 8
 
 interface Slot {
-  /** Weak, so that a full collection frees what nobody uses, and what was lent and lost. */
+  /** Weak, so that a full collection frees a buffer that is not in use, also one that was lent and never given back. */
   readonly memory: WeakRef<ArrayBuffer>
   lent: boolean
 }
@@ -17,14 +17,15 @@ export function lendBuffer(): Buffer | undefined {
   for (let i = 0; i < MOST; i += 1) {
     const slot = slots[i]
     const memory = slot?.memory.deref()
-    if (slot !== undefined && memory !== undefined && slot.lent) continue
-    if (slot !== undefined && memory !== undefined) {
+    if (slot === undefined || memory === undefined) {
+      const fresh = new ArrayBuffer(LARGE_BUFFER)
+      slots[i] = { memory: new WeakRef(fresh), lent: true }
+      return Buffer.from(fresh)
+    }
+    if (!slot.lent) {
       slot.lent = true
       return Buffer.from(memory)
     }
-    const fresh = new ArrayBuffer(LARGE_BUFFER)
-    slots[i] = { memory: new WeakRef(fresh), lent: true }
-    return Buffer.from(fresh)
   }
   return undefined
 }

@@ -203,20 +203,19 @@ function limitOf({ connectTimeout }: ServiceConfig): AbortSignal {
   return AbortSignal.timeout(3 * connectTimeout)
 }
 
+/** Signs in and asks for a page. `failure`: the device did not respond to the login. */
+async function trySignIn(opened: Awaited<ReturnType<typeof openService>>, page: string) {
+  const failure = await opened.signIn?.ready()
+  return { failure, changes: await changesSession(opened, page) }
+}
+
 async function checkSignIn(service: ServiceConfig, key: string): Promise<Finding> {
   const { auth } = service
   if (auth === 'off') return 'off'
   const opened = await openService(service, key)
-  const { signIn, told } = opened
+  const { told } = opened
   const page = ('form' in auth ? auth.form.checkPath : undefined) ?? pageOf(service)
-  let changes = false
-  const failure = await signIn
-    ?.ready()
-    .then(async (failed) => {
-      changes = await changesSession(opened, page)
-      return failed
-    })
-    .finally(opened.close)
+  const { failure, changes } = await trySignIn(opened, page).finally(opened.close)
   if (failure !== undefined) {
     throw new CheckFailure(`the device did not respond (${failure})`, { remedy: failureHint(failure, key) })
   }

@@ -252,9 +252,11 @@ export function serveSession(
   })
 
   /**
-   * Cuts each response that the client has not read for `idleTimeout`. Returns the longest time (ms) without a read. The stream of
-   * a cut response may stay open: its reset waits while the client reads nothing. The reset is never sent if nghttp2 has ended
-   * the session for a broken frame; Node 26.10 does not report that while streams are open.
+   * Cuts each response that the client has not read for `idleTimeout`, or an own answer for `PATIENCE` while memory is short. Returns the
+   * longest time (ms) without a read; a shorter patience counts as if all of `idleTimeout` had passed at the cut, so the connection of a
+   * client that does not take the reset ends as soon after it. The stream of a cut response may stay open: its reset waits while the client
+   * reads nothing. The reset is never sent if nghttp2 has ended the session for a broken frame; Node 26.10 does not report that while
+   * streams are open.
    */
   function cutUnread(time: number): number {
     let longest = 0
@@ -267,7 +269,6 @@ export function serveSession(
         if (patience < limits.idleTimeout && !exchange.ended) account.gaveUp('answers', 'answer')
         exchange.cut()
       }
-      // So that the deadline of the connection is as much longer.
       longest = Math.max(longest, unread + limits.idleTimeout - patience)
     }
     return longest
