@@ -128,7 +128,7 @@ function bufferedStream(sink: LogSink) {
     failure = undefined
     const [time, reason] = [pino.stdTimeFunctions.isoTime(), JSON.stringify(message)]
     const msg = 'the log could not be written; its lines waited until now'
-    writePieces(`{"level":50${time},"reason":${reason},"msg":"${msg}"}\n`)
+    write(`{"level":50${time},"reason":${reason},"msg":"${msg}"}\n`)
   }
 
   /** The reader takes lines again. */
