@@ -2,11 +2,12 @@ import { OWN_PATHS } from '../http/admission.ts'
 import { isOfThisOrigin, pageBehind, publicOrigin } from '../http/browsers.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type Fields, fieldValues } from '../http/fields.ts'
+import { escapeHtml } from '../http/html.ts'
 import { isLoopback } from '../http/ip.ts'
 import type { Refusal, Reply } from '../http/refusal.ts'
 import { isRead } from '../http/scope.ts'
 import { type FormSettings, readForm } from './form-request.ts'
-import { escaped, type LoginPage, loginPath, type Message, pageReply } from './login-page.ts'
+import { type LoginPage, loginPath, type Message, pageReply } from './login-page.ts'
 import { CLEARED_COOKIE, LOGIN_OFF, type Sessions } from './sessions.ts'
 import type { GrantType, OwnEndpointHandler } from './token-endpoint.ts'
 
@@ -25,7 +26,7 @@ const CLEARED_CACHE: Fields = ['Clear-Site-Data', '"cache"']
 
 /** Leads the browser on at once. A browser that ignores it shows a page that says what to do. */
 function leadingTo(path: string): string {
-  return `\n<meta http-equiv="refresh" content="0; url=${escaped(path)}">`
+  return `\n<meta http-equiv="refresh" content="0; url=${escapeHtml(path)}">`
 }
 
 /**
