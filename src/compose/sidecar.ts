@@ -46,6 +46,13 @@ export interface Sidecar {
   readonly overview: Overview
 }
 
+/** A reload came too late. */
+export class SidecarStopped extends SetupError {
+  constructor() {
+    super('the sidecar was stopped: it does not reload', { exitCode: 1 })
+  }
+}
+
 export interface SidecarDependencies {
   readonly clock: Clock
   readonly log: Logger
@@ -198,15 +205,20 @@ async function openParts(
     },
   })
   const control = await openControlSocket(config.stateDir, {
-    ...{ tokens: state.tokens, requests, places: services.places, clock, inFlight: live.granted },
+    tokens: state.tokens,
+    sharesTokens: state.storeUp() !== undefined,
+    requests,
+    places: services.places,
+    quirks: services.quirks,
+    clock,
+    inFlight: live.granted,
     listening: () => listeners.listening,
     onFailure: (error, what) => log.error({ err: error }, `control socket: ${what}`),
   })
 
   let lastReload = Promise.resolve()
   function refuseIfStopping(): void {
-    if (phase === 'stopping')
-      throw new SetupError('the sidecar was stopped: it does not reload', { exitCode: 1 })
+    if (phase === 'stopping') throw new SidecarStopped()
   }
   /** First everything that can fail, then the change itself in one step, so a failed reload changes nothing. */
   async function apply(next: Config): Promise<Changes> {

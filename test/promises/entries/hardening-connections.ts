@@ -89,7 +89,7 @@ export const CONNECTIONS = {
   },
   H207: {
     sentence:
-      'A revocation and a new password also end uploads and downloads whose grant has expired or was evicted. `status` lists these, and `revoke` counts them.',
+      'A revocation and a new password also end uploads and downloads whose grant has expired or was evicted. `status` lists these, and `revoke` counts them: each those of its own sidecar, and in a fleet `revoke` says so.',
     reason: 'C8: the operator ends everything, and has to see what there is',
   },
   H208: {
@@ -227,6 +227,12 @@ export const CONNECTIONS = {
     sentence:
       'With the memory that `MemoryMax=512M` gives clients, a page of 100 requests at once over HTTP/2, 250 connections of one address, and 1,000 quiet connections lose nothing.',
     reason: 'bounds that honest traffic meets are turned off',
+  },
+  H272: {
+    sentence:
+      'Soon after a flood the process holds at most 48 MiB and half of `listen.memory` more than idle, and the next flood uses that again.',
+    reason:
+      'a machine with other programs on it; the C library keeps freed memory that lies between pieces in use',
   },
   H253: {
     sentence:
