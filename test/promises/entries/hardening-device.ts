@@ -191,7 +191,8 @@ export const DEVICE = {
   H239: {
     sentence:
       "In a request that Postern signs in, a client's own cookies and fields with the names of the session do not reach the device: on no path, in no spelling, and not while there is no session.",
-    reason: 'session fixation; firmware reads names of cookies in any case, in quotes and percent-encoded',
+    reason:
+      'session fixation; firmware reads names of cookies in any case, in quotes and percent-encoded, with `+` for a blank, and up to a NUL',
   },
   H240: {
     sentence:
