@@ -205,7 +205,13 @@ async function openParts(
     },
   })
   const control = await openControlSocket(config.stateDir, {
-    ...{ tokens: state.tokens, requests, places: services.places, clock, inFlight: live.granted },
+    tokens: state.tokens,
+    sharesTokens: state.storeUp() !== undefined,
+    requests,
+    places: services.places,
+    quirks: services.quirks,
+    clock,
+    inFlight: live.granted,
     listening: () => listeners.listening,
     onFailure: (error, what) => log.error({ err: error }, `control socket: ${what}`),
   })

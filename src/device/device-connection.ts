@@ -67,7 +67,11 @@ export abstract class DeviceConnection<
         this.#handler = undefined
         this.#request = undefined
       },
-      onSloppy,
+      onSloppy: (deviation) => {
+        if (this.#request === undefined) return
+        this.#handler?.deviates?.(deviation)
+        onSloppy(deviation, this.#request)
+      },
     }
     this.reading = new ResponseReader(events, known)
   }

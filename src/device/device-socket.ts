@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Taken } from '../http1/body.ts'
+import type { Deviation } from '../http1/deviation.ts'
 import type { HttpVersion } from '../http1/request-writer.ts'
 import type { KnownHeads, ResponseRules } from '../http1/response-reader.ts'
 import type { Clock } from '../system/clock.ts'
@@ -27,7 +28,13 @@ export interface ConnectionSettings {
   /** Called when the device sends bytes that belong to no request, on a connection that could have carried another one. */
   readonly onStray: () => void
   /** The device sent a response that the strict rules refuse: `auto` becomes `tolerant`, and stays so. */
-  readonly onSloppy: () => void
+  readonly onSloppy: (deviation: Deviation, line: RequestLine) => void
+}
+
+/** What a request asks for. */
+export interface RequestLine {
+  readonly method: string
+  readonly target: string
 }
 
 /** Made once: an error that a connection makes for itself would hold the request that opened it, by the frames of its stack. */

@@ -6,6 +6,7 @@ import type { ClientSide, Forward } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'
 import { StalledBodyError } from '../http/refusal.ts'
+import { type Deviation, describeDeviation } from '../http1/deviation.ts'
 import { mayRepeat } from '../http1/request-writer.ts'
 import type { Leave } from '../system/bounded-queue.ts'
 import type { DevicePlace } from './device-places.ts'
@@ -152,6 +153,10 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     breaker.succeeded()
     request.headAt = now
     events.responded(now - this.#start)
+  }
+
+  deviates(deviation: Deviation): void {
+    this.request.deviation = describeDeviation(deviation)
   }
 
   /** A response that goes on for long gives its place back, unless there are too many streams. */

@@ -206,7 +206,7 @@ export class SharedResponse implements ClientSide {
     const removed = this.#waiting.delete(reader) || this.#reading.delete(reader)
     if (removed && this.ended) {
       for (const listener of this.#onEnd.splice(0)) listener()
-      // All have left before the end, or nobody may join.
+      // Every client left before the end, or no further one may join.
       if (!this.#complete || !this.open) this.close()
     }
     return removed

@@ -128,7 +128,7 @@ const AHEAD = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
 
 /**
  * Whether a page of this address sent the request, or one of the `others` did. Browsers send `Sec-Fetch-Site` over TLS and to loopback, and
- * compare scheme, host and port for it; `Origin` they send with every POST and WebSocket. A request ahead of the user is nobody's typing.
+ * compare scheme, host and port for it; `Origin` they send with every POST and WebSocket. A user has not typed the address of a request that the browser sends ahead.
  *
  * @param address host and port of this listener, behind `https://` if the client is known to use TLS; rarely needed
  */

@@ -109,6 +109,8 @@ export abstract class Exchange extends Decided {
   deviceStatus = 0
   /** The response was read by the tolerant rules. */
   tolerant = false
+  /** Why the strict rules refuse the response, if it is the first one that they refuse; otherwise empty. */
+  deviation = ''
   failure: UpstreamFailure | undefined = undefined
   /** Why it failed, as a clause, if the name of the failure does not say it; otherwise empty. */
   cause = ''

@@ -1,5 +1,6 @@
 import { TOKEN } from '../http/fields.ts'
 import { LARGE_PIECE } from '../system/write-soon.ts'
+import { chunkDeviation, type Deviation } from './deviation.ts'
 import { CR, HeadReader, LF } from './head-reader.ts'
 
 /** Called with the start and the end of each run of data in the bytes that are being read. */
@@ -57,8 +58,8 @@ export class ChunkedBody {
   #left = 0
   /** By how many bytes the extensions read so far exceed the data. */
   #excess = 0
-  /** Only the tolerant rules accept this body. The start of the next message is therefore uncertain. */
-  sloppy = false
+  /** Why only the tolerant rules accept this body. The start of the next message is then uncertain. */
+  deviation: Deviation | undefined
   /** The trailer section exceeds its limit. */
   tooLong = false
 
@@ -85,14 +86,20 @@ export class ChunkedBody {
         if (this.#left === 0) this.#part = 'data-end'
       } else if (this.#part === 'line') at = this.#readLine(bytes, at, end)
       else if (this.#part === 'trailers') at = this.#readTrailers(bytes, at, end)
-      else at = this.#readDataEnd(bytes[at] ?? 0, at)
+      else at = this.#readDataEnd(bytes, at, end)
     }
     return at
   }
 
-  #tolerates(): boolean {
-    this.sloppy ||= this.#rules.tolerant
-    return this.#rules.tolerant
+  /** @param text where it stands: a line, or the bytes from `at` to `end` */
+  #tolerates(fault: string, text: string | Buffer, at = 0, end: number = text.length): boolean {
+    const { tolerant } = this.#rules
+    if (tolerant)
+      this.deviation ??= chunkDeviation(
+        fault,
+        typeof text === 'string' ? text : text.toString('latin1', at, Math.min(end, at + LONGEST_BARE_LINE)),
+      )
+    return tolerant
   }
 
   #readLine(bytes: Buffer, at: number, end: number): number {
@@ -120,16 +127,17 @@ export class ChunkedBody {
     if (size > 0) this.#excess = Math.max(0, this.#excess + size - this.#left)
     const { longestExtension, mostExcess, longestTrailers } = this.#rules
     const isStrict = digits !== undefined && size <= longestExtension && this.#excess <= mostExcess
-    if (!isStrict && !this.#tolerates()) return false
+    if (!isStrict && !this.#tolerates('a malformed line of a chunk', line)) return false
     if (this.#left > 0) this.#part = 'data'
-    else this.#part = this.sloppy || longestTrailers === undefined ? 'done' : 'trailers'
+    else this.#part = this.deviation !== undefined || longestTrailers === undefined ? 'done' : 'trailers'
     return true
   }
 
   /** Reads a byte of the line end after the data. With the tolerant rules the next chunk may begin here. */
-  #readDataEnd(byte: number, at: number): number {
+  #readDataEnd(bytes: Buffer, at: number, end: number): number {
+    const byte = bytes[at]
     const isStrict = byte === (this.#part === 'data-end' ? CR : LF)
-    if (!isStrict && !this.#tolerates()) return -1
+    if (!isStrict && !this.#tolerates('a chunk whose data ends without CR LF', bytes, at, end)) return -1
     this.#part = byte === CR ? 'data-line-end' : 'line'
     return byte === CR || byte === LF ? at + 1 : at
   }
@@ -146,7 +154,7 @@ export class ChunkedBody {
       this.#begunTrailers = Buffer.from(all)
       return end
     }
-    if (progress !== 'done' && (this.tooLong || !this.#tolerates())) return -1
+    if (progress !== 'done' && (this.tooLong || !this.#tolerates('malformed trailers', all))) return -1
     this.#part = 'done'
     // The data is complete. After an invalid trailer section the start of the next message is uncertain.
     return progress === 'done' ? at + this.#trailers.length - before : at

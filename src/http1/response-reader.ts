@@ -1,4 +1,5 @@
 import { BodyPieces, ChunkedBody, type ChunkRules, pieceOf, type Taken, takenOf } from './body.ts'
+import { type Deviation, headDeviation } from './deviation.ts'
 import type { HeadMemory } from './head-memory.ts'
 import { HeadReader, onlyLineEnds } from './head-reader.ts'
 import { type Http1ResponseHead, interpretResponse, mayRemember } from './response-head.ts'
@@ -23,7 +24,7 @@ export interface ResponseEvents {
   /** The device switched protocols, which the request asked for. `rest` is what follows the head, and belongs to the new protocol. */
   onSwitch?(head: Http1ResponseHead, rest: Buffer): void
   /** Called in `auto` when the tolerant rules read a response that the strict rules refuse. */
-  onSloppy(): void
+  onSloppy(deviation: Deviation): void
 }
 
 /** The largest response head and the largest trailer section (bytes). */
@@ -89,7 +90,7 @@ export class ResponseReader {
 
   /** The device accepts another request on this connection, and the end of its response is certain. */
   get persists(): boolean {
-    return this.head?.persists === true && this.#chunked?.sloppy !== true
+    return this.head?.persists === true && this.#chunked?.deviation === undefined
   }
 
   /**
@@ -173,7 +174,7 @@ export class ResponseReader {
     this.#tolerantEnd = undefined
     const head = readTolerantly(text.toString('latin1', from, end.head), this.#method)
     if (head === undefined) return this.#fail('malformed')
-    if (this.#rules === 'auto') this.#events.onSloppy()
+    if (this.#rules === 'auto') this.#events.onSloppy(headDeviation(text.toString('latin1', from, end.body)))
     this.#rules = 'tolerant'
     this.#take(head, end.head - from)
     return end.body
@@ -213,9 +214,9 @@ export class ResponseReader {
     const after = body.read(bytes, at, end, this.#pieces.add)
     const data = this.#pieces.take(bytes, keepable)
     this.#taken = this.#pieces.taken
-    if (body.sloppy && this.#rules === 'auto') {
+    if (body.deviation !== undefined && this.#rules === 'auto') {
       this.#rules = 'tolerant'
-      this.#events.onSloppy()
+      this.#events.onSloppy(body.deviation)
     }
     if (after >= 0 && body.done) {
       this.#end(data, after === end || onlyLineEnds(bytes, after, end))

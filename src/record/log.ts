@@ -81,7 +81,20 @@ function bufferedStream(sink: LogSink) {
   })
   file.on('drain', () => {
     if (unwritten > 0) file.flush()
+    if (failure !== undefined) tellFailure(failure)
     if (dropped > 0) tellDropped()
+  })
+  /** Why the last write failed. What it was to write is kept for the next one. */
+  let failure: Error | undefined
+  let retries = false
+  file.on('error', (error) => {
+    failure = error
+    if (retries || abandoned) return
+    retries = true
+    setTimeout(() => {
+      retries = false
+      file.flush()
+    }, FLUSH_INTERVAL).unref()
   })
   const buffer = Buffer.allocUnsafe(BUFFER_SIZE)
   let length = 0
@@ -109,6 +122,13 @@ function bufferedStream(sink: LogSink) {
     if (abandoned) return
     drainBuffer()
     flushSync()
+  }
+
+  function tellFailure({ message }: Error): void {
+    failure = undefined
+    const [time, reason] = [pino.stdTimeFunctions.isoTime(), JSON.stringify(message)]
+    const msg = 'the log could not be written; its lines waited until now'
+    write(`{"level":50${time},"reason":${reason},"msg":"${msg}"}\n`)
   }
 
   /** The reader takes lines again. */

@@ -22,6 +22,7 @@ export function calm(now: number): Condition {
         failure: 'connection_timeout',
         failedAt: now - 5 * 60 * MINUTE,
         tolerant: false,
+        quirks: [],
         queue: { queued: 0, size: 64, maxInFlight: 8 },
       },
       {
@@ -34,6 +35,7 @@ export function calm(now: number): Condition {
         failure: null,
         failedAt: null,
         tolerant: false,
+        quirks: [],
         queue: { queued: 0, size: 16, maxInFlight: 2 },
       },
     ],

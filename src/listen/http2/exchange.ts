@@ -5,7 +5,7 @@ import { limitFields } from '../../http/limit-fields.ts'
 import type { Reply } from '../../http/refusal.ts'
 import { RequestBody } from '../../http/request-body.ts'
 import { endsWithHead } from '../../http1/response-writer.ts'
-import type { Holding } from '../../memory/account.ts'
+import type { Holder, Holding } from '../../memory/account.ts'
 import { LARGE_PIECE, recycle } from '../../system/write-soon.ts'
 import { headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './fields.ts'
 import { bodyOf, discardUpload, isClean } from './upload.ts'
@@ -270,5 +270,25 @@ export class Http2Exchange extends Exchange {
   get #end(): Outcome {
     if (this.#cut) return 'cut'
     return this.#stream.writableEnded && isClean(this.#stream) ? 'complete' : 'aborted'
+  }
+}
+
+/** A stream that a trusted proxy carries. It is judged by the client behind the proxy, and ends without the proxy's other streams. */
+export class CarriedStream implements Holder {
+  readonly working = true
+  /** Undefined for a stream that was refused unread. */
+  exchange: Http2Exchange | undefined = undefined
+
+  get atDevice(): boolean {
+    return this.exchange?.atDevice === true
+  }
+
+  /** The session looks at its streams by itself. */
+  giveUpUnread(): number {
+    return 0
+  }
+
+  drop(): void {
+    this.exchange?.cut()
   }
 }

@@ -89,7 +89,7 @@ export const CONNECTIONS = {
   },
   H207: {
     sentence:
-      'A revocation and a new password also end uploads and downloads whose grant has expired or was evicted. `status` lists these, and `revoke` counts them.',
+      'A revocation and a new password also end uploads and downloads whose grant has expired or was evicted. `status` lists these, and `revoke` counts them: each those of its own sidecar, and in a fleet `revoke` says so.',
     reason: 'C8: the operator ends everything, and has to see what there is',
   },
   H208: {
