@@ -85,6 +85,12 @@ describe('H239 A request without the session of its client', () => {
     expect(withoutClientSession(fields, names)).toEqual(['Host', 'h', 'Cookie', 'a=1; b=2'])
   })
 
+  it('has no field that a program may read as that of the session, whatever stands between its words', () => {
+    const dotted = sessionNames([], ['X.Auth.Token'])
+    for (const name of ['X.Auth.Token', 'x-auth-token', 'X_Auth_Token'])
+      expect(withoutClientSession(['Host', 'h', name, 'x'], dotted)).toEqual(['Host', 'h'])
+  })
+
   it('has all other fields as they came', () => {
     const fields = ['cookie', 'a=1;b="x; y",  c=PHP_SESS', 'X-Auth', '1', 'Cookie', 'PHP_SESSION=2']
     expect(withoutClientSession(fields, names)).toEqual(fields)
