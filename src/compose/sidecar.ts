@@ -196,7 +196,14 @@ async function openParts(
     },
   })
   const control = await openControlSocket(config.stateDir, {
-    ...{ tokens: state.tokens, requests, places: services.places, clock, inFlight: live.granted },
+    ...{
+      tokens: state.tokens,
+      requests,
+      places: services.places,
+      retry: services.retry,
+      clock,
+      inFlight: live.granted,
+    },
     listening: () => listeners.listening,
     onFailure: (error, what) => log.error({ err: error }, `control socket: ${what}`),
   })

@@ -23,6 +23,7 @@ export function calm(now: number): Condition {
         failedAt: now - 5 * 60 * MINUTE,
         tolerant: false,
         queue: { queued: 0, size: 64, maxInFlight: 8 },
+        ceiling: null,
       },
       {
         route: '/video',
@@ -35,6 +36,7 @@ export function calm(now: number): Condition {
         failedAt: null,
         tolerant: false,
         queue: { queued: 0, size: 16, maxInFlight: 2 },
+        ceiling: null,
       },
     ],
     load: { inFlight: 3, maxInFlight: 8, queued: 0, queueSize: 64, tunnels: 2, maxTunnels: 16 },
