@@ -14,8 +14,13 @@ type Build = (world: World, time: Time) => Model
 export const SLOW_PAGE = '/slow'
 const SLOW = 5_000
 
-/** How long a crashed device is away (ms). */
+/** How long a crashed device is away (ms): it refuses, or resets all. */
 const REBOOT = 10_000
+const RESETS = 4_000
+
+/** It crashes when it writes to its flash: so often, and for so long (ms). */
+const FLASH_EVERY = 12_000
+const FLASH_REBOOT = 2_000
 
 /** One connection; `refuses` a second one, or lets it hang until the first is closed. */
 function oneConnection(world: World, time: Time, refuses: boolean): Model {
@@ -48,14 +53,14 @@ function oneConnection(world: World, time: Time, refuses: boolean): Model {
   }
 }
 
-/** The fifth connection crashes it. */
-function crashing(world: World, time: Time): Model {
+/** The fifth connection crashes it: for so long (ms) it refuses all connections, or with `resets` it resets them. */
+function crashing(world: World, time: Time, reboot: number = REBOOT, resets = false): Model {
   const open = new Set<Link>()
   let crashes = 0
   let downUntil = Number.NEGATIVE_INFINITY
   return {
     get refuses() {
-      return world.now() < downUntil
+      return !resets && world.now() < downUntil
     },
     get crashes() {
       return crashes
@@ -68,7 +73,7 @@ function crashing(world: World, time: Time): Model {
       open.add(link)
       if (open.size < 5) return
       crashes += 1
-      downUntil = world.now() + REBOOT
+      downUntil = world.now() + reboot
       const all = [...open]
       open.clear()
       for (const each of all) each.reset()
@@ -79,6 +84,31 @@ function crashing(world: World, time: Time): Model {
       })
     },
     closed: (link) => void open.delete(link),
+  }
+}
+
+/** Serves any number of requests at once, and crashes from time to time, whatever its load. */
+function flashing(world: World, time: Time): Model {
+  const all = new Set<Link>()
+  const work = unlimited(world, time)
+  let downUntil = Number.NEGATIVE_INFINITY
+  const crash = (): void => {
+    downUntil = world.now() + FLASH_REBOOT
+    for (const each of [...all]) each.reset()
+    world.after(FLASH_EVERY, crash)
+  }
+  world.after(FLASH_EVERY, crash)
+  return {
+    get refuses() {
+      return world.now() < downUntil
+    },
+    crashes: 0,
+    connect: (link) => void all.add(link),
+    request: work.request,
+    closed(link) {
+      all.delete(link)
+      work.closed(link)
+    },
   }
 }
 
@@ -159,7 +189,7 @@ function unlimited(world: World, timeOf: (path: string) => number): Model {
   }
 }
 
-interface ModelKind {
+export interface ModelKind {
   /** How it behaves past what it can take. */
   readonly about: string
   /** The fixed bound with the highest throughput, found by trying all in the simulation of `test/measure`. */
@@ -167,6 +197,8 @@ interface ModelKind {
   /** The time of one request where none is given (ms). */
   readonly time: number
   readonly build: Build
+  /** The proxy restarts then (ms), and knows only what it keeps. */
+  readonly restartsAt?: number
 }
 
 /** All models, by name. */
@@ -183,7 +215,31 @@ export const MODELS = {
     time: 20,
     build: (w, t) => oneConnection(w, t, false),
   },
-  crashes: { about: 'crashes for 10 s at the fifth connection', best: 4, time: 20, build: crashing },
+  crashes: {
+    about: 'crashes for 10 s at the fifth connection',
+    best: 4,
+    time: 20,
+    build: (w, t) => crashing(w, t),
+  },
+  resets: {
+    about: 'the same, but resets for 4 s',
+    best: 4,
+    time: 20,
+    build: (w, t) => crashing(w, t, RESETS, true),
+  },
+  reloads: {
+    about: 'crashes for 10 s at the fifth connection; Postern restarts after 30 s',
+    best: 4,
+    time: 20,
+    build: (w, t) => crashing(w, t),
+    restartsAt: 30_000,
+  },
+  flash: {
+    about: 'crashes for 2 s when it writes to its flash, whatever its load',
+    best: 64,
+    time: 20,
+    build: flashing,
+  },
   thrash: {
     about: 'latency doubles with each request past 4',
     best: 4,

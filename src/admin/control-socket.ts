@@ -24,6 +24,8 @@ interface Dependencies {
   readonly places: () => readonly PlacesCondition[]
   /** What the responses of each service have shown. */
   readonly quirks: () => readonly RouteQuirk[]
+  /** Lets what has broken the device be tried again. Returns for how many services something was known. */
+  readonly retry: () => number
   /** The socket could not be opened, or a command failed because of a bug; `what` says which commands do not work. */
   readonly onFailure: (error: unknown, what: string) => void
 }
@@ -41,8 +43,10 @@ export interface PlacesCondition {
   /** `upstream.max_in_flight`, fixed or learned. */
   readonly limit: number
   readonly learned: boolean
-  /** When one more place is tried; null if the device has not refused any. */
+  /** When one more place is tried; null if that is not planned. */
   readonly triedAgainAt: number | null
+  /** One more request broke the device (`broke`), is tried now (`tried`), or broke it again (`barred`); null if none did. */
+  readonly wall: 'broke' | 'tried' | 'barred' | null
 }
 
 /** A request in flight whose grant has expired or was evicted: an upload or a download that may end. */
@@ -80,13 +84,24 @@ export function controlSocketPath(stateDir: string): string {
 }
 
 /**
- * Opens the socket for `postern status`, `postern explain` and `postern revoke`: an HTTP server on a Unix socket that only the sidecar's
+ * Opens the socket for `postern status`, `postern explain`, `postern revoke` and `postern retry`: an HTTP server on a Unix socket that only the sidecar's
  * own user (and root) can open, whatever the mode of the folder is. Each of them may revoke tokens. If the socket cannot be opened,
  * `onFailure` is called, and the sidecar serves its clients without it.
  */
 export async function openControlSocket(
   stateDir: string,
-  { tokens, sharesTokens, requests, inFlight, clock, listening, places, quirks, onFailure }: Dependencies,
+  {
+    tokens,
+    sharesTokens,
+    requests,
+    inFlight,
+    clock,
+    listening,
+    places,
+    quirks,
+    retry,
+    onFailure,
+  }: Dependencies,
 ): Promise<{ close(): Promise<void> }> {
   async function status(): Promise<Answer> {
     const grants = await tokens.grants()
@@ -136,6 +151,7 @@ export async function openControlSocket(
     ['GET /requests', list],
     ['GET /explain', explain],
     ['POST /revoke', revoke],
+    ['POST /retry', () => json(200, { retried: retry() })],
   ])
 
   const server = createServer({ requestTimeout: 5_000 }, async (req, res) => {

@@ -137,9 +137,31 @@ function grantLines(grants: readonly GrantSummary[], present: number): readonly 
   return [`GRANT\n  ${first}`, ...others.map((line, i) => `${ids[i]}\n  ${line}`)]
 }
 
-function placesLine({ route, used, limit, learned, triedAgainAt }: PlacesCondition, present: number): string {
+const WALLS: Readonly<Record<NonNullable<PlacesCondition['wall']>, string>> = {
+  broke: '; one more broke the device',
+  tried: '; one more broke the device, and is tried now',
+  barred: '; one more broke the device twice, and is not tried again before postern retry',
+}
+
+/** A sidecar of an earlier version does not tell `wall`. */
+function placesLine(
+  {
+    route,
+    used,
+    limit,
+    learned,
+    triedAgainAt,
+    wall,
+  }: Omit<PlacesCondition, 'wall'> & Partial<PlacesCondition>,
+  present: number,
+): string {
   const how = learned ? ', learned' : ''
-  const next = triedAgainAt === null ? '' : `; one more is tried in ${spanOf(triedAgainAt - present)}`
+  const broke = wall === undefined || wall === null ? '' : WALLS[wall]
+  const sooner = wall === 'broke' ? ', or after postern retry' : ''
+  const next =
+    triedAgainAt === null
+      ? broke
+      : `${broke}; one more is tried in ${spanOf(triedAgainAt - present)}${sooner}`
   return `${wrapped(`${route ?? 'device'}: ${used} of ${counted(limit, 'place')} in use${how}${next}`, 2)}\n`
 }
 
@@ -158,6 +180,18 @@ function quirkLine({ route, kind, since, malformed }: RouteQuirk, present: numbe
 
 export function counted(number: number, what: string): string {
   return `${number} ${number === 1 ? what : `${what}s`}`
+}
+
+/** Lets a number of requests at once be tried again that has broken the device. */
+export async function retryCommand(options: ConfigOptions, io: CommandIo): Promise<ExitCode> {
+  const { stateDir } = configFrom(options, io)
+  const response = await control(stateDir, { method: 'POST', path: '/retry' })
+  const count = 'retried' in response ? Number(response.retried) : 0
+  const none = 'nothing to try again: the device has not shown that a number is too many\n'
+  io.stdout.write(
+    count === 0 ? none : 'the bound is forgotten: one more request at once is tried by and by\n',
+  )
+  return 0
 }
 
 export interface RevokeOptions extends ConfigOptions {

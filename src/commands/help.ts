@@ -89,6 +89,15 @@ The connections of a revoked grant are closed. The password does not change.
 ${FINDS}
 It exits with 1 if --grant or --client matches no grant.`
 
+export const RETRY = `
+The sidecar keeps the number of requests that the device carries at once, and
+with upstream.max_in_flight: auto does not pass it again if that broke the
+device: for a week, and after a second time for good. This forgets what is
+known, for a new firmware or if the device was unplugged. Then one more is
+tried at a time.
+
+${FINDS}`
+
 export const HASH_PASSWORD = `
 The password is one line of standard input, so that no command line shows it:
   postern hash-password > /etc/postern/password      asks for it

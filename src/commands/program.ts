@@ -139,6 +139,14 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .option('--grant <id>', 'one grant, by its id in postern status')
     .addHelpText('after', help.REVOKE)
 
+  withConfig(
+    command(
+      'retry',
+      'Try again how many requests the device takes at once, after that has broken it.',
+      async (options: ConfigOptions) => (await import('./control.ts')).retryCommand(options, io),
+    ),
+  ).addHelpText('after', help.RETRY)
+
   command(
     'init',
     'Write a first configuration: ask for the device and its password, and try both.',

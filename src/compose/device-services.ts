@@ -5,7 +5,7 @@ import { type NamedService, placesBounds, type ServiceConfig, servicesOf } from 
 import { createBreaker, startHealthCheck } from '../device/breaker.ts'
 import { createConnections, type Malformed, type Quirk } from '../device/connections.ts'
 import { watchTrouble } from '../device/diagnosis.ts'
-import { type Ceilings, openCeilings } from '../forward/ceilings.ts'
+import { type Ceilings, kindOf, mostUnder, nextAttempt, openCeilings } from '../forward/ceilings.ts'
 import { createPlaces } from '../forward/learner.ts'
 import { downloadPace } from '../forward/place.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
@@ -25,7 +25,7 @@ import type { QuirkCondition, ServiceCondition } from '../overview/model.ts'
 import { createDeviceChanges } from '../record/device-changes.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
-import type { DeviceLoad, UpstreamMetrics } from '../record/upstream-metrics.ts'
+import type { DeviceLoad, StrikeKind, UpstreamMetrics } from '../record/upstream-metrics.ts'
 import { openSignIn, signInLog } from '../sign-in/settings.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Settings } from './settings.ts'
@@ -93,6 +93,8 @@ export async function openDeviceServices(config: Config, deps: Dependencies, ope
     /** What the responses of each service have shown. */
     quirks: () =>
       all.flatMap(({ route, quirks }) => quirks().map((each) => ({ route: route ?? null, ...each }))),
+    /** Lets what has broken a service be tried again. Returns for how many services something was known. */
+    retry: () => all.filter(({ forgetCeiling }) => forgetCeiling()).length,
     conditions: () => all.map(({ condition }) => condition()),
     /** Why the sidecar is not ready, according to the health checks; empty if it is. */
     unreadyReasons: () =>
@@ -156,8 +158,10 @@ async function openDeviceService(
   }
   const connections = createConnections(target, upstreamDeadlines(service), clock, {
     room: {
-      isFull: () => queue.places === 1 || learner?.ceiling !== undefined,
+      isFull: () => queue.places === 1 || learner?.isBounded === true,
+      places: () => queue.places,
       isCrowded: () => queue.inside > queue.places,
+      opens: (present) => learner?.opens(present),
       refused: () => learner?.refused(),
       reset: () => learner?.reset(),
     },
@@ -195,6 +199,7 @@ async function openDeviceService(
       size: service.queue.size,
       maxInFlight: queue.places,
     },
+    ceiling: learner?.isBounded === true ? (learner.ceiling.wall?.kind ?? 'guess') : null,
   })
   const health = startHealthCheck(service.health, connections, breaker, {
     onResult: events.up,
@@ -234,10 +239,20 @@ async function openDeviceService(
     condition,
     quirks,
     places(): PlacesCondition {
-      const until = learner?.ceiling && learner.ceiling.until + clock.wall() - clock.monotonic()
-      const learned = learner !== undefined
-      const triedAgainAt = until === undefined ? null : Math.round(until)
-      return { route: route ?? null, used: queue.inside, limit: queue.places, learned, triedAgainAt }
+      const { ceiling } = learner ?? {}
+      const until = ceiling && nextAttempt(ceiling)
+      return {
+        ...{ route: route ?? null, used: queue.inside, limit: queue.places, learned: learner !== undefined },
+        triedAgainAt: until === undefined ? null : onWallClock(until, clock),
+        wall: ceiling?.wall?.kind ?? null,
+      }
+    },
+    /** Forgets what broke the device. Returns whether anything was known. */
+    forgetCeiling(): boolean {
+      const known = learner?.isBounded === true
+      learner?.forget()
+      if (known) log.info('what the device can take at once is forgotten, as the operator says')
+      return known
     },
     /** A reload changes the request fields of the main service only. */
     applySettings(next: ServiceSettings): void {
@@ -252,24 +267,46 @@ async function openDeviceService(
   }
 }
 
+const STRIKES: Readonly<Record<StrikeKind, string>> = {
+  guess: 'the device had no room for more requests at once: the bound is lower until one more is tried again',
+  broke:
+    'one more request at once broke the device: the bound holds for a week, then one more is tried once; postern retry ends it sooner',
+  barred:
+    'one more request at once broke the device again: it is not tried by itself any more, until you run postern retry',
+}
+
+function onWallClock(time: number, clock: Clock): number {
+  return Math.round(time + clock.wall() - clock.monotonic())
+}
+
 /** The places at a service. A line of the log says when the learned bound has doubled or halved since the last one. */
 function openPlaces(
   service: ServiceConfig,
   name: string,
   ceilings: Ceilings,
-  { limitChanged }: UpstreamMetrics,
+  { limitChanged, struck }: UpstreamMetrics,
   { clock, log }: Pick<Dependencies, 'clock' | 'log'>,
 ): ReturnType<typeof createPlaces> {
   let told = 2
+  const bounds = placesBounds(service)
+  const device = `${formatUpstreamUrl(service.url)} ${bounds.min}-${bounds.max}`
   return createPlaces({
-    ...{ ...placesBounds(service), waiting: service.queue.size, maxWait: service.queue.timeout, clock },
-    ceiling: ceilings.of(name),
-    onChange(reason, limit, ceiling) {
+    ...{ ...bounds, waiting: service.queue.size, maxWait: service.queue.timeout, clock },
+    ceiling: ceilings.of(name, device),
+    onChange(reason, limit) {
       limitChanged(reason)
-      ceilings.keep(name, ceiling)
       if (limit < 2 * told && limit > told / 2) return
       told = limit
       log.info({ limit, reason }, 'learned how many requests the device can take at once')
+    },
+    onCeiling(ceiling, strike) {
+      ceilings.keep(name, device, ceiling)
+      if (strike === undefined) return
+      const kind = kindOf(ceiling)
+      struck(kind)
+      const until = nextAttempt(ceiling)
+      const triedAgainAt = until === undefined ? undefined : new Date(onWallClock(until, clock)).toISOString()
+      log.warn({ limit: mostUnder(ceiling), reason: strike, triedAgainAt }, STRIKES[kind])
     },
   })
 }

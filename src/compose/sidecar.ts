@@ -210,6 +210,7 @@ async function openParts(
     requests,
     places: services.places,
     quirks: services.quirks,
+    retry: services.retry,
     clock,
     inFlight: live.granted,
     listening: () => listeners.listening,

@@ -111,8 +111,12 @@ export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSett
 
   #open(): void {
     if (this.state !== 'connecting') return
-    const { openSocket, turns } = this.settings
+    const { openSocket, turns, room } = this.settings
     this.#opening = turns.now()
+    if (!this.#upgrade) {
+      turns.came()
+      room.opens(turns.present)
+    }
     const socket = openSocket(
       () => {
         if (this.#trial === 0) this.#start(socket)
@@ -136,6 +140,7 @@ export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSett
       this.#lost(socket, error)
     })
     socket.on('close', () => {
+      if (!this.#upgrade) turns.gone()
       this.#lost(socket, this.fault)
       if (this.socket === socket) this.closed()
     })
@@ -166,7 +171,18 @@ export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSett
       this.#connectLimit = this.#limitConnect()
     }
     this.state = 'connecting'
-    setTimeout(() => this.#open(), pause).unref()
+    setTimeout(() => this.#openAgain(), pause).unref()
+  }
+
+  /**
+   * Asks the bound that holds now: it may have fallen since the first attempt, and a device that comes back would get all at once that wait
+   * for it. A tunnel holds no place.
+   */
+  #openAgain(): void {
+    const { turns, room } = this.settings
+    if (this.state !== 'connecting') return
+    if (this.#upgrade || turns.present < room.places()) this.#open()
+    else turns.awaitRoom(() => this.#openAgain())
   }
 
   #nextPause(sent: boolean, error: unknown): number | undefined {

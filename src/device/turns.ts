@@ -25,8 +25,12 @@ const GROWTH = 1.1
 export interface Room {
   /** The device has no room for a further connection: a new one takes the turn of one that is closing. */
   readonly isFull: () => boolean
+  /** How many connections the device may have that hold a place. */
+  readonly places: () => number
   /** More requests are at the device than it can take: connections that become idle close. */
   readonly isCrowded: () => boolean
+  /** A connection is opened; so many are at the device then that hold a place, also those that end. */
+  readonly opens: (present: number) => void
   /** It refused a connection. */
   readonly refused: () => void
   /** It dropped a new connection before a byte of a response. */
@@ -35,7 +39,10 @@ export interface Room {
 
 const no = (): boolean => false
 const ignore = (): void => {}
-export const ENOUGH_ROOM: Room = { isFull: no, isCrowded: no, refused: ignore, reset: ignore }
+export const ENOUGH_ROOM: Room = {
+  ...{ isFull: no, isCrowded: no, opens: ignore, refused: ignore, reset: ignore },
+  places: () => Number.POSITIVE_INFINITY,
+}
 
 /** A connection whose end another one awaits. */
 interface Ending {
@@ -64,6 +71,10 @@ export class Turns {
   /** Since when it has refused all connections. */
   #refusedSince = Number.POSITIVE_INFINITY
   #nextTrial = 0
+  /** How many connections are at the device that hold a place. */
+  present = 0
+  /** The attempts that wait for one of them to end. */
+  readonly #waiting = new Set<() => void>()
 
   /** @param onReturn the device accepts connections again, after it was away */
   constructor(clock: Clock, inOrder: () => boolean, connectTimeout: number, onReturn: () => void) {
@@ -97,6 +108,29 @@ export class Turns {
       this.#longestEnd /= 2
       give()
     }, this.#longestEnd).unref()
+  }
+
+  /** A connection that holds a place is opened. */
+  came(): void {
+    this.present += 1
+  }
+
+  /** It has closed, on both sides. */
+  gone(): void {
+    this.present -= 1
+    const [first] = this.#waiting
+    first?.()
+  }
+
+  /** Calls `ask` when a connection that holds a place has ended, or after a while: the bound may also rise. */
+  awaitRoom(ask: () => void): void {
+    const again = (): void => {
+      clearTimeout(timer)
+      this.#waiting.delete(again)
+      ask()
+    }
+    const timer = setTimeout(again, LONGEST_PAUSE).unref()
+    this.#waiting.add(again)
   }
 
   /** The device ended a closing connection within the bound. */

@@ -4,8 +4,8 @@ import type { Clock } from '../system/clock.ts'
 import { ensureFolder, writeFlushed } from '../system/own-files.ts'
 import { codeOf } from '../system/setup-error.ts'
 
-/** A bound past which the device refused, or let requests hang. It survives a restart, and is tried again. */
-export interface Ceiling {
+/** A bound past which the device had no room: it refused, let requests hang, or went away for a reason that is not certain. */
+export interface Guess {
   readonly limit: number
   /** When one more place is tried (ms). */
   readonly until: number
@@ -13,27 +13,104 @@ export interface Ceiling {
   readonly wait: number
 }
 
+/**
+ * A bound that broke the device as soon as it was passed. `broke`: one more place is tried once, at `until` (ms). `tried`: it is tried
+ * now. `barred`: it broke again, and the operator alone can lift it.
+ */
+export type Wall =
+  | { readonly kind: 'broke'; readonly limit: number; readonly until: number }
+  | { readonly kind: 'tried'; readonly limit: number }
+  | { readonly kind: 'barred'; readonly limit: number }
+
+/** What is known about the bounds past which a device has no room. It survives a restart. */
+export interface Ceiling {
+  readonly guess?: Guess
+  readonly wall?: Wall
+}
+
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
+const WEEK = 7 * DAY
+
+export const UNKNOWN: Ceiling = {}
+
+/** The bound that the ceiling allows now; infinite if nothing is known. */
+export function mostUnder({ guess, wall }: Ceiling): number {
+  const least = guess?.limit ?? Number.POSITIVE_INFINITY
+  if (wall === undefined) return least
+  return Math.min(least, wall.kind === 'tried' ? wall.limit + 1 : wall.limit)
+}
 
 /** The ceiling after the device has shown that it has no room above `limit`, at `now` (ms). */
-export function nextCeiling(before: Ceiling | undefined, limit: number, now: number): Ceiling {
-  const wait = before === undefined ? HOUR : Math.min(2 * before.wait, DAY)
-  return { limit, until: now + wait, wait }
+export function guessed({ guess, wall }: Ceiling, limit: number, now: number): Ceiling {
+  const wait = guess === undefined ? HOUR : Math.min(2 * guess.wait, DAY)
+  const above = wall?.kind === 'tried' ? retreated(wall, now) : wall
+  return { ...(above && { wall: above }), guess: { limit, until: now + wait, wait } }
 }
 
-/** One more place is tried. Undefined if it is not time yet. */
-export function attemptAt(ceiling: Ceiling, now: number): Ceiling | undefined {
-  const { limit, until, wait } = ceiling
-  return now < until ? undefined : { limit: limit + 1, until: now + wait, wait }
+/** The ceiling after one more than `limit` broke the device, at `now` (ms). */
+export function broken({ wall }: Ceiling, limit: number, now: number): Ceiling {
+  const again = wall !== undefined && wall.limit === limit
+  return { wall: again ? { kind: 'barred', limit } : { kind: 'broke', limit, until: now + WEEK } }
 }
 
-/** What was found past which bounds devices refuse, kept over restarts. */
+/** The device was away although no more than the wall were at it: the number was not the cause. Twice it was: that stays. */
+export function doubted(ceiling: Ceiling, now: number): Ceiling {
+  const { wall, guess } = ceiling
+  if (wall === undefined || wall.kind === 'barred') return ceiling
+  if (guess !== undefined && guess.limit < wall.limit) return { guess }
+  return { guess: { limit: wall.limit, until: now + HOUR, wait: HOUR } }
+}
+
+/** The device had room for `carried` at once, for a while. */
+export function disproved(ceiling: Ceiling, carried: number): Ceiling {
+  const { wall } = ceiling
+  if (wall === undefined || wall.limit >= carried) return ceiling
+  return ceiling.guess === undefined ? UNKNOWN : { guess: ceiling.guess }
+}
+
+/** One more place is tried. Returns the same ceiling if it is not time yet. */
+export function attemptAt(ceiling: Ceiling, now: number): Ceiling {
+  const { guess, wall } = ceiling
+  if (guess !== undefined && now >= guess.until) {
+    const { limit, wait } = guess
+    return { ...ceiling, guess: { limit: limit + 1, until: now + wait, wait } }
+  }
+  if (wall?.kind !== 'broke' || now < wall.until) return ceiling
+  return { ...ceiling, wall: { kind: 'tried', limit: wall.limit } }
+}
+
+/** When one more place is tried (ms). Undefined: it is tried now, the operator decides, or nothing is known. */
+export function nextAttempt({ guess, wall }: Ceiling): number | undefined {
+  if (guess !== undefined && (wall === undefined || guess.limit <= wall.limit)) return guess.until
+  return wall?.kind === 'broke' ? wall.until : undefined
+}
+
+/** What the last strike has made of the ceiling. */
+export function kindOf({ guess, wall }: Ceiling): 'guess' | 'broke' | 'barred' {
+  if (guess !== undefined || wall === undefined) return 'guess'
+  return wall.kind === 'barred' ? 'barred' : 'broke'
+}
+
+/** An attempt that ended without an outcome: the next one is a week later. */
+function retreated({ limit }: Wall, now: number): Wall {
+  return { kind: 'broke', limit, until: now + WEEK }
+}
+
+/** What was found past which bounds devices have no room, kept over restarts. */
 export interface Ceilings {
-  /** @param service its path in `upstream.routes`; empty for the main service */
-  of(service: string): Ceiling | undefined
+  /**
+   * @param service its path in `upstream.routes`; empty for the main service
+   * @param device its address and the bounds of its places: what was learned about others does not count
+   */
+  of(service: string, device: string): Ceiling
   /** Keeps it in place of the one before; its file is written at once. */
-  keep(service: string, ceiling: Ceiling | undefined): void
+  keep(service: string, device: string, ceiling: Ceiling): void
+}
+
+interface Kept {
+  readonly device: string
+  readonly ceiling: Ceiling
 }
 
 /**
@@ -44,7 +121,7 @@ export interface Ceilings {
 export function openCeilings(folder: string, clock: Clock, onFailure: (error: unknown) => void): Ceilings {
   const path = join(folder, 'ceilings.json')
   const ahead = clock.wall() - clock.monotonic()
-  const kept = new Map<string, Ceiling>()
+  const kept = new Map<string, Kept>()
   let failed = false
   function attempt(work: () => void): void {
     try {
@@ -58,17 +135,25 @@ export function openCeilings(folder: string, clock: Clock, onFailure: (error: un
   attempt(() => {
     const read: unknown = JSON.parse(readFileSync(path, 'utf8'))
     for (const [service, value] of Object.entries(read ?? {})) {
-      if (isCeiling(value)) kept.set(service, soon(shifted(value, -ahead), clock.monotonic()))
+      const found = readKept(value)
+      if (found !== undefined)
+        kept.set(service, { ...found, ceiling: soon(found.ceiling, ahead, clock.monotonic()) })
     }
   })
   return {
-    of: (service) => kept.get(service),
-    keep(service, ceiling) {
-      if (kept.get(service) === ceiling) return
-      if (ceiling === undefined) kept.delete(service)
-      else kept.set(service, ceiling)
+    of(service, device) {
+      const found = kept.get(service)
+      return found?.device === device ? found.ceiling : UNKNOWN
+    },
+    keep(service, device, ceiling) {
+      const { guess, wall } = ceiling
+      if (guess !== undefined || wall !== undefined) kept.set(service, { device, ceiling })
+      else if (!kept.delete(service)) return
       attempt(() => {
-        const entries = [...kept].map(([name, each]) => [name, shifted(each, ahead)])
+        const entries = [...kept].map(([name, each]) => [
+          name,
+          { device: each.device, ...onWall(each.ceiling, ahead) },
+        ])
         ensureFolder(folder)
         renameSync(writeFlushed(path, JSON.stringify(Object.fromEntries(entries))), path)
       })
@@ -77,23 +162,46 @@ export function openCeilings(folder: string, clock: Clock, onFailure: (error: un
 }
 
 /** The same ceiling on another clock, `offset` (ms) ahead. */
-function shifted({ limit, until, wait }: Ceiling, offset: number): Ceiling {
-  return { limit, until: Math.round(until + offset), wait }
+function onWall({ guess, wall }: Ceiling, offset: number): Ceiling {
+  return {
+    ...(guess && { guess: { ...guess, until: Math.round(guess.until + offset) } }),
+    ...(wall && { wall: wall.kind === 'broke' ? { ...wall, until: Math.round(wall.until + offset) } : wall }),
+  }
 }
 
-/** A clock that was set wrong does not delay the next attempt. */
-function soon(ceiling: Ceiling, now: number): Ceiling {
-  return { ...ceiling, until: Math.min(ceiling.until, now + ceiling.wait) }
+/** The kept ceiling on the monotonic clock. A clock that was set wrong does not delay the next attempt; one that broke off is over. */
+function soon(kept: Ceiling, ahead: number, now: number): Ceiling {
+  const { guess, wall } = onWall(kept, -ahead)
+  return {
+    ...(guess && { guess: { ...guess, until: Math.min(guess.until, now + guess.wait) } }),
+    ...(wall?.kind === 'broke' && { wall: { ...wall, until: Math.min(wall.until, now + WEEK) } }),
+    ...(wall?.kind === 'tried' && { wall: retreated(wall, now) }),
+    ...(wall?.kind === 'barred' && { wall }),
+  }
 }
 
-function isCeiling(value: unknown): value is Ceiling {
+/** Undefined if nothing in it is usable. */
+function readKept(value: unknown): Kept | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  const { device, guess, wall }: { device?: unknown; guess?: unknown; wall?: unknown } = value
+  if (typeof device !== 'string') return undefined
+  const known = { ...(isGuess(guess) && { guess }), ...(isWall(wall) && { wall }) }
+  return { device, ceiling: known }
+}
+
+function isGuess(value: unknown): value is Guess {
   if (typeof value !== 'object' || value === null) return false
-  const { limit, until, wait }: Partial<Ceiling> = value
-  return (
-    Number.isInteger(limit) &&
-    Number(limit) > 0 &&
-    Number.isFinite(until) &&
-    Number(wait) > 0 &&
-    Number(wait) <= DAY
-  )
+  const { limit, until, wait }: Partial<Guess> = value
+  return isPlaces(limit) && Number.isFinite(until) && Number(wait) > 0 && Number(wait) <= DAY
+}
+
+function isWall(value: unknown): value is Wall {
+  if (typeof value !== 'object' || value === null) return false
+  const { kind, limit, until }: { kind?: unknown; limit?: unknown; until?: unknown } = value
+  if (!isPlaces(limit)) return false
+  return kind === 'broke' ? Number.isFinite(until) : kind === 'tried' || kind === 'barred'
+}
+
+function isPlaces(value: unknown): boolean {
+  return Number.isInteger(value) && Number(value) > 0
 }

@@ -10,6 +10,8 @@ export interface DevicePlace {
   answers: number
   /** How many requests had a place then, this one included. */
   level: number
+  /** The most that had one since then, until its response. */
+  peak: number
 }
 
 /** A request in a new place seems to hang. If it is answered until then (ms) beside fewer, the places were too many. */
@@ -38,12 +40,26 @@ export class DevicePlaces {
       place.sentAt = now
       place.path = path
       place.answers = answers
-      place.level = level
+      place.level = place.peak = level
       return place
     }
-    const place = { busy: true, answered: false, worked: false, sentAt: now, path, answers, level }
+    const place = {
+      busy: true,
+      answered: false,
+      worked: false,
+      sentAt: now,
+      path,
+      answers,
+      level,
+      peak: level,
+    }
     this.#all.push(place)
     return place
+  }
+
+  /** So many requests have a place now. */
+  note(level: number): void {
+    for (const place of this.#all) if (place.busy) place.peak = Math.max(place.peak, level)
   }
 
   /** Those whose requests wait for their responses. */

@@ -1,7 +1,7 @@
 import { failureOf } from '../device/failure.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
-import type { Ceiling } from './ceilings.ts'
+import { type Ceiling, UNKNOWN } from './ceilings.ts'
 import type { DevicePlace } from './device-places.ts'
 import { type LimitReason, Measure } from './measure.ts'
 
@@ -10,7 +10,13 @@ const LOOK = 50
 
 /** Learns the number of places from what happens to the requests in them. */
 export interface Learner {
-  readonly ceiling: Ceiling | undefined
+  readonly ceiling: Ceiling
+  /** Whether the device has shown that some number is too many. */
+  readonly isBounded: boolean
+  /** The operator says that what broke the device may be tried again. */
+  forget(): void
+  /** A request that may change the device comes to it (1), or has left it (-1). */
+  changing(by: 1 | -1): void
   /** A request waits for a place. */
   onWait(): void
   /** The last byte of a request was sent. Returns its place, for `answered` and `left`. */
@@ -19,6 +25,8 @@ export interface Learner {
   answered(place: DevicePlace, now: number): void
   /** The request has ended. `error`: why it has no response. */
   left(place: DevicePlace | undefined, error?: unknown): void
+  /** A connection is opened: so many are at the device then. */
+  opens(present: number): void
   /** The device refused a connection. */
   refused(): void
   /** The device dropped a new connection before a byte of a response. */
@@ -31,9 +39,11 @@ export interface LearnerOptions {
   readonly waiting: number
   readonly maxWait: number
   /** From before a restart. */
-  readonly ceiling: Ceiling | undefined
+  readonly ceiling?: Ceiling
   readonly clock: Clock
-  readonly onChange: (reason: LimitReason, limit: number, ceiling: Ceiling | undefined) => void
+  readonly onChange: (reason: LimitReason, limit: number) => void
+  /** What is known is another ceiling. `strike`: why, if the device has shown that it has no room above. */
+  readonly onCeiling: (ceiling: Ceiling, strike?: LimitReason) => void
 }
 
 /** A queue whose bound is learned between `min` and `max`. There is no learner if those are equal. */
@@ -46,8 +56,11 @@ export function createPlaces({ min, max, waiting, maxWait, clock, ...options }: 
   }
   const measure: Measure = new Measure(
     { min, max },
-    (reason) => options.onChange(reason, measure.limit, measure.ceiling),
-    options.ceiling,
+    {
+      onChange: (reason) => options.onChange(reason, measure.limit),
+      onCeiling: (strike) => options.onCeiling(measure.ceiling, strike),
+    },
+    options.ceiling ?? UNKNOWN,
   )
   const queue = createBoundedQueue({
     get inside() {
@@ -71,6 +84,11 @@ export function createPlaces({ min, max, waiting, maxWait, clock, ...options }: 
     get ceiling() {
       return measure.ceiling
     },
+    get isBounded() {
+      return measure.ceiling !== UNKNOWN
+    },
+    forget: () => measure.forget(),
+    changing: (by) => measure.changing(by, clock.monotonic()),
     onWait() {
       if (timer !== undefined) return
       waitsSince = clock.monotonic()
@@ -87,6 +105,7 @@ export function createPlaces({ min, max, waiting, maxWait, clock, ...options }: 
         measure.failed(place, clock.monotonic())
       measure.left(place)
     },
+    opens: (present) => measure.opens(present, clock.monotonic()),
     refused: () => measure.refused(queue.inside, clock.monotonic()),
     reset: () => measure.reset(queue.inside, clock.monotonic()),
   }

@@ -1,4 +1,13 @@
-import { attemptAt, type Ceiling, nextCeiling } from './ceilings.ts'
+import {
+  attemptAt,
+  broken,
+  type Ceiling,
+  disproved,
+  doubted,
+  guessed,
+  mostUnder,
+  UNKNOWN,
+} from './ceilings.ts'
 import { type DevicePlace, DevicePlaces, type Suspicion } from './device-places.ts'
 import { Trials } from './trials.ts'
 import { FAST, UsualTimes } from './usual-times.ts'
@@ -6,11 +15,30 @@ import { FAST, UsualTimes } from './usual-times.ts'
 /** Why the bound changed: the label of `postern_upstream_limit_changes_total`. */
 export type LimitReason = 'keeps_up' | 'silent' | 'latency' | 'refused' | 'hangs' | 'tried_again'
 
+/** What happens to the bound. */
+export interface MeasureEvents {
+  readonly onChange?: (reason: LimitReason) => void
+  /** The ceiling is another one. `strike`: why, if the device has shown that it has no room above. */
+  readonly onCeiling?: (strike?: LimitReason) => void
+}
+
 /** It begins with this many places. */
 const FIRST = 2
-/** Requests wait, and no answer and no sign of overload has come: the bound doubles after the first time (ms), then after the others. */
+/** Above so many places, and where nothing is known, one more is given at a time. */
+const CAREFUL = 4
+/** So many answers, over at least so long (ms), show that the device carries the requests that are at it. */
+const ENOUGH_ANSWERS = 32
+const A_WHILE = 100
+/** A device that answers nothing for so long (ms) after it refused, or for so many times the usual time, is broken. */
+const BROKEN = 100
+const TIMES_BROKEN = 2
+/** What breaks the device within this time (ms) after one more request came to it: that one was too many. */
+const AT_ONCE = 1_000
+/** Requests wait, and no answer and no sign of overload has come: the bound rises after this time (ms), then at each look. */
 const SILENCE = 500
-const MORE_SILENCE = 200
+const MORE_SILENCE = 40
+/** The same if all requests at the device were answered, and their responses go on. */
+const ANSWERED_SILENCE = 200
 /** From so many places on, twice as many may bury a device that has slowed down: the first silence is longer. */
 const MANY = 8
 /** A bound that was raised goes back after a silence of so many times the usual time, and at least so long (ms). */
@@ -37,10 +65,28 @@ export class Measure {
   readonly #min: number
   readonly #max: number
   readonly #onChange: (reason: LimitReason) => void
+  readonly #onCeiling: (strike?: LimitReason) => void
   readonly #trials: Trials
   readonly #times = new UsualTimes()
   readonly #places = new DevicePlaces()
-  ceiling: Ceiling | undefined
+  #ceiling: Ceiling
+  /** So many requests at once were answered for a while; and what is seen of more. */
+  #held = 0
+  #more = { answers: 0, since: 0, least: Number.POSITIVE_INFINITY }
+  /** One more place is given when the places so far have held. */
+  #reach: number
+  /** The most requests that were at the device since the last strike, and since when. */
+  #peak = 0
+  #peakAt = Number.NEGATIVE_INFINITY
+  /** Requests at the device that may change it, and when one last was there. */
+  #changing = 0
+  #changedAt = Number.NEGATIVE_INFINITY
+  /** The device refuses everything since then; whether more than `#held` were at it when that began. */
+  #awaySince = Number.POSITIVE_INFINITY
+  /** The bound that may have broken the device: a wall, if no answer comes. */
+  #suspected: number | undefined
+  /** When the ceiling was last struck. */
+  #brokeAt = Number.NEGATIVE_INFINITY
   /** The bound that is tried although there is a ceiling. */
   #attempt = Number.POSITIVE_INFINITY
   #answers = 0
@@ -61,24 +107,51 @@ export class Measure {
   /** @param ceiling from before a restart */
   constructor(
     { min, max }: { readonly min: number; readonly max: number },
-    onChange: (reason: LimitReason) => void = () => {},
-    ceiling?: Ceiling,
+    { onChange = () => {}, onCeiling = () => {} }: MeasureEvents = {},
+    ceiling: Ceiling = UNKNOWN,
   ) {
     this.#min = min
     this.#max = max
     this.#onChange = onChange
-    this.ceiling = ceiling
+    this.#onCeiling = onCeiling
+    this.#ceiling = ceiling
+    this.#reach = Math.max(CAREFUL, min)
     this.#trials = new Trials(min, Math.min(Math.max(FIRST, min), this.#most))
   }
 
   get limit(): number {
-    return this.#trials.limit
+    return Math.min(this.#trials.limit, this.#reach)
+  }
+
+  /** Empty if the device has not shown that any number is too many. */
+  get ceiling(): Ceiling {
+    return this.#ceiling
+  }
+
+  /** Forgets the ceiling, because the operator says so. One more place is given at a time, as ever. */
+  forget(): void {
+    this.#know(UNKNOWN)
+    this.#attempt = Number.POSITIVE_INFINITY
+    this.#trials.tryMore()
+  }
+
+  /** A request that may change the device comes to it (1) or has left it (-1). A reboot may follow for that reason. */
+  changing(by: 1 | -1, now: number): void {
+    this.#changing += by
+    this.#changedAt = now
   }
 
   /** The last byte of a request was sent, while `level` requests had a place, this one included. Returns its place. */
   sent(path: string, level: number, now: number): DevicePlace {
     this.#path = path
+    this.#passes(level, now)
+    if (level > this.#held) this.#places.note(level)
     return this.#places.take(path, level, this.#answers, now)
+  }
+
+  /** A connection is opened: so many are at the device then, also those that end. */
+  opens(present: number, now: number): void {
+    this.#passes(present, now)
   }
 
   /** The head of the response has come. */
@@ -87,16 +160,21 @@ export class Measure {
     this.#answers += 1
     place.answered = true
     this.#answeredAt = this.#silentSince = now
+    this.#awaySince = Number.POSITIVE_INFINITY
+    this.#suspected = undefined
     this.#silence = undefined
     if (!place.worked) this.#works(place, now)
+    if (place.peak > this.#held) this.#holds(Math.min(place.peak, this.limit), sentAt, now)
     const trials = this.#trials
     const time = now - sentAt
     const ratio = time <= FAST ? 1 : this.#times.ratio(path, time, trials.learns(level))
     this.#slow = ratio > SLOW
-    const tells = level > trials.few && level <= trials.limit && this.#places.carried > 0.75 * level
+    const climbs = this.limit < trials.limit
+    const few = climbs ? this.limit - 1 : trials.few
+    const tells = level > few && level <= this.limit && this.#places.carried > 0.75 * level
     if (sentAt < this.#since || !tells) return
     const { limit, found } = trials
-    const finding = trials.sample(level, ratio, this.#most)
+    const finding = climbs ? trials.approach(level, ratio) : trials.sample(level, ratio, this.#most)
     if (finding?.drift !== undefined) this.#times.drift(finding.drift)
     if (trials.limit !== limit) this.#since = now
     if (finding !== undefined && trials.found !== found) this.#onChange(finding.reason)
@@ -115,6 +193,8 @@ export class Measure {
 
   /** The device dropped a new connection before a byte of a response, while `level` requests had a place. */
   reset(level: number, now: number): void {
+    this.#passes(level, now)
+    this.#confirm(now)
     if (Math.min(level, this.limit) > this.#places.carried) this.#strike('refused', now)
   }
 
@@ -123,8 +203,15 @@ export class Measure {
     const alive = this.#refusedAt < this.#answeredAt && now - this.#refusedAt < ALIVE
     // The device dropped a connection in a new place, and since then refuses all.
     const crashed = this.#answeredAt < this.#refusedAt && now - this.#struckAt < ALIVE
+    const gone = this.#answeredAt < this.#refusedAt
     this.#refusedAt = this.#silentSince = now
+    this.#away(level, now)
+    this.#confirm(now)
     const { carried } = this.#places
+    if (gone && this.#peak > carried && this.#awaySince - this.#peakAt <= AT_ONCE && carried > 0) {
+      this.#setCeiling('refused', now)
+      return
+    }
     // The bound may be lowered already, and these requests be from before.
     if (level <= 1 || (level > carried && this.limit <= carried)) return
     if (level > carried) {
@@ -138,10 +225,10 @@ export class Measure {
 
   /** Called several times a second while requests wait, without a pause since `waitsSince`. */
   look(level: number, waitsSince: number, now: number): void {
-    const next = this.ceiling && attemptAt(this.ceiling, now)
-    if (next !== undefined) {
-      this.ceiling = next
-      this.#attempt = next.limit
+    const next = attemptAt(this.#ceiling, now)
+    if (next !== this.#ceiling) {
+      this.#know(next)
+      this.#attempt = mostUnder(next)
       this.#trials.tryMore()
     }
     if (this.#suspicion !== undefined) {
@@ -152,18 +239,19 @@ export class Measure {
     if (newest !== undefined && this.#hangs(newest, now)) this.#suspect(newest, now)
     else if (this.#buries(now)) {
       this.#silence = 'lowered'
-      if (this.limit === this.#trials.found) this.#set(this.#places.carried, 'latency', now)
+      if (this.#trials.limit === this.#trials.found) this.#set(this.#places.carried, 'latency', now)
       else this.#trials.giveUp()
       this.#since = now
       // A silence after the bound was raised is overload, not a reason to raise it again.
     } else if (this.#silence !== 'lowered' && level >= this.limit && this.#isSilent(level, waitsSince, now)) {
       this.#silence = 'raised'
-      this.#set(2 * this.limit, 'silent', now, true)
+      if (this.limit >= this.#reach) this.#reach += 1
+      if (this.limit >= this.#trials.limit) this.#set(2 * this.limit, 'silent', now, true)
     }
   }
 
   get #most(): number {
-    return Math.max(this.#min, Math.min(this.#max, this.ceiling?.limit ?? this.#max))
+    return Math.max(this.#min, Math.min(this.#max, mostUnder(this.#ceiling)))
   }
 
   #works(place: DevicePlace, now: number): void {
@@ -176,7 +264,63 @@ export class Measure {
     this.#strikes = 0
     this.#places.works(place)
     // The device has room above its ceiling.
-    if (this.#places.carried >= this.#attempt && place.level <= this.#attempt) this.ceiling = undefined
+    if (this.#places.carried < this.#attempt || place.level > this.#attempt) return
+    const { guess, wall } = this.#ceiling
+    if (guess !== undefined) this.#know(wall === undefined ? UNKNOWN : { wall })
+  }
+
+  /** So many were at the device, and it answered one that was sent meanwhile. */
+  #holds(level: number, sentAt: number, now: number): void {
+    const more = this.#more
+    if (level <= this.#held || sentAt < this.#brokeAt) return
+    if (more.answers === 0) more.since = now
+    more.answers += 1
+    more.least = Math.min(more.least, level)
+    if (more.answers < ENOUGH_ANSWERS || now - more.since < A_WHILE) return
+    this.#held = more.least
+    this.#reach = Math.max(this.#reach, this.#held + 1)
+    this.#more = { answers: 0, since: 0, least: Number.POSITIVE_INFINITY }
+    this.#know(disproved(this.#ceiling, this.#held))
+  }
+
+  /** Those above the bound are from before it fell. */
+  #passes(level: number, now: number): void {
+    const peak = Math.min(level, this.limit)
+    if (peak <= this.#peak || this.#awaySince < now) return
+    this.#peak = peak
+    this.#peakAt = now
+  }
+
+  /** Refuses everything for longer than a device that is only crowded. */
+  #away(level: number, now: number): void {
+    if (this.#awaySince === Number.POSITIVE_INFINITY) this.#awaySince = now
+    const { wall } = this.#ceiling
+    if (wall === undefined || level > wall.limit || now - this.#awaySince < ALIVE) return
+    // It has answered since it broke: this is another outage.
+    if (this.#answeredAt > this.#brokeAt && this.#awaySince > this.#answeredAt)
+      this.#know(doubted(this.#ceiling, now))
+  }
+
+  /** No answer has come since the device was passed its bound, and it still takes nothing: that broke it. */
+  #confirm(now: number): void {
+    const limit = this.#suspected
+    const least = Math.max(BROKEN, TIMES_BROKEN * (this.#times.of(this.#path) ?? 0))
+    if (limit === undefined || now - this.#brokeAt < least) return
+    this.#suspected = undefined
+    this.#know(broken(this.#ceiling, limit, now), 'refused')
+  }
+
+  /** Whether nothing but the number of requests is likely to have caused what the device does now. */
+  #isWall(now: number): boolean {
+    const { carried } = this.#places
+    const changed = this.#changing > 0 || now - this.#changedAt < AT_ONCE
+    return !changed && this.#held >= carried && Math.min(now, this.#awaySince) - this.#peakAt <= AT_ONCE
+  }
+
+  #know(ceiling: Ceiling, strike?: LimitReason): void {
+    if (ceiling === this.#ceiling) return
+    this.#ceiling = ceiling
+    this.#onCeiling(strike)
   }
 
   /** A sign that the device has no room for a new place. Returns whether it is the last one that was needed. */
@@ -191,7 +335,13 @@ export class Measure {
 
   #setCeiling(reason: LimitReason, now: number): void {
     const limit = Math.max(1, this.#places.carried)
-    this.ceiling = nextCeiling(this.ceiling, limit, now)
+    this.#suspected = reason === 'refused' && this.#isWall(now) ? limit : undefined
+    this.#know(guessed(this.#ceiling, limit, now), reason)
+    this.#brokeAt = now
+    this.#held = Math.min(this.#held, limit)
+    this.#reach = Math.max(CAREFUL, this.#min, this.#held + 1)
+    this.#peak = limit
+    this.#more = { answers: 0, since: 0, least: Number.POSITIVE_INFINITY }
     this.#attempt = Number.POSITIVE_INFINITY
     this.#strikes = 0
     this.#suspicion = undefined
@@ -231,8 +381,8 @@ export class Measure {
     if (this.limit >= this.#most) return false
     const many = level >= MANY && this.#silence !== 'raised'
     // Responses that go on for long hold places, but no answer is due.
-    const usual = this.#places.waiting.length > 0 ? this.#times.silence(this.#path, many) : 0
-    const longest = Math.max(SILENCE, usual)
+    const awaits = this.#places.waiting.length > 0
+    const longest = awaits ? Math.max(SILENCE, this.#times.silence(this.#path, many)) : ANSWERED_SILENCE
     if (now - Math.max(this.#silentSince, waitsSince) < longest) return false
     this.#silentSince = now - longest + MORE_SILENCE
     return true

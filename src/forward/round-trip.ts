@@ -7,7 +7,7 @@ import type { Fields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'
 import { StalledBodyError } from '../http/refusal.ts'
 import { type Deviation, describeDeviation } from '../http1/deviation.ts'
-import { mayRepeat } from '../http1/request-writer.ts'
+import { isSafe, mayRepeat } from '../http1/request-writer.ts'
 import type { Leave } from '../system/bounded-queue.ts'
 import type { DevicePlace } from './device-places.ts'
 import { idleIn, watchPace } from './place.ts'
@@ -64,6 +64,8 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
   #mayRepeat: boolean
   /** The client's response is the device's, not a refusal. */
   #begun = false
+  /** The request is at the device, and may change it. */
+  #changes = false
   /** The device is paused until the client has read its backlog. */
   #paused = false
   #drains = 0
@@ -111,6 +113,10 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
   }
 
   sent(): void {
+    if (!this.#changes && !isSafe(this.method)) {
+      this.#changes = true
+      this.service.learner?.changing(1)
+    }
     this.request.attempts += 1
     this.request.reused = this.connection?.reused === true
     if (this.body === undefined) this.uploaded()
@@ -252,6 +258,7 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     clearInterval(this.#upload)
     clearInterval(this.#download)
     this.#leaveStreams?.()
+    if (this.#changes) this.service.learner?.changing(-1)
     this.service.learner?.left(this.#place, end.kind === 'failed' ? end.error : undefined)
     connection?.release(end.kind === 'relayed')
     this.#onEnd(end, this.request)

@@ -5,6 +5,8 @@ const SLOWER = 1.5
 /** The fewest responses that judge a bound, and the most. */
 const FEW = 8
 const MANY = 64
+/** So much of the work at least is done with each place on the way to more; otherwise the rest of the way is worth nothing. */
+const ON_THE_WAY = 0.75
 /** One response counts as at most so many times its usual time. */
 const LONGEST = 16
 /** The longest pauses (rounds of samples) between two attempts with more places, and with half of them. */
@@ -44,6 +46,8 @@ export class Trials {
   #samples = 0
   #levels = 0
   #sum = 0
+  /** The level of the samples of an approach. */
+  #onTheWay = 0
 
   constructor(min: number, limit: number) {
     this.#min = min
@@ -78,6 +82,7 @@ export class Trials {
    * @param most the bound now has to stay below
    */
   sample(level: number, ratio: number, most: number): Finding | undefined {
+    if (this.#onTheWay !== 0) this.#restart()
     this.#levels += level
     this.#sum += Math.min(ratio, LONGEST)
     this.#samples += 1
@@ -87,6 +92,26 @@ export class Trials {
         : Math.min(MANY, Math.max(FEW, 2 * this.limit))
     const hopeless = this.#phase === 'more' && this.#sum * this.#worth > enough * this.limit
     return hopeless || this.#samples >= enough ? this.#judge(most) : undefined
+  }
+
+  /**
+   * A response on the way to a higher bound, which is approached place by place.
+   *
+   * @returns the finding that the device already does less work than before
+   */
+  approach(level: number, ratio: number): Finding | undefined {
+    if (level !== this.#onTheWay) this.#restart()
+    this.#onTheWay = level
+    this.#levels += level
+    this.#sum += Math.min(ratio, LONGEST)
+    this.#samples += 1
+    if (this.#samples < FEW || this.#work === 0) return undefined
+    const work = this.#levels / Math.max(this.#sum, 0.01)
+    if (work >= ON_THE_WAY * this.#work) return undefined
+    if (this.#phase === 'more') return this.#more(work)
+    this.#phase = 'steady'
+    this.#find(Math.max(this.#min, level - 1))
+    return { reason: 'latency' }
   }
 
   /** Ends an attempt with more places: they bring nothing. */
@@ -178,5 +203,6 @@ export class Trials {
     this.#samples = 0
     this.#levels = 0
     this.#sum = 0
+    this.#onTheWay = 0
   }
 }

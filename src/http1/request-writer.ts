@@ -41,9 +41,14 @@ export function mayPersist({ method, framing, upgrade }: OutgoingRequest): boole
 /** Methods that may be repeated although the first request may have arrived (RFC 9110 §9.2.1). */
 const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
+/** Whether a request changes nothing at the device (RFC 9110 §9.2.1). */
+export function isSafe(method: string): boolean {
+  return SAFE.has(method)
+}
+
 /** Whether a request may be sent again although the device may have received it. */
 export function mayRepeat({ method, framing }: Pick<OutgoingRequest, 'method' | 'framing'>): boolean {
-  return framing === null && SAFE.has(method)
+  return framing === null && isSafe(method)
 }
 
 /**

@@ -133,6 +133,11 @@ export interface ServiceCondition {
   readonly quirks: readonly QuirkCondition[]
   /** With `upstream.buffer_uploads`, uploads wait in a queue of their own, of the same size: this is the longer of both. */
   readonly queue: { readonly queued: number; readonly size: number; readonly maxInFlight: number }
+  /**
+   * What it does with one request more at once: it has no room (`guess`), it breaks (`broke`), one more is tried now (`tried`), it broke
+   * again (`barred`); null: nothing is known.
+   */
+  readonly ceiling: 'guess' | 'broke' | 'tried' | 'barred' | null
 }
 
 /**

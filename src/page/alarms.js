@@ -43,6 +43,7 @@ export function alarms(condition, points, now) {
     ...(condition.enforce ? manyRefusals(view) : observing(view)),
     ...memory(view),
     ...tolerance(view),
+    ...ceilings(view),
     ...certificate(view),
     ...keys(view),
   ].sort((a, b) => ORDER[a.level] - ORDER[b.level])
@@ -99,6 +100,32 @@ function* tolerance({ condition }) {
       remedy:
         'Requests pass. A new firmware would be better; if it sends bytes after its responses, set upstream.reuse: never.',
     })
+  }
+}
+
+/** @type {Readonly<Record<'broke' | 'tried' | 'barred', string>>} */
+const WALLS = {
+  broke: 'One more is tried once, a week after; postern retry lets it be tried sooner.',
+  tried: 'One more is tried now.',
+  barred: 'It happened again, so one more is not tried by itself any more: postern retry lets it be tried.',
+}
+
+/** @type {Rule} */
+function* ceilings({ condition }) {
+  for (const service of condition.services) {
+    const { ceiling, route, queue } = service
+    if (ceiling === null) continue
+    const name = nameOf(service, condition)
+    if (ceiling === 'guess')
+      yield raise('note', `ceiling ${route}`, 'DeviceCrowded', {
+        what: `${name} has no room for more than ${queue.maxInFlight} requests at once`,
+        remedy: 'Others wait. One more is tried by and by: postern status says when.',
+      })
+    else
+      yield raise('warning', `ceiling ${route}`, 'PosternDeviceBroke', {
+        what: `${name} went away when more than ${queue.maxInFlight} requests at once came to it`,
+        remedy: WALLS[ceiling],
+      })
   }
 }
 

@@ -16,6 +16,9 @@ export type UpstreamMetrics = ReturnType<ReturnType<typeof createUpstreamMetrics
 /** So many failed answers in a row, without a whole one between them, and the service counts as down: it answers, but with garbage. */
 const FAILED_ANSWERS = 5
 
+export type StrikeKind = 'guess' | 'broke' | 'barred'
+const STRIKE_KINDS: readonly StrikeKind[] = ['guess', 'broke', 'barred']
+
 const NO_FAILURE = { failure: null, failedAt: null }
 const IDLE: DeviceLoad = { inFlight: 0, queued: 0, tolerant: false, limit: 0 }
 
@@ -68,6 +71,14 @@ export function createUpstreamMetrics(
     'upstream_limit_changes_total',
     'Changes of the learned upstream.max_in_flight, by reason.',
     ['reason'],
+  )
+  const strikes = seriesOf(
+    counter(
+      'upstream_strikes_total',
+      'How often the device had no room for one more request at once (guess), and how often that broke it (broke), and again (barred).',
+      ['kind'],
+    ),
+    STRIKE_KINDS,
   )
   present('upstream_queued', 'Requests in the queue for the device.', 'queued')
   present(
@@ -133,6 +144,8 @@ export function createUpstreamMetrics(
       shared: (isKept: boolean): void => shared[isKept ? 'kept' : 'device'].add(),
       /** The learned bound of its places changed. */
       limitChanged: (reason: string): void => changes(reason).add(),
+      /** The device had no room for one more request at once. */
+      struck: (kind: StrikeKind): void => strikes[kind].add(),
       /**
        * Whether the service answers, and its last failure, also that of a health check. Times are in ms since the Unix epoch; null: it was
        * not asked yet, or has not failed.

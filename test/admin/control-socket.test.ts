@@ -22,6 +22,7 @@ async function open(stateDir: string, tokens: { grants?: () => never; revoke?: (
     listening: () => [],
     places: () => [],
     quirks: () => [],
+    retry: () => 2,
     onFailure: (_error, what) => failures.push(what),
   })
   closeLater(control.close)
@@ -92,4 +93,11 @@ it('a command that fails is named by the log, and a wrong or long one is no fail
   )
   expect(await ask(stateDir, 'GET', '/revoke')).toMatch(/^404 /)
   expect(failures).toHaveLength(2)
+})
+
+it('H269 the control socket lets what broke the device be tried again', async () => {
+  const stateDir = join(temporaryDirectory(), 'state')
+  await open(stateDir)
+  expect(await ask(stateDir, 'POST', '/retry')).toBe('200 {"retried":2}')
+  expect(await ask(stateDir, 'GET', '/retry')).toMatch(/^404 /)
 })

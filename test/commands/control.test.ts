@@ -75,6 +75,7 @@ const GRANT = {
   accessTokens: 1,
   refreshTokens: 1,
 }
+const HOUR = 3_600_000
 const TOKENS = { access: 1, refresh: 1 }
 
 it('`status` shows the grants of a sidecar of 0.1.0, which does not tell when they were last used', async () => {
@@ -82,11 +83,30 @@ it('`status` shows the grants of a sidecar of 0.1.0, which does not tell when th
 })
 
 it.each([
+  ['broke', HOUR, 'one more broke the device; one more is tried in 1h, or after postern retry'],
+  ['tried', null, 'one more broke the device, and is tried now'],
+  ['barred', null, 'one more broke the device twice, and is not tried again before postern retry'],
+  [null, HOUR, 'learned; one more is tried in 1h'],
+  [undefined, null, '4 places in use, learned'],
+])(
+  'H269 `status` tells what broke the device, and when that is tried again: %s',
+  async (wall, after, told) => {
+    const triedAgainAt = after === null ? null : Date.now() + 1.5 * after
+    const place = { ...{ route: null, used: 1, limit: 4, learned: true, triedAgainAt }, wall }
+    const printed = await shown({ tokens: TOKENS, grants: [], places: [place] })
+    expect(printed.replaceAll(/\s+/g, ' ')).toContain(`${told} `)
+  },
+)
+
+it.each([
   ['0123456789abcdef', '192.0.2.107', 1],
   [`${'n'.repeat(32)}.0123456789abcdef`, '2001:db8:1234:5678:9abc:def0:1234:5678', 2],
 ])('H233 `status` fits 80 columns and never cuts the id %s', async (id, client, lines) => {
   const [issuedAt, expiresAt] = [Date.now() - 59 * 60_000, Date.now() + 3_650 * 86_400_000]
-  const place = { route: `/${'r'.repeat(90)}`, used: 64, limit: 64, learned: true, triedAgainAt: expiresAt }
+  const place = {
+    ...{ route: `/${'r'.repeat(90)}`, used: 64, limit: 64, learned: true, triedAgainAt: expiresAt },
+    wall: 'broke',
+  }
   const grants = [{ ...GRANT, id, client, issuedAt, expiresAt, usedAt: issuedAt }]
   const malformed = { request: `GET /${'p'.repeat(60)}`, fault: 'a folded line', bytes: 'x'.repeat(76) }
   const quirk = { route: null, kind: 'tolerant', since: issuedAt, malformed }

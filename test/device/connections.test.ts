@@ -139,6 +139,45 @@ describe('a device that crashes', () => {
   })
 })
 
+describe('attempts to open a connection again', () => {
+  it('H268 are as many as the bound that holds then: a device that comes back gets no more at once', async () => {
+    let bound = 8
+    let drops = -1
+    let at = 0
+    let most = 0
+    const held: (() => void)[] = []
+    const device = await startRawDevice(async (peer) => {
+      if (drops >= 0 && drops < 24) {
+        drops += 1
+        if (drops === 8) bound = 4
+        peer.reset()
+        return
+      }
+      at += 1
+      most = Math.max(most, at)
+      await nextRequest(peer)
+      const answer = (): void => {
+        at -= 1
+        peer.write(OK)
+      }
+      if (drops < 0) answer()
+      else held.push(answer)
+      if (held.length === 4) for (const each of held.splice(0)) each()
+    })
+    const room = { ...ENOUGH_ROOM, places: () => bound, isCrowded: () => true }
+    const connections = open(device.url, {
+      room,
+      clock: stillClock(),
+      deadlines: { connect: 20_000, response: 20_000 },
+    })
+    await sendRequest(connections)
+    drops = 0
+    const all = await Promise.all(Array.from({ length: 8 }, () => sendRequest(connections)))
+    expect(all.every(({ events }) => events.includes('head 200'))).toBe(true)
+    expect([drops, most]).toEqual([24, 4])
+  })
+})
+
 describe('a connection to the device', () => {
   it('carries one request after another, and delivers a response of one packet in one event', async () => {
     const device = await startResponding((peer) => peer.write(OK))

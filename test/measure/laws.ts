@@ -1,3 +1,4 @@
+import { Measure } from '../../src/forward/measure.ts'
 import type { Law } from './simulation.ts'
 
 /** The laws that other proxies use, in their usual form, to be compared with ours: `node test/measure/compare.ts`. */
@@ -7,8 +8,20 @@ interface Sent {
   readonly level: number
 }
 
+/** The law of Postern, which keeps its ceiling over a restart. */
+export class RestartedMeasure extends Measure {
+  constructor(ceiling?: Measure['ceiling']) {
+    super({ min: 1, max: 64 }, {}, ceiling)
+  }
+  restarted(): RestartedMeasure {
+    return new RestartedMeasure(this.ceiling)
+  }
+}
+
 /** A law that decides by the time of each response. */
 abstract class TimedLaw implements Law<Sent> {
+  /** It keeps nothing. */
+  abstract restarted(): TimedLaw
   protected bound = 2
   get limit(): number {
     return Math.max(1, Math.min(64, Math.floor(this.bound)))
@@ -28,6 +41,9 @@ abstract class TimedLaw implements Law<Sent> {
 
 /** One more for each round of responses; nine tenths after a refusal, or a response past a fixed time (Netflix: `AIMDLimit`). */
 export class Aimd extends TimedLaw {
+  override restarted(): Aimd {
+    return new Aimd()
+  }
   override took(time: number, level: number): void {
     if (time > 5_000) this.refused()
     else if (2 * level >= this.limit) this.bound = Math.min(64, this.bound + 1 / this.limit)
@@ -39,6 +55,9 @@ export class Aimd extends TimedLaw {
 
 /** Keeps the estimated queue at the device between 3 and 6 times the logarithm of the bound (Netflix: `VegasLimit`). */
 export class Vegas extends TimedLaw {
+  override restarted(): Vegas {
+    return new Vegas()
+  }
   #least = Number.POSITIVE_INFINITY
   override took(time: number, level: number): void {
     this.#least = Math.min(this.#least, time)
@@ -55,6 +74,9 @@ export class Vegas extends TimedLaw {
 
 /** The bound times the usual time divided by the time now, and room for the square root of it (Netflix: `Gradient2Limit`; Envoy). */
 export class Gradient extends TimedLaw {
+  override restarted(): Gradient {
+    return new Gradient()
+  }
   #usual = 0
   override took(time: number, level: number): void {
     this.#usual = this.#usual === 0 ? time : this.#usual + (time - this.#usual) / 600

@@ -1,21 +1,26 @@
 import type { Link, World } from '../../bench/models/model.ts'
-import { MODELS, type ModelName, SLOW_PAGE } from '../../bench/models/models.ts'
+import { MODELS, type ModelKind, type ModelName, SLOW_PAGE } from '../../bench/models/models.ts'
 
 /** The law that decides how many requests are at the device: the events that it gets, and its bound. */
 export interface Law<P = unknown> {
   readonly limit: number
   sent?(path: string, level: number, now: number): P
+  opens?(present: number, now: number): void
   left?(place: P): void
   answered?(place: P, now: number): void
   refused?(inside: number, now: number): void
   reset?(inside: number, now: number): void
   look?(inside: number, waitsSince: number, now: number): void
+  /** The law after a restart of the proxy. */
+  restarted?(): Law<P>
 }
 
 export interface Run {
   readonly clients?: number
   /** How long the clients ask (ms of the simulation), and from when it is measured. */
   readonly time?: number
+  /** What comes earlier is not measured (ms). */
+  readonly from?: number
   /** So many responses are not measured. */
   readonly warmUp?: number
   /** Multiplies each time of the device, by chance. 0: none. */
@@ -121,14 +126,17 @@ class Wire<P> implements Link {
 /** Clients in a closed loop ask a model through a proxy with this law, under a clock of its own. The proxy does what Postern does. */
 export function simulate<P = unknown>(
   name: ModelName,
-  law: Law<P>,
-  { clients = 64, time = 60_000, warmUp = 200, noise = 0, seed = 1 }: Run = {},
+  first: Law<P>,
+  { clients = 64, time = 60_000, from = 0, warmUp = 200, noise = 0, seed = 1 }: Run = {},
 ): Outcome {
+  let law = first
   const agenda = new Agenda()
   const random = randomNumbers(seed)
-  const usual = MODELS[name].time
+  const { time: usual, restartsAt }: ModelKind = MODELS[name]
   const model = MODELS[name].build(agenda, () => usual * (1 - noise - noise * Math.log(1 - random())))
   const idle: Wire<P>[] = []
+  const asking = new Set<Wire<P>>()
+  const wires = new Set<Wire<P>>()
   const queue: (() => void)[] = []
   let inside = 0
   let workedAt = Number.NEGATIVE_INFINITY
@@ -140,6 +148,7 @@ export function simulate<P = unknown>(
   const course: [number, number][] = []
 
   function close(wire: Wire<P>): void {
+    wires.delete(wire)
     if (wire.open) {
       wire.open = false
       model.closed(wire)
@@ -147,10 +156,14 @@ export function simulate<P = unknown>(
   }
 
   function open(wire: Wire<P>): void {
+    wires.add(wire)
+    law.opens?.(wires.size, agenda.now())
     agenda.after(TRIP, () => {
+      if (!wires.has(wire)) return
       const before = model.crashes
       if (model.refuses) {
         law.refused?.(inside, agenda.now())
+        wires.delete(wire)
         retry(wire)
         return
       }
@@ -171,7 +184,22 @@ export function simulate<P = unknown>(
       return
     }
     wire.refusedFor += pause
-    agenda.after(pause, () => open(wire))
+    agenda.after(pause, () => openAgain(wire))
+  }
+
+  /** The bound that holds now decides, as for a new connection. */
+  function openAgain(wire: Wire<P>): void {
+    if (wire.current === undefined) return
+    if (wires.size < law.limit) open(wire)
+    else agenda.after(2, () => openAgain(wire))
+  }
+
+  /** All connections close, the clients ask again, and the law knows what it has kept. */
+  function restart(): void {
+    law = law.restarted?.() ?? law
+    for (const wire of [...wires]) close(wire)
+    idle.length = 0
+    for (const wire of [...asking]) finish(wire, false)
   }
 
   function send(wire: Wire<P>): void {
@@ -184,6 +212,7 @@ export function simulate<P = unknown>(
   }
 
   function finish(wire: Wire<P>, ok: boolean): void {
+    asking.delete(wire)
     if (wire.current?.place !== undefined) law.left?.(wire.current.place)
     wire.current = undefined
     wire.done(ok)
@@ -203,13 +232,13 @@ export function simulate<P = unknown>(
   function ask(path: string, done: (ok: boolean) => void): void {
     const wire = idle.pop() ?? new Wire<P>()
     const isNew = !wire.open
+    asking.add(wire)
     wire.current = { path, place: undefined }
     wire.done = done
     wire.refusedFor = 0
     wire.onReset = () => {
       if (!wire.open) return
-      wire.open = false
-      model.closed(wire)
+      close(wire)
       const at = idle.indexOf(wire)
       if (at >= 0) {
         idle.splice(at, 1)
@@ -241,8 +270,8 @@ export function simulate<P = unknown>(
     queue.push(() =>
       ask(path, (ok) => {
         if (ok) answered += 1
-        if (answered === warmUp) measuredFrom = agenda.now()
-        if (answered > warmUp) {
+        if (answered === warmUp) measuredFrom = Math.max(from, agenda.now())
+        if (answered > warmUp && agenda.now() >= from) {
           if (ok) times.push(agenda.now() - since)
           else failed += 1
         }
@@ -260,6 +289,7 @@ export function simulate<P = unknown>(
   }
   for (let index = 0; index < clients; index++) agenda.after(index / 10, () => client(index))
   look()
+  if (restartsAt !== undefined) agenda.after(restartsAt, restart)
   agenda.runUntil(time)
   times.sort((a, b) => a - b)
   return {

@@ -121,6 +121,25 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     /^note The device sends malformed HTTP.*: GET \/a had a folded line \( x\\r\\n\).*upstream\.reuse/,
   ],
   [
+    'one more request than the device has room for',
+    main({ ceiling: 'guess' }),
+    [],
+    /^note The device has no room for more than 8 /,
+  ],
+  [
+    'a wall',
+    main({ ceiling: 'broke' }),
+    [],
+    /^warning The device went away when more than 8 requests.*postern retry/,
+  ],
+  ['a wall that is tried', main({ ceiling: 'tried' }), [], /^warning The device went away.*tried now/],
+  [
+    'a wall for good',
+    main({ ceiling: 'barred' }),
+    [],
+    /^warning The device went away.*not tried.*postern retry/,
+  ],
+  [
     'a slow device',
     {},
     lasting(20, { device: { p50: 900, p99: 6_000 } }),

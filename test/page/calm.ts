@@ -24,6 +24,7 @@ export function calm(now: number): Condition {
         tolerant: false,
         quirks: [],
         queue: { queued: 0, size: 64, maxInFlight: 8 },
+        ceiling: null,
       },
       {
         route: '/video',
@@ -37,6 +38,7 @@ export function calm(now: number): Condition {
         tolerant: false,
         quirks: [],
         queue: { queued: 0, size: 16, maxInFlight: 2 },
+        ceiling: null,
       },
     ],
     load: { inFlight: 3, maxInFlight: 8, queued: 0, queueSize: 64, tunnels: 2, maxTunnels: 16 },

@@ -56,12 +56,13 @@ export const DEVICE: Row = {
       title: 'Requests at the device',
       span: 12,
       description:
-        'Requests in flight. At upstream.max_in_flight, fixed or learned, others have to wait. Its changes, by reason: docs/measure.md.',
+        'Requests in flight. At upstream.max_in_flight, fixed or learned, others have to wait. Its changes and strikes: docs/measure.md.',
       unit: 'short',
       queries: [
         { expr: total('postern_upstream_in_flight', 'instance'), legend: '{{instance}}' },
         { expr: total('postern_upstream_limit', 'instance'), legend: 'bound of {{instance}}' },
         { expr: events('postern_upstream_limit_changes_total', 'reason'), legend: '{{reason}}' },
+        { expr: events('postern_upstream_strikes_total', 'kind'), legend: 'strike: {{kind}}' },
       ],
     }),
     chart({

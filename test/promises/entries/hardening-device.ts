@@ -130,7 +130,7 @@ export const DEVICE = {
   },
   H198: {
     sentence:
-      'The learned bound finds what the device can take: after 200 responses, at least 90 % of the throughput of the best fixed number and at most 1.5 times its p99, on nine kinds of devices that break down under load. One that crashes does so at most once.',
+      'The learned bound finds what the device can take: after 200 responses, or ten seconds where that is 64, at least 90 % of the throughput of the best fixed number and at most 1.5 times its p99, on twelve kinds of devices that break down under load. One that crashes does so at most once.',
     reason: 'the right number depends on the firmware, and no user knows it',
   },
   H199: {
@@ -145,7 +145,7 @@ export const DEVICE = {
   },
   H201: {
     sentence:
-      'Twenty requests that hang all reach the device within two seconds: the learned bound doubles while requests wait and no response comes. From eight places on, a page that was answered before may be silent for five seconds first, and a silence right after the bound went up is a sign of overload.',
+      'Twenty requests that hang all reach the device within two seconds: the learned bound rises while requests wait and no response comes. From eight places on, a page that was answered before may be silent for five seconds first, and a silence right after the bound went up is a sign of overload.',
     reason: 'a device that is merely slow does not make others wait',
   },
   H180: {
@@ -219,5 +219,30 @@ export const DEVICE = {
     sentence:
       'A device that changes its session with every response causes three logins, then one in five seconds. `check` and the log name it, and the key that has Postern follow it.',
     reason: 'a login with each response fills the sessions of the device, or locks the account',
+  },
+  H265: {
+    sentence:
+      'Each time that the device shows that it has no room for one more request at once, that is kept at once, logged as a warning, counted, and shown in `status` and on the page, also if the bound does not change.',
+    reason: 'a crash that only the memory of the process knows happens again after the next restart',
+  },
+  H266: {
+    sentence:
+      'What broke the device as soon as one more request than usual came to it is not tried for a week, then once, and after a second time not by itself. Another address or other bounds, and an outage with no more requests than that, end it.',
+    reason:
+      'firmware that reboots may be a plant that stands still; a power cut breaks a device at any number',
+  },
+  H267: {
+    sentence:
+      'Where nothing is known above four, the learned bound rises by one, when the requests so far have been answered for a while.',
+    reason: 'the number that breaks the device is passed by one, and known',
+  },
+  H268: {
+    sentence: 'An attempt to open a connection again asks the bound that holds then.',
+    reason: 'a device that comes back would get all at once that wait for it, and break again',
+  },
+  H269: {
+    sentence:
+      '`postern retry` lets a number be tried again that has broken the device; `status` and the log name it.',
+    reason: 'a new firmware may take more, and only the operator knows of it',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
