@@ -12,7 +12,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
   bytes = 0
   readonly #onRoom: () => void
   readonly #most: number
-  readonly #onHeld: ((change: number) => void) | undefined
+  #onHeld: ((change: number) => void) | undefined
   #pieces: Buffer[] = []
   #held = 0
   #state: 'receiving' | 'whole' | 'broken' = 'receiving'
@@ -27,12 +27,16 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
   /**
    * @param onRoom called when a full body may be pushed to again: it was read, a read waits, or its bytes are dropped from now on
    * @param most the body is full with so many unread bytes, the cost of their pieces included; 0: it takes bytes only while a read waits
-   * @param onHeld called when it holds more bytes, or fewer: then the change is negative
    */
-  constructor(onRoom: () => void, most: number, onHeld?: (change: number) => void) {
+  constructor(onRoom: () => void, most: number) {
     this.#onRoom = onRoom
     this.#most = most
+  }
+
+  /** Calls `onHeld` with what the body holds already, and from then on when it holds more bytes, or fewer: then the change is negative. */
+  charge(onHeld: (change: number) => void): void {
     this.#onHeld = onHeld
+    onHeld(this.#cost)
   }
 
   /** The empty body of a request without one. */

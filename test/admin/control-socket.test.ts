@@ -95,7 +95,7 @@ it('a command that fails is named by the log, and a wrong or long one is no fail
   expect(failures).toHaveLength(2)
 })
 
-it('H269 the control socket lets what broke the device be tried again', async () => {
+it('H267 the control socket lets what broke the device be tried again', async () => {
   const stateDir = join(temporaryDirectory(), 'state')
   await open(stateDir)
   expect(await ask(stateDir, 'POST', '/retry')).toBe('200 {"retried":2}')

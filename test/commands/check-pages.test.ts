@@ -21,7 +21,7 @@ async function startBroken() {
   return { device, requests }
 }
 
-it('H277 check tries the pages that it is given, and says what is wrong with each', async () => {
+it('H273 check tries the pages that it is given, and says what is wrong with each', async () => {
   const { device, requests } = await startBroken()
   const paths = ['/api/good?x=1', '/api/malformed', '/api/cut', '/api/none']
   const { code, printed } = await runCheck(device.url, [], { pages: paths })
@@ -38,13 +38,13 @@ it('H277 check tries the pages that it is given, and says what is wrong with eac
   for (const path of paths) expect(requests.filter((each) => each === path)).toHaveLength(1)
 })
 
-it('H277 check says that the page that it always tries is malformed', async () => {
+it('H273 check says that the page that it always tries is malformed', async () => {
   const { device } = await startBroken()
   const { printed } = await runCheck(device.url, ['upstream.health.path=/api/malformed'])
   expect(printed).toContain(`WARNING device: ${device.url} ${FOUND}\n`)
 })
 
-it.each(['api', '/a#b', '/ü', ''])('H277 check refuses %j, which is no path', async (page) => {
+it.each(['api', '/a#b', '/ü', ''])('H273 check refuses %j, which is no path', async (page) => {
   const { device, requests } = await startBroken()
   await expect(runCheck(device.url, [], { pages: [page] })).rejects.toThrow(
     'PATH must be a path of one service',

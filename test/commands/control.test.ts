@@ -89,7 +89,7 @@ it.each([
   [null, HOUR, 'learned; one more is tried in 1h'],
   [undefined, null, '4 places in use, learned'],
 ])(
-  'H269 `status` tells what broke the device, and when that is tried again: %s',
+  'H267 `status` tells what broke the device, and when that is tried again: %s',
   async (wall, after, told) => {
     const triedAgainAt = after === null ? null : Date.now() + 1.5 * after
     const place = { ...{ route: null, used: 1, limit: 4, learned: true, triedAgainAt }, wall }

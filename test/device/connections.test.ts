@@ -140,7 +140,7 @@ describe('a device that crashes', () => {
 })
 
 describe('attempts to open a connection again', () => {
-  it('H268 are as many as the bound that holds then: a device that comes back gets no more at once', async () => {
+  it('H266 are as many as the bound that holds then: a device that comes back gets no more at once', async () => {
     let bound = 8
     let drops = -1
     let at = 0

@@ -11,7 +11,7 @@ const BODY = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2 \r\nhi\r\n0
 describe.each([
   ['a head', HEAD, 'a blank before a colon', 'Set-Cookie : xxx=xxxxxxxxxx\\r\\n'],
   ['a body', BODY, 'a malformed line of a chunk', '2 \\r\\n'],
-])('H276 malformed HTTP in %s', (_, response, fault, bytes) => {
+])('H272 malformed HTTP in %s', (_, response, fault, bytes) => {
   it('is told with its request, its fault and the bytes around it: in the log, by explain, and by status with the time', async () => {
     const device = await startCannedDevice(response)
     const clock = stillClock()

@@ -53,7 +53,7 @@ describeTransports(
       await sidecar.grant()
     })
 
-    it('H270 a few clients that fill max_connections with unfinished handshakes and heads refuse nobody else', async () => {
+    it('H268 a few clients that fill max_connections with unfinished handshakes and heads refuse nobody else', async () => {
       const each = 5
       const sidecar = await startSidecar({
         transport,

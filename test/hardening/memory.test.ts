@@ -76,6 +76,39 @@ it('H244 everything that a request held is given back, over HTTP/1 and HTTP/2', 
   }
 })
 
+it('H244 a body that came with its head is given back to the client behind a trusted proxy, while the connection stays', async () => {
+  const sidecar = await startSidecar({
+    documentedLimits: true,
+    config: { enforce: false, listen: { trusted_proxies: ['127.0.0.1'] } },
+  })
+  const raw = await rawConnection(sidecar.url)
+  const body = 'x'.repeat(8_000)
+  for (let i = 1; i <= 5; i += 1) {
+    const seen = sidecar.device.waitForRequests(i)
+    raw.write(
+      `POST /a HTTP/1.1\r\nHost: device\r\nX-Forwarded-For: 192.0.2.${i}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    )
+    await seen
+    await expect.poll(() => raw.received.split('from the device').length).toBe(i + 1)
+  }
+  expect(await sidecar.metric('postern_memory_bytes', { of: 'bodies' })).toBe(0)
+})
+
+it('H244 a body and the bytes behind it are held together: none is credited twice', async () => {
+  const device = await startDevice(() => {})
+  const sidecar = await startSidecar({ device, config: { enforce: false } })
+  const raw = await rawConnection(sidecar.url)
+  const body = 'x'.repeat(60_000)
+  raw.write(`POST /a HTTP/1.1\r\nHost: device\r\nContent-Length: ${body.length}\r\n\r\n${body}G`)
+  await device.waitForRequests(1)
+  for (let i = 0; i < 5; i += 1) {
+    expect(await sidecar.metric('postern_memory_bytes', { of: 'bodies' })).toBeGreaterThanOrEqual(0)
+    raw.write('E')
+  }
+  raw.socket.resetAndDestroy()
+  await expect.poll(() => sidecar.metric('postern_memory_bytes')).toBe(0)
+})
+
 it('H249 C16 a request over HTTP/1 above the share is answered as overloaded, with the rate-limit fields', async () => {
   const sidecar = await start('2MiB')
   const early = await rawConnection(sidecar.url, { alpn: ['http/1.1'], localAddress: GREEDY })

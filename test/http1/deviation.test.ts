@@ -60,7 +60,7 @@ const ROWS: readonly (readonly [response: string, fault: string, bytes: string])
   [bodyOf('5\r\nhello\r\n0\r\ns3cret\r\n\r\n'), 'malformed trailers', 'xxxxxx\\r\\n\\r\\n'],
 ]
 
-describe('H276 a response that only the tolerant rules read', () => {
+describe('H272 a response that only the tolerant rules read', () => {
   it.each(ROWS)('%j: its fault is named', (response, fault, bytes) => {
     expect(deviationOf(response)).toEqual({ fault, bytes })
   })
@@ -71,7 +71,7 @@ describe('H276 a response that only the tolerant rules read', () => {
   })
 })
 
-it('H276 no secret of a response reaches the words about its fault', () => {
+it('H272 no secret of a response reaches the words about its fault', () => {
   const secret = 'q7W3r9T1y5U2'
   const whole = headOf(
     `Set-Cookie: sid=${secret}; Path=/`,

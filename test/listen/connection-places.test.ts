@@ -45,7 +45,7 @@ function bench(most: number): Bench {
   }
 }
 
-it('H270 the client with most connections loses places to others, until they have as many', () => {
+it('H268 the client with most connections loses places to others, until they have as many', () => {
   const { open, mayOpen, lost } = bench(10)
   open('greedy', 10)
   open('modest', 5)
@@ -54,7 +54,7 @@ it('H270 the client with most connections loses places to others, until they hav
   expect(mayOpen('greedy')).toBe(false)
 })
 
-it('H270 a connection without work goes first, and none with a request at the device', () => {
+it('H268 a connection without work goes first, and none with a request at the device', () => {
   const { open, mayOpen, lost } = bench(6)
   open('greedy', 3, { working: true, atDevice: true })
   open('second', 3, { working: true, atDevice: true })
@@ -68,7 +68,7 @@ it('H270 a connection without work goes first, and none with a request at the de
   expect(lost).toEqual([])
 })
 
-it('H270 where every client has one connection, one that holds nothing gets a place that is a second old and without work', () => {
+it('H268 where every client has one connection, one that holds nothing gets a place that is a second old and without work', () => {
   const { open, mayOpen, advance, lost } = bench(3)
   open('works', 1, { working: true })
   open('first', 1)
@@ -80,7 +80,7 @@ it('H270 where every client has one connection, one that holds nothing gets a pl
   expect(lost).toEqual(['first'])
 })
 
-it('H270 a client with a live grant goes before one without', () => {
+it('H268 a client with a live grant goes before one without', () => {
   const { open, account, lost } = bench(2)
   open('granted', 1)[0]?.admitted('grant')
   open('other', 1)
@@ -95,7 +95,7 @@ it('H270 a client with a live grant goes before one without', () => {
   expect(lost).toEqual(['other'])
 })
 
-it('H270 a trusted proxy loses no place, and gets one of a client that has most', () => {
+it('H268 a trusted proxy loses no place, and gets one of a client that has most', () => {
   const { open, mayOpen, lost } = bench(6)
   open('proxy', 4)
   open('greedy', 2)
@@ -103,7 +103,7 @@ it('H270 a trusted proxy loses no place, and gets one of a client that has most'
   expect(lost).toEqual(['greedy'])
 })
 
-it('H270 a connection that closes gives its place back once', () => {
+it('H268 a connection that closes gives its place back once', () => {
   const { open, mayOpen, release } = bench(2)
   const [first] = open('a', 2)
   expect(mayOpen('a')).toBe(false)

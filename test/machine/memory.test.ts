@@ -139,7 +139,7 @@ describe.each(SIZES)('The unit with MemoryMax=%iM', (mib, floods) => {
     180_000,
   )
 
-  it('H272 gives the memory of the floods back', async () => {
+  it('H270 gives the memory of the floods back', async () => {
     needsMachine(...TOOLS)
     await expect
       .poll(async () => (await resident()) - idle, { timeout: 60_000, interval: 1_000 })

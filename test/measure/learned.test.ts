@@ -115,7 +115,7 @@ async function startFragile(port?: number) {
 }
 
 describe('A device that breaks at the fifth connection', () => {
-  it('H265 H266 does so once: the strike is kept, logged and counted at once, and holds over a restart', async () => {
+  it('H263 H264 does so once: the strike is kept, logged and counted at once, and holds over a restart', async () => {
     const fragile = await startFragile()
     const { device } = fragile
     const first = await startSidecar({ device })
@@ -159,7 +159,7 @@ const WEEK = 168 * HOUR
 describe('The ceilings', () => {
   const fail = (error: unknown): void => expect(error).toBeUndefined()
 
-  it('H200 H266 survive a restart, with the time of the next attempt', () => {
+  it('H200 H264 survive a restart, with the time of the next attempt', () => {
     const folder = temporaryDirectory()
     const clock = movableClock()
     const guess = { limit: 4, until: clock.monotonic() + HOUR, wait: HOUR }
@@ -174,7 +174,7 @@ describe('The ceilings', () => {
     expect(openCeilings(folder, later, fail).of('', DEVICE)).toEqual({})
   })
 
-  it('H266 are those of one device: another address or other bounds begin anew', () => {
+  it('H264 are those of one device: another address or other bounds begin anew', () => {
     const folder = temporaryDirectory()
     const wall = { kind: 'barred', limit: 4 } as const
     openCeilings(folder, movableClock(), fail).keep('', DEVICE, { wall })
@@ -183,7 +183,7 @@ describe('The ceilings', () => {
     expect(read.of('', 'http://192.0.2.8 1-64')).toEqual({})
   })
 
-  it('H266 an attempt that a restart breaks off is made a week later', () => {
+  it('H264 an attempt that a restart breaks off is made a week later', () => {
     const folder = temporaryDirectory()
     const clock = stillClock()
     openCeilings(folder, clock, fail).keep('', DEVICE, { wall: { kind: 'tried', limit: 4 } })
@@ -215,7 +215,7 @@ describe('The ceilings', () => {
     { wall: { kind: 'barred', limit: 0 } },
     { guess: { limit: 4, until: 1, wait: 0 } },
     { guess: null, wall: 7 },
-  ])('H266 an entry of the file that is none is left out: %j', (entry) => {
+  ])('H264 an entry of the file that is none is left out: %j', (entry) => {
     const folder = temporaryDirectory()
     writeFileSync(join(folder, 'ceilings.json'), JSON.stringify({ '': { device: DEVICE, ...entry } }))
     expect(openCeilings(folder, movableClock(), fail).of('', DEVICE)).toEqual({})

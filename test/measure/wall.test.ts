@@ -59,7 +59,7 @@ function tried(): { readonly measure: Measure; readonly now: number } {
 
 describe('A wall', () => {
   it.each([false, true])(
-    'H266 is what broke the device as soon as one more came to it; resets: %s',
+    'H264 is what broke the device as soon as one more came to it; resets: %s',
     (resets) => {
       const { measure, now } = carrying()
       goAway(measure, now, { level: 5, resets })
@@ -71,7 +71,7 @@ describe('A wall', () => {
     },
   )
 
-  it('H266 is none if the device goes away later than a second after one more came to it', () => {
+  it('H264 is none if the device goes away later than a second after one more came to it', () => {
     const { measure, now } = carrying()
     const places = Array.from({ length: 5 }, (_, index) => measure.sent('/', index + 1, now))
     measure.reset(5, now + 1_001)
@@ -81,7 +81,7 @@ describe('A wall', () => {
     expect(measure.ceiling.wall).toBeUndefined()
   })
 
-  it('H266 is none after twenty answers at one place, and a power cut while two requests were there', () => {
+  it('H264 is none after twenty answers at one place, and a power cut while two requests were there', () => {
     const measure = new Measure({ min: 1, max: 64 })
     let now = 1_000_000
     for (let i = 0; i < 20; i += 1) {
@@ -99,7 +99,7 @@ describe('A wall', () => {
   it.each([
     ['is at the device', 0],
     ['has just left it', 900],
-  ])('H266 is none while a request that may change the device %s', (_, ago) => {
+  ])('H264 is none while a request that may change the device %s', (_, ago) => {
     const { measure, now } = carrying()
     measure.changing(1, now - 2_000)
     if (ago > 0) measure.changing(-1, now - ago)
@@ -108,7 +108,7 @@ describe('A wall', () => {
     expect(measure.ceiling.wall).toBeUndefined()
   })
 
-  it('H266 is none if the device only refuses, and answers meanwhile', () => {
+  it('H264 is none if the device only refuses, and answers meanwhile', () => {
     const { measure, now } = carrying()
     let at = now
     for (let i = 0; i < 4; i += 1) {
@@ -122,7 +122,7 @@ describe('A wall', () => {
     expect(measure.ceiling.wall).toBeUndefined()
   })
 
-  it('H266 is tried once after a week, and not an hour later; if it works, nothing is known', () => {
+  it('H264 is tried once after a week, and not an hour later; if it works, nothing is known', () => {
     const { measure, now } = walled()
     for (let at = now; at < now + WEEK - 10_000; at += HOUR) measure.look(4, now, at)
     expect(measure.limit).toBe(4)
@@ -133,7 +133,7 @@ describe('A wall', () => {
     expect(more.measure.limit).toBeGreaterThan(8)
   })
 
-  it('H266 that breaks the device again is not tried by itself any more', () => {
+  it('H264 that breaks the device again is not tried by itself any more', () => {
     const { measure, now } = tried()
     const back = goAway(measure, now, { level: 5 })
     expect(measure.ceiling).toEqual({ wall: { kind: 'barred', limit: 4 } })
@@ -143,7 +143,7 @@ describe('A wall', () => {
     expect(measure.ceiling).toEqual({ wall: { kind: 'barred', limit: 4 } })
   })
 
-  it('H266 becomes a guess after an outage with no more than its number; its own outage is none', () => {
+  it('H264 becomes a guess after an outage with no more than its number; its own outage is none', () => {
     const { measure, now } = walled()
     let at = goAway(measure, now, { level: 4 })
     expect(measure.ceiling.wall?.kind).toBe('broke')
@@ -156,7 +156,7 @@ describe('A wall', () => {
     expect(measure.ceiling.wall).toBeUndefined()
   })
 
-  it('H269 is forgotten when the operator says so, and approached place by place', () => {
+  it('H267 is forgotten when the operator says so, and approached place by place', () => {
     const { measure, now } = tried()
     const back = goAway(measure, now, { level: 5 })
     measure.forget()
@@ -171,7 +171,7 @@ describe('A wall', () => {
 })
 
 describe('Each strike', () => {
-  it('H265 is reported, also if the bound stays: first as a guess, then as what it is', () => {
+  it('H263 is reported, also if the bound stays: first as a guess, then as what it is', () => {
     const all = walled()
     expect(all.strikes).toEqual(['refused 4', 'refused 4'])
     const limit = all.measure.limit
@@ -205,7 +205,7 @@ describe('The bound, where nothing is known above 4', () => {
     return { answers: 4 * answers, after: now - start }
   }
 
-  it('H267 rises by one after 32 answers of those so far, over a tenth of a second', () => {
+  it('H265 rises by one after 32 answers of those so far, over a tenth of a second', () => {
     expect(untilFive(20).answers).toBe(32)
     expect(untilFive(1)).toEqual({ answers: 404, after: 101 })
   })

@@ -20,7 +20,7 @@ function openAll(sidecar: TestSidecar, count: number, from: (at: number) => stri
   return Promise.all(Array.from({ length: count }, (_, at) => sidecar.connect({ from: from(at) })))
 }
 
-it('H271 a page of 100 requests at once over HTTP/2 is served', async () => {
+it('H269 a page of 100 requests at once over HTTP/2 is served', async () => {
   const sidecar = await sidecarOf512()
   const fields = ['authorization', `Bearer ${await sidecar.token()}`]
   const connection = await sidecar.connect()
@@ -31,7 +31,7 @@ it('H271 a page of 100 requests at once over HTTP/2 is served', async () => {
   await expectNothingLost(sidecar)
 })
 
-it('H271 250 connections of one address, with a request on each, are served', async () => {
+it('H269 250 connections of one address, with a request on each, are served', async () => {
   const sidecar = await sidecarOf512()
   const fields = ['authorization', `Bearer ${await sidecar.token()}`]
   const connections = await openAll(sidecar, 250, () => '127.0.0.2')
@@ -39,7 +39,7 @@ it('H271 250 connections of one address, with a request on each, are served', as
   await expectNothingLost(sidecar)
 })
 
-it('H271 1,000 quiet connections stay open, and another client takes the place of none', async () => {
+it('H269 1,000 quiet connections stay open, and another client takes the place of none', async () => {
   const sidecar = await sidecarOf512()
   const connections = await openAll(sidecar, 999, (at) => `127.0.0.${2 + (at % 200)}`)
   let closed = 0

@@ -25,7 +25,7 @@ async function siteWithClock(ahead: number) {
   }
 }
 
-it('H275 C7 logins, rotations and revocations outlive steps of the clock and restarts as a model says', async () => {
+it('H271 C7 logins, rotations and revocations outlive steps of the clock and restarts as a model says', async () => {
   const { set, serve } = await siteWithClock(IN_1970)
   /** The logins so far, and whether they live. */
   const model = new Map<Tokens, boolean>()

@@ -171,7 +171,7 @@ it('the state folder stores digests: none of its files contains a token or the p
   expectNoSecrets()
 })
 
-it('H260 a second sidecar on the same folder exits and names the one that runs, which continues', async () => {
+it('H258 a second sidecar on the same folder exits and names the one that runs, which continues', async () => {
   const site = await prepareSite()
   const first = await site.serve()
   const { access_token } = await first.grant()
@@ -204,7 +204,7 @@ it.each([
       }
     },
   ],
-])('H260 a second sidecar on the same folder is refused while the first %s', async (what, harm) => {
+])('H258 a second sidecar on the same folder is refused while the first %s', async (what, harm) => {
   const site = await prepareSite({ config: what.includes('memory') ? { tokens: { store: 'memory' } } : {} })
   const first = await site.serve()
   harm(site.stateDir)
@@ -215,7 +215,7 @@ it.each([
   expect(await first.use(access_token)).toBe(200)
 })
 
-it('H260 what an earlier sidecar left does not name it as the one that runs', async () => {
+it('H258 what an earlier sidecar left does not name it as the one that runs', async () => {
   const site = await prepareSite()
   const first = await site.serve()
   await first.kill()

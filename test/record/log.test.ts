@@ -87,7 +87,7 @@ it('H252 lines are dropped while nobody reads them, and a line tells how many wh
   expect(JSON.parse(dropped).count).toBe(1_000 - (lines.length - 1))
 })
 
-it('H264 a log that cannot be written ends nothing: its lines wait for room, and a line says why', async () => {
+it('H262 a log that cannot be written ends nothing: its lines wait for room, and a line says why', async () => {
   const path = join(temporaryDirectory(), 'log')
   writeFileSync(path, 'x'.repeat(10 * 1024))
   const program = `import { createLog } from '${source}'

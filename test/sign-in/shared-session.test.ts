@@ -315,7 +315,7 @@ describeProtocols('H242 A path that refuses every account', (transport) => {
   }
 })
 
-describeProtocols('H261 While the device takes no further login', (transport) => {
+describeProtocols('H259 While the device takes no further login', (transport) => {
   for (const kind of KINDS)
     it.each([429, 503])(`the session that works stays in use (${kind}, %i)`, async (status) => {
       const started = await start(kind, { transport })
@@ -337,7 +337,7 @@ describeProtocols('H261 While the device takes no further login', (transport) =>
     })
 })
 
-it('H261 a login that the device refuses ends the session that worked', async () => {
+it('H259 a login that the device refuses ends the session that worked', async () => {
   const started = await start('form')
   const { account, sidecar, reader } = started
   expect(await accountsOf(started)).toEqual(VIEWERS)

@@ -51,7 +51,6 @@ export async function readInPieces(
       bodies.at(-1)?.drop()
     },
     waits() {},
-    held() {},
     keepsHead() {},
     refuse({ kind }) {
       fault = kind

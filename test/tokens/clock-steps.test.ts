@@ -28,7 +28,7 @@ const lives = ({ store }: JournaledStore, { accessToken }: IssuedTokens): boolea
 const refreshes = ({ store }: JournaledStore, { refreshToken }: IssuedTokens): boolean =>
   store.refresh(refreshToken) !== undefined
 
-describe('H275 a board whose clock starts in 1970', () => {
+describe('H271 a board whose clock starts in 1970', () => {
   it('keeps a login from before the step over a restart, with its hour', () => {
     const dir = state()
     const clock = stillClock()
@@ -117,7 +117,7 @@ describe('H275 a board whose clock starts in 1970', () => {
   })
 })
 
-it('H275 a clock that was ahead and is set back costs nothing that lives', () => {
+it('H271 a clock that was ahead and is set back costs nothing that lives', () => {
   const dir = state()
   const clock = stillClock()
   const first = openJournaledStore(dir, { clock })
@@ -137,7 +137,7 @@ it('H275 a clock that was ahead and is set back costs nothing that lives', () =>
   expect(refreshes(third, old)).toBe(false)
 })
 
-it('H275 the suspend of a machine, and a drift, write nothing', () => {
+it('H271 the suspend of a machine, and a drift, write nothing', () => {
   const dir = state()
   const clock = stillClock()
   let suspended = 0
@@ -249,7 +249,7 @@ function play(
   run.journal.close()
 }
 
-it('H275 nothing live is lost: a clock that is right at each start and end may be set to anything between', () => {
+it('H271 nothing live is lost: a clock that is right at each start and end may be set to anything between', () => {
   fc.assert(
     fc.property(moves([0, DAY, 3000 * DAY, YEAR_OF_1970]), (moves) =>
       play(moves, true, (login, ahead, isLive) => {
@@ -261,7 +261,7 @@ it('H275 nothing live is lost: a clock that is right at each start and end may b
   )
 })
 
-it('H275 C7 nothing dead comes back, and no login lives for more than its life of running time, whatever the clock does', () => {
+it('H271 C7 nothing dead comes back, and no login lives for more than its life of running time, whatever the clock does', () => {
   fc.assert(
     fc.property(moves([0, -DAY, -HOUR, DAY, 3000 * DAY, YEAR_OF_1970]), (moves) =>
       play(moves, false, (login, _, isLive) => {

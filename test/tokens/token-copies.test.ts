@@ -205,7 +205,7 @@ it('H131 the copies of a server that lost its data work for the grace, and then 
   expect(await copies.identify(token, CLIENT)).toEqual(UNKNOWN)
 })
 
-it('H262 a server that loses its data again and again gives no token a second grace', async () => {
+it('H260 a server that loses its data again and again gives no token a second grace', async () => {
   const replies = [found()]
   const { copies, clock } = setting(() => replies.shift() ?? ['100'], 60_000)
   const token = mintToken(randomBytes)
@@ -220,7 +220,7 @@ it('H262 a server that loses its data again and again gives no token a second gr
   expect(await copies.identify(token, CLIENT)).toEqual(UNKNOWN)
 })
 
-it('H262 the grace of an emptied server began when this sidecar last heard of revocations', async () => {
+it('H260 the grace of an emptied server began when this sidecar last heard of revocations', async () => {
   const replies = [found()]
   const { copies, clock } = setting(() => replies.shift() ?? ['100'], 60_000)
   const token = mintToken(randomBytes)
@@ -237,7 +237,7 @@ it('H262 the grace of an emptied server began when this sidecar last heard of re
   expect(await copies.identify(token, CLIENT)).toEqual(UNKNOWN)
 })
 
-it('H263 a server whose clock was set back gives a copy no more time than the lifetime of its token', async () => {
+it('H261 a server whose clock was set back gives a copy no more time than the lifetime of its token', async () => {
   const { copies, clock, store } = setting(() => found('g1', '100', 50 * 365 * 24 * HOUR))
   const token = mintToken(randomBytes)
   await copies.identify(token, CLIENT)

@@ -117,13 +117,11 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     this.socket.destroy()
   }
 
-  waits(bytes: number): void {
-    this.#holding.set('bodies', bytes)
+  waits(change: number): void {
+    this.#holding.hold(change)
   }
 
   readonly stalled = (bytes: number): void => this.#holding.set('responses', bytes)
-
-  readonly held = (change: number): void => this.#ofRequest.hold(change)
 
   keepsHead(bytes: number): void {
     this.#holding.add('connections', bytes)
@@ -166,7 +164,13 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     if (this.#deadline !== undefined) this.#stopDeadline()
     const { onExchange, onUpgrade } = this.rules.handlers
     if (head.leavesHttp) onUpgrade(this.#charge(this.#serve(this.#upgradeOf(head))))
-    else onExchange(this.#charge(this.#serve(new Http1Exchange(this, head, body))))
+    else {
+      const exchange = this.#charge(this.#serve(new Http1Exchange(this, head, body)))
+      // The bytes that came with the head were pushed before it was known whose request it is.
+      const holding = this.#ofRequest
+      body?.charge((change) => holding.hold(change))
+      onExchange(exchange)
+    }
   }
 
   bodyRead(): void {

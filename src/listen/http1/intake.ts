@@ -21,10 +21,8 @@ export interface IntakeEvents {
   bodyRead(): void
   /** The current body is malformed. The intake reads nothing more. */
   bodyBroken(): void
-  /** So many received bytes are not read yet. */
-  waits(bytes: number): void
-  /** The unread bytes of the current body have changed. */
-  readonly held: (change: number) => void
+  /** The received bytes that are not read yet have become more, or fewer: then the change is negative. */
+  waits(change: number): void
   /** A head is remembered, which costs so many bytes. */
   keepsHead(bytes: number): void
   /** The bytes are not a valid request. The intake reads nothing more. */
@@ -180,7 +178,7 @@ export class Http1Intake {
 
   /** First reads the body bytes that came with the head: if they are malformed, the request never reaches the device. */
   #beginBody(head: Http1RequestHead, end: RequestBodyFraming): void {
-    const body = new RequestBody(this.#regulate, MOST_WAITING, this.#events.held)
+    const body = new RequestBody(this.#regulate, MOST_WAITING)
     this.#body = body
     this.#chunked = end === 'chunked' ? new ChunkedBody(CHUNKS) : undefined
     this.#left = end === 'chunked' ? 0 : end
@@ -224,8 +222,8 @@ export class Http1Intake {
   #tellWaiting(): void {
     const { length } = this.#pending
     if (length === this.#waiting) return
+    this.#events.waits(length - this.#waiting)
     this.#waiting = length
-    this.#events.waits(length)
   }
 
   /** Pauses reading from a client that sends faster than its requests are served or its body is read. Resumes it later. */

@@ -18,13 +18,13 @@ export const FLEET = {
       'The first sidecar that sees a new password revokes the tokens of all. No token that is issued for the earlier password outlives that.',
     reason: 'C8; a login that is verified while the password changes',
   },
-  H262: {
+  H260: {
     sentence:
       'When the shared store loses its data, the tokens that a sidecar knows work until `tokens.offline_grace` has passed since it last heard of revocations. A second loss gives no further time.',
     reason:
       'a revocation that a partition held up is lost with the data; another user of the server may run FLUSHALL often',
   },
-  H263: {
+  H261: {
     sentence:
       'A store whose clock was set back gives no access token more than its lifetime, counted from when a sidecar first sees it.',
     reason: 'the server would state a time left of hours or decades; C7',

@@ -218,17 +218,17 @@ export const CONNECTIONS = {
     reason:
       'RFC 9113 §9.2.2 and appendix A; a stolen key or a quantum computer would open recordings of earlier connections',
   },
-  H270: {
+  H268: {
     sentence:
       'When `listen.max_connections` is reached, a client with few connections gets the place of one of the client with most, without work and the oldest first, never one with a request at the device. Among clients with equally few, one that holds nothing gets the place of a connection that is a second old and without work, if its client has no live grant. A trusted proxy loses none.',
     reason: 'four addresses, each within its own cap, would fill all places and refuse everyone else',
   },
-  H271: {
+  H269: {
     sentence:
       'With the memory that `MemoryMax=512M` gives clients, a page of 100 requests at once over HTTP/2, 250 connections of one address, and 1,000 quiet connections lose nothing.',
     reason: 'bounds that honest traffic meets are turned off',
   },
-  H272: {
+  H270: {
     sentence:
       'Soon after a flood the process holds at most 48 MiB and half of `listen.memory` more than idle, and the next flood uses that again.',
     reason:

@@ -209,7 +209,7 @@ export const DEVICE = {
       "Only a login refuses credentials that have worked, never the response to a client's request. A session that never worked stays in use while its password is not tried again.",
     reason: 'a path that refuses every account would stop the sign-in for all clients',
   },
-  H261: {
+  H259: {
     sentence:
       'A session that a response to a client refused stays in use until the login in its place has worked: also while the device answers 429 to logins, or does not answer them. A login that refuses the password ends it, and so does a configured logout, which comes before the login.',
     reason:
@@ -220,27 +220,27 @@ export const DEVICE = {
       'A device that changes its session with every response causes three logins, then one in five seconds. `check` and the log name it, and the key that has Postern follow it.',
     reason: 'a login with each response fills the sessions of the device, or locks the account',
   },
-  H265: {
+  H263: {
     sentence:
       'Each time that the device shows that it has no room for one more request at once, that is kept at once, logged as a warning, counted, and shown in `status` and on the page, also if the bound does not change.',
     reason: 'a crash that only the memory of the process knows happens again after the next restart',
   },
-  H266: {
+  H264: {
     sentence:
       'What broke the device as soon as one more request than usual came to it is not tried for a week, then once, and after a second time not by itself. Another address or other bounds, and an outage with no more requests than that, end it.',
     reason:
       'firmware that reboots may be a plant that stands still; a power cut breaks a device at any number',
   },
-  H267: {
+  H265: {
     sentence:
       'Where nothing is known above four, the learned bound rises by one, when the requests so far have been answered for a while.',
     reason: 'the number that breaks the device is passed by one, and known',
   },
-  H268: {
+  H266: {
     sentence: 'An attempt to open a connection again asks the bound that holds then.',
     reason: 'a device that comes back would get all at once that wait for it, and break again',
   },
-  H269: {
+  H267: {
     sentence:
       '`postern retry` lets a number be tried again that has broken the device; `status` and the log name it.',
     reason: 'a new firmware may take more, and only the operator knows of it',

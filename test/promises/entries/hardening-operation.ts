@@ -30,13 +30,13 @@ export const OPERATION = {
     sentence: 'With a full, read-only or locked disk Postern serves from memory, and log and metrics say so.',
     reason: 'full flash; another program that locks the file',
   },
-  H260: {
+  H258: {
     sentence:
       'A second sidecar on the same `state_dir` ends at its start with exit code 2 and names the one that runs: process, host and start. It does so wherever the tokens are kept, and while the disk of the first fails.',
     reason:
       'two in one folder would replace the certificate and tokens of each other; a container that was started twice',
   },
-  H264: {
+  H262: {
     sentence:
       'A log that cannot be written, on a full disk, ends nothing and is no bug: up to 2 MiB of lines wait and are written when there is room, and then a line says why they came late.',
     reason: 'a file on the disk that others fill; a message that names the wrong cause',
@@ -219,17 +219,17 @@ export const OPERATION = {
     sentence: '`init` prints the commands as they are typed where it runs.',
     reason: 'decision: commands are to be copied',
   },
-  H275: {
+  H271: {
     sentence:
       'After a step of the wall clock, what was issued in this run keeps its age, also on disk, and what was restored is as old as the file says. A clock that starts behind the last known time gives no token more than its life, however often.',
     reason: 'boards without a battery start in 1970 and get their time late, by NTP',
   },
-  H276: {
+  H272: {
     sentence:
       'The first response that only the tolerant rules read is told: its request, its fault, and the bytes around it, in the log, by `explain` and `status`, and on the page. No value that may be a secret is among them.',
     reason: 'nobody can mend a page of the firmware that no line names; CWE-532',
   },
-  H277: {
+  H273: {
     sentence:
       '`check` requests the pages that it is given as a client would, and says which the device answers with an error, with malformed HTTP, or not at all.',
     reason: 'a start page that works hides an API that does not',
