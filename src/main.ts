@@ -11,6 +11,7 @@ import { runProgram } from './commands/program.ts'
 import { typedProgram } from './commands/typed-program.ts'
 import { collectGarbage } from './system/idle-collection.ts'
 import type { PermissionedProcess } from './system/permissions.ts'
+import { keepTicksFast } from './system/tick-objects.ts'
 
 /** What follows the name of the program on the command line. In the single executable no script is among it. */
 const ARGUMENTS = isSea() ? process.argv.slice(2) : [...process.execArgv, ...process.argv.slice(1)]
@@ -58,6 +59,7 @@ function readOutside(path: string): string | undefined {
 }
 
 function daemon(): DaemonIo {
+  keepTicksFast()
   return {
     ...io,
     logSink: { terminal: io.stdout.isTTY, fd: 1 },

@@ -92,9 +92,10 @@ const AMBIENT: Readonly<Record<string, { readonly reads: readonly string[]; read
   'src/node-version.cjs': { reads: ['process'], why: 'checks the version of Node before all else' },
   'src/compose/sidecar.ts': {
     reads: ['node:process'],
-    why: 'the version of Node, which `build_info` reports',
+    why: 'the version of Node, which `build_info` reports, and the process id for a second sidecar on the folder',
   },
   'src/page/format.js': { reads: ['Date.now'], why: 'the clock of the browser' },
+  'src/system/tick-objects.ts': { reads: ['process'], why: 'the tick that it keeps' },
   'src/system/clock.ts': { reads: ['performance', 'Date.now'], why: 'the one real clock' },
 }
 
@@ -132,6 +133,18 @@ const sharedPackages = (tree: SourceTree): string[] =>
   [...importersByPackage(tree)].flatMap(([name, files]) =>
     files.size > 1 && !(name in IMPORTED_WHERE_USED) ? [`${name}: ${[...files].join(', ')}`] : [],
   )
+
+/** The packages of the table "Parts", and the files that it says import them. */
+function partsOf(page: string): Map<string, readonly string[]> {
+  const [, table = ''] = /\n\| package \| imported by \|.*\n\|[ -|]+\n((?:\|.*\n)+)/.exec(page) ?? []
+  const rows = table.matchAll(/^\| `([^`]+)` \| ([^|]+) \|/gm)
+  return new Map(
+    [...rows].map(([, name = '', files = '']) => [
+      name,
+      [...files.matchAll(/`([^`]+)`/g)].map(([, file]) => `src/${file}`).sort(),
+    ]),
+  )
+}
 
 function forbiddenReads(tree: SourceTree): string[] {
   return [...tree].flatMap(([path, text]) => {
@@ -197,6 +210,14 @@ describe('the source', () => {
     const manifest: unknown = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
     const { dependencies } = manifest as { dependencies: Record<string, string> } // package.json of this project
     expect([...importersByPackage(source).keys()].sort()).toEqual(Object.keys(dependencies).sort())
+  })
+
+  it('imports each package where the table "Parts" of its page says', () => {
+    const page = readFileSync(join(root, 'src/README.md'), 'utf8')
+    const importers = [...importersByPackage(source)].map(
+      ([name, files]) => [name, [...files].sort()] as const,
+    )
+    expect(partsOf(page)).toEqual(new Map(importers.toSorted(([a], [b]) => (a < b ? -1 : 1))))
   })
 
   it('reads clock, randomness and process only in the listed files', () => {

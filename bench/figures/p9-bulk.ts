@@ -1,3 +1,7 @@
+import { loadTlsMaterial, selfSignedPaths } from '../../src/listen/tls-material.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { machineNames } from '../../src/system/machine-names.ts'
+import { temporaryFolder } from '../child.ts'
 import { type Contestant, startPeers } from '../contest/contest.ts'
 import { busyNote, OURS } from '../contest/row.ts'
 import { startNodeDevice } from '../device.ts'
@@ -5,7 +9,7 @@ import { fixed, percent } from '../format.ts'
 import type { Figure, Lab } from '../lab.ts'
 import { type Transfer, transfer } from '../load/transfer.ts'
 import { alternate, checkOf, medianOf, ratioOf } from '../measure.ts'
-import { nginxStreamPeer } from '../peers/nginx.ts'
+import { nginxStreamPeer, nginxTlsStreamPeer } from '../peers/nginx.ts'
 import { posternPeer } from '../peers/postern.ts'
 import { residentMemory, watchMemory, whileBusy } from '../process-usage.ts'
 import { say } from '../run-program.ts'
@@ -13,6 +17,8 @@ import { say } from '../run-program.ts'
 const [MEBIBYTE, GIBIBYTE] = [2 ** 20, 2 ** 30] as const
 
 const DIRECTIONS = ['up', 'down'] as const
+const TRANSPORTS = ['cleartext', 'TLS'] as const
+const REACH = { up: 0.85, down: 0.95 }
 
 /** The transfer of one large body through one proxy. */
 interface Measured {
@@ -31,21 +37,30 @@ interface Way {
   readonly direction: Transfer['direction']
 }
 
+const waysOver = (transport: (typeof TRANSPORTS)[number], proxies: readonly Contestant[]): Way[] =>
+  proxies.flatMap((proxy) =>
+    DIRECTIONS.map((direction): Way => {
+      return { name: `${proxy.peer.name}, ${transport}, ${direction}`, proxy, direction }
+    }),
+  )
+
 export const bulk: Figure = {
   id: 'P9',
   title: 'One large body',
   about:
-    '1 GiB up and 1 GiB down, beside nginx without temporary files. The device counts the bytes of an upload, the client those of a download.',
+    '1 GiB up and 1 GiB down, in cleartext and over TLS (HTTP/1.1), beside nginx without temporary files. The device counts the bytes of an upload, the client those of a download.',
   async measure(lab) {
     const bytes = Math.round(GIBIBYTE * Math.max(lab.part, 1 / 8))
     const device = await startNodeDevice(lab.otherCore)
-    const peers = [posternPeer({ program: lab.program }), nginxStreamPeer]
-    const proxies = await startPeers(lab, peers, device.port)
-    const ways = proxies.flatMap((proxy) =>
-      DIRECTIONS.map((direction): Way => {
-        return { name: `${proxy.peer.name}, ${direction}`, proxy, direction }
-      }),
-    )
+    const folder = await temporaryFolder()
+    await loadTlsMaterial('auto', folder, { clock: systemClock, machine: machineNames })
+    const { program } = lab
+    const plain = [posternPeer({ program }), nginxStreamPeer]
+    const secure = [posternPeer({ program, tls: true }), nginxTlsStreamPeer(selfSignedPaths(folder))]
+    const ways = [
+      ...waysOver('cleartext', await startPeers(lab, plain, device.port)),
+      ...waysOver('TLS', await startPeers(lab, secure, device.port)),
+    ]
     const rounds = await alternate(ways, lab.rounds, async (way, round) => {
       const one = await measureTransfer(way, bytes, lab)
       say(`  round ${round + 1}: ${way.name}: ${one.rate.toFixed(0)} MiB/s`)
@@ -59,11 +74,17 @@ export const bulk: Figure = {
     const grown = 'largest growth of memory during a transfer'
     return {
       checks: [
-        ...DIRECTIONS.map((direction) => {
-          const [own, theirs] = [rates(`${OURS}, ${direction}`), rates(`nginx, ${direction}`)]
-          const what = `of the rate of nginx, ${direction}`
-          return ratioOf(`P9 ${direction}`, what, own, theirs, { better: 'more', reach: 0.9 })
-        }),
+        ...TRANSPORTS.flatMap((transport) =>
+          DIRECTIONS.map((direction) => {
+            const way = `${transport}, ${direction}`
+            const [own, theirs] = [rates(`${OURS}, ${way}`), rates(`nginx, ${way}`)]
+            const id = transport === 'TLS' ? `P9 TLS ${direction}` : `P9 ${direction}`
+            return ratioOf(id, `of the rate of nginx, ${way}`, own, theirs, {
+              better: 'more',
+              reach: REACH[direction],
+            })
+          }),
+        ),
         checkOf('P9 memory', grown, 'MiB', ours.length > 0 ? most(ours) : undefined, { reach: 20 }),
       ],
       tables: [
@@ -94,7 +115,8 @@ async function measureTransfer({ proxy, direction }: Way, bytes: number, lab: La
   const pid = children[0]?.pid ?? 0
   const before = residentMemory(pid)
   const peakOf = watchMemory(pid)
-  const plan = { port: Number(new URL(url).port), headers, direction, bytes }
+  const { port, protocol } = new URL(url)
+  const plan = { port: Number(port), secure: protocol === 'https:', headers, direction, bytes }
   const [{ seconds, faults }, busy] = await whileBusy(pid, () => transfer(plan, lab.otherCore))
   return { rate: bytes / MEBIBYTE / seconds, busy, grown: peakOf() - before, faults }
 }

@@ -47,7 +47,7 @@ export class DeviceLink {
         buffer: BUFFER,
         callback: (length) => {
           if (this.#reader === undefined) this.#receive(BUFFER.toString('latin1', 0, length))
-          else this.#reader.receive(BUFFER, length, false)
+          else this.#reader.receive(BUFFER, length, Number.POSITIVE_INFINITY)
           return true
         },
       },

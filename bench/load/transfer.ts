@@ -1,9 +1,12 @@
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { runIfMain, runModule } from '../child.ts'
 
 /** One large body: up to `/` of the device, which counts the bytes, or down from `/bytes/SIZE`. */
 export interface Transfer {
   readonly port: number
+  /** Over TLS; any certificate will do. */
+  readonly secure: boolean
   readonly headers: Readonly<Record<string, string>>
   readonly direction: 'up' | 'down'
   readonly bytes: number
@@ -25,7 +28,7 @@ export function transfer(plan: Transfer, core: number | undefined): Promise<Tran
 
 const PIECE = Buffer.alloc(1 << 20, 'x')
 
-async function program({ port, headers, direction, bytes }: Transfer): Promise<TransferReport> {
+async function program({ port, secure, headers, direction, bytes }: Transfer): Promise<TransferReport> {
   const up = direction === 'up'
   /** The head and the first bytes of the body, and the length of the whole body so far. */
   let text = ''
@@ -39,17 +42,7 @@ async function program({ port, headers, direction, bytes }: Transfer): Promise<T
     text += chunk.toString('latin1', 0, end < 0 ? chunk.length : 100)
     if (end < 0 && text.includes(END)) received = text.length - text.indexOf(END) - END.length
   }
-  const socket = connect({
-    port,
-    host: '127.0.0.1',
-    onread: {
-      buffer: Buffer.alloc(1 << 20),
-      callback(length, buffer) {
-        read(Buffer.from(buffer.buffer, buffer.byteOffset, length))
-        return true
-      },
-    },
-  })
+  const socket = secure ? openSecurely(port, read) : open(port, read)
   const send = (bytesLeft: number): void => {
     let left = bytesLeft
     while (left > 0) {
@@ -59,7 +52,7 @@ async function program({ port, headers, direction, bytes }: Transfer): Promise<T
     }
     if (left > 0) socket.once('drain', () => send(left))
   }
-  socket.on('connect', () => {
+  socket.on(secure ? 'secureConnect' : 'connect', () => {
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
     const line = up ? 'POST / HTTP/1.1' : `GET /bytes/${bytes} HTTP/1.1`
     const length = up ? `Content-Length: ${bytes}\r\n` : ''
@@ -78,5 +71,19 @@ async function program({ port, headers, direction, bytes }: Transfer): Promise<T
 }
 
 const END = '\r\n\r\n'
+
+function open(port: number, read: (bytes: Buffer) => void): Socket {
+  const buffer = Buffer.alloc(1 << 20)
+  const callback = (length: number): boolean => {
+    read(buffer.subarray(0, length))
+    return true
+  }
+  return connect({ port, host: '127.0.0.1', onread: { buffer, callback } })
+}
+
+function openSecurely(port: number, read: (bytes: Buffer) => void): Socket {
+  const options = { port, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] }
+  return connectTls(options).on('data', read)
+}
 
 await runIfMain(import.meta, program)

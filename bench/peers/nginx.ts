@@ -29,18 +29,26 @@ function nginxWith(does: string, server: string, scheme: 'http' | 'https' = 'htt
 /** Bare nginx. */
 export const nginxPeer: Peer = nginxWith('nothing else', ';')
 
-/** nginx over TLS, with HTTP/1.1 and HTTP/2. `certificate` holds the paths of the PEM files. */
-export function nginxTlsPeer({ cert, key }: { readonly cert: string; readonly key: string }): Peer {
-  const server = ` ssl http2; ssl_certificate ${cert}; ssl_certificate_key ${key}; ssl_protocols TLSv1.2 TLSv1.3;`
-  return nginxWith('TLS', server, 'https')
+/** The paths of the PEM files. */
+interface CertificatePaths {
+  readonly cert: string
+  readonly key: string
 }
 
+const withTls = ({ cert, key }: CertificatePaths): string =>
+  ` ssl http2; ssl_certificate ${cert}; ssl_certificate_key ${key}; ssl_protocols TLSv1.2 TLSv1.3;`
+
+/** nginx over TLS, with HTTP/1.1 and HTTP/2. */
+export const nginxTlsPeer = (paths: CertificatePaths): Peer => nginxWith('TLS', withTls(paths), 'https')
+
+const STREAMING = ` client_max_body_size 0; client_body_buffer_size 256k; proxy_request_buffering off;
+    proxy_buffers 16 64k; proxy_buffer_size 64k; proxy_busy_buffers_size 512k; proxy_max_temp_file_size 0;`
+
 /** nginx for bodies of any size: no temporary files, large buffers. */
-export const nginxStreamPeer: Peer = nginxWith(
-  'streaming',
-  `; client_max_body_size 0; client_body_buffer_size 256k; proxy_request_buffering off;
-    proxy_buffers 16 64k; proxy_buffer_size 64k; proxy_busy_buffers_size 512k; proxy_max_temp_file_size 0;`,
-)
+export const nginxStreamPeer: Peer = nginxWith('streaming', `;${STREAMING}`)
+
+export const nginxTlsStreamPeer = (paths: CertificatePaths): Peer =>
+  nginxWith('streaming over TLS', withTls(paths) + STREAMING, 'https')
 
 /** nginx with auth_request to a token service in Node: the usual way to check tokens with nginx. */
 export const nginxAuthPeer: Peer = {

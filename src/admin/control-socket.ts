@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import type { GrantedExchange } from '../gate/live-exchanges.ts'
+import type { QuirkCondition } from '../overview/model.ts'
 import type { RecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
 import { listenPrivately } from '../system/listen.ts'
@@ -11,6 +12,8 @@ import { readRevocation } from './operator-revocation.ts'
 
 interface Dependencies {
   readonly tokens: Pick<Tokens, 'grants' | 'revoke'>
+  /** Whether other sidecars share the tokens, and may have requests in flight that were admitted by grants that are over. */
+  readonly sharesTokens: boolean
   readonly requests: Pick<RecentRequests, 'recent' | 'explain' | 'remembered'>
   /** The requests in flight that a grant has admitted. */
   readonly inFlight: () => Iterable<GrantedExchange>
@@ -19,10 +22,17 @@ interface Dependencies {
   readonly listening: () => readonly string[]
   /** The places at each service of the device. */
   readonly places: () => readonly PlacesCondition[]
+  /** What the responses of each service have shown. */
+  readonly quirks: () => readonly RouteQuirk[]
   /** Lets what has broken the device be tried again. Returns for how many services something was known. */
   readonly retry: () => number
   /** The socket could not be opened, or a command failed because of a bug; `what` says which commands do not work. */
   readonly onFailure: (error: unknown, what: string) => void
+}
+
+/** A quirk of a service of the device. */
+export interface RouteQuirk extends QuirkCondition {
+  readonly route: string | null
 }
 
 /** The places at a service of the device. Times in ms since the epoch. */
@@ -47,6 +57,14 @@ export interface UnfinishedRequest {
   readonly startedAt: number
 }
 
+/** The answer to `POST /revoke`. */
+export interface Revoked {
+  /** The live grants, and those that are over and have a request in flight at this sidecar. */
+  readonly revoked: number
+  /** `uncounted`: other sidecars may have requests in flight of grants that are over. Left out by a sidecar with tokens of its own. */
+  readonly elsewhere?: 'uncounted'
+}
+
 export interface ListedRequests {
   readonly requests: ReturnType<RecentRequests['recent']>
 }
@@ -59,7 +77,7 @@ export interface Explained {
 
 type Command = (req: IncomingMessage, query: URLSearchParams) => Answer | Promise<Answer>
 
-export { LONGEST_ID } from '../gate/admit.ts'
+export { LONGEST_ID } from '../gate/request-id.ts'
 
 export function controlSocketPath(stateDir: string): string {
   return join(stateDir, 'control.sock')
@@ -72,7 +90,18 @@ export function controlSocketPath(stateDir: string): string {
  */
 export async function openControlSocket(
   stateDir: string,
-  { tokens, requests, inFlight, clock, listening, places, retry, onFailure }: Dependencies,
+  {
+    tokens,
+    sharesTokens,
+    requests,
+    inFlight,
+    clock,
+    listening,
+    places,
+    quirks,
+    retry,
+    onFailure,
+  }: Dependencies,
 ): Promise<{ close(): Promise<void> }> {
   async function status(): Promise<Answer> {
     const grants = await tokens.grants()
@@ -84,7 +113,7 @@ export async function openControlSocket(
       refresh: sum((grant) => grant.refreshTokens),
     }
     const unfinished = unfinishedBeside(grants)
-    const all = { listening: listening(), places: places(), tokens: counts, grants }
+    const all = { listening: listening(), places: places(), quirks: quirks(), tokens: counts, grants }
     return json(200, unfinished.length === 0 ? all : { ...all, unfinished })
   }
 
@@ -105,7 +134,9 @@ export async function openControlSocket(
     if (which === undefined)
       return json(400, { error: 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}' })
     const revoked = await tokens.revoke(which, 'operator')
-    return revoked === 'unavailable' ? STORE_UNAVAILABLE : json(200, { revoked })
+    if (revoked === 'unavailable') return STORE_UNAVAILABLE
+    const elsewhere = sharesTokens ? ({ elsewhere: 'uncounted' } as const) : {}
+    return json(200, { revoked, ...elsewhere } satisfies Revoked)
   }
 
   const list = (): Answer => json(200, { requests: requests.recent() } satisfies ListedRequests)

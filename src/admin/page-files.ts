@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname } from 'node:path'
+import { escapeHtml } from '../http/html.ts'
 
 export interface PageFile {
   readonly type: string
@@ -39,8 +40,7 @@ function pageFile(extension: string, body: Buffer): PageFile {
 
 /** docs/alerts.md as HTML: its headings with the anchors that alarms link to, its paragraphs, `code` and **strong** words. */
 function alertsPage(markdown: string): string {
-  const blocks = markdown
-    .replaceAll(/[&<]/g, (sign) => (sign === '&' ? '&amp;' : '&lt;'))
+  const blocks = escapeHtml(markdown)
     .replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '<code>$1</code>')
     .replaceAll(/`([^`]+)`/g, '<code>$1</code>')
     .replaceAll(

@@ -6,7 +6,7 @@ import { writeYaml } from '../config/yaml.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { addressChecks } from './check/address-checks.ts'
 import { uploadCheck } from './check/client-requests.ts'
-import { deviceChecks, headerChecks } from './check/device-checks.ts'
+import { deviceChecks, headerChecks, namedPageCheck } from './check/device-checks.ts'
 import { certificateCheck, memoryCheck, pageChecks, passwordCheck, stateCheck } from './check/file-checks.ts'
 import { type Check, type CheckResult, describeResult, runCheck } from './check/finding.ts'
 import { storeChecks } from './check/store-check.ts'
@@ -18,17 +18,19 @@ export interface CheckOptions extends ConfigOptions {
   readonly quiet?: boolean
   /** Test only what a reload of the running sidecar reads. */
   readonly reload?: boolean
+  /** Request these paths of the device. */
+  readonly pages?: readonly string[]
   /** Post to this path of the device, twice. */
   readonly uploads?: string
 }
 
 /**
  * Prints the effective configuration with masked secrets. Then checks the password source, the certificate, the folders that are
- * written to, the shared store, both addresses, the header files and the device; with `uploads`, how it takes a POST. Exit code 0 if all checks pass, with or without
+ * written to, the shared store, both addresses, the header files and the device; with `uploads`, how it takes a POST; and these pages. Exit code 0 if all checks pass, with or without
  * warnings; 2 if `serve` would not start because of its configuration or files; 1 if only other checks fail.
  */
 export async function checkCommand(options: CheckOptions, io: CommandIo): Promise<ExitCode> {
-  const { json = false, quiet = false, reload = false, uploads } = options
+  const { json = false, quiet = false, reload = false, uploads, pages = [] } = options
   const results: CheckResult[] = []
   const loaded = readConfig(options, io)
   if (loaded instanceof SetupError) {
@@ -37,7 +39,10 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
     return 2
   }
   const { config, tree, placeOf } = loaded
-  const asked = uploads === undefined ? [] : [uploadCheck(config, uploads)]
+  const asked = [
+    ...pages.map((page) => namedPageCheck(config, page)),
+    ...(uploads === undefined ? [] : [uploadCheck(config, uploads)]),
+  ]
   if (!json && !quiet) io.stdout.write(`${writeYaml(effectiveTree(tree))}\n`)
   const report = (result: CheckResult): void => {
     if (quiet && result.result === 'ok') return

@@ -1,6 +1,12 @@
 import { type RequestOptions, request } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { controlSocketPath, type PlacesCondition, type UnfinishedRequest } from '../admin/control-socket.ts'
+import {
+  controlSocketPath,
+  type PlacesCondition,
+  type Revoked,
+  type RouteQuirk,
+  type UnfinishedRequest,
+} from '../admin/control-socket.ts'
 import { clientKeyOf, type OperatorRevocation } from '../admin/operator-revocation.ts'
 import { systemClock } from '../system/clock.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
@@ -71,6 +77,7 @@ export interface Status {
   /** The addresses of its listeners, such as `0.0.0.0:8443`. */
   readonly listening?: readonly string[]
   readonly places?: readonly PlacesCondition[]
+  readonly quirks?: readonly RouteQuirk[]
   readonly tokens: { readonly access: number; readonly refresh: number }
   readonly grants: readonly GrantSummary[]
   /** Left out if there are none. */
@@ -89,14 +96,17 @@ export async function statusCommand(options: StatusOptions, io: CommandIo): Prom
   return 0
 }
 
-function statusText({ places = [], tokens, grants, unfinished = [] }: Status): string {
+function statusText({ places = [], quirks = [], tokens, grants, unfinished = [] }: Status): string {
   const present = systemClock.wall()
   const sums = [
     counted(grants.length, 'grant'),
     counted(tokens.access, 'access token'),
     counted(tokens.refresh, 'refresh token'),
   ]
-  const lines = places.map((each) => placesLine(each, present))
+  const lines = [
+    ...places.map((each) => placesLine(each, present)),
+    ...quirks.map((each) => quirkLine(each, present)),
+  ]
   const over = unfinishedLines(unfinished, present)
   return `${grantLines(grants, present).join('\n')}\n\n${sums.join(', ')}\n${lines.join('')}${over}`
 }
@@ -155,6 +165,19 @@ function placesLine(
   return `${wrapped(`${route ?? 'device'}: ${used} of ${counted(limit, 'place')} in use${how}${next}`, 2)}\n`
 }
 
+const QUIRKS = {
+  stray: 'bytes after a response',
+  tolerant: 'malformed HTTP, read by the tolerant rules',
+  delayed: 'a kept connection costs 40 ms a request',
+} as const
+
+function quirkLine({ route, kind, since, malformed }: RouteQuirk, present: number): string {
+  const shown =
+    malformed === null ? '' : `; first in the response to ${malformed.request}: ${malformed.fault}`
+  const bytes = malformed === null ? '' : `    ${malformed.bytes}\n`
+  return `${wrapped(`${route ?? 'device'}: ${QUIRKS[kind]}, for ${spanOf(present - since)}${shown}`, 2)}\n${bytes}`
+}
+
 export function counted(number: number, what: string): string {
   return `${number} ${number === 1 ? what : `${what}s`}`
 }
@@ -190,14 +213,24 @@ export async function revokeCommand(options: RevokeOptions, io: CommandIo): Prom
     throw new SetupError('--client: must be an IP address, such as 192.0.2.7 or 2001:db8::7, or unix')
   }
   const { stateDir } = configFrom(options, io)
-  const response = await control(stateDir, { method: 'POST', path: '/revoke', command })
-  const count = 'revoked' in response ? Number(response.revoked) : 0
-  if (count === 0 && !('all' in command)) {
-    const remedy = 'postern status lists the grants'
+  const { revoked, elsewhere } = await control<Revoked>(stateDir, {
+    method: 'POST',
+    path: '/revoke',
+    command,
+  })
+  const note = elsewhere === undefined ? '' : `; ${elsewhereOf(command)}`
+  if (revoked === 0 && !('all' in command)) {
+    const remedy = `postern status lists the grants${note}`
     throw new SetupError(`nothing revoked: ${noMatch(command)}`, { exitCode: 1, remedy })
   }
-  io.stdout.write(`${counted(count, 'grant')} revoked\n`)
+  io.stdout.write(`${counted(revoked, 'grant')} revoked${note}\n`)
   return 0
+}
+
+/** What becomes of requests that other sidecars still have of grants that are over. Only the sidecar itself knows these. */
+function elsewhereOf(command: OperatorRevocation): string {
+  const which = 'uploads and downloads of ended grants at other sidecars'
+  return 'client' in command ? `${which} go on: run it there, too` : `${which} end, too, and are not counted`
 }
 
 /** The message does not repeat the id: the operator may have typed a token instead. */

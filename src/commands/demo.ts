@@ -70,7 +70,10 @@ export async function demoCommand(options: DemoOptions, io: DemoIo): Promise<Exi
     opened.defer(() => sidecar.stop(STOP_GRACE))
     const addresses = await sidecar.start()
     const running = {
-      ...{ folder, upstream, configFile, password },
+      folder,
+      upstream,
+      configFile,
+      password,
       // The name in the self-signed certificate.
       publicUrl: addresses.public.replace('//127.0.0.1:', '//localhost:'),
       adminUrl: addresses.admin ?? 'off',

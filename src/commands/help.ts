@@ -40,6 +40,9 @@ has to be able to read the files:
   postern check --quiet || echo 'not now'
   postern check --json | jq '.checks[] | select(.result != "ok")'
 
+Each PATH is requested once with GET, signed in as upstream.auth says: name the
+pages of an API that clients use.
+  postern check /api/status /api/log
 --uploads PATH sends two POSTs of 4 KiB of text to PATH at the device, one with
 its length and one in chunks, and says whether the answers differ. The device
 acts on them: name only a path that may be posted to.

@@ -86,9 +86,11 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     command(
       'check',
       'Print the effective configuration and test the files, addresses and device in it.',
-      async (options: CheckOptions) => (await import('./check.ts')).checkCommand(options, io),
+      async (pages: readonly string[], options: CheckOptions) =>
+        (await import('./check.ts')).checkCommand({ ...options, pages }, io),
     ),
   )
+    .argument('[path...]', 'pages of the device to request, too, as a client would')
     .option('--json', 'print one JSON document: the checks, and the effective configuration', false)
     .option('--quiet', 'print only warnings and failures', false)
     .option('--reload', 'test only what a reload reads: configuration, certificate, headers', false)

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createSidecar, type Sidecar } from '../compose/sidecar.ts'
+import { createSidecar, type Sidecar, SidecarStopped } from '../compose/sidecar.ts'
 import { type ConfigFile, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { certificateFiles, neededPermissions } from '../config/secrets.ts'
@@ -120,7 +120,8 @@ export function createReloader(
       log.info({ changed: live }, 'configuration reloaded')
       if (restart.length > 0) log.warn({ keys: restart }, 'these keys take effect after a restart')
     } catch (error) {
-      log.error(causeOf(error), 'configuration not reloaded: the previous one stays in effect')
+      if (error instanceof SidecarStopped) log.info('configuration not reloaded: the sidecar stops')
+      else log.error(causeOf(error), 'configuration not reloaded: the previous one stays in effect')
     }
   }
 

@@ -3,7 +3,7 @@ import { formatUpstreamUrl } from '../config/address.ts'
 import type { Config } from '../config/schema.ts'
 import { type NamedService, placesBounds, type ServiceConfig, servicesOf } from '../config/upstream-fields.ts'
 import { createBreaker, startHealthCheck } from '../device/breaker.ts'
-import { createConnections, type Quirk } from '../device/connections.ts'
+import { createConnections, type Malformed, type Quirk } from '../device/connections.ts'
 import { watchTrouble } from '../device/diagnosis.ts'
 import { type Ceilings, kindOf, mostUnder, nextAttempt, openCeilings } from '../forward/ceilings.ts'
 import { createPlaces } from '../forward/learner.ts'
@@ -21,7 +21,7 @@ import {
 import { createSharing, type Sharing } from '../forward/sharing.ts'
 import { createStreams } from '../forward/streams.ts'
 import { createUpstream } from '../forward/upstream.ts'
-import type { ServiceCondition } from '../overview/model.ts'
+import type { QuirkCondition, ServiceCondition } from '../overview/model.ts'
 import { createDeviceChanges } from '../record/device-changes.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
@@ -90,6 +90,9 @@ export async function openDeviceServices(config: Config, deps: Dependencies, ope
       maxTunnels: sum(({ config: { maxTunnels } }) => maxTunnels),
     },
     places: () => all.map(({ places }) => places()),
+    /** What the responses of each service have shown. */
+    quirks: () =>
+      all.flatMap(({ route, quirks }) => quirks().map((each) => ({ route: route ?? null, ...each }))),
     /** Lets what has broken a service be tried again. Returns for how many services something was known. */
     retry: () => all.filter(({ forgetCeiling }) => forgetCeiling()).length,
     conditions: () => all.map(({ condition }) => condition()),
@@ -133,7 +136,9 @@ async function openDeviceService(
   const target = await targets.open(service, key)
   const breaker = createBreaker(clock)
   const trouble = watchTrouble(target, {
-    ...{ key, clock, breaker },
+    key,
+    clock,
+    breaker,
     onFound: ({ reason, remedy }) =>
       log.error({ reason, remedy }, 'cannot connect to the device: a fault in its TLS or in upstream.url'),
     onBug,
@@ -146,6 +151,11 @@ async function openDeviceService(
     },
   }
   const { queue, learner } = openPlaces(service, route ?? '', ceilings, metrics, { clock, log })
+  const found: { readonly kind: Quirk; readonly at: number; readonly malformed: Malformed | null }[] = []
+  const quirks = (): readonly QuirkCondition[] => {
+    const ahead = clock.wall() - clock.monotonic()
+    return found.map(({ kind, at, malformed }) => ({ kind, since: Math.round(ahead + at), malformed }))
+  }
   const connections = createConnections(target, upstreamDeadlines(service), clock, {
     room: {
       isFull: () => queue.places === 1 || learner?.isBounded === true,
@@ -155,7 +165,10 @@ async function openDeviceService(
       refused: () => learner?.refused(),
       reset: () => learner?.reset(),
     },
-    onQuirk: (quirk) => log.warn(QUIRKS[quirk]),
+    onQuirk(kind, malformed) {
+      found.push({ kind, at: clock.monotonic(), malformed: malformed ?? null })
+      log.warn({ ...malformed }, QUIRKS[kind])
+    },
   })
   const fieldsOf = (request: RequestFieldSettings, replaced: readonly string[]) => ({
     request,
@@ -180,6 +193,7 @@ async function openDeviceService(
     checked: service.health.path !== null,
     breaker: breaker.open ? 'open' : 'closed',
     tolerant: connections.tolerant,
+    quirks: quirks(),
     queue: {
       queued: Math.max(queue.waiting, buffering?.queue.waiting ?? 0),
       size: service.queue.size,
@@ -217,7 +231,13 @@ async function openDeviceService(
     route,
     config: service,
     upstream: sharing.of(upstream, service, { clock, fields, route: route ?? '', onShared: metrics.shared }),
-    ...{ signIn, queue, buffering, connections, health, condition },
+    signIn,
+    queue,
+    buffering,
+    connections,
+    health,
+    condition,
+    quirks,
     places(): PlacesCondition {
       const { ceiling } = learner ?? {}
       const until = ceiling && nextAttempt(ceiling)

@@ -36,12 +36,12 @@ function inMib(bytes: number): string {
   return `${Math.round(bytes / 1024 ** 2)} MiB`
 }
 
-/** Below this part of the account, its real memory is not looked at. */
+/** While clients hold less than this part of the account, the memory of the process is not looked at. */
 const NOTHING_TO_SHED = 1 / 16
 
-/** The process is full with this part of its memory in use, and there is no stage below the other. */
+/** With these parts of its memory in use, the process is as full as an account at its limit, and as an empty one. */
 const FULL = 0.88
-const EASY = 0.48
+const EMPTY = 0.48
 
 export type Memory = ReturnType<typeof openMemory>
 
@@ -53,13 +53,13 @@ interface MemoryDependencies {
   readonly ownsProcess: boolean
 }
 
-/** So much of the memory of hashes is part of what the account leaves to the process (bytes): one of `postern hash-password`. */
+/** The account leaves room for one hash of `postern hash-password` (bytes). Only what hashes take beyond it is charged. */
 const RESERVED_FOR_HASHES = 20 * 1024 ** 2
 
-/** How long (ms) no stage is in effect when its end is logged. */
+/** A flood is over when no stage was in effect for this long (ms). */
 const OVER_AFTER = 10_000
 
-/** Logs each stage that is worse than those before it, and the end of all, so that a flood costs a few lines. */
+/** Logs a stage only if it is worse than those before it, then the end of the flood: a flood costs a few lines. */
 function createStageLog(log: Logger, limit: number) {
   let worst = -1
   let over: NodeJS.Timeout | undefined
@@ -90,12 +90,16 @@ function createStageLog(log: Logger, limit: number) {
 /** Opens the account of what clients hold (C26). It logs and counts what it sheds. */
 export function openMemory(config: Config, { clock, log, metrics, ownsProcess }: MemoryDependencies) {
   const plan = planMemory(config)
-  const most =
-    plan.bound.by === "V8's heap" ? memoryBounds().find(({ by }) => by !== "V8's heap") : plan.bound
+  // The anonymous memory of the process is more than its heap, so the heap's bound is none for it.
+  const ofProcess = memoryBounds().find(({ by }) => by !== "V8's heap") ?? plan.bound
   const told = createStageLog(log, plan.limit)
   let shed = 0
+  /** A stage was in effect since `floodIsOver` was last true. */
   let flooded = false
+  /** When the last stage ended (ms on the monotonic clock); undefined while one is in effect. */
   let floodEnd: number | undefined
+  let pageBytes = (): number => 0
+  let hashing = 0
   const account: Account = new Account({
     limit: plan.limit,
     clock,
@@ -119,11 +123,9 @@ export function openMemory(config: Config, { clock, log, metrics, ownsProcess }:
       account.measured(0)
       return
     }
-    const used = memoryInUse(most?.bytes ?? plan.bound.bytes)
-    account.measured(Math.max(0, (used - EASY) / (FULL - EASY)))
+    const used = memoryInUse(ofProcess.bytes)
+    account.measured(Math.max(0, (used - EMPTY) / (FULL - EMPTY)))
   })
-  let pageBytes = (): number => 0
-  let hashing = 0
   const hashes: HashMemory = {
     limit: plan.limit,
     hold(change) {
@@ -135,7 +137,7 @@ export function openMemory(config: Config, { clock, log, metrics, ownsProcess }:
     account,
     plan,
     hashes,
-    /** Whether no stage is in effect for some time, asked for the first time since one was. */
+    /** Whether a flood is over. True once for each flood. */
     floodIsOver(): boolean {
       const isOver = flooded && floodEnd !== undefined && clock.monotonic() - floodEnd >= OVER_AFTER
       if (isOver) flooded = false
@@ -148,7 +150,7 @@ export function openMemory(config: Config, { clock, log, metrics, ownsProcess }:
       stage: account.stage ?? null,
       shed,
     }),
-    /** @param bytes what the viewers of the live page have not read (bytes) */
+    /** Charges what the viewers of the live page have not read, as `bytes` says it each second. */
     watchPage(bytes: () => number): void {
       pageBytes = bytes
     },

@@ -26,12 +26,11 @@ export async function warnOfNextStart(config: Config, log: Logger): Promise<void
   ]
   const looks = reads.map(async ({ key, file, read }) => {
     const isHidden = await access(file, constants.R_OK).then(() => false, isWithheld)
-    const found = isHidden ? '' : await read()
-    if (typeof found !== 'string' && 'reason' in found)
-      log.warn(
-        { key, file, reason: found.reason },
-        'the next start will fail, because it cannot use this file',
-      )
+    if (isHidden) return
+    const found = await read()
+    if (typeof found === 'string' || !('reason' in found)) return
+    const { reason } = found
+    log.warn({ key, file, reason }, 'the next start will fail, because it cannot use this file')
   })
   await Promise.all(looks)
 }

@@ -1,4 +1,4 @@
-import { versions } from 'node:process'
+import { pid, versions } from 'node:process'
 import type { Readiness } from '../admin/admin-listener.ts'
 import { openControlSocket } from '../admin/control-socket.ts'
 import { type Changes, type Config, changesBetween } from '../config/schema.ts'
@@ -26,6 +26,7 @@ import { warnOfNextStart } from './next-start.ts'
 import { openOverview } from './overview.ts'
 import { deriveSettings } from './settings.ts'
 import { applyToState, openState, tokenServices } from './state.ts'
+import { holdStateFolder } from './state-folder.ts'
 
 export interface Sidecar {
   /** Starts both listeners, once. Rejects with the reason if one cannot listen, or if the sidecar is stopped. */
@@ -43,6 +44,13 @@ export interface Sidecar {
   stop(graceMs?: number): Promise<void>
   /** What the admin listener shows. For tests. */
   readonly overview: Overview
+}
+
+/** A reload came too late. */
+export class SidecarStopped extends SetupError {
+  constructor() {
+    super('the sidecar was stopped: it does not reload', { exitCode: 1 })
+  }
 }
 
 export interface SidecarDependencies {
@@ -71,6 +79,8 @@ async function openParts(
   { clock, log, collectGarbage, machine = machineNames, compareEvery = 60_000 }: SidecarDependencies,
   opened: AsyncDisposableStack,
 ): Promise<Sidecar> {
+  const releaseFolder = holdStateFolder(config.stateDir, pid, clock.wall())
+  opened.defer(releaseFolder)
   const timeline = createTimeline(log, clock)
   opened.defer(timeline.close)
   /** Always the present ones: a reload replaces what it holds. */
@@ -104,7 +114,6 @@ async function openParts(
     onBug,
   })
   opened.defer(state.close)
-  // After the lock of the state folder, because another sidecar may be using the certificate in it.
   const certificate = await openCertificate(config.listen.tls, config.stateDir, {
     clock,
     log,
@@ -196,22 +205,21 @@ async function openParts(
     },
   })
   const control = await openControlSocket(config.stateDir, {
-    ...{
-      tokens: state.tokens,
-      requests,
-      places: services.places,
-      retry: services.retry,
-      clock,
-      inFlight: live.granted,
-    },
+    tokens: state.tokens,
+    sharesTokens: state.storeUp() !== undefined,
+    requests,
+    places: services.places,
+    quirks: services.quirks,
+    retry: services.retry,
+    clock,
+    inFlight: live.granted,
     listening: () => listeners.listening,
     onFailure: (error, what) => log.error({ err: error }, `control socket: ${what}`),
   })
 
   let lastReload = Promise.resolve()
   function refuseIfStopping(): void {
-    if (phase === 'stopping')
-      throw new SetupError('the sidecar was stopped: it does not reload', { exitCode: 1 })
+    if (phase === 'stopping') throw new SidecarStopped()
   }
   /** First everything that can fail, then the change itself in one step, so a failed reload changes nothing. */
   async function apply(next: Config): Promise<Changes> {
@@ -268,6 +276,7 @@ async function openParts(
       overview.close()
       timeline.close()
       admin.close()
+      releaseFolder()
       log.info('stopped')
     },
   }

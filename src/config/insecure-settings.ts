@@ -28,7 +28,7 @@ interface SettingRule extends WarningRule {
 }
 
 const DAY = 86_400_000
-/** The longest lifetimes without a warning (ms), and how long a sidecar may go on without hearing of revocations. */
+/** Times (ms) above which `tokens.access_lifetime`, `refresh_lifetime` and `offline_grace` are warned of. */
 const LONG = { access: 7 * DAY, refresh: 90 * DAY, offline: DAY }
 
 /** Settings that a start accepts, and that give up protection. */
@@ -150,13 +150,13 @@ export const SETTING_RULES: readonly SettingRule[] = [
       '`tokens.access_lifetime` above 7 days, `tokens.refresh_lifetime` above 90, and `tokens.offline_grace` above one with a shared store',
     find: ({ tokens }) => [
       ...(tokens.accessLifetime > LONG.access
-        ? [lifetime('access_lifetime', 'a stolen access token works for as long', '1h')]
+        ? [longTime('access_lifetime', 'a stolen access token works for as long', '1h')]
         : []),
       ...(tokens.refreshLifetime > LONG.refresh
-        ? [lifetime('refresh_lifetime', 'a stolen refresh token logs in for as long', '7d')]
+        ? [longTime('refresh_lifetime', 'a stolen refresh token logs in for as long', '7d')]
         : []),
       ...(typeof tokens.store !== 'string' && tokens.offlineGrace > LONG.offline
-        ? [lifetime('offline_grace', 'without the shared store, a revoked token works for as long', '1h')]
+        ? [longTime('offline_grace', 'without the shared store, a revoked token works for as long', '1h')]
         : []),
     ],
   },
@@ -187,7 +187,7 @@ function perMinute({ requests, window }: Config['limits']['oauth']): number {
   return Math.ceil((requests * 60_000) / window)
 }
 
-function lifetime(name: string, meaning: string, shorter: string): ConfigWarning {
+function longTime(name: string, meaning: string, shorter: string): ConfigWarning {
   const key = `tokens.${name}`
   return { key, reason: 'it is very long', meaning, remedy: `set a shorter time, such as ${shorter}` }
 }

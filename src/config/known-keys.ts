@@ -37,7 +37,11 @@ export function adviceOn(meant: string | undefined): string {
 
 /** The known name that is most similar to an unknown one; undefined if none is close enough to be meant. */
 export function nearestName(unknown: string, known: readonly string[]): string | undefined {
-  return nearest(unknown, known, (name) => distance(unknown, name))
+  const meant = [...MEANT].find(([key]) => environmentName(key.split('.')) === unknown)
+  if (meant !== undefined) return environmentName(meant[1].split('.'))
+  return nearest(known, Math.max(1, (unknown.length - environmentName(['']).length) / 3), (name) =>
+    distance(unknown, name),
+  )
 }
 
 /** Keys that are spelled like no other, and mean one that is elsewhere. */
@@ -57,33 +61,35 @@ export function nearestKey(unknown: string, known: readonly string[]): string | 
   const snake = snakeCase(unknown).replaceAll('-', '_')
   const meant = MEANT.get(snake)
   if (meant !== undefined) return meant
-  return nearest(snake, known, (key) =>
+  const most = Math.max(snake.includes('.') ? 2 : 1, lastPart(snake).length / 3)
+  return nearest(known, most, (key) =>
     Math.min(distance(snake, key), distance(lastPart(snake), lastPart(key)) + 1),
   )
 }
 
-function nearest(
-  unknown: string,
-  known: readonly string[],
-  cost: (name: string) => number,
-): string | undefined {
+/** @param most the highest cost of a name that may be meant */
+function nearest(known: readonly string[], most: number, cost: (name: string) => number): string | undefined {
   let best = { key: '', cost: Number.POSITIVE_INFINITY }
   for (const key of known) {
     const each = cost(key)
     if (each < best.cost) best = { key, cost: each }
   }
-  return best.cost <= Math.max(2, lastPart(unknown).length / 3) ? best.key : undefined
+  return best.cost <= most ? best.key : undefined
 }
 
-/** How many letters have to be inserted, deleted or replaced (Levenshtein). */
+/** How many letters have to be inserted, deleted, replaced, or swapped with the next one (optimal string alignment). */
 function distance(from: string, to: string): number {
-  let costs = Array.from({ length: to.length + 1 }, (_, i) => i)
+  let earlier: readonly number[] = []
+  let costs: readonly number[] = Array.from({ length: to.length + 1 }, (_, i) => i)
   for (let i = 0; i < from.length; i += 1) {
     const next = [i + 1]
     for (let j = 0; j < to.length; j += 1) {
       const replaced = (costs[j] ?? 0) + (from[i] === to[j] ? 0 : 1)
-      next.push(Math.min(replaced, (costs[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
+      const isSwap = i > 0 && j > 0 && from[i] === to[j - 1] && from[i - 1] === to[j]
+      const swapped = isSwap ? (earlier[j - 1] ?? 0) + 1 : Number.POSITIVE_INFINITY
+      next.push(Math.min(replaced, swapped, (costs[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
     }
+    earlier = costs
     costs = next
   }
   return costs.at(-1) ?? 0

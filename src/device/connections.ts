@@ -1,3 +1,5 @@
+import { pathOf } from '../http/request-path.ts'
+import type { Deviation } from '../http1/deviation.ts'
 import { HeadMemory } from '../http1/head-memory.ts'
 import type { ResponseRules } from '../http1/response-reader.ts'
 import type { Clock } from '../system/clock.ts'
@@ -22,11 +24,17 @@ export type Connections = Readonly<ReturnType<typeof createConnections>>
  */
 export type Quirk = 'stray' | 'tolerant' | 'delayed'
 
+/** The response that has shown malformed HTTP. */
+export interface Malformed extends Deviation {
+  /** The request, without its query, which may hold a secret. */
+  readonly request: string
+}
+
 export interface ConnectionsOptions {
   /** Default: the device takes any number of connections. */
   readonly room?: Room
   /** Called once for each. */
-  readonly onQuirk?: (quirk: Quirk) => void
+  readonly onQuirk?: (quirk: Quirk, malformed?: Malformed) => void
 }
 
 /** How long (ms) an idle connection is kept if the device announces no time. Few devices close one sooner. */
@@ -34,6 +42,9 @@ const KEPT_FOR = 4_000
 /** A connection is closed this much (ms) before the device's own `timeout`: clocks differ, and bytes may be in flight. */
 const MARGIN = 2_000
 const LONGEST_KEPT = 600_000
+
+/** So many characters of the path of a malformed response are told. */
+const LONGEST_PATH = 256
 
 /** How many response heads of the device are remembered. A head with a `Date` repeats for a second only. */
 const HEADS_KNOWN = 64
@@ -64,7 +75,12 @@ export function createConnections(
   const memory = createIdleMemory(clock)
   let strayed = false
   const pool: Pool = {
-    ...{ clock, deadlines, reuse, version, room, memory },
+    clock,
+    deadlines,
+    reuse,
+    version,
+    room,
+    memory,
     turns: new Turns(clock, inOrder, deadlines.connect, memory.startAnew),
     openSocket: createSocketOpener(target),
     host: new URL(target.origin).host,
@@ -75,12 +91,12 @@ export function createConnections(
       if (!strayed) onQuirk('stray')
       strayed = true
     },
-    onSloppy() {
+    onSloppy(deviation, { method, target }) {
       // Another connection may have found it first.
       if (pool.rules !== 'auto') return
       pool.rules = 'tolerant'
       connections.tolerant = true
-      onQuirk('tolerant')
+      onQuirk('tolerant', { ...deviation, request: `${method} ${pathOf(target).slice(0, LONGEST_PATH)}` })
     },
     idle: [],
     all: new Set(),

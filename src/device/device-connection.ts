@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { UpstreamFailure } from '../http/refusal.ts'
+import type { Taken } from '../http1/body.ts'
 import { onlyLineEnds } from '../http1/head-reader.ts'
 import { mayPersist, mayRepeat, writeRequestHead } from '../http1/request-writer.ts'
 import { type ResponseEvents, ResponseReader } from '../http1/response-reader.ts'
@@ -47,6 +48,8 @@ export abstract class DeviceConnection<
       onWhole: (last, clean) => {
         const handler = this.#handler
         this.#handler = undefined
+        // The connection may wait for the next request for long, and must not hold this one.
+        this.#request = undefined
         if (this.#uploading !== undefined || !this.#mayFollow || !this.reading.persists) this.close()
         else if (!clean) this.#dropStray()
         handler?.end(last)
@@ -62,8 +65,13 @@ export abstract class DeviceConnection<
         clearTimeout(this.#timer)
         if (socket !== undefined) this.#handler?.switched?.(head, socket, rest)
         this.#handler = undefined
+        this.#request = undefined
       },
-      onSloppy,
+      onSloppy: (deviation) => {
+        if (this.#request === undefined) return
+        this.#handler?.deviates?.(deviation)
+        onSloppy(deviation, this.#request)
+      },
     }
     this.reading = new ResponseReader(events, known)
   }
@@ -227,18 +235,22 @@ export abstract class DeviceConnection<
     else this.#fail('http_response_timeout')
   }
 
-  protected override received(bytes: Buffer, length: number, own: boolean): boolean {
+  override get takesLarge(): boolean {
+    return this.#handler?.takesLarge === true
+  }
+
+  override received(bytes: Buffer, length: number, keepable: number): Taken {
     // Bytes before the request are no response to it.
     if (this.state === 'connecting') this.#fail('http_protocol_error')
     if (this.#handler === undefined) {
       if (this.state !== 'closed' && !onlyLineEnds(bytes, 0, length)) this.#dropStray()
-      return false
+      return 'small'
     }
     try {
-      return this.reading.receive(bytes, length, own)
+      return this.reading.receive(bytes, length, keepable)
     } catch (error) {
       this.destroy(error)
-      return true
+      return 'kept'
     }
   }
 

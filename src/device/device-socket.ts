@@ -1,10 +1,12 @@
 import type { Socket } from 'node:net'
+import type { Taken } from '../http1/body.ts'
+import type { Deviation } from '../http1/deviation.ts'
 import type { HttpVersion } from '../http1/request-writer.ts'
 import type { KnownHeads, ResponseRules } from '../http1/response-reader.ts'
 import type { Clock } from '../system/clock.ts'
 import { DeviceFault, failureOf } from './failure.ts'
 import type { DelayedAcks } from './kept-connections.ts'
-import type { OpenSocket } from './open-socket.ts'
+import type { OpenSocket, Receiver } from './open-socket.ts'
 import type { Reuse, UpstreamDeadlines } from './target.ts'
 import type { Room, Turns } from './turns.ts'
 
@@ -26,15 +28,24 @@ export interface ConnectionSettings {
   /** Called when the device sends bytes that belong to no request, on a connection that could have carried another one. */
   readonly onStray: () => void
   /** The device sent a response that the strict rules refuse: `auto` becomes `tolerant`, and stays so. */
-  readonly onSloppy: () => void
+  readonly onSloppy: (deviation: Deviation, line: RequestLine) => void
 }
+
+/** What a request asks for. */
+export interface RequestLine {
+  readonly method: string
+  readonly target: string
+}
+
+/** Made once: an error that a connection makes for itself would hold the request that opened it, by the frames of its stack. */
+const TERMINATED = new DeviceFault('connection_terminated')
 
 /**
  * The socket of a connection to the device. It is opened when its turn comes. If the device refuses it, or drops it before a byte of a
  * response, it is opened again with growing pauses, within the connect deadline, for a request that may be sent again. A request that
  * was sent and dropped is sent only once more, on a connection that the device keeps for a moment: the request may be what crashes it.
  */
-export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSettings> {
+export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSettings> implements Receiver {
   protected readonly settings: S
   readonly #upgrade: boolean
   /** `switched`: a handler has the socket, as a tunnel. */
@@ -42,7 +53,7 @@ export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSett
   /** Undefined before it is opened, and between two attempts. */
   protected socket: Socket | undefined
   /** Why the connection fails when its socket has closed. */
-  protected fault = new DeviceFault('connection_terminated')
+  protected fault = TERMINATED
   /** The pauses (ms) before the first attempt, and after the refusals. */
   readonly #pause: number
   #refused = 0
@@ -66,7 +77,8 @@ export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSett
   }
 
   protected abstract opened(): void
-  protected abstract received(bytes: Buffer, length: number, own: boolean): boolean
+  abstract received(bytes: Buffer, length: number, keepable: number): Taken
+  abstract readonly takesLarge: boolean
   /** The device ended the connection, with FIN if `inOrder`. */
   protected abstract finished(inOrder: boolean): void
   /** Whether the connection was opened for a request that may be sent now, or once more. */
@@ -88,7 +100,7 @@ export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSett
     if (this.#refused === 0 || alone) this.settings.turns.accepted(this.#pause, this.#refused)
   }
 
-  readonly onData = (bytes: Buffer): void => void this.received(bytes, bytes.length, true)
+  readonly onData = (bytes: Buffer): void => void this.received(bytes, bytes.length, bytes.length)
 
   #limitConnect(): NodeJS.Timeout {
     const { connect } = this.settings.deadlines
@@ -112,7 +124,7 @@ export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSett
         else setTimeout(() => setImmediate(() => this.#start(socket)), this.#trial).unref()
       },
       // A tunnel is read as a stream.
-      this.#upgrade ? undefined : (bytes, length, own) => this.received(bytes, length, own),
+      this.#upgrade ? undefined : this,
     )
     this.socket = socket
     if (this.#upgrade) socket.on('data', this.onData)

@@ -5,20 +5,27 @@ import {
   type PeerCertificate,
   type SecureContext,
 } from 'node:tls'
+import type { Taken } from '../http1/body.ts'
+import { giveBack, LARGE_BUFFER, lendBuffer } from '../system/read-buffers.ts'
 import { type DeviceTls, deviceTls, PIN_MISMATCH, pinOf, type UpstreamTarget } from './target.ts'
 
-/**
- * Receives the first `length` bytes of a buffer. `own`: if `length` is the whole buffer, the receiver may keep it; otherwise the
- * bytes are valid only until the receiver returns. Returns true while it receives a large body.
- */
-type TakeBytes = (bytes: Buffer, length: number, own: boolean) => boolean
+/** What reads the bytes of a connection. */
+export interface Receiver {
+  /**
+   * Receives the first `length` bytes of a buffer. They are valid only until it returns, unless it says that it has kept them, which it
+   * may if a piece of a body takes at least the first `keepable` ones.
+   */
+  received(bytes: Buffer, length: number, keepable: number): Taken
+  /** Large pieces (`LARGE_BUFFER`) may come. */
+  readonly takesLarge: boolean
+}
 
 /**
  * Starts a connection. Calls `onOpen` when it is open; with TLS, after the certificate is verified. If the device reset the
- * connection, the socket is already destroyed when it emits `end`. If `take` is undefined, the caller itself reads from the
+ * connection, the socket is already destroyed when it emits `end`. If `receiver` is undefined, the caller itself reads from the
  * socket.
  */
-export type OpenSocket = (onOpen: () => void, take?: TakeBytes) => Socket
+export type OpenSocket = (onOpen: () => void, receiver?: Receiver) => Socket
 
 /** The idle time (ms) before TCP keep-alive probes, by which the kernel detects a device that is gone. */
 const PROBE_AFTER = 60_000
@@ -38,8 +45,8 @@ export function createSocketOpener({ origin, socketPath, tls }: UpstreamTarget):
   const at =
     socketPath === undefined ? { host, port: Number(port) || (secure ? 443 : 80) } : { path: socketPath }
   const open = secure ? tlsTo(at, host, tls ?? deviceTls({})) : plainTo(at)
-  return (onOpen, take) => {
-    const socket = open(onOpen, take)
+  return (onOpen, receiver) => {
+    const socket = open(onOpen, receiver)
     readPastBrokenWrites(socket)
     return socket.setNoDelay(true).setKeepAlive(true, PROBE_AFTER)
   }
@@ -66,7 +73,7 @@ function tlsTo(at: Place, host: string, tls: DeviceTls): OpenSocket {
   /** Whether the device takes its sessions back. One that fails at the first is offered no other. */
   let resumes: boolean | undefined
 
-  return (onOpen, take) => {
+  return (onOpen, receiver) => {
     const { context, pin } = tls
     // A renewed client certificate or authority asks for a new session.
     const offered = session?.context === context ? session : undefined
@@ -104,22 +111,51 @@ function tlsTo(at: Place, host: string, tls: DeviceTls): OpenSocket {
     socket.on('session', (bytes) => {
       if (resumes !== false) session = { bytes, context, shown }
     })
-    if (take !== undefined) socket.on('data', (bytes: Buffer) => take(bytes, bytes.length, true))
+    if (receiver !== undefined)
+      socket.on('data', (bytes: Buffer) => receiver.received(bytes, bytes.length, bytes.length))
     return socket
   }
 }
 
 function plainTo(at: Place): OpenSocket {
-  return (onOpen, take) => {
-    if (take === undefined) return connect(at, onOpen)
-    let next = BUFFER
+  return (onOpen, receiver) => {
+    if (receiver === undefined) return connect(at, onOpen)
+    const reading = new ReadBuffer()
     const callback = (length: number): boolean => {
-      const own = next !== BUFFER
-      if (!take(next, length, own)) next = BUFFER
-      else if (!own || length === BUFFER_SIZE) next = Buffer.allocUnsafeSlow(BUFFER_SIZE)
+      const taken = receiver.received(reading.bytes, length, reading.keepable)
+      reading.follow(taken, length, receiver)
       return true
     }
-    return connect({ ...at, onread: { buffer: () => next, callback } }, onOpen)
+    const socket = connect({ ...at, onread: { buffer: () => reading.bytes, callback } }, onOpen)
+    return socket.once('close', () => reading.shrink())
+  }
+}
+
+/**
+ * What a connection reads into: the shared buffer, one of its own while it receives a large body, and a larger one once such a buffer
+ * was full. What is read there is sent on without a copy.
+ */
+class ReadBuffer {
+  bytes: Buffer = BUFFER
+
+  /** A piece keeps at most twice its size in memory. */
+  get keepable(): number {
+    if (this.bytes === BUFFER) return Number.POSITIVE_INFINITY
+    return this.bytes.length === LARGE_BUFFER ? LARGE_BUFFER / 2 : this.bytes.length
+  }
+
+  /** Decides what the next read goes to. */
+  follow(taken: Taken, length: number, { takesLarge }: Receiver): void {
+    if (taken === 'small') this.shrink()
+    else if (taken === 'kept')
+      this.bytes = (takesLarge ? lendBuffer() : undefined) ?? Buffer.allocUnsafeSlow(BUFFER_SIZE)
+    else if (this.bytes === BUFFER) this.bytes = Buffer.allocUnsafeSlow(BUFFER_SIZE)
+    else if (length < BUFFER_SIZE && this.bytes.length === LARGE_BUFFER) this.shrink()
+  }
+
+  shrink(): void {
+    giveBack(this.bytes)
+    this.bytes = BUFFER
   }
 }
 

@@ -1,6 +1,11 @@
 import type { Fields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
-import { type Connection, type Connections, createConnections } from './connections.ts'
+import {
+  type Connection,
+  type Connections,
+  type ConnectionsOptions,
+  createConnections,
+} from './connections.ts'
 import { DeviceFault, failureOf } from './failure.ts'
 import { looksDelayed, SHOWN_WITHIN } from './kept-connections.ts'
 import type { ResponseHandler } from './request.ts'
@@ -60,8 +65,9 @@ export async function probeDevice(
   path: string,
   clock: Clock,
   fields: Fields = [],
+  options: ConnectionsOptions = {},
 ): Promise<OwnResponse> {
-  const connections = createConnections(target, deadlines, clock)
+  const connections = createConnections(target, deadlines, clock, options)
   try {
     return await sendOwnRequest(connections, { method: 'GET', target: path, fields }, false)
   } catch (error) {

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Fields } from '../http/fields.ts'
+import type { Deviation } from '../http1/deviation.ts'
 import type { OutgoingRequest } from '../http1/request-writer.ts'
 import type { Http1ResponseHead } from '../http1/response-head.ts'
 import { writeSpent } from '../system/write-soon.ts'
@@ -29,6 +30,10 @@ export interface ResponseHandler {
   /** @param now ms, monotonic */
   head(head: DeviceHead, now: number): void
   data(chunk: Buffer): void
+  /** The response is the first one that the strict rules refuse. */
+  deviates?(deviation: Deviation): void
+  /** Pieces of half a MiB may come; default: no. */
+  readonly takesLarge?: boolean
   /** Other requests wait for a place at the device. */
   othersWait?(): void
   /** The response is complete. `last` is the piece of the body that came with its end. */

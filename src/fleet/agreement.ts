@@ -43,6 +43,11 @@ export function createPasswordAgreement(deps: Dependencies) {
   /** True after a start or a change of the password: this sidecar may overwrite the fingerprint in the store. */
   let mayPublish = true
   let agreement: Agreement = { kind: 'unknown' }
+  /**
+   * The names whose password has changed, and the epoch whose tokens that voids. The password may be the earlier one again before the store
+   * answers (an account that was locked and unlocked): its tokens stay void.
+   */
+  const owed = new Map<string, string>()
   let print: { readonly key: string; readonly value: string } | undefined
   let turn: Promise<unknown> = Promise.resolve()
   const keys = [`${store.prefix}state`]
@@ -62,7 +67,8 @@ export function createPasswordAgreement(deps: Dependencies) {
         const own = await printOf(state.salt)
         if (before !== generation()) continue
         known.apply({ ...state, kind: isFoundedAnew(state, own) ? 'founded' : 'begun' })
-        if (own === state.fingerprint) {
+        forgetVoided(state)
+        if (own === state.fingerprint && owed.size === 0) {
           agreeOn(state)
           return state
         }
@@ -76,6 +82,14 @@ export function createPasswordAgreement(deps: Dependencies) {
       await publish(state)
     }
     throw new StoreUnavailable('state', 'error', 'its state keeps changing, or its answers make no sense')
+  }
+
+  /** Another sidecar has begun an epoch that voids the tokens, too. */
+  function forgetVoided({ epoch, since }: DeviceState): void {
+    const kept = namesInText(since)
+    for (const [name, before] of owed) {
+      if (Number(kept.get(name) ?? epoch) > Number(before)) owed.delete(name)
+    }
   }
 
   /** The fingerprint of the present password; it takes 20 ms of processor time, so it is made once for each salt. */
@@ -120,13 +134,14 @@ export function createPasswordAgreement(deps: Dependencies) {
     if (known.isBehind(epoch)) return ''
     const [own, before] = [namesInText(await printOf(salt)), namesInText(since)]
     const same = [...namesInText(fingerprint)].filter(
-      ([name, print]) => name !== '' && own.get(name) === print,
+      ([name, print]) => name !== '' && own.get(name) === print && !owed.has(name),
     )
     return textOfNames(new Map(same.map(([name]) => [name, before.get(name) ?? epoch])))
   }
 
   function agreeOn({ epoch, dataset }: Pick<DeviceState, 'epoch' | 'dataset'>): void {
     mayPublish = false
+    owed.clear()
     if (agreement.kind === 'differs') onDiffers(false)
     agreement = { kind: 'agreed', generation: generation(), epoch, dataset }
   }
@@ -135,6 +150,8 @@ export function createPasswordAgreement(deps: Dependencies) {
     /** @param name of the password that has changed */
     changed(name: string): void {
       mayPublish = true
+      // Not if another sidecar has begun the present epoch: that was for this change.
+      if (ownDataset() !== undefined && !owed.has(name)) owed.set(name, known.present)
       if (agreement.kind === 'agreed') agreement = { kind: 'unknown' }
       settle().catch((error: unknown) => {
         if (!(error instanceof StoreUnavailable)) onBug(error)

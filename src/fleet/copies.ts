@@ -18,7 +18,7 @@ type TokenCopy = Omit<FoundToken, 'isFounded'> & { readonly digest: Digest }
 
 export type TokenCopies = ReturnType<typeof createTokenCopies>
 
-type CopyPolicy = Pick<SharedTokenPolicy, 'capacity' | 'offlineGrace'>
+type CopyPolicy = Pick<SharedTokenPolicy, 'capacity' | 'accessLifetime' | 'offlineGrace'>
 
 interface Dependencies extends Pick<StateDependencies, 'clock' | 'live' | 'hasName'> {
   readonly store: SharedStore
@@ -38,7 +38,7 @@ const MOST_REVOKED = 10_000
  */
 export function createTokenCopies(deps: Dependencies) {
   const { store, clock, policy, live, hasName, timeout } = deps
-  let { offlineGrace } = policy
+  let { accessLifetime, offlineGrace } = policy
   const table = createGrantTable(policy.capacity)
   const wallOffset = createWallOffset(clock)
   const epoch = createEpoch(react)
@@ -48,7 +48,7 @@ export function createTokenCopies(deps: Dependencies) {
   /** How long this sidecar may hear nothing before it knows that it is deaf (ms). */
   const deafAfter = FOLLOW_WAIT + timeout + RESERVE
   /** The grants whose tokens the server has lost, and until when their copies work and their streams stay open. */
-  let orphans: { readonly grants: ReadonlySet<string>; readonly until: number } | undefined
+  const orphans = new Map<string, number>()
   /** Whether the requests in flight were cut at the end of the grace. */
   let isCut = false
   let heardAt = Number.NEGATIVE_INFINITY
@@ -93,7 +93,8 @@ export function createTokenCopies(deps: Dependencies) {
     const at = now()
     const issuedAt = Math.floor(at - Math.max(0, clock.wall() - granted))
     const grant = table.grant(id) ?? table.open(id, client, issuedAt)
-    table.add(grant, 'access', digest, at, Math.floor(until))
+    // A server whose clock was set back states a time left that is too long.
+    table.add(grant, 'access', digest, at, Math.floor(Math.min(until, at + accessLifetime)))
     table.evict(grant)
   }
 
@@ -137,7 +138,9 @@ export function createTokenCopies(deps: Dependencies) {
       for (const id of evicted) drop(id, 'evicted')
       live.endStreams(clock.monotonic(), (grant) => evicted.has(grant))
     } else if (event.kind === 'lost') {
-      orphans = { grants: new Set(known()), until: now() + offlineGrace }
+      // A revocation that was missed since then is lost, too. A server that is emptied again and again gives no further grace.
+      const until = heardAt + offlineGrace
+      for (const id of known()) orphans.set(id, Math.min(until, orphans.get(id) ?? until))
       sweep()
     }
   }
@@ -150,9 +153,11 @@ export function createTokenCopies(deps: Dependencies) {
       isCut = true
       live.cut([...grantsInFlight(live)])
     }
-    if (orphans === undefined || now() < orphans.until) return
-    for (const id of orphans.grants) drop(id, 'evicted')
-    orphans = undefined
+    for (const [id, until] of orphans) {
+      if (now() < until) continue
+      drop(id, 'evicted')
+      orphans.delete(id)
+    }
   }
 
   return {
@@ -169,7 +174,7 @@ export function createTokenCopies(deps: Dependencies) {
     /** The id of the data on the server, as far as this sidecar has heard; empty before that. */
     dataset: '',
     /** Whether the server has lost this grant, and its copies work all the same. */
-    isOrphan: (id: string): boolean => orphans?.grants.has(id) === true,
+    isOrphan: (id: string): boolean => orphans.has(id),
     /** Whether it still hears of revocations, as far as is known. */
     get hears(): boolean {
       return clock.monotonic() - heardAt <= deafAfter
@@ -188,7 +193,7 @@ export function createTokenCopies(deps: Dependencies) {
     counts: table.counts,
     sweep,
     applyPolicy(next: CopyPolicy): void {
-      offlineGrace = next.offlineGrace
+      ;({ accessLifetime, offlineGrace } = next)
       table.resize(next.capacity)
       table.evict()
     },

@@ -16,12 +16,12 @@ interface Dependencies {
 /** How often the server is asked about the grants of open streams (ms). A sidecar without streams asks nothing. */
 const ASK_EVERY = 2_000
 
-/** How long the server takes a grant for used after that (ms). */
+/** How long after a question the server evicts the grant last (ms). */
 const HELD_FOR = 15_000
 
 /**
- * Ends the streams and tunnels whose grants are over (C8). The sidecar knows copies of access tokens, but a grant lives as long as its
- * refresh token, and another sidecar may renew that. So it asks the server, which then takes the grants for used when it evicts.
+ * Ends the streams and tunnels whose grants are over (C8). The copies of access tokens do not tell that: a grant lives as long as its refresh
+ * token, which another sidecar may renew. So the server is asked, and it evicts grants that it is asked about after all others.
  */
 export function watchStreams({ store, clock, live, copies, onBug }: Dependencies) {
   /** Until when grants hold, as the server said last (ms on the monotonic clock). */
@@ -35,7 +35,7 @@ export function watchStreams({ store, clock, live, copies, onBug }: Dependencies
       const asked = clock.monotonic()
       const reply = await store.run(HOLD, [`${store.prefix}state`], [store.prefix, HELD_FOR, ...page])
       const [epoch, dataset, ...left] = listOf(reply)
-      // It has lost data, and with it perhaps these grants. What becomes of them is left to the feed.
+      // The server has lost data, perhaps these grants, too. The feed decides what becomes of them.
       if (copies.epoch.isBehind(String(epoch)) || dataset !== copies.dataset) return
       for (const [at, grant] of page.entries()) said.set(grant, asked + Number(left[at]))
     }

@@ -1,4 +1,3 @@
-import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
 import type { Clock } from '../system/clock.ts'
 import { shareOf } from '../tokens/grant-table.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from '../tokens/mint.ts'
@@ -19,6 +18,7 @@ import type { TokenCopies } from './copies.ts'
 import { REVOKE_ALL } from './epoch.ts'
 import { describeGrants, describeWithUse, listGrants, pagesOf } from './grants.ts'
 import { ISSUE, REFRESH, REVOKE_GRANTS, REVOKE_TOKEN } from './scripts.ts'
+import { openResponse, sealResponse } from './sealed-response.ts'
 import {
   listOf,
   type Script,
@@ -207,38 +207,4 @@ function orUnavailable<T>(asked: Promise<T>): Promise<T | Unavailable> {
     if (error instanceof StoreUnavailable) return 'unavailable'
     throw error
   })
-}
-
-const CIPHER = 'aes-256-gcm'
-const NONCE = 12
-const TAG = 16
-
-/**
- * Encrypts a token response with a key that only the holder of the presented refresh token has. So the shared store can keep it for a
- * retry at any sidecar, and its administrator cannot read the tokens.
- */
-export function sealResponse(issued: IssuedTokens, presented: string, random: RandomBytes): string {
-  const nonce = random(NONCE)
-  const cipher = createCipheriv(CIPHER, keyFrom(presented), nonce)
-  const text = Buffer.concat([cipher.update(JSON.stringify(issued)), cipher.final()])
-  return Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64')
-}
-
-/** Decrypts what `sealResponse` made; undefined if somebody changed it in the store. */
-export function openResponse(sealed: string, presented: string): IssuedTokens | undefined {
-  const bytes = Buffer.from(sealed, 'base64')
-  try {
-    const decipher = createDecipheriv(CIPHER, keyFrom(presented), bytes.subarray(0, NONCE))
-    decipher.setAuthTag(bytes.subarray(NONCE, NONCE + TAG))
-    const text = Buffer.concat([decipher.update(bytes.subarray(NONCE + TAG)), decipher.final()])
-    // Only `sealResponse` can make a text that passes this key's authentication.
-    return JSON.parse(text.toString()) as IssuedTokens
-  } catch {
-    return undefined
-  }
-}
-
-/** The digest of the token is in the store, so the key must not follow from the digest. */
-function keyFrom(presented: string): Uint8Array {
-  return new Uint8Array(hkdfSync('sha256', presented, '', 'postern refresh replay', 32))
 }

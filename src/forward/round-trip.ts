@@ -6,6 +6,7 @@ import type { ClientSide, Forward } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'
 import { StalledBodyError } from '../http/refusal.ts'
+import { type Deviation, describeDeviation } from '../http1/deviation.ts'
 import { isSafe, mayRepeat } from '../http1/request-writer.ts'
 import type { Leave } from '../system/bounded-queue.ts'
 import type { DevicePlace } from './device-places.ts'
@@ -160,6 +161,10 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     events.responded(now - this.#start)
   }
 
+  deviates(deviation: Deviation): void {
+    this.request.deviation = describeDeviation(deviation)
+  }
+
   /** A response that goes on for long gives its place back, unless there are too many streams. */
   othersWait(): void {
     const { streams, streamAfter, clock } = this.service
@@ -174,6 +179,10 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     // Its reader is not judged for a place that it does not hold.
     if (this.#download !== undefined) this.#watchDownload()
     return true
+  }
+
+  get takesLarge(): boolean {
+    return this.#client.takesLarge
   }
 
   data(chunk: Buffer): void {

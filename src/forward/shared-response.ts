@@ -145,6 +145,11 @@ export class SharedResponse implements ClientSide {
       this.#timer = setTimeout(() => this.#keepForAsker(), this.#rules.streamAfter).unref()
   }
 
+  /** What goes into the copy needs no large pieces: it is short. */
+  get takesLarge(): boolean {
+    return this.#copy === undefined && this.asker.exchange.takesLarge
+  }
+
   /** While the copy is for others, the device is not paused: the copy is short, and the device is free sooner. */
   write(chunk: Buffer): boolean {
     if (this.#copy === undefined) return this.asker.exchange.write(chunk)
@@ -201,7 +206,7 @@ export class SharedResponse implements ClientSide {
     const removed = this.#waiting.delete(reader) || this.#reading.delete(reader)
     if (removed && this.ended) {
       for (const listener of this.#onEnd.splice(0)) listener()
-      // All have left before the end, or nobody may join.
+      // Every client left before the end, or no further one may join.
       if (!this.#complete || !this.open) this.close()
     }
     return removed

@@ -145,6 +145,10 @@ export class HoldingClient implements ClientSide {
     else this.#held = head
   }
 
+  get takesLarge(): boolean {
+    return this.#inner.takesLarge
+  }
+
   write(chunk: Buffer): boolean {
     if (this.#held === undefined) return this.#inner.write(chunk)
     this.#body.add(chunk)

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import {
   GateFacts,
   type Identity,
@@ -25,6 +24,7 @@ import {
   isOfSession,
   type Judged,
 } from './credential.ts'
+import { requestIdOf } from './request-id.ts'
 
 export interface GateRules extends ClassifyRules, CredentialRules {
   readonly limits: Readonly<Record<WindowType, WindowPolicy & { readonly per: Per }>>
@@ -89,16 +89,20 @@ export function createGate(deps: GateDependencies): Admit {
   /** The second window of a request with a session. A request that the first one refuses takes nothing of it. */
   function limitOfApi(exchange: GateExchange, rules: GateRules, own: LimitDecision): Decided {
     if (!own.admitted) return judge(exchange, rules, own)
-    const { per } = rules.limits.api
-    const step = (_exchange: GateExchange, _rules: GateRules, ofApi: LimitDecision): Decided => {
-      if (ofApi.admitted && ofApi.remaining >= own.remaining) return judge(exchange, rules, own)
-      exchange.per = per
-      return judge(exchange, rules, ofApi)
-    }
-    const decision = tables.api.count(windowKey(per, exchange.client, exchange.identity))
+    exchange.decision = own
+    const key = windowKey(rules.limits.api.per, exchange.client, exchange.identity)
+    const decision = tables.api.count(key)
     return decision instanceof Promise
-      ? later(exchange, rules, decision, step)
-      : step(exchange, rules, decision)
+      ? later(exchange, rules, decision, judgeByLess)
+      : judgeByLess(exchange, rules, decision)
+  }
+
+  /** Of the two windows of a request with a session, the one with less left decides. */
+  function judgeByLess(exchange: GateExchange, rules: GateRules, ofApi: LimitDecision): Decided {
+    const own = exchange.decision
+    if (ofApi.admitted && ofApi.remaining >= own.remaining) return judge(exchange, rules, own)
+    exchange.per = rules.limits.api.per
+    return judge(exchange, rules, ofApi)
   }
 
   /** Writes the decision into the exchange, and the fields that every response gets. */
@@ -248,36 +252,4 @@ function refused(exchange: GateExchange, refusal: Refusal): Admission {
   exchange.refusal = refusal
   // Proof of the cast: the lines above.
   return exchange as Admission
-}
-
-/** How many ids are generated at once. */
-const BATCH = 256
-/** The size of an id (bytes): with 128 random bits a collision is practically impossible. */
-const BYTES = 16
-const DIGITS = 2 * BYTES
-
-/** An id of a client is kept up to this length. */
-export const LONGEST_ID = 128
-/** Short visible ASCII: other characters could forge log lines in the programs behind the sidecar. */
-const WELL_FORMED = new RegExp(`^[\\w.:/+=@-]{1,${LONGEST_ID}}$`)
-
-/** Digits for further ids, and how many of them are used. */
-let digits = ''
-let used = 0
-
-/**
- * The id of one request (C22). It stands in the access log, and as `X-Request-Id` in the request to the device and in the
- * sidecar's own responses. The id of a trusted peer is kept if it is a single well-formed value, so that the logs of both can be
- * joined. A new one is 32 hexadecimal digits, a slice of the text of a batch: a UUID costs five times as much, because it is
- * concatenated digit by digit and flattened again when it is sent.
- */
-export function requestIdOf(presented: readonly string[], peerTrusted: boolean): string {
-  const [id] = presented
-  if (peerTrusted && presented.length === 1 && id !== undefined && WELL_FORMED.test(id)) return id
-  if (used === digits.length) {
-    digits = randomBytes(BATCH * BYTES).toString('hex')
-    used = 0
-  }
-  used += DIGITS
-  return digits.slice(used - DIGITS, used)
 }

@@ -71,8 +71,8 @@ function mayUseSession(request: Judged): boolean {
 }
 
 /**
- * What the credential of a forwarded request, which a store has judged at its arrival, is by the present rules. A token that expires later
- * changes nothing: its grant goes on, or ends the request.
+ * Judges the credential of a request in flight by the rules of a reload. No store is asked again: what it said at the arrival of the request
+ * holds. An access token that has expired since then changes nothing, because its grant decides: the request ends with that.
  */
 export function credentialAnew(
   request: Judged,
@@ -126,21 +126,21 @@ export function credentialFault(exchange: Judged, rules: CredentialRules): Refus
   const { classified, identity } = exchange
   if (classified.ownEndpoint !== undefined) return ownEndpointFault(exchange, classified.ownEndpoint)
   if (identity?.kind !== 'valid') {
-    if (isPublic(exchange, rules)) return undefined
+    if (admitAsPublic(exchange, rules)) return undefined
     if (identity?.kind === 'unavailable') return { kind: 'store-unavailable' }
     if (identity?.foreign) return { kind: 'cross-origin' }
     return { kind: 'unauthorized', cause: identity?.cause ?? 'missing' }
   }
   const { grant } = identity
   const fault = rules.scopes === undefined ? undefined : scopeFault(exchange, grant, rules.scopes)
-  if (fault !== undefined && isPublic(exchange, rules)) return undefined
+  if (fault !== undefined && admitAsPublic(exchange, rules)) return undefined
   // Also for the record of a refused request, which is not live.
   exchange.grant = grant
   return fault
 }
 
-/** Whether a request, and its `Destination`, have a public path. Writes into the exchange that the path admits it. */
-function isPublic(exchange: Judged, { findPublic }: CredentialRules): boolean {
+/** Admits a request for a public path whose `Destination`, if it has one, is public, too: false for any other. Marks it as confined. */
+function admitAsPublic(exchange: Judged, { findPublic }: CredentialRules): boolean {
   if (findPublic(exchange.classified.target) === undefined) return false
   const destination = destinationOf(exchange)
   if (destination !== undefined && findPublic(destination) === undefined) return false
@@ -148,7 +148,7 @@ function isPublic(exchange: Judged, { findPublic }: CredentialRules): boolean {
   return true
 }
 
-/** Whether the name of a grant may make the request. Writes the scope into the exchange if it may. */
+/** Why the name of a grant may not make the request. If it may, writes its scope into the exchange. */
 function scopeFault(exchange: Judged, grant: string, scopes: Scopes): Refusal | undefined {
   const scope = scopes.get(nameOfGrant(grant))
   // A reload has removed the name.
@@ -160,7 +160,7 @@ function scopeFault(exchange: Judged, grant: string, scopes: Scopes): Refusal | 
   return undefined
 }
 
-/** Whether an `allow` has the request, and has it for its `Destination`, too. */
+/** Whether `allow` admits the request, and its method for the path of its `Destination`, too. */
 function isAllowed(exchange: Judged, allows: Allows): boolean {
   const { head, classified } = exchange
   const method = head.upgrade ? UPGRADE : head.method

@@ -9,7 +9,7 @@ export const WINDOW_TYPES = ['api', 'oauth', 'browser'] as const
 /** Whose requests share a limit: those of an endpoint type, or all that carry the session of a browser. */
 export type WindowType = (typeof WINDOW_TYPES)[number]
 
-/** The windows that there are whatever the configuration: their metrics have series from the start. */
+/** Which windows exist under every configuration: their metrics have series from the start. */
 export const ALWAYS_COUNTED: Readonly<Record<WindowType, boolean>> = {
   api: true,
   oauth: true,
@@ -100,7 +100,10 @@ const NO_CLIENT: Client = { address: '', key: '', peerTrusted: false, admitted: 
 const UNCOUNTED: LimitDecision = { admitted: true, limit: 0, remaining: 0, closesIn: 0 }
 const NONE: readonly string[] = []
 
-/** The type of the window whose decision a request has. One with a session also counts in that of the API, if all requests of a device or a name do. */
+/**
+ * The type of the window that decided about a request. A request with a session also counts in that of the API if `limits.api.per` is `device`
+ * or `name`, and the window with less left decides.
+ */
 export function windowTypeOf({ endpoint, per }: Pick<GateFacts, 'endpoint' | 'per'>): WindowType {
   return endpoint === 'browser' && per !== 'grant' ? 'api' : endpoint
 }
@@ -111,9 +114,9 @@ export class GateFacts {
   client: Client = NO_CLIENT
   /** The request's id: the same towards the device, on the sidecar's own responses and in the access log (C22). */
   requestId = ''
-  /** Whose limit it is: that of an endpoint, or that of sessions. */
+  /** The limit that applies to it: that of its endpoint type, or that of sessions. */
   endpoint: WindowType = 'api'
-  /** Which requests share its window. With a session, that is `grant`, unless a window of the API decides: see `windowTypeOf`. */
+  /** Which requests share the window that decided. With a session those of its grant, unless a window of the API did: see `windowTypeOf`. */
   per: Per = 'client'
   decision: LimitDecision = UNCOUNTED
   /** When the window closes: Unix time in whole seconds, rounded up. 0: the request was not counted. */
@@ -129,8 +132,8 @@ export class GateFacts {
   /** What the name of that grant may do; undefined without `passwords`. */
   scope: Scope | undefined = undefined
   /**
-   * The path or the method of the request admits it: `allow`, or a public path. The device gets none of its fields that name another one
-   * (`http/overrides.ts`).
+   * It is admitted only for its path and method, by a public path or an `allow`. So the device gets none of its fields that name another
+   * path or method (`http/overrides.ts`).
    */
   confined = false
   /** The request gets the sidecar's own login at the device, if it has one. */

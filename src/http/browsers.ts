@@ -72,10 +72,12 @@ export function withoutCookies(cookies: string, names: ReadonlySet<string>): str
 
 /**
  * The name of a cookie as the most lenient firmware reads it: in any letter case, percent-encoded, in quotes, and with `.`, `[` or a
- * blank in place of `_`, as PHP does. For PHP, `sid[]` and `sid[a]` are `sid`, too.
+ * blank in place of `_`, as PHP does. For PHP, `sid[]` and `sid[a]` are `sid`, too. PHP until 2020 (CVE-2020-7070) takes `+` for a
+ * blank, and ends a name at a NUL, as programs in C do.
  */
 export function looseCookieName(name: string): string {
-  const plain = percentDecoded(name).replace(/["']/g, '').trim().toLowerCase()
+  const [decoded = ''] = percentDecoded(name.replaceAll('+', ' ')).split('\0', 1)
+  const plain = decoded.replace(/["']/g, '').trim().toLowerCase()
   const bracket = plain.indexOf('[', 1)
   const isArray = bracket > 0 && plain.indexOf(']', bracket) > 0
   return (isArray ? plain.slice(0, bracket) : plain).replace(/[.[\s]/g, '_')
@@ -128,7 +130,7 @@ const AHEAD = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
 
 /**
  * Whether a page of this address sent the request, or one of the `others` did. Browsers send `Sec-Fetch-Site` over TLS and to loopback, and
- * compare scheme, host and port for it; `Origin` they send with every POST and WebSocket. A request ahead of the user is nobody's typing.
+ * compare scheme, host and port for it; `Origin` they send with every POST and WebSocket. A user has not typed the address of a request that the browser sends ahead.
  *
  * @param address host and port of this listener, behind `https://` if the client is known to use TLS; rarely needed
  */

@@ -50,7 +50,7 @@ export interface ForwardListener {
 /** The client, as the side of the device sees it: one response goes to it. */
 export type ClientSide = Pick<
   Exchange,
-  'answered' | 'ended' | 'inform' | 'begin' | 'write' | 'end' | 'cut' | 'onDrain' | 'onEnd'
+  'answered' | 'ended' | 'inform' | 'begin' | 'takesLarge' | 'write' | 'end' | 'cut' | 'onDrain' | 'onEnd'
 >
 
 /** The account of the client, as the stations of a request see it (C26). */
@@ -109,6 +109,8 @@ export abstract class Exchange extends Decided {
   deviceStatus = 0
   /** The response was read by the tolerant rules. */
   tolerant = false
+  /** Why the strict rules refuse the response, if it is the first one that they refuse; otherwise empty. */
+  deviation = ''
   failure: UpstreamFailure | undefined = undefined
   /** Why it failed, as a clause, if the name of the failure does not say it; otherwise empty. */
   cause = ''
@@ -157,6 +159,8 @@ export abstract class Exchange extends Decided {
   abstract begin(head: ResponseHead): void
   /** Returns false if the client reads more slowly: the caller then waits for `onDrain`. */
   abstract write(chunk: Buffer): boolean
+  /** Pieces of half a MiB may be written: they are cheaper than small ones, and more of them wait for the client. */
+  abstract readonly takesLarge: boolean
   abstract end(lastChunk?: Buffer): void
   /** Breaks the response off so that the client sees it broken. A truncated response never looks complete. */
   abstract cut(): void

@@ -1,5 +1,6 @@
 import { TOKEN } from '../http/fields.ts'
 import { LARGE_PIECE } from '../system/write-soon.ts'
+import { chunkDeviation, type Deviation } from './deviation.ts'
 import { CR, HeadReader, LF } from './head-reader.ts'
 
 /** Called with the start and the end of each run of data in the bytes that are being read. */
@@ -57,8 +58,8 @@ export class ChunkedBody {
   #left = 0
   /** By how many bytes the extensions read so far exceed the data. */
   #excess = 0
-  /** Only the tolerant rules accept this body. The start of the next message is therefore uncertain. */
-  sloppy = false
+  /** Why only the tolerant rules accept this body. The start of the next message is then uncertain. */
+  deviation: Deviation | undefined
   /** The trailer section exceeds its limit. */
   tooLong = false
 
@@ -85,14 +86,20 @@ export class ChunkedBody {
         if (this.#left === 0) this.#part = 'data-end'
       } else if (this.#part === 'line') at = this.#readLine(bytes, at, end)
       else if (this.#part === 'trailers') at = this.#readTrailers(bytes, at, end)
-      else at = this.#readDataEnd(bytes[at] ?? 0, at)
+      else at = this.#readDataEnd(bytes, at, end)
     }
     return at
   }
 
-  #tolerates(): boolean {
-    this.sloppy ||= this.#rules.tolerant
-    return this.#rules.tolerant
+  /** @param text where it stands: a line, or the bytes from `at` to `end` */
+  #tolerates(fault: string, text: string | Buffer, at = 0, end: number = text.length): boolean {
+    const { tolerant } = this.#rules
+    if (tolerant)
+      this.deviation ??= chunkDeviation(
+        fault,
+        typeof text === 'string' ? text : text.toString('latin1', at, Math.min(end, at + LONGEST_BARE_LINE)),
+      )
+    return tolerant
   }
 
   #readLine(bytes: Buffer, at: number, end: number): number {
@@ -120,16 +127,17 @@ export class ChunkedBody {
     if (size > 0) this.#excess = Math.max(0, this.#excess + size - this.#left)
     const { longestExtension, mostExcess, longestTrailers } = this.#rules
     const isStrict = digits !== undefined && size <= longestExtension && this.#excess <= mostExcess
-    if (!isStrict && !this.#tolerates()) return false
+    if (!isStrict && !this.#tolerates('a malformed line of a chunk', line)) return false
     if (this.#left > 0) this.#part = 'data'
-    else this.#part = this.sloppy || longestTrailers === undefined ? 'done' : 'trailers'
+    else this.#part = this.deviation !== undefined || longestTrailers === undefined ? 'done' : 'trailers'
     return true
   }
 
   /** Reads a byte of the line end after the data. With the tolerant rules the next chunk may begin here. */
-  #readDataEnd(byte: number, at: number): number {
+  #readDataEnd(bytes: Buffer, at: number, end: number): number {
+    const byte = bytes[at]
     const isStrict = byte === (this.#part === 'data-end' ? CR : LF)
-    if (!isStrict && !this.#tolerates()) return -1
+    if (!isStrict && !this.#tolerates('a chunk whose data ends without CR LF', bytes, at, end)) return -1
     this.#part = byte === CR ? 'data-line-end' : 'line'
     return byte === CR || byte === LF ? at + 1 : at
   }
@@ -146,11 +154,36 @@ export class ChunkedBody {
       this.#begunTrailers = Buffer.from(all)
       return end
     }
-    if (progress !== 'done' && (this.tooLong || !this.#tolerates())) return -1
+    if (progress !== 'done' && (this.tooLong || !this.#tolerates('malformed trailers', all))) return -1
     this.#part = 'done'
     // The data is complete. After an invalid trailer section the start of the next message is uncertain.
     return progress === 'done' ? at + this.#trailers.length - before : at
   }
+}
+
+/**
+ * What becomes of the bytes of one read. `small`: they are copied. `large`: a large piece of a body is copied from them, so more of it will
+ * follow. `kept`: the piece is the bytes themselves, and nothing else may be read into them.
+ */
+export type Taken = 'small' | 'large' | 'kept'
+
+/**
+ * What becomes of bytes with a piece of `size` bytes from `start` on.
+ *
+ * @param keepable a piece of at least this size (bytes) at the beginning of the bytes is not copied
+ */
+export function takenOf(start: number, size: number, keepable: number): Taken {
+  if (size < LARGE_PIECE) return 'small'
+  return start === 0 && size >= keepable ? 'kept' : 'large'
+}
+
+/** The piece of a body from `start` to `end`: a copy, unless it is `kept`. */
+export function pieceOf(bytes: Buffer, start: number, end: number, taken: Taken): Buffer {
+  if (taken === 'kept') return end === bytes.length ? bytes : bytes.subarray(0, end)
+  const size = end - start
+  const piece = taken === 'large' ? Buffer.allocUnsafeSlow(size) : Buffer.allocUnsafe(size)
+  bytes.copy(piece, 0, start, end)
+  return piece
 }
 
 /** The runs of data in the bytes that are being read. */
@@ -158,8 +191,7 @@ export class BodyPieces {
   readonly #ends: number[] = []
   #count = 0
   #size = 0
-  /** The bytes taken last were a single large piece, so a large body is in transfer and more such pieces will follow. */
-  large = false
+  taken: Taken = 'small'
 
   readonly add: OnData = (start, end) => {
     this.#ends[this.#count] = start
@@ -168,18 +200,16 @@ export class BodyPieces {
     this.#size += end - start
   }
 
-  /**
-   * Joins the pieces into a copy. If the reader owns the bytes (`own`) and one large piece fills them, returns the bytes
-   * themselves: no other data keeps their memory alive.
-   */
-  take(bytes: Buffer, own: boolean): Buffer | undefined {
+  /** Joins the pieces into a copy, unless there is only one, which may keep `bytes`. */
+  take(bytes: Buffer, keepable: number): Buffer | undefined {
     const size = this.#size
     const count = this.#count
     this.#size = 0
     this.#count = 0
-    this.large = count === 2 && size >= LARGE_PIECE
+    const [start = 0, end = 0] = this.#ends
+    this.taken = count === 2 ? takenOf(start, size, keepable) : 'small'
     if (size === 0) return undefined
-    if (own && this.large && size === bytes.length) return bytes
+    if (count === 2) return pieceOf(bytes, start, end, this.taken)
     const body = size < LARGE_PIECE ? Buffer.allocUnsafe(size) : Buffer.allocUnsafeSlow(size)
     let at = 0
     for (let i = 0; i < count; i += 2) at += bytes.copy(body, at, this.#ends[i], this.#ends[i + 1])

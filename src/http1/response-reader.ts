@@ -1,5 +1,5 @@
-import { LARGE_PIECE } from '../system/write-soon.ts'
-import { BodyPieces, ChunkedBody, type ChunkRules } from './body.ts'
+import { BodyPieces, ChunkedBody, type ChunkRules, pieceOf, type Taken, takenOf } from './body.ts'
+import { type Deviation, headDeviation } from './deviation.ts'
 import type { HeadMemory } from './head-memory.ts'
 import { HeadReader, onlyLineEnds } from './head-reader.ts'
 import { type Http1ResponseHead, interpretResponse, mayRemember } from './response-head.ts'
@@ -24,7 +24,7 @@ export interface ResponseEvents {
   /** The device switched protocols, which the request asked for. `rest` is what follows the head, and belongs to the new protocol. */
   onSwitch?(head: Http1ResponseHead, rest: Buffer): void
   /** Called in `auto` when the tolerant rules read a response that the strict rules refuse. */
-  onSloppy(): void
+  onSloppy(deviation: Deviation): void
 }
 
 /** The largest response head and the largest trailer section (bytes). */
@@ -59,8 +59,7 @@ export class ResponseReader {
   /** The bytes of a body of known length that are left; infinite for one that ends with the connection. */
   #left = 0
   #chunked: ChunkedBody | undefined
-  /** A large piece of a body has filled the bytes read last. */
-  #large = false
+  #taken: Taken = 'small'
   #wanted = false
   #interim = 0
   /** At least one byte has arrived since the last `expect`. */
@@ -91,23 +90,23 @@ export class ResponseReader {
 
   /** The device accepts another request on this connection, and the end of its response is certain. */
   get persists(): boolean {
-    return this.head?.persists === true && this.#chunked?.sloppy !== true
+    return this.head?.persists === true && this.#chunked?.deviation === undefined
   }
 
   /**
-   * Reads the first `length` bytes. `own`: the reader may keep `bytes`, so it does not copy a body piece that fills them.
-   * Returns whether a large body is in transfer. If so, reading its next piece into a buffer of its own saves a copy.
+   * Reads the first `length` bytes. A body piece that takes at least `keepable` bytes from the first one on is not copied: it keeps
+   * `bytes`.
    */
-  receive(bytes: Buffer, length: number, own: boolean): boolean {
+  receive(bytes: Buffer, length: number, keepable: number): Taken {
     this.heard = true
-    this.#large = false
+    this.#taken = 'small'
     let at = 0
     do
       if (this.head === undefined) at = this.#readHead(bytes, at, length)
-      else if (this.#chunked === undefined) at = this.#readCounted(bytes, at, length, own)
-      else at = this.#readChunked(this.#chunked, bytes, at, length, own)
+      else if (this.#chunked === undefined) at = this.#readCounted(bytes, at, length, keepable)
+      else at = this.#readChunked(this.#chunked, bytes, at, length, keepable)
     while (at < length && this.#wanted)
-    return this.#large
+    return this.#taken
   }
 
   /** The device closed the connection: by a FIN if `inOrder`, otherwise by a reset. Only a FIN ends a body without a length. */
@@ -175,7 +174,7 @@ export class ResponseReader {
     this.#tolerantEnd = undefined
     const head = readTolerantly(text.toString('latin1', from, end.head), this.#method)
     if (head === undefined) return this.#fail('malformed')
-    if (this.#rules === 'auto') this.#events.onSloppy()
+    if (this.#rules === 'auto') this.#events.onSloppy(headDeviation(text.toString('latin1', from, end.body)))
     this.#rules = 'tolerant'
     this.#take(head, end.head - from)
     return end.body
@@ -200,28 +199,24 @@ export class ResponseReader {
     else if (head.status !== 100) this.#events.onInterim(head)
   }
 
-  #readCounted(bytes: Buffer, at: number, end: number, own: boolean): number {
+  #readCounted(bytes: Buffer, at: number, end: number, keepable: number): number {
     const size = Math.min(this.#left, end - at)
     const after = at + size
     this.#left -= size
-    this.#large = size >= LARGE_PIECE
-    let data = bytes
-    if (!own || !this.#large || size < bytes.length) {
-      data = this.#large ? Buffer.allocUnsafeSlow(size) : Buffer.allocUnsafe(size)
-      bytes.copy(data, 0, at, after)
-    }
+    this.#taken = takenOf(at, size, keepable)
+    const data = pieceOf(bytes, at, after, this.#taken)
     if (this.#left > 0) this.#events.onBody(data)
     else this.#end(data, after === end || onlyLineEnds(bytes, after, end))
     return after
   }
 
-  #readChunked(body: ChunkedBody, bytes: Buffer, at: number, end: number, own: boolean): number {
+  #readChunked(body: ChunkedBody, bytes: Buffer, at: number, end: number, keepable: number): number {
     const after = body.read(bytes, at, end, this.#pieces.add)
-    const data = this.#pieces.take(bytes, own)
-    this.#large = this.#pieces.large
-    if (body.sloppy && this.#rules === 'auto') {
+    const data = this.#pieces.take(bytes, keepable)
+    this.#taken = this.#pieces.taken
+    if (body.deviation !== undefined && this.#rules === 'auto') {
       this.#rules = 'tolerant'
-      this.#events.onSloppy()
+      this.#events.onSloppy(body.deviation)
     }
     if (after >= 0 && body.done) {
       this.#end(data, after === end || onlyLineEnds(bytes, after, end))

@@ -1,4 +1,4 @@
-import type { Server, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Account } from '../memory/account.ts'
 import type { Clock } from '../system/clock.ts'
 
@@ -49,7 +49,7 @@ export interface ConnectedClient {
 
 export interface ConnectionCapsDependencies {
   readonly clock: Pick<Clock, 'monotonic'>
-  readonly limits: Pick<ListenLimits, 'maxConnections' | 'maxConnectionsPerClient' | 'idleTimeout'>
+  readonly limits: Pick<ListenLimits, 'maxConnectionsPerClient' | 'idleTimeout'>
   readonly clientOf: (peer: string) => ConnectedClient
   readonly onRefused: (reason: RefusedConnection, peer?: string) => void
 }
@@ -66,16 +66,11 @@ const OPEN = 1_000
  */
 const MOST_REMEMBERED = 20_000
 
-/** Enforces the caps on connections, in total and per client, before any byte is read or decrypted. */
-export function capConnections(
-  server: Server,
-  { clock, limits, clientOf, onRefused }: ConnectionCapsDependencies,
-) {
+/** Enforces the cap on the connections of each client, before any byte is read or decrypted. */
+export function capConnections({ clock, limits, clientOf, onRefused }: ConnectionCapsDependencies) {
   const counts = new Map<string, number>()
   /** Closed connections after overuse, the oldest first. */
   const remembered: { readonly key: string; readonly weight: number; readonly until: number }[] = []
-  server.maxConnections = limits.maxConnections
-  server.on('drop', () => onRefused('max_connections'))
 
   function take(key: string, weight: number): void {
     counts.set(key, (counts.get(key) ?? 0) + weight)

@@ -16,6 +16,7 @@ import {
   type Overuse,
   type RefusedConnection,
 } from './connection-caps.ts'
+import { createConnectionPlaces } from './connection-places.ts'
 import { createHandshakes } from './handshakes.ts'
 import type { Http1Handlers } from './http1/connection.ts'
 import { createHttp1Server } from './http1/server.ts'
@@ -38,7 +39,7 @@ export interface PublicListenerDependencies extends Http1Handlers {
   readonly tls: TlsMaterial | undefined
   /** With TLS: called with the address of this machine that a client has connected to. */
   readonly onReached: (address: string) => void
-  /** What its clients hold. Its clients' connections also count together for the cap per client. */
+  /** What its clients hold. Its `clientOf` also says whose connections count together for the cap per client. */
   readonly memory: ListenMemory
   readonly events: ListenerEvents
 }
@@ -59,7 +60,12 @@ export function createPublicListener(deps: PublicListenerDependencies) {
   const clientOf = (peer: string): ConnectedClient => memory.clientOf(peer, [])
   const costOfConnection = deps.tls === undefined ? CONNECTION : TLS_CONNECTION
   const server = createServer({ noDelay: true })
-  const caps = capConnections(server, { clock: deps.clock, limits, clientOf, onRefused: events.refused })
+  const caps = capConnections({ clock: deps.clock, limits, clientOf, onRefused: events.refused })
+  const places = createConnectionPlaces({
+    most: limits.maxConnections,
+    clock: deps.clock,
+    onTaken: () => events.refused('max_connections'),
+  })
   const handlers = { ...deps, onOveruse: events.overused, onMisused: caps.remember }
   const lingering = createLingering()
   const http1 = createHttp1Server(limits, handlers, deps.clock, lingering, memory)
@@ -79,15 +85,17 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     http1.accept(socket, wire, holdingOf(wire))
   }
 
-  /** A connection that was lost within its handshake has none. */
+  /** What a connection holds. One that was lost within its handshake has nothing any more, and is charged anew. */
   function holdingOf(wire: Socket): Holding {
     return holdings.get(wire) ?? charge(wire)
   }
 
-  /** Whether the client may hold one more connection. A connection that is refused costs no handshake. */
-  function mayHold(socket: Socket): boolean {
+  /** Why the client may not hold one more connection, if so. A connection that is refused costs no handshake. */
+  function whyNot(socket: Socket): 'max_connections' | 'memory' | undefined {
     const { key, peerTrusted } = clientOf(socket.remoteAddress ?? '')
-    return account.mayHold(account.client(key, peerTrusted), costOfConnection, 'connection')
+    const client = account.client(key, peerTrusted)
+    if (!account.mayHold(client, costOfConnection, 'connection')) return 'memory'
+    return places.mayTake(client) ? undefined : 'max_connections'
   }
 
   /** Charges the client of a new connection for it. */
@@ -96,8 +104,10 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     const holding = account.open(account.client(key, peerTrusted), new Handshaking(socket))
     holding.set('connections', costOfConnection)
     holdings.set(socket, holding)
+    places.take(holding)
     socket.once('close', () => {
       holdings.delete(socket)
+      places.release(holding)
       holding.close()
     })
     return holding
@@ -141,9 +151,10 @@ export function createPublicListener(deps: PublicListenerDependencies) {
       return
     }
     if (!caps.mayStay(socket)) return
-    if (!mayHold(socket)) {
+    const refusal = whyNot(socket)
+    if (refusal !== undefined) {
       socket.destroy()
-      events.refused('memory')
+      events.refused(refusal)
       return
     }
     if (deps.tls !== undefined && socket.localAddress !== undefined) deps.onReached(socket.localAddress)

@@ -2,11 +2,12 @@ import { OWN_PATHS } from '../http/admission.ts'
 import { isOfThisOrigin, pageBehind, publicOrigin } from '../http/browsers.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type Fields, fieldValues } from '../http/fields.ts'
+import { escapeHtml } from '../http/html.ts'
 import { isLoopback } from '../http/ip.ts'
 import type { Refusal, Reply } from '../http/refusal.ts'
 import { isRead } from '../http/scope.ts'
 import { type FormSettings, readForm } from './form-request.ts'
-import { escaped, type LoginPage, loginPath, type Message, pageReply } from './login-page.ts'
+import { type LoginPage, loginPath, type Message, pageReply } from './login-page.ts'
 import { CLEARED_COOKIE, LOGIN_OFF, type Sessions } from './sessions.ts'
 import type { GrantType, OwnEndpointHandler } from './token-endpoint.ts'
 
@@ -18,14 +19,14 @@ type LoginSettings = FormSettings & {
 export type BrowserLogin = ReturnType<typeof createBrowserLogin>
 
 /**
- * What the browser keeps of the device's pages ends with the session (W3C Clear Site Data): its cache, and the pages that Back restores. Only
- * the page that the browser leaves with this response stays: hence a second page, to which the first one leads.
+ * Empties the browser's cache of the device's pages, and the memory from which Back restores them (W3C Clear Site Data). The page that the
+ * browser leaves gets into that memory only after this response. So the response leads to a second page, which has the field, too.
  */
 const CLEARED_CACHE: Fields = ['Clear-Site-Data', '"cache"']
 
-/** Where the browser is led to. Without that, too, each page says what to do. */
+/** Leads the browser on at once. A browser that ignores it shows a page that says what to do. */
 function leadingTo(path: string): string {
-  return `\n<meta http-equiv="refresh" content="0; url=${escaped(path)}">`
+  return `\n<meta http-equiv="refresh" content="0; url=${escapeHtml(path)}">`
 }
 
 /**
@@ -156,13 +157,18 @@ const PATH = /^\/(?![/\\])[!-~]*$/
 function askedFor(exchange: Exchange): string {
   const { head, classified } = exchange
   if (!isOfThisOrigin(exchange, { typed: true, silent: true })) return '/'
-  const to =
-    classified.ownEndpoint !== undefined
-      ? new URLSearchParams(queryOf(classified.target)).get('to')
-      : isRead(head.method)
-        ? classified.target
-        : pageBehind(exchange)
-  return to != null && PATH.test(to) && !/^\/oauth\/log(?:in|out)(?:\?|$)/.test(to) ? to : '/'
+  if (classified.ownEndpoint !== undefined) return mayLeadTo(toIn(classified.target))
+  return mayLeadTo(isRead(head.method) ? classified.target : pageBehind(exchange))
+}
+
+/** The path, or the first page if this is no path of the device. */
+function mayLeadTo(path = '/'): string {
+  return PATH.test(path) && !/^\/oauth\/log(?:in|out)(?:\?|$)/.test(path) ? path : '/'
+}
+
+/** The path in the query of the login page. */
+function toIn(target: string): string | undefined {
+  return new URLSearchParams(queryOf(target)).get('to') ?? undefined
 }
 
 function queryOf(target: string): string {

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { OWN_PATHS } from '../http/admission.ts'
 import type { Fields } from '../http/fields.ts'
+import { escapeHtml } from '../http/html.ts'
 import type { Reply } from '../http/refusal.ts'
 
 /** What a page of the login shows. */
@@ -63,7 +64,7 @@ export function pageReply(status: number, page: LoginPage, more: Fields = [], he
 
 function documentOf({ realm, languages, message, action }: LoginPage, head: string): string {
   const [language, words] = wordsFor(languages)
-  const title = escaped(realm)
+  const title = escapeHtml(realm)
   return `<!doctype html>
 <html lang="${language}">
 <head>
@@ -98,7 +99,7 @@ function actionOf(
 ): string {
   const { kind } = action
   if (kind === 'logout') return formOf(OWN_PATHS.logout, '', words.logout)
-  if (kind !== 'password') return `<a href="${escaped(action.to)}">${words[kind]}</a>`
+  if (kind !== 'password') return `<a href="${escapeHtml(action.to)}">${words[kind]}</a>`
   const wrong = message === 'wrong' ? ' aria-invalid="true" aria-describedby="message"' : ''
   const password = `
 <input type="text" autocomplete="username" value="${title}" readonly hidden>
@@ -108,15 +109,9 @@ function actionOf(
 }
 
 function formOf(action: string, inputs: string, button: string): string {
-  return `<form method="post" action="${escaped(action)}">${inputs}
+  return `<form method="post" action="${escapeHtml(action)}">${inputs}
 <button type="submit">${button}</button>
 </form>`
-}
-
-const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-
-export function escaped(text: string): string {
-  return text.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '')
 }
 
 /** The language that the browser asks for first among those of the page (RFC 9110 §12.5.4); English if it asks for none of them. */

@@ -129,6 +129,8 @@ export interface ServiceCondition {
   readonly failedAt: number | null
   /** Its responses are parsed by the tolerant rules. */
   readonly tolerant: boolean
+  /** What its responses have shown since the start. */
+  readonly quirks: readonly QuirkCondition[]
   /** With `upstream.buffer_uploads`, uploads wait in a queue of their own, of the same size: this is the longer of both. */
   readonly queue: { readonly queued: number; readonly size: number; readonly maxInFlight: number }
   /**
@@ -136,6 +138,18 @@ export interface ServiceCondition {
    * again (`barred`); null: nothing is known.
    */
   readonly ceiling: 'guess' | 'broke' | 'tried' | 'barred' | null
+}
+
+/**
+ * A quirk of the device. `stray`: it sends bytes after its response. `tolerant`: it sends malformed HTTP. `delayed`: a kept connection costs
+ * 40 ms a request.
+ */
+export interface QuirkCondition {
+  readonly kind: 'stray' | 'tolerant' | 'delayed'
+  /** When it was found. */
+  readonly since: number
+  /** Of malformed HTTP: the request, the fault of its response, and the bytes around it, as `http1/deviation.ts` shows them. */
+  readonly malformed: { readonly request: string; readonly fault: string; readonly bytes: string } | null
 }
 
 export interface LimitCondition {

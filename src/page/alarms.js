@@ -1,4 +1,4 @@
-import { count, date, span, words } from './format.js'
+import { count, date, faultText, span, words } from './format.js'
 import { manyRefusals, memory, queueing, raise, serverErrors, slowness } from './load-alarms.js'
 
 /** @import { Condition, Point, ServiceCondition } from '../overview/model.ts' */
@@ -91,12 +91,16 @@ function* outage({ condition }) {
 
 /** @type {Rule} */
 function* tolerance({ condition }) {
-  for (const service of condition.services.filter(({ tolerant }) => tolerant))
+  for (const service of condition.services.filter(({ tolerant }) => tolerant)) {
+    const found = service.quirks.find(({ malformed }) => malformed !== null)
+    const first = found?.malformed ? `: ${found.malformed.request} had ${faultText(found.malformed)}` : ''
     yield raise('note', `tolerant ${service.route}`, 'MalformedHttp', {
-      what: `${nameOf(service, condition)} sends malformed HTTP, which is read by the tolerant rules`,
+      what: `${nameOf(service, condition)} sends malformed HTTP, which is read by the tolerant rules${first}`,
+      since: found?.since ?? null,
       remedy:
         'Requests pass. A new firmware would be better; if it sends bytes after its responses, set upstream.reuse: never.',
     })
+  }
 }
 
 /** @type {Readonly<Record<'broke' | 'tried' | 'barred', string>>} */

@@ -101,3 +101,12 @@ export function moment(time, present = now()) {
 export function words(reason) {
   return reason.replaceAll(/[_-]/g, ' ')
 }
+
+/**
+ * What the strict rules refuse in a response of the device.
+ *
+ * @param {{ readonly fault: string, readonly bytes: string }} malformed
+ */
+export function faultText({ fault, bytes }) {
+  return `${fault} (${bytes})`
+}

@@ -1,9 +1,22 @@
 import { refusedOf, sumOf } from './chart-data.js'
 import { byId, el, setAttribute, show, write } from './dom.js'
-import { count, countdown, date, latency, moment, now, rate, share, span, total, words } from './format.js'
+import {
+  count,
+  countdown,
+  date,
+  faultText,
+  latency,
+  moment,
+  now,
+  rate,
+  share,
+  span,
+  total,
+  words,
+} from './format.js'
 
 /** @import { WindowType } from '../http/admission.ts' */
-/** @import { Condition, LimitCondition, ServiceCondition } from '../overview/model.ts' */
+/** @import { Condition, LimitCondition, QuirkCondition, ServiceCondition } from '../overview/model.ts' */
 /** @import { Line, State } from './state.js' */
 
 /**
@@ -82,7 +95,7 @@ function serviceState({ up, since, breaker, failure }) {
 }
 
 /** @param {ServiceCondition} service */
-function serviceNote({ breaker, checked, failure, failedAt, tolerant }) {
+function serviceNote({ breaker, checked, failure, failedAt, tolerant, quirks }) {
   return [
     `breaker ${breaker}`,
     checked ? 'checked by upstream.health' : 'known from requests only',
@@ -90,7 +103,21 @@ function serviceNote({ breaker, checked, failure, failedAt, tolerant }) {
       ? 'no failure since the start'
       : `last failure ${words(failure)}${failedAt === null ? '' : ` at ${moment(failedAt)}`}`,
     ...(tolerant ? ['read by the tolerant rules'] : []),
+    ...quirks.map(quirkNote),
   ].join(' · ')
+}
+
+/** @type {Readonly<Record<QuirkCondition['kind'], string>>} */
+const QUIRKS = {
+  stray: 'bytes after a response',
+  tolerant: 'malformed HTTP',
+  delayed: 'a kept connection costs 40 ms a request',
+}
+
+/** @param {QuirkCondition} quirk */
+function quirkNote({ kind, since, malformed }) {
+  const first = malformed === null ? '' : `, in the response to ${malformed.request}: ${faultText(malformed)}`
+  return `${QUIRKS[kind]} since ${moment(since)}${first}`
 }
 
 /** @type {Readonly<Record<WindowType, string>>} */

@@ -76,7 +76,7 @@ export function createVerifier(memory: HashMemory = UNBOUNDED) {
       password: string,
       client: string,
     ): Promise<readonly number[] | 'overloaded'> {
-      // They are verified one after the other.
+      // The largest, not the sum: one credential is verified after the other.
       const needed = Math.max(0, ...credentials.map(memoryOf))
       bounds.inside = 2 * needed > memory.limit ? 1 : BOUNDS.inside
       const isSlow = credentials.some((each) => !FAST.has(each.kind) && !neverMatches(each, password))

@@ -29,7 +29,7 @@ export function createAccessLog(log: Logger, clock: Clock) {
     write(exchange: Exchange): void {
       const { refusal, client } = exchange
       if (refusal !== undefined && !refusals.take(refusal.kind, client.key)) return
-      if (log.isLevelEnabled('info')) writeRequest(writeLine, exchange, timestamp(clock.wall()))
+      if (log.isLevelEnabled('info')) writeLine(lineOf(exchange, timestamp(clock.wall())))
     },
     /** Logs that the public listener closed a connection unread, because of its address. Its flood is bounded as that of requests is. */
     refusedConnection(reason: string, peer: string): void {
@@ -43,16 +43,17 @@ export function createAccessLog(log: Logger, clock: Clock) {
 const CONNECTION_REFUSED = 'connection refused: see listen.allow and listen.deny'
 
 /**
- * The line that pino would write. It is built by hand, which is faster, because every request writes one, and in three pieces: one for
- * each value took 1 µs more. 30 is `info`.
+ * The line that pino would write. It is built by hand, which is faster, because every request writes one. 30 is `info`. A number with a
+ * fraction would cost more than the rest of the line, so the time is put together from two whole ones.
  */
-function writeRequest(write: ReturnType<typeof lineWriter>, exchange: Exchange, time: string): void {
+function lineOf(exchange: Exchange, time: string): string {
   const { status, requestBytes, responseBytes } = exchange
-  const ms = Math.round(exchange.duration * 10) / 10
-  write(
-    `{"level":30,"time":"${time}","request_id":"${exchange.requestId}`,
-    knownText(exchange),
-    `${status}${unusualText(exchange)},"ms":${ms},"in":${requestBytes},"out":${responseBytes},"msg":"request"}\n`,
+  const tenths = Math.round(exchange.duration * 10)
+  const ms = Math.floor(tenths / 10)
+  const fraction = tenths % 10 === 0 ? '' : `.${tenths % 10}`
+  return (
+    `{"level":30,"time":"${time}","request_id":"${exchange.requestId}${knownText(exchange)}${status}${unusualText(exchange)}` +
+    `,"ms":${ms}${fraction},"in":${requestBytes},"out":${responseBytes},"msg":"request"}\n`
   )
 }
 
@@ -104,17 +105,23 @@ function quoted(text: string, longest: number): string {
   return PLAIN.test(short) ? `"${short}"` : JSON.stringify(short.replace(/[^ -~]/g, '?'))
 }
 
-/** Formats times (ms since the epoch) as `toISOString` does. Within one second it is much cheaper. */
+/** Formats times (ms since the epoch) as `toISOString` does. Within one second, and within one ms, it is much cheaper. */
 export function createTimestamp(): (time: number) => string {
   let second = Number.NaN
+  let upToSecond = ''
+  let last = Number.NaN
   let text = ''
   return (time) => {
-    const current = Math.floor(time / 1000)
+    const now = Math.floor(time)
+    if (now === last) return text
+    const current = Math.floor(now / 1000)
     if (current !== second) {
       second = current
-      text = new Date(current * 1000).toISOString().slice(0, -'000Z'.length)
+      upToSecond = new Date(current * 1000).toISOString().slice(0, -'000Z'.length)
     }
-    return `${text}${String(Math.floor(time) - current * 1000).padStart(3, '0')}Z`
+    last = now
+    text = `${upToSecond}${String(now - current * 1000).padStart(3, '0')}Z`
+    return text
   }
 }
 

@@ -170,7 +170,8 @@ function deviceText(facts: RequestFacts): string {
     attempts === 1
       ? `Sent once, on ${connection}.`
       : `Sent ${attempts} times, at last on ${connection}: the device had closed a connection, or asked for another login.`
-  const rules = facts.tolerant ? ', read by the tolerant rules' : ''
+  const reason = facts.deviation === '' ? '' : ` because of ${facts.deviation}`
+  const rules = facts.tolerant || reason !== '' ? `, read by the tolerant rules${reason}` : ''
   const answer = deviceStatus === 0 ? 'It sent no response head' : `It answered ${deviceStatus}${rules}`
   return `${service} ${sent} ${answer}${failure === '' ? '.' : `, and failed: ${failure}.`}`
 }

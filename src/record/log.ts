@@ -38,13 +38,13 @@ export function createLogOn(level: string, stream: DestinationStream): Logger {
 }
 
 /**
- * Writes a complete line of JSON with its line end, without pino: for the access log, which every request pays. The caller
- * checks `isLevelEnabled` first. A long piece that is kept, as what a request head says, is written as it is and not copied into a line.
+ * Writes a complete line of JSON, in ASCII and with its line end, without pino: for the access log, which every request pays. The caller
+ * checks `isLevelEnabled` first.
  */
-export function lineWriter(log: Logger): (...pieces: readonly string[]) => void {
+export function lineWriter(log: Logger): (line: string) => void {
   // Proof of the cast: this file gave pino the stream. pino exports the symbol, but `Logger` does not declare it.
   const stream = Reflect.get(log, pino.symbols.streamSym) as DestinationStream & Partial<BufferedStream>
-  return stream.writePieces ?? ((...pieces) => stream.write(pieces.join('')))
+  return stream.writeAscii ?? ((line) => stream.write(line))
 }
 
 type BufferedStream = ReturnType<typeof bufferedStream>
@@ -81,7 +81,20 @@ function bufferedStream(sink: LogSink) {
   })
   file.on('drain', () => {
     if (unwritten > 0) file.flush()
+    if (failure !== undefined) tellFailure(failure)
     if (dropped > 0) tellDropped()
+  })
+  /** Why the last write failed. What it was to write is kept for the next one. */
+  let failure: Error | undefined
+  let retries = false
+  file.on('error', (error) => {
+    failure = error
+    if (retries || abandoned) return
+    retries = true
+    setTimeout(() => {
+      retries = false
+      file.flush()
+    }, FLUSH_INTERVAL).unref()
   })
   const buffer = Buffer.allocUnsafe(BUFFER_SIZE)
   let length = 0
@@ -111,35 +124,50 @@ function bufferedStream(sink: LogSink) {
     flushSync()
   }
 
+  function tellFailure({ message }: Error): void {
+    failure = undefined
+    const [time, reason] = [pino.stdTimeFunctions.isoTime(), JSON.stringify(message)]
+    const msg = 'the log could not be written; its lines waited until now'
+    write(`{"level":50${time},"reason":${reason},"msg":"${msg}"}\n`)
+  }
+
   /** The reader takes lines again. */
   function tellDropped(): void {
     const count = dropped
     dropped = 0
     const time = pino.stdTimeFunctions.isoTime()
-    writePieces(`{"level":40${time},"count":${count},"msg":"log lines were dropped: nobody read them"}\n`)
+    write(`{"level":40${time},"count":${count},"msg":"log lines were dropped: nobody read them"}\n`)
   }
 
-  /** Writes one line. */
-  function writePieces(...pieces: readonly string[]): void {
+  /** Whether there is room for one more line of at most so many bytes, now or when the buffer has been written. */
+  function hasRoom(most: number): boolean {
     if (unwritten > MOST_UNWRITTEN) {
       dropped += 1
-      return
+      return false
     }
-    // By index: until V8 has compiled it, an iterator allocates an object for each piece.
-    let units = 0
-    for (let i = 0; i < pieces.length; i += 1) units += pieces[i]?.length ?? 0
-    const most = MAX_BYTES_PER_UNIT * units
     if (length + most > BUFFER_SIZE) writeOut()
-    if (most > BUFFER_SIZE) writeBytes(Buffer.from(pieces.join('')))
-    else for (let i = 0; i < pieces.length; i += 1) length += buffer.write(pieces[i] ?? '', length)
-    if (timed) return
-    timed = true
-    setTimeout(onInterval, FLUSH_INTERVAL).unref()
+    if (!timed) {
+      timed = true
+      setTimeout(onInterval, FLUSH_INTERVAL).unref()
+    }
+    return true
+  }
+
+  function write(line: string): void {
+    const most = MAX_BYTES_PER_UNIT * line.length
+    if (!hasRoom(most)) return
+    if (most > BUFFER_SIZE) writeBytes(Buffer.from(line))
+    else length += buffer.write(line, length)
+  }
+
+  /** The same for a line of at most `BUFFER_SIZE` bytes of ASCII, in half the time. */
+  function writeAscii(line: string): void {
+    if (hasRoom(line.length)) length += buffer.write(line, length, 'latin1')
   }
 
   return {
-    writePieces,
-    write: (line: string): void => writePieces(line),
+    write,
+    writeAscii,
     unwritten: (): number => unwritten + length,
     /** Called by `log.flush()`. */
     flush: writeOut,

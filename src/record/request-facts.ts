@@ -52,6 +52,7 @@ function factsOf(exchange: Exchange, wall: number) {
     attempts: exchange.attempts,
     reused: exchange.reused,
     tolerant: exchange.tolerant,
+    deviation: exchange.deviation,
     limit: decision.limit,
     remaining: decision.remaining,
     closesIn: decision.closesIn,
@@ -94,7 +95,8 @@ export function rowOf(exchange: Exchange, wall: number): string {
   const facts = factsOf(exchange, wall)
   names = Object.keys(facts)
   const row = JSON.stringify(Object.values(facts))
-  const excess = row.length - LONGEST_ROW
+  // A deviation takes no room from the path: of a device only the first one is remembered.
+  const excess = row.length - LONGEST_ROW - facts.deviation.length
   return excess > 0 ? JSON.stringify(Object.values({ ...facts, path: facts.path.slice(0, -excess) })) : row
 }
 

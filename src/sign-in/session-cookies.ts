@@ -1,5 +1,5 @@
 import { looseCookieName } from '../http/browsers.ts'
-import { type Fields, fieldValues, isToken, keepFields, withoutBlanks } from '../http/fields.ts'
+import { asCgi, type Fields, fieldValues, isToken, keepFields, withoutBlanks } from '../http/fields.ts'
 import { pathOf } from '../http/request-path.ts'
 import type { Clock } from '../system/clock.ts'
 
@@ -19,14 +19,14 @@ export interface SessionCookie {
 export interface SessionNames {
   /** As `looseCookieName` gives them. */
   readonly cookies: ReadonlySet<string>
-  /** In lower case, with `-` for `_`. */
+  /** As `asCgi` gives them. */
   readonly headers: ReadonlySet<string>
 }
 
 export function sessionNames(cookies: readonly string[], headers: readonly string[] = []): SessionNames {
   return {
     cookies: new Set(cookies.map(looseCookieName)),
-    headers: new Set(headers.map((name) => name.toLowerCase().replaceAll('_', '-'))),
+    headers: new Set(headers.map(asCgi)),
   }
 }
 
@@ -66,7 +66,7 @@ export function withoutSession(fields: Fields, { cookies, headers }: SessionName
   return keepFields(fields, (name, value) => {
     const setsCookie = name === 'set-cookie' || name === 'set-cookie2'
     if (setsCookie && cookies.has(looseCookieName(value.split('=', 1)[0] ?? ''))) return false
-    return !headers.has(name.replaceAll('_', '-'))
+    return !headers.has(asCgi(name))
   })
 }
 

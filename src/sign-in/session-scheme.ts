@@ -53,7 +53,7 @@ export function createSessionScheme(settings: SessionConfig, device: SessionDevi
       const accepted = status < 400 || expired.includes(status)
       if (accepted && opened !== undefined) {
         const session = createSession(settings, opened, device.clock)
-        session.end = () => endSession(session, response)
+        if (endSession !== undefined) session.end = () => endSession(session, response)
         return { kind: 'right', session }
       }
       if (WRONG.includes(status)) return { kind: 'wrong' }
@@ -195,17 +195,17 @@ function jsonValueAt(body: Buffer | undefined, pointer: string): string | undefi
 
 const PLACEHOLDER = /\$(user|password)\b/g
 
-/** Ends a session as the configuration says. `opened` is the response that opened it. */
+/** Ends a session as the configuration says; undefined if it names no logout. `opened` is the response that opened it. */
 function createLogout(
   { login, logout, expired }: SessionConfig,
   { ask, origins, onLogoutFailed }: SessionDevice,
-): (session: Session, opened: OwnResponse) => Promise<void> {
+): ((session: Session, opened: OwnResponse) => Promise<void>) | undefined {
   const reported = new Set<string>()
   const report = (reason: string, kind = reason): void => {
     if (!reported.has(kind)) onLogoutFailed(reason)
     reported.add(kind)
   }
-  if (logout === undefined) return async () => {}
+  if (logout === undefined) return undefined
   const { method, path } = logout
 
   function targetOf({ fields }: OwnResponse): string | undefined {

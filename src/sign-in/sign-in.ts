@@ -99,6 +99,11 @@ export function createSignIn(
   let reported: string | undefined
   let running: Promise<UpstreamFailure | undefined> | undefined
   let noLoginBefore = 0
+  /**
+   * What a response to a client refused, until a login takes its place. It is used again if that login brings no session: the path may be
+   * closed to every account, and the device may answer 429 to a further login.
+   */
+  let challenged: typeof current
   /** Not used any more, but not yet ended at the device: many devices have four sessions and no more. */
   let retired: Session | undefined
   let closed = false
@@ -143,6 +148,7 @@ export function createSignIn(
   /** A login refused the password. */
   function refuse(password: string): void {
     retire()
+    challenged = undefined
     worked = undefined
     if (adopted === password) adopted = undefined
     noLoginBefore = 0
@@ -223,6 +229,13 @@ export function createSignIn(
   }
 
   async function signIn(): Promise<UpstreamFailure | undefined> {
+    const failure = await replaceSession()
+    if (!closed) current ??= challenged
+    challenged = undefined
+    return current === undefined ? failure : undefined
+  }
+
+  async function replaceSession(): Promise<UpstreamFailure | undefined> {
     await endRetired()
     const password = readPassword === undefined ? adopted : await readPassword().catch(unreadable)
     if (closed || password === undefined) return undefined
@@ -313,11 +326,15 @@ export function createSignIn(
         if (!session.proven || !mayLogin) return REFUSED
         if (session.changed === true ? !takeChange() : now < noLoginBefore) return REFUSED
         noLoginBefore = now + LOGIN_INTERVAL
+        // One that is ended at the device before the login cannot be used again.
+        const mayLive = session.end === undefined && session.changed !== true && session.expired !== true
+        challenged = mayLive ? current : undefined
         retire()
       }
       if (acted) return REFUSED
       if (current === undefined) await signInOnce()
-      return current !== undefined && mayLogin ? SIGNED_IN : REFUSED
+      const isNew = current !== undefined && current.session !== sent?.session
+      return isNew && mayLogin ? SIGNED_IN : REFUSED
     },
     /** Called when the device accepted a request that it had refused before the login. */
     loginHelped(): void {

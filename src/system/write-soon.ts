@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import { turnOfLoop } from './clock.ts'
+import { giveBack } from './read-buffers.ts'
 
 /** A text that has to be sent, and may grow until it is. */
 export interface Message {
@@ -90,12 +91,16 @@ function write(message: Message): void {
 export const LARGE_PIECE: number = 16 * 1024
 
 /**
- * Writes bytes that the caller does not use again. If the buffer does not share its memory, the memory is freed when the bytes
- * are sent. V8 frees memory outside its heap only after tens of megabytes have accumulated.
+ * Writes bytes that the caller does not use again. When they are sent, their memory goes back to who lent it, or is freed if no other
+ * buffer shares it: V8 frees memory outside its heap only after tens of megabytes have accumulated.
  */
 export function writeSpent(to: Writable, bytes: Buffer): boolean {
+  return bytes.length < LARGE_PIECE ? to.write(bytes) : to.write(bytes, (error) => recycle(bytes, error))
+}
+
+/** Called when bytes that nobody uses again were written. After an error, the kernel or Node may still read them. */
+export function recycle(bytes: Buffer, error: Error | null | undefined): void {
+  if (error instanceof Error || giveBack(bytes)) return
   const { buffer, length } = bytes
-  if (length < LARGE_PIECE || length !== buffer.byteLength || !(buffer instanceof ArrayBuffer))
-    return to.write(bytes)
-  return to.write(bytes, () => buffer.transfer(0))
+  if (length === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)
 }

@@ -50,6 +50,11 @@ export function createExpiryQueue<T extends Expiring>() {
     discarded = 0
   }
 
+  /** Restores the order after `expiresAt` of entries has changed. */
+  function reorder(): void {
+    heap.sort((a, b) => a.expiresAt - b.expiresAt)
+  }
+
   /** Takes the earliest entry with `expiresAt <= now`; `undefined` if there is none. */
   function take(now: number): T | undefined {
     for (;;) {
@@ -62,5 +67,5 @@ export function createExpiryQueue<T extends Expiring>() {
     }
   }
 
-  return { push, discard, take }
+  return { push, discard, reorder, take }
 }

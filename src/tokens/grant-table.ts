@@ -38,9 +38,9 @@ export interface Token {
   readonly digest: Digest
   readonly kind: TokenKind
   readonly grant: Grant
-  readonly issuedAt: number
-  /** Valid while `now < expiresAt` (C7). */
-  readonly expiresAt: number
+  issuedAt: number
+  /** Valid while `now < expiresAt` (C7). `GrantTable.retime` alone changes it. */
+  expiresAt: number
   /** Set for a rotated refresh token, which is kept to detect reuse. Times as of the token. */
   spent: Spent | undefined
   removed: boolean
@@ -49,7 +49,7 @@ export interface Token {
 export interface Grant {
   readonly id: string
   readonly client: string
-  readonly issuedAt: number
+  issuedAt: number
   /** In order of issue. Each change makes a new array of exact size, which takes the least memory for two tokens. */
   tokens: readonly Token[]
   /** The live refresh token: the one that is not spent. */
@@ -145,6 +145,23 @@ export function createGrantTable(initialCapacity: number) {
     if (token.grant.refresh === token) token.grant.refresh = undefined
   }
 
+  /**
+   * Moves the times of these tokens and of their grants by `by` (whole ms): what was known of them when they were added was wrong. A grace
+   * that has begun ends no later.
+   *
+   * @param latest when a token ends at the latest
+   */
+  function retime(tokens: readonly Token[], by: number, latest: (token: Token) => number): void {
+    for (const grant of new Set(tokens.map((token) => token.grant))) grant.issuedAt += by
+    for (const token of tokens) {
+      token.issuedAt += by
+      token.expiresAt = Math.min(token.expiresAt + by, latest(token))
+      if (token.spent !== undefined && by < 0)
+        token.spent = { at: token.spent.at + by, graceEnd: token.spent.graceEnd + by }
+    }
+    queue.reorder()
+  }
+
   function remove(token: Token, reason: RemovalReason): void {
     token.removed = true
     index.delete(token.digest)
@@ -217,6 +234,7 @@ export function createGrantTable(initialCapacity: number) {
     },
     add,
     spend,
+    retime,
     drop,
     expire,
     evict,

@@ -1,12 +1,14 @@
-import type { Clock } from '../system/clock.ts'
+import type { Clock, Uptime } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { GrantTable, Token } from './grant-table.ts'
+import { createJournalClock, type JournalClock } from './journal-clock.ts'
 import { destroyJournalFile, type JournalFile, openJournalFile } from './journal-file.ts'
 import type { Digest } from './mint.ts'
 import type { TokenPolicy } from './state.ts'
 import {
   type JournalListener,
   type JournalOperation,
+  latestOf,
   restoreGrants,
   type TokenRecord,
   toRecord,
@@ -19,6 +21,8 @@ interface Dependencies {
   /** An empty table. The journal restores the tokens of the earlier process into it, and rewrites the disk from it after a failure. */
   readonly table: GrantTable
   readonly policy: TokenPolicy
+  /** Tells a suspend of the machine from a step of its clock. */
+  readonly uptime?: Uptime
   /** The name that restored grants without a name get; empty: none. */
   readonly heir: string
 }
@@ -32,6 +36,16 @@ const LOOK_EVERY = 5000
 const EXPIRE_EVERY = 60_000
 const EXPIRE_BATCH = 500
 
+/** The key of the last known time, which a restart takes for a floor. */
+const TIME = 'time'
+/** How often it is written while tokens live (ms), because each write wears the flash. */
+const TIME_EVERY = 3_600_000
+/**
+ * A wall clock that is further behind is lost (ms). Each such run writes its time so far ahead, and again when that is used up: a device
+ * that starts in 1970 again and again uses up the life of its tokens, however short its runs are (C7).
+ */
+const LEAD = 600_000
+
 export type TokenJournal = ReturnType<typeof openJournal>
 
 /**
@@ -42,9 +56,12 @@ export type TokenJournal = ReturnType<typeof openJournal>
  *   a second; their clients log in again. It never undoes a revocation.
  * - On a virtual SSD a login takes 0.04 ms (99 %: 1.3 ms). A revocation waits for the disk and takes 0.35 ms (99 %: 1.1 ms).
  *   Both are rare enough for the main thread.
- * - Flash wear: a login costs one transaction and about 10 KB of log, and later a share of a batch of deletions.
+ * - Flash wear: a login costs one transaction and about 10 KB of log, and later a share of a batch of deletions. The time is written once an
+ *   hour, in ten minutes where the clock has lost the time.
+ * - After a step of the wall clock the tokens of this run are written again, with the right times: how long ago they were issued is known.
+ *   Those of the file keep its times and are judged anew.
  */
-export function openJournal({ dir, clock, listener, table, policy, heir }: Dependencies) {
+export function openJournal({ dir, clock, uptime, listener, table, policy, heir }: Dependencies) {
   let file: JournalFile | undefined
   let recoverAt = Number.NEGATIVE_INFINITY
   let lookAt = 0
@@ -132,7 +149,7 @@ export function openJournal({ dir, clock, listener, table, policy, heir }: Depen
     forgotten = []
     const whole = attempt('open', true, (file) => {
       file.clear()
-      for (const token of tokens()) file.put(toRecord(token, clock))
+      for (const token of tokens()) file.put(toRecord(token, time.ahead()))
       for (const [key, value] of meta) file.setMeta(key, value)
     })
     if (!whole) return 'failed'
@@ -157,9 +174,40 @@ export function openJournal({ dir, clock, listener, table, policy, heir }: Depen
   function record(changed: readonly Token[]): void {
     write('issue', false, (file) => {
       expire(file)
-      for (const token of changed) file.put(toRecord(token, clock))
+      for (const token of changed) file.put(toRecord(token, time.ahead()))
+      if (isTimeDue()) keepTime(file)
     })
     if (file === undefined) miss(changed)
+  }
+
+  const present = (): number => Math.round(clock.monotonic() + time.ahead())
+  const lead = (): number => (time.behind() > LEAD ? LEAD : 0)
+  const knownTime = (): number => Number(meta.get(TIME)) || 0
+
+  function keepTime(file: JournalFile, known = present() + lead()): void {
+    meta.set(TIME, String(known))
+    file.setMeta(TIME, String(known))
+  }
+
+  function isTimeDue(): boolean {
+    const [known, now] = [knownTime(), present()]
+    return now >= known + (lead() > 0 ? 0 : TIME_EVERY) || known > now + LEAD
+  }
+
+  function followClock(): void {
+    const step = time.look()
+    if (step === 'lost') listener.clock('behind', time.behind())
+    if (step === 'none' || step === 'lost') return
+    const ahead = time.ahead()
+    listener.clock('set', ahead - restoredAhead)
+    restored = step === 'shift' ? [] : restored.filter((token) => !token.removed)
+    table.retime(restored, Math.round(restoredAhead - ahead), latestEnd)
+    restoredAhead = ahead
+    const theirs = new Set(restored)
+    write('issue', true, (file) => {
+      for (const token of tokens()) if (!theirs.has(token)) file.put(toRecord(token, ahead))
+      keepTime(file)
+    })
   }
 
   let stored: readonly TokenRecord[] = []
@@ -174,12 +222,28 @@ export function openJournal({ dir, clock, listener, table, policy, heir }: Depen
     recoverAt = clock.monotonic() + RETRY_EVERY
     fail('open', error)
   }
-  const restored = restoreGrants(table, stored, clock, policy, heir)
-  forgotten = restored.over
-  if (restored.areRenamed) record([...tokens()])
+  const floor = stored.length === 0 ? 0 : Math.max(knownTime(), latestOf(stored))
+  const time: JournalClock = createJournalClock(clock, floor, uptime)
+  let restoredAhead = time.ahead()
+  const restoredAt = Math.floor(clock.monotonic())
+  const { areRenamed, over } = restoreGrants(table, stored, clock, restoredAhead, policy, heir)
+  forgotten = over
+  /** The tokens of the file. How old they are is known by the wall clock alone. */
+  let restored = [...tokens()]
+  /** No restored token outlives this, whatever the clock says later. */
+  const latestEnd = ({ kind }: Token): number =>
+    restoredAt + (kind === 'access' ? policy.accessLifetime : policy.refreshLifetime)
+  if (time.behind() > 0) listener.clock('behind', time.behind())
+  if (areRenamed) record(restored)
+  if (lead() > 0) write('meta', true, (file) => keepTime(file))
 
   return {
     record,
+    /**
+     * Looks whether the wall clock was set since the last call. Then it rewrites what this run has issued, and changes how long the tokens
+     * of the file live.
+     */
+    followClock,
     /** Deletes expired or evicted tokens, with a delay, because a late deletion does no harm. */
     forget(removed: readonly Token[]): void {
       if (file !== undefined) forgotten = forgotten.concat(removed.map(({ digest }) => digest))
@@ -230,11 +294,14 @@ export function openJournal({ dir, clock, listener, table, policy, heir }: Depen
         expireAt = now + EXPIRE_EVERY
         write('expire', false, expire)
       }
+      if (table.grantCount > 0 && isTimeDue()) write('meta', false, (file) => keepTime(file))
       if (file === undefined || !unflushed) return
       unflushed = false
       file.flush().catch((error: unknown) => listener.failed('flush', error))
     },
     close(): void {
+      if (file !== undefined) followClock()
+      if (table.grantCount > 0) attempt('meta', false, (file) => keepTime(file, present()))
       if (forgotten.length > 0) attempt('expire', false, expire)
       close()
       recoverAt = Number.POSITIVE_INFINITY

@@ -31,6 +31,10 @@ const SET_ASIDE = 'token file: unusable, set aside; starting empty'
 const SET_ASIDE_UNREAD =
   'token file: set aside, because it could not be opened at the start and its tokens are unknown; they have to log in again'
 const FROM_MEMORY = 'token file: serving from memory'
+const CLOCK_SET =
+  'the clock was set: tokens of this run keep their age, those of the token file are judged by the new time'
+const CLOCK_BEHIND =
+  'the clock is behind the last known time: tokens expire by that time until the clock is set'
 /** After a failed flush the file stays in use. */
 const NOT_FLUSHED = 'token file: could not be flushed; a power cut may lose the latest tokens'
 
@@ -148,6 +152,11 @@ function journalEvents({ log, metrics }: StateDependencies): JournalListener {
       log.error({ operation, ...cause }, operation === 'flush' ? NOT_FLUSHED : FROM_MEMORY)
     },
     recovered: () => log.info('token file: complete again'),
+    clock: (event, ms) => {
+      const seconds = Math.round(ms / 1000)
+      if (event === 'set') log.info({ seconds }, CLOCK_SET)
+      else log.warn({ seconds }, CLOCK_BEHIND)
+    },
     setAside: (fault, path) => log.error({ fault, path }, fault === 'unread' ? SET_ASIDE_UNREAD : SET_ASIDE),
   }
 }

@@ -74,8 +74,8 @@ export function isTheirs(
 }
 
 /**
- * The grants that a revocation by client or name means and that are over, but still have requests in flight. A grant that is over has no
- * client of its own any more: those of its requests stand for it.
+ * The grants that a revocation means and that the store has no more, but that still have requests in flight: an upload goes on after the
+ * expiry of its grant. The store has forgotten their clients, so those of the requests count.
  *
  * @param isLive whether the store has the grant
  */

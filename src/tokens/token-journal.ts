@@ -42,11 +42,15 @@ export interface JournalListener {
   recovered(): void
   /** A file that is not used was renamed to `path`. Its tokens are not valid. */
   setAside(fault: Fault, path: string): void
+  /**
+   * `set`: the wall clock was set, and the times on disk have moved by `ms`. `behind`: it is so far behind the last known time, which counts
+   * until it is set.
+   */
+  clock(event: 'set' | 'behind', ms: number): void
 }
 
-/** Times are those of the wall clock, by its present setting. */
-export function toRecord(token: Token, clock: Clock): TokenRecord {
-  const ahead = clock.wall() - clock.monotonic()
+/** @param ahead what the time on disk is ahead of the monotonic clock (ms) */
+export function toRecord(token: Token, ahead: number): TokenRecord {
   return {
     digest: token.digest,
     grant: token.grant.id,
@@ -60,26 +64,34 @@ export function toRecord(token: Token, clock: Clock): TokenRecord {
   }
 }
 
+/** The latest time that the records know; 0 without any. */
+export function latestOf(stored: readonly TokenRecord[]): number {
+  return stored.reduce((last, { issued, spent }) => Math.max(last, issued, spent ?? 0), 0)
+}
+
 /**
  * Fills an empty table with the records of the journal. Only the wall clock ran while the process was down, and it may have been set back.
  * So no token gets more time than its own lifetime or the configured one, whichever is shorter. And the grace of a token that was spent
- * "in the future" is over: how long ago that was is unknown. The journal does not record use: the grants are in the order in which they
- * last got a token.
+ * "in the future" of the wall clock is over: how long ago that was is unknown. The journal does not record use: the grants are in the
+ * order in which they last got a token.
  *
  * `areRenamed`: grants have got a name, so the journal has to replace their tokens. `over`: the tokens that have expired or do not fit,
  * which the journal may forget.
  *
+ * @param ahead what the time of the records is ahead of the monotonic clock (ms): `createJournalClock`
  * @param heir the name for grants without a name; empty: they keep none
  */
 export function restoreGrants(
   table: GrantTable,
   stored: readonly TokenRecord[],
   clock: Clock,
+  ahead: number,
   policy: Pick<TokenPolicy, 'accessLifetime' | 'refreshLifetime' | 'refreshGrace'>,
   heir: string,
 ): { readonly areRenamed: boolean; readonly over: Digest[] } {
-  const wall = clock.wall()
-  const now = Math.floor(clock.monotonic())
+  const at = clock.monotonic()
+  const now = Math.floor(at)
+  const wall = Math.round(at + ahead)
   const since = (moment: number): number => now - Math.max(0, wall - moment)
   const over: Digest[] = []
 
@@ -96,7 +108,7 @@ export function restoreGrants(
     if (record.spent === null) return
     const spent = { at: record.spent, graceEnd: record.graceEnd ?? wall }
     const graceLeft = spent.graceEnd - wall
-    const isOver = spentMeans(spent, wall, policy.refreshGrace) === 'reuse'
+    const isOver = spentMeans(spent, clock.wall(), policy.refreshGrace) === 'reuse'
     const graceEnd = now + (isOver ? Math.min(0, graceLeft) : graceLeft)
     table.spend(token, { at: since(record.spent), graceEnd })
     grant.refresh = live

@@ -58,6 +58,7 @@ export function createTokenStore(deps: Dependencies) {
 
   /** Removes expired tokens and replays. Returns the time in whole ms. */
   function dropExpired(): number {
+    journal?.followClock()
     const now = Math.floor(clock.monotonic())
     for (const token of replays.keys()) {
       if (token.spent !== undefined && spentMeans(token.spent, now, refreshGrace) === 'retry') break

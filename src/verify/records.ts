@@ -1,4 +1,5 @@
 import type { Endpoint } from '../http/admission.ts'
+import { escapeHtml } from '../http/html.ts'
 import {
   described,
   ENDPOINTS,
@@ -168,12 +169,10 @@ function whyUnsought(password: string): string | undefined {
   return /^[a-z]{1,15}$/i.test(password) ? 'the password is a word, which may be in any text' : undefined
 }
 
-const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-
 /** A text as a response may show it: as it is, in a form or URL, as a string in JSON, in HTML, and a form or a string within JSON. */
 function spellingsOf(text: string): readonly string[] {
   const form = new URLSearchParams({ text }).toString().slice('text='.length)
-  const html = text.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '')
+  const html = escapeHtml(text)
   const json = JSON.stringify(text).slice(1, -1)
   return [text, form, encodeURIComponent(text), html, json, JSON.stringify(json).slice(1, -1)]
 }

@@ -15,11 +15,13 @@ async function open(stateDir: string, tokens: { grants?: () => never; revoke?: (
   const failures: string[] = []
   const control = await openControlSocket(stateDir, {
     tokens: { grants: () => [], revoke: () => 0, ...tokens },
+    sharesTokens: false,
     requests: createRecentRequests(movableClock()),
     inFlight: () => [],
     clock: movableClock(),
     listening: () => [],
     places: () => [],
+    quirks: () => [],
     retry: () => 2,
     onFailure: (_error, what) => failures.push(what),
   })
@@ -58,7 +60,7 @@ it('the control socket is at no moment open to other users, also in a folder tha
   for (const [socket = 0, folder = 0] of bound) expect(socket & folder & 0o077).toBe(0)
   expect([readdirSync(stateDir), modeOf(join(stateDir, 'control.sock'))]).toEqual([['control.sock'], 0o600])
   expect(await ask(stateDir, 'GET', '/status')).toBe(
-    '200 {"listening":[],"places":[],"tokens":{"access":0,"refresh":0},"grants":[]}',
+    '200 {"listening":[],"places":[],"quirks":[],"tokens":{"access":0,"refresh":0},"grants":[]}',
   )
   await close()
   expect([readdirSync(stateDir), failures]).toEqual([[], []])

@@ -108,7 +108,11 @@ it.each([
     wall: 'broke',
   }
   const grants = [{ ...GRANT, id, client, issuedAt, expiresAt, usedAt: issuedAt }]
-  const printed = await shown({ tokens: TOKENS, grants, places: [place] })
+  const malformed = { request: `GET /${'p'.repeat(60)}`, fault: 'a folded line', bytes: 'x'.repeat(76) }
+  const quirk = { route: null, kind: 'tolerant', since: issuedAt, malformed }
+  const printed = await shown({ tokens: TOKENS, grants, places: [place], quirks: [quirk] })
+  expect(printed).toContain('device: malformed HTTP, read by the tolerant rules, for 59m; first in the')
+  expect(printed).toContain(`\n    ${malformed.bytes}\n`)
   expect(Math.max(...printed.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(80)
   const at = printed.split('\n').findIndex((line) => line.startsWith(id))
   expect(at).toBe(lines)

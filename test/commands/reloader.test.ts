@@ -1,8 +1,10 @@
+import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { createReloader } from '../../src/commands/serve.ts'
+import { SidecarStopped } from '../../src/compose/sidecar.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
@@ -36,4 +38,22 @@ it('a change of a file causes one reload, although others come while it settles 
     }
   }
   expect(reloads - asked).toBe(2)
+})
+
+it('a reload of a sidecar that is about to stop is no failure', async () => {
+  const lines: string[] = []
+  const sidecar: Parameters<typeof createReloader>[0] = { reload: () => Promise.reject(new SidecarStopped()) }
+  const written = Promise.withResolvers<void>()
+  const log = createLogOn('info', {
+    write(line: string) {
+      lines.push(line)
+      written.resolve()
+    },
+  })
+  const source = { configFile: undefined, seen: new Map<string, string>(), load: () => assert.fail() }
+  createReloader(sidecar, source, log).reload()
+  await written.promise
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { level: 30, msg: 'configuration not reloaded: the sidecar stops' },
+  ])
 })

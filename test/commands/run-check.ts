@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 export async function runCheck(
   url: string,
   set: readonly string[],
-  options: { readonly uploads?: string } = {},
+  options: { readonly uploads?: string; readonly pages?: readonly string[] } = {},
 ): Promise<{ readonly code: number; readonly printed: string }> {
   const directory = temporaryDirectory()
   const password = join(directory, 'password')

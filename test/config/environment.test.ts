@@ -270,7 +270,9 @@ describe('the environment', () => {
   it.each([
     ['POSTERN_LIMIT_API_REQUESTS', '1', 'did you mean POSTERN_LIMITS_API_REQUESTS?'],
     ['POSTERN_UPSTREAM_HEADERS_X', 'secret', 'did you mean POSTERN_UPSTREAM_HEADERS?'],
-    ['POSTERN_LISTEN_PORT', '8443', 'did you mean POSTERN_LISTEN_TLS?'],
+    ['POSTERN_LISTEN_PORT', '8443', 'did you mean POSTERN_LISTEN_ADDRESS?'],
+    ['POSTERN_HOME', '/srv', 'deploy/configuration.md lists the known ones'],
+    ['POSTERN_VERSION', '1', 'deploy/configuration.md lists the known ones'],
     ['POSTERN_', 'x', 'deploy/configuration.md lists the known ones'],
   ])('must not contain %s', (name, value, advice) => {
     expect(problemsIn({ env: { [name]: value } })).toEqual([`${name}: unknown variable; ${advice}`])

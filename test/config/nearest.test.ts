@@ -11,15 +11,18 @@ describe('the nearest known key', () => {
     ['maxInFlight', 'did you mean upstream.max_in_flight?'],
     ['stateDir', 'did you mean state_dir?'],
     ['limit', 'did you mean limits?'],
+    ['upstream.ulr', 'did you mean upstream.url?'],
+    ['log.lvl', 'did you mean log.level?'],
   ])('to %s is advised', (unknown, advice) => {
     expect(adviceOn(nearestKey(unknown, dottedKeys()))).toBe(advice)
   })
 
-  it('is not named if it is not similar', () => {
-    expect(adviceOn(nearestKey('completely_different', dottedKeys()))).toBe(
-      'deploy/configuration.md lists the known ones',
-    )
-  })
+  it.each(['completely_different', 'port', 'listen.xyz'])(
+    'to %s is not named: none is similar',
+    (unknown) => {
+      expect(adviceOn(nearestKey(unknown, dottedKeys()))).toBe('deploy/configuration.md lists the known ones')
+    },
+  )
 
   it('of every known key is the key itself', () => {
     for (const key of dottedKeys()) expect(nearestKey(key, dottedKeys())).toBe(key)

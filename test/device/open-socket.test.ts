@@ -26,9 +26,12 @@ async function connected(tls: TlsOptions | undefined) {
   })
   const events: string[] = []
   const opened = Promise.withResolvers<void>()
-  const socket = openSocket(opened.resolve, (bytes, length) => {
-    events.push(bytes.toString('latin1', 0, length))
-    return false
+  const socket = openSocket(opened.resolve, {
+    takesLarge: false,
+    received(bytes, length) {
+      events.push(bytes.toString('latin1', 0, length))
+      return 'small'
+    },
   })
   const closed = new Promise((resolve) => socket.once('close', resolve))
   socket.on('error', (error) => events.push(error.message))

@@ -116,6 +116,37 @@ it('C8 H234 in a fleet an account that one sidecar sees locked ends its tokens e
   expect(await refreshAt(two, monitor.refresh_token)).toBe(400)
 })
 
+it('C8 H234 in a fleet an account that is locked and unlocked while the store does not answer ends its tokens', async () => {
+  const server = await startRedis()
+  const sha = (name: string): string => `${name}:{SHA}${hash('sha1', passwordOf(name), 'base64')}\n`
+  const both = sha('admin') + sha('monitor')
+  const file = join(temporaryDirectory(), 'htpasswd')
+  writeFileSync(file, both)
+  const passwords = ['admin', 'monitor'].map((name) => ({ name, htpasswd: { file, user: name } }))
+  const config = {
+    password: undefined,
+    passwords,
+    tokens: { store: `valkey://${server.at}` },
+    store: { timeout: '1s' },
+  }
+  const sidecar = await startSidecar({ config })
+  const at = { sidecar }
+  const [admin, monitor] = [await logInAs(sidecar, 'admin'), await logInAs(sidecar, 'monitor')]
+  const changes = () =>
+    sidecar.logLines().filter((line) => /there is no password|password has changed/.test(line))
+  server.freeze()
+  for (const [index, text] of [both.replace('monitor:', 'monitor:!'), both].entries()) {
+    writeFileSync(file, text)
+    await expect.poll(() => changes().length, { timeout: 30_000 }).toBe(index + 1)
+  }
+  server.thaw()
+  const logIn = () => sidecar.postToken({ grant_type: 'password', password: passwordOf('monitor') })
+  await expect.poll(async () => (await logIn()).status, { timeout: 30_000 }).toBe(200)
+  expect(await statusOf(at, monitor.access_token)).toBe(401)
+  expect(await refreshAt(at, monitor.refresh_token)).toBe(400)
+  expect(await statusOf(at, admin.access_token)).toBe(200)
+})
+
 it('C8 H194 a fleet that was stopped ends the tokens of the name whose password changed meanwhile', async () => {
   const one = await start()
   const [admin, monitor] = [await logInAs(one.sidecar, 'admin'), await logInAs(one.sidecar, 'monitor')]

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { requestIdOf } from '../../src/gate/admit.ts'
+import { requestIdOf } from '../../src/gate/request-id.ts'
 import { anyCodePoint } from '../support/any-code-point.ts'
 
 const MINTED = /^[0-9a-f]{32}$/

@@ -43,14 +43,31 @@ describeTransports(
     it('max_connections closes and counts one connection too many, leaves the admin listener alone, and accepts again after a close', async () => {
       const sidecar = await startSidecar({ transport, config: { listen: { max_connections: 2 } } })
       const first = await open(sidecar)
-      await open(sidecar, '127.0.0.2')
-      await expectRefused(sidecar, '127.0.0.3')
+      await open(sidecar)
+      await expectRefused(sidecar)
       expect(await refused(sidecar, 'max_connections')).toBe(1)
       expect((await fetch(`${sidecar.adminUrl}/readyz`)).status).toBe(200)
       first.end()
       await first.closed
       await expect.poll(() => sidecar.metric('postern_connections')).toBe(1)
       await sidecar.grant()
+    })
+
+    it('H270 a few clients that fill max_connections with unfinished handshakes and heads refuse nobody else', async () => {
+      const each = 5
+      const sidecar = await startSidecar({
+        transport,
+        config: { listen: { max_connections: 4 * each, max_connections_per_client: each } },
+      })
+      const cleartext = sidecar.url.replace('https:', 'http:')
+      const attackers = ['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5']
+      const tls = Buffer.concat([Buffer.from([0x16, 3, 1, 0x3f, 0xff, 1, 0, 0x3f, 0xfb]), Buffer.alloc(100)])
+      const begun = transport === 'tls' ? tls : 'GET / HTTP/1.1\r\nHost: x\r\nX-Slow: '
+      for (const localAddress of attackers)
+        for (let i = 0; i < each; i += 1) (await rawConnection(cleartext, { localAddress })).write(begun)
+      const token = await sidecar.token()
+      expect((await sidecar.request({ path: '/x', token })).status).toBe(200)
+      expect(await refused(sidecar, 'max_connections')).toBeGreaterThan(0)
     })
 
     it('max_connections_per_client closes the connections of one client past the cap, and those of no other client', async () => {

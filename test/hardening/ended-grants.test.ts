@@ -1,7 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { beforeAll, expect, it } from 'vitest'
-import { control, type Status } from '../../src/commands/control.ts'
+import { control, revokeCommand, type Status } from '../../src/commands/control.ts'
 import {
   bearer,
   holdResponses,
@@ -239,6 +241,31 @@ it('C8 H207 in a fleet, a changed password ends a download whose grant was evict
   await ended(watched)
   writeFileSync(other.passwordFile, 'another password\n')
   await watched.download.broken
+})
+
+it('H207 in a fleet, `postern revoke` says what becomes of a download of an ended grant at another sidecar', async () => {
+  const [watched, other] = await fleet({ capacity: 2 })
+  const [grant] = (await statusOf(watched.sidecar)).grants
+  await other.grant()
+  await ended(watched)
+  const set = ['upstream.url=http://127.0.0.1', 'password.file=/password', `state_dir=${stateDir(other)}`]
+  const elsewhere = 'uploads and downloads of ended grants at other sidecars'
+  const run = async (which: object): Promise<string> => {
+    const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+    const failed = await revokeCommand({ set, ...which }, { stdout, stderr, env: {} }).then(
+      () => '',
+      (error: unknown) => String(error),
+    )
+    stdout.end()
+    return failed + (await text(stdout))
+  }
+  expect(await run({ client: '192.0.2.9' })).toContain(`${elsewhere} go on: run it there, too`)
+  expect(watched.download.open).toBe(true)
+  expect(await run({ grant: grant?.id })).toContain(
+    `nothing revoked: no such grant; postern status lists the grants; ${elsewhere} end, too, and are not counted`,
+  )
+  await watched.download.broken
+  expect(await run({ all: true })).toBe(`1 grant revoked; ${elsewhere} end, too, and are not counted\n`)
 })
 
 it('H208 in a fleet, a login at any sidecar evicts the grant of a quiet stream last', async () => {

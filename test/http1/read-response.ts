@@ -53,7 +53,10 @@ export function readResponse(
   }
   const reading = new ResponseReader(events, known)
   reading.expect(method, rules)
-  for (const piece of pieces) if (end === 'open') reading.receive(piece, piece.length, piece.length % 2 === 0)
+  for (const piece of pieces) {
+    if (end === 'open')
+      reading.receive(piece, piece.length, piece.length % 2 === 0 ? piece.length : Number.POSITIVE_INFINITY)
+  }
   if (end === 'open') reading.finish(true)
   reading.close()
   return { interim, head, body, end, sloppy }

@@ -1,4 +1,4 @@
-import { Server, Socket } from 'node:net'
+import { Socket } from 'node:net'
 import { expect, it } from 'vitest'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { parseCidr } from '../../src/http/ip.ts'
@@ -21,9 +21,9 @@ function createCaps(maxConnectionsPerClient: number): ReturnType<typeof capConne
   const refused: string[] = []
   const clock = stillClock()
   const clientOf = createClientAddress(['10.0.0.0/8'].map(parseCidr).filter((cidr) => cidr !== undefined))
-  const caps = capConnections(new Server(), {
+  const caps = capConnections({
     clock,
-    limits: { maxConnections: 100, maxConnectionsPerClient, idleTimeout: IDLE_TIMEOUT },
+    limits: { maxConnectionsPerClient, idleTimeout: IDLE_TIMEOUT },
     clientOf: (peer) => clientOf(peer, []),
     onRefused: (reason) => refused.push(reason),
   })

@@ -12,7 +12,14 @@ it('H150 the condition tells of the device, as postern_upstream_up does, and of 
   const port = Number(new URL(device.url).port)
   const sidecar = await startSidecar({ device, config: { upstream: { connect_timeout: '300ms' } } })
   const { overview } = sidecar
-  const main = { route: null, url: device.url, checked: false, tolerant: false, queue: expect.anything() }
+  const main = {
+    route: null,
+    url: device.url,
+    checked: false,
+    tolerant: false,
+    quirks: [],
+    queue: expect.anything(),
+  }
   const untried = { ...main, up: null, since: null, breaker: 'closed', failure: null, failedAt: null }
   expect(overview.condition().services).toEqual([untried])
 

@@ -107,9 +107,18 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
   ],
   [
     'the tolerant parser',
-    main({ tolerant: true }),
+    main({
+      tolerant: true,
+      quirks: [
+        {
+          kind: 'tolerant',
+          since: NOW - 60_000,
+          malformed: { request: 'GET /a', fault: 'a folded line', bytes: ' x\\r\\n' },
+        },
+      ],
+    }),
     [],
-    /^note The device sends malformed HTTP.*upstream\.reuse/,
+    /^note The device sends malformed HTTP.*: GET \/a had a folded line \( x\\r\\n\).*upstream\.reuse/,
   ],
   [
     'one more request than the device has room for',

@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it } from 'vitest'
@@ -129,6 +130,8 @@ it('H74 the state folder is 0700 and every file in it 0600, whatever the umask',
   )
   expect(modes).toEqual({
     'control.sock': '600',
+    'sidecar.lock': '600',
+    'sidecar.lock.holder': '600',
     tls: '700',
     'tls/cert.pem': '600',
     'tls/key.pem': '600',
@@ -168,14 +171,17 @@ it('the state folder stores digests: none of its files contains a token or the p
   expectNoSecrets()
 })
 
-it('a second sidecar on the same folder exits with a clear message, and the first continues', async () => {
+it('H260 a second sidecar on the same folder exits and names the one that runs, which continues', async () => {
   const site = await prepareSite()
   const first = await site.serve()
   const { access_token } = await first.grant()
   const second = await site.postern('serve')
   expect(second).toMatchObject({ code: 2, signal: null })
-  expect(second.stderr).toBe(
-    `postern serve: another sidecar is using ${site.stateDir}: give each its own state_dir\n`,
+  const since = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`
+  expect(second.stderr).toMatch(
+    new RegExp(
+      `^postern serve: another sidecar is using ${site.stateDir}: process ${first.pid} on ${hostname()}, since ${since}; give each its own state_dir\n$`,
+    ),
   )
   expect(await first.use(access_token)).toBe(200)
   expect((await first.status()).grants).toHaveLength(1)
@@ -185,6 +191,44 @@ it('a second sidecar on the same folder exits with a clear message, and the firs
   const third = await site.serve()
   expect((await third.status()).grants).toHaveLength(2)
   expect(await third.use(access_token)).toBe(200)
+})
+
+it.each([
+  ['keeps its tokens in memory', () => {}],
+  [
+    'cannot write its token file',
+    (stateDir: string) => {
+      for (const name of ['tokens.db', 'tokens.lock']) {
+        rmSync(join(stateDir, name))
+        mkdirSync(join(stateDir, name))
+      }
+    },
+  ],
+])('H260 a second sidecar on the same folder is refused while the first %s', async (what, harm) => {
+  const site = await prepareSite({ config: what.includes('memory') ? { tokens: { store: 'memory' } } : {} })
+  const first = await site.serve()
+  harm(site.stateDir)
+  await first.grant()
+  const second = await site.postern('serve')
+  expect(second).toMatchObject({ code: 2, stderr: expect.stringContaining(`process ${first.pid} on`) })
+  const { access_token } = await first.grant()
+  expect(await first.use(access_token)).toBe(200)
+})
+
+it('H260 what an earlier sidecar left does not name it as the one that runs', async () => {
+  const site = await prepareSite()
+  const first = await site.serve()
+  await first.kill()
+  const holder = join(site.stateDir, 'sidecar.lock.holder')
+  const left = readFileSync(holder, 'utf8')
+  expect(left).toContain(`process ${first.pid} on`)
+  const second = await site.serve()
+  expect(readFileSync(holder, 'utf8')).toContain(`process ${second.pid} on`)
+  writeFileSync(holder, left.slice(0, -5))
+  const third = await site.postern('serve')
+  expect(third.stderr).toBe(
+    `postern serve: another sidecar is using ${site.stateDir}; give each its own state_dir\n`,
+  )
 })
 
 it('H72 a token file that is empty, garbage, cut off or bit-flipped is set aside with an error in the log, and the sidecar serves', async () => {

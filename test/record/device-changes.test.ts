@@ -2,7 +2,7 @@ import { expect, it, vi } from 'vitest'
 import { createDeviceChanges } from '../../src/record/device-changes.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { movableClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
@@ -34,7 +34,7 @@ it('H223 a device that comes and goes with every request has ten lines a minute,
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   closeLater(() => void vi.useRealTimers())
   const lines: Record<string, unknown>[] = []
-  const clock = movableClock()
+  const clock = stillClock()
   const log = createLogOn('info', { write: (line) => void lines.push(JSON.parse(line)) })
   const { changed, close } = createDeviceChanges(log, clock)
   changed(true, null)

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
@@ -85,4 +85,33 @@ it('H252 lines are dropped while nobody reads them, and a line tells how many wh
   const lines = (await text(child.stdout)).trim().split('\n')
   const dropped = lines.find((line) => line.includes('log lines were dropped')) ?? '{}'
   expect(JSON.parse(dropped).count).toBe(1_000 - (lines.length - 1))
+})
+
+it('H264 a log that cannot be written ends nothing: its lines wait for room, and a line says why', async () => {
+  const path = join(temporaryDirectory(), 'log')
+  writeFileSync(path, 'x'.repeat(10 * 1024))
+  const program = `import { createLog } from '${source}'
+    const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd: 1 })
+    log.info('first')
+    log.flush((error) => process.stderr.write(error === undefined || error === null ? 'written' : error.code))
+    process.stdin.once('data', () => process.exit())`
+  // The limit on the size of a file, in blocks of 512 bytes.
+  const limited = ['-c', 'ulimit -S -f 20; exec "$@" >> "$0"', path, process.execPath]
+  const child = spawn('sh', [...limited, '--input-type=module', '--eval', program])
+  closeLater(() => void child.kill('SIGKILL'))
+  const [code] = await once(child.stderr, 'data')
+  expect(String(code)).toBe('EFBIG')
+  truncateSync(path)
+  const lines = (): string[] => readFileSync(path, 'utf8').trim().split('\n')
+  await expect.poll(() => lines().length).toBe(2)
+  child.stdin.write('end')
+  expect(await once(child, 'exit')).toEqual([0, null])
+  expect(lines().map((line) => JSON.parse(line))).toMatchObject([
+    { level: 30, msg: 'first' },
+    {
+      level: 50,
+      reason: expect.stringContaining('EFBIG'),
+      msg: 'the log could not be written; its lines waited until now',
+    },
+  ])
 })

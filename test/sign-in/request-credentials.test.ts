@@ -29,7 +29,7 @@ describe('The cookies of client and session', () => {
     expect(mergeCookies([client], 'SID=1')).toMatch(/^SID=1/)
   })
 
-  it.each(['session.id', 'session id', 'session[id', 'session_id'])(
+  it.each(['session.id', 'session id', 'session[id', 'session_id', 'session+id', 'session_id%00'])(
     'never contain a session of the client under a name that PHP takes for it: %s',
     (name) => expect(mergeCookies([`a.b=1; ${name}=evil`], 'session_id=1')).toBe('session_id=1; a.b=1'),
   )
@@ -77,9 +77,18 @@ describe('H239 A request without the session of its client', () => {
     'PHP_SESS[]',
     'php_sess[a][b]',
     'PHP_SESS%5B%5D',
+    'PHP+SESS',
+    '+PHP_SESS',
+    'PHP_SESS%00.a',
   ])('has no cookie that a program may read as that of the session: %s', (name) => {
     const fields = ['Host', 'h', 'Cookie', `a=1; ${name}=x; b=2`, 'X-Auth-Token', 'x', 'x_auth_token', 'x']
     expect(withoutClientSession(fields, names)).toEqual(['Host', 'h', 'Cookie', 'a=1; b=2'])
+  })
+
+  it('has no field that a program may read as that of the session, whatever stands between its words', () => {
+    const dotted = sessionNames([], ['X.Auth.Token'])
+    for (const name of ['X.Auth.Token', 'x-auth-token', 'X_Auth_Token'])
+      expect(withoutClientSession(['Host', 'h', name, 'x'], dotted)).toEqual(['Host', 'h'])
   })
 
   it('has all other fields as they came', () => {

@@ -315,6 +315,38 @@ describeProtocols('H242 A path that refuses every account', (transport) => {
   }
 })
 
+describeProtocols('H261 While the device takes no further login', (transport) => {
+  for (const kind of KINDS)
+    it.each([429, 503])(`the session that works stays in use (${kind}, %i)`, async (status) => {
+      const started = await start(kind, { transport })
+      const { account, sidecar, reader, operator } = started
+      expect(await accountsOf(started)).toEqual(VIEWERS)
+      account.loginStatus = status
+      for (let i = 0; i < 3; i += 1) {
+        sidecar.clock.advance(5_000)
+        expect((await sidecar.request({ path: '/closed', token: reader })).status).toBe(401)
+        if (kind === 'form') await sidecar.request({ method: 'POST', path: '/pulse', token: operator })
+        expect(await accountsOf(started)).toEqual(VIEWERS)
+      }
+      // The pause after the login that failed: no further one until it is over.
+      expect(account.logins).toBe(2)
+      account.loginStatus = undefined
+      sidecar.clock.advance(30_000)
+      account.sessions.clear()
+      expect(await accountsOf(started)).toEqual(VIEWERS)
+    })
+})
+
+it('H261 a login that the device refuses ends the session that worked', async () => {
+  const started = await start('form')
+  const { account, sidecar, reader } = started
+  expect(await accountsOf(started)).toEqual(VIEWERS)
+  account.password = 'changed at the device'
+  expect((await sidecar.request({ path: '/closed', token: reader })).status).toBe(401)
+  expect(sidecar.logLines().join('\n')).toContain('refuses the password')
+  expect(await accountsOf(started)).not.toContain(VIEWER)
+})
+
 it('H242 the first request of all may be for a path that refuses every account', async () => {
   const started = await start('form')
   const { account, sidecar, reader } = started

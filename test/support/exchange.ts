@@ -36,6 +36,7 @@ export class BareExchange extends Exchange {
     this.status = status
   }
 
+  readonly takesLarge = false
   write(): boolean {
     return true
   }

@@ -1,3 +1,4 @@
+import { createServer } from 'node:http'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { pathToFileURL } from 'node:url'
@@ -268,7 +269,30 @@ export function startFlood(name: string, target: FloodTarget): { opened: () => n
 
 const SETTINGS_ACK_PING = frame(FRAME.ping, 0, 0, Buffer.alloc(8))
 
-/** As a program of its own: `node memory-floods.ts NAME --port N --token T --seconds S`. */
+/**
+ * A device for the floods: `/large` never ends, `/upload` reads on, an upgrade is accepted and what comes is thrown away, everything else
+ * is `device`.
+ */
+function startFloodedDevice(port: number): void {
+  const server = createServer((request, response) => {
+    request.resume()
+    if (request.url === '/large') {
+      const more = (): void => {
+        while (!response.destroyed && response.write(Buffer.alloc(65_536))) {}
+      }
+      response.on('drain', more).writeHead(200)
+      more()
+    } else if (request.url === '/upload') request.on('end', () => response.end('device\n'))
+    else response.end('device\n')
+  })
+  server.on('upgrade', (_request, socket) => {
+    socket.on('error', () => {}).resume()
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+  })
+  server.listen(port, '127.0.0.1', () => process.stdout.write('listening\n'))
+}
+
+/** As a program of its own: `node memory-floods.ts NAME --port N --token T --seconds S`, or `device --port N`. */
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
@@ -280,9 +304,13 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
     },
   })
   const { host = '127.0.0.1', port = '8443', token = '', seconds = '10' } = values
-  const flood = startFlood(positionals[0] ?? '', { host, port: Number(port), token })
-  setTimeout(() => {
-    process.stdout.write(`${flood.opened()}\n`)
-    process.exit()
-  }, Number(seconds) * 1_000)
+  const [name = ''] = positionals
+  if (name === 'device') startFloodedDevice(Number(port))
+  else {
+    const flood = startFlood(name, { host, port: Number(port), token })
+    setTimeout(() => {
+      process.stdout.write(`${flood.opened()}\n`)
+      process.exit()
+    }, Number(seconds) * 1_000)
+  }
 }

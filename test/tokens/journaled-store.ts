@@ -3,7 +3,7 @@ import { openJournal, type TokenJournal } from '../../src/tokens/journal.ts'
 import type { TokenPolicy } from '../../src/tokens/state.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
-import { createTestStore, POLICY, type TestStore } from './support.ts'
+import { createTestStore, POLICY, SECOND, type TestStore } from './support.ts'
 
 export interface JournaledStore extends TestStore {
   readonly journal: TokenJournal
@@ -11,12 +11,12 @@ export interface JournaledStore extends TestStore {
   readonly reports: string[]
 }
 
-type Options = Partial<TokenPolicy> & { readonly clock?: TestStore['clock'] }
+type Options = Partial<TokenPolicy> & { readonly clock?: TestStore['clock']; readonly uptime?: () => number }
 
 /** Opens a store with a journal in `dir`, as a sidecar does. */
 export function openJournaledStore(
   dir: string,
-  { clock = stillClock(), ...policy }: Options = {},
+  { clock = stillClock(), uptime = () => clock.monotonic() / SECOND, ...policy }: Options = {},
 ): JournaledStore {
   const reports: string[] = []
   const whole = { ...POLICY, ...policy }
@@ -24,12 +24,14 @@ export function openJournaledStore(
   const journal = openJournal({
     dir,
     clock,
+    uptime,
     table,
     policy: whole,
     heir: '',
     listener: {
       failed: (operation) => reports.push(`trouble: ${operation}`),
       recovered: () => reports.push('recovered'),
+      clock: () => {},
       setAside: (fault) => reports.push(`set aside: ${fault}`),
     },
   })

@@ -23,7 +23,7 @@ function watching(answer: () => StoreReply) {
   const copies = createTokenCopies({
     store,
     clock,
-    policy: { capacity: 100, offlineGrace: 60 * SECOND },
+    policy: { capacity: 100, accessLifetime: 3_600 * SECOND, offlineGrace: 60 * SECOND },
     live,
     hasName: () => true,
     timeout: SECOND,

@@ -15,7 +15,7 @@ function agreementWith(read: () => StoreReply, published: () => StoreReply = () 
   const copies = createTokenCopies({
     store,
     clock: stillClock(),
-    policy: { capacity: 10, offlineGrace: 0 },
+    policy: { capacity: 10, accessLifetime: 3_600_000, offlineGrace: 0 },
     live: liveRequests(),
     hasName: () => true,
     timeout: 1_000,
@@ -61,4 +61,32 @@ it('H134 another password in the store is overwritten once after the start, and 
   expect(await agreement.present()).toEqual({ kind: 'differs' })
   expect(differences).toEqual([true])
   expect(store.asked.filter(({ script }) => script === PUBLISH)).toHaveLength(1)
+})
+
+it('H234 a password that is the earlier one again when the store answers voids the tokens all the same', async () => {
+  let state: StoreReply = STATE
+  const { agreement, store } = agreementWith(
+    () => state,
+    () => {
+      state = ['dataset', '101', 'c2FsdA', 'mine', '2-0', 0, '']
+      return [1, '101', 'dataset']
+    },
+  )
+  const published = () => store.asked.filter(({ script }) => script === PUBLISH).length
+  await agreement.settle()
+  expect(published()).toBe(0)
+  agreement.changed('')
+  expect(await agreement.present()).toMatchObject({ kind: 'agreed', epoch: '101' })
+  await agreement.settle()
+  expect(published()).toBe(1)
+})
+
+it('H134 a change that another sidecar has published is not published again', async () => {
+  let state: StoreReply = STATE
+  const { agreement, store } = agreementWith(() => state)
+  await agreement.settle()
+  state = ['dataset', '101', 'c2FsdA', 'mine', '2-0', 0, '']
+  agreement.changed('')
+  expect(await agreement.present()).toMatchObject({ kind: 'agreed', epoch: '101' })
+  expect(store.asked.filter(({ script }) => script === PUBLISH)).toEqual([])
 })

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { openResponse, sealResponse } from '../../src/fleet/tokens.ts'
+import { openResponse, sealResponse } from '../../src/fleet/sealed-response.ts'
 import { mintToken } from '../../src/tokens/mint.ts'
 
 const issued = { accessToken: mintToken(randomBytes), refreshToken: mintToken(randomBytes), expiresIn: 3600 }

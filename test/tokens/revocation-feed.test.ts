@@ -58,7 +58,7 @@ async function feed(missing: readonly string[] = []) {
   const copies: TokenCopies = createTokenCopies({
     store,
     clock: stillClock(),
-    policy: { capacity: 100, offlineGrace: 60_000 },
+    policy: { capacity: 100, accessLifetime: 3_600_000, offlineGrace: 60_000 },
     live: liveRequests(),
     hasName: () => true,
     timeout: 1_000,

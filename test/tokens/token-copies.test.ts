@@ -29,7 +29,7 @@ function setting(
   const copies = createTokenCopies({
     store,
     clock,
-    policy: { capacity: 100, offlineGrace },
+    policy: { capacity: 100, accessLifetime: HOUR, offlineGrace },
     live: liveRequests(inFlight, { cut: (grants) => cut.push(...grants) }),
     hasName: () => true,
     timeout: 1_000,
@@ -203,6 +203,53 @@ it('H131 the copies of a server that lost its data work for the grace, and then 
     copies.sweep()
   }
   expect(await copies.identify(token, CLIENT)).toEqual(UNKNOWN)
+})
+
+it('H262 a server that loses its data again and again gives no token a second grace', async () => {
+  const replies = [found()]
+  const { copies, clock } = setting(() => replies.shift() ?? ['100'], 60_000)
+  const token = mintToken(randomBytes)
+  await copies.identify(token, CLIENT)
+  for (let heard = 0; heard < 60; heard++) {
+    if (heard % 20 === 0) copies.epoch.apply({ kind: 'lost' })
+    expect(copies.identify(token, CLIENT)).toEqual(VALID)
+    clock.advance(1_000)
+    copies.heard()
+    copies.sweep()
+  }
+  expect(await copies.identify(token, CLIENT)).toEqual(UNKNOWN)
+})
+
+it('H262 the grace of an emptied server began when this sidecar last heard of revocations', async () => {
+  const replies = [found()]
+  const { copies, clock } = setting(() => replies.shift() ?? ['100'], 60_000)
+  const token = mintToken(randomBytes)
+  await copies.identify(token, CLIENT)
+  clock.advance(50_000)
+  expect(copies.identify(token, CLIENT)).toEqual(VALID)
+  copies.epoch.apply({ kind: 'lost' })
+  copies.heard()
+  clock.advance(9_999)
+  copies.sweep()
+  expect(copies.identify(token, CLIENT)).toEqual(VALID)
+  clock.advance(1)
+  copies.sweep()
+  expect(await copies.identify(token, CLIENT)).toEqual(UNKNOWN)
+})
+
+it('H263 a server whose clock was set back gives a copy no more time than the lifetime of its token', async () => {
+  const { copies, clock, store } = setting(() => found('g1', '100', 50 * 365 * 24 * HOUR))
+  const token = mintToken(randomBytes)
+  await copies.identify(token, CLIENT)
+  clock.advance(HOUR - 1)
+  copies.heard()
+  expect(copies.identify(token, CLIENT)).toEqual(VALID)
+  clock.advance(1)
+  copies.heard()
+  expect(copies.identify(token, CLIENT)).toEqual({ kind: 'refused', cause: 'expired' })
+  copies.sweep()
+  expect(copies.identify(token, CLIENT)).toEqual({ kind: 'refused', cause: 'expired' })
+  expect(store.asked).toHaveLength(1)
 })
 
 it('H129 without the new epoch, all copies are asked for again', async () => {

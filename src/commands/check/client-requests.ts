@@ -1,6 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import { type ServiceConfig, servicesOf } from '../../config/upstream-fields.ts'
-import { createConnections } from '../../device/connections.ts'
+import { createConnections, type Malformed } from '../../device/connections.ts'
 import { failureOf } from '../../device/failure.ts'
 import { type OwnResponse, probeDevice, sendOwnRequest } from '../../device/own-request.ts'
 import type { UpstreamTarget } from '../../device/target.ts'
@@ -13,12 +13,16 @@ import { systemClock } from '../../system/clock.ts'
 import { isBug, SetupError } from '../../system/setup-error.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
 
-/** A service with its login, as `serve` opens them. `close` ends the session; `told` says what was wrong with the login or its end. */
+/** A service with its login, as `serve` opens them. `close` ends the session; `told` says what was wrong with the login, its end, or a response. */
 export async function openService(service: ServiceConfig, key: string) {
-  const told: { problem?: string; unended?: string } = {}
+  const told: { problem?: string; unended?: string; malformed?: Malformed } = {}
   const target = await upstreamTarget(service, key)
   const settings = await readRequestFields(service, key)
-  const connections = createConnections(target, upstreamDeadlines(service), systemClock)
+  const connections = createConnections(target, upstreamDeadlines(service), systemClock, {
+    onQuirk(_quirk, malformed) {
+      if (malformed !== undefined) told.malformed = malformed
+    },
+  })
   const signIn = await openSignIn(service.auth, {
     key: `${key}.auth`,
     connections,
@@ -145,19 +149,24 @@ function otherHost({ host }: ServiceConfig): Trial {
 const CHUNKS = Array.from('abcd', (letter) => `${letter.repeat(1023)}\n`)
 const SAMPLE = { ...CURL, fields: [...CURL.fields, 'content-type', 'text/plain'] }
 
-/** Compares the responses to 4 KiB with their length, and in chunks. Throws `SetupError` if `path` is not that of one service. */
-export function uploadCheck({ upstream }: Config, path: string): Check {
+/** The service that gets this path, with its key. Throws `SetupError` if it is not a path of one service. */
+export function serviceAt({ upstream }: Config, path: string, argument: string) {
   const [main, ...routes] = servicesOf(upstream).map((each) => [each.path[2] ?? '', each] as const)
   const isPath = /^\/[!-~]*$/.test(path) && !path.includes('#')
   const named = isPath && main && createRouter(main[1], new Map(routes))(path)
-  if (!named) throw new SetupError('--uploads must be a path of one service of the device, such as /upload')
-  const key = named.path.join('.')
+  if (!named) throw new SetupError(`${argument} must be a path of one service of the device, such as /upload`)
+  return { service: named.service, key: named.path.join('.') }
+}
+
+/** Compares the responses to 4 KiB with their length, and in chunks. Throws `SetupError` if `path` is not that of one service. */
+export function uploadCheck(config: Config, path: string): Check {
+  const { service, key } = serviceAt(config, path, '--uploads')
   return {
     name: `uploads to ${path}`,
     key: `${key}.url`,
     meaning: 'it is unknown whether the device reads an upload in chunks',
     remedy: 'name a path of the device that takes a POST',
-    run: () => tryUploads(named.service, key, path),
+    run: () => tryUploads(service, key, path),
   }
 }
 

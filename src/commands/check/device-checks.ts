@@ -1,18 +1,20 @@
 import { checkedByDevice } from '../../config/password-fields.ts'
 import type { Config } from '../../config/schema.ts'
 import { type ServiceConfig, servicesOf } from '../../config/upstream-fields.ts'
+import type { Malformed } from '../../device/connections.ts'
 import { canDiagnose, diagnose } from '../../device/diagnosis.ts'
 import { failureOf } from '../../device/failure.ts'
-import { isDelayed, probeDevice } from '../../device/own-request.ts'
+import { isDelayed, probeDevice, sendOwnRequest } from '../../device/own-request.ts'
 import type { UpstreamTarget } from '../../device/target.ts'
-import { CHROMIUM, CURL, sampleSize } from '../../forward/sample-heads.ts'
+import { withCredentials } from '../../forward/request-fields.ts'
+import { CHROMIUM, CURL, sampleFields, sampleSize } from '../../forward/sample-heads.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
 import type { UpstreamFailure } from '../../http/refusal.ts'
 import { tokenPlace } from '../../sign-in/session-scheme.ts'
 import { systemClock } from '../../system/clock.ts'
 import { explainPathError } from '../../system/named-file.ts'
 import { isBug } from '../../system/setup-error.ts'
-import { changesSession, openService, tryHeads } from './client-requests.ts'
+import { changesSession, openService, serviceAt, tryHeads } from './client-requests.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
 
 /** Tries each service of the device: the files of its headers, its address, and how the sidecar signs in. */
@@ -24,6 +26,51 @@ export function deviceChecks(config: Config): readonly Check[] {
     const byGrant = service === upstream && checkedByDevice(config)
     return serviceChecks(path.join('.'), of, service, byGrant)
   })
+}
+
+/**
+ * Requests a page that the operator names as a client would, signed in at the device. Throws `SetupError` if `path` is not that of one
+ * service.
+ */
+export function namedPageCheck(config: Config, path: string): Check {
+  const { service, key } = serviceAt(config, path, 'PATH')
+  return {
+    name: `page ${path}`,
+    key: `${key}.url`,
+    meaning: 'clients get an error for this page',
+    remedy: 'name a page that clients use, or look at the log of the device',
+    run: () => checkNamedPage(service, key, path),
+  }
+}
+
+async function checkNamedPage(service: ServiceConfig, key: string, path: string): Promise<Finding> {
+  const { connections, settings, signIn, told, close } = await openService(service, key)
+  const line = { method: 'GET', target: path }
+  try {
+    await signIn?.ready()
+    const own = signIn?.credentialsFor(line)?.fields ?? []
+    const fields = withCredentials(sampleFields(CURL, settings), own)
+    const { status } = await sendOwnRequest(connections, { ...line, fields }, true).catch(
+      (error: unknown) => {
+        if (isBug(error)) throw error
+        const failure = failureOf(error)
+        throw new CheckFailure(`no usable answer (${failure})`, { remedy: failureHint(failure, key) })
+      },
+    )
+    const found = `answered ${status}`
+    if (told.malformed !== undefined) return malformedFinding(found, told.malformed, key)
+    return status >= 400 ? { warning: found } : found
+  } finally {
+    await close()
+  }
+}
+
+function malformedFinding(found: string, { fault, bytes }: Malformed, key: string): Finding {
+  return {
+    warning: `${found} with malformed HTTP: ${fault}: "${bytes}"`,
+    meaning: 'Postern reads the device by its tolerant rules, with one connection for each request',
+    remedy: `set ${key}.parser: tolerant, which saves the first try, and look for a new firmware`,
+  }
 }
 
 export function headerChecks({ upstream }: Config): readonly Check[] {
@@ -84,12 +131,16 @@ export async function judgeDevice(
 ): Promise<Finding> {
   const at = target.socketPath ?? target.origin
   const page = pageOf(service)
-  const response = await probeDevice(target, upstreamDeadlines(service), page, systemClock).catch(
-    async (error: unknown) => {
-      if (isBug(error) || !(error instanceof Error)) throw error
-      throw await explained(error, target, service, key)
-    },
-  )
+  let malformed: Malformed | undefined
+  const onQuirk = (_quirk: unknown, shown?: Malformed): void => {
+    malformed ??= shown
+  }
+  const response = await probeDevice(target, upstreamDeadlines(service), page, systemClock, [], {
+    onQuirk,
+  }).catch(async (error: unknown) => {
+    if (isBug(error) || !(error instanceof Error)) throw error
+    throw await explained(error, target, service, key)
+  })
   const { status, fields } = response
   const found = `${at} answered ${status}`
   // A TLS server answers a cleartext request with 400.
@@ -110,6 +161,7 @@ export async function judgeDevice(
       remedy: `open ${page} on the device itself, or set ${key}.health.path to a page that works`,
     }
   }
+  if (malformed !== undefined) return malformedFinding(found, malformed, key)
   const deadlines = upstreamDeadlines(service)
   if (service.reuse !== 'shared' || !(await isDelayed(target, deadlines, page, systemClock))) return found
   return {
@@ -151,20 +203,19 @@ function limitOf({ connectTimeout }: ServiceConfig): AbortSignal {
   return AbortSignal.timeout(3 * connectTimeout)
 }
 
+/** Signs in and asks for a page. `failure`: the device did not respond to the login. */
+async function trySignIn(opened: Awaited<ReturnType<typeof openService>>, page: string) {
+  const failure = await opened.signIn?.ready()
+  return { failure, changes: await changesSession(opened, page) }
+}
+
 async function checkSignIn(service: ServiceConfig, key: string): Promise<Finding> {
   const { auth } = service
   if (auth === 'off') return 'off'
   const opened = await openService(service, key)
-  const { signIn, told } = opened
+  const { told } = opened
   const page = ('form' in auth ? auth.form.checkPath : undefined) ?? pageOf(service)
-  let changes = false
-  const failure = await signIn
-    ?.ready()
-    .then(async (failed) => {
-      changes = await changesSession(opened, page)
-      return failed
-    })
-    .finally(opened.close)
+  const { failure, changes } = await trySignIn(opened, page).finally(opened.close)
   if (failure !== undefined) {
     throw new CheckFailure(`the device did not respond (${failure})`, { remedy: failureHint(failure, key) })
   }

@@ -143,16 +143,18 @@ function checkedByDevice(login: 'basic' | 'digest', user: string): PasswordChoic
 export async function tryPassword({ password, auth }: PasswordChoice, weak: boolean): Promise<CheckResult> {
   // Any device will do: only the password is tried.
   const config = loadConfig({ object: { upstream: { url: 'http://127.0.0.1', auth }, password } })
-  const { result } = await runCheck(passwordCheck(config))
+  const { result: checked } = await runCheck(passwordCheck(config))
   const [source] = passwordSources(config)
-  if (weak || source === undefined || result.result === 'failed') return result
+  if (weak || source === undefined || checked.result === 'failed') return checked
   const found = await readSource(source)
   const isPlain = 'line' in found && found.credential.kind === 'plain'
   const weakness = isPlain ? weaknessOf(found.line) : undefined
-  if (weakness === undefined) return result
+  if (weakness === undefined) return checked
   return {
-    ...{ name: result.name, result: 'failed', meaning: null },
+    name: checked.name,
+    result: 'failed',
     message: `${source.file}: the password ${weakness}`,
+    meaning: null,
     remedy: CHOOSE_ANOTHER,
   }
 }

@@ -85,6 +85,10 @@ export class Http1Exchange extends Exchange {
     this.#response = new Http1Response(this.transport.socket, this.#render(head, limitLines(this)))
   }
 
+  get takesLarge(): boolean {
+    return true
+  }
+
   write(chunk: Buffer): boolean {
     const response = this.#response
     if (response === undefined || this.ended) return true

@@ -5,7 +5,8 @@ import { limitFields } from '../../http/limit-fields.ts'
 import type { Reply } from '../../http/refusal.ts'
 import { RequestBody } from '../../http/request-body.ts'
 import { endsWithHead } from '../../http1/response-writer.ts'
-import type { Holding } from '../../memory/account.ts'
+import type { Holder, Holding } from '../../memory/account.ts'
+import { LARGE_PIECE, recycle } from '../../system/write-soon.ts'
 import { headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './fields.ts'
 import { bodyOf, discardUpload, isClean } from './upload.ts'
 
@@ -25,6 +26,23 @@ const HIGH_WATER_MARK = 16 * 1024
 const NONE: Fields = []
 
 const ignore = (): void => {}
+
+const CARRIED = Symbol('exchange')
+
+/** A stream with the exchange that it carries while it is open. */
+interface CarryingStream extends ServerHttp2Stream {
+  [CARRIED]?: Http2Exchange | undefined
+}
+
+/**
+ * One listener for all streams, and not a closure for each: the tables in which Node keeps the streams of a session hold closed
+ * ones until a full collection, and a closure would hold the whole request with its stream.
+ */
+function onStreamClosed(this: CarryingStream): void {
+  const exchange = this[CARRIED]
+  this[CARRIED] = undefined
+  exchange?.streamClosed()
+}
 
 export class Http2Exchange extends Exchange {
   readonly #stream: ServerHttp2Stream
@@ -52,10 +70,14 @@ export class Http2Exchange extends Exchange {
     this.#facts = facts
     // A broken stream closes, which is handled below. Without a listener the error would end the process.
     stream.on('error', ignore)
-    stream.on('close', () => {
-      this.settle(this.#end)
-      facts.onClosed(this, this.#end)
-    })
+    const carrying: CarryingStream = stream
+    carrying[CARRIED] = this
+    carrying.on('close', onStreamClosed)
+  }
+
+  streamClosed(): void {
+    this.settle(this.#end)
+    this.#facts.onClosed(this, this.#end)
   }
 
   get answered(): boolean {
@@ -149,15 +171,28 @@ export class Http2Exchange extends Exchange {
     }
   }
 
+  get takesLarge(): boolean {
+    return this.#facts.takesLarge()
+  }
+
   write(chunk: Buffer): boolean {
     if (this.#stream.writableEnded || this.#stream.destroyed) return true
-    this.responseBytes += chunk.length
-    this.#stream.write(chunk, this.#onWritten)
+    this.#write(chunk)
     if (this.queued < HIGH_WATER_MARK) return true
     this.#release()
     this.#full = true
     this.#boundQueue()
     return false
+  }
+
+  #write(chunk: Buffer): void {
+    this.responseBytes += chunk.length
+    if (chunk.length < LARGE_PIECE) this.#stream.write(chunk, this.#onWritten)
+    else
+      this.#stream.write(chunk, (error) => {
+        recycle(chunk, error)
+        this.#onWritten(error)
+      })
   }
 
   readonly #onWritten = (error: Error | null | undefined): void => {
@@ -176,8 +211,13 @@ export class Http2Exchange extends Exchange {
   #finish(lastChunk: Buffer | undefined): void {
     this.#release()
     if (this.#stream.writableEnded || this.#stream.destroyed) return
-    if (lastChunk !== undefined) this.responseBytes += lastChunk.length
-    this.#stream.end(lastChunk)
+    if (lastChunk !== undefined && lastChunk.length >= LARGE_PIECE) {
+      this.#write(lastChunk)
+      this.#stream.end()
+    } else {
+      this.responseBytes += lastChunk?.length ?? 0
+      this.#stream.end(lastChunk)
+    }
     this.#boundQueue()
     this.#stopUpload()
   }
@@ -230,5 +270,25 @@ export class Http2Exchange extends Exchange {
   get #end(): Outcome {
     if (this.#cut) return 'cut'
     return this.#stream.writableEnded && isClean(this.#stream) ? 'complete' : 'aborted'
+  }
+}
+
+/** A stream that a trusted proxy carries. It is judged by the client behind the proxy, and ends without the proxy's other streams. */
+export class CarriedStream implements Holder {
+  readonly working = true
+  /** Undefined for a stream that was refused unread. */
+  exchange: Http2Exchange | undefined = undefined
+
+  get atDevice(): boolean {
+    return this.exchange?.atDevice === true
+  }
+
+  /** The session looks at its streams by itself. */
+  giveUpUnread(): number {
+    return 0
+  }
+
+  drop(): void {
+    this.exchange?.cut()
   }
 }

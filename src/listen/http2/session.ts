@@ -3,9 +3,9 @@ import type { TLSSocket } from 'node:tls'
 import type { Exchange, Outcome } from '../../http/exchange.ts'
 import { type Holding, PATIENCE } from '../../memory/account.ts'
 import { headCost, SESSION, STREAM, STREAM_WINDOW } from '../../memory/costs.ts'
+import { LARGE_BUFFER } from '../../system/read-buffers.ts'
 import { type ListenLimits, type ListenMemory, OVERUSE_SPAN, type Overuse } from '../connection-caps.ts'
-import { CarriedStream } from './carried-stream.ts'
-import { Http2Exchange } from './exchange.ts'
+import { CarriedStream, Http2Exchange } from './exchange.ts'
 import { HeadsOfSession } from './fields.ts'
 import { watchHeaders } from './header-watch.ts'
 import { OpenExchanges } from './open-exchanges.ts'
@@ -70,7 +70,7 @@ export function serveSession(
   let lastArrived: Http2Exchange | undefined
   const { remoteAddress: peer = '' } = socket
   const heads = new HeadsOfSession(peer, socket.localPort ?? 0)
-  const facts = { mayQueue, onClosed }
+  const facts = { mayQueue, takesLarge, onClosed }
   const opened = now
   /** The client's SETTINGS frame has arrived. */
   let greeted = false
@@ -125,6 +125,11 @@ export function serveSession(
     if (queued <= limits.maxQueuedBytes) return true
     onOveruse('max_queued_bytes')
     return false
+  }
+
+  /** Large pieces of all streams together take an eighth of `max_queued_bytes`, so that many more streams can begin. */
+  function takesLarge(): boolean {
+    return open.count * LARGE_BUFFER <= limits.maxQueuedBytes / 8
   }
 
   function onClosed(exchange: Http2Exchange, end: Outcome): void {
@@ -247,9 +252,11 @@ export function serveSession(
   })
 
   /**
-   * Cuts each response that the client has not read for `idleTimeout`. Returns the longest time (ms) without a read. The stream of
-   * a cut response may stay open: its reset waits while the client reads nothing. The reset is never sent if nghttp2 has ended
-   * the session for a broken frame; Node 26.10 does not report that while streams are open.
+   * Cuts each response that the client has not read for `idleTimeout`, or an own answer for `PATIENCE` while memory is short. Returns the
+   * longest time (ms) without a read; a shorter patience counts as if all of `idleTimeout` had passed at the cut, so the connection of a
+   * client that does not take the reset ends as soon after it. The stream of a cut response may stay open: its reset waits while the client
+   * reads nothing. The reset is never sent if nghttp2 has ended the session for a broken frame; Node 26.10 does not report that while
+   * streams are open.
    */
   function cutUnread(time: number): number {
     let longest = 0
@@ -262,7 +269,6 @@ export function serveSession(
         if (patience < limits.idleTimeout && !exchange.ended) account.gaveUp('answers', 'answer')
         exchange.cut()
       }
-      // So that the deadline of the connection is as much longer.
       longest = Math.max(longest, unread + limits.idleTimeout - patience)
     }
     return longest

@@ -18,6 +18,17 @@ export const FLEET = {
       'The first sidecar that sees a new password revokes the tokens of all. No token that is issued for the earlier password outlives that.',
     reason: 'C8; a login that is verified while the password changes',
   },
+  H262: {
+    sentence:
+      'When the shared store loses its data, the tokens that a sidecar knows work until `tokens.offline_grace` has passed since it last heard of revocations. A second loss gives no further time.',
+    reason:
+      'a revocation that a partition held up is lost with the data; another user of the server may run FLUSHALL often',
+  },
+  H263: {
+    sentence:
+      'A store whose clock was set back gives no access token more than its lifetime, counted from when a sidecar first sees it.',
+    reason: 'the server would state a time left of hours or decades; C7',
+  },
   H131: {
     sentence:
       'While the shared store does not answer, known tokens work until they expire or for `tokens.offline_grace`. What has to be asked gets 500 `server_error` with `Proxy-Status`, never 401, and no question waits longer than `store.timeout`.',

@@ -89,7 +89,7 @@ export const CONNECTIONS = {
   },
   H207: {
     sentence:
-      'A revocation and a new password also end uploads and downloads whose grant has expired or was evicted. `status` lists these, and `revoke` counts them.',
+      'A revocation and a new password also end uploads and downloads whose grant has expired or was evicted. `status` lists these, and `revoke` counts them: each those of its own sidecar, and in a fleet `revoke` says so.',
     reason: 'C8: the operator ends everything, and has to see what there is',
   },
   H208: {
@@ -217,6 +217,22 @@ export const CONNECTIONS = {
       'The listener agrees to TLS 1.3, and of TLS 1.2 to ECDHE with AEAD only, whatever the certificate. With a client that has it, the key exchange is X25519MLKEM768.',
     reason:
       'RFC 9113 §9.2.2 and appendix A; a stolen key or a quantum computer would open recordings of earlier connections',
+  },
+  H270: {
+    sentence:
+      'When `listen.max_connections` is reached, a client with few connections gets the place of one of the client with most, without work and the oldest first, never one with a request at the device. Among clients with equally few, one that holds nothing gets the place of a connection that is a second old and without work, if its client has no live grant. A trusted proxy loses none.',
+    reason: 'four addresses, each within its own cap, would fill all places and refuse everyone else',
+  },
+  H271: {
+    sentence:
+      'With the memory that `MemoryMax=512M` gives clients, a page of 100 requests at once over HTTP/2, 250 connections of one address, and 1,000 quiet connections lose nothing.',
+    reason: 'bounds that honest traffic meets are turned off',
+  },
+  H272: {
+    sentence:
+      'Soon after a flood the process holds at most 48 MiB and half of `listen.memory` more than idle, and the next flood uses that again.',
+    reason:
+      'a machine with other programs on it; the C library keeps freed memory that lies between pieces in use',
   },
   H253: {
     sentence:

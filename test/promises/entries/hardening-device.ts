@@ -191,11 +191,12 @@ export const DEVICE = {
   H239: {
     sentence:
       "In a request that Postern signs in, a client's own cookies and fields with the names of the session do not reach the device: on no path, in no spelling, and not while there is no session.",
-    reason: 'session fixation; firmware reads names of cookies in any case, in quotes and percent-encoded',
+    reason:
+      'session fixation; firmware reads names of cookies in any case, in quotes and percent-encoded, with `+` for a blank, and up to a NUL',
   },
   H240: {
     sentence:
-      'After a redirect to the login page only a GET or HEAD is repeated, once. Another request gets the redirect, and Postern signs in before the next one. After a 401 each is repeated, as before.',
+      'After a redirect to the login page only a GET or HEAD is repeated, once. Another request gets the redirect, and Postern signs in before the next one, at the earliest five seconds after the last login of this kind. After a 401 each is repeated, as before.',
     reason: 'a reboot, a new password or a logout also leads to the login page; RFC 9110 §15.5.2',
   },
   H241: {
@@ -207,6 +208,12 @@ export const DEVICE = {
     sentence:
       "Only a login refuses credentials that have worked, never the response to a client's request. A session that never worked stays in use while its password is not tried again.",
     reason: 'a path that refuses every account would stop the sign-in for all clients',
+  },
+  H261: {
+    sentence:
+      'A session that a response to a client refused stays in use until the login in its place has worked: also while the device answers 429 to logins, or does not answer them. A login that refuses the password ends it, and so does a configured logout, which comes before the login.',
+    reason:
+      'a path that refuses every account would let one client provoke logins until the device takes no more',
   },
   H243: {
     sentence:

@@ -30,6 +30,17 @@ export const OPERATION = {
     sentence: 'With a full, read-only or locked disk Postern serves from memory, and log and metrics say so.',
     reason: 'full flash; another program that locks the file',
   },
+  H260: {
+    sentence:
+      'A second sidecar on the same `state_dir` ends at its start with exit code 2 and names the one that runs: process, host and start. It does so wherever the tokens are kept, and while the disk of the first fails.',
+    reason:
+      'two in one folder would replace the certificate and tokens of each other; a container that was started twice',
+  },
+  H264: {
+    sentence:
+      'A log that cannot be written, on a full disk, ends nothing and is no bug: up to 2 MiB of lines wait and are written when there is room, and then a line says why they came late.',
+    reason: 'a file on the disk that others fill; a message that names the wrong cause',
+  },
   H74: {
     sentence: 'Files of the state folder are for their owner alone (0600), under any umask.',
     reason: 'other users of the machine; CWE-732',
@@ -40,7 +51,7 @@ export const OPERATION = {
   },
   H234: {
     sentence:
-      'In an htpasswd or shadow file that was read whole, an account that is locked, has expired or is gone has no password: its logins are refused and its tokens end, also by time alone and over a restart, and unlocking revives none. Of several names only that one ends. The log, an alarm and `check` say so.',
+      'In an htpasswd or shadow file that was read whole, an account that is locked, has expired or is gone has no password: its logins are refused and its tokens end, also by time alone and over a restart, and unlocking revives none. Of several names only that one ends. In a fleet it holds when the shared store did not answer meanwhile. The log, an alarm and `check` say so.',
     reason: 'an operator who locks an account expects that nobody uses it any more',
   },
   H76: {
@@ -207,5 +218,20 @@ export const OPERATION = {
   H230: {
     sentence: '`init` prints the commands as they are typed where it runs.',
     reason: 'decision: commands are to be copied',
+  },
+  H275: {
+    sentence:
+      'After a step of the wall clock, what was issued in this run keeps its age, also on disk, and what was restored is as old as the file says. A clock that starts behind the last known time gives no token more than its life, however often.',
+    reason: 'boards without a battery start in 1970 and get their time late, by NTP',
+  },
+  H276: {
+    sentence:
+      'The first response that only the tolerant rules read is told: its request, its fault, and the bytes around it, in the log, by `explain` and `status`, and on the page. No value that may be a secret is among them.',
+    reason: 'nobody can mend a page of the firmware that no line names; CWE-532',
+  },
+  H277: {
+    sentence:
+      '`check` requests the pages that it is given as a client would, and says which the device answers with an error, with malformed HTTP, or not at all.',
+    reason: 'a start page that works hides an API that does not',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

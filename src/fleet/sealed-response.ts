@@ -1,0 +1,37 @@
+import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
+import type { RandomBytes } from '../tokens/mint.ts'
+import type { IssuedTokens } from '../tokens/state.ts'
+
+const CIPHER = 'aes-256-gcm'
+const NONCE = 12
+const TAG = 16
+
+/**
+ * Encrypts a token response with a key that only the holder of the presented refresh token has. So the shared store can keep it for a
+ * retry at any sidecar, and its administrator cannot read the tokens.
+ */
+export function sealResponse(issued: IssuedTokens, presented: string, random: RandomBytes): string {
+  const nonce = random(NONCE)
+  const cipher = createCipheriv(CIPHER, keyFrom(presented), nonce)
+  const text = Buffer.concat([cipher.update(JSON.stringify(issued)), cipher.final()])
+  return Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64')
+}
+
+/** Decrypts what `sealResponse` made; undefined if somebody changed it in the store. */
+export function openResponse(sealed: string, presented: string): IssuedTokens | undefined {
+  const bytes = Buffer.from(sealed, 'base64')
+  try {
+    const decipher = createDecipheriv(CIPHER, keyFrom(presented), bytes.subarray(0, NONCE))
+    decipher.setAuthTag(bytes.subarray(NONCE, NONCE + TAG))
+    const text = Buffer.concat([decipher.update(bytes.subarray(NONCE + TAG)), decipher.final()])
+    // Only `sealResponse` can make a text that passes this key's authentication.
+    return JSON.parse(text.toString()) as IssuedTokens
+  } catch {
+    return undefined
+  }
+}
+
+/** The digest of the token is in the store, so the key must not follow from the digest. */
+function keyFrom(presented: string): Uint8Array {
+  return new Uint8Array(hkdfSync('sha256', presented, '', 'postern refresh replay', 32))
+}

@@ -1,0 +1,33 @@
+import { randomBytes } from 'node:crypto'
+
+/** How many ids are generated at once. */
+const BATCH = 256
+/** The size of an id (bytes): with 128 random bits a collision is practically impossible. */
+const BYTES = 16
+const DIGITS = 2 * BYTES
+
+/** An id of a client is kept up to this length. */
+export const LONGEST_ID = 128
+/** Short visible ASCII: other characters could forge log lines in the programs behind the sidecar. */
+const WELL_FORMED = new RegExp(`^[\\w.:/+=@-]{1,${LONGEST_ID}}$`)
+
+/** Digits for further ids, and how many of them are used. */
+let digits = ''
+let used = 0
+
+/**
+ * The id of one request (C22). It stands in the access log, and as `X-Request-Id` in the request to the device and in the
+ * sidecar's own responses. The id of a trusted peer is kept if it is a single well-formed value, so that the logs of both can be
+ * joined. A new one is 32 hexadecimal digits, a slice of the text of a batch: a UUID costs five times as much, because it is
+ * concatenated digit by digit and flattened again when it is sent.
+ */
+export function requestIdOf(presented: readonly string[], peerTrusted: boolean): string {
+  const [id] = presented
+  if (peerTrusted && presented.length === 1 && id !== undefined && WELL_FORMED.test(id)) return id
+  if (used === digits.length) {
+    digits = randomBytes(BATCH * BYTES).toString('hex')
+    used = 0
+  }
+  used += DIGITS
+  return digits.slice(used - DIGITS, used)
+}

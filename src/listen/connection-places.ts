@@ -1,0 +1,91 @@
+import { type ClientAccount, type Holding, PATIENCE } from '../memory/account.ts'
+import type { Clock } from '../system/clock.ts'
+
+export interface ConnectionPlacesDependencies {
+  /** `listen.max_connections`. */
+  readonly most: number
+  readonly clock: Pick<Clock, 'monotonic'>
+  /** Called when a connection is closed so that another client may have its place. */
+  readonly onTaken: () => void
+}
+
+/**
+ * The places for connections. When all are taken, a client with few connections gets a place of the client with most of them (C26): a few
+ * addresses would otherwise fill all places, each within its own cap, and refuse everyone else for as long as they like.
+ */
+export function createConnectionPlaces({ most, clock, onTaken }: ConnectionPlacesDependencies) {
+  /** The connections of each client, the oldest first, and when each was opened. */
+  const clients = new Map<ClientAccount, Map<Holding, number>>()
+  let taken = 0
+
+  function release(holding: Holding): void {
+    const own = clients.get(holding.client)
+    if (!own?.delete(holding)) return
+    taken -= 1
+    if (own.size === 0) clients.delete(holding.client)
+  }
+
+  /**
+   * The connection whose place a newcomer gets: one of the client that weighs most, if that weighs more than the newcomer will. If none does,
+   * a newcomer without a connection gets the place of a connection without work that is a second old, of a client without a live grant.
+   */
+  function loserTo(newcomer: ClientAccount): Holding | undefined {
+    // A trusted proxy carries many clients, so it may come for each of them, and loses none to others.
+    const own = newcomer.isProxy ? 0 : (clients.get(newcomer)?.size ?? 0)
+    const stale = clock.monotonic() - PATIENCE
+    let heaviest = weightOf(newcomer, own + 1)
+    let loser: Holding | undefined
+    let idle: Holding | undefined
+    for (const [client, connections] of clients) {
+      if (client.isProxy) continue
+      const weight = weightOf(client, connections.size)
+      if (weight > heaviest) {
+        const found = leastMissed(connections)
+        if (found === undefined) continue
+        heaviest = weight
+        loser = found
+      } else if (own === 0 && idle === undefined && client.grant === undefined)
+        for (const [each, openedAt] of connections)
+          if (openedAt <= stale && !each.holder.working) idle ??= each
+    }
+    return loser ?? idle
+  }
+
+  return {
+    /** Whether the client may open one more connection. Closes one of another client for it if need be. */
+    mayTake(client: ClientAccount): boolean {
+      if (taken < most) return true
+      const loser = loserTo(client)
+      if (loser === undefined) return false
+      onTaken()
+      release(loser)
+      loser.holder.drop()
+      loser.close()
+      return true
+    },
+    /** A connection was opened. */
+    take(holding: Holding): void {
+      taken += 1
+      const own = clients.get(holding.client)
+      if (own === undefined) clients.set(holding.client, new Map([[holding, clock.monotonic()]]))
+      else own.set(holding, clock.monotonic())
+    },
+    /** A connection has closed. Also called for one that has lost its place before. */
+    release,
+  }
+}
+
+/** A client without a live grant weighs as if it had one connection more. */
+function weightOf({ grant }: ClientAccount, connections: number): number {
+  return connections + (grant === undefined ? 1 : 0)
+}
+
+/** The oldest without work; if all work, the oldest without a request at the device. */
+function leastMissed(connections: ReadonlyMap<Holding, number>): Holding | undefined {
+  let spare: Holding | undefined
+  for (const holding of connections.keys()) {
+    if (!holding.holder.working) return holding
+    if (!holding.holder.atDevice) spare ??= holding
+  }
+  return spare
+}
