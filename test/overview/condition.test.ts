@@ -18,6 +18,7 @@ it('H150 the condition tells of the device, as postern_upstream_up does, and of 
     checked: false,
     tolerant: false,
     quirks: [],
+    ceiling: null,
     queue: expect.anything(),
   }
   const untried = { ...main, up: null, since: null, breaker: 'closed', failure: null, failedAt: null }
