@@ -99,7 +99,7 @@ export function writeSpent(to: Writable, bytes: Buffer): boolean {
 }
 
 /** Called when bytes that nobody uses again were written. After an error, the kernel or Node may still read them. */
-export function recycle(bytes: Buffer, error: Error | null | undefined): void {
+function recycle(bytes: Buffer, error: Error | null | undefined): void {
   if (error instanceof Error || giveBack(bytes)) return
   const { buffer, length } = bytes
   if (length === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)

@@ -6,7 +6,6 @@ import type { Reply } from '../../http/refusal.ts'
 import { RequestBody } from '../../http/request-body.ts'
 import { endsWithHead } from '../../http1/response-writer.ts'
 import type { Holder, Holding } from '../../memory/account.ts'
-import { LARGE_PIECE, recycle } from '../../system/write-soon.ts'
 import { headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './fields.ts'
 import { bodyOf, discardUpload, isClean } from './upload.ts'
 
@@ -171,28 +170,20 @@ export class Http2Exchange extends Exchange {
     }
   }
 
+  /** Node calls back for a piece before nghttp2 has let go of its last bytes, so no piece may come from a buffer that is used again. */
   get takesLarge(): boolean {
-    return this.#facts.takesLarge()
+    return false
   }
 
   write(chunk: Buffer): boolean {
     if (this.#stream.writableEnded || this.#stream.destroyed) return true
-    this.#write(chunk)
+    this.responseBytes += chunk.length
+    this.#stream.write(chunk, this.#onWritten)
     if (this.queued < HIGH_WATER_MARK) return true
     this.#release()
     this.#full = true
     this.#boundQueue()
     return false
-  }
-
-  #write(chunk: Buffer): void {
-    this.responseBytes += chunk.length
-    if (chunk.length < LARGE_PIECE) this.#stream.write(chunk, this.#onWritten)
-    else
-      this.#stream.write(chunk, (error) => {
-        recycle(chunk, error)
-        this.#onWritten(error)
-      })
   }
 
   readonly #onWritten = (error: Error | null | undefined): void => {
@@ -211,13 +202,8 @@ export class Http2Exchange extends Exchange {
   #finish(lastChunk: Buffer | undefined): void {
     this.#release()
     if (this.#stream.writableEnded || this.#stream.destroyed) return
-    if (lastChunk !== undefined && lastChunk.length >= LARGE_PIECE) {
-      this.#write(lastChunk)
-      this.#stream.end()
-    } else {
-      this.responseBytes += lastChunk?.length ?? 0
-      this.#stream.end(lastChunk)
-    }
+    this.responseBytes += lastChunk?.length ?? 0
+    this.#stream.end(lastChunk)
     this.#boundQueue()
     this.#stopUpload()
   }
