@@ -70,12 +70,42 @@ export async function applyToState(
     log,
   )
   const gone = passwords.map(({ name }) => name).filter((name) => gate.scopes?.has(name) === false)
-  const revoked = gone.map((name) => state.tokens.revoke({ name }, 'name_removed'))
   const ended = gate.browser ? 0 : sessions.endAll(LOGIN_OFF)
-  if ((await Promise.all(revoked)).includes('unavailable'))
-    log.error({ names: gone }, 'the shared store did not revoke the tokens of removed names')
+  const owed = await revokeNames(gone, state.tokens)
+  if (owed.length > 0) {
+    log.error(
+      { names: owed },
+      'the shared store did not revoke the tokens of removed names: they end when it answers',
+    )
+    revokeLater(owed, state.tokens, log)
+  }
   if ((await ended) === 'unavailable')
     log.error('the shared store did not revoke the tokens of the sessions that browser.login has ended')
+}
+
+/** Returns the names whose tokens the shared store did not revoke. */
+async function revokeNames(names: readonly string[], { revoke }: State['tokens']): Promise<string[]> {
+  const results = await Promise.all(names.map((name) => revoke({ name }, 'name_removed')))
+  return names.filter((_, at) => results[at] === 'unavailable')
+}
+
+/** How long (ms) until a revocation that the shared store did not take is sent again. */
+const AGAIN = 1_000
+
+/**
+ * Sends revocations again until the store takes them, also if a later reload brings a name back: its tokens are those of before. A login needs
+ * the store, too, so at most one of the last second ends with them.
+ */
+function revokeLater(names: readonly string[], tokens: State['tokens'], log: Logger): void {
+  const again = async (): Promise<void> => {
+    const owed = await revokeNames(names, tokens)
+    const done = names.filter((name) => !owed.includes(name))
+    if (done.length > 0) log.warn({ names: done }, 'the tokens of removed names are revoked now')
+    if (owed.length > 0) revokeLater(owed, tokens, log)
+  }
+  setTimeout(() => {
+    again().catch((error: unknown) => log.error({ err: error }, 'tokens of removed names'))
+  }, AGAIN).unref()
 }
 
 function logEnded(refusals: readonly Refusal[], log: Logger): void {

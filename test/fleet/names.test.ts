@@ -192,3 +192,24 @@ it('H194 H196 in a fleet a reload that removes a name ends its tokens everywhere
   for (const at of sidecars) await expect.poll(() => use(at), { timeout: SOON }).toBe(401)
   expect((await two.refresh(refresh)).status).toBe(400)
 })
+
+it('H194 H196 in a fleet a name that is removed and brought back while the store does not answer has none of its tokens back', async () => {
+  const server = await startRedis()
+  const names = makeNames(ALLOWS)
+  const site = await prepareSite({
+    config: { ...names.config, tokens: { store: `valkey://${server.at}` }, store: { timeout: '500ms' } },
+  })
+  const sidecar = await site.serve()
+  const { access_token: token, refresh_token: refresh } = await logInAs(sidecar, 'monitor')
+  expect((await sidecar.request({ path: '/status', token })).status).toBe(200)
+  const told = (message: string): number => sidecar.lines.filter((line) => line.includes(message)).length
+  server.freeze()
+  site.configure({ passwords: names.config.passwords.filter(({ name }) => name === 'admin') })
+  await expect.poll(() => told('they end when it answers'), { timeout: SOON }).toBe(1)
+  site.configure({ passwords: names.config.passwords })
+  await expect.poll(() => told('configuration reloaded'), { timeout: SOON }).toBe(2)
+  server.thaw()
+  await expect.poll(() => told('are revoked now'), { timeout: SOON }).toBe(1)
+  expect((await sidecar.request({ path: '/status', token })).status).toBe(401)
+  expect((await sidecar.refresh(refresh)).status).toBe(400)
+})
