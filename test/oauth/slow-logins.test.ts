@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { stillClock } from '../support/clock.ts'
 import type { Response } from '../support/message.ts'
 import { makeNames, passwordOf } from '../support/names.ts'
 import { startRedis } from '../support/redis.ts'
@@ -104,7 +105,8 @@ it('H181 an attempt that would wait past the body deadline gets 429, and may beg
 })
 
 it('H181 asking again while it is refused neither prolongs the wait nor is verified', async () => {
-  const sidecar = await start({ body_timeout: '40ms' })
+  const config = { listen: { body_timeout: '40ms' }, limits: { wrong_passwords: 'slow' } }
+  const sidecar = await startSidecar({ config, clock: stillClock() })
   await guess(sidecar, 4)
   for (const left of [250, 150, 50]) {
     expect((await logIn(sidecar, 'wrong')).status, `${left} ms left`).toBe(429)
