@@ -146,6 +146,7 @@ class ReadBuffer {
 
   /** Decides what the next read goes to. */
   follow(taken: Taken, length: number, { takesLarge }: Receiver): void {
+    if (taken === 'small' && this.bytes === BUFFER) return
     if (taken === 'small') this.shrink()
     else if (taken === 'kept')
       this.bytes = (takesLarge ? lendBuffer() : undefined) ?? Buffer.allocUnsafeSlow(BUFFER_SIZE)
