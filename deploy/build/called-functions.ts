@@ -7,16 +7,6 @@ import { setTimeout as pass } from 'node:timers/promises'
 /** Timers up to this time (ms) fire. On a slow machine more of the longer ones would fire, and more functions would be called. */
 const LONGEST = 50
 
-/** How much slower the sidecar's clocks run. Under load a response would take longer than its rules allow, and other functions would be called. */
-const SLOWER = 1_000
-
-const now = performance.now.bind(performance)
-Object.assign(performance, { now: () => now() / SLOWER })
-
-// Both, or the time of day would seem to be set.
-const [wall, begun] = [Date.now, Date.now()]
-Date.now = () => begun + Math.floor((wall() - begun) / SLOWER)
-
 /** The longest time of a timer (ms): 24 days. */
 const NEVER = 2 ** 31 - 1
 

@@ -25,15 +25,10 @@ const RUNS = 2
  * Adds V8's compiled code to a bundle, one `.cache` file per script, with the functions that a start and one request call. The same
  * bundle gives the same bytes. The code of functions that ran would differ: V8 notes in it what they compared and when it looked at
  * them to optimize. So sidecars only tell which functions they call, and another process compiles these without calling them.
- *
- * @param latency how long the device takes to respond (ms)
  */
-export async function addCompiledCode(bundle: string, latency = 0): Promise<void> {
+export async function addCompiledCode(bundle: string): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'postern-bundle-'))
-  const device = createServer((_, response) => void setTimeout(() => response.end('{}'), latency)).listen(
-    0,
-    '127.0.0.1',
-  )
+  const device = createServer((_, response) => response.end('{}')).listen(0, '127.0.0.1')
   try {
     await once(device, 'listening')
     const { port } = device.address() as AddressInfo
