@@ -145,11 +145,11 @@ class ReadBuffer {
   }
 
   /** Decides what the next read goes to. */
-  follow(taken: Taken, length: number, { takesLarge }: Receiver): void {
+  follow(taken: Taken, length: number, receiver: Receiver): void {
     if (taken === 'small' && this.bytes === BUFFER) return
     if (taken === 'small') this.shrink()
     else if (taken === 'kept')
-      this.bytes = (takesLarge ? lendBuffer() : undefined) ?? Buffer.allocUnsafeSlow(BUFFER_SIZE)
+      this.bytes = (receiver.takesLarge ? lendBuffer() : undefined) ?? Buffer.allocUnsafeSlow(BUFFER_SIZE)
     else if (this.bytes === BUFFER) this.bytes = Buffer.allocUnsafeSlow(BUFFER_SIZE)
     else if (length < BUFFER_SIZE && this.bytes.length === LARGE_BUFFER) this.shrink()
   }

@@ -31,8 +31,8 @@ export function lendBuffer(): Buffer | undefined {
 }
 
 /**
- * Takes a lent buffer back, or a piece that begins it. Returns false for other memory. Call it once for each loan, and only if nobody
- * reads these bytes again: the next loan overwrites them.
+ * Takes a lent buffer back, or a piece that begins it. Returns false for other memory. Call it once for each loan, when the bytes are
+ * not read again: the next loan overwrites them.
  */
 export function giveBack({ buffer, byteOffset }: Buffer): boolean {
   if (buffer.byteLength !== LARGE_BUFFER || byteOffset !== 0) return false

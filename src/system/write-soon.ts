@@ -98,7 +98,7 @@ export function writeSpent(to: Writable, bytes: Buffer): boolean {
   return bytes.length < LARGE_PIECE ? to.write(bytes) : to.write(bytes, (error) => recycle(bytes, error))
 }
 
-/** Called when bytes that nobody uses again were written. After an error, the kernel or Node may still read them. */
+/** Called when spent bytes were written. After an error, the kernel or Node may still read them. */
 function recycle(bytes: Buffer, error: Error | null | undefined): void {
   if (error instanceof Error || giveBack(bytes)) return
   const { buffer, length } = bytes

@@ -4,7 +4,7 @@ import { Account, type Holder, type Holding } from '../../src/memory/account.ts'
 import { stillClock } from '../support/clock.ts'
 
 interface Bench {
-  /** Opens connections, each of which must get a place. */
+  /** Opens connections, and fails unless each gets a place. */
   open(key: string, count: number, state?: Partial<Holder>): Holding[]
   mayOpen(key: string): boolean
   /** The clients whose connections lost their places. */

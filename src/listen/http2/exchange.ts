@@ -170,7 +170,7 @@ export class Http2Exchange extends Exchange {
     }
   }
 
-  /** Node calls back for a piece before nghttp2 has let go of its last bytes, so no piece may come from a buffer that is used again. */
+  /** When memory was used again as soon as Node called back for a piece, a response that ended while its upload did lost bytes of its end. */
   get takesLarge(): boolean {
     return false
   }
