@@ -204,7 +204,7 @@ it('H194 H196 H290 in a fleet a name that is removed and brought back while the 
   const told = (message: string): number => sidecar.lines.filter((line) => line.includes(message)).length
   server.freeze()
   site.configure({ passwords: names.config.passwords.filter(({ name }) => name === 'admin') })
-  await expect.poll(() => told('they end when it answers')).toBe(1)
+  await expect.poll(() => told('they end when it does')).toBe(1)
   site.configure({ passwords: names.config.passwords })
   await expect.poll(() => told('configuration reloaded')).toBe(2)
   // The other sidecar cannot know it yet.
