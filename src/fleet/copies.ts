@@ -82,6 +82,7 @@ export function createTokenCopies(deps: Dependencies) {
     if (answer === 'unknown') return REFUSED.unknown
     // A fleet whose sidecars have different names: this one does not know what the name may do.
     if (!hasName(nameOfGrant(answer.grant))) return REFUSED.unknown
+    if (epoch.owed.names.has(nameOfGrant(answer.grant))) return { kind: 'unavailable' }
     // Which copies stay in a founded epoch depends on the passwords, so it is left to the agreement on them.
     if (!answer.isFounded) epoch.apply({ kind: 'begun', epoch: answer.epoch })
     if (revoked.has(answer.grant) || epoch.isBehind(answer.epoch)) return REFUSED.revoked
@@ -128,6 +129,7 @@ export function createTokenCopies(deps: Dependencies) {
   function react(event: FleetEvent, kept: ReadonlySet<string>): void {
     if (event.kind === 'begun') dropOf((name) => !kept.has(name), 'revoked')
     else if (event.kind === 'unsettled') dropOf((name) => name === event.name, 'evicted')
+    else if (event.kind === 'removed') dropOf((name) => name === event.name, 'revoked')
     else if (event.kind === 'revoked') revoke(event.grants)
     else if (event.kind === 'theirs') revoke(orphansOf(event.which))
     else if (event.kind === 'evicted') {
@@ -137,7 +139,7 @@ export function createTokenCopies(deps: Dependencies) {
     } else if (event.kind === 'lost') {
       // A revocation that was missed since then is lost, too. A server that is emptied again and again gives no further grace.
       const until = heardAt + offlineGrace
-      lostUntil = Math.max(lostUntil, until)
+      if (event.grants?.length !== 0) lostUntil = Math.max(lostUntil, until)
       const lost = new Set(event.grants)
       const here = event.grants === undefined ? known() : known().filter((id) => lost.has(id))
       for (const id of here) orphans.set(id, Math.min(until, orphans.get(id) ?? until))

@@ -230,9 +230,8 @@ export const CONNECTIONS = {
   },
   H270: {
     sentence:
-      'Soon after a flood the process holds at most 48 MiB and half of `listen.memory` more than idle, and the next flood uses that again.',
-    reason:
-      'a machine with other programs on it; the C library keeps freed memory that lies between pieces in use',
+      'Half a minute after a flood the process holds at most 40 MiB more than idle: what the C library keeps free goes back to the system, too.',
+    reason: 'a machine with other programs on it; glibc keeps each free page below one in use',
   },
   H253: {
     sentence:
