@@ -34,6 +34,9 @@ async function startSidecar(
     maxKeys,
     onFallback: (_, error) => fallbacks.push(error),
     onAnswer: () => {},
+    onLost: () => {
+      throw new Error('no window was lost')
+    },
   })
   return { windows, store, fallbacks }
 }
