@@ -245,4 +245,9 @@ export const DEVICE = {
       '`postern retry` lets a number be tried again that has broken the device; `status` and the log name it.',
     reason: 'a new firmware may take more, and only the operator knows of it',
   },
+  H306: {
+    sentence:
+      'While a login of Postern at the device makes no sense, because the password was refused or its file cannot be read, the file is read once a second and not for each request.',
+    reason: 'a flood of requests must not become a flood of reads of a flash',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
