@@ -81,7 +81,7 @@ export function createMember(store: SharedStore): Member {
     epoch: copies.epoch,
     generation: () => 0,
     fingerprint: async () => 'f'.repeat(43),
-    onPublished() {},
+    onRevoked() {},
     onDiffers() {},
     onBug,
   })

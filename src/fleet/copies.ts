@@ -78,6 +78,7 @@ export function createTokenCopies(deps: Dependencies) {
     if (answer === 'unknown') return REFUSED.unknown
     // A fleet whose sidecars have different names: this one does not know what the name may do.
     if (!hasName(nameOfGrant(answer.grant))) return REFUSED.unknown
+    if (epoch.owed.names.has(nameOfGrant(answer.grant))) return { kind: 'unavailable' }
     // Which copies stay in a founded epoch depends on the passwords, so it is left to the agreement on them.
     if (!answer.isFounded) epoch.apply({ kind: 'begun', epoch: answer.epoch })
     if (revoked.has(answer.grant) || epoch.isBehind(answer.epoch)) return REFUSED.revoked
@@ -124,6 +125,7 @@ export function createTokenCopies(deps: Dependencies) {
   function react(event: FleetEvent, kept: ReadonlySet<string>): void {
     if (event.kind === 'begun') dropOf((name) => !kept.has(name), 'revoked')
     else if (event.kind === 'unsettled') dropOf((name) => name === event.name, 'evicted')
+    else if (event.kind === 'removed') dropOf((name) => name === event.name, 'revoked')
     else if (event.kind === 'revoked') {
       for (const id of event.grants) {
         revoked.delete(id)

@@ -1,4 +1,6 @@
 import { namesInText } from '../http/scope.ts'
+import type { Ending } from '../tokens/state.ts'
+import { createOwedRevocations } from './owed.ts'
 import { tokenScript } from './scripts.ts'
 import { listOf, type SharedStore } from './shared-store.ts'
 
@@ -12,18 +14,22 @@ export type FleetEvent =
   | { readonly kind: 'lost' }
   /** The password of this name has changed, but the server does not respond: whether it has voided the tokens of the name is unknown. */
   | { readonly kind: 'unsettled'; readonly name: string }
+  /** This sidecar has ended the name: every token of it that the sidecar knows is void. */
+  | { readonly kind: 'removed'; readonly name: string }
   | { readonly kind: 'revoked' | 'evicted'; readonly grants: readonly string[] }
 
 export type Epoch = ReturnType<typeof createEpoch>
 
 /**
- * The epoch of the device, as far as this sidecar has heard.
+ * The epoch of the device, as far as this sidecar has heard, and the revocations that the server has not taken from it.
  *
  * @param react removes what an event voids, but nothing of the `kept` names; the present epoch is already the new one
  */
 export function createEpoch(react: (event: FleetEvent, kept: ReadonlySet<string>) => void) {
   let present = ''
+  const owed = createOwedRevocations()
   return {
+    owed,
     get present(): string {
       return present
     },
@@ -31,7 +37,7 @@ export function createEpoch(react: (event: FleetEvent, kept: ReadonlySet<string>
     isBehind: (epoch: string): boolean => epoch === '' || !(Number(epoch) >= Number(present)),
     /** An epoch that is not later than the present one changes nothing. */
     apply(event: FleetEvent): void {
-      let kept: ReadonlySet<string> = new Set()
+      let kept = NONE
       if ('epoch' in event) {
         if (!(Number(event.epoch) > Number(present))) return
         const since = 'since' in event ? [...namesInText(event.since)] : []
@@ -40,8 +46,20 @@ export function createEpoch(react: (event: FleetEvent, kept: ReadonlySet<string>
       }
       react(event, kept)
     },
+    /** Revokes at this sidecar what it has ended for good, and owes that to the server. */
+    end(which: Ending, reason: string): void {
+      if ('name' in which) {
+        owed.names.set(which.name, { epoch: present, reason })
+        react({ kind: 'removed', name: which.name }, NONE)
+      } else {
+        for (const id of which.grants) owed.grants.set(id, reason)
+        react({ kind: 'revoked', grants: which.grants }, NONE)
+      }
+    },
   }
 }
+
+const NONE: ReadonlySet<string> = new Set()
 
 export interface DeviceState {
   /** The id of the data on the server. Another one means that the server was emptied. */

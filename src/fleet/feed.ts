@@ -80,7 +80,7 @@ export function followRevocations({ store, copies, settle, onLost, onBug }: Depe
       // After a full answer more may wait, so the copies are not up to date yet.
       if (entries.length < FOLLOW_LIMIT) copies.heard()
       silences = entries.length === 0 ? silences + 1 : 0
-      if (begun || silences === SILENCES) {
+      if (begun || silences === SILENCES || !epoch.owed.isEmpty) {
         silences = 0
         await synchronize()
       }

@@ -17,7 +17,7 @@ import { createTokenCopies } from './copies.ts'
 import { followRevocations } from './feed.ts'
 import { openSharedStore } from './open-store.ts'
 import { watchStreams } from './open-streams.ts'
-import { type SharedStore, STORE_OPERATIONS, type StoreUnavailable } from './shared-store.ts'
+import { type SharedStore, STORE_OPERATIONS, StoreUnavailable } from './shared-store.ts'
 import { createSharedTokens } from './tokens.ts'
 import { createSharedTables } from './windows.ts'
 
@@ -74,13 +74,14 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
   const shared = { store, clock, policy: config.tokens }
   const copies = createTokenCopies({ ...shared, live, hasName, timeout: config.store.timeout })
   const tokens = createSharedTokens({ ...shared, copies, live, random: randomBytes, listener: events })
+  const { owed } = copies.epoch
   let differs = false
   const agreement = createPasswordAgreement({
     store,
     epoch: copies.epoch,
     generation: () => password.generation,
     fingerprint: (salt) => password.fingerprint(salt),
-    onPublished: (grants) => events.revoked(grants, 'password_changed'),
+    onRevoked: events.revoked,
     onDiffers(now) {
       differs = now
       if (now) log.error(DIFFERS)
@@ -108,8 +109,19 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
     else log.info('the shared store tells of revocations again')
   })
   return {
-    tokens,
+    tokens: {
+      ...tokens,
+      refresh: async (presented) =>
+        owed.names.size === 0 || (await agreement.isSettled()) ? tokens.refresh(presented) : 'unavailable',
+    },
     password,
+    async end(which, reason) {
+      copies.epoch.end(which, reason)
+      await agreement.settle().catch((error: unknown) => {
+        if (!(error instanceof StoreUnavailable)) onBug(error)
+      })
+      return owed.hasPaid(which)
+    },
     async logIn(candidate, client, grantType) {
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
         const present = await agreement.present()

@@ -193,23 +193,31 @@ it('H194 H196 in a fleet a reload that removes a name ends its tokens everywhere
   expect((await two.refresh(refresh)).status).toBe(400)
 })
 
-it('H194 H196 in a fleet a name that is removed and brought back while the store does not answer has none of its tokens back', async () => {
+it('H194 H196 H290 in a fleet a name that is removed and brought back while the store does not answer has none of its tokens back', async () => {
   const server = await startRedis()
   const names = makeNames(ALLOWS)
-  const site = await prepareSite({
-    config: { ...names.config, tokens: { store: `valkey://${server.at}` }, store: { timeout: '500ms' } },
-  })
-  const sidecar = await site.serve()
+  const config = { ...names.config, tokens: { store: `valkey://${server.at}` }, store: { timeout: '500ms' } }
+  const site = await prepareSite({ config })
+  const [sidecar, two] = await Promise.all([site.serve(), startSidecar({ config })])
   const { access_token: token, refresh_token: refresh } = await logInAs(sidecar, 'monitor')
-  expect((await sidecar.request({ path: '/status', token })).status).toBe(200)
+  const { access_token: admin } = await logInAs(sidecar, 'admin')
+  const use = async (at: Pick<TestSidecar, 'request'>, token: string): Promise<number> =>
+    (await at.request({ path: '/status', token })).status
+  for (const at of [sidecar, two]) for (const each of [token, admin]) expect(await use(at, each)).toBe(200)
   const told = (message: string): number => sidecar.lines.filter((line) => line.includes(message)).length
   server.freeze()
   site.configure({ passwords: names.config.passwords.filter(({ name }) => name === 'admin') })
   await expect.poll(() => told('they end when it answers'), { timeout: SOON }).toBe(1)
   site.configure({ passwords: names.config.passwords })
   await expect.poll(() => told('configuration reloaded'), { timeout: SOON }).toBe(2)
+  // The other sidecar cannot know it yet.
+  expect([await use(sidecar, token), await use(two, token)]).toEqual([401, 200])
   server.thaw()
-  await expect.poll(() => told('are revoked now'), { timeout: SOON }).toBe(1)
-  expect((await sidecar.request({ path: '/status', token })).status).toBe(401)
+  await expect.poll(() => told('"reason":"name_removed"'), { timeout: SOON }).toBe(1)
+  expect(await use(sidecar, token)).toBe(401)
+  await expect.poll(() => use(two, token), { timeout: SOON }).toBe(401)
   expect((await sidecar.refresh(refresh)).status).toBe(400)
+  const { access_token: fresh } = await logInAs(two, 'monitor')
+  for (const at of [sidecar, two]) for (const each of [fresh, admin]) expect(await use(at, each)).toBe(200)
+  expect(await sidecar.metric('postern_tokens_revoked_total', 'reason="name_removed"')).toBe(1)
 })

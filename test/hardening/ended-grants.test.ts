@@ -6,6 +6,7 @@ import { beforeAll, expect, it } from 'vitest'
 import { control, revokeCommand, type Status } from '../../src/commands/control.ts'
 import {
   bearer,
+  DOWNLOAD_SIZE,
   holdResponses,
   openResponse,
   openStreams,
@@ -118,6 +119,24 @@ it('H206 a response without a length is a stream when it lasts, and a file or an
   upload.end('def')
   expect((await upload.response).text).toBe('got abcdef')
 })
+
+it.each([
+  ['text/event-stream', 'tls'],
+  ['multipart/x-mixed-replace; boundary=b', 'h2'],
+] as const)(
+  'C8 H206 a stream of the type %s ends with its grant, also with a length (%s)',
+  async (type, transport) => {
+    const device = await startDevice((_request, response) => {
+      response.writeHead(200, { 'Content-Type': type, 'Content-Length': DOWNLOAD_SIZE })
+      response.write('first piece')
+    })
+    const sidecar = await startSidecar({ transport: 'tls', device })
+    const stream = await openResponse(sidecar, bearer(await sidecar.token()), '/camera', transport)
+    sidecar.clock.advance(WEEK)
+    await stream.broken
+    expect(await sidecar.metric('postern_requests_ended_total', { reason: 'expired' })).toBe(1)
+  },
+)
 
 it('C8 H206 a response that becomes a stream after the end of its grant ends, too', async () => {
   const device = await startDevice()

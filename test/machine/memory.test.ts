@@ -2,18 +2,16 @@ import { once } from 'node:events'
 import { cpSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { makeExecutable } from '../../deploy/build/executable.ts'
 import { budgetOf } from '../../src/memory/budget.ts'
 import { FLOODS } from '../support/memory-floods.ts'
 import { replaceIn, shellBlock } from '../support/pages.ts'
-import { installedBundle } from '../support/shipped.ts'
 import { isInstalled } from '../support/tools.ts'
-import { addDevice, LIBRARIES, minimal, type Operator, operatorOf, PASSWORD } from './equipment.ts'
-import { bootMachine, installDebian, type Machine, needsMachine } from './machine.ts'
+import { addDevice, LIBRARIES, type Operator, operatorOf, PASSWORD } from './equipment.ts'
+import { bootMachine, type Machine, minimalDebian, needsMachine } from './machine.ts'
+import { executableFor, PROCESSOR } from './made-once.ts'
 
 const REPOSITORY = join(import.meta.dirname, '..', '..')
 const TOOLS = ['systemd-nspawn', 'nsenter']
-const PROCESSOR = process.arch === 'arm64' ? 'arm64' : 'x64'
 const PROGRAM = join(REPOSITORY, 'test', 'support', 'memory-floods.ts')
 
 /** The whole matrix takes three quarters of an hour, so it runs on demand. */
@@ -47,12 +45,11 @@ let type: Operator['type']
 let token: string
 
 async function prepare(): Promise<void> {
-  const root = await installDebian(minimal('libatomic1', 'libstdc++6'))
+  const root = await minimalDebian()
   const checkout = join(root, 'root')
   cpSync(join(REPOSITORY, 'deploy'), join(checkout, 'deploy'), { recursive: true })
   mkdirSync(join(checkout, 'dist'))
-  const executable = join(checkout, 'dist', `postern-linux-${PROCESSOR}`)
-  await makeExecutable(join(installedBundle(), 'dist'), PROCESSOR, executable)
+  cpSync(await executableFor(), join(checkout, 'dist', `postern-linux-${PROCESSOR}`))
   addDevice(root)
   machine = await bootMachine(root)
   const operator = operatorOf(machine)

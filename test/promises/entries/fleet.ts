@@ -103,4 +103,15 @@ export const FLEET = {
       'A shared store that is slow, stalled, out of memory, made a replica or emptied refuses no live token that a sidecar knows, and everything works again by itself. One that is out of memory still revokes. A revocation of an access token reaches sidecars that know it, even if the store has lost it.',
     reason: 'decision: the fault of a server or a network must not log out anybody',
   },
+  H290: {
+    sentence:
+      'A name that a reload removes while the shared store does not answer, or accepts no writes, is over at its sidecar at once and at the others when the store takes it, with what it has open, also if the name is back by then. Until then that sidecar takes no token of the name from the store, and logs nobody in.',
+    reason: 'an operator who removes a name expects that nobody uses its tokens any more; C8, H194',
+  },
+  H291: {
+    sentence:
+      'A session of a browser that ends while the shared store does not answer (logout, another login, `browser.login: off`) is over at once, with what it has open; its login is revoked when the store answers.',
+    reason:
+      'the user has left the browser; a WebSocket would go on for a week, because its login is still valid',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
