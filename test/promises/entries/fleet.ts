@@ -114,4 +114,10 @@ export const FLEET = {
     reason:
       'the user has left the browser; a WebSocket would go on for a week, because its login is still valid',
   },
+  H292: {
+    sentence:
+      'A shared store that answers but accepts no writes is heard all the same, also while a password that has changed waits to be published there.',
+    reason:
+      'a sidecar that only retried the write would hear of no revocation, and end all tokens after `tokens.offline_grace`',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
