@@ -94,6 +94,7 @@ export function createMember(store: SharedStore): Member {
       maxKeys: 1_000,
       onFallback: () => onBug(new Error('a request was not counted at the server')),
       onAnswer() {},
+      onLost() {},
     },
   )
   let feed: ReturnType<typeof followRevocations> | undefined

@@ -5,7 +5,14 @@ import { type NamedService, placesBounds, type ServiceConfig, servicesOf } from 
 import { createBreaker, startHealthCheck } from '../device/breaker.ts'
 import { createConnections, type Malformed, type Quirk } from '../device/connections.ts'
 import { watchTrouble } from '../device/diagnosis.ts'
-import { type Ceilings, kindOf, mostUnder, nextAttempt, openCeilings } from '../forward/ceilings.ts'
+import {
+  type Ceiling,
+  type Ceilings,
+  kindOf,
+  mostUnder,
+  nextAttempt,
+  openCeilings,
+} from '../forward/ceilings.ts'
 import { createPlaces } from '../forward/learner.ts'
 import { downloadPace } from '../forward/place.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
@@ -27,7 +34,7 @@ import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { DeviceLoad, StrikeKind, UpstreamMetrics } from '../record/upstream-metrics.ts'
 import { openSignIn, signInLog } from '../sign-in/settings.ts'
-import type { Clock } from '../system/clock.ts'
+import { type Clock, everySecond } from '../system/clock.ts'
 import type { Settings } from './settings.ts'
 
 type ServiceSettings = Pick<Settings, 'request' | 'replaced'>
@@ -72,6 +79,11 @@ export async function openDeviceServices(config: Config, deps: Dependencies, ope
   const main = await open({ path: ['upstream'], service: config.upstream })
   const all = [main]
   for (const each of routes) all.push(await open(each))
+  const seconds = everySecond(() => {
+    if (!ceilings.followClock()) return
+    for (const { retime } of all) retime()
+  })
+  opened.defer(seconds.close)
   const sum = (of: (service: DeviceService) => number): number =>
     all.reduce((total, service) => total + of(service), 0)
   const upstreams = new Map(all.slice(1).map(({ route = '', upstream }) => [route, upstream]))
@@ -108,6 +120,7 @@ export async function openDeviceServices(config: Config, deps: Dependencies, ope
     },
     renewTls: targets.renew,
     async close() {
+      seconds.close()
       await Promise.all(all.map((service) => service.close()))
     },
   }
@@ -150,7 +163,13 @@ async function openDeviceService(
       metrics.failed(failure)
     },
   }
-  const { queue, learner } = openPlaces(service, route ?? '', ceilings, metrics, { clock, log })
+  const bounds = placesBounds(service)
+  const device = `${formatUpstreamUrl(service.url)} ${bounds.min}-${bounds.max}`
+  const memory: CeilingMemory = {
+    get: () => ceilings.of(route ?? '', device),
+    keep: (ceiling) => ceilings.keep(route ?? '', device, ceiling),
+  }
+  const { queue, learner } = openPlaces(service, memory, metrics, { clock, log })
   const found: { readonly kind: Quirk; readonly at: number; readonly malformed: Malformed | null }[] = []
   const quirks = (): readonly QuirkCondition[] => {
     const ahead = clock.wall() - clock.monotonic()
@@ -254,6 +273,8 @@ async function openDeviceService(
       if (known) log.info('what the device can take at once is forgotten, as the operator says')
       return known
     },
+    /** The wall clock was set, and with it the times of the ceiling. */
+    retime: () => learner?.retime(memory.get()),
     /** A reload changes the request fields of the main service only. */
     applySettings(next: ServiceSettings): void {
       Object.assign(fields, fieldsOf(route === undefined ? next.request : fields.request, next.replaced))
@@ -279,20 +300,23 @@ function onWallClock(time: number, clock: Clock): number {
   return Math.round(time + clock.wall() - clock.monotonic())
 }
 
+/** What is kept of the ceiling of one service. */
+interface CeilingMemory {
+  get(): Ceiling
+  keep(ceiling: Ceiling): void
+}
+
 /** The places at a service. A line of the log says when the learned bound has doubled or halved since the last one. */
 function openPlaces(
   service: ServiceConfig,
-  name: string,
-  ceilings: Ceilings,
+  memory: CeilingMemory,
   { limitChanged, struck }: UpstreamMetrics,
   { clock, log }: Pick<Dependencies, 'clock' | 'log'>,
 ): ReturnType<typeof createPlaces> {
   let told = 2
-  const bounds = placesBounds(service)
-  const device = `${formatUpstreamUrl(service.url)} ${bounds.min}-${bounds.max}`
   return createPlaces({
-    ...{ ...bounds, waiting: service.queue.size, maxWait: service.queue.timeout, clock },
-    ceiling: ceilings.of(name, device),
+    ...{ ...placesBounds(service), waiting: service.queue.size, maxWait: service.queue.timeout, clock },
+    ceiling: memory.get(),
     onChange(reason, limit) {
       limitChanged(reason)
       if (limit < 2 * told && limit > told / 2) return
@@ -300,7 +324,7 @@ function openPlaces(
       log.info({ limit, reason }, 'learned how many requests the device can take at once')
     },
     onCeiling(ceiling, strike) {
-      ceilings.keep(name, device, ceiling)
+      memory.keep(ceiling)
       if (strike === undefined) return
       const kind = kindOf(ceiling)
       struck(kind)

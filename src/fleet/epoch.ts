@@ -1,5 +1,5 @@
 import { namesInText } from '../http/scope.ts'
-import type { Ending } from '../tokens/state.ts'
+import type { Ending, RevokedOwner } from '../tokens/state.ts'
 import { createOwedRevocations } from './owed.ts'
 import { tokenScript } from './scripts.ts'
 import { listOf, type SharedStore } from './shared-store.ts'
@@ -10,13 +10,15 @@ export type FleetEvent =
   | { readonly kind: 'begun'; readonly epoch: string; readonly since?: string }
   /** A sidecar with the same password has begun anew at an emptied server: what this sidecar knows stays valid. */
   | { readonly kind: 'founded'; readonly epoch: string }
-  /** The server has lost its data. */
-  | { readonly kind: 'lost' }
+  /** The server has lost its data; or of these grants all tokens. */
+  | { readonly kind: 'lost'; readonly grants?: readonly string[] }
   /** The password of this name has changed, but the server does not respond: whether it has voided the tokens of the name is unknown. */
   | { readonly kind: 'unsettled'; readonly name: string }
   /** This sidecar has ended the name: every token of it that the sidecar knows is void. */
   | { readonly kind: 'removed'; readonly name: string }
   | { readonly kind: 'revoked' | 'evicted'; readonly grants: readonly string[] }
+  /** Grants that the server has lost were revoked by their client or name: it could not list them. */
+  | { readonly kind: 'theirs'; readonly which: RevokedOwner }
 
 export type Epoch = ReturnType<typeof createEpoch>
 
@@ -93,15 +95,17 @@ local present = state[1] and state[2] and state[3] and tonumber(epoch or '') and
 const ENTER_EPOCH = `
 local function enter(number, kind, since)
   epoch = string.format('%.0f', number)
-  redis.call('HSET', KEYS[1], 'epoch', epoch, 'since', since)
+  index = redis.call('HGET', KEYS[1], 'dataset') or ''
+  redis.call('HSET', KEYS[1], 'epoch', epoch, 'since', since, 'index', index)
   if since == '' then
     redis.call('UNLINK', p .. 'grants')
-    return announce(kind, epoch)
+  else
+    for _, grant in ipairs(redis.call('ZRANGE', p .. 'grants', 0, -1)) do
+      if not first(since, grant) then redis.call('ZREM', p .. 'grants', grant) end
+    end
   end
-  for _, grant in ipairs(redis.call('ZRANGE', p .. 'grants', 0, -1)) do
-    if not first(since, grant) then redis.call('ZREM', p .. 'grants', grant) end
-  end
-  announce(kind, epoch, 'since', since)
+  redis.call('ZADD', p .. 'grants', '+inf', index)
+  if since == '' then announce(kind, epoch) else announce(kind, epoch, 'since', since) end
 end
 
 local function after(known)
@@ -118,7 +122,7 @@ export const REVOKE_ALL = tokenScript(
   `${ENTER_EPOCH}
 if not epoch then return {0} end
 expire()
-local count = redis.call('ZCARD', p .. 'grants')
+local count = grants()
 enter(after(tonumber(ARGV[2])), 'epoch', '')
 return {count, epoch}
 `,
@@ -138,14 +142,14 @@ export const PUBLISH = tokenScript(
 ${PRESENT}
 if present ~= ARGV[2] then return {} end
 expire()
-local count = redis.call('ZCARD', p .. 'grants')
+local count = grants()
 if present == '' then redis.call('HSET', KEYS[1], 'dataset', ARGV[6]) end
 redis.call('HSET', KEYS[1], 'salt', ARGV[4], 'fingerprint', ARGV[5])
 local known, restores = tonumber(ARGV[3]), ARGV[7] == '1'
 local isFounded = ARGV[8] ~= '' or present == '' and not restores
 enter(restores and known or after(known), isFounded and 'founded' or 'epoch', ARGV[8])
 if isFounded then redis.call('HSET', KEYS[1], 'founded', epoch) end
-if ARGV[8] ~= '' then count = count - redis.call('ZCARD', p .. 'grants') end
+if ARGV[8] ~= '' then count = count - grants() end
 return {count, epoch, redis.call('HGET', KEYS[1], 'dataset')}
 `,
 )

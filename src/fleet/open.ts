@@ -19,6 +19,7 @@ import { openSharedStore } from './open-store.ts'
 import { watchStreams } from './open-streams.ts'
 import { type SharedStore, STORE_OPERATIONS, StoreUnavailable } from './shared-store.ts'
 import { createSharedTokens } from './tokens.ts'
+import { lookAfterTokens } from './upkeep.ts'
 import { createSharedTables } from './windows.ts'
 
 /** How often a login is verified again because the password changed meanwhile. */
@@ -26,6 +27,10 @@ const ATTEMPTS = 4
 
 const LOST =
   'shared store: it has lost its data; the tokens that this sidecar knows work for tokens.offline_grace, all others have to log in again'
+const LOST_TOKENS =
+  'shared store: it has lost tokens of live grants: another program has evicted or deleted their keys; set maxmemory-policy to noeviction'
+const CLOCK_SET =
+  'shared store: its clock was set, and tokens and windows follow it: ahead ends them early; back lengthens them, at most to a whole lifetime from now'
 const DEAF = 'this sidecar hears of no revocations from the shared store'
 const DIFFERS =
   'the password of this sidecar is not the one of the shared store, so it logs nobody in; give all sidecars with this store.prefix the same line'
@@ -68,7 +73,7 @@ function openStore(settings: StoreSettings, { log, metrics }: StateDependencies)
 }
 
 async function openState(config: Config, store: SharedStore, deps: StateDependencies): Promise<State> {
-  const { clock, log, live, hasName, onBug } = deps
+  const { clock, log, metrics, live, hasName, onBug } = deps
   const events = tokenEvents(deps)
   if (checkedByDevice(config)) throw new TypeError('password.device has no shared store')
   const shared = { store, clock, policy: config.tokens }
@@ -94,8 +99,23 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
   const password = await openPasswords(passwordSources(config), sources)
   const sweepStreams = watchStreams({ store, clock, live, copies, onBug })
 
+  const sweepTokens = lookAfterTokens({
+    store,
+    clock,
+    lifetimes: [config.tokens.accessLifetime, config.tokens.refreshLifetime],
+    onLost(count) {
+      metrics.storeFailed('shared', 'lost')
+      log.error({ count }, LOST_TOKENS)
+    },
+    onClockSet: (by) => log.warn({ seconds: Math.round(by / 1000) }, CLOCK_SET),
+    onBug,
+  })
+
   reportAbsent(deps, password.state())
-  const onLost = (): void => log.error(LOST)
+  function onLost(): void {
+    metrics.storeFailed('shared', 'lost')
+    log.error(LOST)
+  }
   const feed = followRevocations({ store, copies, settle: agreement.settle, onLost, onBug })
   await feed.started
 
@@ -103,6 +123,7 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
   const seconds = everySecond(() => {
     tokens.sweep()
     sweepStreams()
+    sweepTokens()
     if (deaf === !copies.hears) return
     deaf = !copies.hears
     if (deaf) log.error(`${DEAF}: see tokens.offline_grace`)

@@ -1,6 +1,5 @@
 import { namesInText } from '../http/scope.ts'
 import type { Ending } from '../tokens/state.ts'
-import type { DeviceState } from './epoch.ts'
 
 interface OwedName {
   /** The latest epoch whose tokens are void; empty if this sidecar knew none yet. */
@@ -34,7 +33,7 @@ export function createOwedRevocations() {
     hasPaid: (which: Ending): boolean =>
       'name' in which ? !names.has(which.name) : !which.grants.some((id) => grants.has(id)),
     /** Another sidecar has begun an epoch that voids the tokens of a name, too. */
-    forgetVoided({ epoch, since }: DeviceState): void {
+    forgetVoided({ epoch, since }: { readonly epoch: string; readonly since: string }): void {
       const kept = namesInText(since)
       for (const [name, { epoch: last }] of names) {
         if (last !== '' && Number(kept.get(name) ?? epoch) > Number(last)) names.delete(name)

@@ -1,6 +1,7 @@
 import { readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../system/clock.ts'
+import { createLastingClock } from '../system/lasting-clock.ts'
 import { ensureFolder, writeFlushed } from '../system/own-files.ts'
 import { codeOf } from '../system/setup-error.ts'
 
@@ -106,12 +107,20 @@ export interface Ceilings {
   of(service: string, device: string): Ceiling
   /** Keeps it in place of the one before; its file is written at once. */
   keep(service: string, device: string, ceiling: Ceiling): void
+  /**
+   * Looks whether the wall clock was set. Then the times of what this run has found are written again, and those of the file are judged by
+   * the new time. Returns whether `of` may give other times than before. Call it about once a second.
+   */
+  followClock(): boolean
 }
 
 interface Kept {
   readonly device: string
   readonly ceiling: Ceiling
 }
+
+/** What has a time. */
+type Timed = Guess | Extract<Wall, { kind: 'broke' }>
 
 /**
  * Reads `ceilings.json` in the state folder; times in it are of the wall clock. A file that is missing or unusable is the same as none.
@@ -120,8 +129,10 @@ interface Kept {
  */
 export function openCeilings(folder: string, clock: Clock, onFailure: (error: unknown) => void): Ceilings {
   const path = join(folder, 'ceilings.json')
-  const ahead = clock.wall() - clock.monotonic()
+  const start = clock.monotonic()
   const kept = new Map<string, Kept>()
+  /** The time that the file gives each part that was read from it. */
+  let times = new WeakMap<Timed, number>()
   let failed = false
   function attempt(work: () => void): void {
     try {
@@ -136,10 +147,45 @@ export function openCeilings(folder: string, clock: Clock, onFailure: (error: un
     const read: unknown = JSON.parse(readFileSync(path, 'utf8'))
     for (const [service, value] of Object.entries(read ?? {})) {
       const found = readKept(value)
-      if (found !== undefined)
-        kept.set(service, { ...found, ceiling: soon(found.ceiling, ahead, clock.monotonic()) })
+      if (found !== undefined) kept.set(service, found)
     }
   })
+  const time = createLastingClock(clock, Math.max(0, ...[...kept.values()].map(latestIn)))
+
+  /** A part of the file on the monotonic clock. A clock that was set wrong does not delay the next attempt. */
+  function judge<Part extends Timed>(part: Part, until: number): Part {
+    const judged = { ...part, until: Math.min(until - time.ahead(), start + waitOf(part)) }
+    times.set(judged, until)
+    return judged
+  }
+
+  function change(to: <Part extends Timed>(part: Part) => Part): void {
+    for (const [service, { device, ceiling }] of kept)
+      kept.set(service, { device, ceiling: withTimes(ceiling, to) })
+  }
+
+  function write(): void {
+    attempt(() => {
+      const entries = [...kept].map(([service, { device, ceiling }]) => {
+        const written = withTimes(ceiling, (part) => ({
+          ...part,
+          until: times.get(part) ?? Math.round(part.until + time.ahead()),
+        }))
+        return [service, { device, ...written }]
+      })
+      ensureFolder(folder)
+      renameSync(writeFlushed(path, JSON.stringify(Object.fromEntries(entries))), path)
+    })
+  }
+
+  for (const [service, { device, ceiling }] of kept)
+    kept.set(service, {
+      device,
+      ceiling: interrupted(
+        withTimes(ceiling, (part) => judge(part, part.until)),
+        start,
+      ),
+    })
   return {
     of(service, device) {
       const found = kept.get(service)
@@ -149,35 +195,46 @@ export function openCeilings(folder: string, clock: Clock, onFailure: (error: un
       const { guess, wall } = ceiling
       if (guess !== undefined || wall !== undefined) kept.set(service, { device, ceiling })
       else if (!kept.delete(service)) return
-      attempt(() => {
-        const entries = [...kept].map(([name, each]) => [
-          name,
-          { device: each.device, ...onWall(each.ceiling, ahead) },
-        ])
-        ensureFolder(folder)
-        renameSync(writeFlushed(path, JSON.stringify(Object.fromEntries(entries))), path)
-      })
+      write()
+    },
+    followClock() {
+      const step = time.look()
+      if (step === 'none' || step === 'lost' || kept.size === 0) return false
+      if (step === 'shift') times = new WeakMap()
+      else
+        change((part) => {
+          const until = times.get(part)
+          return until === undefined ? part : judge(part, until)
+        })
+      write()
+      return true
     },
   }
 }
 
-/** The same ceiling on another clock, `offset` (ms) ahead. */
-function onWall({ guess, wall }: Ceiling, offset: number): Ceiling {
+/** The same ceiling with other times. */
+function withTimes({ guess, wall }: Ceiling, to: <Part extends Timed>(part: Part) => Part): Ceiling {
   return {
-    ...(guess && { guess: { ...guess, until: Math.round(guess.until + offset) } }),
-    ...(wall && { wall: wall.kind === 'broke' ? { ...wall, until: Math.round(wall.until + offset) } : wall }),
+    ...(guess && { guess: to(guess) }),
+    ...(wall && { wall: wall.kind === 'broke' ? to(wall) : wall }),
   }
 }
 
-/** The kept ceiling on the monotonic clock. A clock that was set wrong does not delay the next attempt; one that broke off is over. */
-function soon(kept: Ceiling, ahead: number, now: number): Ceiling {
-  const { guess, wall } = onWall(kept, -ahead)
-  return {
-    ...(guess && { guess: { ...guess, until: Math.min(guess.until, now + guess.wait) } }),
-    ...(wall?.kind === 'broke' && { wall: { ...wall, until: Math.min(wall.until, now + WEEK) } }),
-    ...(wall?.kind === 'tried' && { wall: retreated(wall, now) }),
-    ...(wall?.kind === 'barred' && { wall }),
-  }
+/** The ceiling after a restart at `now` (ms), which has ended an attempt. */
+function interrupted(ceiling: Ceiling, now: number): Ceiling {
+  return ceiling.wall?.kind === 'tried' ? { ...ceiling, wall: retreated(ceiling.wall, now) } : ceiling
+}
+
+/** The time between two attempts (ms). */
+function waitOf(part: Timed): number {
+  return 'wait' in part ? part.wait : WEEK
+}
+
+/** When the device last showed it. */
+function latestIn({ ceiling }: Kept): number {
+  const { guess, wall } = ceiling
+  const parts = [...(guess ? [guess] : []), ...(wall?.kind === 'broke' ? [wall] : [])]
+  return Math.max(0, ...parts.map((part) => part.until - waitOf(part)))
 }
 
 /** Undefined if nothing in it is usable. */

@@ -15,6 +15,8 @@ export interface Learner {
   readonly isBounded: boolean
   /** The operator says that what broke the device may be tried again. */
   forget(): void
+  /** The wall clock was set: the same ceiling has other times. */
+  retime(ceiling: Ceiling): void
   /** A request that may change the device comes to it (1), or has left it (-1). */
   changing(by: 1 | -1): void
   /** A request waits for a place. */
@@ -88,6 +90,7 @@ export function createPlaces({ min, max, waiting, maxWait, clock, ...options }: 
       return measure.ceiling !== UNKNOWN
     },
     forget: () => measure.forget(),
+    retime: (ceiling) => measure.retime(ceiling),
     changing: (by) => measure.changing(by, clock.monotonic()),
     onWait() {
       if (timer !== undefined) return

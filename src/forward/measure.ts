@@ -135,6 +135,11 @@ export class Measure {
     this.#trials.tryMore()
   }
 
+  /** The wall clock was set: the same ceiling has other times. */
+  retime(ceiling: Ceiling): void {
+    this.#ceiling = ceiling
+  }
+
   /** A request that may change the device comes to it (1) or has left it (-1). A reboot may follow for that reason. */
   changing(by: 1 | -1, now: number): void {
     this.#changing += by

@@ -1,7 +1,7 @@
 import type { Clock, Uptime } from '../system/clock.ts'
+import { createLastingClock, type LastingClock } from '../system/lasting-clock.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { GrantTable, Token } from './grant-table.ts'
-import { createJournalClock, type JournalClock } from './journal-clock.ts'
 import { destroyJournalFile, type JournalFile, openJournalFile } from './journal-file.ts'
 import type { Digest } from './mint.ts'
 import type { TokenPolicy } from './state.ts'
@@ -223,7 +223,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
     fail('open', error)
   }
   const floor = stored.length === 0 ? 0 : Math.max(knownTime(), latestOf(stored))
-  const time: JournalClock = createJournalClock(clock, floor, uptime)
+  const time: LastingClock = createLastingClock(clock, floor, uptime)
   let restoredAhead = time.ahead()
   const restoredAt = Math.floor(clock.monotonic())
   const { areRenamed, over } = restoreGrants(table, stored, clock, restoredAhead, policy, heir)

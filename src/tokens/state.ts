@@ -65,14 +65,14 @@ export type Revocation =
   | { readonly name: string }
   | { readonly token: string }
 
+/** Whose grants to revoke. */
+export type RevokedOwner = Extract<Revocation, { client: string } | { name: string }>
+
 /** What a sidecar ends for good by itself: a name that is gone, or the grants of its own sessions. */
 export type Ending = Extract<Revocation, { name: string } | { grants: readonly string[] }>
 
 /** Whether a revocation by client or name means this grant. */
-export function isTheirs(
-  which: Extract<Revocation, { client: string } | { name: string }>,
-  { id, client }: Pick<GrantSummary, 'id' | 'client'>,
-): boolean {
+export function isTheirs(which: RevokedOwner, { id, client }: Pick<GrantSummary, 'id' | 'client'>): boolean {
   return 'client' in which ? prefix64(client) === which.client : nameOfGrant(id) === which.name
 }
 

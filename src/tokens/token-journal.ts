@@ -78,7 +78,7 @@ export function latestOf(stored: readonly TokenRecord[]): number {
  * `areRenamed`: grants have got a name, so the journal has to replace their tokens. `over`: the tokens that have expired or do not fit,
  * which the journal may forget.
  *
- * @param ahead what the time of the records is ahead of the monotonic clock (ms): `createJournalClock`
+ * @param ahead what the time of the records is ahead of the monotonic clock (ms): `createLastingClock`
  * @param heir the name for grants without a name; empty: they keep none
  */
 export function restoreGrants(

@@ -1,3 +1,4 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import type { Tokens } from '../support/sidecar.ts'
@@ -76,4 +77,24 @@ it('H271 C7 logins, rotations and revocations outlive steps of the clock and res
   expect((await sidecar.status()).grants).toHaveLength(1)
   const issuedAt = (await sidecar.status()).grants[0]?.issuedAt ?? 0
   expect(Math.abs(issuedAt - 7 * DAY - Date.now())).toBeLessThan(DAY / 2)
+})
+
+it('H303 the week of a wall that an earlier run has found is the one of the file, as soon as the clock is set', async () => {
+  const { site, set, serve } = await siteWithClock(IN_1970)
+  const until = Date.now() + 3.5 * DAY
+  const device = `${site.device.url} 1-64`
+  mkdirSync(site.stateDir, { recursive: true })
+  const wall = { kind: 'broke', limit: 4, until }
+  writeFileSync(join(site.stateDir, 'ceilings.json'), JSON.stringify({ '': { device, wall } }))
+  const sidecar = await serve()
+  let present = Date.now() + IN_1970
+  const days = async (): Promise<number> => {
+    const { places } = await sidecar.status()
+    return ((places[0]?.triedAgainAt ?? 0) - present) / DAY
+  }
+  expect(await days()).toBeGreaterThan(6)
+  set(0)
+  present = Date.now()
+  await expect.poll(days, { timeout: 10_000 }).toBeLessThan(4)
+  expect(await days()).toBeGreaterThan(3)
 })

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import type { PlacesCondition } from '../../src/admin/control-socket.ts'
 import { BUNDLE_VARIABLE } from '../support/bundle.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -65,6 +66,7 @@ export interface Status {
     readonly expiresAt: number
     readonly accessTokens: number
   }[]
+  readonly places: readonly PlacesCondition[]
 }
 
 /** A process of `postern serve`. It is killed when the test ends. */

@@ -120,4 +120,21 @@ export const FLEET = {
     reason:
       'a sidecar that only retried the write would hear of no revocation, and end all tokens after `tokens.offline_grace`',
   },
+  H295: {
+    sentence:
+      'When the shared store loses a window that is open, each sidecar adds the requests that it knows of until that window would have closed. The log and `postern_store_errors_total{operation="lost"}` say so.',
+    reason:
+      'another program that fills or empties the server, or a step of its clock, would give every client its limit again',
+  },
+  H296: {
+    sentence:
+      'A revocation is complete, whichever keys the shared store has lost: by token, grant, client or name, also of tokens that only a sidecar still knows. If it cannot be, it fails. What the store loses is logged and counted.',
+    reason:
+      'C8; a server that evicts keys loses them one by one, and what revokes a grant may be lost before its tokens',
+  },
+  H297: {
+    sentence:
+      'A step of the clock of the shared store is logged. Tokens that it lengthens get their lifetime at most, from when a sidecar looks after them: 50 grants in ten seconds.',
+    reason: 'C7; a refresh token that was issued at a wrong time would live for decades',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

@@ -1,23 +1,23 @@
-import { type Clock, STEP, type Uptime, watchSteps } from '../system/clock.ts'
+import { type Clock, STEP, type Uptime, watchSteps } from './clock.ts'
 
 /** A wall clock before this (ms) has not been set: boards without a battery start in 1970 or 2000. */
 const EARLIEST = Date.UTC(2025, 0)
 
 /**
- * What a step of the wall clock means for the tokens. `judge`: it shows the right time, so those of the file are as old as it says.
- * `shift`: what was known before was ahead of it, so all times move with it. `lost`: it is not believed. `none`: no step.
+ * What a step of the wall clock means for the times in a file. `judge`: it shows the right time, so what the file says is right. `shift`: what
+ * was known before was ahead of it, so all times move with it. `lost`: it is not believed. `none`: no step.
  */
 export type Step = 'none' | 'judge' | 'shift' | 'lost'
 
-export type JournalClock = ReturnType<typeof createJournalClock>
+export type LastingClock = ReturnType<typeof createLastingClock>
 
 /**
- * The time that the journal writes and judges by: the wall clock, but never earlier than `floor` when the process starts. A wall clock that
+ * The time that a file which outlives the process is written and judged by: the wall clock, but never earlier than `floor` when the process starts. A wall clock that
  * starts behind it, in 1970 or where a board saved it last, has lost count, and the time goes on from the floor until the clock is set.
  *
  * @param floor the last time that the file knows (ms); 0: none
  */
-export function createJournalClock(clock: Clock, floor: number, uptime?: Uptime) {
+export function createLastingClock(clock: Clock, floor: number, uptime?: Uptime) {
   const { monotonic, wall } = clock
   const stepOf = watchSteps(clock, uptime)
   const offset = (): number => wall() - monotonic()
