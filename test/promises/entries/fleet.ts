@@ -114,6 +114,12 @@ export const FLEET = {
     reason:
       'the user has left the browser; a WebSocket would go on for a week, because its login is still valid',
   },
+  H284: {
+    sentence:
+      'A shared store that answers but accepts no writes is heard all the same, also while a password that has changed waits to be published there.',
+    reason:
+      'a sidecar that only retried the write would hear of no revocation, and end all tokens after `tokens.offline_grace`',
+  },
   H276: {
     sentence:
       'When the shared store loses a window that is open, each sidecar adds the requests that it knows of until that window would have closed. The log and `postern_store_errors_total{operation="lost"}` say so.',
