@@ -81,7 +81,7 @@ export async function applyToState(
 const NAME_REMOVED = 'name_removed'
 
 const OWED =
-  'the shared store did not revoke the tokens of removed names or ended sessions: they end when it answers'
+  'the shared store did not revoke the tokens of removed names or ended sessions: they end when it does'
 
 function logEnded(refusals: readonly Refusal[], log: Logger): void {
   if (refusals.length === 0) return

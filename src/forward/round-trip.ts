@@ -14,7 +14,7 @@ import { idleIn, watchPace } from './place.ts'
 import { requestFields, requestLines } from './request-fields.ts'
 import { responseHead } from './response-fields.ts'
 import type { Detour, RoundTripEnd, RoundTripService } from './round-trip-service.ts'
-import { isStream, streamStart, TOO_MANY_STREAMS } from './streams.ts'
+import { streamStart, TOO_MANY_STREAMS } from './streams.ts'
 
 const RELAYED: RoundTripEnd = { kind: 'relayed' }
 
@@ -141,8 +141,8 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     if (this.#place !== undefined) learner?.answered(this.#place, now)
     request.deviceStatus = head.status
     request.tolerant = connections.tolerant
-    const isByType = head.framing !== 0 && isStream(head)
-    this.#endless = isByType || typeof head.framing !== 'number'
+    const isByType = head.isStream === true && head.framing !== 0
+    this.#endless = isByType || head.framing === 'chunked' || head.framing === 'end'
     request.streamAt = isByType ? now : this.#endless ? streamStart(head, now, service.streamAfter) : 0
     if (isByType && service.streams !== undefined && !this.#becomeStream()) {
       breaker.succeeded()

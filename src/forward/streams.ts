@@ -72,9 +72,3 @@ function isDownload({ fields }: Pick<DeviceHead, 'fields'>): boolean {
     is('content-type', /^application\/octet-stream(?:[\s;]|$)/i)
   )
 }
-
-/** Whether a response is a stream by its type. Some cameras send a length with it, larger than any that they reach. */
-export function isStream({ fields }: Pick<DeviceHead, 'fields'>): boolean {
-  const [type = ''] = fieldValues(fields, 'content-type')
-  return /^(?:text\/event-stream|multipart\/x-mixed-replace)(?:[\s;]|$)/i.test(type)
-}

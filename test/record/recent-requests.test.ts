@@ -70,7 +70,7 @@ it('H161 H162 requests with heads of 16 KiB cost no memory but that for their wo
   const before = used()
   for (let i = 100; i < 1100; i += 1) add(i)
   // The memory of a buffer is given back some time after its object.
-  await expect.poll(() => used() - before, { timeout: 20_000 }).toBeLessThan(1 << 20)
+  await expect.poll(() => used() - before).toBeLessThan(1 << 20)
   const [explanation] = requests.explain(id(1099))
   expect(explanation?.request.path).toMatch(/^\/p{60,255}$/)
   expect(JSON.stringify(explanation)).not.toContain('secret')

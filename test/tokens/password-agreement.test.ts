@@ -159,3 +159,29 @@ it('H290 what a store does not take that answers stays owed, and no login preced
     [2, 'name_removed'],
   ])
 })
+
+it('H292 a store that does not take a changed password is still read, so that revocations are heard', async () => {
+  let state: StoreReply = STATE
+  let refuses = true
+  const { agreement, epoch } = agreementWith(
+    () => state,
+    () => {
+      if (refuses) throw storeDown()
+      state = ['dataset', '102', 'c2FsdA', 'mine', '3-0', 0, '']
+      return [0, '102', 'dataset']
+    },
+  )
+  const heard: string[] = []
+  state = ['dataset', '101', 'c2FsdA', 'earlier', '2-0', 0, '']
+  const known = epoch.apply
+  epoch.apply = (event) => {
+    heard.push(event.kind)
+    known(event)
+  }
+  agreement.changed('')
+  expect(await agreement.settle('2-0')).toMatchObject({ epoch: '101', last: '2-0' })
+  expect(await agreement.present()).toEqual({ kind: 'unknown' })
+  expect(heard).toContain('unsettled')
+  refuses = false
+  expect(await agreement.present()).toMatchObject({ kind: 'agreed', epoch: '102' })
+})
