@@ -169,14 +169,14 @@ interface Upkeep {
 
 /**
  * Replaces the self-signed certificate if it lacks a wanted name, has an unwanted one (only with `exact`), or expires within 30
- * days. Key and CA stay, so clients need not trust anew. The file is replaced atomically; one that cannot be stored is served all the same.
+ * days. Key and CA stay, so clients need not trust anew. It is not stored yet: see `storeSelfSigned`.
  * @returns undefined if the certificate can stay; `foreign` if it is outdated, but Postern did not make it
  */
-export async function remakeIfOutdated(
+export function remakeIfOutdated(
   { names, valid, key, authority }: TlsMaterial,
   stateDir: string,
   { wanted, exact, wall, log }: Upkeep,
-): Promise<TlsMaterial | 'foreign' | undefined> {
+): TlsMaterial | 'foreign' | undefined {
   const added = wanted.filter((name) => !names.includes(name))
   const removed = names.filter((name) => !wanted.includes(name))
   const renewed = ['expiring', 'expired'].includes(validityOf(valid, wall))
@@ -186,12 +186,13 @@ export async function remakeIfOutdated(
   const paths = selfSignedPaths(stateDir)
   const made = inspectPair({ path: paths.cert, text }, { path: paths.key, text: key })
   if (typeof made === 'string') throw new TypeError(made)
-  const unstored = await writePrivately(paths.cert, text).then(() => undefined, reasonOf)
   log.info({ added, removed, renewed }, 'self-signed certificate: made anew, with the same key')
-  if (unstored !== undefined) {
-    log.warn({ reason: unstored }, 'self-signed certificate: could not be stored; it is served from memory')
-  }
   return made
+}
+
+/** Replaces the file of the self-signed certificate atomically. Returns why it cannot be stored, such as a full disk. */
+export function storeSelfSigned({ cert }: TlsMaterial, stateDir: string): Promise<string | undefined> {
+  return writePrivately(selfSignedPaths(stateDir).cert, cert).then(() => undefined, reasonOf)
 }
 
 /** Replaces a file in one step, so that no start reads an incomplete key. */
