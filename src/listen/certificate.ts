@@ -68,12 +68,8 @@ export async function openCertificate(
     if (!isSelfSigned(next)) return found
     const wanted = wantedNames(next, readMachine)
     const exact = isReload || next !== 'auto'
-    const remade = remakeIfOutdated(found, stateDir, { wanted, exact, wall: clock.wall(), log })
-    if (remade === undefined) return found
-    if (remade !== 'foreign') {
-      await store(remade)
-      return remade
-    }
+    const remade = await remakeIfOutdated(found, stateDir, { wanted, exact, wall: clock.wall(), log, store })
+    if (remade !== 'foreign') return remade ?? found
     if (found !== current) log.warn('self-signed certificate: not made by Postern, so it stays as it is')
     return found
   }

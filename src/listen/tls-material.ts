@@ -165,18 +165,20 @@ interface Upkeep {
   readonly exact: boolean
   readonly wall: number
   readonly log: Logger
+  /** Stores the new certificate: see `storeSelfSigned`. */
+  readonly store: (made: TlsMaterial) => Promise<void>
 }
 
 /**
  * Replaces the self-signed certificate if it lacks a wanted name, has an unwanted one (only with `exact`), or expires within 30
- * days. Key and CA stay, so clients need not trust anew. It is not stored yet: see `storeSelfSigned`.
+ * days. Key and CA stay, so clients need not trust anew. One that cannot be stored is served all the same.
  * @returns undefined if the certificate can stay; `foreign` if it is outdated, but Postern did not make it
  */
-export function remakeIfOutdated(
+export async function remakeIfOutdated(
   { names, valid, key, authority }: TlsMaterial,
   stateDir: string,
-  { wanted, exact, wall, log }: Upkeep,
-): TlsMaterial | 'foreign' | undefined {
+  { wanted, exact, wall, log, store }: Upkeep,
+): Promise<TlsMaterial | 'foreign' | undefined> {
   const added = wanted.filter((name) => !names.includes(name))
   const removed = names.filter((name) => !wanted.includes(name))
   const renewed = ['expiring', 'expired'].includes(validityOf(valid, wall))
@@ -186,6 +188,7 @@ export function remakeIfOutdated(
   const paths = selfSignedPaths(stateDir)
   const made = inspectPair({ path: paths.cert, text }, { path: paths.key, text: key })
   if (typeof made === 'string') throw new TypeError(made)
+  await store(made)
   log.info({ added, removed, renewed }, 'self-signed certificate: made anew, with the same key')
   return made
 }
