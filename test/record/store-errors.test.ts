@@ -43,10 +43,12 @@ describe('H165 every failure of a store moves a series that was 0, so increase()
       'shared issue',
       'shared list',
       'shared lookup',
+      'shared lost',
       'shared refresh',
       'shared replicate',
       'shared revoke',
       'shared state',
+      'shared upkeep',
     ])
   })
 })

@@ -245,12 +245,12 @@ export const DEVICE = {
       '`postern retry` lets a number be tried again that has broken the device; `status` and the log name it.',
     reason: 'a new firmware may take more, and only the operator knows of it',
   },
-  H306: {
+  H281: {
     sentence:
       'While a login of Postern at the device makes no sense, because the password was refused or its file cannot be read, the file is read once a second and not for each request.',
     reason: 'a flood of requests must not become a flood of reads of a flash',
   },
-  H303: {
+  H279: {
     sentence:
       'After a step of the wall clock, the next attempt above a bound comes as long after the last strike as before: for what this run has found by the clock that never steps, for what an earlier run has found by the time in its file.',
     reason: 'a board without a battery starts in 1970, and would wait for the attempt of a wall for weeks',

@@ -110,6 +110,11 @@ export const OPERATION = {
       'If the self-signed certificate cannot be stored, it is served from memory, with one line in the log.',
     reason: 'a read-only state folder; disk full',
   },
+  H285: {
+    sentence:
+      'A self-signed certificate that could not be stored is stored when there is room, and the log says so.',
+    reason: 'disk full: an operator who gives clients the new file would give them the old one',
+  },
   H117: {
     sentence:
       'The npm package is installed without a warning; its command runs, and its library starts and stops a sidecar.',
@@ -234,7 +239,7 @@ export const OPERATION = {
       '`check` requests the pages that it is given as a client would, and says which the device answers with an error, with malformed HTTP, or not at all.',
     reason: 'a start page that works hides an API that does not',
   },
-  H305: {
+  H280: {
     sentence:
       'A service that listens may neither start programs nor call native code. The one native function that it has taken before that is `malloc_trim`.',
     reason: 'a fault in a package must not become a program of an attacker',
