@@ -261,7 +261,10 @@ async function openDeviceService(
       const { ceiling } = learner ?? {}
       const until = ceiling && nextAttempt(ceiling)
       return {
-        ...{ route: route ?? null, used: queue.inside, limit: queue.places, learned: learner !== undefined },
+        route: route ?? null,
+        used: queue.inside,
+        limit: queue.places,
+        learned: learner !== undefined,
         triedAgainAt: until === undefined ? null : onWallClock(until, clock),
         wall: ceiling?.wall?.kind ?? null,
       }
@@ -315,7 +318,10 @@ function openPlaces(
 ): ReturnType<typeof createPlaces> {
   let told = 2
   return createPlaces({
-    ...{ ...placesBounds(service), waiting: service.queue.size, maxWait: service.queue.timeout, clock },
+    ...placesBounds(service),
+    waiting: service.queue.size,
+    maxWait: service.queue.timeout,
+    clock,
     ceiling: memory.get(),
     onChange(reason, limit) {
       limitChanged(reason)
