@@ -43,6 +43,7 @@ describe('H165 every failure of a store moves a series that was 0, so increase()
       'shared issue',
       'shared list',
       'shared lookup',
+      'shared places',
       'shared refresh',
       'shared replicate',
       'shared revoke',
