@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { PATIENCE } from './test/support/patience.ts'
 
 /** The files that take longest, by what their names begin with. Begun last, they would run alone at the end. */
 const LONG = [
@@ -8,6 +9,9 @@ const LONG = [
   'test/hardening/http2-floods',
   'test/machine/verify-at-length',
   'test/machine/release',
+  'test/machine/debian',
+  'test/machine/memory',
+  'test/machine/image',
   'test/verify/faults',
   'test/fleet/s',
   'test/pages/clients',
@@ -64,10 +68,10 @@ export default defineConfig({
     setupFiles: ['test/support/setup.ts'],
     globalSetup: ['test/support/bundle.ts', 'test/support/shared-pair.ts'],
     // These end what hangs, and promise nothing: a machine with other work to do may take ten times as long as an idle one.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 5 * PATIENCE,
+    hookTimeout: 5 * PATIENCE,
     // How long it takes is not what these wait for; where it is, the test says so.
-    expect: { poll: { timeout: 10_000 } },
+    expect: { poll: { timeout: PATIENCE } },
     // Two cores is what CI has. Six workers, because a test waits about twice as long as it works; more would load each module
     // more often than they save.
     maxWorkers: 6,

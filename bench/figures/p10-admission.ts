@@ -59,7 +59,7 @@ const LIMIT = { requests: 1_000_000_000, window: 60_000, per: 'client' } as cons
 async function measureAdmission({ duration, by }: Plan): Promise<number> {
   const table = () => createWindowTable(LIMIT, { clock: systemClock, maxKeys: 100_000 })
   const tokens = openTokenStore(10_000)
-  const sessions = createSessions(tokens, () => {})
+  const sessions = createSessions({ ...tokens, end: () => true }, () => {})
   const rules = gateRules(LIMIT, { browser: true })
   const limits = { ...rules.limits, browser: { ...LIMIT, per: 'grant' } } as const
   const admit = createGate({

@@ -39,7 +39,7 @@ const MOST = 512
 const ACCOUNT = 182
 
 /** The most that the memory may be above idle half a minute after the flood (MiB): docs/sizing.md, "Memory". */
-const LEFT = 48 + ACCOUNT / 2
+const LEFT = 40
 
 /** Resident memory of a server (MiB). `ended`: it was killed, or ended by itself. */
 interface FloodRun {

@@ -81,7 +81,7 @@ export function createMember(store: SharedStore): Member {
     epoch: copies.epoch,
     generation: () => 0,
     fingerprint: async () => 'f'.repeat(43),
-    onPublished() {},
+    onRevoked() {},
     onDiffers() {},
     onBug,
   })
@@ -94,6 +94,7 @@ export function createMember(store: SharedStore): Member {
       maxKeys: 1_000,
       onFallback: () => onBug(new Error('a request was not counted at the server')),
       onAnswer() {},
+      onLost() {},
     },
   )
   let feed: ReturnType<typeof followRevocations> | undefined

@@ -30,9 +30,11 @@ export async function serveCommand(options: ConfigOptions, io: ServeIo): Promise
   const hasPassedSocket = addresses.some((address) => address !== 'off' && address.kind === 'fd')
   const needs = [...(configFile === undefined ? [] : [readable(configFile)]), ...neededPermissions(config)]
   ensurePermissions(needs, { ...io.permissions, hasPassedSocket })
+  // It takes what the permissions allow, before they end.
+  const daemon = early ?? io.daemon()
   endRestarts(io.permissions)
   const source = { configFile, seen, load: () => configFrom(options, io) }
-  return runSidecar(config, source, early ?? io.daemon()).catch((error: unknown) => {
+  return runSidecar(config, source, daemon).catch((error: unknown) => {
     throw placed(error, placeOf)
   })
 }

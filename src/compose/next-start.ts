@@ -2,12 +2,14 @@ import { access, constants } from 'node:fs/promises'
 import { passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import { secretFiles } from '../config/secrets.ts'
-import { readOnlyLine, readSource } from '../password/source.ts'
+import { endsStart, readOnlyLine, readSource, type SourceContent } from '../password/source.ts'
+import { beyondMemory } from '../password/verifier.ts'
 import type { Logger } from '../record/log.ts'
 import { isWithheld } from '../system/setup-error.ts'
+import { planMemory } from './memory.ts'
 
 /**
- * Logs each file with a secret that a start reads and a reload does not, if it is missing or cannot be used: the running sidecar goes on with
+ * Logs each file with a password that a start reads and a reload does not, if it is missing or cannot be used: the running sidecar goes on with
  * what it has, and the next start fails. A file that Node's permission model withholds from this process is not judged.
  */
 export async function warnOfNextStart(config: Config, log: Logger): Promise<void> {
@@ -17,20 +19,36 @@ export async function warnOfNextStart(config: Config, log: Logger): Promise<void
     ({ key, file }) =>
       /password(?:_file|\.file)$/.test(key) && file !== page && !passwords.some((each) => each.key === key),
   )
-  const reads = [
-    ...passwords.map((source) => ({ ...source, read: () => readSource(source) })),
-    ...(page === undefined
-      ? []
-      : [{ key: 'admin.password_file', file: page, read: () => readSource({ file: page }) }]),
-    ...others.map(({ key, file }) => ({ key, file, read: () => readOnlyLine(file) })),
+  const { limit } = planMemory(config)
+  const own = page === undefined ? [] : [{ key: 'admin.password_file', file: page, isOneOfSeveral: false }]
+  const sources = [
+    ...passwords.map((source) => ({ ...source, isOneOfSeveral: passwords.length > 1 })),
+    ...own,
   ]
-  const looks = reads.map(async ({ key, file, read }) => {
+  const reads = [
+    ...sources.map(({ isOneOfSeveral, ...source }) => ({
+      ...source,
+      reasonOf: async () => whyNoStart(await readSource(source), isOneOfSeveral, limit),
+    })),
+    ...others.map((secret) => ({
+      ...secret,
+      async reasonOf() {
+        const line = await readOnlyLine(secret.file)
+        return typeof line === 'string' ? undefined : line.reason
+      },
+    })),
+  ]
+  const looks = reads.map(async ({ key, file, reasonOf }) => {
     const isHidden = await access(file, constants.R_OK).then(() => false, isWithheld)
-    if (isHidden) return
-    const found = await read()
-    if (typeof found === 'string' || !('reason' in found)) return
-    const { reason } = found
+    const reason = isHidden ? undefined : await reasonOf()
+    if (reason === undefined) return
     log.warn({ key, file, reason }, 'the next start will fail, because it cannot use this file')
   })
   await Promise.all(looks)
+}
+
+function whyNoStart(content: SourceContent, isOneOfSeveral: boolean, limit: number): string | undefined {
+  if ('reason' in content) return content.reason
+  if (endsStart(content, isOneOfSeveral)) return content.absent
+  return 'credential' in content ? beyondMemory(content.credential, limit) : undefined
 }

@@ -234,12 +234,13 @@ async function openParts(
       // Compared with the configuration at the start, which stays in effect for these keys.
       restart: changesBetween(config, next).restart,
     }
+    const names = [...(settings.gate.scopes?.keys() ?? [])]
     Object.assign(settings, nextSettings)
     services.applySettings(settings)
     applyTls()
     admin.closeDenied()
     log.level = next.log.level
-    await applyToState(settings, config, { state, tables, live, log, sessions: credentials.sessions })
+    await applyToState(settings, names, { state, tables, live, log, sessions: credentials.sessions })
     await warnOf(next)
     await warnOfNextStart(next, log).catch(onBug)
     return changes

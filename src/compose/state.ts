@@ -69,11 +69,11 @@ interface Reloaded extends OpenState {
  * Applies a reload to limits, tokens, sessions, and to the requests in flight, each of which is judged anew. Ends what the reload no longer
  * admits, the grants of names that are gone, and the sessions if the login of browsers is off.
  *
- * @param start the configuration at the start
+ * @param before the names before the reload
  */
 export async function applyToState(
   settings: GateSettings & { readonly config: Config },
-  { passwords = [] }: Config,
+  before: readonly string[],
   { state, tables, live, sessions, log }: Reloaded,
 ): Promise<void> {
   const { gate, config } = settings
@@ -83,44 +83,19 @@ export async function applyToState(
     live.judgeAnew((exchange) => judgeAnew(exchange, settings)),
     log,
   )
-  const gone = passwords.map(({ name }) => name).filter((name) => gate.scopes?.has(name) === false)
-  const ended = gate.browser ? 0 : sessions.endAll(LOGIN_OFF)
-  const owed = await revokeNames(gone, state.tokens)
-  if (owed.length > 0) {
-    log.error(
-      { names: owed },
-      'the shared store did not revoke the tokens of removed names: they end when it answers',
-    )
-    revokeLater(owed, state.tokens, log)
-  }
-  if ((await ended) === 'unavailable')
-    log.error('the shared store did not revoke the tokens of the sessions that browser.login has ended')
+  const gone = before.filter((name) => gate.scopes?.has(name) === false)
+  const taken = await Promise.all([
+    ...gone.map((name) => state.end({ name }, NAME_REMOVED)),
+    gate.browser || sessions.endAll(LOGIN_OFF),
+  ])
+  if (taken.includes(false)) log.error(gone.length === 0 ? {} : { names: gone }, OWED)
 }
 
-/** Returns the names whose tokens the shared store did not revoke. */
-async function revokeNames(names: readonly string[], { revoke }: State['tokens']): Promise<string[]> {
-  const results = await Promise.all(names.map((name) => revoke({ name }, 'name_removed')))
-  return names.filter((_, at) => results[at] === 'unavailable')
-}
+/** Why the tokens of a name end that a reload has removed: a value of the `reason` label of `postern_tokens_revoked_total`. */
+const NAME_REMOVED = 'name_removed'
 
-/** How long (ms) until a revocation that the shared store did not take is sent again. */
-const AGAIN = 1_000
-
-/**
- * Sends revocations again until the store takes them, also if a later reload brings a name back: its tokens are those of before. A login needs
- * the store, too, so at most one of the last second ends with them.
- */
-function revokeLater(names: readonly string[], tokens: State['tokens'], log: Logger): void {
-  const again = async (): Promise<void> => {
-    const owed = await revokeNames(names, tokens)
-    const done = names.filter((name) => !owed.includes(name))
-    if (done.length > 0) log.warn({ names: done }, 'the tokens of removed names are revoked now')
-    if (owed.length > 0) revokeLater(owed, tokens, log)
-  }
-  setTimeout(() => {
-    again().catch((error: unknown) => log.error({ err: error }, 'tokens of removed names'))
-  }, AGAIN).unref()
-}
+const OWED =
+  'the shared store did not revoke the tokens of removed names or ended sessions: they end when it does'
 
 function logEnded(refusals: readonly Refusal[], log: Logger): void {
   if (refusals.length === 0) return
@@ -131,7 +106,7 @@ function logEnded(refusals: readonly Refusal[], log: Logger): void {
 
 /** The sidecar's own endpoints, such as `/oauth/token` with its grant types, and the sessions of browsers. */
 export function tokenServices(
-  { logIn, tokens }: State,
+  { logIn, tokens, end }: State,
   { metrics, clock, live }: Pick<StateDependencies, 'metrics' | 'clock'> & { readonly live: LiveExchanges },
   settings: Pick<GateSettings, 'gate'> & { readonly config: Config },
 ) {
@@ -139,7 +114,7 @@ export function tokenServices(
   const password = createPasswordGrant(slowed, metrics.passwordFailed, metrics.upstream(undefined).failed)
   const grants = [password, createRefreshGrant(tokens.refresh)]
   for (const { name } of grants) metrics.tokensIssued(name, 0)
-  const sessions = createSessions(tokens, live.handOver)
+  const sessions = createSessions({ ...tokens, end }, live.handOver)
   const { login, logout, withPage } = createBrowserLogin(password, sessions, settings)
   return {
     credentials: { identify: tokens.identify, sessions },

@@ -239,6 +239,10 @@ export abstract class DeviceConnection<
     return this.#handler?.takesLarge === true
   }
 
+  override get midResponse(): boolean {
+    return this.#handler !== undefined
+  }
+
   override received(bytes: Buffer, length: number, keepable: number): Taken {
     // Bytes before the request are no response to it.
     if (this.state === 'connecting') this.#fail('http_protocol_error')

@@ -79,6 +79,7 @@ export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSett
   protected abstract opened(): void
   abstract received(bytes: Buffer, length: number, keepable: number): Taken
   abstract readonly takesLarge: boolean
+  abstract readonly midResponse: boolean
   /** The device ended the connection, with FIN if `inOrder`. */
   protected abstract finished(inOrder: boolean): void
   /** Whether the connection was opened for a request that may be sent now, or once more. */

@@ -8,6 +8,8 @@ export const SHORTEST_DELAYED = 36
 const [LONGEST, QUICK] = [90, 30]
 /** So many requests in a row raise the suspicion; so many on new connections confirm it if each is quick. */
 const [SUSPICIOUS, CONFIRMING] = [8, 4]
+/** New connections are tried so often: a slow one ends a try, and a stall of this process makes one slow, too. */
+const TRIES = 3
 
 /** How many requests after each other show it. */
 export const SHOWN_WITHIN: number = 1 + SUSPICIOUS + CONFIRMING
@@ -21,13 +23,14 @@ export function looksDelayed(took: number): boolean {
  * Finds a device whose kept connections cost 40 ms a request. It writes head and body apart, with Nagle's algorithm, so its body waits
  * for the acknowledgement of its head, which Linux delays by 40 ms on a connection that carries requests in turn, and not at once on a new
  * one. Nothing on our side cures that: Node cannot set TCP_QUICKACK, and only bytes that we send would carry the acknowledgement early.
- * Tries new connections once, when kept ones look delayed.
+ * Tries new connections, when kept ones look delayed.
  *
  * @param onFound called once, if the new ones are quick
  */
 export function watchDelayedAcks(onFound: () => void) {
   let state: 'watching' | 'trying' | 'over' = 'watching'
   let inARow = 0
+  let tries = 0
   /** The fewest busy connections among those requests. With fewer, a loaded device is quick for another reason. */
   let least = 0
   /** The last of them ended. Those that overlap with it are none of their own: one stall delays all. */
@@ -53,12 +56,17 @@ export function watchDelayedAcks(onFound: () => void) {
         if (isDelayed) endedAt = now
         inARow = isDelayed ? inARow + 1 : 0
         if (inARow === 1 || level < least) least = level
-        if (inARow === SUSPICIOUS) state = 'trying'
+        if (inARow === SUSPICIOUS) {
+          state = 'trying'
+          tries += 1
+        }
       } else if (state === 'trying' && level < least) return false
       else if (state === 'trying' && !reused) {
-        if (took > QUICK) state = 'over'
         inARow += 1
-        if (state === 'trying' && inARow === SUSPICIOUS + CONFIRMING) {
+        if (took > QUICK) {
+          state = tries < TRIES ? 'watching' : 'over'
+          inARow = 0
+        } else if (inARow === SUSPICIOUS + CONFIRMING) {
           acks.found = true
           onFound()
         }

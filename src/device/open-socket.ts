@@ -18,6 +18,8 @@ export interface Receiver {
   received(bytes: Buffer, length: number, keepable: number): Taken
   /** Large pieces (`LARGE_BUFFER`) may come. */
   readonly takesLarge: boolean
+  /** Waits for a response, or for more of one. */
+  readonly midResponse: boolean
 }
 
 /**
@@ -147,7 +149,10 @@ class ReadBuffer {
   /** Decides what the next read goes to. */
   follow(taken: Taken, length: number, receiver: Receiver): void {
     if (taken === 'small' && this.bytes === BUFFER) return
-    if (taken === 'small') this.shrink()
+    // The receiver has it now.
+    if (taken === 'kept') this.bytes = BUFFER
+    // A kept connection waits for its next response without a buffer of its own.
+    if (taken === 'small' || !receiver.midResponse) this.shrink()
     else if (taken === 'kept')
       this.bytes = (receiver.takesLarge ? lendBuffer() : undefined) ?? Buffer.allocUnsafeSlow(BUFFER_SIZE)
     else if (this.bytes === BUFFER) this.bytes = Buffer.allocUnsafeSlow(BUFFER_SIZE)

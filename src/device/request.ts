@@ -18,7 +18,7 @@ export interface DeviceRequest extends OutgoingRequest {
 
 /** The head of the device's final response. If it is `remembered`, results derived from its fields can be cached. */
 export type DeviceHead = Pick<Http1ResponseHead, 'status' | 'reason' | 'fields' | 'remembered'> &
-  Partial<Pick<Http1ResponseHead, 'framing'>>
+  Partial<Pick<Http1ResponseHead, 'framing' | 'isStream'>>
 
 /** Receives one response of the device, in this order. One of `end`, `switched` and `failed` is called once, as the last call. */
 export interface ResponseHandler {

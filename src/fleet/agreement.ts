@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { namesInText, textOfNames } from '../http/scope.ts'
 import { type DeviceState, type Epoch, PUBLISH, readState } from './epoch.ts'
+import { pagesOf } from './grants.ts'
+import { REVOKE_GRANTS } from './scripts.ts'
 import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
 
 /**
@@ -18,8 +20,8 @@ interface Dependencies {
   readonly generation: () => number
   /** The fingerprints of the present passwords: see `textOfNames`. */
   readonly fingerprint: (salt: Uint8Array) => Promise<string>
-  /** This sidecar has published a new password, which revoked these grants. */
-  readonly onPublished: (revoked: number) => void
+  /** The store has revoked these grants for this sidecar. The ids of an epoch are unknown. */
+  readonly onRevoked: (revoked: number, reason: string, ids?: readonly string[]) => void
   /** Called when the password differs from that of the store, and when it does not any more. */
   readonly onDiffers: (differs: boolean) => void
   readonly onBug: (error: unknown) => void
@@ -27,6 +29,8 @@ interface Dependencies {
 
 /** How often the state is read until this sidecar agrees with it. Two are usual: one more for each other sidecar that publishes. */
 const ROUNDS = 20
+
+const PASSWORD_CHANGED = 'password_changed'
 
 const OUTDATED = 'it has lost its data, and this sidecar, which has another password, must not restore it'
 
@@ -37,26 +41,43 @@ const OUTDATED = 'it has lost its data, and this sidecar, which has another pass
  *
  * Only a sidecar that has seen a change, or has just started, publishes. Any other one that finds a different fingerprint holds an old
  * password: it refuses every login until its own source changes.
+ *
+ * Whenever it has read the state, it pays what is owed. No login precedes that.
  */
 export function createPasswordAgreement(deps: Dependencies) {
-  const { store, epoch: known, generation, fingerprint, onPublished, onDiffers, onBug } = deps
+  const { store, epoch: known, generation, fingerprint, onRevoked, onDiffers, onBug } = deps
+  const { owed } = known
   /** True after a start or a change of the password: this sidecar may overwrite the fingerprint in the store. */
   let mayPublish = true
   let agreement: Agreement = { kind: 'unknown' }
-  /**
-   * The names whose password has changed, and the epoch whose tokens that voids. The password may be the earlier one again before the store
-   * answers (an account that was locked and unlocked): its tokens stay void.
-   */
-  const owed = new Map<string, string>()
   let print: { readonly key: string; readonly value: string } | undefined
   let turn: Promise<unknown> = Promise.resolve()
   const keys = [`${store.prefix}state`]
 
-  /** Reads the state and settles the agreement. Rejects with `StoreUnavailable`. */
+  /** Reads the state, settles the agreement, and pays what is owed if the store takes it. Rejects with `StoreUnavailable`. */
   function settle(last = ''): Promise<DeviceState> {
-    const settled = turn.then(() => settleNow(last))
+    const settled = turn
+      .then(() => settleNow(last))
+      .then((state) => (owed.isEmpty ? state : pay(state, last)))
     turn = settled.catch(() => {})
     return settled
+  }
+
+  /** What a store does not take that answers, because it accepts no writes, stays owed. */
+  async function pay(first: DeviceState, last: string): Promise<DeviceState> {
+    let state = first
+    try {
+      await payGrants()
+      for (const [name, { reason }] of owed.names) {
+        const since = sinceOf(state, (each) => each !== name)
+        const begun = await enter(state, { ...state, since }, reason)
+        if (begun !== undefined) owed.names.delete(name)
+        state = await settleNow(last)
+      }
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error
+    }
+    return state
   }
 
   async function settleNow(last: string): Promise<DeviceState> {
@@ -67,8 +88,8 @@ export function createPasswordAgreement(deps: Dependencies) {
         const own = await printOf(state.salt)
         if (before !== generation()) continue
         known.apply({ ...state, kind: isFoundedAnew(state, own) ? 'founded' : 'begun' })
-        forgetVoided(state)
-        if (own === state.fingerprint && owed.size === 0) {
+        owed.forgetVoided(state)
+        if (own === state.fingerprint) {
           agreeOn(state)
           return state
         }
@@ -84,11 +105,13 @@ export function createPasswordAgreement(deps: Dependencies) {
     throw new StoreUnavailable('state', 'error', 'its state keeps changing, or its answers make no sense')
   }
 
-  /** Another sidecar has begun an epoch that voids the tokens, too. */
-  function forgetVoided({ epoch, since }: DeviceState): void {
-    const kept = namesInText(since)
-    for (const [name, before] of owed) {
-      if (Number(kept.get(name) ?? epoch) > Number(before)) owed.delete(name)
+  async function payGrants(): Promise<void> {
+    for (const [reason, grants] of Map.groupBy(owed.grants.keys(), (id) => owed.grants.get(id) ?? '')) {
+      for (const page of pagesOf(grants)) {
+        const held = listOf(await store.runDurably(REVOKE_GRANTS, keys, [store.prefix, ...page])).map(String)
+        for (const id of page) owed.grants.delete(id)
+        if (held.length > 0) onRevoked(held.length, reason, held)
+      }
     }
   }
 
@@ -118,53 +141,81 @@ export function createPasswordAgreement(deps: Dependencies) {
     const own = await printOf(salt)
     const since = state === undefined ? '' : await sinceFor(state)
     if (before !== generation()) return
+    const begun = await enter(state, { salt, fingerprint: own, since }, PASSWORD_CHANGED)
+    if (begun !== undefined && before === generation()) agreeOn(begun)
+  }
+
+  /**
+   * Begins an epoch with this fingerprint. Undefined if another sidecar was first: the next round reads what it has published.
+   *
+   * @param since the names whose tokens stay, each with its first epoch
+   */
+  async function enter(
+    state: DeviceState | undefined,
+    { salt, fingerprint, since }: Pick<DeviceState, 'salt' | 'fingerprint' | 'since'>,
+    reason: string,
+  ): Promise<Pick<DeviceState, 'epoch' | 'dataset'> | undefined> {
     const dataset = randomBytes(8).toString('hex')
-    const restores = ownDataset() === undefined ? 0 : 1
-    const args = [state?.epoch ?? '', Number(known.present), salt, own, dataset, restores, since]
+    const restores = ownDataset() !== undefined && known.isBehind(state?.epoch ?? '')
+    const epochs = [state?.epoch ?? '', Number(known.present)]
+    const args = [...epochs, salt, fingerprint, dataset, restores ? 1 : 0, since]
     const reply = await store.runDurably(PUBLISH, keys, [store.prefix, ...args])
     const [revoked, epoch, present] = listOf(reply).map(String)
-    // Another sidecar was first: the next round reads what it has published.
-    if (epoch === undefined || present === undefined) return
-    if (before === generation()) agreeOn({ epoch, dataset: present })
-    if (state !== undefined) onPublished(Number(revoked))
+    if (epoch === undefined || present === undefined) return undefined
+    if (state !== undefined) onRevoked(Number(revoked), reason)
+    return { epoch, dataset: present }
   }
 
   /** The names whose password is the one of the state, each with its first epoch. None of a server that has lost the latest epoch. */
-  async function sinceFor({ salt, fingerprint, epoch, since }: DeviceState): Promise<string> {
-    if (known.isBehind(epoch)) return ''
-    const [own, before] = [namesInText(await printOf(salt)), namesInText(since)]
-    const same = [...namesInText(fingerprint)].filter(
-      ([name, print]) => name !== '' && own.get(name) === print && !owed.has(name),
-    )
-    return textOfNames(new Map(same.map(([name]) => [name, before.get(name) ?? epoch])))
+  async function sinceFor(state: DeviceState): Promise<string> {
+    if (known.isBehind(state.epoch)) return ''
+    const [own, theirs] = [namesInText(await printOf(state.salt)), namesInText(state.fingerprint)]
+    return sinceOf(state, (name) => own.get(name) === theirs.get(name))
+  }
+
+  /** The names of a state whose tokens stay in the next epoch, each with its first epoch. */
+  function sinceOf({ fingerprint, epoch, since }: DeviceState, stays: (name: string) => boolean): string {
+    const before = namesInText(since)
+    const names = [...namesInText(fingerprint).keys()].filter((name) => name !== '' && stays(name))
+    return textOfNames(new Map(names.map((name) => [name, before.get(name) ?? epoch])))
   }
 
   function agreeOn({ epoch, dataset }: Pick<DeviceState, 'epoch' | 'dataset'>): void {
     mayPublish = false
-    owed.clear()
     if (agreement.kind === 'differs') onDiffers(false)
     agreement = { kind: 'agreed', generation: generation(), epoch, dataset }
   }
 
+  /** Whether the store has everything that this sidecar knows of the password, and of the names that are over. */
+  async function isSettled(): Promise<boolean> {
+    await turn
+    if (agreement.kind === 'unknown' || owed.names.size > 0) await settle().catch(() => {})
+    return owed.names.size === 0
+  }
+
   return {
     /** @param name of the password that has changed */
-    changed(name: string): void {
+    async changed(name: string): Promise<void> {
       mayPublish = true
       // Not if another sidecar has begun the present epoch: that was for this change.
-      if (ownDataset() !== undefined && !owed.has(name)) owed.set(name, known.present)
+      if (ownDataset() !== undefined && !owed.names.has(name))
+        owed.names.set(name, { epoch: known.present, reason: PASSWORD_CHANGED })
       if (agreement.kind === 'agreed') agreement = { kind: 'unknown' }
-      settle().catch((error: unknown) => {
-        if (!(error instanceof StoreUnavailable)) onBug(error)
-        // The store may have the new password already. Once it answers, the feed settles again.
-        known.apply({ kind: 'unsettled', name })
-      })
+      const isPublished = await settle().then(
+        () => !owed.names.has(name),
+        (error: unknown) => {
+          if (!(error instanceof StoreUnavailable)) onBug(error)
+          return false
+        },
+      )
+      // The store may have the new password already. Once it answers, the feed settles again.
+      if (!isPublished) known.apply({ kind: 'unsettled', name })
     },
     settle,
+    isSettled,
     /** The agreement, after every change that is under way. */
     async present(): Promise<Agreement> {
-      await turn
-      if (agreement.kind === 'unknown') await settle().catch(() => {})
-      return agreement
+      return (await isSettled()) ? agreement : { kind: 'unknown' }
     },
   }
 }

@@ -4,7 +4,9 @@ import { createGrantTable, lastUse } from '../tokens/grant-table.ts'
 import { type Digest, digestToken, looksMinted } from '../tokens/mint.ts'
 import {
   grantsInFlight,
+  isTheirs,
   REFUSED,
+  type RevokedOwner,
   type SharedTokenPolicy,
   type StateDependencies,
   type TokenLookup,
@@ -51,6 +53,8 @@ export function createTokenCopies(deps: Dependencies) {
   const orphans = new Map<string, number>()
   /** Whether the requests in flight were cut at the end of the grace. */
   let isCut = false
+  /** Until when sidecars accept tokens that the server has lost. */
+  let lostUntil = Number.NEGATIVE_INFINITY
   let heardAt = Number.NEGATIVE_INFINITY
 
   const now = (): number => Math.floor(clock.monotonic())
@@ -78,6 +82,7 @@ export function createTokenCopies(deps: Dependencies) {
     if (answer === 'unknown') return REFUSED.unknown
     // A fleet whose sidecars have different names: this one does not know what the name may do.
     if (!hasName(nameOfGrant(answer.grant))) return REFUSED.unknown
+    if (epoch.owed.names.has(nameOfGrant(answer.grant))) return { kind: 'unavailable' }
     // Which copies stay in a founded epoch depends on the passwords, so it is left to the agreement on them.
     if (!answer.isFounded) epoch.apply({ kind: 'begun', epoch: answer.epoch })
     if (revoked.has(answer.grant) || epoch.isBehind(answer.epoch)) return REFUSED.revoked
@@ -124,25 +129,42 @@ export function createTokenCopies(deps: Dependencies) {
   function react(event: FleetEvent, kept: ReadonlySet<string>): void {
     if (event.kind === 'begun') dropOf((name) => !kept.has(name), 'revoked')
     else if (event.kind === 'unsettled') dropOf((name) => name === event.name, 'evicted')
-    else if (event.kind === 'revoked') {
-      for (const id of event.grants) {
-        revoked.delete(id)
-        revoked.add(id)
-        const [oldest] = revoked
-        if (revoked.size > MOST_REVOKED && oldest !== undefined) revoked.delete(oldest)
-        drop(id, 'revoked')
-      }
-      live.cut(event.grants)
-    } else if (event.kind === 'evicted') {
+    else if (event.kind === 'removed') dropOf((name) => name === event.name, 'revoked')
+    else if (event.kind === 'revoked') revoke(event.grants)
+    else if (event.kind === 'theirs') revoke(orphansOf(event.which))
+    else if (event.kind === 'evicted') {
       const evicted = new Set(event.grants)
       for (const id of evicted) drop(id, 'evicted')
       live.endStreams(clock.monotonic(), (grant) => evicted.has(grant))
     } else if (event.kind === 'lost') {
       // A revocation that was missed since then is lost, too. A server that is emptied again and again gives no further grace.
       const until = heardAt + offlineGrace
-      for (const id of known()) orphans.set(id, Math.min(until, orphans.get(id) ?? until))
+      if (event.grants?.length !== 0) lostUntil = Math.max(lostUntil, until)
+      const lost = new Set(event.grants)
+      const here = event.grants === undefined ? known() : known().filter((id) => lost.has(id))
+      for (const id of here) orphans.set(id, Math.min(until, orphans.get(id) ?? until))
       sweep()
     }
+  }
+
+  function revoke(grants: readonly string[]): void {
+    for (const id of grants) {
+      revoked.delete(id)
+      revoked.add(id)
+      const [oldest] = revoked
+      if (revoked.size > MOST_REVOKED && oldest !== undefined) revoked.delete(oldest)
+      drop(id, 'revoked')
+    }
+    live.cut(grants)
+  }
+
+  /** The grants of this client or name that the server has lost. */
+  function orphansOf(which: RevokedOwner): readonly string[] {
+    const clients = new Map(Array.from(live.granted(), ({ grant, client }) => [grant, client.address]))
+    return [...orphans.keys()].filter((id) => {
+      const client = table.grant(id)?.client ?? clients.get(id)
+      return client !== undefined && isTheirs(which, { id, client })
+    })
   }
 
   function sweep(): void {
@@ -175,6 +197,11 @@ export function createTokenCopies(deps: Dependencies) {
     dataset: '',
     /** Whether the server has lost this grant, and its copies work all the same. */
     isOrphan: (id: string): boolean => orphans.has(id),
+    orphansOf,
+    /** Whether other sidecars may accept tokens that the server has lost. */
+    get missesTokens(): boolean {
+      return clock.monotonic() < lostUntil
+    },
     /** Whether it still hears of revocations, as far as is known. */
     get hears(): boolean {
       return clock.monotonic() - heardAt <= deafAfter

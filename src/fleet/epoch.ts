@@ -1,4 +1,6 @@
 import { namesInText } from '../http/scope.ts'
+import type { Ending, RevokedOwner } from '../tokens/state.ts'
+import { createOwedRevocations } from './owed.ts'
 import { tokenScript } from './scripts.ts'
 import { listOf, type SharedStore } from './shared-store.ts'
 
@@ -8,22 +10,28 @@ export type FleetEvent =
   | { readonly kind: 'begun'; readonly epoch: string; readonly since?: string }
   /** A sidecar with the same password has begun anew at an emptied server: what this sidecar knows stays valid. */
   | { readonly kind: 'founded'; readonly epoch: string }
-  /** The server has lost its data. */
-  | { readonly kind: 'lost' }
+  /** The server has lost its data; or of these grants all tokens. */
+  | { readonly kind: 'lost'; readonly grants?: readonly string[] }
   /** The password of this name has changed, but the server does not respond: whether it has voided the tokens of the name is unknown. */
   | { readonly kind: 'unsettled'; readonly name: string }
+  /** This sidecar has ended the name: every token of it that the sidecar knows is void. */
+  | { readonly kind: 'removed'; readonly name: string }
   | { readonly kind: 'revoked' | 'evicted'; readonly grants: readonly string[] }
+  /** Grants that the server has lost were revoked by their client or name: it could not list them. */
+  | { readonly kind: 'theirs'; readonly which: RevokedOwner }
 
 export type Epoch = ReturnType<typeof createEpoch>
 
 /**
- * The epoch of the device, as far as this sidecar has heard.
+ * The epoch of the device, as far as this sidecar has heard, and the revocations that the server has not taken from it.
  *
  * @param react removes what an event voids, but nothing of the `kept` names; the present epoch is already the new one
  */
 export function createEpoch(react: (event: FleetEvent, kept: ReadonlySet<string>) => void) {
   let present = ''
+  const owed = createOwedRevocations()
   return {
+    owed,
     get present(): string {
       return present
     },
@@ -31,7 +39,7 @@ export function createEpoch(react: (event: FleetEvent, kept: ReadonlySet<string>
     isBehind: (epoch: string): boolean => epoch === '' || !(Number(epoch) >= Number(present)),
     /** An epoch that is not later than the present one changes nothing. */
     apply(event: FleetEvent): void {
-      let kept: ReadonlySet<string> = new Set()
+      let kept = NONE
       if ('epoch' in event) {
         if (!(Number(event.epoch) > Number(present))) return
         const since = 'since' in event ? [...namesInText(event.since)] : []
@@ -40,8 +48,20 @@ export function createEpoch(react: (event: FleetEvent, kept: ReadonlySet<string>
       }
       react(event, kept)
     },
+    /** Revokes at this sidecar what it has ended for good, and owes that to the server. */
+    end(which: Ending, reason: string): void {
+      if ('name' in which) {
+        owed.names.set(which.name, { epoch: present, reason })
+        react({ kind: 'removed', name: which.name }, NONE)
+      } else {
+        for (const id of which.grants) owed.grants.set(id, reason)
+        react({ kind: 'revoked', grants: which.grants }, NONE)
+      }
+    },
   }
 }
+
+const NONE: ReadonlySet<string> = new Set()
 
 export interface DeviceState {
   /** The id of the data on the server. Another one means that the server was emptied. */
@@ -75,15 +95,17 @@ local present = state[1] and state[2] and state[3] and tonumber(epoch or '') and
 const ENTER_EPOCH = `
 local function enter(number, kind, since)
   epoch = string.format('%.0f', number)
-  redis.call('HSET', KEYS[1], 'epoch', epoch, 'since', since)
+  index = redis.call('HGET', KEYS[1], 'dataset') or ''
+  redis.call('HSET', KEYS[1], 'epoch', epoch, 'since', since, 'index', index)
   if since == '' then
     redis.call('UNLINK', p .. 'grants')
-    return announce(kind, epoch)
+  else
+    for _, grant in ipairs(redis.call('ZRANGE', p .. 'grants', 0, -1)) do
+      if not first(since, grant) then redis.call('ZREM', p .. 'grants', grant) end
+    end
   end
-  for _, grant in ipairs(redis.call('ZRANGE', p .. 'grants', 0, -1)) do
-    if not first(since, grant) then redis.call('ZREM', p .. 'grants', grant) end
-  end
-  announce(kind, epoch, 'since', since)
+  redis.call('ZADD', p .. 'grants', '+inf', index)
+  if since == '' then announce(kind, epoch) else announce(kind, epoch, 'since', since) end
 end
 
 local function after(known)
@@ -100,7 +122,7 @@ export const REVOKE_ALL = tokenScript(
   `${ENTER_EPOCH}
 if not epoch then return {0} end
 expire()
-local count = redis.call('ZCARD', p .. 'grants')
+local count = grants()
 enter(after(tonumber(ARGV[2])), 'epoch', '')
 return {count, epoch}
 `,
@@ -120,14 +142,14 @@ export const PUBLISH = tokenScript(
 ${PRESENT}
 if present ~= ARGV[2] then return {} end
 expire()
-local count = redis.call('ZCARD', p .. 'grants')
+local count = grants()
 if present == '' then redis.call('HSET', KEYS[1], 'dataset', ARGV[6]) end
 redis.call('HSET', KEYS[1], 'salt', ARGV[4], 'fingerprint', ARGV[5])
 local known, restores = tonumber(ARGV[3]), ARGV[7] == '1'
 local isFounded = ARGV[8] ~= '' or present == '' and not restores
 enter(restores and known or after(known), isFounded and 'founded' or 'epoch', ARGV[8])
 if isFounded then redis.call('HSET', KEYS[1], 'founded', epoch) end
-if ARGV[8] ~= '' then count = count - redis.call('ZCARD', p .. 'grants') end
+if ARGV[8] ~= '' then count = count - grants() end
 return {count, epoch, redis.call('HGET', KEYS[1], 'dataset')}
 `,
 )

@@ -30,6 +30,9 @@ const PAUSE_AFTER_BUG = 10_000
  */
 const SILENCES = 3
 
+/** Before the first entry of a stream. */
+const BEGINNING = '0-0'
+
 /**
  * Follows the stream of revocations, so that this sidecar's copies are right within the delay of a message. After a cut connection it
  * reads on where it was. If the server does not have that place any more, the copies are compared with the server's tokens.
@@ -38,41 +41,68 @@ export function followRevocations({ store, copies, settle, onLost, onPlaces, onB
   const { epoch } = copies
   const events = `${store.prefix}events`
   let last = ''
+  /** The stream has begun anew behind the entry that this sidecar read last. */
+  let hasGap = false
+  /** The others may not have heard of what this sidecar knows to be revoked. */
+  let owesRevoked = false
   const life = new AbortController()
 
   async function synchronize(): Promise<void> {
-    const state = await settle(last)
+    const state = await settle(hasGap ? '' : last)
     const isLost = copies.dataset !== '' && copies.dataset !== state.dataset
     if (isLost) {
       epoch.apply({ kind: 'lost' })
       onLost()
     } else if (!state.kept) await compare()
     copies.dataset = state.dataset
-    if (isLost || !state.kept) last = state.last
+    // The server has lost the grants that a comparison would find, so all that was revoked since then is read.
+    if (isLost) last = BEGINNING
+    else if (!state.kept) last = state.last
+    hasGap = false
+    owesRevoked ||= isLost || !state.kept
+    if (owesRevoked) await announceRevoked()
     if (last === state.last) copies.heard()
   }
 
   /**
-   * Events were missed. What has no grant on the server any more was revoked meanwhile. The server may have lost events, too, with its
-   * primary: what this sidecar knows to be revoked stays revoked.
+   * Events were missed. What has no grant on the server any more was revoked meanwhile, unless the server had lost it before.
    */
   async function compare(): Promise<void> {
-    const known = new Set(copies.grants())
+    const known = new Set(copies.grants().filter((id) => !copies.isOrphan(id)))
     const live = await describeGrants(store, [...known])
     epoch.apply({ kind: 'revoked', grants: [...known.difference(new Set(live.map(({ id }) => id)))] })
+  }
+
+  /** The server may have lost events, too: what this sidecar knows to be revoked stays revoked, here and at the others. */
+  async function announceRevoked(): Promise<void> {
     const revoked = copies.revoked()
     if (revoked.length > 0)
       await store.run(REVOKE_GRANTS, [`${store.prefix}state`], [store.prefix, ...revoked])
+    owesRevoked = false
   }
 
-  /** Returns whether an epoch began, so that the state is to be read again. */
+  /** Returns whether the state is to be read again: an epoch began, or entries before this one may be lost. */
   function apply({ id, fields }: StreamEntry): boolean {
+    const before = last
     last = id
     const [kind, value = '', , since = ''] = fields
     if (kind === 'places') onPlaces()
     else if (kind === 'revoked' || kind === 'evicted') epoch.apply({ kind, grants: value.split(' ') })
+    else if (kind === 'missing') epoch.apply({ kind: 'lost', grants: value.split(' ') })
+    else if (kind === 'theirs') revokeTheirs(value)
     else if (kind === 'epoch' || since !== '') epoch.apply({ kind: 'begun', epoch: value, since })
+    if (kind === 'first' && before !== BEGINNING) {
+      hasGap = true
+      return true
+    }
     return kind === 'epoch' || kind === 'founded'
+  }
+
+  /** Of an earlier dataset: the grants that were lost with that one are not those of today. */
+  function revokeTheirs(value: string): void {
+    const [dataset, by, which = ''] = value.split(' ')
+    if (dataset !== copies.dataset) return
+    epoch.apply({ kind: 'theirs', which: by === 'client' ? { client: which } : { name: which } })
   }
 
   async function follow(): Promise<void> {
@@ -83,7 +113,7 @@ export function followRevocations({ store, copies, settle, onLost, onPlaces, onB
       // After a full answer more may wait, so the copies are not up to date yet.
       if (entries.length < FOLLOW_LIMIT) copies.heard()
       silences = entries.length === 0 ? silences + 1 : 0
-      if (begun || silences === SILENCES) {
+      if (begun || silences === SILENCES || !epoch.owed.isEmpty) {
         silences = 0
         await synchronize()
       }

@@ -8,7 +8,14 @@ const LIST_GRANTS = tokenScript(
   'list',
   `
 expire()
-return {redis.call('ZCARD', p .. 'grants'), redis.call('ZRANGE', p .. 'grants', -ARGV[2], -1)}
+local count = grants()
+local listed = redis.call('ZRANGE', p .. 'grants', string.format('%.0f', -ARGV[2] - 1), -1)
+if listed[#listed] == index then
+  table.remove(listed)
+elseif #listed > tonumber(ARGV[2]) then
+  table.remove(listed, 1)
+end
+return {count, listed}
 `,
 )
 
@@ -76,6 +83,18 @@ export async function describeWithUse(
 
 /** More grants than a server can hold. */
 const ALL = 2 ** 32
+
+/**
+ * All live grants, and the ids of those that the server lists and has no tokens of: it has lost them. Rejects with `StoreUnavailable` if the
+ * store does not answer.
+ */
+export async function listWithLost(store: SharedStore) {
+  const [, listed] = listOf(await store.run(LIST_GRANTS, [`${store.prefix}state`], [store.prefix, ALL]))
+  const ids = listOf(listed).map(String)
+  const grants = await describeGrants(store, ids)
+  const live = new Set(grants.map(({ id }) => id))
+  return { grants, lost: ids.filter((id) => !live.has(id)) }
+}
 
 /**
  * All live grants, and at most `most` of them: first those that this sidecar used last, then those whose last token expires last. Rejects

@@ -18,8 +18,9 @@ import { followRevocations } from './feed.ts'
 import { openSharedStore } from './open-store.ts'
 import { watchStreams } from './open-streams.ts'
 import { createFleetPlaces, type FleetPlaces } from './places.ts'
-import { type SharedStore, STORE_OPERATIONS, type StoreUnavailable } from './shared-store.ts'
+import { type SharedStore, STORE_OPERATIONS, StoreUnavailable } from './shared-store.ts'
 import { createSharedTokens } from './tokens.ts'
+import { lookAfterTokens } from './upkeep.ts'
 import { createSharedTables } from './windows.ts'
 
 /** How often a login is verified again because the password changed meanwhile. */
@@ -27,6 +28,10 @@ const ATTEMPTS = 4
 
 const LOST =
   'shared store: it has lost its data; the tokens that this sidecar knows work for tokens.offline_grace, all others have to log in again'
+const LOST_TOKENS =
+  'shared store: it has lost tokens of live grants: another program has evicted or deleted their keys; set maxmemory-policy to noeviction'
+const CLOCK_SET =
+  'shared store: its clock was set, and tokens and windows follow it: ahead ends them early; back lengthens them, at most to a whole lifetime from now'
 const DEAF = 'this sidecar hears of no revocations from the shared store'
 const DIFFERS =
   'the password of this sidecar is not the one of the shared store, so it logs nobody in; give all sidecars with this store.prefix the same line'
@@ -75,19 +80,20 @@ async function openState(
   { store, places }: { readonly store: SharedStore; readonly places: FleetPlaces },
   deps: StateDependencies,
 ): Promise<State> {
-  const { clock, log, live, hasName, onBug } = deps
+  const { clock, log, metrics, live, hasName, onBug } = deps
   const events = tokenEvents(deps)
   if (checkedByDevice(config)) throw new TypeError('password.device has no shared store')
   const shared = { store, clock, policy: config.tokens }
   const copies = createTokenCopies({ ...shared, live, hasName, timeout: config.store.timeout })
   const tokens = createSharedTokens({ ...shared, copies, live, random: randomBytes, listener: events })
+  const { owed } = copies.epoch
   let differs = false
   const agreement = createPasswordAgreement({
     store,
     epoch: copies.epoch,
     generation: () => password.generation,
     fingerprint: (salt) => password.fingerprint(salt),
-    onPublished: (grants) => events.revoked(grants, 'password_changed'),
+    onRevoked: events.revoked,
     onDiffers(now) {
       differs = now
       if (now) log.error(DIFFERS)
@@ -100,8 +106,23 @@ async function openState(
   const password = await openPasswords(passwordSources(config), sources)
   const sweepStreams = watchStreams({ store, clock, live, copies, onBug })
 
+  const sweepTokens = lookAfterTokens({
+    store,
+    clock,
+    lifetimes: [config.tokens.accessLifetime, config.tokens.refreshLifetime],
+    onLost(count) {
+      metrics.storeFailed('shared', 'lost')
+      log.error({ count }, LOST_TOKENS)
+    },
+    onClockSet: (by) => log.warn({ seconds: Math.round(by / 1000) }, CLOCK_SET),
+    onBug,
+  })
+
   reportAbsent(deps, password.state())
-  const onLost = (): void => log.error(LOST)
+  function onLost(): void {
+    metrics.storeFailed('shared', 'lost')
+    log.error(LOST)
+  }
   const onPlaces = places.news
   const feed = followRevocations({ store, copies, settle: agreement.settle, onLost, onPlaces, onBug })
   await feed.started
@@ -111,14 +132,26 @@ async function openState(
     tokens.sweep()
     sweepStreams()
     places.look()
+    sweepTokens()
     if (deaf === !copies.hears) return
     deaf = !copies.hears
     if (deaf) log.error(`${DEAF}: see tokens.offline_grace`)
     else log.info('the shared store tells of revocations again')
   })
   return {
-    tokens,
+    tokens: {
+      ...tokens,
+      refresh: async (presented) =>
+        owed.names.size === 0 || (await agreement.isSettled()) ? tokens.refresh(presented) : 'unavailable',
+    },
     password,
+    async end(which, reason) {
+      copies.epoch.end(which, reason)
+      await agreement.settle().catch((error: unknown) => {
+        if (!(error instanceof StoreUnavailable)) onBug(error)
+      })
+      return owed.hasPaid(which)
+    },
     async logIn(candidate, client, grantType) {
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
         const present = await agreement.present()

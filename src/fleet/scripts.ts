@@ -8,6 +8,11 @@ import type { Script, StoreOperation } from './shared-store.ts'
  * `named` if the grant has a name: earlier versions, which would let the token do everything, cannot read that. A token of an earlier epoch
  * is void, unless `since` has its name (see `DeviceState.since`). The set of a grant holds kind and digest of its tokens, by their expiry.
  *
+ * The server may lose any key: it evicts them when another program fills it, or that one deletes them. So a token counts only if its grant
+ * lists it and `grants` lists the grant: a revocation that has removed either is complete, whatever else was missing. `grants` itself
+ * holds the id of the dataset, which `index` in the state repeats: without it, the list is lost, and with it the epoch. The entry
+ * `first` begins the stream of events, so a sidecar that reads it later knows that entries before it may be lost.
+ *
  * The server does not undo a script that fails half-way. So each announces a revocation before it deletes the tokens: after a failure the
  * revocation can be repeated. A full server accepts what takes memory only from a script that has already deleted something, if only in
  * vain. So `announce` begins with `expire`: a revocation must not need free memory.
@@ -16,7 +21,9 @@ const COMMON = `
 local p = ARGV[1]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local epoch = redis.call('HGET', KEYS[1], 'epoch')
+local epoch, index = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'index'))
+-- An earlier version keeps no index.
+if index and not redis.call('ZSCORE', p .. 'grants', index) then epoch = false end
 
 local function expire()
   redis.call('ZREMRANGEBYSCORE', p .. 'grants', '-inf', now)
@@ -24,7 +31,14 @@ end
 
 local function announce(...)
   expire()
-  redis.call('XADD', p .. 'events', 'MAXLEN', '~', 10000, '*', ...)
+  local events = p .. 'events'
+  if #redis.call('XREVRANGE', events, '+', '-', 'COUNT', 1) == 0 then redis.call('XADD', events, '*', 'first', '') end
+  redis.call('XADD', events, 'MAXLEN', '~', 10000, '*', ...)
+end
+
+local function grants()
+  local indexed = index and redis.call('ZSCORE', p .. 'grants', index)
+  return redis.call('ZCARD', p .. 'grants') - (indexed and 1 or 0)
 end
 
 local function first(since, grant)
@@ -46,6 +60,8 @@ local function token(digest)
   if not text then return nil end
   local kind, of, grant, client, granted = string.match(text, '^(%a) (%S+) (%S+) (%S+) (%S+)')
   if not grant or not holds(of, grant) then return nil end
+  if not redis.call('ZSCORE', p .. 'g:' .. grant, kind .. digest) then return nil end
+  if not redis.call('ZSCORE', p .. 'grants', grant) then return nil end
   return kind, grant, client, granted
 end
 
@@ -110,12 +126,12 @@ add('r', ARGV[7], grant, client, granted, ARGV[8])
 keep(grant)
 expire()
 local reply = {'issued', 0, 0}
-local over = redis.call('ZCARD', p .. 'grants') - ARGV[9]
+local over = grants() - ARGV[9]
 if over > 0 then
   local most, unused, used = math.min(over, 100), {}, {}
   for _, each in ipairs(redis.call('ZRANGE', p .. 'grants', 0, most + 999)) do
     if #unused == most then break end
-    if each ~= grant then
+    if each ~= grant and each ~= index then
       local list = held(each) and used or unused
       list[#list + 1] = each
     end
@@ -215,6 +231,20 @@ for i = 2, #ARGV do
   if held == 1 then revoked[#revoked + 1] = ARGV[i] end
 end
 return revoked
+`,
+)
+
+/**
+ * Announces that the grants of a client or a name are revoked, for those that the server has lost. `ARGV`: prefix, `client` or `name`,
+ * which, grant that it has lost ... Returns the epoch; empty if there is no state, so that nothing was announced.
+ */
+export const REVOKE_LOST = tokenScript(
+  'revoke',
+  `
+if not epoch then return '' end
+if ARGV[4] then announce('missing', table.concat(ARGV, ' ', 4)) end
+announce('theirs', table.concat({redis.call('HGET', KEYS[1], 'dataset'), ARGV[2], ARGV[3]}, ' '))
+return epoch
 `,
 )
 

@@ -7,7 +7,7 @@ export interface Script {
   readonly source: string
 }
 
-/** What a sidecar does at the shared store: the values of the `operation` label of `postern_store_errors_total`. */
+/** What a sidecar does at the shared store; `lost`: what it misses there. The values of the `operation` label of `postern_store_errors_total`. */
 export const STORE_OPERATIONS = [
   'connect',
   'state',
@@ -20,6 +20,8 @@ export const STORE_OPERATIONS = [
   'count',
   'places',
   'replicate',
+  'upkeep',
+  'lost',
 ] as const
 
 export type StoreOperation = (typeof STORE_OPERATIONS)[number]

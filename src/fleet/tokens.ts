@@ -16,8 +16,8 @@ import {
 } from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
 import { REVOKE_ALL } from './epoch.ts'
-import { describeGrants, describeWithUse, listGrants, pagesOf } from './grants.ts'
-import { ISSUE, REFRESH, REVOKE_GRANTS, REVOKE_TOKEN } from './scripts.ts'
+import { describeGrants, describeWithUse, listGrants, listWithLost, pagesOf } from './grants.ts'
+import { ISSUE, REFRESH, REVOKE_GRANTS, REVOKE_LOST, REVOKE_TOKEN } from './scripts.ts'
 import { openResponse, sealResponse } from './sealed-response.ts'
 import {
   listOf,
@@ -123,8 +123,7 @@ export function createSharedTokens(deps: Dependencies) {
 
   /** Rejects what a server says that has lost the epoch: it may have lost the token, too. */
   function requirePresent(operation: StoreOperation, epoch = ''): void {
-    if (known.isBehind(epoch))
-      throw new StoreUnavailable(operation, 'loading', 'the server has lost its state')
+    if (known.isBehind(epoch)) throw lostState(operation)
   }
 
   function revoked(grants: readonly string[], reason: string): number {
@@ -133,13 +132,13 @@ export function createSharedTokens(deps: Dependencies) {
     return grants.length
   }
 
-  /** Those of the grants that are live count, and those that are over and have a request in flight here. */
+  /** Those of the grants that are live count, and those that the server does not have and that go on here. */
   async function revokeGrants(grants: readonly string[], reason: string): Promise<number> {
     const inFlight = grantsInFlight(live)
     const ended: string[] = []
     for (const page of pagesOf(grants)) {
       const held = new Set(listOf(await lasting(REVOKE_GRANTS, ...page)).map(String))
-      ended.push(...page.filter((id) => held.has(id) || inFlight.has(id)))
+      ended.push(...page.filter((id) => held.has(id) || inFlight.has(id) || copies.isOrphan(id)))
       known.apply({ kind: 'revoked', grants: page })
     }
     if (ended.length > 0) listener.revoked(ended.length, reason, ended)
@@ -156,13 +155,18 @@ export function createSharedTokens(deps: Dependencies) {
       const grant = copies.grantOf(digest)
       // The server has lost it with its data, and the sidecars still know it.
       if (grant !== undefined) return revokeGrants([grant], reason)
-      requirePresent('revoke', epoch)
+      // Another sidecar may know it. A success would be a promise that nobody keeps.
+      if (copies.missesTokens || known.isBehind(epoch ?? '')) throw lostState('revoke')
       return 0
     }
     const unfinished = await unfinishedHere(which)
     if ('client' in which || 'name' in which) {
-      const theirs = (await listGrants(store, copies)).grants.filter((grant) => isTheirs(which, grant))
-      return revokeGrants([...theirs.map(({ id }) => id), ...unfinished], reason)
+      const { grants, lost } = await listWithLost(store)
+      const owner = 'client' in which ? ['client', which.client] : ['name', which.name]
+      requirePresent('revoke', String(await lasting(REVOKE_LOST, ...owner, ...lost)))
+      known.apply({ kind: 'lost', grants: lost })
+      const theirs = grants.filter((grant) => isTheirs(which, grant)).map(({ id }) => id)
+      return revokeGrants([...new Set([...theirs, ...unfinished, ...copies.orphansOf(which)])], reason)
     }
     // For the log. The new epoch voids all, and what is not listed here, too.
     const listed = await orUnavailable(listGrants(store, copies, MOST_LISTED))
@@ -199,6 +203,10 @@ export function createSharedTokens(deps: Dependencies) {
     },
   }
   return { ...tokens, issue: (...grant: Parameters<typeof issue>) => orUnavailable(issue(...grant)) }
+}
+
+function lostState(operation: StoreOperation): StoreUnavailable {
+  return new StoreUnavailable(operation, 'loading', 'the server has lost its state')
 }
 
 /** `unavailable` if the store does not answer. Every other rejection is a bug and stays one. */

@@ -19,7 +19,10 @@ import type { StateDependencies } from '../tokens/state.ts'
 import { type CountAnswer, createCountBatches } from './count.ts'
 import { type SharedStore, StoreUnavailable } from './shared-store.ts'
 
-/** Creates shared windows. The log says when they fall back to local ones, and when they are back. */
+/** How often the log says that the store loses windows (ms). */
+const REPEAT = 60_000
+
+/** Creates shared windows. The log says when they fall back to local ones, when they are back, and when the store has lost some. */
 export function createSharedTables(
   config: Pick<Config, 'limits' | 'browser'>,
   store: SharedStore,
@@ -42,8 +45,20 @@ export function createSharedTables(
     log.info('rate limits: the sidecars share their windows again')
   }
 
+  let saidAt = Number.NEGATIVE_INFINITY
+
+  function onLost(): void {
+    metrics.storeFailed('shared', 'lost')
+    if (clock.monotonic() - saidAt < REPEAT) return
+    saidAt = clock.monotonic()
+    log.error(
+      'rate limits: the shared store has lost windows that were open; this sidecar adds what it knows',
+    )
+  }
+
+  const shared = { store, clock, maxKeys, onFallback, onAnswer, onLost }
   const table = (endpoint: WindowType): WindowTable =>
-    createSharedWindows(limits[endpoint], { store, endpoint, clock, maxKeys, onFallback, onAnswer })
+    createSharedWindows(limits[endpoint], { ...shared, endpoint })
   return { api: table('api'), oauth: table('oauth'), browser: table('browser') }
 }
 
@@ -63,12 +78,15 @@ interface Options {
   readonly onFallback: (endpoint: WindowType, error?: unknown) => void
   /** @param askedAt when the question was sent (ms on the monotonic clock) */
   readonly onAnswer: (askedAt: number) => void
+  /** The server has lost a window that was open: another program evicts or deletes its keys, or its clock was set ahead. */
+  readonly onLost: () => void
 }
 
 /**
  * Windows on the server: exactly `policy.requests` pass per window through all sidecars together, by the server's clock (H138). A
  * window that is used up is remembered until it closes, so its further requests are refused without a question (H140). If the
- * store does not answer, the request counts in a table of this process (H139): `count` never rejects, and nothing is unlimited.
+ * store does not answer, the request counts in a table of this process (H139): `count` never rejects, and nothing is unlimited. What
+ * this sidecar knows of a window counts until that closes, also if the server loses it (H295).
  *
  * The name of a window contains the policy, so sidecars with different limits do not mix.
  */
@@ -96,7 +114,7 @@ export function createSharedWindows(policy: WindowPolicy, options: Options): Win
  * first, at most one window length after they were placed. (A window that another sidecar opened closes sooner.)
  */
 function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'applyPolicy'> {
-  const { store, endpoint, clock, maxKeys, onFallback, onAnswer } = options
+  const { store, endpoint, clock, maxKeys, onFallback, onAnswer, onLost } = options
   const prefix = `${store.prefix}w:${endpoint}:${policy.requests}:${policy.window}:`
   const ask = createCountBatches(policy, { store, clock })
   const askWhenFull = createCountBatches(policy, { store, clock }, `${prefix}overflow`)
@@ -125,7 +143,10 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
       else if (answer.overflowed) learn(overflow, answer, OVERFLOW)
       if (answer.answeredAt >= localUntil) local = undefined
       onAnswer(answer.askedAt)
-      const decision = decide(policy, answer.before, closesIn(answer.left, policy))
+      const counted = window ?? (answer.overflowed ? overflow : undefined)
+      const decision = counted?.isCarrying(answer.answeredAt)
+        ? decide(policy, counted.lost + answer.before, counted.lostUntil - answer.answeredAt)
+        : decide(policy, answer.before, closesIn(answer.left, policy))
       return { ...decision, shared: true, overflow: answer.overflowed }
     } catch (error) {
       // The server may have opened the window all the same.
@@ -137,17 +158,25 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
   /** The server's answer to a request of this window. */
   function learn(window: KnownWindow, { before, left, askedAt, answeredAt }: CountAnswer, key: string): void {
     const closesAt = askedAt + left
-    // The known window closed on the way to the server, and this is the next one.
+    // The known window closed on the way to the server, and this is the next one, or the server has lost it.
     if (closesAt > window.closesBy) {
+      if (before < window.count && answeredAt < window.closesAt - policy.window / DRIFT) {
+        window.carry(answeredAt)
+        onLost()
+      }
       window.usedUp = false
       window.refused = 0
       if (windows.has(window)) windows.place(key, window)
     }
     window.closesAt = closesAt
     window.closesBy = answeredAt + closesIn(left, policy)
+    window.count = before + 1
     const wasUsedUp = window.usedUp
-    window.usedUp = before + 1 >= policy.requests
-    if (before >= policy.requests) window.refused += 1
+    const all = before + (window.isCarrying(answeredAt) ? window.lost : 0)
+    window.usedUp = all + 1 >= policy.requests
+    // Only with the requests of the lost window, so it admits more when that would have closed.
+    if (window.usedUp && before + 1 < policy.requests) window.closesAt = window.closesBy = window.lostUntil
+    if (all >= policy.requests) window.refused += 1
     if (window.usedUp && !wasUsedUp) usedUp.note(key, window)
   }
 
@@ -193,7 +222,28 @@ class KnownWindow extends Listed {
   usedUp = false
   /** Requests of this sidecar past the limit. */
   refused = 0
+  /** The requests in it, as the server said last. */
+  count = 0
+  /** The requests in windows before it that the server lost while they were open, and when the first of those would have closed. */
+  lost = 0
+  lostUntil = 0
+
+  isCarrying(now: number): boolean {
+    return now < this.lostUntil
+  }
+
+  /** The server has lost this window, and begins another one. */
+  carry(now: number): void {
+    if (!this.isCarrying(now)) {
+      this.lost = 0
+      this.lostUntil = this.closesAt
+    }
+    this.lost += this.count
+  }
 }
+
+/** A window that closes earlier than by this part of its length was lost: a server's clock may be slewed. */
+const DRIFT = 100
 
 /** Time until a window closes (ms), never too short: the server's figure is rounded down. */
 function closesIn(left: number, policy: WindowPolicy): number {

@@ -14,7 +14,7 @@ import { idleIn, watchPace } from './place.ts'
 import { requestFields, requestLines } from './request-fields.ts'
 import { responseHead } from './response-fields.ts'
 import type { Detour, RoundTripEnd, RoundTripService } from './round-trip-service.ts'
-import { isStream, streamStart, TOO_MANY_STREAMS } from './streams.ts'
+import { streamStart, TOO_MANY_STREAMS } from './streams.ts'
 
 const RELAYED: RoundTripEnd = { kind: 'relayed' }
 
@@ -69,7 +69,7 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
   /** The device is paused until the client has read its backlog. */
   #paused = false
   #drains = 0
-  /** The response has no length. */
+  /** The response has no length, or the type of a stream. */
   #endless = false
   #leaveStreams: Leave | undefined
   #upload: NodeJS.Timeout | undefined
@@ -141,9 +141,10 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     if (this.#place !== undefined) learner?.answered(this.#place, now)
     request.deviceStatus = head.status
     request.tolerant = connections.tolerant
-    this.#endless = head.framing === 'chunked' || head.framing === 'end'
-    request.streamAt = this.#endless ? streamStart(head, now, service.streamAfter) : 0
-    if (this.#endless && service.streams !== undefined && isStream(head) && !this.#becomeStream()) {
+    const isByType = head.isStream === true && head.framing !== 0
+    this.#endless = isByType || head.framing === 'chunked' || head.framing === 'end'
+    request.streamAt = isByType ? now : this.#endless ? streamStart(head, now, service.streamAfter) : 0
+    if (isByType && service.streams !== undefined && !this.#becomeStream()) {
       breaker.succeeded()
       this.connection?.abort(TOO_MANY_STREAMS)
       return

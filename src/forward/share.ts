@@ -4,8 +4,8 @@ import { type Fields, fieldLines, fieldValues, lengthIn, listMembers } from '../
 import { isOverride } from '../http/overrides.ts'
 import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
 import { isRead } from '../http/scope.ts'
+import { isStreamType } from '../http1/response-head.ts'
 import { endsWithHead } from '../http1/response-writer.ts'
-import { isStream } from './streams.ts'
 
 /** The longest body (bytes) that is shared. A longer one goes to the client that asked first, and the others ask by themselves. */
 export const LONGEST_SHARED: number = 128 * 1024
@@ -75,13 +75,12 @@ export function bodyLength({ status, fields }: ResponseHead, method: string): nu
 }
 
 /** Whether others may get a response: it is no stream, not for one client alone, and does not vary by a field that the key leaves out. */
-export function mayShare(head: ResponseHead): boolean {
-  const { status, fields } = head
+export function mayShare({ status, fields }: ResponseHead): boolean {
   const isOwn = status === 401 || status === 403 || fieldValues(fields, 'set-cookie').length > 0
   const varies = listMembers(fieldValues(fields, 'vary'))
   return (
     !isOwn &&
-    !isStream(head) &&
+    !isStreamType(fieldValues(fields, 'content-type')[0] ?? '') &&
     !cacheControl(fields).some((directive) => directive.startsWith('private')) &&
     !varies.some((name) => name === '*' || name === 'forwarded' || ADDRESSES.has(name))
   )

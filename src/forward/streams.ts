@@ -56,9 +56,11 @@ export function createStreams(
   }
 }
 
-/** When a response without a length is a stream if it lasts that long (see `Exchange.streamAt`), `after` its head at `now`. */
+/**
+ * When a response without a length, whose type is not that of a stream, is one if it lasts that long (see `Exchange.streamAt`): `after` its
+ * head at `now`.
+ */
 export function streamStart(head: Pick<DeviceHead, 'fields'>, now: number, after: number): number {
-  if (isStream(head)) return now
   return isDownload(head) ? 0 : now + after
 }
 
@@ -69,10 +71,4 @@ function isDownload({ fields }: Pick<DeviceHead, 'fields'>): boolean {
     is('content-disposition', /^attachment(?:[\s;]|$)/i) ||
     is('content-type', /^application\/octet-stream(?:[\s;]|$)/i)
   )
-}
-
-/** Whether a response without a length is a stream by its type. */
-export function isStream({ fields }: Pick<DeviceHead, 'fields'>): boolean {
-  const [type = ''] = fieldValues(fields, 'content-type')
-  return /^(?:text\/event-stream|multipart\/x-mixed-replace)(?:[\s;]|$)/i.test(type)
 }

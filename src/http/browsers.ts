@@ -83,13 +83,16 @@ export function looseCookieName(name: string): string {
   return (isArray ? plain.slice(0, bracket) : plain).replace(/[.[\s]/g, '_')
 }
 
-/** Whether a pair sets one of these names for some program: older ones also begin a pair behind a comma or a blank (RFC 2965 §3.3.4). */
+/**
+ * Whether a pair sets one of these names for some program: many also begin a pair behind a comma (RFC 2965 §3.3.4) or a blank. Python's
+ * `http.cookies` reads `secure sid=1` as an attribute and a cookie.
+ */
 function mayName(pair: string, names: ReadonlySet<string>): boolean {
-  const [name = '', ...values] = pair.split('=')
-  if (names.has(looseCookieName(name))) return true
-  return values
+  if (names.has(looseCookieName(nameOf(pair)))) return true
+  return pair
+    .split('=')
     .slice(0, -1)
-    .some((value) => names.has(looseCookieName(value.trimEnd().split(/[,\s]/).at(-1) ?? '')))
+    .some((text) => names.has(looseCookieName(text.trimEnd().split(/[,\s]/).at(-1) ?? '')))
 }
 
 /** The parts of a request that say by which name the client reached Postern. */

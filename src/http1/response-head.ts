@@ -19,6 +19,8 @@ export interface Http1ResponseHead {
   readonly reason: string
   readonly fields: readonly string[]
   readonly framing: ResponseBodyFraming
+  /** A stream by its type: it goes on until one side ends it, also with a length. */
+  readonly isStream: boolean
   /** The device accepts another request on this connection (RFC 9112 §9.3), and the end of this response is certain. */
   readonly persists: boolean
   /** How long (ms) the device keeps an idle connection open, from its `Keep-Alive: timeout`. */
@@ -44,6 +46,13 @@ export function mayRemember({ status, fields }: Http1ResponseHead): boolean {
 
 const TIMEOUT = /timeout=(\d+)/
 
+const STREAM = /^(?:text\/event-stream|multipart\/x-mixed-replace)(?:[\s;]|$)/i
+
+/** Whether a `Content-Type` is that of a stream. Some cameras send a length with it, larger than any that they reach. */
+export function isStreamType(type: string): boolean {
+  return STREAM.test(type)
+}
+
 /**
  * Interprets a response head. Undefined if the end of the body is uncertain: two lengths, both a length and a coding, a coding
  * other than `chunked` (RFC 9112 §6.1), or a length of 2^53 or more. `method`: that of the request.
@@ -55,6 +64,7 @@ export function interpretResponse(text: ResponseHeadText, method: string): Http1
   let lengths = 0
   let connection = NONE
   let keptFor: number | undefined
+  let type: string | undefined
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = fields[i] ?? ''
     const value = fields[i + 1] ?? ''
@@ -63,6 +73,9 @@ export function interpretResponse(text: ResponseHeadText, method: string): Http1
       case 10:
         if (name.toLowerCase() === 'connection') connection = [...connection, ...connectionMembers(value)]
         else if (name.toLowerCase() === 'keep-alive') keptFor = secondsIn(value) ?? keptFor
+        break
+      case 12:
+        if (name.toLowerCase() === 'content-type') type ??= value
         break
       case 14:
         if (name.toLowerCase() === 'content-length') {
@@ -88,6 +101,7 @@ export function interpretResponse(text: ResponseHeadText, method: string): Http1
     reason,
     fields,
     framing,
+    isStream: type !== undefined && isStreamType(type),
     persists: clean && persists(version, connection),
     keptFor,
     remembered: false,

@@ -76,8 +76,7 @@ export function createBrowserLogin(grant: GrantType, sessions: Sessions, setting
     const { method, fields } = exchange.head
     const goodbye = page(exchange, 'out', { kind: 'login', to: '/' })
     if (method === 'POST') {
-      const ended = await sessions.end(fields)
-      if (ended === 'unavailable') return { kind: 'store-unavailable' }
+      await sessions.end(fields)
       const more = ['Set-Cookie', CLEARED_COOKIE, ...CLEARED_CACHE]
       return { reply: pageReply(200, goodbye, more, leadingTo(OWN_PATHS.logout)) }
     }

@@ -3,7 +3,7 @@ import { SESSION_COOKIE, sessionCookieIn } from '../http/browsers.ts'
 import type { Fields } from '../http/fields.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import { mintToken } from '../tokens/mint.ts'
-import type { IssuedTokens, Later, Tokens } from '../tokens/state.ts'
+import type { IssuedTokens, Later, State, Tokens } from '../tokens/state.ts'
 
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict'
 
@@ -38,7 +38,10 @@ export type Sessions = ReturnType<typeof createSessions>
  * that an attacker sets gains nothing (fixation). A look-up compares the hash of the whole id by a secret seed, so its time tells
  * nothing about a part of it.
  */
-export function createSessions(tokens: Pick<Tokens, 'identify' | 'refresh' | 'revoke'>, handOver: HandOver) {
+export function createSessions(
+  tokens: Pick<Tokens, 'identify' | 'refresh'> & Pick<State, 'end'>,
+  handOver: HandOver,
+) {
   const sessions = new Map<string, Session>()
 
   /** A session whose access token is no longer valid goes on with a new one, or has ended with its grant. */
@@ -63,10 +66,11 @@ export function createSessions(tokens: Pick<Tokens, 'identify' | 'refresh' | 're
     return tokens.identify(issued.accessToken, client)
   }
 
-  function drop(id: string): Later<number | 'unavailable'> {
+  /** The tokens of a session are nowhere else, so it is over at once, whether a shared store answers or not. */
+  function drop(id: string): Later<boolean> {
     const session = sessions.get(id)
     sessions.delete(id)
-    return session === undefined ? 0 : tokens.revoke({ token: session.tokens.refreshToken }, 'client')
+    return session?.grant === undefined ? true : tokens.end({ grants: [session.grant] }, 'client')
   }
 
   return {
@@ -89,15 +93,15 @@ export function createSessions(tokens: Pick<Tokens, 'identify' | 'refresh' | 're
       return `${SESSION_COOKIE}=${id}; ${ATTRIBUTES}`
     },
     /** Ends all sessions with their grants, for good: no later setting brings them back. */
-    endAll(reason: string): Later<number | 'unavailable'> {
+    endAll(reason: string): Later<boolean> {
       const grants = [...sessions.values()].flatMap(({ grant }) => grant ?? [])
       sessions.clear()
-      return grants.length === 0 ? 0 : tokens.revoke({ grants }, reason)
+      return grants.length === 0 || tokens.end({ grants }, reason)
     },
     /** Ends the session of these fields, if there is one, with its grant. */
-    end(fields: Fields): Later<number | 'unavailable'> {
+    end(fields: Fields): Later<boolean> {
       const id = sessionCookieIn(fields)
-      return id === undefined ? 0 : drop(id)
+      return id === undefined || drop(id)
     },
     /**
      * Ends the session of these fields, if there is one, because the browser has logged in again, with `grant`. What its tabs have open goes

@@ -56,6 +56,11 @@ export async function readSource(place: PasswordPlace, wall?: number): Promise<S
   return 'field' in found ? { ...contentOf(found.field, false), until: found.until } : found
 }
 
+/** Whether a start fails because the only source has no such user: the file or the name is probably wrong. */
+export function endsStart(content: Present | Absent, isOneOfSeveral: boolean): content is Absent {
+  return 'absent' in content && content.isGone && !isOneOfSeveral
+}
+
 function contentOf(line: string, plainAllowed: boolean): Present | Unusable {
   const credential = parseStoredLine(line, plainAllowed)
   return typeof credential === 'string' ? { reason: credential } : { line, credential }
@@ -140,13 +145,12 @@ export async function openPasswordSource(
   }
 
   const first = await read()
-  const fault = 'absent' in first ? (first.isGone && !isOneOfSeveral ? first.absent : undefined) : undefined
-  if ('reason' in first || fault !== undefined) {
+  if ('reason' in first || endsStart(first, isOneOfSeveral)) {
     const remedy =
       user === undefined
         ? `postern hash-password > ${file} writes a usable one`
         : `correct the path, or the entry of ${user} in the file`
-    const { reason, remedy: better } = 'reason' in first ? first : { reason: fault, remedy: undefined }
+    const { reason, remedy: better } = 'reason' in first ? first : { reason: first.absent, remedy: undefined }
     throw new SetupError(`${file}: ${reason}`, { key, remedy: better ?? remedy })
   }
 

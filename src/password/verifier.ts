@@ -96,11 +96,8 @@ export function createVerifier(memory: HashMemory = UNBOUNDED) {
     },
     /** Why this process cannot verify any password against this credential; `undefined` if it can. */
     obstacle(credential: Credential): string | undefined {
-      const { kind } = credential
-      const needed = memoryOf(credential)
-      if (needed > memory.limit)
-        return `a login with this hash takes ${inMib(needed)}, and clients may hold ${inMib(memory.limit)} (listen.memory)`
-      if (!THREADED.has(kind)) return undefined
+      const tooLarge = beyondMemory(credential, memory.limit)
+      if (tooLarge !== undefined || !THREADED.has(credential.kind)) return tooLarge
       const reason = workers.start()
       return reason === undefined
         ? undefined
@@ -113,6 +110,13 @@ export function createVerifier(memory: HashMemory = UNBOUNDED) {
 /** The memory that a verification takes (bytes), as far as it is worth counting. */
 function memoryOf(credential: Credential): number {
   return credential.kind === 'argon2id' || credential.kind === 'scrypt' ? memoryFor(credential) : 0
+}
+
+/** Why no login with this hash fits what clients may hold (bytes); undefined if one does. */
+export function beyondMemory(credential: Credential, limit: number): string | undefined {
+  const needed = memoryOf(credential)
+  if (needed <= limit) return undefined
+  return `a login with this hash takes ${inMib(needed)}, and clients may hold ${inMib(limit)} (listen.memory)`
 }
 
 function inMib(bytes: number): string {

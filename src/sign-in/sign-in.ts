@@ -57,6 +57,9 @@ const SHORTEST_LIFE = 5_000
 const SHORTEST_PAUSE = 30_000
 const LONGEST_PAUSE = 960_000
 
+/** While no login can come of it, the password is read again at most once in this time (ms), not for each request. */
+const READ_INTERVAL = 1_000
+
 /** One request at a time. A request that has waited for `maxWait` (ms) is sent anyway. */
 const REPEAT_QUEUE = { inside: 1, waiting: Number.POSITIVE_INFINITY, maxWait: 2_000 }
 
@@ -107,6 +110,8 @@ export function createSignIn(
   /** Not used any more, but not yet ended at the device: many devices have four sessions and no more. */
   let retired: Session | undefined
   let closed = false
+  /** Reading the password again makes no sense before (ms on the monotonic clock). */
+  let noReadBefore = Number.NEGATIVE_INFINITY
   /** A refused password is not tried again before `until` (ms on the monotonic clock). Memory keeps no more than its digest. */
   let paused: { readonly digest: string; readonly length: number; readonly until: number } | undefined
 
@@ -125,6 +130,7 @@ export function createSignIn(
     current = { session, password }
     names = session.names ?? scheme.names
     seenAt = clock.monotonic()
+    noReadBefore = seenAt
     if (worked === hash('sha256', password)) session.proven = true
     if (session.proven) paused = undefined
     reported = undefined
@@ -143,6 +149,10 @@ export function createSignIn(
     const length = paused?.digest === digest ? Math.min(paused.length * 2, LONGEST_PAUSE) : SHORTEST_PAUSE
     paused = { digest, length, until: clock.monotonic() + length }
     return length
+  }
+
+  function isPaused(password: string): boolean {
+    return paused?.digest === hash('sha256', password) && clock.monotonic() < paused.until
   }
 
   /** A login refused the password. */
@@ -237,10 +247,13 @@ export function createSignIn(
 
   async function replaceSession(): Promise<UpstreamFailure | undefined> {
     await endRetired()
+    if (clock.monotonic() < noReadBefore) return undefined
     const password = readPassword === undefined ? adopted : await readPassword().catch(unreadable)
-    if (closed || password === undefined) return undefined
-    const digest = hash('sha256', password)
-    if (paused?.digest === digest && clock.monotonic() < paused.until) return undefined
+    if (closed) return undefined
+    if (password === undefined || isPaused(password)) {
+      if (readPassword !== undefined) noReadBefore = clock.monotonic() + READ_INTERVAL
+      return undefined
+    }
     if (current?.session === doubted) retire()
     await endRetired()
     if (closed) return undefined

@@ -60,9 +60,10 @@ export function mayRestart({ permission }: Pick<PermissionedProcess, 'permission
   return permission?.has('child') === true
 }
 
-/** Gives up the permission to start programs, and with it the restart. */
+/** Gives up the permissions to start programs, and with it the restart, and to load native code. */
 export function endRestarts({ permission }: Pick<PermissionedProcess, 'permission'>): void {
   permission?.drop('child')
+  permission?.drop('ffi')
 }
 
 type Permission = NonNullable<PermissionedProcess['permission']>

@@ -98,9 +98,9 @@ export function writeSpent(to: Writable, bytes: Buffer): boolean {
   return bytes.length < LARGE_PIECE ? to.write(bytes) : to.write(bytes, (error) => recycle(bytes, error))
 }
 
-/** Called when spent bytes were written. After an error, the kernel or Node may still read them. */
-function recycle(bytes: Buffer, error: Error | null | undefined): void {
-  if (error instanceof Error || giveBack(bytes)) return
+/** Called when spent bytes were written, or never will be. After an error their memory is left to the collector, unless it was lent. */
+export function recycle(bytes: Buffer, error: Error | null | undefined): void {
+  if (giveBack(bytes) || error instanceof Error) return
   const { buffer, length } = bytes
   if (length === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)
 }

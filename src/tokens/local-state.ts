@@ -109,6 +109,10 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   return {
     tokens,
     password,
+    end(which, reason) {
+      tokens.revoke(which, reason)
+      return true
+    },
     /**
      * Issues no token before the journal holds the fingerprint of the password. Otherwise a restart would take the token for one
      * of an earlier password and revoke it.

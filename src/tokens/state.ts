@@ -65,11 +65,14 @@ export type Revocation =
   | { readonly name: string }
   | { readonly token: string }
 
+/** Whose grants to revoke. */
+export type RevokedOwner = Extract<Revocation, { client: string } | { name: string }>
+
+/** What a sidecar ends for good by itself: a name that is gone, or the grants of its own sessions. */
+export type Ending = Extract<Revocation, { name: string } | { grants: readonly string[] }>
+
 /** Whether a revocation by client or name means this grant. */
-export function isTheirs(
-  which: Extract<Revocation, { client: string } | { name: string }>,
-  { id, client }: Pick<GrantSummary, 'id' | 'client'>,
-): boolean {
+export function isTheirs(which: RevokedOwner, { id, client }: Pick<GrantSummary, 'id' | 'client'>): boolean {
   return 'client' in which ? prefix64(client) === which.client : nameOfGrant(id) === which.name
 }
 
@@ -173,6 +176,11 @@ export type LogIn = (password: string, client: Client, grantType: string) => Pro
 export interface State {
   readonly logIn: LogIn
   readonly tokens: Tokens
+  /**
+   * Revokes grants for good. They are over at this sidecar at once. What a shared store does not take is owed: it gets it when it answers.
+   * Returns whether the store has taken it.
+   */
+  end(which: Ending, reason: string): Later<boolean>
   /** Live tokens that are not in the token file and that a restart would lose; undefined without such a file. */
   unsaved(): number | undefined
   /** The source of the password. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { readOptions, UsageError } from '../../bench/options.ts'
+import { shellBlock } from '../support/pages.ts'
 
 const KNOWN = ['limits', 'P1', 'P1f', 'P2', 'G1', 'F1', 'F3']
 const read = (...args: string[]): ReturnType<typeof readOptions> => readOptions(args, KNOWN)
@@ -24,6 +25,15 @@ describe('The command line of the bench', () => {
     expect(read('--fleet')).toMatchObject({ only: ['F1', 'F3'] })
     expect(read('--fleet', '--floor').only).toEqual(['P1f', 'F1', 'F3'])
     expect(read('--fleet', '--only', 'P1').only).toEqual(['P1'])
+  })
+
+  it('reads every command of bench/README.md', () => {
+    const commands = shellBlock('bench/README.md', 'npm run bench ').trim().split('\n')
+    expect(commands.length).toBeGreaterThan(5)
+    for (const command of commands) {
+      const [, args = ''] = /^npm run bench(?: -- (.*?))?(?: +#.*)?$/.exec(command) ?? expect.fail(command)
+      expect(readOptions(args.split(' ').filter(Boolean), [...KNOWN, 'P3', 'P11']), command).toBeDefined()
+    }
   })
 
   it('accepts lists', () => {

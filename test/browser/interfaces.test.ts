@@ -49,7 +49,7 @@ it('H192 Syncthing: a page of a hundred files, a setting that is changed, events
   const sidecar = await startInFrontOf(await startSyncthing())
   const page = await open(sidecar, '/')
   // The name of the device comes with the settings. Before, the dialog does not open.
-  await expect.poll(() => page.title(), { timeout: 60_000 }).toContain(' | Syncthing')
+  await expect.poll(() => page.title()).toContain(' | Syncthing')
   // A click that comes while the page still draws opens nothing.
   await vi.waitFor(
     async () => {
@@ -61,7 +61,7 @@ it('H192 Syncthing: a page of a hundred files, a setting that is changed, events
     { timeout: 60_000 },
   )
   await page.locator('#settings').getByRole('button', { name: 'Save' }).click()
-  await expect.poll(() => page.title(), { timeout: 60_000 }).toContain('boiler')
+  await expect.poll(() => page.title()).toContain('boiler')
   await page.waitForResponse((response) => response.url().includes('/rest/events') && response.ok())
   expect(await sidecar.metric('postern_requests_total', { endpoint: 'browser' })).toBeGreaterThan(60)
   expect(await sidecar.metric('postern_rate_limited_total')).toBe(0)

@@ -334,7 +334,7 @@ describeTransports(
       client.write('farewell')
       await ended
       client.write(Buffer.alloc(1 << 20))
-      await expect.poll(() => sidecar.metric('postern_tunnels'), { timeout: 5000 }).toBe(0)
+      await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
     })
   },
   ['http1', 'tls'],

@@ -1,8 +1,10 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { Turns } from '../../src/device/turns.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { stillClock } from '../support/clock.ts'
 import { startDevice, startRawDevice } from '../support/device.ts'
 import { nextRequest, OK } from '../support/scripted.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -96,37 +98,46 @@ describe('A device that serves one connection at a time', () => {
         peer.write(OK)
       }
     })
-    const sidecar = await startSidecar({
-      device,
-      config: { upstream: { ...ALONE, reuse: 'never', connect_timeout: '300ms' } },
-    })
+    const sidecar = await startSidecar({ device, config: { upstream: { ...ALONE, reuse: 'never' } } })
     const token = await sidecar.token()
     for (let i = 0; i < 20; i += 1) expect((await sidecar.request({ token })).status).toBe(200)
     expect(device.peers).toHaveLength(20)
   })
 
-  it('H178 the bounded time grows again when the device, which hung, ends its connections in time', async () => {
-    const [hung, prompt] = [3, 33]
-    let open = 0
-    let met = 0
-    const device = await startRawDevice(async (peer, number) => {
-      met += Math.sign(open)
-      peer.socket.once('end', async () => {
-        if (number > prompt) await delay(150)
-        if (number > hung) peer.socket.end()
+  it('H178 the bounded time halves when the device hangs, and grows again with each connection that it ends in time', () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const turns = new Turns(
+      stillClock(),
+      () => true,
+      10_000,
+      () => {},
+    )
+    /** How long (ms) a connection waits for one that the device does not end. */
+    function bound(): number {
+      let waited = 0
+      let isOver = false
+      turns.close({ onEnded: undefined }, () => {
+        isOver = true
       })
-      if (number > prompt) open += 1
-      peer.socket.once('close', () => {
-        if (number > prompt) open -= 1
-      })
-      await nextRequest(peer)
-      peer.write(OK)
-    })
-    const upstream = { ...ALONE, reuse: 'never', connect_timeout: '1s' }
-    const sidecar = await startSidecar({ device, config: { upstream } })
+      for (; !isOver; waited += 1) vi.advanceTimersByTime(1)
+      return waited
+    }
+    expect([bound(), bound(), bound(), bound()]).toEqual([1000, 500, 250, 125])
+    turns.endedInTime()
+    expect(bound()).toBeLessThan(70)
+    for (let i = 0; i < 40; i += 1) turns.endedInTime()
+    expect(bound()).toBe(1000)
+  })
+
+  it('H178 a device that ends its connections in time makes the bounded time grow', async () => {
+    const grows = vi.spyOn(Turns.prototype, 'endedInTime')
+    onTestFinished(() => grows.mockRestore())
+    const device = await startSingle({ closes: false })
+    const sidecar = await startSidecar({ device, config: { upstream: { ...ALONE, reuse: 'never' } } })
     const token = await sidecar.token()
-    for (let i = 0; i < prompt + 3; i += 1) expect((await sidecar.request({ token })).status).toBe(200)
-    expect([device.peers.length, met]).toEqual([prompt + 3, 0])
+    for (let i = 0; i < 5; i += 1) expect((await sidecar.request({ token })).status).toBe(200)
+    expect(grows).toHaveBeenCalled()
   })
 
   it('H178 a WebSocket does not meet an idle connection', async () => {
@@ -156,7 +167,6 @@ describe('A device that rests between two connections', () => {
       const sidecar = await startSidecar({ device, config: { upstream } })
       expect(await ask80(sidecar)).toEqual({ 200: 80 })
     },
-    30_000,
   )
 
   it('H47 a pause that worked is kept before the next connection, also for a POST', async () => {

@@ -13,6 +13,7 @@ import { closeLater } from '../support/cleanup.ts'
 import { movableClock, stillClock } from '../support/clock.ts'
 import { startDevice, startRawDevice } from '../support/device.ts'
 import { livedTime } from '../support/lived-time.ts'
+import { PATIENCE } from '../support/patience.ts'
 import type { RawPeer } from '../support/raw.ts'
 import { nextRequest, OK } from '../support/scripted.ts'
 
@@ -35,7 +36,7 @@ function open(
       parser: 'strict',
       ...target,
     },
-    { connect: 2000, response: 2000, idle: 2000, ...deadlines },
+    { connect: PATIENCE, response: PATIENCE, idle: PATIENCE, ...deadlines },
     clock,
     { room },
   )
@@ -98,6 +99,22 @@ const startResponding = (act: (peer: RawPeer, head: string) => unknown) =>
   })
 
 const NEVER = new Promise<void>(() => {})
+
+/** A clock and timers that move only when the test lets time (ms) pass. */
+function stillTime(): { readonly clock: Clock; readonly pass: (time: number) => void } {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const clock = stillClock()
+  return {
+    clock,
+    pass(time) {
+      for (let passed = 0; passed < time; passed += 50) {
+        clock.advance(50)
+        vi.advanceTimersByTime(50)
+      }
+    },
+  }
+}
 
 describe('a device that crashes', () => {
   it('H198 that it drops a connection before it is open is a sign that it has no room for it', async () => {
@@ -248,15 +265,7 @@ describe('a connection to the device', () => {
 
   it('H100 is closed after four idle seconds, regardless of its age', async () => {
     const device = await startResponding((peer) => peer.write(OK))
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    onTestFinished(() => void vi.useRealTimers())
-    const clock = stillClock()
-    const pass = (time: number): void => {
-      for (let passed = 0; passed < time; passed += 50) {
-        clock.advance(50)
-        vi.advanceTimersByTime(50)
-      }
-    }
+    const { clock, pass } = stillTime()
     const connections = open(device.url, { clock })
     for (let i = 0; i < 30; i += 1) {
       await sendRequest(connections)
@@ -281,15 +290,18 @@ describe('a connection to the device', () => {
   })
 
   it('H55 the response deadline applies to each request, not to the connection', async () => {
-    let requests = 0
-    const device = await startResponding(async (peer) => {
-      requests += 1
-      await new Promise((resolve) => setTimeout(resolve, 60))
-      if (requests < 6) peer.write(OK)
-    })
-    const connections = open(device.url, { deadlines: { response: 200 } })
-    for (let i = 0; i < 5; i += 1) expect((await sendRequest(connections)).events.at(-1)).toBe('end ok')
-    expect((await sendRequest(connections)).events).toEqual(['http_response_timeout, without a byte'])
+    let asked = Promise.withResolvers<RawPeer>()
+    const device = await startResponding((peer) => asked.resolve(peer))
+    const { clock, pass } = stillTime()
+    const connections = open(device.url, { clock, deadlines: { response: 200 } })
+    for (let i = 0; i < 6; i += 1) {
+      const request = sendRequest(connections)
+      const peer = await asked.promise
+      asked = Promise.withResolvers()
+      pass(i < 5 ? 150 : 250)
+      if (i < 5) peer.write(OK)
+      expect((await request).events.at(-1)).toBe(i < 5 ? 'end ok' : 'http_response_timeout, without a byte')
+    }
     expect(device.peers).toHaveLength(1)
   })
 
@@ -298,7 +310,7 @@ describe('a connection to the device', () => {
       peer.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf'),
     )
     const connections = open(device.url, { deadlines: { idle: 100 } })
-    let resumed = 0
+    let resumed = Number.POSITIVE_INFINITY
     const { events } = await sendRequest(connections, {}, (event, connection) => {
       if (event !== 'half') return
       connection.pause()

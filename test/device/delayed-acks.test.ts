@@ -3,18 +3,21 @@ import { judgeDevice } from '../../src/commands/check/device-checks.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { watchDelayedAcks } from '../../src/device/kept-connections.ts'
 import { upstreamTarget } from '../../src/forward/settings.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 import { startRawDevice } from '../support/device.ts'
-import { nextRequest } from '../support/scripted.ts'
+import { nextRequest, OK } from '../support/scripted.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
-/** Writes head and body apart, with Nagle's algorithm: the body waits for the acknowledgement of the head. */
-const startWaiting = (nagle: boolean) =>
+/**
+ * A device whose requests on kept connections take 44 ms, as if each waited for an acknowledgement, and those on new connections 3 ms; or
+ * all take 3 ms. No time passes otherwise, so a busy machine changes nothing.
+ */
+const startWaiting = (clock: MovableClock, waits: boolean) =>
   startRawDevice(async (peer) => {
-    peer.socket.setNoDelay(!nagle)
-    for (;;) {
+    for (let carried = 0; ; carried += 1) {
       await nextRequest(peer)
-      peer.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n')
-      setImmediate(() => peer.write('ok'))
+      clock.advance(waits && carried > 0 ? 44 : 3)
+      peer.write(OK)
     }
   })
 
@@ -44,8 +47,9 @@ function watch(): {
 
 describe('Delayed acknowledgements', () => {
   it('H180 a device that waits for them gets a connection per request, and the log says so once', async () => {
-    const device = await startWaiting(true)
-    const sidecar = await startSidecar({ device })
+    const clock = stillClock()
+    const device = await startWaiting(clock, true)
+    const sidecar = await startSidecar({ device, clock })
     const token = await sidecar.token()
     const said = (): string[] => sidecar.logLines().filter((line) => /reuse: never/.test(line))
     for (let i = 0; i < 100 && said().length === 0; i += 1)
@@ -65,21 +69,33 @@ describe('Delayed acknowledgements', () => {
       { warning: expect.stringContaining('40 ms'), remedy: expect.stringContaining('upstream.reuse: never') },
     ],
     ['does not wait', false, expect.stringContaining('answered 200')],
-  ])('H180 check finds out whether a device %s for them', async (_name, nagle, expected) => {
-    const device = await startWaiting(nagle)
+  ])('H180 check finds out whether a device %s for them', async (_name, waits, expected) => {
+    const clock = stillClock()
+    const device = await startWaiting(clock, waits)
     const text = JSON.stringify({ upstream: { url: device.url }, password: { file: '/dev/null' } })
     const { upstream } = loadConfig({ file: { path: 'postern.yaml', text }, env: {}, sets: [] })
-    const judged = await judgeDevice(await upstreamTarget(upstream, 'upstream'), upstream, 'upstream')
+    const judged = await judgeDevice(await upstreamTarget(upstream, 'upstream'), upstream, 'upstream', clock)
     if (typeof expected === 'object' && 'warning' in expected) expect(judged).toMatchObject(expected)
     else expect(judged).toEqual(expected)
   })
 
-  it('H180 new connections that are as slow change nothing', () => {
+  it('H180 new connections that are as slow change nothing, and are not tried a fourth time', () => {
     const { carried, found } = watch()
-    for (let i = 0; i < 8; i += 1) expect(carried(44, true, 1)).toBe(i === 7)
-    expect(carried(44, false, 1)).toBe(false)
+    for (let round = 0; round < 3; round += 1) {
+      for (let i = 0; i < 8; i += 1) expect(carried(44, true, 1)).toBe(i === 7)
+      expect(carried(44, false, 1)).toBe(false)
+    }
     for (let i = 0; i < 20; i += 1) expect(carried(44, true, 1)).toBe(false)
     expect(found()).toBe(0)
+  })
+
+  it('H180 a stall of this process while it tries new connections is no answer of the device', () => {
+    const { carried, found } = watch()
+    for (let i = 0; i < 8; i += 1) carried(44, true, 1)
+    carried(500, false, 1)
+    for (let i = 0; i < 8; i += 1) carried(44, true, 1)
+    for (let i = 0; i < 4; i += 1) carried(5, false, 1)
+    expect(found()).toBe(1)
   })
 
   it('H180 a stall that delays eight requests at once is not eight delayed acknowledgements', () => {

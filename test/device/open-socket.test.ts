@@ -28,6 +28,7 @@ async function connected(tls: TlsOptions | undefined) {
   const opened = Promise.withResolvers<void>()
   const socket = openSocket(opened.resolve, {
     takesLarge: false,
+    midResponse: true,
     received(bytes, length) {
       events.push(bytes.toString('latin1', 0, length))
       return 'small'

@@ -32,12 +32,6 @@ export async function startFleet({ device, url, config = {}, size = 3 }: FleetOp
   return { sites, sidecars: await Promise.all(sites.map((site) => site.serve())) }
 }
 
-/**
- * How long a test waits for a revocation to be felt elsewhere (ms). H129 promises 1 s, to which `three-sidecars.test.ts` holds it by a
- * clock that a busy machine does not advance.
- */
-export const SOON = 5_000
-
 /** Logs in, at a sidecar that may end meanwhile. Undefined if no complete response with tokens arrived. */
 export async function tryLogin(sidecar: Served, password = PASSWORD): Promise<Tokens | undefined> {
   const response = await sidecar.login(password).catch(() => undefined)

@@ -13,6 +13,7 @@ import { startRawDevice } from '../support/device.ts'
 import type { BareExchange } from '../support/exchange.ts'
 import { admitted, PLAIN } from '../support/forward.ts'
 import { unhurried } from '../support/pace.ts'
+import { PATIENCE } from '../support/patience.ts'
 import { requestHead } from '../support/request-head.ts'
 import { socketPair } from '../support/socket-pair.ts'
 
@@ -87,7 +88,7 @@ it.each([true, false])(
     const service = serviceWith(connectionsTo(device.url))
     const end = new Promise((resolve) => sendUpgrade(service, exchange, upgradeRules(onTunnel), resolve))
     if (refused) expect(await end).toEqual({ kind: 'abandoned' })
-    else await vi.waitFor(() => expect(onTunnel).toHaveBeenCalled())
+    else await vi.waitFor(() => expect(onTunnel).toHaveBeenCalled(), { timeout: PATIENCE })
     expect(exchange.tunnelled).toHaveBeenCalledTimes(refused ? 0 : 1)
   },
 )

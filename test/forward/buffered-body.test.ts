@@ -1,10 +1,9 @@
 import { once } from 'node:events'
 import { PassThrough, Readable } from 'node:stream'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { bufferBody } from '../../src/forward/buffered-body.ts'
 import { writeSpent } from '../../src/system/write-soon.ts'
+import { collectGarbage } from '../support/collect-garbage.ts'
 
 async function* pieces(...chunks: string[]): AsyncGenerator<Buffer> {
   for (const chunk of chunks) yield Buffer.from(chunk)
@@ -13,9 +12,6 @@ async function* pieces(...chunks: string[]): AsyncGenerator<Buffer> {
 async function read(body: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(await Array.fromAsync(body)).toString()
 }
-
-setFlagsFromString('--expose-gc')
-const collectGarbage: () => void = runInNewContext('gc')
 
 /** Size of the live buffers outside the heap (bytes). */
 function liveBuffers(): number {

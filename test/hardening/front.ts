@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest'
-import { BACK_TO_NORMAL } from '../support/aftermath.ts'
 import { startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import type { Response } from '../support/message.ts'
+import { PATIENCE } from '../support/patience.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { headOf, responsesIn } from '../support/raw-responses.ts'
 import { PASSWORD, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
@@ -96,7 +96,7 @@ export async function startFront(transport: Transport, config: YamlPart = {}): P
       await expectServing()
       const noneLeft = async () => expect(await sidecar.metric('postern_connections')).toBe(0)
       // `expect.poll` works in tests alone, and a hook calls this too.
-      await vi.waitFor(noneLeft, { interval: 5, timeout: BACK_TO_NORMAL })
+      await vi.waitFor(noneLeft, { interval: 5, timeout: PATIENCE })
       // The end of a connection may be logged.
       expectCleanLog()
     },

@@ -26,6 +26,9 @@ async function openShared(policy: WindowPolicy, maxKeys: number): Promise<Window
     maxKeys,
     onFallback: (_, error) => expect.unreachable(String(error)),
     onAnswer() {},
+    onLost() {
+      throw new Error('no window was lost')
+    },
   })
 }
 

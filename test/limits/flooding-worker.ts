@@ -28,6 +28,9 @@ async function flood(port: number, policy: WindowPolicy): Promise<Flooded> {
       fallbacks += 1
     },
     onAnswer: () => {},
+    onLost: () => {
+      throw new Error('no window was lost')
+    },
   })
   parentPort?.once('message', () => {
     stopping = true

@@ -33,6 +33,9 @@ function startSidecar(
     maxKeys,
     onFallback: (_, error) => fallbacks.push(error),
     onAnswer: () => {},
+    onLost: () => {
+      throw new Error('no window was lost')
+    },
   })
   return { windows, store, fallbacks }
 }

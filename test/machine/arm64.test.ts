@@ -5,34 +5,29 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { makeDebianPackage } from '../../deploy/build/debian.ts'
-import { makeExecutable } from '../../deploy/build/executable.ts'
 import { VERSION } from '../../src/version.ts'
 import { clientOf, readLog } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
-import { installedBundle } from '../support/shipped.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { run } from '../support/tools.ts'
 import { installDebian, needsMachine } from './machine.ts'
+import { executableFor } from './made-once.ts'
 
 const EMULATOR = 'qemu-aarch64-static'
 
 test('the arm64 package, with the libraries that it depends on, serves a request on an emulated processor', async () => {
   needsMachine(EMULATOR, 'chroot')
   const folder = temporaryDirectory()
-  const executable = join(folder, 'postern')
-  await makeExecutable(join(installedBundle(), 'dist'), 'arm64', executable)
+  const executable = await executableFor('arm64')
   const parts = { executable, processor: 'arm64', licences: '', time: 1_700_000_000, folder } as const
   const file = await makeDebianPackage({ ...parts, version: VERSION, compression: 'gzip' })
   const depends = (await run('dpkg-deb', ['--field', file, 'Depends'])).stdout
   const libraries = [...depends.matchAll(/(lib[\w+-]+) \(/g)].map(([, name]) => name)
   // Only unpacked: its scripts would have to run on the emulated processor.
-  const root = await installDebian([
-    '--architectures=arm64',
-    '--variant=extract',
-    `--include=${libraries.join(',')}`,
-  ])
+  const flags = ['--architectures=arm64', '--variant=extract', `--include=${libraries.join(',')}`]
+  const root = await installDebian(flags, join(folder, 'root'))
   expect(await run('dpkg-deb', ['--extract', file, root])).toMatchObject({ code: 0, stderr: '' })
   const { stdout: emulator } = await run('sh', ['-c', `command -v ${EMULATOR}`])
   copyFileSync(emulator.trim(), join(root, 'usr/bin', EMULATOR))

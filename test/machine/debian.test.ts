@@ -3,19 +3,16 @@ import { copyFileSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type DebianPackage, makeDebianPackage } from '../../deploy/build/debian.ts'
-import { makeExecutable } from '../../deploy/build/executable.ts'
 import { VERSION } from '../../src/version.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { shellBlock } from '../support/pages.ts'
-import { installedBundle } from '../support/shipped.ts'
 import { isInstalled, run } from '../support/tools.ts'
-import { addDevice, minimal, type Operator, operatorOf, PASSWORD } from './equipment.ts'
+import { addDevice, type Operator, operatorOf, PASSWORD } from './equipment.ts'
 import { endFleet, lookAtFleet, migrateConnections, restartFleet, startFleet } from './fleet.ts'
-import { bootMachine, installDebian, type Machine, needsMachine } from './machine.ts'
+import { bootMachine, type Machine, minimalDebian, needsMachine } from './machine.ts'
+import { executableFor, PROCESSOR } from './made-once.ts'
 
 const REPOSITORY = join(import.meta.dirname, '..', '..')
-/** The machine has the processor of this one. */
-const PROCESSOR = process.arch === 'arm64' ? 'arm64' : 'x64'
 const NEXT_VERSION = '99.0.0'
 const TOOLS = ['systemd-nspawn', 'nsenter']
 
@@ -35,9 +32,7 @@ let accessToken: string
 
 async function prepare(): Promise<void> {
   const folder = temporaryDirectory()
-  const root = await installDebian(minimal('adduser', 'libatomic1', 'libstdc++6', 'redis-server'))
-  const executable = join(folder, 'postern')
-  await makeExecutable(join(installedBundle(), 'dist'), PROCESSOR, executable)
+  const [root, executable] = [await minimalDebian(), await executableFor()]
   const parts = {
     executable,
     processor: PROCESSOR,

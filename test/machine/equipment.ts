@@ -7,16 +7,6 @@ export const PASSWORD = 'correct horse battery staple'
 /** A page's command for the libraries that a minimal Debian lacks. Machines have no network, so apt's files come along. */
 export const LIBRARIES = 'apt-get install -y libatomic1 libstdc++6'
 
-/** What `mmdebstrap` installs for a machine, and the packages (with what they need) that its apt can install later. */
-export function minimal(...later: readonly string[]): readonly string[] {
-  return [
-    '--variant=minbase',
-    '--include=systemd,systemd-sysv,curl',
-    '--skip=cleanup/apt',
-    `--customize-hook=chroot "$1" apt-get install -y --download-only ${later.join(' ')}`,
-  ]
-}
-
 /** Adds a device behind a socket of systemd, and an `editor` that writes its address into the shipped configuration. */
 export function addDevice(root: string): void {
   const units = join(root, 'etc/systemd/system')

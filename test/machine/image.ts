@@ -1,10 +1,11 @@
 import { cp, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { makeExecutable } from '../../deploy/build/executable.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { installedBundle } from '../support/shipped.ts'
 import { run } from '../support/tools.ts'
+import { installDebian } from './machine.ts'
+import { executableFor, madeOnce, PROCESSOR } from './made-once.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
@@ -64,7 +65,7 @@ export async function prepareBuilder(): Promise<ImageBuilder> {
     await run('umount', [join(folder, 'store', 'overlay')])
   })
   const context = join(folder, 'context')
-  await Promise.all([makeBase(buildah, join(folder, 'base.tar')), makeContext(context)])
+  await Promise.all([makeBase(buildah), makeContext(context)])
   return {
     store,
     context,
@@ -88,8 +89,10 @@ export async function prepareBuilder(): Promise<ImageBuilder> {
   }
 }
 
-async function makeBase(buildah: (...args: string[]) => Promise<string>, archive: string): Promise<void> {
-  await succeed('mmdebstrap', ['--variant=apt', '--aptopt=Acquire::Languages "none"', 'bookworm', archive])
+async function makeBase(buildah: (...args: string[]) => Promise<string>): Promise<void> {
+  const archive = await madeOnce('image.tar', (path) =>
+    installDebian(['--variant=apt', '--aptopt=Acquire::Languages "none"'], path),
+  )
   const container = await buildah('from', 'scratch')
   await buildah('add', '--quiet', container, archive, '/')
   await buildah('commit', '--rm', container, `docker.io/library/${BASE}`)
@@ -99,11 +102,7 @@ async function makeBase(buildah: (...args: string[]) => Promise<string>, archive
 async function makeContext(context: string): Promise<void> {
   const [dist, bundle] = [join(context, 'dist'), join(installedBundle(), 'dist')]
   await mkdir(dist, { recursive: true })
-  await makeExecutable(
-    bundle,
-    process.arch === 'arm64' ? 'arm64' : 'x64',
-    join(dist, `postern-linux-${process.arch}`),
-  )
+  await cp(await executableFor(), join(dist, `postern-linux-${PROCESSOR}`))
   await cp(join(bundle, 'LICENSES.txt'), join(dist, 'LICENSES.txt'))
   for (const file of ['LICENSE', '.dockerignore', 'deploy/Dockerfile', 'deploy/postern.yaml'])
     await cp(join(ROOT, file), join(context, file))

@@ -1,12 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { runningTest } from '../support/running-test.ts'
 import { needs, type Run, run } from '../support/tools.ts'
+import { madeOnce } from './made-once.ts'
 
 /** A Debian with systemd as process 1, in a container that shares only the kernel. It has a loopback interface and no other. */
 export interface Machine {
@@ -31,13 +33,33 @@ export function needsMachine(...tools: readonly string[]): void {
   for (const tool of ['mmdebstrap', 'dpkg-deb', ...tools]) needs(tool)
 }
 
-/** Installs Debian 12 into a new folder, which is removed with the test. `args` are further arguments of mmdebstrap. */
-export async function installDebian(args: readonly string[]): Promise<string> {
-  const root = join(temporaryDirectory(), 'root')
+/** Installs Debian 12 as a new folder or, if its name ends in `.tar`, an archive. `args` are further arguments of mmdebstrap. */
+export async function installDebian(args: readonly string[], root: string): Promise<string> {
   // Nothing of this machine outlives the test, so no file needs to be flushed.
   const flags = ['--quiet', '--dpkgopt=force-unsafe-io', ...args, 'bookworm', root]
   const made = await run('mmdebstrap', flags, { timeout: 600_000, env: { PATH: HOST_PATH } })
   if (made.code !== 0) throw new Error(`mmdebstrap: ${made.stderr}`)
+  return root
+}
+
+/** What `mmdebstrap` installs for a machine, and the packages (with what they need) that its apt can install later. */
+const MINIMAL = [
+  '--variant=minbase',
+  '--include=systemd,systemd-sysv,curl',
+  '--skip=cleanup/apt',
+  '--customize-hook=chroot "$1" apt-get install -y --download-only adduser libatomic1 libstdc++6 redis-server',
+]
+
+/** A minimal Debian in a new folder, which is removed with the test. */
+export async function minimalDebian(): Promise<string> {
+  const archive = await madeOnce('minimal.tar', (path) => installDebian(MINIMAL, path))
+  const root = join(temporaryDirectory(), 'root')
+  await mkdir(root)
+  const unpacked = await run('tar', ['--numeric-owner', '--xattrs', '-xpf', archive], {
+    cwd: root,
+    timeout: 300_000,
+  })
+  if (unpacked.code !== 0) throw new Error(`tar: ${unpacked.stderr}`)
   return root
 }
 

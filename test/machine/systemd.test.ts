@@ -1,17 +1,14 @@
 import { cpSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { makeExecutable } from '../../deploy/build/executable.ts'
 import { readPage, replaceIn, shellBlock } from '../support/pages.ts'
-import { installedBundle } from '../support/shipped.ts'
 import { isInstalled } from '../support/tools.ts'
-import { addDevice, LIBRARIES, minimal, type Operator, operatorOf, PASSWORD } from './equipment.ts'
-import { bootMachine, installDebian, type Machine, needsMachine } from './machine.ts'
+import { addDevice, LIBRARIES, type Operator, operatorOf, PASSWORD } from './equipment.ts'
+import { bootMachine, type Machine, minimalDebian, needsMachine } from './machine.ts'
+import { executableFor, PROCESSOR } from './made-once.ts'
 
 const REPOSITORY = join(import.meta.dirname, '..', '..')
 const TOOLS = ['systemd-nspawn', 'nsenter']
-/** The machine has the processor of this one. */
-const PROCESSOR = process.arch === 'arm64' ? 'arm64' : 'x64'
 
 let machine: Machine
 let type: Operator['type']
@@ -24,13 +21,12 @@ const installing = (block: string): string =>
   replaceIn(block, 'postern-linux-x64', `postern-linux-${PROCESSOR}`)
 
 async function prepare(): Promise<void> {
-  const root = await installDebian(minimal('libatomic1', 'libstdc++6'))
+  const root = await minimalDebian()
   // What the commands of the page find in a checkout.
   const checkout = join(root, 'root')
   cpSync(join(REPOSITORY, 'deploy'), join(checkout, 'deploy'), { recursive: true })
   mkdirSync(join(checkout, 'dist'))
-  const executable = join(checkout, 'dist', `postern-linux-${PROCESSOR}`)
-  await makeExecutable(join(installedBundle(), 'dist'), PROCESSOR, executable)
+  cpSync(await executableFor(), join(checkout, 'dist', `postern-linux-${PROCESSOR}`))
   addDevice(root)
   machine = await bootMachine(root)
   ;({ type, ask, logIn } = operatorOf(machine))

@@ -37,7 +37,7 @@ it('H128 H136 H145 H146 H147 a fleet shares its tokens through Valkey', { timeou
     ['node_modules/vitest/vitest.mjs', 'run', ...FLEET],
     {
       cwd: REPOSITORY,
-      env: { ...process.env, POSTERN_REDIS_SERVER: program },
+      env: { ...process.env, POSTERN_REDIS_SERVER: program, POSTERN_TEST_MACHINE: '' },
       timeout: TIMEOUT,
     },
   )

@@ -126,7 +126,7 @@ describe('A device that breaks at the fifth connection', () => {
       while (asks) await first.request({ token })
     }
     const clients = Array.from({ length: 8 }, client)
-    await expect.poll(() => strikes('broke'), { timeout: 10_000 }).toBe(1)
+    await expect.poll(() => strikes('broke')).toBe(1)
     await fragile.away
     expect(await first.metric('postern_upstream_limit')).toBe(4)
     const told = first.logLines().filter((line) => line.includes('broke the device'))

@@ -15,8 +15,12 @@ import {
 import { needs } from '../support/tools.ts'
 import { describeProtocols } from '../support/transports.ts'
 
+/** The clock stands still, because on a busy machine any wait may pass between two requests. So no attempt waits until it is verified. */
 const start = (listen: YamlPart = {}, limits: YamlPart = {}, others: YamlPart = {}): Promise<TestSidecar> =>
-  startSidecar({ config: { listen, limits: { wrong_passwords: 'slow', ...limits }, ...others } })
+  startSidecar({
+    config: { listen, limits: { wrong_passwords: 'slow', ...limits }, ...others },
+    clock: stillClock(),
+  })
 
 const logIn = (sidecar: TestSidecar, password: string, from = '127.0.0.1'): Promise<Response> =>
   sidecar.postToken({ grant_type: 'password', password }, { from })
@@ -31,7 +35,7 @@ const slowed = (sidecar: TestSidecar): Promise<number> => sidecar.metric('poster
 const failures = (sidecar: TestSidecar): Promise<number> => sidecar.metric('postern_password_failures_total')
 
 it('H181 the fifth wrong password of a client waits, and only of that client', async () => {
-  const sidecar = await start()
+  const sidecar = await startSidecar({ config: { limits: { wrong_passwords: 'slow' } } })
   await guess(sidecar, 4)
   expect(await slowed(sidecar)).toBe(0)
   const before = performance.now()
@@ -105,8 +109,7 @@ it('H181 an attempt that would wait past the body deadline gets 429, and may beg
 })
 
 it('H181 asking again while it is refused neither prolongs the wait nor is verified', async () => {
-  const config = { listen: { body_timeout: '40ms' }, limits: { wrong_passwords: 'slow' } }
-  const sidecar = await startSidecar({ config, clock: stillClock() })
+  const sidecar = await start({ body_timeout: '40ms' })
   await guess(sidecar, 4)
   for (const left of [250, 150, 50]) {
     expect((await logIn(sidecar, 'wrong')).status, `${left} ms left`).toBe(429)
@@ -128,7 +131,7 @@ it('H181 wrong passwords are forgotten after ten quiet minutes', async () => {
 it('H181 many addresses together are slowed, too, but no client with a live grant', async () => {
   const sidecar = await start({ body_timeout: '40ms' })
   expect((await logIn(sidecar, PASSWORD, '127.0.0.99')).status).toBe(200)
-  for (let i = 1; i <= 17; i += 1) await guess(sidecar, 3, `127.0.1.${i}`)
+  for (let i = 1; i <= 25; i += 1) await guess(sidecar, 2, `127.0.1.${i}`)
   expect((await logIn(sidecar, PASSWORD, '127.0.0.98')).status).toBe(429)
   expect((await logIn(sidecar, PASSWORD, '127.0.0.99')).status).toBe(200)
   // One wrong password of a client in twelve seconds slows nobody else.
@@ -151,9 +154,7 @@ it('H181 nothing waits by default, as the API documents', async () => {
 
 it('H181 a right password of a name with an allow forgives no wrong one, that of another name does', async () => {
   const names = makeNames({ admin: undefined, monitor: 'read' })
-  const sidecar = await startSidecar({
-    config: { ...names.config, listen: { body_timeout: '40ms' }, limits: { wrong_passwords: 'slow' } },
-  })
+  const sidecar = await start({ body_timeout: '40ms' }, {}, names.config)
   await guess(sidecar, 3)
   expect((await logIn(sidecar, passwordOf('monitor'))).status).toBe(200)
   await guess(sidecar, 1)
@@ -165,12 +166,10 @@ it('H181 a right password of a name with an allow forgives no wrong one, that of
 
 it('H181 a live grant of a name with an allow does not spare its client when all are slowed', async () => {
   const names = makeNames({ admin: undefined, monitor: 'read' })
-  const sidecar = await startSidecar({
-    config: { ...names.config, listen: { body_timeout: '40ms' }, limits: { wrong_passwords: 'slow' } },
-  })
+  const sidecar = await start({ body_timeout: '40ms' }, {}, names.config)
   expect((await logIn(sidecar, passwordOf('monitor'), '127.0.0.98')).status).toBe(200)
   expect((await logIn(sidecar, passwordOf('admin'), '127.0.0.99')).status).toBe(200)
-  for (let i = 1; i <= 17; i += 1) await guess(sidecar, 3, `127.0.1.${i}`)
+  for (let i = 1; i <= 25; i += 1) await guess(sidecar, 2, `127.0.1.${i}`)
   expect((await logIn(sidecar, passwordOf('monitor'), '127.0.0.98')).status).toBe(429)
   expect((await logIn(sidecar, passwordOf('admin'), '127.0.0.99')).status).toBe(200)
 })

@@ -3,6 +3,7 @@ import { expect, it, vi } from 'vitest'
 import type { Overview } from '../../src/overview/overview.ts'
 import { stillClock } from '../support/clock.ts'
 import { startDevice, startRawDevice } from '../support/device.ts'
+import { PATIENCE } from '../support/patience.ts'
 import { startRedis } from '../support/redis.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { needs } from '../support/tools.ts'
@@ -122,8 +123,10 @@ it('H150 the condition has readiness, load, tokens, certificate and password', a
   const changed = new Date('2026-01-02T03:04:05Z')
   writeFileSync(sidecar.passwordFile, 'another password\n')
   utimesSync(sidecar.passwordFile, changed, changed)
-  await vi.waitUntil(() => overview.condition().password.changedAt === changed.getTime(), { timeout: 20_000 })
-  await vi.waitUntil(() => overview.condition().tokens.access === 0, { timeout: 20_000 })
+  await vi.waitUntil(() => overview.condition().password.changedAt === changed.getTime(), {
+    timeout: PATIENCE,
+  })
+  await vi.waitUntil(() => overview.condition().tokens.access === 0, { timeout: PATIENCE })
   await sidecar.postToken({ grant_type: 'password', password: 'another password' })
   expect(overview.condition()).toMatchObject({
     ready: true,
@@ -168,7 +171,7 @@ it('H150 with a shared store: whether it answers, the grants of all sidecars, an
   // The other sidecar saw no request of these grants.
   expect(await two.overview.grants()).toMatchObject({ total: 2, rows: [unused, unused] })
   await redis.kill()
-  await vi.waitUntil(() => one.overview.condition().store?.up === false, { timeout: 30_000 })
+  await vi.waitUntil(() => one.overview.condition().store?.up === false, { timeout: PATIENCE })
 })
 
 /** Answers each request: with garbage, with half a body, or whole. */

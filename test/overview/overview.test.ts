@@ -5,6 +5,7 @@ import { createTimeline } from '../../src/overview/timeline.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import type { GrantSummary } from '../../src/tokens/state.ts'
 import { stillClock } from '../support/clock.ts'
+import { PATIENCE } from '../support/patience.ts'
 
 const GRANT: GrantSummary = {
   id: 'a',
@@ -64,7 +65,7 @@ it('H150 a reload is in the timeline', async () => {
   const reloader = createReloader(sidecar, { configFile: undefined, seen: new Map(), load }, log)
   for (const count of [1, 2]) {
     reloader.reload()
-    await vi.waitUntil(() => timeline.entries(0).length === count, { timeout: 20_000 })
+    await vi.waitUntil(() => timeline.entries(0).length === count, { timeout: PATIENCE })
   }
   expect(timeline.entries(0)).toMatchObject([
     { level: 'info', text: 'configuration reloaded', details: 'changed: limits.api.requests' },

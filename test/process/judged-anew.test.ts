@@ -1,9 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { mintToken } from '../../src/tokens/mint.ts'
 import { FROM_PAGE, logIn } from '../browser/browsing.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { startRedis } from '../support/redis.ts'
 import type { YamlPart } from '../support/sidecar.ts'
+import { needs } from '../support/tools.ts'
 import { prepareSite, type Served, type Site } from './serve.ts'
 import { bearer, holdResponses, openResponse, openTunnel, type Stream } from './streams.ts'
 
@@ -106,6 +109,45 @@ it('H209 H210 with browser.login: off, a reload ends the requests of sessions an
   expect(areOpen(others)).toBe(true)
   expect(await served.metric('postern_tokens_revoked_total', 'reason="browser_login_off"')).toBe(1)
   expect((await served.status()).grants).toHaveLength(1)
+})
+
+it('H209 H210 H291 while the shared store does not answer, a reload ends the same, and what it owes the store is paid', async () => {
+  needs('redis-server')
+  const redis = await startRedis()
+  const shared = { tokens: { store: `valkey://${redis.at}` }, store: { timeout: '500ms' } }
+  const started = await start({
+    ...shared,
+    browser: { login: 'on' },
+    public_paths: ['/log'],
+    enforce: false,
+  })
+  const { served } = started
+  const credential = bearer((await served.grant()).access_token)
+  const cookie = await logIn(served)
+  const ofSession = [...FROM_PAGE, 'Cookie', cookie]
+  const kept = await openResponse(served, credential, '/events/kept', 'h2')
+  const denied = await openResponse(served, credential, '/events/denied', 'tls', '127.0.0.2')
+  const stranger = await openResponse(served, [], '/log', 'h2')
+  const session = await openTunnel(served, ofSession, { path: '/events/ws' })
+  redis.freeze()
+  // The store cannot say whose token it is, and the gate only observes.
+  const unchecked = await openResponse(served, bearer(mintToken()), '/events/unchecked', 'tls')
+  await reload(started, { listen: { deny: ['127.0.0.2'] }, public_paths: [], enforce: true })
+  await Promise.all([denied.broken, stranger.broken, unchecked.broken])
+  expect(served.logged(ENDED).map(({ reasons }) => reasons)).toEqual([
+    { 'address-denied': 1, 'unauthorized: missing': 1, 'store-unavailable': 1 },
+  ])
+  expect(areOpen([kept, session])).toBe(true)
+  await reload(started, { browser: { login: 'off' } })
+  await session.broken
+  await reload(started, { browser: { login: 'on' } })
+  expect((await served.request({ path: '/', fields: ofSession })).status).toBe(401)
+  redis.thaw()
+  await expect
+    .poll(() => redis.command('ZCOUNT', '{postern}:grants', '-inf', '(+inf'), { timeout: 20_000 })
+    .toBe('1')
+  await expect.poll(() => served.metric('postern_tokens_revoked_total', 'reason="browser_login_off"')).toBe(1)
+  expect(kept.open).toBe(true)
 })
 
 it('H209 a reload that changes no right ends nothing', async () => {

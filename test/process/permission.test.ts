@@ -287,6 +287,17 @@ describe('Under the permissions of the shipped unit,', () => {
   })
 })
 
+it('H305 a sidecar that listens may neither start programs nor load native code', async () => {
+  const site = await shipped()
+  const tell =
+    "process.on('SIGUSR2', () => console.log(JSON.stringify({ msg: 'permissions', level: 0, left: ['child', 'ffi', 'addon', 'worker', 'wasi', 'inspector'].filter((scope) => process.permission.has(scope)) })))"
+  const sidecar = await serve(site, `--import=data:text/javascript,${encodeURIComponent(tell)}`)
+  sidecar.signal('SIGUSR2')
+  const { left } = await sidecar.waitForLog('permissions')
+  expect(left).toEqual([])
+  await expectClean(sidecar)
+})
+
 it('the executable has no flag that undoes its permissions', () => {
   expect(NODE_FLAGS).toContain('--permission')
   // These do not bind addons, and a thread can drop them.

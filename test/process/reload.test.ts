@@ -357,3 +357,36 @@ it('H229 a reload says that the next start will fail without a password file, as
       ['admin.password_file', 'there is no such file'],
     ])
 })
+
+it('H229 a reload says that the next start will fail without the account, or with a hash that takes too much memory', async () => {
+  const site = await prepareSite()
+  const [users, others] = [join(site.directory, 'users'), join(site.directory, 'others')]
+  for (const file of [users, others])
+    writeFileSync(file, 'device:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n', { mode: 0o600 })
+  site.configure({ password: { file: undefined, htpasswd: { file: users, user: 'device' } } })
+  const sidecar = await site.serve()
+  const failing = () =>
+    sidecar.log.filter(({ msg }) => msg.startsWith('the next start will fail')).map(({ reason }) => reason)
+  replaceFile(users, 'somebody:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n')
+  await expectReload(sidecar, 'success', () => sidecar.signal('SIGHUP'))
+  await expect.poll(failing).toEqual(['it has no user "device"'])
+  // A locked account has no password, and a start takes that as it is. So it does if another name is left.
+  replaceFile(users, 'device:!{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n')
+  await expectReload(sidecar, 'success', () => sidecar.signal('SIGHUP'))
+  replaceFile(users, 'somebody:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n')
+  const passwords = [users, others].map((file, at) => ({
+    name: `n${at}`,
+    htpasswd: { file, user: 'device' },
+  }))
+  await expectReload(sidecar, 'success', () => site.configure({ password: undefined, passwords }))
+  expect(failing()).toHaveLength(1)
+  const heavy = `$argon2id$v=19$m=262144,t=1,p=1$${'A'.repeat(22)}$${'A'.repeat(43)}\n`
+  const file = join(site.directory, 'heavy')
+  writeFileSync(file, heavy, { mode: 0o600 })
+  await expectReload(sidecar, 'success', () =>
+    site.configure({ listen: { memory: '64MiB' }, password: { file }, passwords: undefined }),
+  )
+  await expect
+    .poll(() => failing().slice(1))
+    .toEqual(['a login with this hash takes 256 MiB, and clients may hold 64 MiB (listen.memory)'])
+})

@@ -48,7 +48,7 @@ it('a line is written within a second, even if no other follows', async () => {
   const fd = openSync(file, 'a')
   const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd })
   lineWriter(log)('{"alone":true}\n')
-  await expect.poll(() => readFileSync(file, 'utf8'), { timeout: 5000 }).toBe('{"alone":true}\n')
+  await expect.poll(() => readFileSync(file, 'utf8')).toBe('{"alone":true}\n')
   closeSync(fd)
 })
 
@@ -65,7 +65,7 @@ it('a line that is flushed during the write of the previous one does not wait fo
       .split('\n')
       .slice(0, -1)
       .map((line) => JSON.parse(line).msg)
-  await expect.poll(messages, { timeout: 5000 }).toEqual(['first', 'second'])
+  await expect.poll(messages).toEqual(['first', 'second'])
   closeSync(fd)
 })
 

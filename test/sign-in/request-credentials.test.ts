@@ -1,7 +1,41 @@
+import { execFileSync } from 'node:child_process'
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { withCredentials, withoutClientSession } from '../../src/forward/request-fields.ts'
 import { mergeCookies } from '../../src/http/browsers.ts'
 import { sessionNames } from '../../src/sign-in/session-cookies.ts'
+import { needs } from '../support/tools.ts'
+
+/** Parts of `Cookie` fields. */
+const PARTS = [
+  'sid=evil',
+  ' sid=evil',
+  'sid',
+  '=',
+  ' ',
+  ',',
+  ';',
+  '"',
+  '$Path',
+  'secure',
+  'httponly',
+  'a',
+  'a=b',
+  'path=/',
+]
+
+/** Prints those of the `Cookie` fields in which `sid` is another one than Postern's. */
+const READ_SESSIONS = `
+import json, sys
+from http.cookies import CookieError, SimpleCookie
+for cookies in json.load(sys.stdin):
+    try:
+        sid = SimpleCookie(cookies).get('sid')
+    except CookieError:
+        continue
+    if sid is not None and sid.value != 'own':
+        print(cookies)
+`
 
 describe('The cookies of client and session', () => {
   it('are merged, with the session first', () => {
@@ -24,6 +58,9 @@ describe('The cookies of client and session', () => {
     ['a=1, SID=evil'],
     ['a=1 SID = evil'],
     ['a="; SID=evil; b="'],
+    ['secure SID=evil'],
+    ['$Path\tSID = evil'],
+    ['a, SID=evil'],
   ])('never contain a session of the client: %s', (client) => {
     expect(mergeCookies([client], 'SID=1')).not.toMatch(/evil|worse|SID$/)
     expect(mergeCookies([client], 'SID=1')).toMatch(/^SID=1/)
@@ -33,6 +70,19 @@ describe('The cookies of client and session', () => {
     'never contain a session of the client under a name that PHP takes for it: %s',
     (name) => expect(mergeCookies([`a.b=1; ${name}=evil`], 'session_id=1')).toBe('session_id=1; a.b=1'),
   )
+
+  it('H280 name no session of the client for Python, which reads attributes in a request, too', () => {
+    needs('python3')
+    const part = fc.constantFrom(...PARTS)
+    const pairs = fc.sample(fc.array(part, { minLength: 2, maxLength: 6 }), { numRuns: 5_000, seed: 1 })
+    const merged = pairs.map((parts) => mergeCookies([parts.join('')], 'sid=own'))
+    const input = JSON.stringify(merged.filter((cookies) => cookies.includes('evil')))
+    expect(execFileSync('python3', ['-c', READ_SESSIONS], { input, encoding: 'utf8' })).toBe('')
+    const unfiltered = JSON.stringify(['sid=own; secure sid=evil'])
+    expect(execFileSync('python3', ['-c', READ_SESSIONS], { input: unfiltered, encoding: 'utf8' })).not.toBe(
+      '',
+    )
+  })
 
   it('have unchanged values', () => {
     expect(mergeCookies(['side=2; a="x, y"=z'], 'SID=1')).toBe('SID=1; side=2; a="x, y"=z')

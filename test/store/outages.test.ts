@@ -11,10 +11,8 @@ import { startRelay } from './relay.ts'
 
 beforeEach(() => needs('redis-server'))
 
-const SLOW = { timeout: 20_000 }
-
 describe('a server that is down', () => {
-  it('H136 does not keep the store from opening, and is used as soon as it is there', SLOW, async () => {
+  it('H136 does not keep the store from opening, and is used as soon as it is there', async () => {
     const port = await freePort()
     const { store, transitions, failures } = await open(`valkey://127.0.0.1:${port}`)
     expect(store.up).toBe(false)
@@ -26,12 +24,12 @@ describe('a server that is down', () => {
       expect.arrayContaining(['connect', 'count', 'count', 'follow']),
     )
     await startRedis({ port })
-    await expect.poll(() => store.up, SLOW).toBe(true)
+    await expect.poll(() => store.up).toBe(true)
     expect(await store.run(ADD, [KEY], [1])).toBe(1)
     expect(transitions).toHaveLength(2)
   })
 
-  it('H136 by kill -9 fails what was asked, and is used again after its restart', SLOW, async () => {
+  it('H136 by kill -9 fails what was asked, and is used again after its restart', async () => {
     const redis = await startRedis()
     const { store, transitions } = await open(`valkey://${redis.at}`)
     await store.run(ADD, [KEY], [1])
@@ -41,55 +39,47 @@ describe('a server that is down', () => {
     await expect.poll(() => store.up).toBe(false)
     expect(await failureOf(store.run(ADD, [KEY], [1]))).toBe('disconnected')
     await redis.restart()
-    await expect.poll(() => store.up, SLOW).toBe(true)
+    await expect.poll(() => store.up).toBe(true)
     expect(await store.run(READ, [KEY], [])).toBe(null)
-    await expect.poll(() => failureOf(store.follow('{postern}:events', '0-0')), SLOW).toBe('none')
+    await expect.poll(() => failureOf(store.follow('{postern}:events', '0-0'))).toBe('none')
     expect(transitions.map((each) => each.split(':')[0])).toEqual(['up', 'down', 'up'])
   })
 })
 
 describe('a server that does not answer', () => {
-  it(
-    'H135 (stopped) fails every question once, in time, and is used again when it continues',
-    SLOW,
-    async () => {
-      const redis = await startRedis()
-      const { store, transitions, failures } = await open(`valkey://${redis.at}`, { timeout: 1_000 })
-      await store.run(ADD, [KEY], [1])
-      redis.freeze()
-      const asked = Array.from({ length: 2_000 }, () => failureOf(store.run(ADD, [KEY], [1])))
-      expect(new Set(await Promise.all(asked))).toEqual(new Set(['timeout']))
-      expect(store.up).toBe(false)
-      expect(await failureOf(store.run(ADD, [KEY], [1]))).toBe('timeout')
-      expect(failures.filter(({ operation }) => operation === 'count')).toHaveLength(2_001)
-      redis.thaw()
-      await expect.poll(() => store.up, SLOW).toBe(true)
-      // The server has run what it had received, and nothing twice.
-      expect(Number(await store.run(READ, [KEY], []))).toBeLessThanOrEqual(2_001)
-      expect(transitions).toEqual(['up', 'down: timeout: the server does not reply within 1s', 'up'])
-    },
-  )
+  it('H135 (stopped) fails every question once, in time, and is used again when it continues', async () => {
+    const redis = await startRedis()
+    const { store, transitions, failures } = await open(`valkey://${redis.at}`, { timeout: 1_000 })
+    await store.run(ADD, [KEY], [1])
+    redis.freeze()
+    const asked = Array.from({ length: 2_000 }, () => failureOf(store.run(ADD, [KEY], [1])))
+    expect(new Set(await Promise.all(asked))).toEqual(new Set(['timeout']))
+    expect(store.up).toBe(false)
+    expect(await failureOf(store.run(ADD, [KEY], [1]))).toBe('timeout')
+    expect(failures.filter(({ operation }) => operation === 'count')).toHaveLength(2_001)
+    redis.thaw()
+    await expect.poll(() => store.up).toBe(true)
+    // The server has run what it had received, and nothing twice.
+    expect(Number(await store.run(READ, [KEY], []))).toBeLessThanOrEqual(2_001)
+    expect(transitions).toEqual(['up', 'down: timeout: the server does not reply within 1s', 'up'])
+  })
 
-  it(
-    'H135 (half-open) fails every question in time, and gives no late reply to another one',
-    SLOW,
-    async () => {
-      const redis = await startRedis()
-      const relay = await startRelay(redis.port)
-      const { store, transitions } = await open(`valkey://127.0.0.1:${relay.port}`, { timeout: 1_000 })
-      await store.run(ADD, [KEY], [1])
-      relay.swallow()
-      const start = performance.now()
-      expect(await failureOf(store.follow('{postern}:events', '$'))).toBe('timeout')
-      expect(performance.now() - start).toBeGreaterThan(FOLLOW_WAIT)
-      // The network lets new connections through, so it is down for a moment only.
-      await expect.poll(() => transitions.length, SLOW).toBeGreaterThan(2)
-      expect(await store.run(READ, [KEY], [])).toBe('1')
-      expect(transitions.map((each) => each.split(':')[0])).toEqual(['up', 'down', 'up'])
-    },
-  )
+  it('H135 (half-open) fails every question in time, and gives no late reply to another one', async () => {
+    const redis = await startRedis()
+    const relay = await startRelay(redis.port)
+    const { store, transitions } = await open(`valkey://127.0.0.1:${relay.port}`, { timeout: 1_000 })
+    await store.run(ADD, [KEY], [1])
+    relay.swallow()
+    const start = performance.now()
+    expect(await failureOf(store.follow('{postern}:events', '$'))).toBe('timeout')
+    expect(performance.now() - start).toBeGreaterThan(FOLLOW_WAIT)
+    // The network lets new connections through, so it is down for a moment only.
+    await expect.poll(() => transitions.length).toBeGreaterThan(2)
+    expect(await store.run(READ, [KEY], [])).toBe('1')
+    expect(transitions.map((each) => each.split(':')[0])).toEqual(['up', 'down', 'up'])
+  })
 
-  it('H135 keeps no more than 10,000 questions', SLOW, async () => {
+  it('H135 keeps no more than 10,000 questions', async () => {
     const redis = await startRedis()
     const { store, transitions } = await open(`valkey://${redis.at}`, { timeout: 20_000 })
     // After its reply, the question of the start is answered, too.
@@ -104,18 +94,18 @@ describe('a server that does not answer', () => {
     expect(transitions).toEqual(['up'])
   })
 
-  it('H135 even to a connection is tried again, with one attempt at a time', SLOW, async () => {
+  it('H135 even to a connection is tried again, with one attempt at a time', async () => {
     const silent = await startSilent()
     const { store, transitions } = await open(`valkey://127.0.0.1:${silent.port}`, { timeout: 100 })
     await expect.poll(() => transitions).toEqual(['down: timeout: the server does not reply within 100ms'])
-    await expect.poll(silent.accepted, SLOW).toBeGreaterThanOrEqual(6)
+    await expect.poll(silent.accepted).toBeGreaterThanOrEqual(6)
     // The others open when the first one has found the primary.
     expect(silent.mostOpen()).toBe(1)
     await store.close()
     await expect.poll(silent.open).toBe(0)
   })
 
-  it('H135 delays the start by store.timeout, however many nodes there are', SLOW, async () => {
+  it('H135 delays the start by store.timeout, however many nodes there are', async () => {
     const nodes = await Promise.all([1, 2, 3, 4].map(startSilent))
     const names = nodes.map(({ port }) => `127.0.0.1:${port}`).join(',')
     const now = livedTime()
@@ -153,32 +143,28 @@ async function startSilent() {
 }
 
 describe('a session', () => {
-  it(
-    'H136 ends with the first of its connections, and the next one begins with all of them',
-    SLOW,
-    async () => {
-      const redis = await startRedis()
-      const relay = await startRelay(redis.port)
-      const { store, transitions } = await open(`valkey://127.0.0.1:${relay.port}`, { replicas: 1 })
-      for (let connection = 0; connection < 3; connection += 1) {
-        await expect.poll(() => relay.open(), SLOW).toBe(3)
-        const accepted = relay.accepted()
-        const ids = [...(await redis.command('CLIENT', 'LIST')).matchAll(/^id=(\d+) .*cmd=(?!client)/gm)]
-        await redis.command('CLIENT', 'KILL', 'ID', ids[connection]?.[1] ?? '')
-        await expect.poll(() => relay.accepted(), SLOW).toBe(accepted + 3)
-        await expect.poll(() => failureOf(store.run(ADD, [KEY], [1])), SLOW).toBe('none')
-      }
-      expect(relay.open()).toBe(3)
-      expect(transitions.map((each) => each.split(':')[0])).toEqual([
-        'up',
-        ...Array(3).fill(['down', 'up']).flat(),
-      ])
-    },
-  )
+  it('H136 ends with the first of its connections, and the next one begins with all of them', async () => {
+    const redis = await startRedis()
+    const relay = await startRelay(redis.port)
+    const { store, transitions } = await open(`valkey://127.0.0.1:${relay.port}`, { replicas: 1 })
+    for (let connection = 0; connection < 3; connection += 1) {
+      await expect.poll(() => relay.open()).toBe(3)
+      const accepted = relay.accepted()
+      const ids = [...(await redis.command('CLIENT', 'LIST')).matchAll(/^id=(\d+) .*cmd=(?!client)/gm)]
+      await redis.command('CLIENT', 'KILL', 'ID', ids[connection]?.[1] ?? '')
+      await expect.poll(() => relay.accepted()).toBe(accepted + 3)
+      await expect.poll(() => failureOf(store.run(ADD, [KEY], [1]))).toBe('none')
+    }
+    expect(relay.open()).toBe(3)
+    expect(transitions.map((each) => each.split(':')[0])).toEqual([
+      'up',
+      ...Array(3).fill(['down', 'up']).flat(),
+    ])
+  })
 })
 
 describe('closing', () => {
-  it('H135 ends what is pending, and leaves no connection', SLOW, async () => {
+  it('H135 ends what is pending, and leaves no connection', async () => {
     const redis = await startRedis()
     const relay = await startRelay(redis.port)
     const { store } = await open(`valkey://127.0.0.1:${relay.port}`, { replicas: 1 })
@@ -199,7 +185,7 @@ describe('closing', () => {
 })
 
 describe('a floating address', () => {
-  it('H136 leads to the new primary as soon as the old one is a replica', SLOW, async () => {
+  it('H136 leads to the new primary as soon as the old one is a replica', async () => {
     const [old, next] = [await startRedis(), await startRedis()]
     const relay = await startRelay(old.port)
     const { store, transitions } = await open(`valkey://127.0.0.1:${relay.port}`)
@@ -214,21 +200,21 @@ describe('a floating address', () => {
     await old.command('REPLICAOF', '127.0.0.1', String(next.port))
     await following
     expect(await failureOf(store.run(ADD, [KEY], [1]))).not.toBe('none')
-    await expect.poll(() => store.up, SLOW).toBe(true)
+    await expect.poll(() => store.up).toBe(true)
     const id = await store.run(REVOKE, ['{postern}:events'], ['a'])
     expect(await next.command('XLEN', '{postern}:events')).toBe('1')
-    await expect.poll(() => failureOf(store.follow('{postern}:events', '0-0')), SLOW).toBe('none')
+    await expect.poll(() => failureOf(store.follow('{postern}:events', '0-0'))).toBe('none')
     expect(await store.follow('{postern}:events', '0-0')).toEqual([{ id, fields: ['grant', 'a'] }])
     expect(transitions.map((each) => each.split(':')[0])).toEqual(['up', 'down', 'up'])
   })
 
-  it('H136 that leads to a replica is no store', SLOW, async () => {
+  it('H136 that leads to a replica is no store', async () => {
     const primary = await startRedis()
     const replica = await startRedis({ settings: [`replicaof 127.0.0.1 ${primary.port}`] })
     const { store, transitions } = await open(`valkey://${replica.at}`)
     expect(store.up).toBe(false)
     expect(transitions).toEqual(['down: read-only: the server is a replica, which accepts no writes'])
     await replica.command('REPLICAOF', 'NO', 'ONE')
-    await expect.poll(() => store.up, SLOW).toBe(true)
+    await expect.poll(() => store.up).toBe(true)
   })
 })

@@ -13,8 +13,6 @@ import { startRelay } from './relay.ts'
 
 beforeEach(() => needs('redis-server'))
 
-const SLOW = { timeout: 20_000 }
-
 /** What a user of the server needs for the connection; the others run in scripts. */
 const CONNECTION = ['eval', 'evalsha', 'xread', 'wait']
 const ALL = COMMANDS.map((command) => command.replace(/ .*/, '').toLowerCase())
@@ -23,30 +21,24 @@ const userWith = (commands: readonly string[]): string =>
 const LOGIN = 'see the user in tokens.store, and store.password_file'
 
 describe('a login', () => {
-  it(
-    'H137 with a wrong password is tried again, is reported once, and appears in no message',
-    SLOW,
-    async () => {
-      const redis = await startRedis({
-        settings: ['requirepass hunter2'],
-        cli: ['-a', 'hunter2', '--no-auth-warning'],
-      })
-      const wrong = await open(`valkey://:hunter3@${redis.at}`)
-      await expect.poll(() => wrong.failures.length, SLOW).toBeGreaterThan(1)
-      expect(wrong.transitions).toEqual([
-        `down: refused: the server refuses the user or the password; ${LOGIN}`,
-      ])
-      expect(JSON.stringify(wrong.failures.map(({ message, stack }) => message + stack))).not.toMatch(
-        /hunter/,
-      )
-      const none = await open(`valkey://${redis.at}`)
-      expect(none.transitions).toEqual([`down: refused: the server requires a password; ${LOGIN}`])
-      await redis.command('CONFIG', 'SET', 'requirepass', 'hunter3')
-      await expect.poll(() => wrong.store.up, SLOW).toBe(true)
-    },
-  )
+  it('H137 with a wrong password is tried again, is reported once, and appears in no message', async () => {
+    const redis = await startRedis({
+      settings: ['requirepass hunter2'],
+      cli: ['-a', 'hunter2', '--no-auth-warning'],
+    })
+    const wrong = await open(`valkey://:hunter3@${redis.at}`)
+    await expect.poll(() => wrong.failures.length).toBeGreaterThan(1)
+    expect(wrong.transitions).toEqual([
+      `down: refused: the server refuses the user or the password; ${LOGIN}`,
+    ])
+    expect(JSON.stringify(wrong.failures.map(({ message, stack }) => message + stack))).not.toMatch(/hunter/)
+    const none = await open(`valkey://${redis.at}`)
+    expect(none.transitions).toEqual([`down: refused: the server requires a password; ${LOGIN}`])
+    await redis.command('CONFIG', 'SET', 'requirepass', 'hunter3')
+    await expect.poll(() => wrong.store.up).toBe(true)
+  })
 
-  it('H137 takes the password from the file at each connection', SLOW, async () => {
+  it('H137 takes the password from the file at each connection', async () => {
     const redis = await startRedis({ settings: ['user postern on >first ~* +@all'] })
     const passwordFile = join(temporaryDirectory(), 'password')
     writeFileSync(passwordFile, 'first\n')
@@ -56,7 +48,7 @@ describe('a login', () => {
     await redis.command('CLIENT', 'KILL', 'USER', 'postern')
     await expect.poll(() => store.up).toBe(false)
     writeFileSync(passwordFile, 'second\n')
-    await expect.poll(() => store.up, SLOW).toBe(true)
+    await expect.poll(() => store.up).toBe(true)
   })
 
   it('is not attempted at start with a file that cannot be read', async () => {
@@ -77,7 +69,7 @@ describe('a login', () => {
 })
 
 describe('a user of the server', () => {
-  it('H137 needs only a few commands, and the keys of the prefix', SLOW, async () => {
+  it('H137 needs only a few commands, and the keys of the prefix', async () => {
     const redis = await startRedis({
       settings: [userWith(ALL)],
     })
@@ -104,14 +96,14 @@ describe('a user of the server', () => {
     })
   })
 
-  it.each(CONNECTION)('H137 without %s is refused from the start', SLOW, async (command) => {
+  it.each(CONNECTION)('H137 without %s is refused from the start', async (command) => {
     const redis = await startRedis({ settings: [userWith(ALL.filter((each) => each !== command))] })
     const { store, transitions } = await open(`valkey://postern:secret@${redis.at}`)
     const message = `the user of the server may not run ${command.toUpperCase()}; see its ACL`
     const told = command === 'eval' ? [`down: refused: ${message}`] : ['up', `refusing: refused: ${message}`]
     await expect.poll(() => transitions).toEqual(told)
     await redis.command('ACL', 'SETUSER', 'postern', `+${command}`)
-    await expect.poll(() => store.up && store.trouble === undefined, SLOW).toBe(true)
+    await expect.poll(() => store.up && store.trouble === undefined).toBe(true)
     expect(transitions).toEqual([...told, command === 'eval' ? 'up' : 'accepting'])
   })
 
@@ -132,7 +124,7 @@ describe('a user of the server', () => {
 })
 
 describe('a server that refuses writes', () => {
-  it('H147 because it is out of memory says so once, and still reads', SLOW, async () => {
+  it('H147 because it is out of memory says so once, and still reads', async () => {
     const redis = await startRedis()
     const { store, transitions } = await open(`valkey://${redis.at}`)
     await store.run(ADD, [KEY], [1])
@@ -151,12 +143,12 @@ describe('a server that refuses writes', () => {
     await redis.command('CONFIG', 'SET', 'maxmemory', '0')
     expect(await store.run(ADD, [KEY], [1])).toBe(2)
     for (const each of [{ store, transitions }, late]) {
-      await expect.poll(() => each.store.trouble, SLOW).toBe(undefined)
+      await expect.poll(() => each.store.trouble).toBe(undefined)
       expect(each.transitions).toEqual(['up', `refusing: full: ${error.message}`, 'accepting'])
     }
   })
 
-  it('H147 is asked again after a question that failed otherwise', SLOW, async () => {
+  it('H147 is asked again after a question that failed otherwise', async () => {
     const redis = await startRedis({ settings: ['lua-time-limit 50'] })
     const relay = await startRelay(redis.port)
     const { store, transitions } = await open(`valkey://127.0.0.1:${relay.port}`)
@@ -165,11 +157,11 @@ describe('a server that refuses writes', () => {
     const busy = redis.command('EVAL', 'while true do end', '0').catch(() => {})
     await until(async () => (await failureOf(store.run(READ, [KEY], []))) === 'timeout')
     const before = relay.packets()
-    await expect.poll(() => relay.packets(), SLOW).toBeGreaterThan(before)
+    await expect.poll(() => relay.packets()).toBeGreaterThan(before)
     await redis.command('SCRIPT', 'KILL')
     await busy
     await redis.command('CONFIG', 'SET', 'maxmemory', '0')
-    await expect.poll(() => store.trouble, SLOW).toBe(undefined)
+    await expect.poll(() => store.trouble).toBe(undefined)
     expect(transitions.map((each) => each.split(':')[0])).toEqual(['up', 'refusing', 'accepting'])
   })
 
@@ -191,7 +183,7 @@ describe('the way to the server', () => {
     expect(await store.run(ADD, [KEY], [1])).toBe(1)
   })
 
-  it('H137 is TLS, with a verified certificate', SLOW, async () => {
+  it('H137 is TLS, with a verified certificate', async () => {
     const { certFile, keyFile } = await makeCertificate()
     const port = await freePort()
     await startRedis({

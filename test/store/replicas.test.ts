@@ -13,12 +13,10 @@ import { startRelay } from './relay.ts'
 
 beforeEach(() => needs('redis-server'))
 
-const SLOW = { timeout: 30_000 }
-
 const sentinelsOf = ({ sentinels }: RedisGroup): string => sentinels.map(({ at }) => at).join(',')
 
 describe('a script that replicas confirm', () => {
-  it('H136 is answered when the replica has it', SLOW, async () => {
+  it('H136 is answered when the replica has it', async () => {
     const primary = await startRedis()
     const replica = await startRedis({ settings: [`replicaof 127.0.0.1 ${primary.port}`] })
     await until(async () => (await replica.command('INFO', 'replication')).includes('master_link_status:up'))
@@ -29,7 +27,7 @@ describe('a script that replicas confirm', () => {
     expect(failures).toEqual([])
   })
 
-  it('H136 is answered without a replica, too, and reported; other scripts do not wait', SLOW, async () => {
+  it('H136 is answered without a replica, too, and reported; other scripts do not wait', async () => {
     const redis = await startRedis()
     const { store, failures, transitions } = await open(`valkey://${redis.at}`, { replicas: 1 })
     let confirmed = false
@@ -49,7 +47,7 @@ describe('a script that replicas confirm', () => {
     expect(transitions).toEqual(['up'])
   })
 
-  it('H136 fails if the primary ends before the replica has it: it may be lost', SLOW, async () => {
+  it('H136 fails if the primary ends before the replica has it: it may be lost', async () => {
     const primary = await startRedis()
     const replica = await startRedis({ settings: [`replicaof 127.0.0.1 ${primary.port}`] })
     await until(async () => (await replica.command('INFO', 'replication')).includes('master_link_status:up'))
@@ -65,7 +63,7 @@ describe('a script that replicas confirm', () => {
 })
 
 describe('a Sentinel group', () => {
-  it('H136 is used again after a failover, and nothing confirmed is lost', SLOW, async () => {
+  it('H136 is used again after a failover, and nothing confirmed is lost', async () => {
     const group = await startGroup(2)
     const { store, failures, transitions } = await open(`valkey+sentinel://${sentinelsOf(group)}/main`)
     expect(transitions).toEqual(['up'])
@@ -74,35 +72,31 @@ describe('a Sentinel group', () => {
     expect(failures).toEqual([])
     await group.primary.kill()
     await expect.poll(() => store.up).toBe(false)
-    await expect.poll(() => store.up, SLOW).toBe(true)
+    await expect.poll(() => store.up).toBe(true)
     expect(await store.run(READ, [KEY], [])).toBe('7')
     expect(await group.replica.command('GET', KEY)).toBe('7')
-    await expect.poll(() => failureOf(store.follow('{postern}:events', '0-0')), SLOW).toBe('none')
+    await expect.poll(() => failureOf(store.follow('{postern}:events', '0-0'))).toBe('none')
     expect(await store.follow('{postern}:events', '0-0')).toEqual([{ id, fields: ['grant', 'a'] }])
   })
 
-  it(
-    'H136 is left for the new primary, when the old one is cut off from the sentinels only',
-    SLOW,
-    async () => {
-      const group = await startGroup(1)
-      const { store } = await open(`valkey+sentinel://${sentinelsOf(group)}/main`, { replicas: 0 })
-      await store.run(ADD, [KEY], [1])
-      // The sentinel monitors another server from now on, as after a failover that the old primary has not seen.
-      const [sentinel] = group.sentinels
-      await group.replica.command('REPLICAOF', 'NO', 'ONE')
-      await sentinel?.command('SENTINEL', 'REMOVE', 'main')
-      await sentinel?.command('SENTINEL', 'MONITOR', 'main', '127.0.0.1', String(group.replica.port), '1')
-      await expect
-        .poll(async () => {
-          await store.run(ADD, ['{postern}:new'], [1]).catch(() => {})
-          return await group.replica.command('EXISTS', '{postern}:new')
-        }, SLOW)
-        .toBe('1')
-    },
-  )
+  it('H136 is left for the new primary, when the old one is cut off from the sentinels only', async () => {
+    const group = await startGroup(1)
+    const { store } = await open(`valkey+sentinel://${sentinelsOf(group)}/main`, { replicas: 0 })
+    await store.run(ADD, [KEY], [1])
+    // The sentinel monitors another server from now on, as after a failover that the old primary has not seen.
+    const [sentinel] = group.sentinels
+    await group.replica.command('REPLICAOF', 'NO', 'ONE')
+    await sentinel?.command('SENTINEL', 'REMOVE', 'main')
+    await sentinel?.command('SENTINEL', 'MONITOR', 'main', '127.0.0.1', String(group.replica.port), '1')
+    await expect
+      .poll(async () => {
+        await store.run(ADD, ['{postern}:new'], [1]).catch(() => {})
+        return await group.replica.command('EXISTS', '{postern}:new')
+      })
+      .toBe('1')
+  })
 
-  it('H145 whose former primary still answers: a run that it cannot confirm fails', SLOW, async () => {
+  it('H145 whose former primary still answers: a run that it cannot confirm fails', async () => {
     const group = await startGroup(1)
     const [sentinel] = group.sentinels
     const { store } = await open(`valkey+sentinel://${sentinelsOf(group)}/main`, { timeout: 1_000 })
@@ -114,10 +108,10 @@ describe('a Sentinel group', () => {
       if (failure !== 'none') continue
       expect(Number(await group.replica.command('GET', KEY))).toBeGreaterThan(0)
     }
-    await expect.poll(() => failureOf(store.runDurably(ADD, [KEY], [1])), SLOW).toBe('none')
+    await expect.poll(() => failureOf(store.runDurably(ADD, [KEY], [1]))).toBe('none')
   })
 
-  it('H145 with one sentinel that names another server is used as the others say', SLOW, async () => {
+  it('H145 with one sentinel that names another server is used as the others say', async () => {
     const [primary, stranger] = await Promise.all([startRedis(), startRedis()])
     const monitor = (at: RedisServer) =>
       startRedis({ sentinel: true, settings: [`sentinel monitor main 127.0.0.1 ${at.port} 2`] })
@@ -125,14 +119,14 @@ describe('a Sentinel group', () => {
     const relays = await Promise.all(sentinels.map(({ port }) => startRelay(port)))
     const names = relays.map(({ port }) => `127.0.0.1:${port}`).join(',')
     const { store, transitions } = await open(`valkey+sentinel://${names}/main`, { timeout: 1_000 })
-    await expect.poll(() => store.up, SLOW).toBe(true)
+    await expect.poll(() => store.up).toBe(true)
     const before = transitions.length
     await store.run(REVOKE, ['{postern}:events'], ['a'])
     // Each connection may first have led to the stranger.
-    await expect.poll(() => failureOf(store.follow('{postern}:events', '0-0')), SLOW).toBe('none')
-    await expect.poll(() => failureOf(store.runDurably(ADD, [KEY], [1])), SLOW).toBe('none')
+    await expect.poll(() => failureOf(store.follow('{postern}:events', '0-0'))).toBe('none')
+    await expect.poll(() => failureOf(store.runDurably(ADD, [KEY], [1]))).toBe('none')
     const accepted = (): number => relays.reduce((sum, each) => sum + each.accepted(), 0)
-    await expect.poll(() => relays.every((each) => each.open() > 0), SLOW).toBe(true)
+    await expect.poll(() => relays.every((each) => each.open() > 0)).toBe(true)
     const connections = accepted()
     for (let run = 0; run < 12; run++) await store.runDurably(ADD, [KEY], [1])
     expect(transitions).toHaveLength(before)
@@ -141,7 +135,7 @@ describe('a Sentinel group', () => {
     expect(await stranger.command('EXISTS', KEY)).toBe('0')
   })
 
-  it('H145 of which one knows of a failover before the others is believed', SLOW, async () => {
+  it('H145 of which one knows of a failover before the others is believed', async () => {
     const [former, promoted] = await Promise.all([startRedis(), startRedis()])
     const monitor = (at: RedisServer, epoch: number) =>
       startRedis({
@@ -150,32 +144,28 @@ describe('a Sentinel group', () => {
       })
     const sentinels = await Promise.all([monitor(former, 3), monitor(former, 3), monitor(promoted, 4)])
     const { store } = await open(`valkey+sentinel://${sentinels.map(({ at }) => at).join(',')}/main`)
-    await expect.poll(() => failureOf(store.runDurably(ADD, [KEY], [1])), SLOW).toBe('none')
+    await expect.poll(() => failureOf(store.runDurably(ADD, [KEY], [1]))).toBe('none')
     expect(Number(await promoted.command('GET', KEY))).toBeGreaterThan(0)
     expect(await former.command('EXISTS', KEY)).toBe('0')
   })
 
-  it(
-    'H136 without users of its own refuses those of the servers, and is asked without them',
-    SLOW,
-    async () => {
-      const redis = await startRedis({ settings: ['user postern on >secret ~* +@all'] })
-      const sentinel = await startRedis({
-        sentinel: true,
-        settings: [`sentinel monitor main 127.0.0.1 ${redis.port} 1`],
-      })
-      const { store } = await open(`valkey+sentinel://postern:secret@${sentinel.at}/main`, { replicas: 0 })
-      expect(await store.run(ADD, [KEY], [1])).toBe(1)
-      const unknown = await open(`valkey+sentinel://postern:secret@${sentinel.at}/other`)
-      expect(unknown.transitions).toEqual([
-        'down: disconnected: the sentinels monitor no primary with the name other; see the end of tokens.store',
-      ])
-    },
-  )
+  it('H136 without users of its own refuses those of the servers, and is asked without them', async () => {
+    const redis = await startRedis({ settings: ['user postern on >secret ~* +@all'] })
+    const sentinel = await startRedis({
+      sentinel: true,
+      settings: [`sentinel monitor main 127.0.0.1 ${redis.port} 1`],
+    })
+    const { store } = await open(`valkey+sentinel://postern:secret@${sentinel.at}/main`, { replicas: 0 })
+    expect(await store.run(ADD, [KEY], [1])).toBe(1)
+    const unknown = await open(`valkey+sentinel://postern:secret@${sentinel.at}/other`)
+    expect(unknown.transitions).toEqual([
+      'down: disconnected: the sentinels monitor no primary with the name other; see the end of tokens.store',
+    ])
+  })
 })
 
 describe('a Cluster', () => {
-  it('H136 of three is used at the node of the keys, whatever happens to the others', SLOW, async () => {
+  it('H136 of three is used at the node of the keys, whatever happens to the others', async () => {
     const { nodes, owner, others } = await startCluster()
     const [away, left] = others
     const url = `valkey+cluster://${nodes.map(({ at }) => at).join(',')}`
@@ -203,7 +193,7 @@ describe('a Cluster', () => {
     await setSlot(left, 'NODE', await idOf(left))
     await setSlot(owner, 'NODE', await idOf(left))
     expect(await failureOf(store.run(ADD, [KEY], [1]))).toBe('loading')
-    await expect.poll(() => store.up, SLOW).toBe(true)
+    await expect.poll(() => store.up).toBe(true)
     expect(await store.run(ADD, [KEY], [5])).toBe(5)
     expect(await left?.command('GET', KEY)).toBe('5')
   })

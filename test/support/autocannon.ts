@@ -1,4 +1,5 @@
 import autocannon from 'autocannon'
+import { PATIENCE } from './patience.ts'
 
 /** A request as autocannon builds it. It adds `Host`, `Connection: keep-alive` and `Content-Length`. */
 export interface FloodRequest {
@@ -46,7 +47,7 @@ export interface FloodReport {
  * `pipelining` requests: the unread responses are then refusals.
  */
 export async function flood(plan: Flood): Promise<FloodReport> {
-  const { url, connections, pipelining, until, timeout = 10 } = plan
+  const { url, connections, pipelining, until, timeout = PATIENCE / 1000 } = plan
   const { promise, resolve, reject } = Promise.withResolvers<autocannon.Result>()
   let responses = 0
   const requests = plan.requests.map(

@@ -20,7 +20,7 @@ export async function recent(sidecar: TestSidecar): Promise<readonly RequestRow[
 /** The findings about the last request for a path, by their titles. A request is recorded when it has ended. */
 export async function explained(sidecar: TestSidecar, path: string): Promise<Record<string, string>> {
   const row = await expect
-    .poll(async () => (await recent(sidecar)).find((each) => each.path === path), { timeout: 10_000 })
+    .poll(async () => (await recent(sidecar)).find((each) => each.path === path))
     .toBeDefined()
     .then(async () => (await recent(sidecar)).find((each) => each.path === path))
   const [explanation] = await explanationsOf(sidecar, row?.id ?? '')

@@ -59,7 +59,7 @@ export async function putBeforeDevice(folder: string): Promise<void> {
     'tls',
     join(folder, 'state'),
   )
-  await expect.poll(() => client.use('none').catch(String), { timeout: 30_000 }).toBe(401)
+  await expect.poll(() => client.use('none').catch(String)).toBe(401)
   expect(await client.use((await client.grant()).access_token)).toBe(200)
   stop.resolve(CTRL_C)
   const { screen } = await session

@@ -1,5 +1,6 @@
 import { type Frame, readFrames, statusOf } from './http2-bytes.ts'
 import { FLAG, FRAME, PREFACE, SETTING, settings } from './http2-frames.ts'
+import { PATIENCE } from './patience.ts'
 import { type RawPeer, rawConnection } from './raw.ts'
 
 /** An HTTP/2 connection whose frames are written by hand. */
@@ -49,7 +50,7 @@ export async function rawSession(
     raw,
     frames,
     send: (...more) => raw.write(Buffer.concat(more)),
-    waitFor(fits, timeout = 5000) {
+    waitFor(fits, timeout = PATIENCE) {
       return new Promise((resolve, reject) => {
         const before = wake
         const stop = (why: string): void => {

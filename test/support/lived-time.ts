@@ -1,24 +1,27 @@
+import { stat } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { closeLater } from './cleanup.ts'
 
 /** Milliseconds. A turn costs a request to each process whose time counts. */
 const STEP = 20
 
+/** What waits for a timer and then for a thread of the pool waits as long as this. */
+const pool = (): Promise<unknown> => stat('/')
+
 /**
- * A clock (ms) that leaves out the time for which this thread waits for a processor: of each turn of the event loop it counts the
- * work, and at most 20 ms of waiting. What is promised within a second takes a second of it on a busy machine, too, and what comes
- * after two seconds takes two. It stops with the test.
- * @param turn asks another process whose time counts, for something that it answers at once: a turn ends with the reply
+ * A clock (ms) that counts turns, each as 20 ms: a timer of 20 ms, then a call of the kind that the tested code waits for. So it waits
+ * for a processor as often as that code does, or more often: what takes a second on an idle machine takes a second of it on a busy one,
+ * too. It stops with the test.
+ * @param turn asks another process whose time counts, for something that it answers at once; default: asks the thread pool
  */
-export function livedTime(turn: () => Promise<unknown> = async () => {}): () => number {
+export function livedTime(turn: () => Promise<unknown> = pool): () => number {
   let lived = 0
   let over = false
   async function count(): Promise<void> {
     while (!over) {
-      const [start, before] = [performance.now(), processorTime()]
       await delay(STEP)
       await turn().catch(() => {})
-      lived += Math.min(performance.now() - start, STEP + processorTime() - before)
+      lived += STEP
     }
   }
   const counting = count()
@@ -30,27 +33,16 @@ export function livedTime(turn: () => Promise<unknown> = async () => {}): () => 
   return () => lived
 }
 
-const TICK = 5
-
 /**
- * Adds up the processor time of this thread from tick to tick (5 ms) until the returned function is called, which resolves with its
- * 99th percentile (ms). What blocks the event loop works on it, while the wait of a busy machine for a processor does not count.
+ * Which part of the processor time of this process was this thread's, until the returned function is called: near 1 if it does all
+ * the work, near 0 if others do. Load changes both alike.
  */
-export function workOfTurns(): () => Promise<number> {
-  const turns: number[] = []
-  let over = false
-  async function count(): Promise<void> {
-    while (!over) {
-      const before = processorTime()
-      await delay(TICK)
-      turns.push(processorTime() - before)
-    }
-  }
-  const counting = count()
-  return async () => {
-    over = true
-    await counting
-    return turns.sort((a, b) => a - b)[Math.floor(0.99 * turns.length)] ?? Number.NaN
+export function shareOfThread(): () => number {
+  const whole = process.cpuUsage()
+  const before = processorTime()
+  return () => {
+    const { user, system } = process.cpuUsage(whole)
+    return (processorTime() - before) / ((user + system) / 1000)
   }
 }
 

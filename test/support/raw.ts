@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import tls from 'node:tls'
 import { closeLater } from './cleanup.ts'
+import { PATIENCE } from './patience.ts'
 
 /** One end of a TCP or TLS connection for hand-written bytes. Text is latin1: one character is one byte. */
 export interface RawPeer {
@@ -68,7 +69,7 @@ export function rawPeer(socket: net.Socket, wire: net.Socket = socket): RawPeer 
     write(data) {
       socket.write(typeof data === 'string' ? Buffer.from(data, 'latin1') : data)
     },
-    waitFor(pattern, timeout = 5000) {
+    waitFor(pattern, timeout = PATIENCE) {
       return new Promise((resolve, reject) => {
         const settle = (): void => {
           clearTimeout(timer)

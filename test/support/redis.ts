@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { temporaryDirectory } from './certificate.ts'
 import { closeLater } from './cleanup.ts'
+import { PATIENCE } from './patience.ts'
 import { run } from './tools.ts'
 
 /** A running server. It keeps nothing on disk unless its settings say so. */
@@ -199,7 +200,7 @@ export async function startGroup(sentinelCount = 1, auth: readonly string[] = []
 }
 
 /** Asks until the answer is true. An assertion that fails ends the wait; a question that fails otherwise is asked again. */
-export async function until(check: () => Promise<boolean>, timeout = 20_000): Promise<void> {
+export async function until(check: () => Promise<boolean>, timeout = PATIENCE): Promise<void> {
   const deadline = Date.now() + timeout
   for (;;) {
     if (await check().catch(unlessAsserted)) return

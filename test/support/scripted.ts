@@ -11,7 +11,7 @@ export function startScripted(
 
 /** Waits for the head of the next request on a connection, and forgets it. */
 export async function nextRequest(peer: RawPeer): Promise<string> {
-  const head = await peer.waitFor('\r\n\r\n', 15_000)
+  const head = await peer.waitFor('\r\n\r\n')
   peer.forget()
   return head
 }

@@ -3,6 +3,7 @@ import type http from 'node:http'
 import { type RawData, WebSocket, WebSocketServer } from 'ws'
 import { closeLater } from './cleanup.ts'
 import type { Device } from './device.ts'
+import { PATIENCE } from './patience.ts'
 
 export interface WebSocketDevice {
   /** The upgrade requests that reached the device. */
@@ -61,7 +62,7 @@ export function dial(
     headers: { ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }), ...headers },
     rejectUnauthorized: false,
     ...(from === undefined ? {} : { localAddress: from }),
-    handshakeTimeout: 10_000,
+    handshakeTimeout: PATIENCE,
     finishRequest(request) {
       for (const [name, value] of Object.entries(handshake)) request.setHeader(name, value)
       request.end()

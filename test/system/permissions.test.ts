@@ -97,10 +97,10 @@ it('a program that must not start others, or has no permission model, goes on', 
   expect(restarts).toEqual([])
 })
 
-it('the permission to start programs is given up', () => {
+it('the permissions to start programs and to load native code are given up', () => {
   const { permissioned, dropped } = started(USUAL)
   endRestarts(permissioned)
-  expect(dropped).toEqual(['child'])
+  expect(dropped).toEqual(['child', 'ffi'])
 })
 
 it('a path with an asterisk is refused, because it would permit more than itself', () => {

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { PassThrough, Writable } from 'node:stream'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
+import { giveBack, lendBuffer } from '../../src/system/read-buffers.ts'
 import { writeSpent } from '../../src/system/write-soon.ts'
 import { socketPair } from '../support/socket-pair.ts'
 
@@ -41,4 +42,20 @@ it('C21 writeSpent leaves a piece that a broken connection was writing to the ga
   stuck.destroy()
   await once(stuck, 'close')
   expect(piece.length).toBe(SIZE)
+})
+
+it('H311 a large buffer comes back when the connection breaks that it waits for', async () => {
+  const { from } = await socketPair()
+  // The kernel does not buffer 16 MiB for a peer that does not read.
+  from.write(Buffer.alloc(16 * 1024 ** 2))
+  const buffer = lendBuffer() ?? expect.fail()
+  writeSpent(from, buffer)
+  const written = vi.fn()
+  from.write('', written)
+  from.on('error', () => {}).destroy(new Error('broken'))
+  await expect.poll(() => written.mock.calls).toHaveLength(1)
+  const free: Buffer[] = []
+  for (let next = lendBuffer(); next !== undefined; next = lendBuffer()) free.push(next)
+  expect(free.map((each) => each.buffer)).toContain(buffer.buffer)
+  for (const each of free) giveBack(each)
 })

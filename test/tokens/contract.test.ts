@@ -83,7 +83,7 @@ async function openShared(changed: Partial<TokenPolicy>): Promise<Opened> {
     epoch: copies.epoch,
     generation: () => 0,
     fingerprint: async () => 'fingerprint',
-    onPublished() {},
+    onRevoked() {},
     onDiffers() {},
     onBug: (error) => expect.unreachable(String(error)),
   })

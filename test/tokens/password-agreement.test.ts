@@ -2,16 +2,25 @@ import { expect, it } from 'vitest'
 import { createPasswordAgreement } from '../../src/fleet/agreement.ts'
 import { createTokenCopies } from '../../src/fleet/copies.ts'
 import { PUBLISH } from '../../src/fleet/epoch.ts'
+import { REVOKE_GRANTS } from '../../src/fleet/scripts.ts'
 import type { StoreReply } from '../../src/fleet/shared-store.ts'
 import { stillClock } from '../support/clock.ts'
 import { liveRequests } from '../support/live-requests.ts'
-import { scriptedStore } from '../support/scripted-store.ts'
+import { scriptedStore, storeDown } from '../support/scripted-store.ts'
 
 const STATE = ['dataset', '100', 'c2FsdA', 'mine', '1-0', 0, '']
 
-function agreementWith(read: () => StoreReply, published: () => StoreReply = () => []) {
+function agreementWith(
+  read: () => StoreReply,
+  published: (args: readonly string[]) => StoreReply = () => [],
+  revoked: (args: readonly string[]) => StoreReply = () => [],
+) {
   const differences: boolean[] = []
-  const store = scriptedStore((script) => (script === PUBLISH ? published() : read()))
+  const counted: unknown[] = []
+  const store = scriptedStore((script, args) => {
+    if (script === REVOKE_GRANTS) return revoked(args)
+    return script === PUBLISH ? published(args) : read()
+  })
   const copies = createTokenCopies({
     store,
     clock: stillClock(),
@@ -25,11 +34,11 @@ function agreementWith(read: () => StoreReply, published: () => StoreReply = () 
     epoch: copies.epoch,
     generation: () => 0,
     fingerprint: async () => 'mine',
-    onPublished: () => {},
+    onRevoked: (grants, reason) => counted.push([grants, reason]),
     onDiffers: (differs) => differences.push(differs),
     onBug: (error) => expect.unreachable(String(error)),
   })
-  return { agreement, store, differences }
+  return { agreement, store, differences, epoch: copies.epoch, counted }
 }
 
 it('H135 answers that make no sense do not hold a login', async () => {
@@ -89,4 +98,90 @@ it('H134 a change that another sidecar has published is not published again', as
   agreement.changed('')
   expect(await agreement.present()).toMatchObject({ kind: 'agreed', epoch: '101' })
   expect(store.asked.filter(({ script }) => script === PUBLISH)).toEqual([])
+})
+
+it('H290 a name that is over costs the others nothing, and a sidecar with an earlier password does not publish that with it', async () => {
+  const named = (epoch: string, since: string) => [
+    ...['dataset', epoch, 'c2FsdA', 'admin=other monitor=x', '1-0', 0],
+    ...['', since],
+  ]
+  let state: StoreReply = STATE
+  const { agreement, epoch, counted, store } = agreementWith(
+    () => state,
+    ([, , , salt, print, , , since = '']) => {
+      expect([salt, print]).toEqual(['c2FsdA', 'admin=other monitor=x'])
+      state = named('102', since)
+      return [3, '102', 'dataset']
+    },
+  )
+  await agreement.settle()
+  state = named('101', 'admin=99 monitor=100')
+  epoch.end({ name: 'monitor' }, 'name_removed')
+  await agreement.settle()
+  expect(state).toEqual(named('102', 'admin=99'))
+  expect([await agreement.present(), counted, epoch.owed.isEmpty]).toEqual([
+    { kind: 'differs' },
+    [[3, 'name_removed']],
+    true,
+  ])
+  // It is paid once.
+  await agreement.settle()
+  expect(store.asked.filter(({ script }) => script === PUBLISH)).toHaveLength(1)
+})
+
+it('H290 what a store does not take that answers stays owed, and no login precedes it', async () => {
+  let refuses = true
+  const taken = (reply: StoreReply): StoreReply => {
+    if (refuses) throw storeDown()
+    return reply
+  }
+  let state: StoreReply = STATE
+  const { agreement, epoch, counted } = agreementWith(
+    () => state,
+    () => {
+      const reply = taken([2, '101', 'dataset'])
+      state = ['dataset', '101', 'c2FsdA', 'mine', '2-0', 0, '']
+      return reply
+    },
+    ([, ...grants]) => taken(grants),
+  )
+  epoch.end({ grants: ['a', 'b'] }, 'client')
+  expect(await agreement.present()).toMatchObject({ kind: 'agreed' })
+  epoch.end({ name: 'monitor' }, 'name_removed')
+  expect(await agreement.settle()).toMatchObject({ epoch: '100' })
+  expect(await agreement.present()).toEqual({ kind: 'unknown' })
+  expect(epoch.owed.isEmpty).toBe(false)
+  refuses = false
+  expect(await agreement.present()).toMatchObject({ kind: 'agreed', epoch: '101' })
+  expect(epoch.owed.isEmpty).toBe(true)
+  expect(counted).toEqual([
+    [2, 'client'],
+    [2, 'name_removed'],
+  ])
+})
+
+it('H292 a store that does not take a changed password is still read, so that revocations are heard', async () => {
+  let state: StoreReply = STATE
+  let refuses = true
+  const { agreement, epoch } = agreementWith(
+    () => state,
+    () => {
+      if (refuses) throw storeDown()
+      state = ['dataset', '102', 'c2FsdA', 'mine', '3-0', 0, '']
+      return [0, '102', 'dataset']
+    },
+  )
+  const heard: string[] = []
+  state = ['dataset', '101', 'c2FsdA', 'earlier', '2-0', 0, '']
+  const known = epoch.apply
+  epoch.apply = (event) => {
+    heard.push(event.kind)
+    known(event)
+  }
+  agreement.changed('')
+  expect(await agreement.settle('2-0')).toMatchObject({ epoch: '101', last: '2-0' })
+  expect(await agreement.present()).toEqual({ kind: 'unknown' })
+  expect(heard).toContain('unsettled')
+  refuses = false
+  expect(await agreement.present()).toMatchObject({ kind: 'agreed', epoch: '102' })
 })

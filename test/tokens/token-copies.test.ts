@@ -58,6 +58,19 @@ it('H128 a token is asked for once, also by requests at the same time, and then 
   expect(store.asked).toHaveLength(1)
 })
 
+it('H290 a token that the server still has, of a name that this sidecar has ended, is not accepted until the server has taken that', async () => {
+  const { copies, cut } = setting(() => found('monitor.1'), HOUR, ['monitor.1', 'admin.1'])
+  const [known, other] = [mintToken(randomBytes), mintToken(randomBytes)]
+  expect(await copies.identify(known, CLIENT)).toMatchObject({ kind: 'valid' })
+  cut.length = 0
+  copies.epoch.end({ name: 'monitor' }, 'name_removed')
+  expect(cut).toEqual(['monitor.1'])
+  expect(copies.identify(known, CLIENT)).toEqual(REVOKED)
+  expect(await copies.identify(other, CLIENT)).toEqual({ kind: 'unavailable' })
+  copies.epoch.owed.names.clear()
+  expect(await copies.identify(other, CLIENT)).toMatchObject({ kind: 'valid' })
+})
+
 it('H128 an unknown token is asked for once', async () => {
   const { copies, store, clock } = setting(() => ['100'])
   const token = mintToken(randomBytes)

@@ -14,11 +14,11 @@ import { sharedPair } from '../support/shared-pair.ts'
 const GET = apiRequest('/', 'token')
 const TLS = { ca: undefined, insecure: true }
 
-/** For tests of a response that does not come (ms). A busy machine connects in less. */
-const TIMEOUT = 1000
+/** For tests of a response that does not come (ms). A busy machine connects, and sends a head, in less. */
+const TIMEOUT = 3000
 
 /** For tests that are not about it (ms). */
-const PATIENT = 10_000
+const PATIENT = 60_000
 
 function pair(): { readonly cert: Buffer; readonly key: Buffer } {
   const shared = sharedPair()
@@ -79,7 +79,7 @@ describe.concurrent('A client bounds the whole exchange', () => {
   it('over HTTP/2 without a response: it fails once, and the process goes on', async () => {
     const client = await http2Of(() => {}, {}, TIMEOUT)
     const answers = await Promise.all(Array.from({ length: 20 }, () => client.send(GET)))
-    expect(new Set(answers.map(({ failure }) => failure))).toEqual(new Set(['no response within 1 s']))
+    expect(new Set(answers.map(({ failure }) => failure))).toEqual(new Set(['no response within 3 s']))
   })
 
   it('over HTTP/2 with a body that trickles, and keeps the status', async () => {
@@ -92,13 +92,13 @@ describe.concurrent('A client bounds the whole exchange', () => {
       TIMEOUT,
     )
     const { status, failure, ms } = await client.send(GET)
-    expect([status, failure]).toEqual([200, '200, whose body did not end within 1 s'])
+    expect([status, failure]).toEqual([200, '200, whose body did not end within 3 s'])
     expect(ms).toBeLessThan(TIMEOUT)
   })
 
   it('over HTTP/1.1 without a response', async () => {
     const client = await http1Of(() => {}, TIMEOUT)
-    expect(await client.send(GET)).toMatchObject({ status: 0, failure: 'no response within 1 s' })
+    expect(await client.send(GET)).toMatchObject({ status: 0, failure: 'no response within 3 s' })
   })
 
   it('over HTTP/1.1 with a body that trickles, and keeps the status', async () => {
@@ -107,7 +107,7 @@ describe.concurrent('A client bounds the whole exchange', () => {
       trickle(response)
     }, TIMEOUT)
     const { status, failure, body } = await client.send(GET)
-    expect([status, failure]).toEqual([200, '200, whose body did not end within 1 s'])
+    expect([status, failure]).toEqual([200, '200, whose body did not end within 3 s'])
     expect(body).toMatch(/^\.+$/)
   })
 
@@ -120,7 +120,7 @@ describe.concurrent('A client bounds the whole exchange', () => {
       'http',
     )
     const client = createHttp1Client({ url, tls: TLS }, systemClock, 1, TIMEOUT)
-    expect((await client.send(GET)).failure).toBe('no response within 1 s')
+    expect((await client.send(GET)).failure).toBe('no response within 3 s')
   })
 })
 
@@ -325,7 +325,7 @@ describe('HTTP/1.1 over a kept connection', () => {
 })
 
 describe.concurrent('No HTTP/2', () => {
-  const connectTo = (url: URL, { insecure = true, timeout = 10_000 } = {}): Promise<Client | string> =>
+  const connectTo = (url: URL, { insecure = true, timeout = PATIENT } = {}): Promise<Client | string> =>
     createHttp2Client({ url, tls: { ca: undefined, insecure } }, systemClock, timeout)
 
   it('because the server does not offer it', async () => {
@@ -334,11 +334,8 @@ describe.concurrent('No HTTP/2', () => {
   })
 
   it('because the connection is refused', async () => {
-    const server = createTcp()
-    const url = await listening(server, 'https')
-    server.close()
-    await once(server, 'close')
-    expect(await connectTo(url)).toMatch(/ECONNREFUSED/)
+    // No program listens on this port, and no test gets it as a free one.
+    expect(await connectTo(new URL('https://127.0.0.1:1'))).toMatch(/ECONNREFUSED/)
   })
 
   it('because the certificate is not trusted', async () => {
@@ -348,7 +345,7 @@ describe.concurrent('No HTTP/2', () => {
 
   it('because the server sends no SETTINGS', async () => {
     const url = await listening(tls.createServer({ ...pair(), ALPNProtocols: ['h2'] }), 'https')
-    expect(await connectTo(url, { timeout: TIMEOUT })).toBe('no response within 1 s')
+    expect(await connectTo(url, { timeout: TIMEOUT })).toBe('no response within 3 s')
   })
 
   it('because the server closes the connection before its SETTINGS', async () => {
@@ -359,6 +356,6 @@ describe.concurrent('No HTTP/2', () => {
 
   it('because the server does not answer in time', async () => {
     const url = await listening(createTcp(), 'https')
-    expect(await connectTo(url, { timeout: TIMEOUT })).toBe('no response within 1 s')
+    expect(await connectTo(url, { timeout: TIMEOUT })).toBe('no response within 3 s')
   })
 })

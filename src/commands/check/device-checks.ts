@@ -11,7 +11,7 @@ import { CHROMIUM, CURL, sampleFields, sampleSize } from '../../forward/sample-h
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
 import type { UpstreamFailure } from '../../http/refusal.ts'
 import { tokenPlace } from '../../sign-in/session-scheme.ts'
-import { systemClock } from '../../system/clock.ts'
+import { type Clock, systemClock } from '../../system/clock.ts'
 import { explainPathError } from '../../system/named-file.ts'
 import { isBug } from '../../system/setup-error.ts'
 import { changesSession, openService, serviceAt, tryHeads } from './client-requests.ts'
@@ -128,6 +128,7 @@ export async function judgeDevice(
   target: UpstreamTarget,
   service: ServiceConfig,
   key: string,
+  clock: Clock = systemClock,
 ): Promise<Finding> {
   const at = target.socketPath ?? target.origin
   const page = pageOf(service)
@@ -135,7 +136,7 @@ export async function judgeDevice(
   const onQuirk = (_quirk: unknown, shown?: Malformed): void => {
     malformed ??= shown
   }
-  const response = await probeDevice(target, upstreamDeadlines(service), page, systemClock, [], {
+  const response = await probeDevice(target, upstreamDeadlines(service), page, clock, [], {
     onQuirk,
   }).catch(async (error: unknown) => {
     if (isBug(error) || !(error instanceof Error)) throw error
@@ -163,7 +164,7 @@ export async function judgeDevice(
   }
   if (malformed !== undefined) return malformedFinding(found, malformed, key)
   const deadlines = upstreamDeadlines(service)
-  if (service.reuse !== 'shared' || !(await isDelayed(target, deadlines, page, systemClock))) return found
+  if (service.reuse !== 'shared' || !(await isDelayed(target, deadlines, page, clock))) return found
   return {
     warning: `${found}; a kept connection costs 40 ms a request`,
     meaning: 'the device sends head and body apart and waits for an acknowledgement between them',

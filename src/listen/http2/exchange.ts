@@ -6,6 +6,7 @@ import type { Reply } from '../../http/refusal.ts'
 import { RequestBody } from '../../http/request-body.ts'
 import { endsWithHead } from '../../http1/response-writer.ts'
 import type { Holder, Holding } from '../../memory/account.ts'
+import { LARGE_PIECE, recycle } from '../../system/write-soon.ts'
 import { headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './fields.ts'
 import { bodyOf, discardUpload, isClean } from './upload.ts'
 
@@ -170,20 +171,31 @@ export class Http2Exchange extends Exchange {
     }
   }
 
-  /** When memory was used again as soon as Node called back for a piece, a response that ended while its upload did lost bytes of its end. */
   get takesLarge(): boolean {
-    return false
+    return this.#facts.takesLarge()
   }
 
   write(chunk: Buffer): boolean {
     if (this.#stream.writableEnded || this.#stream.destroyed) return true
     this.responseBytes += chunk.length
-    this.#stream.write(chunk, this.#onWritten)
+    if (chunk.length < LARGE_PIECE) this.#stream.write(chunk, this.#onWritten)
+    else this.#writeSpent(chunk)
     if (this.queued < HIGH_WATER_MARK) return true
     this.#release()
     this.#full = true
     this.#boundQueue()
     return false
+  }
+
+  /**
+   * The memory of a large piece is used again from the next turn of the event loop on, when Node has encrypted or dropped the bytes. It
+   * calls back earlier if the stream closes with the piece: Node 26.10 closes a stream before it reads the last bytes.
+   */
+  #writeSpent(chunk: Buffer): void {
+    this.#stream.write(chunk, (error) => {
+      setImmediate(recycle, chunk, error)
+      this.#onWritten(error)
+    })
   }
 
   readonly #onWritten = (error: Error | null | undefined): void => {
@@ -203,7 +215,10 @@ export class Http2Exchange extends Exchange {
     this.#release()
     if (this.#stream.writableEnded || this.#stream.destroyed) return
     this.responseBytes += lastChunk?.length ?? 0
-    this.#stream.end(lastChunk)
+    if (lastChunk !== undefined && lastChunk.length >= LARGE_PIECE) {
+      this.#writeSpent(lastChunk)
+      this.#stream.end()
+    } else this.#stream.end(lastChunk)
     this.#boundQueue()
     this.#stopUpload()
   }

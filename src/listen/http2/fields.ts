@@ -78,6 +78,8 @@ export const RESET_CONTENT = 205
 export interface StreamFacts<Stream> {
   /** Whether the connection may hold the bytes that were queued just now. The client may not read them for long. */
   readonly mayQueue: () => boolean
+  /** See `Exchange.takesLarge`. */
+  readonly takesLarge: () => boolean
   /** The stream has closed. After `cut` that is later than the end of the exchange: the reset waits while the client does not read. */
   readonly onClosed: (exchange: Stream, end: Outcome) => void
 }

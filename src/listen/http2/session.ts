@@ -3,6 +3,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Exchange, Outcome } from '../../http/exchange.ts'
 import { type Holding, PATIENCE } from '../../memory/account.ts'
 import { headCost, SESSION, STREAM, STREAM_WINDOW } from '../../memory/costs.ts'
+import { LARGE_BUFFER } from '../../system/read-buffers.ts'
 import { type ListenLimits, type ListenMemory, OVERUSE_SPAN, type Overuse } from '../connection-caps.ts'
 import { CarriedStream, Http2Exchange } from './exchange.ts'
 import { HeadsOfSession } from './fields.ts'
@@ -69,7 +70,7 @@ export function serveSession(
   let lastArrived: Http2Exchange | undefined
   const { remoteAddress: peer = '' } = socket
   const heads = new HeadsOfSession(peer, socket.localPort ?? 0)
-  const facts = { mayQueue, onClosed }
+  const facts = { mayQueue, takesLarge, onClosed }
   const opened = now
   /** The client's SETTINGS frame has arrived. */
   let greeted = false
@@ -124,6 +125,11 @@ export function serveSession(
     if (queued <= limits.maxQueuedBytes) return true
     onOveruse('max_queued_bytes')
     return false
+  }
+
+  /** Large pieces of all streams together take an eighth of `max_queued_bytes`, so that many more streams can begin. */
+  function takesLarge(): boolean {
+    return open.count * LARGE_BUFFER <= limits.maxQueuedBytes / 8
   }
 
   function onClosed(exchange: Http2Exchange, end: Outcome): void {

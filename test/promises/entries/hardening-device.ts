@@ -269,4 +269,9 @@ export const DEVICE = {
     sentence: 'In a fleet the learned bound begins with one place and rises by one.',
     reason: 'all sidecars grow at once: each step counts as often as there are sidecars',
   },
+  H306: {
+    sentence:
+      'While a login of Postern at the device makes no sense, because the password was refused or its file cannot be read, the file is read once a second and not for each request.',
+    reason: 'a flood of requests must not become a flood of reads of a flash',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

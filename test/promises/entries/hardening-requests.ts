@@ -83,8 +83,7 @@ export const REQUESTS = {
     reason: 'RFC 6749 appendix B; decoders that replace bytes make two passwords equal',
   },
   H32: {
-    sentence:
-      'Password hashes run in a bounded queue, those of the clients in turn, and keep the event loop free, its delay under 50 ms at p99.',
+    sentence: 'Password hashes run in a bounded queue, those of the clients in turn, and off the event loop.',
     reason: 'login flood; CVE-2016-20013 for the cost of long passwords',
   },
   H33: {

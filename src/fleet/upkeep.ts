@@ -1,0 +1,118 @@
+import { type Clock, STEP } from '../system/clock.ts'
+import { tokenScript } from './scripts.ts'
+import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
+
+interface Dependencies {
+  readonly store: SharedStore
+  readonly clock: Clock
+  /** Of access and refresh tokens (ms). */
+  readonly lifetimes: readonly [number, number]
+  /** The server has lost tokens of live grants: another program has evicted or deleted their keys. */
+  readonly onLost: (tokens: number) => void
+  /** The clock of the server was set by this time (ms), or another server with another clock answers. */
+  readonly onClockSet: (by: number) => void
+  readonly onBug: (error: unknown) => void
+}
+
+/** How often a sidecar looks (ms), and at how many grants. */
+const EVERY = 10_000
+const MOST = 50
+
+/**
+ * Looks at some grants: at those from a place in their list on. Counts tokens that a grant lists and the server has lost, and forgets them; a
+ * grant without tokens is over: copies of them work for the offline grace. A token of a login that is later than now was issued before the clock was set back: from now on, it has its
+ * lifetime at most.
+ *
+ * `ARGV`: prefix, place, most grants, lifetimes of access and refresh tokens (ms). Returns `{time, grants looked at that remain, lost tokens}`.
+ */
+export const LOOK_AFTER = tokenScript(
+  'upkeep',
+  `
+-- A key may expire a moment before its entry in the list.
+local soon = now + 1000
+local lifetimes = {a = tonumber(ARGV[4]), r = tonumber(ARGV[5]), s = tonumber(ARGV[5])}
+
+local function lookAfter(grant)
+  local set, lost, live, isChanged = p .. 'g:' .. grant, 0, 0, false
+  local members = redis.call('ZRANGEBYSCORE', set, '(' .. string.format('%.0f', soon), '+inf', 'WITHSCORES')
+  for i = 1, #members, 2 do
+    local member, kind, key = members[i], string.sub(members[i], 1, 1), p .. 't:' .. string.sub(members[i], 2)
+    local text = redis.call('GET', key)
+    local granted = text and tonumber(string.match(text, '^%a %S+ %S+ %S+ (%d+)'))
+    if not text then
+      redis.call('ZREM', set, member)
+      lost = lost + 1
+    else
+      live = live + 1
+      if granted and granted > soon and lifetimes[kind] and tonumber(members[i + 1]) > soon + lifetimes[kind] then
+        redis.call('PEXPIRE', key, lifetimes[kind])
+        redis.call('ZADD', set, now + lifetimes[kind], member)
+        isChanged = true
+      end
+    end
+  end
+  if isChanged then keep(grant) end
+  return lost, live
+end
+
+local reply = {string.format('%.0f', now), 0, 0}
+if not epoch then return reply end
+local place = tonumber(ARGV[2])
+local listed = redis.call('ZRANGE', p .. 'grants', place, place + ARGV[3] - 1, 'WITHSCORES')
+for i = 1, #listed, 2 do
+  local grant, lost, live = listed[i], 0, 1
+  if grant ~= index and tonumber(listed[i + 1]) > soon then lost, live = lookAfter(grant) end
+  if live > 0 then
+    reply[2] = reply[2] + 1
+  else
+    lost = math.max(lost, 1)
+    announce('missing', grant)
+    remove(grant)
+  end
+  reply[3] = reply[3] + lost
+end
+if #listed < 2 * ARGV[3] then reply[2] = -1 end
+return reply
+`,
+)
+
+/**
+ * Looks after the tokens on the server, some every ten seconds, so that what it loses is noticed (H296), and no token outlives its lifetime
+ * for long because its clock was set back (H297). Notices when that clock is set.
+ */
+export function lookAfterTokens({ store, clock, lifetimes, onLost, onClockSet, onBug }: Dependencies) {
+  let place = 0
+  let isAsking = false
+  let askedAt = Number.NEGATIVE_INFINITY
+  /** What the server's clock is ahead of the monotonic one: at least, and at most. */
+  let ahead = { least: Number.NEGATIVE_INFINITY, most: Number.POSITIVE_INFINITY }
+
+  async function ask(): Promise<void> {
+    const args = [store.prefix, place, MOST, ...lifetimes]
+    const asked = clock.monotonic()
+    const reply = listOf(await store.run(LOOK_AFTER, [`${store.prefix}state`], args))
+    const [time, remaining, lost] = reply.map(Number)
+    if (time === undefined || remaining === undefined || lost === undefined) return
+    place = remaining < 0 ? 0 : place + remaining
+    if (lost > 0) onLost(lost)
+    const next = { least: time - clock.monotonic(), most: time - asked }
+    if (next.least - ahead.most >= STEP) onClockSet(next.least - ahead.most)
+    else if (ahead.least - next.most >= STEP) onClockSet(next.most - ahead.least)
+    ahead = next
+  }
+
+  /** Looks at the next grants if it is time. Call it about once a second. */
+  return function sweep(): void {
+    const now = clock.monotonic()
+    if (isAsking || !store.up || now - askedAt < EVERY) return
+    isAsking = true
+    askedAt = now
+    ask()
+      .catch((error: unknown) => {
+        if (!(error instanceof StoreUnavailable)) onBug(error)
+      })
+      .finally(() => {
+        isAsking = false
+      })
+  }
+}

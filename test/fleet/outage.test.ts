@@ -1,0 +1,31 @@
+import { once } from 'node:events'
+import { expect, it } from 'vitest'
+import { FROM_PAGE, logIn, startWithLogin } from '../browser/browsing.ts'
+import { startRedis } from '../support/redis.ts'
+import { needs } from '../support/tools.ts'
+import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
+
+it('H291 a logout while the shared store does not answer ends the session and what it has open at once, and its login when the store answers', async () => {
+  needs('redis-server')
+  const redis = await startRedis()
+  const config = { tokens: { store: `valkey://${redis.at}` }, store: { timeout: '500ms' } }
+  const sidecar = await startWithLogin({ config })
+  acceptWebSockets(sidecar.device)
+  const cookie = await logIn(sidecar)
+  const headers = { Cookie: cookie, 'Sec-Fetch-Mode': 'websocket', 'Sec-Fetch-Site': 'same-origin' }
+  const { socket } = await openWebSocket(sidecar.url, { path: '/ws', headers })
+  const closed = once(socket, 'close')
+  const logins = () => redis.command('ZCOUNT', '{postern}:grants', '-inf', '(+inf')
+  expect(await logins()).toBe('1')
+  redis.freeze()
+  const fields = ['Sec-Fetch-Mode', 'navigate', 'Sec-Fetch-Site', 'same-origin', 'Cookie', cookie]
+  const out = await sidecar.request({ method: 'POST', path: '/oauth/logout', fields })
+  expect([out.status, ...out.values('set-cookie')]).toEqual([200, expect.stringContaining('Max-Age=0')])
+  await closed
+  expect((await sidecar.request({ fields: [...FROM_PAGE, 'Cookie', cookie] })).status).toBe(401)
+  redis.thaw()
+  await expect.poll(logins, { timeout: 20_000 }).toBe('0')
+  await expect
+    .poll(() => sidecar.metric('postern_tokens_revoked_total', { reason: 'client' }), { timeout: 20_000 })
+    .toBe(1)
+})
