@@ -100,7 +100,14 @@ export function createPasswordAgreement(deps: Dependencies) {
         }
       }
       if (!mayPublish && agreement.kind !== 'agreed') throw new StoreUnavailable('state', 'error', OUTDATED)
-      await publish(state)
+      try {
+        await publish(state)
+      } catch (error) {
+        // The store answers, but accepts no writes. Its revocations are heard all the same.
+        if (error instanceof StoreUnavailable && state !== undefined && !known.isBehind(state.epoch))
+          return state
+        throw error
+      }
     }
     throw new StoreUnavailable('state', 'error', 'its state keeps changing, or its answers make no sense')
   }
@@ -202,7 +209,7 @@ export function createPasswordAgreement(deps: Dependencies) {
         owed.names.set(name, { epoch: known.present, reason: PASSWORD_CHANGED })
       if (agreement.kind === 'agreed') agreement = { kind: 'unknown' }
       const isPublished = await settle().then(
-        () => !owed.names.has(name),
+        () => agreement.kind === 'agreed' && !owed.names.has(name),
         (error: unknown) => {
           if (!(error instanceof StoreUnavailable)) onBug(error)
           return false

@@ -77,8 +77,8 @@ return reply
 )
 
 /**
- * Looks after the tokens on the server, some every ten seconds, so that what it loses is noticed (H296), and no token outlives its lifetime
- * for long because its clock was set back (H297). Notices when that clock is set.
+ * Looks after the tokens on the server, some every ten seconds, so that what it loses is noticed (H277), and no token outlives its lifetime
+ * for long because its clock was set back (H278). Notices when that clock is set.
  */
 export function lookAfterTokens({ store, clock, lifetimes, onLost, onClockSet, onBug }: Dependencies) {
   let place = 0

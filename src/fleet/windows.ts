@@ -86,7 +86,7 @@ interface Options {
  * Windows on the server: exactly `policy.requests` pass per window through all sidecars together, by the server's clock (H138). A
  * window that is used up is remembered until it closes, so its further requests are refused without a question (H140). If the
  * store does not answer, the request counts in a table of this process (H139): `count` never rejects, and nothing is unlimited. What
- * this sidecar knows of a window counts until that closes, also if the server loses it (H295).
+ * this sidecar knows of a window counts until that closes, also if the server loses it (H276).
  *
  * The name of a window contains the policy, so sidecars with different limits do not mix.
  */

@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import net from 'node:net'
-import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { Turns } from '../../src/device/turns.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -160,14 +159,11 @@ describe('A device that rests between two connections', () => {
   it.each([
     ['max_in_flight: 1', ALONE],
     ['the defaults', { queue: { timeout: '30s' } }],
-  ])(
-    'H47 C24 serves 80 of 80 requests of 8 clients, with %s',
-    async (_name, upstream) => {
-      const device = await startSingle({ rest: 15 })
-      const sidecar = await startSidecar({ device, config: { upstream } })
-      expect(await ask80(sidecar)).toEqual({ 200: 80 })
-    },
-  )
+  ])('H47 C24 serves 80 of 80 requests of 8 clients, with %s', async (_name, upstream) => {
+    const device = await startSingle({ rest: 15 })
+    const sidecar = await startSidecar({ device, config: { upstream } })
+    expect(await ask80(sidecar)).toEqual({ 200: 80 })
+  })
 
   it('H47 a pause that worked is kept before the next connection, also for a POST', async () => {
     const device = await startSingle({ rest: 60 })

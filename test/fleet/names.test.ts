@@ -190,7 +190,7 @@ it('H194 H196 in a fleet a reload that removes a name ends its tokens everywhere
   expect((await two.refresh(refresh)).status).toBe(400)
 })
 
-it('H194 H196 H290 in a fleet a name that is removed and brought back while the store does not answer has none of its tokens back', async () => {
+it('H194 H196 H274 in a fleet a name that is removed and brought back while the store does not answer has none of its tokens back', async () => {
   const server = await startRedis()
   const names = makeNames(ALLOWS)
   const config = { ...names.config, tokens: { store: `valkey://${server.at}` }, store: { timeout: '500ms' } }

@@ -5,7 +5,7 @@ import { startRedis } from '../support/redis.ts'
 import { needs } from '../support/tools.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 
-it('H291 a logout while the shared store does not answer ends the session and what it has open at once, and its login when the store answers', async () => {
+it('H275 a logout while the shared store does not answer ends the session and what it has open at once, and its login when the store answers', async () => {
   needs('redis-server')
   const redis = await startRedis()
   const config = { tokens: { store: `valkey://${redis.at}` }, store: { timeout: '500ms' } }

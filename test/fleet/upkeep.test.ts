@@ -7,7 +7,7 @@ import { scriptedStore, storeDown } from '../support/scripted-store.ts'
 const HOUR = 3_600_000
 const YEARS = 56 * 365 * 24 * HOUR
 
-it('H297 a step of the clock of the shared store is noticed, in both directions, and nothing else', async () => {
+it('H278 a step of the clock of the shared store is noticed, in both directions, and nothing else', async () => {
   const clock = stillClock()
   const steps: number[] = []
   let set = 0

@@ -15,7 +15,7 @@ afterEach(() => {
 
 describeTransports('The memory of a piece', (transport) => {
   it.each(['GET', 'POST'])(
-    'H310 is used again only when the bytes of a response to %s have left it',
+    'H282 is used again only when the bytes of a response to %s have left it',
     async (method) => {
       const body = Buffer.alloc(SIZE, 'device ')
       const device = await startDevice(async (request, response) => {
@@ -44,7 +44,7 @@ describeTransports('The memory of a piece', (transport) => {
   )
 })
 
-it('H311 slow readers over HTTP/2 take all large buffers, which come back when their responses have ended', async () => {
+it('H283 slow readers over HTTP/2 take all large buffers, which come back when their responses have ended', async () => {
   const body = Buffer.alloc(4 * LARGE_BUFFER)
   body.write('the half', LARGE_BUFFER / 2)
   // A read from a Unix socket takes all that the kernel holds of a body that is written at once.

@@ -33,7 +33,7 @@ function inFile(folder: string): { readonly until?: number } {
   return JSON.parse(readFileSync(join(folder, 'ceilings.json'), 'utf8'))[''].wall
 }
 
-describe('H303 the times of ceilings, after a step of the clock', () => {
+describe('H279 the times of ceilings, after a step of the clock', () => {
   it('are written again for what this run has found: a restart finds the rest of its week', () => {
     const folder = temporaryDirectory()
     const clock = stillClock()

@@ -79,7 +79,7 @@ it('H271 C7 logins, rotations and revocations outlive steps of the clock and res
   expect(Math.abs(issuedAt - 7 * DAY - Date.now())).toBeLessThan(DAY / 2)
 })
 
-it('H303 the week of a wall that an earlier run has found is the one of the file, as soon as the clock is set', async () => {
+it('H279 the week of a wall that an earlier run has found is the one of the file, as soon as the clock is set', async () => {
   const { site, set, serve } = await siteWithClock(IN_1970)
   const until = Date.now() + 3.5 * DAY
   const device = `${site.device.url} 1-64`

@@ -111,7 +111,7 @@ it('H209 H210 with browser.login: off, a reload ends the requests of sessions an
   expect((await served.status()).grants).toHaveLength(1)
 })
 
-it('H209 H210 H291 while the shared store does not answer, a reload ends the same, and what it owes the store is paid', async () => {
+it('H209 H210 H275 while the shared store does not answer, a reload ends the same, and what it owes the store is paid', async () => {
   needs('redis-server')
   const redis = await startRedis()
   const shared = { tokens: { store: `valkey://${redis.at}` }, store: { timeout: '500ms' } }

@@ -287,7 +287,7 @@ describe('Under the permissions of the shipped unit,', () => {
   })
 })
 
-it('H305 a sidecar that listens may neither start programs nor load native code', async () => {
+it('H280 a sidecar that listens may neither start programs nor load native code', async () => {
   const site = await shipped()
   const tell =
     "process.on('SIGUSR2', () => console.log(JSON.stringify({ msg: 'permissions', level: 0, left: ['child', 'ffi', 'addon', 'worker', 'wasi', 'inspector'].filter((scope) => process.permission.has(scope)) })))"

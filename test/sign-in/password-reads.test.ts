@@ -30,7 +30,7 @@ const session = (): Session => ({
   credentialsFor: () => ({ fields: ['Cookie', 'a=b'], nonce: '' }),
 })
 
-it('H306 a session that a first response refused costs one read of the password file a second, not one for each request', async () => {
+it('H281 a session that a first response refused costs one read of the password file a second, not one for each request', async () => {
   const { signIn, file, clock } = signInWith(() => ({ kind: 'right', session: session() }))
   await signIn.ready()
   const sent = signIn.credentialsFor(LINE)
@@ -46,7 +46,7 @@ it('H306 a session that a first response refused costs one read of the password 
   expect(signIn.credentialsFor(LINE)?.session).not.toBe(sent?.session)
 })
 
-it('H306 nor does a refused password, or a file that cannot be read; a new password is tried within a second', async () => {
+it('H281 nor does a refused password, or a file that cannot be read; a new password is tried within a second', async () => {
   const tried: string[] = []
   const { signIn, file, clock } = signInWith((password) => {
     tried.push(password)

@@ -71,7 +71,7 @@ describe('The cookies of client and session', () => {
     (name) => expect(mergeCookies([`a.b=1; ${name}=evil`], 'session_id=1')).toBe('session_id=1; a.b=1'),
   )
 
-  it('H280 name no session of the client for Python, which reads attributes in a request, too', () => {
+  it('H239 name no session of the client for Python, which reads attributes in a request, too', () => {
     needs('python3')
     const part = fc.constantFrom(...PARTS)
     const pairs = fc.sample(fc.array(part, { minLength: 2, maxLength: 6 }), { numRuns: 5_000, seed: 1 })

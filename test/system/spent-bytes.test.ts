@@ -44,7 +44,7 @@ it('C21 writeSpent leaves a piece that a broken connection was writing to the ga
   expect(piece.length).toBe(SIZE)
 })
 
-it('H311 a large buffer comes back when the connection breaks that it waits for', async () => {
+it('H283 a large buffer comes back when the connection breaks that it waits for', async () => {
   const { from } = await socketPair()
   // The kernel does not buffer 16 MiB for a peer that does not read.
   from.write(Buffer.alloc(16 * 1024 ** 2))

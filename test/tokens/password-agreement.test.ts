@@ -100,7 +100,7 @@ it('H134 a change that another sidecar has published is not published again', as
   expect(store.asked.filter(({ script }) => script === PUBLISH)).toEqual([])
 })
 
-it('H290 a name that is over costs the others nothing, and a sidecar with an earlier password does not publish that with it', async () => {
+it('H274 a name that is over costs the others nothing, and a sidecar with an earlier password does not publish that with it', async () => {
   const named = (epoch: string, since: string) => [
     ...['dataset', epoch, 'c2FsdA', 'admin=other monitor=x', '1-0', 0],
     ...['', since],
@@ -129,7 +129,7 @@ it('H290 a name that is over costs the others nothing, and a sidecar with an ear
   expect(store.asked.filter(({ script }) => script === PUBLISH)).toHaveLength(1)
 })
 
-it('H290 what a store does not take that answers stays owed, and no login precedes it', async () => {
+it('H274 what a store does not take that answers stays owed, and no login precedes it', async () => {
   let refuses = true
   const taken = (reply: StoreReply): StoreReply => {
     if (refuses) throw storeDown()
@@ -160,7 +160,7 @@ it('H290 what a store does not take that answers stays owed, and no login preced
   ])
 })
 
-it('H292 a store that does not take a changed password is still read, so that revocations are heard', async () => {
+it('H284 a store that does not take a changed password is still read, so that revocations are heard', async () => {
   let state: StoreReply = STATE
   let refuses = true
   const { agreement, epoch } = agreementWith(

@@ -58,7 +58,7 @@ it('H128 a token is asked for once, also by requests at the same time, and then 
   expect(store.asked).toHaveLength(1)
 })
 
-it('H290 a token that the server still has, of a name that this sidecar has ended, is not accepted until the server has taken that', async () => {
+it('H274 a token that the server still has, of a name that this sidecar has ended, is not accepted until the server has taken that', async () => {
   const { copies, cut } = setting(() => found('monitor.1'), HOUR, ['monitor.1', 'admin.1'])
   const [known, other] = [mintToken(randomBytes), mintToken(randomBytes)]
   expect(await copies.identify(known, CLIENT)).toMatchObject({ kind: 'valid' })

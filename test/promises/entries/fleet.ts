@@ -103,30 +103,36 @@ export const FLEET = {
       'A shared store that is slow, stalled, out of memory, made a replica or emptied refuses no live token that a sidecar knows, and everything works again by itself. One that is out of memory still revokes. A revocation of an access token reaches sidecars that know it, even if the store has lost it.',
     reason: 'decision: the fault of a server or a network must not log out anybody',
   },
-  H290: {
+  H274: {
     sentence:
       'A name that a reload removes while the shared store does not answer, or accepts no writes, is over at its sidecar at once and at the others when the store takes it, with what it has open, also if the name is back by then. Until then that sidecar takes no token of the name from the store, and logs nobody in.',
     reason: 'an operator who removes a name expects that nobody uses its tokens any more; C8, H194',
   },
-  H291: {
+  H275: {
     sentence:
       'A session of a browser that ends while the shared store does not answer (logout, another login, `browser.login: off`) is over at once, with what it has open; its login is revoked when the store answers.',
     reason:
       'the user has left the browser; a WebSocket would go on for a week, because its login is still valid',
   },
-  H295: {
+  H284: {
+    sentence:
+      'A shared store that answers but accepts no writes is heard all the same, also while a password that has changed waits to be published there.',
+    reason:
+      'a sidecar that only retried the write would hear of no revocation, and end all tokens after `tokens.offline_grace`',
+  },
+  H276: {
     sentence:
       'When the shared store loses a window that is open, each sidecar adds the requests that it knows of until that window would have closed. The log and `postern_store_errors_total{operation="lost"}` say so.',
     reason:
       'another program that fills or empties the server, or a step of its clock, would give every client its limit again',
   },
-  H296: {
+  H277: {
     sentence:
       'A revocation is complete, whichever keys the shared store has lost: by token, grant, client or name, also of tokens that only a sidecar still knows. If it cannot be, it fails. What the store loses is logged and counted.',
     reason:
       'C8; a server that evicts keys loses them one by one, and what revokes a grant may be lost before its tokens',
   },
-  H297: {
+  H278: {
     sentence:
       'A step of the clock of the shared store is logged. Tokens that it lengthens get their lifetime at most, from when a sidecar looks after them: 50 grants in ten seconds.',
     reason: 'C7; a refresh token that was issued at a wrong time would live for decades',

@@ -233,13 +233,13 @@ export const CONNECTIONS = {
       'Half a minute after a flood the process holds at most 40 MiB more than idle: what the C library keeps free goes back to the system, too.',
     reason: 'a machine with other programs on it; glibc keeps each free page below one in use',
   },
-  H310: {
+  H282: {
     sentence:
       'The memory of a piece of a response is used again, or freed, only when its bytes were sent or dropped, over each version of HTTP.',
     reason:
       'a client would get the bytes of others: Node 26 calls back for the last piece of an HTTP/2 response before it reads it',
   },
-  H311: {
+  H283: {
     sentence:
       'Eight buffers of 512 KiB for large responses serve all clients, over HTTP/1 and HTTP/2. They come back when their responses have ended or their connections have broken; without one, a response is read in pieces of 64 KiB.',
     reason: 'slow readers hold what they do not read',

@@ -234,7 +234,7 @@ export const OPERATION = {
       '`check` requests the pages that it is given as a client would, and says which the device answers with an error, with malformed HTTP, or not at all.',
     reason: 'a start page that works hides an API that does not',
   },
-  H305: {
+  H280: {
     sentence:
       'A service that listens may neither start programs nor call native code. The one native function that it has taken before that is `malloc_trim`.',
     reason: 'a fault in a package must not become a program of an attacker',
