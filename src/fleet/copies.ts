@@ -139,10 +139,12 @@ export function createTokenCopies(deps: Dependencies) {
     } else if (event.kind === 'lost') {
       // A revocation that was missed since then is lost, too. A server that is emptied again and again gives no further grace.
       const until = heardAt + offlineGrace
-      if (event.grants?.length !== 0) lostUntil = Math.max(lostUntil, until)
-      const lost = new Set(event.grants)
-      const here = event.grants === undefined ? known() : known().filter((id) => lost.has(id))
-      for (const id of here) orphans.set(id, Math.min(until, orphans.get(id) ?? until))
+      // What is left of a revocation that the server could make only in part is no loss.
+      const lost = event.grants && new Set(event.grants.filter((id) => !revoked.has(id)))
+      if (lost?.size === 0) return
+      lostUntil = Math.max(lostUntil, until)
+      for (const id of known().filter((each) => lost?.has(each) ?? true))
+        orphans.set(id, Math.min(until, orphans.get(id) ?? until))
       sweep()
     }
   }

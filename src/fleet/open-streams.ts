@@ -2,8 +2,9 @@ import type { Clock } from '../system/clock.ts'
 import type { LiveRequests } from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
 import { pagesOf } from './grants.ts'
+import { regularQuestion } from './regular-question.ts'
 import { HOLD } from './scripts.ts'
-import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
+import { listOf, type SharedStore } from './shared-store.ts'
 
 interface Dependencies {
   readonly store: SharedStore
@@ -26,8 +27,7 @@ const HELD_FOR = 15_000
 export function watchStreams({ store, clock, live, copies, onBug }: Dependencies) {
   /** Until when grants hold, as the server said last (ms on the monotonic clock). */
   let ends: ReadonlyMap<string, number> = new Map()
-  let isAsking = false
-  let askedAt = Number.NEGATIVE_INFINITY
+  const askInTime = regularQuestion({ clock, every: ASK_EVERY, onBug })
 
   async function ask(grants: readonly string[]): Promise<void> {
     const said = new Map<string, number>()
@@ -42,18 +42,6 @@ export function watchStreams({ store, clock, live, copies, onBug }: Dependencies
     ends = said
   }
 
-  async function askNow(grants: readonly string[], now: number): Promise<void> {
-    isAsking = true
-    askedAt = now
-    await ask(grants)
-      .catch((error: unknown) => {
-        if (!(error instanceof StoreUnavailable)) onBug(error)
-      })
-      .finally(() => {
-        isAsking = false
-      })
-  }
-
   function isOver(grant: string): boolean {
     const end = ends.get(grant)
     return end !== undefined && end <= clock.monotonic() && !copies.isOrphan(grant)
@@ -64,6 +52,6 @@ export function watchStreams({ store, clock, live, copies, onBug }: Dependencies
     const now = clock.monotonic()
     live.endStreams(now, isOver)
     const grants = live.streaming(now)
-    if (grants.size > 0 && !isAsking && now - askedAt >= ASK_EVERY) void askNow([...grants], now)
+    if (grants.size > 0) askInTime(() => ask([...grants]))
   }
 }

@@ -31,7 +31,7 @@ const LOST =
 const LOST_TOKENS =
   'shared store: it has lost tokens of live grants: another program has evicted or deleted their keys; set maxmemory-policy to noeviction'
 const CLOCK_SET =
-  'shared store: its clock was set, and tokens and windows follow it: ahead ends them early; back lengthens them, at most to a whole lifetime from now'
+  'shared store: its clock was set, and tokens and windows follow it: ahead ends them early; back lengthens them'
 const DEAF = 'this sidecar hears of no revocations from the shared store'
 const DIFFERS =
   'the password of this sidecar is not the one of the shared store, so it logs nobody in; give all sidecars with this store.prefix the same line'

@@ -155,7 +155,7 @@ export function createSharedTokens(deps: Dependencies) {
       const grant = copies.grantOf(digest)
       // The server has lost it with its data, and the sidecars still know it.
       if (grant !== undefined) return revokeGrants([grant], reason)
-      // Another sidecar may know it. A success would be a promise that nobody keeps.
+      // Another sidecar may know the token and go on accepting it, so the client is not told that it is revoked.
       if (copies.missesTokens || known.isBehind(epoch ?? '')) throw lostState('revoke')
       return 0
     }

@@ -1,6 +1,7 @@
 import { type Clock, STEP } from '../system/clock.ts'
+import { regularQuestion } from './regular-question.ts'
 import { tokenScript } from './scripts.ts'
-import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
+import { listOf, type SharedStore } from './shared-store.ts'
 
 interface Dependencies {
   readonly store: SharedStore
@@ -77,13 +78,12 @@ return reply
 )
 
 /**
- * Looks after the tokens on the server, some every ten seconds, so that what it loses is noticed (H277), and no token outlives its lifetime
- * for long because its clock was set back (H278). Notices when that clock is set.
+ * Looks after the tokens on the server, some every ten seconds, so that what it loses is noticed (H277), and no login of a wrong
+ * time leaves tokens for decades after its clock was set back (H278). Notices when that clock is set.
  */
 export function lookAfterTokens({ store, clock, lifetimes, onLost, onClockSet, onBug }: Dependencies) {
   let place = 0
-  let isAsking = false
-  let askedAt = Number.NEGATIVE_INFINITY
+  const askInTime = regularQuestion({ clock, every: EVERY, onBug })
   /** What the server's clock is ahead of the monotonic one: at least, and at most. */
   let ahead = { least: Number.NEGATIVE_INFINITY, most: Number.POSITIVE_INFINITY }
 
@@ -103,16 +103,6 @@ export function lookAfterTokens({ store, clock, lifetimes, onLost, onClockSet, o
 
   /** Looks at the next grants if it is time. Call it about once a second. */
   return function sweep(): void {
-    const now = clock.monotonic()
-    if (isAsking || !store.up || now - askedAt < EVERY) return
-    isAsking = true
-    askedAt = now
-    ask()
-      .catch((error: unknown) => {
-        if (!(error instanceof StoreUnavailable)) onBug(error)
-      })
-      .finally(() => {
-        isAsking = false
-      })
+    if (store.up) askInTime(ask)
   }
 }

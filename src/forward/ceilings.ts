@@ -193,9 +193,8 @@ export function openCeilings(folder: string, clock: Clock, onFailure: (error: un
     return judged
   }
 
-  function change(to: <Part extends Timed>(part: Part) => Part): void {
-    for (const [service, { device, ceiling }] of kept)
-      kept.set(service, { device, ceiling: withTimes(ceiling, to) })
+  function change(to: (ceiling: Ceiling) => Ceiling): void {
+    for (const [service, { device, ceiling }] of kept) kept.set(service, { device, ceiling: to(ceiling) })
   }
 
   function write(): void {
@@ -213,14 +212,10 @@ export function openCeilings(folder: string, clock: Clock, onFailure: (error: un
     })
   }
 
-  for (const [service, { device, ceiling }] of kept)
-    kept.set(service, {
-      device,
-      ceiling: interrupted(
-        withTimes(ceiling, (part) => judge(part, part.until)),
-        start,
-      ),
-    })
+  change((ceiling) => {
+    const judged = withTimes(ceiling, (part) => judge(part, part.until))
+    return interrupted(judged, start)
+  })
   return {
     sidecar,
     of(service, device) {
@@ -238,10 +233,12 @@ export function openCeilings(folder: string, clock: Clock, onFailure: (error: un
       if (step === 'none' || step === 'lost' || kept.size === 0) return false
       if (step === 'shift') times = new WeakMap()
       else
-        change((part) => {
-          const until = times.get(part)
-          return until === undefined ? part : judge(part, until)
-        })
+        change((ceiling) =>
+          withTimes(ceiling, (part) => {
+            const until = times.get(part)
+            return until === undefined ? part : judge(part, until)
+          }),
+        )
       write()
       return true
     },

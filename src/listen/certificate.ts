@@ -8,6 +8,7 @@ import {
   isSelfSigned,
   loadTlsMaterial,
   remakeIfOutdated,
+  storeSelfSigned,
   type TlsSetting,
   wantedNames,
 } from './tls-material.ts'
@@ -24,6 +25,8 @@ export interface CertificateDependencies {
   readonly compareEvery: number
 }
 
+const UNSTORED = 'self-signed certificate: could not be stored; it is served from memory'
+
 export type ServedCertificate = Awaited<ReturnType<typeof openCertificate>>
 
 /**
@@ -38,6 +41,8 @@ export async function openCertificate(
 ) {
   let setting = initial
   let current: TlsMaterial | undefined
+  /** The certificate, if it could not be stored. */
+  let unstored: TlsMaterial | undefined
   let apply = (_material: TlsMaterial): void => {}
   let validity: ReturnType<typeof watchValidity> | undefined
   let looks: NodeJS.Timeout | undefined
@@ -63,14 +68,24 @@ export async function openCertificate(
     if (!isSelfSigned(next)) return found
     const wanted = wantedNames(next, readMachine)
     const exact = isReload || next !== 'auto'
-    const remade = await remakeIfOutdated(found, stateDir, { wanted, exact, wall: clock.wall(), log })
+    const remade = await remakeIfOutdated(found, stateDir, { wanted, exact, wall: clock.wall(), log, store })
     if (remade !== 'foreign') return remade ?? found
     if (found !== current) log.warn('self-signed certificate: not made by Postern, so it stays as it is')
     return found
   }
 
+  /** Stores a self-signed certificate; one that cannot be stored is served all the same, and stored when there is room. */
+  async function store(made: TlsMaterial): Promise<void> {
+    const reason = await storeSelfSigned(made, stateDir)
+    if (reason === undefined && unstored !== undefined) log.info('self-signed certificate: stored')
+    else if (reason !== undefined && unstored === undefined) log.warn({ reason }, UNSTORED)
+    unstored = reason === undefined ? undefined : made
+  }
+
   function use(material: TlsMaterial): void {
     current = material
+    // A reload found a file that will do.
+    if (material !== unstored) unstored = undefined
     reached.clear()
     if (closed) return
     metrics.certificateServed(material.valid.from.at, material.valid.until.at)
@@ -83,6 +98,7 @@ export async function openCertificate(
     if (current === undefined) return
     const material = await updated(current, setting, false)
     if (material !== current) use(material)
+    else if (unstored !== undefined) await store(unstored)
   }
 
   /** Looks at the names of the machine when the change in progress has ended. A disk that hangs lets one look wait. */

@@ -165,17 +165,19 @@ interface Upkeep {
   readonly exact: boolean
   readonly wall: number
   readonly log: Logger
+  /** Stores the new certificate: see `storeSelfSigned`. */
+  readonly store: (made: TlsMaterial) => Promise<void>
 }
 
 /**
  * Replaces the self-signed certificate if it lacks a wanted name, has an unwanted one (only with `exact`), or expires within 30
- * days. Key and CA stay, so clients need not trust anew. The file is replaced atomically; one that cannot be stored is served all the same.
+ * days. Key and CA stay, so clients need not trust anew. One that cannot be stored is served all the same.
  * @returns undefined if the certificate can stay; `foreign` if it is outdated, but Postern did not make it
  */
 export async function remakeIfOutdated(
   { names, valid, key, authority }: TlsMaterial,
   stateDir: string,
-  { wanted, exact, wall, log }: Upkeep,
+  { wanted, exact, wall, log, store }: Upkeep,
 ): Promise<TlsMaterial | 'foreign' | undefined> {
   const added = wanted.filter((name) => !names.includes(name))
   const removed = names.filter((name) => !wanted.includes(name))
@@ -186,12 +188,14 @@ export async function remakeIfOutdated(
   const paths = selfSignedPaths(stateDir)
   const made = inspectPair({ path: paths.cert, text }, { path: paths.key, text: key })
   if (typeof made === 'string') throw new TypeError(made)
-  const unstored = await writePrivately(paths.cert, text).then(() => undefined, reasonOf)
+  await store(made)
   log.info({ added, removed, renewed }, 'self-signed certificate: made anew, with the same key')
-  if (unstored !== undefined) {
-    log.warn({ reason: unstored }, 'self-signed certificate: could not be stored; it is served from memory')
-  }
   return made
+}
+
+/** Replaces the file of the self-signed certificate atomically. Returns why it cannot be stored, such as a full disk. */
+export function storeSelfSigned({ cert }: TlsMaterial, stateDir: string): Promise<string | undefined> {
+  return writePrivately(selfSignedPaths(stateDir).cert, cert).then(() => undefined, reasonOf)
 }
 
 /** Replaces a file in one step, so that no start reads an incomplete key. */

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readFileSync, renameSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -107,4 +107,26 @@ it('only names that a certificate can hold get into it, IPv4 first, and 100 at m
   expect(['*', '*.', 'a.*.b', '[::1]', 'a:80', 'https://a'].map(canonicalHost)).toEqual(
     Array(6).fill(undefined),
   )
+})
+
+it('H114 H285 a renewed certificate that a full disk does not take is served from memory, said once, and stored when there is room', async () => {
+  const sidecar = await start({})
+  const folder = join(sidecar.directory, 'state', 'tls')
+  const said = (text: string): number => sidecar.logLines().filter((line) => line.includes(text)).length
+  const [UNSTORED, STORED] = ['certificate: could not be stored', 'certificate: stored']
+  const before = stored(sidecar)
+  renameSync(folder, `${folder}.away`)
+  sidecar.clock.advance(10 * 365 * DAY - 20 * DAY)
+  await expect.poll(() => said(UNSTORED)).toBe(1)
+  await expect.poll(sidecar.certificate).not.toBe(before)
+  const served = await sidecar.certificate()
+  // A second renewal, while the first one waits for room.
+  sidecar.clock.advance(10 * 365 * DAY - 20 * DAY)
+  await expect.poll(() => remade(sidecar).length).toBe(2)
+  expect(await sidecar.certificate()).not.toBe(served)
+  expect([said(UNSTORED), said(STORED)]).toEqual([1, 0])
+  renameSync(`${folder}.away`, folder)
+  await expect.poll(() => said(STORED)).toBe(1)
+  expect(stored(sidecar).trim()).toBe((await sidecar.certificate()).trim())
+  expect(remade(sidecar)).toHaveLength(2)
 })

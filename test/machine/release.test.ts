@@ -11,12 +11,12 @@ import { shellBlock } from '../support/pages.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { needs, run } from '../support/tools.ts'
 import { cloneOfHead } from './clone.ts'
+import { PROCESSOR } from './made-once.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const PROCESSOR = process.arch === 'arm64' ? 'arm64' : 'x64'
 
-/** Milliseconds: two runtimes are fetched, and four files of 100 MB compressed. */
-const TIMEOUT = 15 * 60_000
+/** Milliseconds: two runtimes are fetched, and four files of 100 MB compressed. It takes four minutes of two free cores. */
+const TIMEOUT = 30 * 60_000
 
 let dist: string
 let program: string

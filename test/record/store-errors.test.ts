@@ -43,11 +43,13 @@ describe('H165 every failure of a store moves a series that was 0, so increase()
       'shared issue',
       'shared list',
       'shared lookup',
+      'shared lost',
       'shared places',
       'shared refresh',
       'shared replicate',
       'shared revoke',
       'shared state',
+      'shared upkeep',
     ])
   })
 })

@@ -134,7 +134,7 @@ export const FLEET = {
   },
   H278: {
     sentence:
-      'A step of the clock of the shared store is logged. Tokens that it lengthens get their lifetime at most, from when a sidecar looks after them: 50 grants in ten seconds.',
+      'A step of the clock of the shared store is logged. Tokens of a login that is later than that clock get their lifetime at most, from when a sidecar looks after them: 50 grants in ten seconds.',
     reason: 'C7; a refresh token that was issued at a wrong time would live for decades',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

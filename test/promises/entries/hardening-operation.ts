@@ -110,6 +110,11 @@ export const OPERATION = {
       'If the self-signed certificate cannot be stored, it is served from memory, with one line in the log.',
     reason: 'a read-only state folder; disk full',
   },
+  H285: {
+    sentence:
+      'A self-signed certificate that could not be stored is stored when there is room, and the log says so.',
+    reason: 'disk full: an operator who gives clients the new file would give them the old one',
+  },
   H117: {
     sentence:
       'The npm package is installed without a warning; its command runs, and its library starts and stops a sidecar.',

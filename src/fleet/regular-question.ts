@@ -1,0 +1,31 @@
+import type { Clock } from '../system/clock.ts'
+import { StoreUnavailable } from './shared-store.ts'
+
+interface Dependencies {
+  readonly clock: Pick<Clock, 'monotonic'>
+  /** The least time between two questions (ms). */
+  readonly every: number
+  readonly onBug: (error: unknown) => void
+}
+
+/**
+ * Returns a function that asks the store a question, unless the last one is not answered yet or was too short ago. A store that does not answer is
+ * asked again when it is time.
+ */
+export function regularQuestion({ clock, every, onBug }: Dependencies) {
+  let isAsking = false
+  let askedAt = Number.NEGATIVE_INFINITY
+  return (ask: () => Promise<void>): void => {
+    const now = clock.monotonic()
+    if (isAsking || now - askedAt < every) return
+    isAsking = true
+    askedAt = now
+    ask()
+      .catch((error: unknown) => {
+        if (!(error instanceof StoreUnavailable)) onBug(error)
+      })
+      .finally(() => {
+        isAsking = false
+      })
+  }
+}
