@@ -108,9 +108,10 @@ export function createFleetMember({ name, sidecar, learner, queue, clock, log }:
     },
     alone() {
       hasStarted = true
-      // The others, too, keep what they have.
-      if (share === 0 && known !== undefined)
-        takeShare({ ...known, ago: Number.POSITIVE_INFINITY, share: 1 }, 1)
+      if (known === undefined || share === 1 || (share === undefined && ceiling.wall?.fleet === undefined))
+        return
+      log.warn('the shared store does not answer: this sidecar has one place at the device')
+      takeShare({ ...known, ago: Number.POSITIVE_INFINITY, share: 1 }, 1)
     },
   }
 

@@ -59,6 +59,7 @@ export function followRevocations({ store, copies, settle, onLost, onPlaces, onB
     if (isLost) last = BEGINNING
     else if (!state.kept) last = state.last
     hasGap = false
+    if (isLost || !state.kept) onPlaces()
     owesRevoked ||= isLost || !state.kept
     if (owesRevoked) await announceRevoked()
     if (last === state.last) copies.heard()

@@ -176,8 +176,8 @@ async function openState(
     async close() {
       seconds.close()
       feed.close()
-      places.close()
       password.close()
+      await places.close()
       await store.close()
     },
   }

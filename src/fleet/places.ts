@@ -47,10 +47,10 @@ export interface Standing {
 /**
  * What has happened to the device at a sidecar. `broke`: one more than `limit` broke it. `had`: it had `limit` requests that worked when the
  * device went away. `struck`: the attempt with one more did not work. `doubted`: the device was away with no more. `lifted`: the operator
- * says so.
+ * says so. `left`: the sidecar stops.
  */
 export interface PlacesEvent {
-  readonly kind: 'broke' | 'had' | 'struck' | 'doubted' | 'lifted'
+  readonly kind: 'broke' | 'had' | 'struck' | 'doubted' | 'lifted' | 'left'
   readonly limit: number
   /** When it happened (ms on the monotonic clock). */
   readonly at: number
@@ -64,12 +64,20 @@ export interface PlacesMember {
   /** What the store was not told yet, the oldest first. */
   readonly events: PlacesEvent[]
   adopt(places: SharedPlaces): void
-  /** The store does not answer: what is known goes on. */
+  /** The store has not answered for long, or not since the start: one place is left where places are shared. */
   alone(): void
 }
 
-/** A sidecar that says nothing for so long (ms) has left: the others share its places. Long enough for a restart. */
-const LIFE = 15_000
+/**
+ * A sidecar that hears nothing from the store for so long (ms) has one place: it cannot tell whether the others hear it. After `LIFE` (ms) they
+ * share the places of a silent one, except that one. What it had in flight has ended by then. Long enough for a restart.
+ */
+const HOLD = 20_000
+const LIFE = 30_000
+/** A sidecar that was silent for so long (ms) is gone: its tokens work no longer than that without the store, by default. */
+const GONE = 3_600_000
+/** A server that was emptied knows no shares yet: one that starts waits so long (ms), until those who run have told theirs. */
+const SETTLE = 2_000
 /** Signs of one outage are at most so far apart (ms). */
 const SAME = 5_000
 const WEEK = 168 * 3_600_000
@@ -84,8 +92,8 @@ const AGAIN = 100
  * Tells the store how a sidecar stands and what has happened, and returns its share of the places.
  *
  * A share grows only into places that no other sidecar holds, and falls at once: so the sum of all is never above the wall. A sidecar holds
- * what it was given until it has said itself that it has less. Each has at least one place. Those without requests have one; the others share
- * the rest in equal parts.
+ * what it was given until it has said itself that it has less, or is silent: then it holds one. Each has at least one place. Those without
+ * requests have one; the others share the rest in equal parts. A server that was emptied lets no share grow before all have told theirs.
  *
  * The wall is what worked when the device broke: the places of the sidecar that passed its own bound, and what the others had then. Each adds
  * its own part, once.
@@ -100,9 +108,10 @@ const PLACES = tokenScript(
 local d, id = p .. 'p:' .. ARGV[2], ARGV[3]
 local mine, inside, active, carries = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7]
 redis.call('ZREMRANGEBYSCORE', d .. ':all', '-inf', now)
-local read = redis.call('HMGET', d, 'version', 'kind', 'sum', 'till', 'at')
+local read = redis.call('HMGET', d, 'version', 'kind', 'sum', 'till', 'at', 'since')
 local version, kind, sum = tonumber(read[1] or 0), read[2] or 'none', tonumber(read[3] or 0)
 local till, at, changed = tonumber(read[4] or 0), tonumber(read[5] or 0), false
+local since = tonumber(read[6] or 0)
 
 local function set(next, number, time)
   kind, sum, till, changed = next, number, time, true
@@ -112,7 +121,7 @@ end
 -- A server that was emptied learns it from the sidecars.
 if tonumber(ARGV[8]) > version then
   version, kind, sum, changed = tonumber(ARGV[8]), ARGV[9], tonumber(ARGV[10]), true
-  till, at = now + ARGV[11], math.min(now, version)
+  till, at, since = now + ARGV[11], math.min(now, version), now
 end
 local waits = kind == 'broke' or kind == 'struck'
 if waits and now >= till then set('tried', sum, 0) end
@@ -144,14 +153,20 @@ end
 
 local most = kind == 'tried' and sum + 1 or (kind == 'broke' or kind == 'struck' or kind == 'barred') and sum
 local share = -1
-if most then
-  redis.call('ZADD', d .. ':all', now + ${LIFE}, id)
+if event == 'left' then
+  redis.call('ZADD', d .. ':all', 'XX', now + ${LIFE}, id)
+elseif most then
+  local isNew = redis.call('ZADD', d .. ':all', now + ${GONE}, id) == 1
   local all = redis.call('ZRANGE', d .. ':all', 0, -1)
   table.sort(all)
   local held, others, busy, before, full = mine, 0, 0, 0, carries == '1'
   for _, each in ipairs(all) do
-    local text = redis.call('GET', d .. ':' .. each) or '0 0 0 0'
-    local got, taken, works, carried = string.match(text, '^(%d+) (%d+) (%d) (%d)$')
+    local text = redis.call('GET', d .. ':' .. each)
+    if not text and each == id then
+      text = isNew and '0 0 0 0' or '1 1 0 0'
+      if mine and not isNew then held = math.min(mine, 1) end
+    end
+    local got, taken, works, carried = string.match(text or '1 1 0 0', '^(%d+) (%d+) (%d) (%d)$')
     if each == id then
       works = active
       if not mine then held = tonumber(got) end
@@ -167,7 +182,9 @@ if most then
   local fair, rest = 1, most - (#all - busy)
   if active == '1' then fair = math.max(1, math.floor(rest / busy) + (before < rest % busy and 1 or 0)) end
   if busy == 0 then fair = math.max(1, math.floor(most / #all)) end
-  share = math.min(fair, math.max(held, most - others))
+  local free, age = most - others, now - since
+  if age < ${LIFE} then free = math.min(free, age < ${SETTLE} and 0 or 1) end
+  share = math.min(fair, math.max(held, free))
   if #all > most then share = math.max(1, share) end
   local taken = math.max(share, inside, mine or 0)
   redis.call('SET', d .. ':' .. id, table.concat({share, taken, active, carries}, ' '), 'PX', ${LIFE})
@@ -180,6 +197,7 @@ end
 if changed then
   redis.call('HSET', d, 'version', string.format('%.0f', version), 'kind', kind, 'sum', sum)
   redis.call('HSET', d, 'till', string.format('%.0f', till), 'at', string.format('%.0f', at))
+  redis.call('HSET', d, 'since', string.format('%.0f', since))
   announce('places', ARGV[2])
 end
 redis.call('PEXPIRE', d, ${KEPT})
@@ -200,6 +218,8 @@ interface Asking {
   /** There is news to ask about. */
   again: boolean
   askedAt: number
+  /** When it asked the last question that was answered. */
+  heardAt: number
 }
 
 export type FleetPlaces = ReturnType<typeof createFleetPlaces>
@@ -214,10 +234,17 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
 
   async function askOnce({ member }: Asking): Promise<SharedPlaces> {
     const [event] = member.events
+    const places = await tell(member, event)
+    if (event !== undefined && member.events.includes(event))
+      member.events.splice(member.events.indexOf(event), 1)
+    return places
+  }
+
+  async function tell(member: PlacesMember, event: PlacesEvent | undefined): Promise<SharedPlaces> {
     const { sidecar, share, inside, isActive, carries, known } = member.standing()
     const wall = [known?.version ?? 0, known?.kind ?? 'none', known?.sum ?? 0, Math.round(known?.left ?? 0)]
     const told = event && [event.kind, event.limit, Math.round(clock.monotonic() - event.at)]
-    const run = event === undefined ? store.run : store.runDurably
+    const run = event === undefined || event.kind === 'left' ? store.run : store.runDurably
     const reply = await run(
       PLACES,
       [`${store.prefix}state`],
@@ -233,16 +260,16 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
         ...(told ?? ['', 0, 0]),
       ],
     )
-    if (event !== undefined && member.events.includes(event))
-      member.events.splice(member.events.indexOf(event), 1)
     return readPlaces(listOf(reply))
   }
 
   async function askNow(each: Asking): Promise<void> {
     do {
       each.again = false
-      each.askedAt = clock.monotonic()
+      const now = clock.monotonic()
+      each.askedAt = now
       const places = await askOnce(each)
+      each.heardAt = now
       each.isWalled = places.share !== undefined
       each.member.adopt(places)
       if (places.share === 0) later(each)
@@ -255,9 +282,13 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
     each.isAsking = true
     await askNow(each).catch((error: unknown) => {
       if (!(error instanceof StoreUnavailable)) onBug(error)
-      each.member.alone()
+      letGo(each)
     })
     each.isAsking = false
+  }
+
+  function letGo({ member, heardAt }: Asking): void {
+    if (clock.monotonic() - heardAt >= HOLD) member.alone()
   }
 
   function later(each: Asking): void {
@@ -270,7 +301,9 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
   return {
     /** Resolves when the store has answered, or has not. */
     async join(member: PlacesMember): Promise<void> {
-      const each: Asking = { member, isWalled: false, isAsking: false, again: false, askedAt: 0 }
+      const never = Number.NEGATIVE_INFINITY
+      const times = { askedAt: never, heardAt: never }
+      const each: Asking = { member, isWalled: false, isAsking: false, again: false, ...times }
       members.push(each)
       await ask(each)
     },
@@ -282,11 +315,19 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
     look(): void {
       const now = clock.monotonic()
       for (const each of members) {
+        letGo(each)
         const isDue = each.isWalled || each.member.events.length > 0 || now - each.askedAt >= QUIET
         if (isDue && !each.isAsking) void ask(each)
       }
     },
-    close: (): void => life.abort(),
+    /** Tells the store that the places of this sidecar are free, unless it starts again soon. Resolves when the store has answered, or has not. */
+    async close(): Promise<void> {
+      life.abort()
+      if (!store.up) return
+      const at = clock.monotonic()
+      const walled = members.filter(({ isWalled }) => isWalled)
+      await Promise.allSettled(walled.map(({ member }) => tell(member, { kind: 'left', limit: 0, at })))
+    },
   }
 }
 

@@ -257,18 +257,24 @@ export const DEVICE = {
   },
   H300: {
     sentence:
-      'What broke the device at one sidecar of a fleet holds for all: together they never have more requests there than had worked, but at least one each. A place passes to another sidecar only when its holder says that it has less, or is silent for 15 s.',
+      'What broke the device at one sidecar of a fleet holds for all: together they never have more requests there than had worked, but at least one each. A place passes to another sidecar only when its holder says that it has less, or is silent for 30 s.',
     reason: 'the sum of all sidecars breaks a device',
   },
   H301: {
     sentence:
-      'Without the store each sidecar keeps its share of the places, also over a restart. What it finds meanwhile is told when the store answers, and a store that was emptied learns it again.',
+      'Without the store what broke the device still holds, also over a restart. What a sidecar finds meanwhile is told when the store answers. A store that was emptied learns it again, and no share grows there until all have told theirs.',
     reason: 'a second crash must not follow from an outage of the store',
   },
   H302: {
     sentence:
       '`postern retry` at one sidecar of a fleet counts for all, also if the store answers only later.',
     reason: 'the operator knows of a new firmware, and has several sidecars',
+  },
+  H310: {
+    sentence:
+      'A sidecar of a fleet that hears nothing from the store for 20 s, or starts without it, has one place where the fleet shares places. The others take what a silent sidecar had after 30 s, except that one place, which stays free for an hour.',
+    reason:
+      'a sidecar that alone is cut off from the store cannot know it, and the others cannot know that it still has requests at the device',
   },
   H304: {
     sentence: 'In a fleet the learned bound begins with one place and rises by one.',
