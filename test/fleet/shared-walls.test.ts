@@ -59,7 +59,7 @@ async function load(sidecars: readonly TestSidecar[]) {
     /** Waits until so many more requests were answered. */
     async answers(count: number): Promise<void> {
       const until = answered + count
-      await expect.poll(() => answered, { timeout: 20_000 }).toBeGreaterThanOrEqual(until)
+      await expect.poll(() => answered).toBeGreaterThanOrEqual(until)
     },
     async end(): Promise<void> {
       asks = false
@@ -80,7 +80,7 @@ describe('two sidecars at a device that breaks at the fifth connection', () => {
     const [key = ''] = (await redis.command('KEYS', '*p:*')).split('\n').sort((a, b) => a.length - b.length)
     await redis.command('HSET', key, 'since', '1')
     const share = { kind: 'broke', limit: 2, fleet: { sum: 4 } }
-    await expect.poll(() => folders.map(wallIn), { timeout: 20_000 }).toMatchObject([share, share])
+    await expect.poll(() => folders.map(wallIn)).toMatchObject([share, share])
 
     const clients = await load(sidecars)
     await clients.answers(100)
@@ -97,7 +97,7 @@ describe('two sidecars at a device that breaks at the fifth connection', () => {
 
     await control(first, { method: 'POST', path: '/retry' })
     await redis.restart()
-    await expect.poll(() => restarted.metric('postern_store_up'), { timeout: 20_000 }).toBe(1)
-    await expect.poll(() => folders.map(wallIn), { timeout: 20_000 }).toEqual([undefined, undefined])
+    await expect.poll(() => restarted.metric('postern_store_up')).toBe(1)
+    await expect.poll(() => folders.map(wallIn)).toEqual([undefined, undefined])
   })
 })
