@@ -29,8 +29,7 @@ async function loadTheMachine(): Promise<void> {
   }
 }
 
-// A machine with much to do calls other functions while they are listed, so this is asked for by an option until that is mended.
-it.skipIf(process.env.POSTERN_TEST_BULK !== '1')(
+it(
   'the compiled code is the same on an idle and on a loaded machine',
   async () => {
     await loadTheMachine()

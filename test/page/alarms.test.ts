@@ -240,6 +240,34 @@ describe('H158 the live page', () => {
     expect(found({}, lasting(60, { device: { p50: 9, p99: 40 }, refusals: { rate_limited: 2 } }))).toEqual([])
   })
 
+  it('counts errors and refusals as the alerts do: past ten errors and 5 %, from ten requests and half of them refused on', () => {
+    const of = (more: Partial<Point>) => found({}, [point(more)]).map(({ key }) => key)
+    expect(of({ requests: 200, serverErrors: 10 })).toEqual([])
+    expect(of({ requests: 200, serverErrors: 11 })).toEqual(['errors'])
+    expect(of({ requests: 220, serverErrors: 11 })).toEqual([])
+    expect(of({ requests: 219, serverErrors: 11 })).toEqual(['errors'])
+    expect(of({ requests: 9, refusals: { unauthorized: 9 } })).toEqual([])
+    expect(of({ requests: 10, refusals: { unauthorized: 5 } })).toEqual(['refusing'])
+    expect(of({ requests: 11, refusals: { unauthorized: 5 } })).toEqual([])
+  })
+
+  it('names the device as the cause of errors when it has failed in most of them', () => {
+    const cause = (upstream: number) =>
+      found({}, [point({ requests: 20, serverErrors: 20, refusals: { upstream } })])[0]?.what.split(', ')[1]
+    expect([10, 11].map(cause)).toEqual([undefined, 'most because the device failed'])
+  })
+
+  it('says that the device is slow from 5 s at p99 on, told by ten seconds; that memory is short from 80 % on; that requests wait after 30 s', () => {
+    const of = (condition: Partial<Condition>, points: Point[]) =>
+      found(condition, points).map(({ key }) => key)
+    const slow = (seconds: number, p99: number) => of({}, lasting(seconds, { device: { p50: 9, p99 } }))
+    expect([slow(9, 5_000), slow(10, 4_999), slow(10, 5_000)]).toEqual([[], [], ['slow']])
+    const held = (held: number) => of({ memory: { held, limit: 100, stage: 'shares', shed: 3 } }, [])
+    expect([held(79), held(80)]).toEqual([[], ['memory']])
+    const waiting = (seconds: number) => of({}, lasting(seconds, { queued: 1 }))
+    expect([waiting(30), waiting(31)]).toEqual([[], ['waiting']])
+  })
+
   it('says since when: of the device, of the waiting, of the end of the certificate', () => {
     const since = (condition: Partial<Condition>, points: readonly Point[] = []) =>
       found(condition, points)[0]?.since

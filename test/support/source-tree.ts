@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
 import { join, posix } from 'node:path'
-import { parseAst } from 'vitest/node'
+import { parseAst } from 'rolldown/parseAst'
 
 /** The text of source files by their path from the root, such as `src/gate/admit.ts`. */
 export type SourceTree = ReadonlyMap<string, string>
@@ -46,23 +46,37 @@ export function packageOf(name: string): string | undefined {
   return name.split('/', name.startsWith('@') ? 2 : 1).join('/')
 }
 
-interface Node {
+/** A node of a syntax tree. `start` and `end` are offsets in the text. */
+export interface SyntaxNode {
   readonly type: string
+  readonly start: number
+  readonly end: number
   readonly [key: string]: unknown
 }
 
-function isNode(value: unknown): value is Node {
-  return typeof value === 'object' && value !== null && typeof (value as Partial<Node>).type === 'string'
+export function isSyntaxNode(value: unknown): value is SyntaxNode {
+  return (
+    typeof value === 'object' && value !== null && typeof (value as Partial<SyntaxNode>).type === 'string'
+  )
+}
+
+/**
+ * The syntax tree of a source file.
+ * @throws Error if the text is no TypeScript, with the parser's reason
+ */
+export function syntaxTree(text: string): SyntaxNode {
+  // The parser's type is a union of all of its nodes, whose fields are read by name here.
+  return parseAst(text, { lang: 'ts' }) as unknown as SyntaxNode
 }
 
 function nameOf(node: unknown): string {
-  return isNode(node) && node.type === 'Identifier' ? String(node.name) : ''
+  return isSyntaxNode(node) && node.type === 'Identifier' ? String(node.name) : ''
 }
 
 /** The reads of ambient state in a file (clock, randomness, process). Type annotations do not count. */
 export function ambientReads(text: string): string[] {
   const found: string[] = []
-  function visit(node: Node, isReference: boolean): void {
+  function visit(node: SyntaxNode, isReference: boolean): void {
     if (node.type === 'Identifier' && isReference) {
       if (['process', 'performance', 'globalThis'].includes(String(node.name))) found.push(String(node.name))
     }
@@ -73,16 +87,20 @@ export function ambientReads(text: string): string[] {
     if (node.type === 'NewExpression' && nameOf(node.callee) === 'Date' && Array.isArray(node.arguments)) {
       if (node.arguments.length === 0) found.push('new Date()')
     }
-    if (node.type === 'ImportDeclaration' && isNode(node.source) && node.source.value === 'node:process') {
+    if (
+      node.type === 'ImportDeclaration' &&
+      isSyntaxNode(node.source) &&
+      node.source.value === 'node:process'
+    ) {
       found.push('node:process')
     }
     for (const [key, child] of Object.entries(node)) {
       // The name of a property is a reference only if it is computed.
       const named = (key === 'property' || key === 'key') && node.computed !== true
-      for (const one of Array.isArray(child) ? child : [child]) if (isNode(one)) visit(one, !named)
+      for (const one of Array.isArray(child) ? child : [child]) if (isSyntaxNode(one)) visit(one, !named)
     }
   }
-  visit(parseAst(stripTypeScriptTypes(text)) as unknown as Node, true)
+  visit(syntaxTree(stripTypeScriptTypes(text)), true)
   return found
 }
 

@@ -1,0 +1,107 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import process from 'node:process'
+import { type Mutant, mutated } from './mutants.ts'
+import type { Answer, Question } from './runner.ts'
+import type { Subject } from './subject.ts'
+
+/** What came of a mutant: the title of the test that killed it, if one failed. */
+export interface Verdict {
+  readonly mutant: Mutant
+  readonly outcome: 'killed' | 'late' | 'lived'
+  readonly by: string | undefined
+}
+
+/** The tests of a mutant may take so many times as long as without it. */
+const TIMES = 4
+
+/**
+ * Runs the tests of a file with each of its mutants, one after the other.
+ * @param wait how long one test may wait (ms)
+ * @throws Error if there is no test, or one fails without a mutant
+ */
+export async function* judge(
+  { path, text, mutants, tests }: Omit<Subject, 'name'>,
+  runner: Runner,
+  wait: number,
+): AsyncGenerator<Verdict> {
+  if (tests.length === 0) throw new Error('no test is near it: name some with --tests')
+  const whole = await runner.ask({ path, text, tests })
+  if (whole === 'late' || whole.failure !== undefined) {
+    throw new Error(`fails without a mutant: ${whole === 'late' ? 'too slow' : whole.failure}`)
+  }
+  const limit = TIMES * whole.took + 2 * wait
+  // The quickest first: most mutants are killed by the first file.
+  const order = tests.toSorted((a, b) => (whole.tookEach[a] ?? 0) - (whole.tookEach[b] ?? 0))
+  for (const mutant of mutants) {
+    const answer = await runner.ask({ path, text: mutated(text, mutant), tests: order }, limit)
+    if (answer === 'late') yield { mutant, outcome: 'late', by: undefined }
+    else yield { mutant, outcome: answer.failure === undefined ? 'lived' : 'killed', by: answer.failure }
+  }
+}
+
+export interface Runner {
+  /** Runs tests. `late`: they took longer than `limit` (ms), and were killed. */
+  ask(question: Question, limit?: number): Promise<Answer | 'late'>
+  /** Kills the tests that run, with every process that they started. */
+  kill(): void
+}
+
+/**
+ * Runs `runner.ts`, and starts it again when it was killed.
+ * @param wait how long one test may wait (ms)
+ */
+export function createRunner(wait: number, program: string = join(import.meta.dirname, 'runner.ts')): Runner {
+  let running: { readonly child: ChildProcess; readonly folder: string } | undefined
+
+  async function start(): Promise<ChildProcess> {
+    if (running !== undefined) return running.child
+    // What killed tests leave behind is in a folder of their own.
+    const folder = mkdtempSync(join(tmpdir(), 'mutate-'))
+    const child = fork(program, [String(wait)], {
+      // Leads a group, which is killed with it: Vitest's workers, and the programs that tests start.
+      detached: true,
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      env: { ...process.env, TMPDIR: folder },
+    })
+    running = { child, folder }
+    // It sends one when it is ready: starting is no part of the time that tests take.
+    await messageOf(child)
+    return child
+  }
+
+  function kill(): void {
+    if (running === undefined) return
+    const { child, folder } = running
+    running = undefined
+    if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL')
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+  }
+
+  return {
+    async ask(question, limit) {
+      const child = await start()
+      child.send(question)
+      const answer = await messageOf(child, limit)
+      if (answer === 'late') kill()
+      return answer
+    },
+    kill,
+  }
+}
+
+/** The next message of the runner, an answer. Rejects if the runner ends. */
+function messageOf(child: ChildProcess, limit?: number): Promise<Answer | 'late'> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer | 'late'>()
+  const timer = limit === undefined ? undefined : setTimeout(resolve, limit, 'late')
+  // The runner sends nothing else.
+  const answered = (message: unknown): void => resolve(message as Answer)
+  const ended = (): void => reject(new Error('the process that runs the tests has ended'))
+  child.once('message', answered).once('exit', ended)
+  return promise.finally(() => {
+    clearTimeout(timer)
+    child.off('message', answered).off('exit', ended)
+  })
+}
