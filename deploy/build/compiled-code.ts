@@ -9,14 +9,10 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { createInterface, type Interface } from 'node:readline'
 import { text } from 'node:stream/consumers'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
 /** For each script of the bundle, where the functions begin (offsets) that a start and one request call. */
 export type CalledFunctions = Readonly<Record<string, readonly number[]>>
-
-/** By then a sidecar has done twice what it does each second (ms). */
-const SETTLED = 2_500
 
 /** A rare event, such as a new network interface, calls more functions in one of the runs. */
 const RUNS = 2
@@ -75,8 +71,6 @@ const DETERMINISTIC = ['--random-seed=1']
 function listFunctions(bundle: string, config: string, token: string): Promise<CalledFunctions> {
   return inSidecar(bundle, config, ['--import', LISTER], async (sidecar) => {
     await sidecar.send({ path: '/', headers: { Authorization: `Bearer ${token}` } })
-    // What a sidecar does once a second then belongs to every run, also to one that was quick.
-    await sleep(SETTLED)
     return await sidecar.calledFunctions()
   })
 }

@@ -133,7 +133,8 @@ const AHEAD = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
 
 /**
  * Whether a page of this address sent the request, or one of the `others` did. Browsers send `Sec-Fetch-Site` over TLS and to loopback, and
- * compare scheme, host and port for it; `Origin` they send with every POST and WebSocket. A user has not typed the address of a request that the browser sends ahead.
+ * compare scheme, host and port for it; `Origin` they send with every POST and WebSocket. A user has not typed the address of a request that
+ * the browser sends ahead, or for a page of another origin: Chromium downloads a background fetch with the cookie, and `Sec-Fetch-Site: none`.
  *
  * @param address host and port of this listener, behind `https://` if the client is known to use TLS; rarely needed
  */
@@ -141,9 +142,11 @@ export function isFromHere(valuesOf: ValuesOf, address: () => string, others: Ot
   const site = single(valuesOf('sec-fetch-site'))
   if (site === 'same-origin') return true
   const isAhead = (): boolean => AHEAD.some((name) => valuesOf(name).length > 0)
-  if (site !== undefined) return site === 'none' && others.typed && !isAhead()
+  const isTyped = site === 'none' && others.typed && !isAhead()
+  if (site !== undefined && !isTyped) return false
   const origin = single(valuesOf('origin'))
-  return origin === undefined ? others.silent && !isAhead() : isSameHost(origin, address())
+  if (origin !== undefined) return isSameHost(origin, address())
+  return isTyped || (others.silent && !isAhead())
 }
 
 /** The same for a request to the public listener. */

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { Script } from 'node:vm'
 import { expect, it, onTestFinished } from 'vitest'
 import { addCompiledCode } from '../../deploy/build/compiled-code.ts'
+import { installedBundle } from '../support/bundle.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { installedBundle } from '../support/shipped.ts'
 import { run } from '../support/tools.ts'
 
 /** Milliseconds. On a machine with more load than this test makes, a build takes ten times as long as alone. */
@@ -29,8 +29,7 @@ async function loadTheMachine(): Promise<void> {
   }
 }
 
-// A machine with much to do calls other functions while they are listed, so this is asked for by an option until that is mended.
-it.skipIf(process.env.POSTERN_TEST_BULK !== '1')(
+it(
   'the compiled code is the same on an idle and on a loaded machine',
   async () => {
     await loadTheMachine()
