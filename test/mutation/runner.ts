@@ -33,7 +33,6 @@ async function serve(): Promise<void> {
       watch: false,
       fsModuleCache: false,
       reporters: [{}],
-      retry: 0,
       bail: 1,
       maxWorkers: 1,
       testTimeout: Number(process.argv[2]),
