@@ -14,7 +14,7 @@ const LONGEST_WITH_MANY = 5_000
 
 /** The usual time of each path (ms) between the last byte of a request and the head of its response, for at most 256 paths. */
 export class UsualTimes {
-  /** The path that was not asked for the longest is the first that goes. */
+  /** The least recently used path is evicted first. */
   readonly #times = new LRUCache<string, number>({ max: PATHS })
   /** That of the first responses of all paths: a device may have a path for each of its records. */
   #newPaths = 0
