@@ -60,8 +60,6 @@ export default defineConfig({
     sequence: { sequencer: LongFirst },
     // A line for each file, then the notes, then the summary.
     reporters: ['./test/support/run-notes.ts', 'default'],
-    // A machine with other work to do may starve one attempt. The notes name every test that needed a second one.
-    retry: 1,
     slowTestThreshold: 30_000,
     // Programs in Go live for seconds here: with little garbage to collect, promtool takes a quarter less processor time.
     env: { GOGC: '800' },

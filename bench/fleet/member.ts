@@ -119,7 +119,7 @@ export function createMember(store: SharedStore): Member {
       await windows.count(`192.0.2.${client}`)
     },
     async follow() {
-      feed = followRevocations({ store, copies, settle: agreement.settle, onLost() {}, onBug })
+      feed = followRevocations({ store, copies, settle: agreement.settle, onLost() {}, onPlaces() {}, onBug })
       await feed.started
     },
     async close() {

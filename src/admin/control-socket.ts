@@ -47,6 +47,8 @@ export interface PlacesCondition {
   readonly triedAgainAt: number | null
   /** One more request broke the device (`broke`), is tried now (`tried`), or broke it again (`barred`); null if none did. */
   readonly wall: 'broke' | 'tried' | 'barred' | null
+  /** The places that all sidecars of the fleet share for that reason; null if none are shared. */
+  readonly fleet: number | null
 }
 
 /** A request in flight whose grant has expired or was evicted: an upload or a download that may end. */

@@ -143,7 +143,7 @@ const WALLS: Readonly<Record<NonNullable<PlacesCondition['wall']>, string>> = {
   barred: '; one more broke the device twice, and is not tried again before postern retry',
 }
 
-/** A sidecar of an earlier version does not tell `wall`. */
+/** A sidecar of an earlier version does not tell `wall` and `fleet`. */
 function placesLine(
   {
     route,
@@ -152,11 +152,13 @@ function placesLine(
     learned,
     triedAgainAt,
     wall,
-  }: Omit<PlacesCondition, 'wall'> & Partial<PlacesCondition>,
+    fleet = null,
+  }: Omit<PlacesCondition, 'wall' | 'fleet'> & Partial<PlacesCondition>,
   present: number,
 ): string {
   const how = learned ? ', learned' : ''
-  const broke = wall === undefined || wall === null ? '' : WALLS[wall]
+  const all = fleet === null ? '' : `; all sidecars share ${fleet}`
+  const broke = `${all}${wall === undefined || wall === null ? '' : WALLS[wall]}`
   const sooner = wall === 'broke' ? ', or after postern retry' : ''
   const next =
     triedAgainAt === null

@@ -5,6 +5,7 @@ import { type NamedService, placesBounds, type ServiceConfig, servicesOf } from 
 import { createBreaker, startHealthCheck } from '../device/breaker.ts'
 import { createConnections, type Malformed, type Quirk } from '../device/connections.ts'
 import { watchTrouble } from '../device/diagnosis.ts'
+import type { FleetPlaces } from '../fleet/places.ts'
 import {
   type Ceiling,
   type Ceilings,
@@ -12,6 +13,7 @@ import {
   mostUnder,
   nextAttempt,
   openCeilings,
+  withoutFleet,
 } from '../forward/ceilings.ts'
 import { createPlaces } from '../forward/learner.ts'
 import { downloadPace } from '../forward/place.ts'
@@ -35,6 +37,7 @@ import type { Metrics } from '../record/metrics.ts'
 import type { DeviceLoad, StrikeKind, UpstreamMetrics } from '../record/upstream-metrics.ts'
 import { openSignIn, signInLog } from '../sign-in/settings.ts'
 import { type Clock, everySecond } from '../system/clock.ts'
+import { createFleetMember } from './fleet-places.ts'
 import type { Settings } from './settings.ts'
 
 type ServiceSettings = Pick<Settings, 'request' | 'replaced'>
@@ -51,6 +54,8 @@ interface Dependencies {
 
 /** What all services of the device share. */
 interface Shared {
+  /** The tokens are shared with other sidecars, and what breaks the device, too. */
+  readonly inFleet: boolean
   readonly targets: Targets
   readonly ceilings: Ceilings
   readonly sharing: Sharing
@@ -70,9 +75,10 @@ export async function openDeviceServices(config: Config, deps: Dependencies, ope
   const [, ...routes] = servicesOf(config.upstream)
   const targets = createTargets()
   const sharing = createSharing(servicesOf(config.upstream).map(({ service }) => service))
+  const inFleet = typeof config.tokens.store !== 'string'
   const ceilings = openCeilings(config.stateDir, deps.clock, (err) => deps.log.warn({ err }, UNKEPT))
   const open = async (named: NamedService): Promise<DeviceService> => {
-    const service = await openDeviceService(named, config, { targets, ceilings, sharing }, deps)
+    const service = await openDeviceService(named, config, { inFleet, targets, ceilings, sharing }, deps)
     opened.defer(service.close)
     return service
   }
@@ -105,6 +111,8 @@ export async function openDeviceServices(config: Config, deps: Dependencies, ope
     /** The quirks that the responses of each service have shown. */
     quirks: () =>
       all.flatMap(({ route, quirks }) => quirks().map((each) => ({ route: route ?? null, ...each }))),
+    /** Shares what breaks the device with the other sidecars of the fleet. */
+    join: (places: FleetPlaces) => Promise.all(all.map(({ join }) => join(places))),
     /** Forgets what each service can take at once, so that more is tried again. Returns for how many services anything was known. */
     retry: () => all.filter(({ forgetCeiling }) => forgetCeiling()).length,
     conditions: () => all.map(({ condition }) => condition()),
@@ -136,7 +144,7 @@ const QUIRKS: Readonly<Record<Quirk, string>> = {
 async function openDeviceService(
   { path, service }: NamedService,
   { listen }: Config,
-  { targets, ceilings, sharing }: Shared,
+  { inFleet, targets, ceilings, sharing }: Shared,
   { clock, settings, uploadTimeout, onBug, ...deps }: Dependencies,
 ) {
   /** The path of a service of `upstream.routes`; undefined for the main service. */
@@ -166,10 +174,26 @@ async function openDeviceService(
   const bounds = placesBounds(service)
   const device = `${formatUpstreamUrl(service.url)} ${bounds.min}-${bounds.max}`
   const memory: CeilingMemory = {
-    get: () => ceilings.of(route ?? '', device),
+    get() {
+      const ceiling = ceilings.of(route ?? '', device)
+      return inFleet ? ceiling : withoutFleet(ceiling, clock.monotonic())
+    },
     keep: (ceiling) => ceilings.keep(route ?? '', device, ceiling),
   }
-  const { queue, learner } = openPlaces(service, memory, metrics, { clock, log })
+  let fleetPlaces: FleetPlaces | undefined
+  const { queue, learner } = openPlaces(service, memory, metrics, {
+    ...{ inFleet, clock, log },
+    onCeiling: (ceiling, isStrike) => {
+      if (member?.changed(ceiling, isStrike)) fleetPlaces?.news()
+    },
+  })
+  const member =
+    inFleet && learner !== undefined
+      ? createFleetMember({
+          ...{ name: `${route ?? ''} ${device}`, sidecar: ceilings.sidecar },
+          ...{ learner, queue, clock, log },
+        })
+      : undefined
   const found: { readonly kind: Quirk; readonly at: number; readonly malformed: Malformed | null }[] = []
   const quirks = (): readonly QuirkCondition[] => {
     const ahead = clock.wall() - clock.monotonic()
@@ -261,15 +285,27 @@ async function openDeviceService(
       const { ceiling } = learner ?? {}
       const until = ceiling && nextAttempt(ceiling)
       return {
-        ...{ route: route ?? null, used: queue.inside, limit: queue.places, learned: learner !== undefined },
+        route: route ?? null,
+        used: queue.inside,
+        limit: queue.places,
+        learned: learner !== undefined,
         triedAgainAt: until === undefined ? null : onWallClock(until, clock),
         wall: ceiling?.wall?.kind ?? null,
+        fleet: ceiling?.wall?.fleet?.sum ?? null,
       }
+    },
+    /** Shares what breaks the device with the other sidecars. Resolves when the store has answered, or has not. */
+    async join(places: FleetPlaces): Promise<void> {
+      if (member === undefined) return
+      fleetPlaces = places
+      await places.join(member.member)
     },
     /** Forgets what broke the device. Returns whether anything was known. */
     forgetCeiling(): boolean {
       const known = learner?.isBounded === true
       learner?.forget()
+      member?.lifted()
+      fleetPlaces?.news()
       if (known) log.info('what the device can take at once is forgotten, as the operator says')
       return known
     },
@@ -311,12 +347,24 @@ function openPlaces(
   service: ServiceConfig,
   memory: CeilingMemory,
   { limitChanged, struck }: UpstreamMetrics,
-  { clock, log }: Pick<Dependencies, 'clock' | 'log'>,
+  {
+    inFleet,
+    clock,
+    log,
+    onCeiling,
+  }: Pick<Dependencies, 'clock' | 'log'> & {
+    readonly inFleet: boolean
+    readonly onCeiling: (ceiling: Ceiling, isStrike: boolean) => void
+  },
 ): ReturnType<typeof createPlaces> {
   let told = 2
   return createPlaces({
-    ...{ ...placesBounds(service), waiting: service.queue.size, maxWait: service.queue.timeout, clock },
+    ...placesBounds(service),
+    waiting: service.queue.size,
+    maxWait: service.queue.timeout,
+    clock,
     ceiling: memory.get(),
+    inFleet,
     onChange(reason, limit) {
       limitChanged(reason)
       if (limit < 2 * told && limit > told / 2) return
@@ -325,6 +373,7 @@ function openPlaces(
     },
     onCeiling(ceiling, strike) {
       memory.keep(ceiling)
+      onCeiling(ceiling, strike !== undefined)
       if (strike === undefined) return
       const kind = kindOf(ceiling)
       struck(kind)

@@ -102,7 +102,7 @@ async function openParts(
   const parts = { clock, log, metrics, settings, uploadTimeout, onBug }
   const services = await openDeviceServices(config, parts, opened)
   const warnOf = createConfigWarnings(log, onBug)
-  const { state, tables } = await openState(config, {
+  const { state, tables, places } = await openState(config, {
     clock,
     log,
     metrics,
@@ -114,6 +114,7 @@ async function openParts(
     onBug,
   })
   opened.defer(state.close)
+  if (places !== undefined) await services.join(places)
   const certificate = await openCertificate(config.listen.tls, config.stateDir, {
     clock,
     log,

@@ -1,5 +1,6 @@
 import { limitsOf } from '../config/policy-fields.ts'
 import type { Config } from '../config/schema.ts'
+import type { FleetPlaces } from '../fleet/places.ts'
 import { type GateSettings, judgeAnew } from '../gate/admit.ts'
 import { createPreflight } from '../gate/cors.ts'
 import type { LiveExchanges } from '../gate/live-exchanges.ts'
@@ -32,17 +33,30 @@ interface OpenState {
  * Opens the password source, the tokens and the windows: in the shared store that `tokens.store` names, or in this process without
  * one. Rejects with `SetupError` if the password source or the state folder cannot be used.
  */
-export async function openState(config: Config, deps: StateDependencies): Promise<OpenState> {
+export async function openState(
+  config: Config,
+  deps: StateDependencies,
+): Promise<OpenState & Pick<Opened, 'places'>> {
   const { tokens, limits } = config
-  const { state, windows = undefined } =
+  const { state, windows, places }: Opened =
     typeof tokens.store === 'string'
-      ? { state: await openLocalState(config, deps) }
+      ? { state: await openLocalState(config, deps), windows: undefined, places: undefined }
       : // Loaded only here: a sidecar alone must not pay for the fleet at its start.
         await (await import('../fleet/open.ts')).openFleet(config, tokens.store, deps)
   const options = { clock: deps.clock, maxKeys: limits.maxKeys }
   const policies = limitsOf(config)
   const alone = (endpoint: WindowType): WindowTable => createWindowTable(policies[endpoint], options)
-  return { state, tables: windows ?? { api: alone('api'), oauth: alone('oauth'), browser: alone('browser') } }
+  return {
+    state,
+    places,
+    tables: windows ?? { api: alone('api'), oauth: alone('oauth'), browser: alone('browser') },
+  }
+}
+
+interface Opened {
+  readonly state: State
+  readonly windows: LimitTables | undefined
+  readonly places: FleetPlaces | undefined
 }
 
 interface Reloaded extends OpenState {

@@ -40,7 +40,11 @@ export interface Room {
 const no = (): boolean => false
 const ignore = (): void => {}
 export const ENOUGH_ROOM: Room = {
-  ...{ isFull: no, isCrowded: no, opens: ignore, refused: ignore, reset: ignore },
+  isFull: no,
+  isCrowded: no,
+  opens: ignore,
+  refused: ignore,
+  reset: ignore,
   places: () => Number.POSITIVE_INFINITY,
 }
 

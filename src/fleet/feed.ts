@@ -15,6 +15,8 @@ interface Dependencies {
    */
   readonly settle: (last: string) => Promise<DeviceState>
   readonly onLost: () => void
+  /** What breaks the device, or the shares of its places, have changed. */
+  readonly onPlaces: () => void
   readonly onBug: (error: unknown) => void
 }
 
@@ -35,7 +37,7 @@ const BEGINNING = '0-0'
  * Follows the stream of revocations, so that this sidecar's copies are right within the delay of a message. After a cut connection it
  * reads on where it was. If the server does not have that place any more, the copies are compared with the server's tokens.
  */
-export function followRevocations({ store, copies, settle, onLost, onBug }: Dependencies) {
+export function followRevocations({ store, copies, settle, onLost, onPlaces, onBug }: Dependencies) {
   const { epoch } = copies
   const events = `${store.prefix}events`
   let last = ''
@@ -57,6 +59,7 @@ export function followRevocations({ store, copies, settle, onLost, onBug }: Depe
     if (isLost) last = BEGINNING
     else if (!state.kept) last = state.last
     hasGap = false
+    if (isLost || !state.kept) onPlaces()
     owesRevoked ||= isLost || !state.kept
     if (owesRevoked) await announceRevoked()
     if (last === state.last) copies.heard()
@@ -84,7 +87,8 @@ export function followRevocations({ store, copies, settle, onLost, onBug }: Depe
     const before = last
     last = id
     const [kind, value = '', , since = ''] = fields
-    if (kind === 'revoked' || kind === 'evicted') epoch.apply({ kind, grants: value.split(' ') })
+    if (kind === 'places') onPlaces()
+    else if (kind === 'revoked' || kind === 'evicted') epoch.apply({ kind, grants: value.split(' ') })
     else if (kind === 'missing') epoch.apply({ kind: 'lost', grants: value.split(' ') })
     else if (kind === 'theirs') revokeTheirs(value)
     else if (kind === 'epoch' || since !== '') epoch.apply({ kind: 'begun', epoch: value, since })

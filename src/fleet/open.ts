@@ -17,6 +17,7 @@ import { createTokenCopies } from './copies.ts'
 import { followRevocations } from './feed.ts'
 import { openSharedStore } from './open-store.ts'
 import { watchStreams } from './open-streams.ts'
+import { createFleetPlaces, type FleetPlaces } from './places.ts'
 import { type SharedStore, STORE_OPERATIONS, StoreUnavailable } from './shared-store.ts'
 import { createSharedTokens } from './tokens.ts'
 import { lookAfterTokens } from './upkeep.ts'
@@ -38,16 +39,18 @@ const DIFFERS =
 /**
  * Opens the shared store that `tokens.store` names, the password source, and the tokens and windows in the store. Does not wait for a
  * store that does not answer: the sidecar begins without it, and issues tokens as soon as it answers. Rejects with `SetupError` if a
- * file cannot be used. `windows` are those of `limits.store: shared`; undefined if each sidecar counts alone.
+ * file cannot be used. `windows` are those of `limits.store: shared`; undefined if each sidecar counts alone. `places`
+ * shares what breaks the device.
  */
 export async function openFleet(config: Config, address: StoreAddress, deps: StateDependencies) {
   const store = await openStore({ ...config.store, address }, deps)
-  const state = await openState(config, store, deps).catch(async (error: unknown) => {
+  const places = createFleetPlaces({ store, ...deps })
+  const state = await openState(config, { store, places }, deps).catch(async (error: unknown) => {
     await store.close()
     throw error
   })
   const windows = config.limits.store === 'local' ? undefined : createSharedTables(config, store, deps)
-  return { state, windows }
+  return { state, windows, places }
 }
 
 function openStore(settings: StoreSettings, { log, metrics }: StateDependencies): Promise<SharedStore> {
@@ -72,7 +75,11 @@ function openStore(settings: StoreSettings, { log, metrics }: StateDependencies)
   })
 }
 
-async function openState(config: Config, store: SharedStore, deps: StateDependencies): Promise<State> {
+async function openState(
+  config: Config,
+  { store, places }: { readonly store: SharedStore; readonly places: FleetPlaces },
+  deps: StateDependencies,
+): Promise<State> {
   const { clock, log, metrics, live, hasName, onBug } = deps
   const events = tokenEvents(deps)
   if (checkedByDevice(config)) throw new TypeError('password.device has no shared store')
@@ -116,13 +123,15 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
     metrics.storeFailed('shared', 'lost')
     log.error(LOST)
   }
-  const feed = followRevocations({ store, copies, settle: agreement.settle, onLost, onBug })
+  const onPlaces = places.news
+  const feed = followRevocations({ store, copies, settle: agreement.settle, onLost, onPlaces, onBug })
   await feed.started
 
   let deaf = false
   const seconds = everySecond(() => {
     tokens.sweep()
     sweepStreams()
+    places.look()
     sweepTokens()
     if (deaf === !copies.hears) return
     deaf = !copies.hears
@@ -168,6 +177,7 @@ async function openState(config: Config, store: SharedStore, deps: StateDependen
       seconds.close()
       feed.close()
       password.close()
+      await places.close()
       await store.close()
     },
   }

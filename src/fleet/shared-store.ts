@@ -18,6 +18,7 @@ export const STORE_OPERATIONS = [
   'list',
   'follow',
   'count',
+  'places',
   'replicate',
   'upkeep',
   'lost',

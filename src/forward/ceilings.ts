@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../system/clock.ts'
@@ -18,10 +19,20 @@ export interface Guess {
  * A bound that broke the device as soon as it was passed. `broke`: one more place is tried once, at `until` (ms). `tried`: it is tried
  * now. `barred`: it broke again, and the operator alone can lift it.
  */
-export type Wall =
+export type Wall = (
   | { readonly kind: 'broke'; readonly limit: number; readonly until: number }
   | { readonly kind: 'tried'; readonly limit: number }
   | { readonly kind: 'barred'; readonly limit: number }
+) & {
+  /** It is the wall of a fleet. `limit` is the share of this sidecar, which may be used in each case, and the fleet decides what is tried. */
+  readonly fleet?: FleetPart
+}
+
+/** What all sidecars of a fleet may have at the device together, and which word of the fleet that is. */
+export interface FleetPart {
+  readonly sum: number
+  readonly version: number
+}
 
 /** What is known about the bounds past which a device has no room. It survives a restart. */
 export interface Ceiling {
@@ -39,19 +50,24 @@ export const UNKNOWN: Ceiling = {}
 export function mostUnder({ guess, wall }: Ceiling): number {
   const least = guess?.limit ?? Number.POSITIVE_INFINITY
   if (wall === undefined) return least
-  return Math.min(least, wall.kind === 'tried' ? wall.limit + 1 : wall.limit)
+  return Math.min(least, isOwnAttempt(wall) ? wall.limit + 1 : wall.limit)
+}
+
+/** One more place is tried, and this sidecar alone decides that. */
+function isOwnAttempt(wall: Wall | undefined): boolean {
+  return wall?.kind === 'tried' && wall.fleet === undefined
 }
 
 /** The ceiling after the device has shown that it has no room above `limit`, at `now` (ms). */
 export function guessed({ guess, wall }: Ceiling, limit: number, now: number): Ceiling {
   const wait = guess === undefined ? HOUR : Math.min(2 * guess.wait, DAY)
-  const above = wall?.kind === 'tried' ? retreated(wall, now) : wall
+  const above = wall !== undefined && isOwnAttempt(wall) ? retreated(wall, now) : wall
   return { ...(above && { wall: above }), guess: { limit, until: now + wait, wait } }
 }
 
 /** The ceiling after one more than `limit` broke the device, at `now` (ms). */
 export function broken({ wall }: Ceiling, limit: number, now: number): Ceiling {
-  const again = wall !== undefined && wall.limit === limit
+  const again = wall !== undefined && wall.fleet === undefined && wall.limit === limit
   return { wall: again ? { kind: 'barred', limit } : { kind: 'broke', limit, until: now + WEEK } }
 }
 
@@ -59,6 +75,8 @@ export function broken({ wall }: Ceiling, limit: number, now: number): Ceiling {
 export function doubted(ceiling: Ceiling, now: number): Ceiling {
   const { wall, guess } = ceiling
   if (wall === undefined || wall.kind === 'barred') return ceiling
+  // Another sidecar may have one more there.
+  if (wall.kind === 'tried' && wall.fleet !== undefined) return ceiling
   if (guess !== undefined && guess.limit < wall.limit) return { guess }
   return { guess: { limit: wall.limit, until: now + HOUR, wait: HOUR } }
 }
@@ -66,7 +84,7 @@ export function doubted(ceiling: Ceiling, now: number): Ceiling {
 /** The device had room for `carried` at once, for a while. */
 export function disproved(ceiling: Ceiling, carried: number): Ceiling {
   const { wall } = ceiling
-  if (wall === undefined || wall.limit >= carried) return ceiling
+  if (wall === undefined || wall.fleet !== undefined || wall.limit >= carried) return ceiling
   return ceiling.guess === undefined ? UNKNOWN : { guess: ceiling.guess }
 }
 
@@ -77,7 +95,7 @@ export function attemptAt(ceiling: Ceiling, now: number): Ceiling {
     const { limit, wait } = guess
     return { ...ceiling, guess: { limit: limit + 1, until: now + wait, wait } }
   }
-  if (wall?.kind !== 'broke' || now < wall.until) return ceiling
+  if (wall?.kind !== 'broke' || wall.fleet !== undefined || now < wall.until) return ceiling
   return { ...ceiling, wall: { kind: 'tried', limit: wall.limit } }
 }
 
@@ -93,6 +111,14 @@ export function kindOf({ guess, wall }: Ceiling): 'guess' | 'broke' | 'barred' {
   return wall.kind === 'barred' ? 'barred' : 'broke'
 }
 
+/** The ceiling of a sidecar that is in no fleet any more: its share stays its bound. */
+export function withoutFleet(ceiling: Ceiling, now: number): Ceiling {
+  const { guess, wall } = ceiling
+  if (wall?.fleet === undefined) return ceiling
+  const { fleet: _, ...own } = wall
+  return { ...(guess && { guess }), wall: own.kind === 'tried' ? retreated(own, now) : own }
+}
+
 /** An attempt that ended without an outcome: the next one is a week later. */
 function retreated({ limit }: Wall, now: number): Wall {
   return { kind: 'broke', limit, until: now + WEEK }
@@ -100,6 +126,8 @@ function retreated({ limit }: Wall, now: number): Wall {
 
 /** What was found past which bounds devices have no room, kept over restarts. */
 export interface Ceilings {
+  /** The id of this sidecar in its fleet. It survives a restart as the shares do. */
+  readonly sidecar: string
   /**
    * @param service its path in `upstream.routes`; empty for the main service
    * @param device its address and the bounds of its places: what was learned about others does not count
@@ -119,6 +147,10 @@ interface Kept {
   readonly ceiling: Ceiling
 }
 
+/** Where the file has the id of the sidecar: the path of a service begins with a slash. */
+const SIDECAR = 'sidecar'
+const ID = /^[0-9a-f]{16}$/
+
 /** What has a time. */
 type Timed = Guess | Extract<Wall, { kind: 'broke' }>
 
@@ -133,6 +165,7 @@ export function openCeilings(folder: string, clock: Clock, onFailure: (error: un
   const kept = new Map<string, Kept>()
   /** The time that the file gives each part that was read from it. */
   let times = new WeakMap<Timed, number>()
+  let sidecar = randomBytes(8).toString('hex')
   let failed = false
   function attempt(work: () => void): void {
     try {
@@ -148,6 +181,7 @@ export function openCeilings(folder: string, clock: Clock, onFailure: (error: un
     for (const [service, value] of Object.entries(read ?? {})) {
       const found = readKept(value)
       if (found !== undefined) kept.set(service, found)
+      else if (service === SIDECAR && typeof value === 'string' && ID.test(value)) sidecar = value
     }
   })
   const time = createLastingClock(clock, Math.max(0, ...[...kept.values()].map(latestIn)))
@@ -165,13 +199,14 @@ export function openCeilings(folder: string, clock: Clock, onFailure: (error: un
 
   function write(): void {
     attempt(() => {
-      const entries = [...kept].map(([service, { device, ceiling }]) => {
+      const entries: [string, unknown][] = [...kept].map(([service, { device, ceiling }]) => {
         const written = withTimes(ceiling, (part) => ({
           ...part,
           until: times.get(part) ?? Math.round(part.until + time.ahead()),
         }))
         return [service, { device, ...written }]
       })
+      if ([...kept.values()].some(({ ceiling }) => ceiling.wall?.fleet)) entries.push([SIDECAR, sidecar])
       ensureFolder(folder)
       renameSync(writeFlushed(path, JSON.stringify(Object.fromEntries(entries))), path)
     })
@@ -182,6 +217,7 @@ export function openCeilings(folder: string, clock: Clock, onFailure: (error: un
     return interrupted(judged, start)
   })
   return {
+    sidecar,
     of(service, device) {
       const found = kept.get(service)
       return found?.device === device ? found.ceiling : UNKNOWN
@@ -219,7 +255,8 @@ function withTimes({ guess, wall }: Ceiling, to: <Part extends Timed>(part: Part
 
 /** The ceiling after a restart at `now` (ms), which has ended an attempt. */
 function interrupted(ceiling: Ceiling, now: number): Ceiling {
-  return ceiling.wall?.kind === 'tried' ? { ...ceiling, wall: retreated(ceiling.wall, now) } : ceiling
+  const { wall } = ceiling
+  return wall !== undefined && isOwnAttempt(wall) ? { ...ceiling, wall: retreated(wall, now) } : ceiling
 }
 
 /** The time between two attempts (ms). */
@@ -251,9 +288,15 @@ function isGuess(value: unknown): value is Guess {
 
 function isWall(value: unknown): value is Wall {
   if (typeof value !== 'object' || value === null) return false
-  const { kind, limit, until }: { kind?: unknown; limit?: unknown; until?: unknown } = value
-  if (!isPlaces(limit)) return false
+  const { kind, limit, until, fleet }: { [Key in 'kind' | 'limit' | 'until' | 'fleet']?: unknown } = value
+  if (!isPlaces(limit) || (fleet !== undefined && !isFleetPart(fleet))) return false
   return kind === 'broke' ? Number.isFinite(until) : kind === 'tried' || kind === 'barred'
+}
+
+function isFleetPart(value: unknown): value is FleetPart {
+  if (typeof value !== 'object' || value === null) return false
+  const { sum, version }: Partial<FleetPart> = value
+  return isPlaces(sum) && Number.isFinite(version)
 }
 
 function isPlaces(value: unknown): boolean {

@@ -3,7 +3,7 @@ import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.t
 import type { Clock } from '../system/clock.ts'
 import { type Ceiling, UNKNOWN } from './ceilings.ts'
 import type { DevicePlace } from './device-places.ts'
-import { type LimitReason, Measure } from './measure.ts'
+import { type LimitReason, Measure, type Outage } from './measure.ts'
 
 /** How often (ms) the bound is looked at while requests wait. */
 const LOOK = 50
@@ -17,6 +17,16 @@ export interface Learner {
   forget(): void
   /** The wall clock was set: the same ceiling has other times. */
   retime(ceiling: Ceiling): void
+  /** When the device last went away. */
+  readonly outage: Outage
+  /** How many responses have come. */
+  readonly answers: number
+  /** Whether so many requests at once were answered for a while. */
+  carries(limit: number): boolean
+  /** No request gets a place before the next call of `share`: the other sidecars of the fleet still have all. */
+  wait(): void
+  /** The fleet says so. `isNew`: another word of it than before. */
+  share(ceiling: Ceiling, isNew: boolean): void
   /** A request that may change the device comes to it (1), or has left it (-1). */
   changing(by: 1 | -1): void
   /** A request waits for a place. */
@@ -42,6 +52,8 @@ export interface LearnerOptions {
   readonly maxWait: number
   /** From before a restart. */
   readonly ceiling?: Ceiling
+  /** Other sidecars have requests at the device, too. */
+  readonly inFleet?: boolean
   readonly clock: Clock
   readonly onChange: (reason: LimitReason, limit: number) => void
   /** What is known is another ceiling. `strike`: why, if the device has shown that it has no room above. */
@@ -49,7 +61,15 @@ export interface LearnerOptions {
 }
 
 /** A queue whose bound is learned between `min` and `max`. There is no learner if those are equal. */
-export function createPlaces({ min, max, waiting, maxWait, clock, ...options }: LearnerOptions): {
+export function createPlaces({
+  min,
+  max,
+  waiting,
+  maxWait,
+  clock,
+  inFleet = false,
+  ...options
+}: LearnerOptions): {
   readonly queue: BoundedQueue
   readonly learner: Learner | undefined
 } {
@@ -57,7 +77,7 @@ export function createPlaces({ min, max, waiting, maxWait, clock, ...options }: 
     return { queue: createBoundedQueue({ inside: max, waiting, maxWait }), learner: undefined }
   }
   const measure: Measure = new Measure(
-    { min, max },
+    { min, max, inFleet },
     {
       onChange: (reason) => options.onChange(reason, measure.limit),
       onCeiling: (strike) => options.onCeiling(measure.ceiling, strike),
@@ -91,6 +111,18 @@ export function createPlaces({ min, max, waiting, maxWait, clock, ...options }: 
     },
     forget: () => measure.forget(),
     retime: (ceiling) => measure.retime(ceiling),
+    get outage() {
+      return measure.outage
+    },
+    get answers() {
+      return measure.answers
+    },
+    carries: (limit) => measure.carries(limit),
+    wait: () => measure.wait(),
+    share(ceiling, isNew) {
+      measure.share(ceiling, isNew, clock.monotonic())
+      queue.fill()
+    },
     changing: (by) => measure.changing(by, clock.monotonic()),
     onWait() {
       if (timer !== undefined) return

@@ -13,13 +13,19 @@ import { Trials } from './trials.ts'
 import { FAST, UsualTimes } from './usual-times.ts'
 
 /** Why the bound changed: the label of `postern_upstream_limit_changes_total`. */
-export type LimitReason = 'keeps_up' | 'silent' | 'latency' | 'refused' | 'hangs' | 'tried_again'
+export type LimitReason = 'keeps_up' | 'silent' | 'latency' | 'refused' | 'hangs' | 'tried_again' | 'shared'
 
 /** What happens to the bound. */
 export interface MeasureEvents {
   readonly onChange?: (reason: LimitReason) => void
   /** The ceiling is another one. `strike`: why, if the device has shown that it has no room above. */
   readonly onCeiling?: (strike?: LimitReason) => void
+}
+
+/** When the device went away (ms), and how many requests it had then that had worked at once. */
+export interface Outage {
+  readonly at: number
+  readonly had: number
 }
 
 /** It begins with this many places. */
@@ -64,6 +70,7 @@ const ALIVE = 1_000
 export class Measure {
   readonly #min: number
   readonly #max: number
+  readonly #careful: number
   readonly #onChange: (reason: LimitReason) => void
   readonly #onCeiling: (strike?: LimitReason) => void
   readonly #trials: Trials
@@ -85,6 +92,10 @@ export class Measure {
   #awaySince = Number.POSITIVE_INFINITY
   /** The bound that may have broken the device: a wall, if no answer comes. */
   #suspected: number | undefined
+  /** When the device last went away, and how many requests it had from here then that had worked at once before. */
+  #outage: Outage = { at: Number.NEGATIVE_INFINITY, had: 0 }
+  /** It has answered since. */
+  #isBack = true
   /** When the ceiling was last struck. */
   #brokeAt = Number.NEGATIVE_INFINITY
   /** The bound that is tried although there is a ceiling. */
@@ -104,9 +115,12 @@ export class Measure {
   /** The last response took long for its path: the device is overloaded rather than hanging. */
   #slow = false
 
-  /** @param ceiling from before a restart */
+  /**
+   * @param inFleet other sidecars have requests at the device, too: one place is given at a time from the start, because all of them grow
+   * @param ceiling from before a restart
+   */
   constructor(
-    { min, max }: { readonly min: number; readonly max: number },
+    { min, max, inFleet = false }: { readonly min: number; readonly max: number; readonly inFleet?: boolean },
     { onChange = () => {}, onCeiling = () => {} }: MeasureEvents = {},
     ceiling: Ceiling = UNKNOWN,
   ) {
@@ -115,7 +129,8 @@ export class Measure {
     this.#onChange = onChange
     this.#onCeiling = onCeiling
     this.#ceiling = ceiling
-    this.#reach = Math.max(CAREFUL, min)
+    this.#careful = inFleet ? 1 : CAREFUL
+    this.#reach = this.#nextReach
     this.#trials = new Trials(min, Math.min(Math.max(FIRST, min), this.#most))
   }
 
@@ -133,6 +148,46 @@ export class Measure {
     this.#know(UNKNOWN)
     this.#attempt = Number.POSITIVE_INFINITY
     this.#trials.tryMore()
+  }
+
+  /** When the device last went away. */
+  get outage(): Outage {
+    return this.#outage
+  }
+
+  /** How many responses have come. */
+  get answers(): number {
+    return this.#answers
+  }
+
+  /** Whether so many requests at once were answered for a while. */
+  carries(limit: number): boolean {
+    return this.#held >= limit
+  }
+
+  /** No request gets a place before the next call of `share`: the other sidecars of the fleet still have all. */
+  wait(): void {
+    this.#reach = 0
+  }
+
+  /**
+   * The fleet says so, at `now` (ms).
+   *
+   * @param ceiling with the share of this sidecar
+   * @param isNew another word of the fleet than before
+   */
+  share(ceiling: Ceiling, isNew: boolean, now: number): void {
+    const most = this.#most
+    if (this.#reach === 0) this.#reach = this.#nextReach
+    if (isNew) this.#brokeAt = now
+    this.#know(ceiling)
+    if (this.#most > most) this.#trials.tryMore()
+    if (this.#most >= this.#trials.limit) return
+    // What has worked above counts no more: the others have these places now.
+    this.#held = Math.min(this.#held, this.#most)
+    this.#peak = Math.min(this.#peak, this.#most)
+    this.#places.regard(Math.min(this.#places.carried, this.#most))
+    this.#set(Math.min(this.#trials.found, this.#most), 'shared', now)
   }
 
   /** The wall clock was set: the same ceiling has other times. */
@@ -165,6 +220,7 @@ export class Measure {
     this.#answers += 1
     place.answered = true
     this.#answeredAt = this.#silentSince = now
+    this.#isBack = true
     this.#awaySince = Number.POSITIVE_INFINITY
     this.#suspected = undefined
     this.#silence = undefined
@@ -199,6 +255,7 @@ export class Measure {
   /** The device dropped a new connection before a byte of a response, while `level` requests had a place. */
   reset(level: number, now: number): void {
     this.#passes(level, now)
+    this.#goesAway(level, now)
     this.#confirm(now)
     if (Math.min(level, this.limit) > this.#places.carried) this.#strike('refused', now)
   }
@@ -210,6 +267,7 @@ export class Measure {
     const crashed = this.#answeredAt < this.#refusedAt && now - this.#struckAt < ALIVE
     const gone = this.#answeredAt < this.#refusedAt
     this.#refusedAt = this.#silentSince = now
+    this.#goesAway(level, now)
     this.#away(level, now)
     this.#confirm(now)
     const { carried } = this.#places
@@ -230,6 +288,7 @@ export class Measure {
 
   /** Called several times a second while requests wait, without a pause since `waitsSince`. */
   look(level: number, waitsSince: number, now: number): void {
+    if (this.limit === 0) return
     const next = attemptAt(this.#ceiling, now)
     if (next !== this.#ceiling) {
       this.#know(next)
@@ -253,6 +312,10 @@ export class Measure {
       if (this.limit >= this.#reach) this.#reach += 1
       if (this.limit >= this.#trials.limit) this.#set(2 * this.limit, 'silent', now, true)
     }
+  }
+
+  get #nextReach(): number {
+    return Math.max(this.#careful, this.#min, this.#held + 1)
   }
 
   get #most(): number {
@@ -294,6 +357,13 @@ export class Measure {
     if (peak <= this.#peak || this.#awaySince < now) return
     this.#peak = peak
     this.#peakAt = now
+  }
+
+  /** Refuses or drops a connection, for the first time since it has answered. */
+  #goesAway(level: number, now: number): void {
+    if (!this.#isBack) return
+    this.#isBack = false
+    this.#outage = { at: now, had: Math.min(level, this.limit, this.#held) }
   }
 
   /** Refuses everything for longer than a device that is only crowded. */
@@ -344,7 +414,7 @@ export class Measure {
     this.#know(guessed(this.#ceiling, limit, now), reason)
     this.#brokeAt = now
     this.#held = Math.min(this.#held, limit)
-    this.#reach = Math.max(CAREFUL, this.#min, this.#held + 1)
+    this.#reach = this.#nextReach
     this.#peak = limit
     this.#more = { answers: 0, since: 0, least: Number.POSITIVE_INFINITY }
     this.#attempt = Number.POSITIVE_INFINITY

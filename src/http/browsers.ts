@@ -133,8 +133,8 @@ const AHEAD = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
 
 /**
  * Whether a page of this address sent the request, or one of the `others` did. Browsers send `Sec-Fetch-Site`, for which they compare scheme,
- * host and port, over TLS and to loopback; they send `Origin` with every POST and WebSocket. A request that the browser sends ahead counts as
- * neither typed nor silent.
+ * host and port, over TLS and to loopback; they send `Origin` with every POST and WebSocket. Two requests have `none` though no user typed
+ * their address: one that the browser sends ahead, and one for a page of another origin, with its `Origin` (background fetch of Chromium).
  *
  * @param address host and port of this listener, behind `https://` if the client is known to use TLS; rarely needed
  */
@@ -142,9 +142,11 @@ export function isFromHere(valuesOf: ValuesOf, address: () => string, others: Ot
   const site = single(valuesOf('sec-fetch-site'))
   if (site === 'same-origin') return true
   const isAhead = (): boolean => AHEAD.some((name) => valuesOf(name).length > 0)
-  if (site !== undefined) return site === 'none' && others.typed && !isAhead()
+  const isTyped = site === 'none' && others.typed && !isAhead()
+  if (site !== undefined && !isTyped) return false
   const origin = single(valuesOf('origin'))
-  return origin === undefined ? others.silent && !isAhead() : isSameHost(origin, address())
+  if (origin !== undefined) return isSameHost(origin, address())
+  return isTyped || (others.silent && !isAhead())
 }
 
 /** The same for a request to the public listener. */

@@ -98,6 +98,17 @@ it.each([
   },
 )
 
+it('H286 `status` tells how many places the sidecars of a fleet share', async () => {
+  const place = {
+    ...{ route: null, used: 1, limit: 2, learned: true, triedAgainAt: null },
+    ...{ wall: 'barred', fleet: 4 },
+  }
+  const printed = await shown({ tokens: TOKENS, grants: [], places: [place] })
+  expect(printed.replaceAll(/\s+/g, ' ')).toContain(
+    '2 places in use, learned; all sidecars share 4; one more broke',
+  )
+})
+
 it.each([
   ['0123456789abcdef', '192.0.2.107', 1],
   [`${'n'.repeat(32)}.0123456789abcdef`, '2001:db8:1234:5678:9abc:def0:1234:5678', 2],

@@ -94,7 +94,7 @@ export const models: readonly ModelRow[] = [
     name: 'streams-pictures',
     scenario: scenarios.watches,
     note: 'two viewers with `max_in_flight: 2` keep no other request out',
-    keys: { max_in_flight: 2, queue: { timeout: '1s' } },
+    keys: { max_in_flight: 2, queue: { timeout: '2s' } },
   },
   {
     name: 'compares-origin',

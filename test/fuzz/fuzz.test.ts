@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { statusOf } from '../support/http2-bytes.ts'
+import { statusOf } from '../support/http2-reading.ts'
 import { isInstalled, needs } from '../support/tools.ts'
 import { keptCases, type Setting } from './case.ts'
 import { faultsTogether, playRound } from './round.ts'

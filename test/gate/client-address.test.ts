@@ -78,6 +78,16 @@ it('C17 the client does not depend on how the list is split over fields, on spac
   )
 })
 
+it('the last 4096 peers are remembered, so that an address is parsed once for many requests', () => {
+  const clientOf = createClientAddress([])
+  const of = (i: number) => clientOf(`10.0.${i >> 8}.${i & 255}`, [])
+  const first = of(0)
+  for (let i = 1; i < 4096; i += 1) of(i)
+  expect(of(0)).toBe(first)
+  of(4096)
+  expect(of(0)).not.toBe(first)
+})
+
 it('C17 two addresses share a window exactly if they are the same IPv4 address or in the same IPv6 /64', () => {
   const clientOf = createClientAddress([])
   const key = (ip: string) => clientOf(ip, []).key

@@ -9,7 +9,7 @@ import { describeTransports, type Transport } from '../support/transports.ts'
 
 const ATTACKER = '127.0.0.2'
 /** Half of it is the time in which an upload is judged, so a test takes less than with the default. */
-const QUEUE = { timeout: '1s' }
+const QUEUE = { timeout: '2s' }
 const LONG = ['Content-Length', '1000000']
 
 interface World {

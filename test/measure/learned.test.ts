@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { openCeilings } from '../../src/forward/ceilings.ts'
+import { mostUnder, openCeilings, withoutFleet } from '../../src/forward/ceilings.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { movableClock, stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
@@ -191,6 +191,22 @@ describe('The ceilings', () => {
     expect(wall).toEqual({ kind: 'broke', limit: 4, until: clock.monotonic() + WEEK })
   })
 
+  it('H287 have the share of a sidecar in its fleet, and its id, over a restart; alone, the share is its bound', () => {
+    const folder = temporaryDirectory()
+    const clock = stillClock()
+    const first = openCeilings(folder, clock, fail)
+    const wall = { kind: 'tried', limit: 2, fleet: { sum: 4, version: 7 } } as const
+    first.keep('', DEVICE, { wall })
+    const again = openCeilings(folder, clock, fail)
+    expect(again.sidecar).toBe(first.sidecar)
+    expect(again.of('', DEVICE)).toEqual({ wall })
+    expect(mostUnder(again.of('', DEVICE))).toBe(2)
+    const until = clock.monotonic() + WEEK
+    const alone = withoutFleet(again.of('', DEVICE), clock.monotonic())
+    expect(alone).toEqual({ wall: { kind: 'broke', limit: 2, until } })
+    expect(openCeilings(temporaryDirectory(), clock, fail).sidecar).not.toBe(first.sidecar)
+  })
+
   it('H200 are gone without a state folder, and with a file that is damaged', () => {
     const failures: unknown[] = []
     const folder = temporaryDirectory()
@@ -214,6 +230,7 @@ describe('The ceilings', () => {
     { wall: { kind: 'other', limit: 4, until: 1 } },
     { wall: { kind: 'barred', limit: 0 } },
     { guess: { limit: 4, until: 1, wait: 0 } },
+    { wall: { kind: 'barred', limit: 4, fleet: { sum: 0, version: 1 } } },
     { guess: null, wall: 7 },
   ])('H264 an entry of the file that is none is left out: %j', (entry) => {
     const folder = temporaryDirectory()

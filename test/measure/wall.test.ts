@@ -205,6 +205,37 @@ describe('The bound, where nothing is known above 4', () => {
     return { answers: 4 * answers, after: now - start }
   }
 
+  it('H289 rises by one from the first place on in a fleet, whose other sidecars grow, too', () => {
+    const measure = new Measure({ min: 1, max: 64, inFleet: true })
+    const limits = [measure.limit]
+    for (let now = 0; measure.limit < 8; ) {
+      now = work(measure, { from: now, rounds: 1, time: 20 })
+      if (limits.at(-1) !== measure.limit) limits.push(measure.limit)
+    }
+    expect(limits).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
+  })
+
+  it('H286 is never above the share of this sidecar in a fleet, and none before the others have made room', () => {
+    const measure = new Measure({ min: 1, max: 64, inFleet: true })
+    let now = work(measure, { from: 1_000_000, rounds: 400, time: 20 })
+    expect(measure.limit).toBeGreaterThan(8)
+    const shareOf = (limit: number) =>
+      ({ wall: { kind: 'barred', limit, fleet: { sum: 9, version: 7 } } }) as const
+    measure.share(shareOf(3), true, now)
+    expect(measure.limit).toBe(3)
+    now = work(measure, { from: now, rounds: 400, time: 20 })
+    measure.look(3, now, now + 10_000)
+    expect(measure.limit).toBe(3)
+    measure.wait()
+    expect(measure.limit).toBe(0)
+    measure.look(0, now, now + 20_000)
+    expect(measure.limit).toBe(0)
+    measure.share(shareOf(5), false, now)
+    expect(measure.limit).toBeGreaterThan(0)
+    work(measure, { from: now, rounds: 400, time: 20 })
+    expect(measure.limit).toBe(5)
+  })
+
   it('H265 rises by one after 32 answers of those so far, over a tenth of a second', () => {
     expect(untilFive(20).answers).toBe(32)
     expect(untilFive(1)).toEqual({ answers: 404, after: 101 })

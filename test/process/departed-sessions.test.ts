@@ -1,29 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import {
-  END_HEADERS,
-  END_STREAM,
-  frame,
-  PREFACE,
-  packedFields,
-  TYPES,
-  uint32,
-} from '../support/http2-bytes.ts'
+import { goaway, headers, PREFACE, requestFields, settings } from '../support/http2-frames.ts'
 import { rawConnection } from '../support/raw.ts'
 import { prepareSite, type Served } from './serve.ts'
 
-const get = packedFields([
-  [':method', 'GET'],
-  [':scheme', 'https'],
-  [':path', '/'],
-  [':authority', 'x'],
-])
 /** A request whose stream is not ended, and GOAWAY. */
-const REQUEST_AND_GOAWAY =
-  PREFACE +
-  frame(TYPES.settings, 0, 0) +
-  frame(TYPES.headers, END_HEADERS, 1, get) +
-  frame(TYPES.goaway, 0, 0, uint32(0) + uint32(0))
+const REQUEST_AND_GOAWAY = Buffer.concat([PREFACE, settings(), headers(1, requestFields(), false), goaway(0)])
 
 const open = (sidecar: Served): Promise<number> => sidecar.metric('postern_connections')
 
@@ -61,9 +43,7 @@ it.each([
   {
     protocol: 'h2',
     bytesFor: (token: string) =>
-      PREFACE +
-      frame(TYPES.settings, 0, 0) +
-      frame(TYPES.headers, END_HEADERS + END_STREAM, 1, get + packedFields([bearer(token)])),
+      Buffer.concat([PREFACE, settings(), headers(1, requestFields(bearer(token)))]),
   },
 ])(
   'C24 clients that reset a new connection ($protocol) with its first request leave nothing behind',

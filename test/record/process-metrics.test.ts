@@ -12,6 +12,7 @@ it('many sidecars of a process measure it once, and each of them reports it', as
     const text = await metrics.text()
     expect(text).toMatch(/^nodejs_eventloop_lag_p99_seconds \d/m)
     expect(text).toMatch(/^process_resident_memory_bytes \d/m)
+    expect(text.match(/^# TYPE \S+_total (?!counter$).*/gm)).toBe(null)
   }
   observe.mockRestore()
 })

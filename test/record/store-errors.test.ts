@@ -44,6 +44,7 @@ describe('H165 every failure of a store moves a series that was 0, so increase()
       'shared list',
       'shared lookup',
       'shared lost',
+      'shared places',
       'shared refresh',
       'shared replicate',
       'shared revoke',

@@ -9,6 +9,7 @@ export const FRAME = {
   priority: 2,
   resetStream: 3,
   settings: 4,
+  pushPromise: 5,
   ping: 6,
   goaway: 7,
   windowUpdate: 8,
@@ -47,7 +48,7 @@ export function frame(
   return bytes
 }
 
-function uint32(value: number): Buffer {
+export function uint32(value: number): Buffer {
   const bytes = Buffer.alloc(4)
   bytes.writeUInt32BE(value)
   return bytes

@@ -1,5 +1,5 @@
-import { type Frame, readFrames, statusOf } from './http2-bytes.ts'
 import { FLAG, FRAME, PREFACE, SETTING, settings } from './http2-frames.ts'
+import { type Frame, readFrames, statusOf } from './http2-reading.ts'
 import { PATIENCE } from './patience.ts'
 import { type RawPeer, rawConnection } from './raw.ts'
 

@@ -1,24 +1,13 @@
 import type { Reporter, TestCase, TestModule } from 'vitest/node'
 
-/** Prints at the end which tests passed at their second attempt only, and why tests were skipped, with the number of tests and files. */
+/** Prints at the end why tests were skipped, with the number of tests and files. */
 export default class RunNotes implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
-    const all = (state: 'passed' | 'skipped') =>
-      modules.flatMap((module) => [...module.children.allTests(state)])
-    const retried = all('passed').filter((test) => (test.diagnostic()?.retryCount ?? 0) > 0)
-    const notes = [
-      ...section(
-        'Passed at the second attempt',
-        retried.map((test) => `${fileOf(test)}: ${test.name}`),
-      ),
-      ...section('Skipped, because', reasonsOf(all('skipped'))),
-    ]
-    process.stdout.write(notes.join(''))
+    const skipped = modules.flatMap((module) => [...module.children.allTests('skipped')])
+    if (skipped.length === 0) return
+    const lines = reasonsOf(skipped).map((line) => `  ${line}\n`)
+    process.stdout.write(`\nSkipped, because\n${lines.join('')}`)
   }
-}
-
-function section(title: string, lines: readonly string[]): string[] {
-  return lines.length === 0 ? [] : [`\n${title}\n`, ...lines.map((line) => `  ${line}\n`)]
 }
 
 function fileOf(test: TestCase): string {

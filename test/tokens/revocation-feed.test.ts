@@ -73,6 +73,7 @@ async function feed(missing: readonly string[] = []) {
       copies.epoch.apply({ kind: 'begun', epoch: played.state.epoch })
       return { ...played.state, kept: last !== '' && played.state.kept }
     },
+    onPlaces: () => {},
     onLost: () => {
       played.lost += 1
     },

@@ -1,22 +1,29 @@
 import fc from 'fast-check'
 import {
-  END_HEADERS,
-  END_STREAM,
-  type Frame,
-  frame,
-  NO_TABLE,
+  frame as bytesOfFrame,
+  FLAG,
+  FRAME,
+  goaway,
+  hpack,
   PREFACE,
-  packedFields,
-  readFrames,
-  statusOf,
-  TYPES,
+  resetStream,
+  SETTING,
+  settings,
   uint32,
-} from '../../support/http2-bytes.ts'
+  windowUpdate,
+} from '../../support/http2-frames.ts'
+import { type Frame, readFrames, statusOf } from '../../support/http2-reading.ts'
 import { ACCESS, type Case, tokensIn } from '../case.ts'
 import { mutated, UNKNOWN_TOKEN } from '../mutation.ts'
 import { ENCRYPTED, type Target } from '../target.ts'
 import { play } from '../wire.ts'
 import { endings } from './heads.ts'
+
+/** Cases are text, which can be cut, changed and printed. */
+const asText = (bytes: Buffer): string => bytes.toString('latin1')
+const frame = (type: number, flags: number, stream: number, payload = ''): string =>
+  asText(bytesOfFrame(type, flags, stream, Buffer.from(payload, 'latin1')))
+const packed = (...fields: (readonly [string, string])[]): string => asText(hpack(fields.flat()))
 
 const FIELDS: readonly (readonly [string, string])[] = [
   ...([
@@ -85,15 +92,19 @@ const block = fc
       [':authority', authority],
     ]
     const kept = pseudo.flatMap((pair, i) => (i === without ? [] : i === twice ? [pair, pair] : [pair]))
-    return packedFields([
-      ...kept,
-      ...(token === undefined ? [] : [['authorization', token] as const]),
-      ...fields,
-    ])
+    return packed(...kept, ...(token === undefined ? [] : [['authorization', token] as const]), ...fields)
   })
 
 const id = fc.constantFrom(1, 1, 1, 3, 3, 5, 7, 2, 0, 0x7fffffff)
-const flags = fc.constantFrom(0, END_STREAM, END_HEADERS, END_STREAM | END_HEADERS, 0x08, 0x20, 0xff)
+const flags = fc.constantFrom(
+  0,
+  FLAG.endStream,
+  FLAG.endHeaders,
+  FLAG.endStream | FLAG.endHeaders,
+  0x08,
+  0x20,
+  0xff,
+)
 
 /** The frames of one stream: a request with its body, in one or two header frames. */
 const exchange = fc
@@ -102,19 +113,21 @@ const exchange = fc
     end: fc.boolean(),
     cut: fc.option(fc.nat(20), { nil: undefined }),
     body: fc.constantFrom('', 'hello', 'x'.repeat(5000)),
-    trailers: fc.constantFrom('', '', packedFields([['x-t', '1']]), packedFields([[':status', '200']])),
+    trailers: fc.constantFrom('', '', packed(['x-t', '1']), packed([':status', '200'])),
     reset: fc.constantFrom(-1, -1, -1, -1, 0, 8),
   })
   .map(({ block, end, cut, body, trailers, reset }) => (stream: number) => [
     ...(cut === undefined
-      ? [frame(TYPES.headers, (end ? END_STREAM : 0) | END_HEADERS, stream, block)]
+      ? [frame(FRAME.headers, (end ? FLAG.endStream : 0) | FLAG.endHeaders, stream, block)]
       : [
-          frame(TYPES.headers, end ? END_STREAM : 0, stream, block.slice(0, cut)),
-          frame(TYPES.continuation, END_HEADERS, stream, block.slice(cut)),
+          frame(FRAME.headers, end ? FLAG.endStream : 0, stream, block.slice(0, cut)),
+          frame(FRAME.continuation, FLAG.endHeaders, stream, block.slice(cut)),
         ]),
-    ...(end ? [] : [frame(TYPES.data, trailers === '' ? END_STREAM : 0, stream, body)]),
-    ...(end || trailers === '' ? [] : [frame(TYPES.headers, END_STREAM | END_HEADERS, stream, trailers)]),
-    ...(reset < 0 ? [] : [frame(TYPES.reset, 0, stream, uint32(reset))]),
+    ...(end ? [] : [frame(FRAME.data, trailers === '' ? FLAG.endStream : 0, stream, body)]),
+    ...(end || trailers === ''
+      ? []
+      : [frame(FRAME.headers, FLAG.endStream | FLAG.endHeaders, stream, trailers)]),
+    ...(reset < 0 ? [] : [asText(resetStream(stream, reset))]),
   ])
 
 const stray = fc
@@ -129,15 +142,15 @@ const stray = fc
       .map((args) => frame(...args)),
     fc
       .tuple(fc.nat(7), fc.constantFrom(0, 1, 100, 0x7fffffff, 0xffffffff))
-      .map(([key, value]) => frame(TYPES.settings, 0, 0, `\0${String.fromCharCode(key)}${uint32(value)}`)),
+      .map(([key, value]) => asText(settings([key, value]))),
     fc
       .tuple(id, fc.constantFrom(0, 1, 65535, 0x7fffffff))
-      .map(([stream, by]) => frame(TYPES.window, 0, stream, uint32(by))),
+      .map(([stream, by]) => asText(windowUpdate(stream, by))),
     fc
       .tuple(fc.constantFrom(0, 1), fc.constantFrom(7, 8))
-      .map(([ack, size]) => frame(TYPES.ping, ack, 0, '\0'.repeat(size))),
-    fc.constant(frame(TYPES.goaway, 0, 0, uint32(0) + uint32(0))),
-    fc.tuple(id, id).map(([stream, on]) => frame(TYPES.priority, 0, stream, `${uint32(on)}\x10`)),
+      .map(([ack, size]) => frame(FRAME.ping, ack, 0, '\0'.repeat(size))),
+    fc.constant(asText(goaway(0))),
+    fc.tuple(id, id).map(([stream, on]) => frame(FRAME.priority, 0, stream, `${asText(uint32(on))}\x10`)),
   )
   .map((text) => () => [text])
 
@@ -156,8 +169,11 @@ const damaged = session.chain((frames) =>
     .chain((at) => mutated(fc.constant(frames[at] ?? '')).map((text) => frames.with(at, text))),
 )
 
+/** With a dynamic table of size 0, each header block of the server can be read on its own. */
+const OPENING = asText(Buffer.concat([PREFACE, settings([SETTING.headerTableSize, 0])]))
+
 /** GOAWAY lets the sidecar close the connection after its last response; a FIN forces that. */
-const GOODBYE = frame(TYPES.goaway, 0, 0, uint32(0) + uint32(0))
+const GOODBYE = asText(goaway(0))
 
 function faultsIn(bytes: Buffer, item: Case): string[] {
   const { frames, rest } = readFrames(bytes)
@@ -175,19 +191,19 @@ function faultOf(
   begun: Set<number>,
   ended: Set<number>,
 ): string[] {
-  if (i === 0 && type !== TYPES.settings) return ['the first frame is not SETTINGS']
-  if (type > TYPES.continuation || type === TYPES.push) return [`a frame of type ${type}`]
-  if (type !== TYPES.headers && type !== TYPES.data) return []
+  if (i === 0 && type !== FRAME.settings) return ['the first frame is not SETTINGS']
+  if (type > FRAME.continuation || type === FRAME.pushPromise) return [`a frame of type ${type}`]
+  if (type !== FRAME.headers && type !== FRAME.data) return []
   const faults: string[] = []
   if (stream % 2 === 0) faults.push(`a response on stream ${stream}`)
   if (ended.has(stream)) faults.push(`a frame on stream ${stream} after its end`)
-  if (type === TYPES.data && !begun.has(stream)) faults.push(`a body without a head on stream ${stream}`)
-  if (type === TYPES.headers) {
+  if (type === FRAME.data && !begun.has(stream)) faults.push(`a body without a head on stream ${stream}`)
+  if (type === FRAME.headers) {
     const status = statusOf(payload)
     if (status !== undefined && ![100, 200, 400, 401].includes(status)) faults.push(`the status ${status}`)
     if (status !== 100) begun.add(stream)
   }
-  if (flags & END_STREAM) ended.add(stream)
+  if (flags & FLAG.endStream) ended.add(stream)
   return faults
 }
 
@@ -201,7 +217,7 @@ export const frames: Target = {
       .map(([frames, withoutToken]) =>
         withoutToken ? frames.map((text) => text.replaceAll(ACCESS, UNKNOWN_TOKEN)) : frames,
       )
-      .map((frames) => [PREFACE + NO_TABLE, ...frames, GOODBYE]),
+      .map((frames) => [OPENING, ...frames, GOODBYE]),
     ending: endings,
   }),
   async open(scenes) {

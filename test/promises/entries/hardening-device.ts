@@ -245,14 +245,39 @@ export const DEVICE = {
       '`postern retry` lets a number be tried again that has broken the device; `status` and the log name it.',
     reason: 'a new firmware may take more, and only the operator knows of it',
   },
+  H279: {
+    sentence:
+      'After a step of the wall clock, the next attempt above a bound comes as long after the last strike as before: for what this run has found by the clock that never steps, for what an earlier run has found by the time in its file.',
+    reason: 'a board without a battery starts in 1970, and would wait for the attempt of a wall for weeks',
+  },
   H281: {
     sentence:
       'While a login of Postern at the device makes no sense, because the password was refused or its file cannot be read, the file is read once a second and not for each request.',
     reason: 'a flood of requests must not become a flood of reads of a flash',
   },
-  H279: {
+  H286: {
     sentence:
-      'After a step of the wall clock, the next attempt above a bound comes as long after the last strike as before: for what this run has found by the clock that never steps, for what an earlier run has found by the time in its file.',
-    reason: 'a board without a battery starts in 1970, and would wait for the attempt of a wall for weeks',
+      'What broke the device at one sidecar of a fleet holds for all: together they never have more requests there than had worked, but at least one each. A place passes to another sidecar only when its holder says that it has less, or is silent for 30 s.',
+    reason: 'the sum of all sidecars breaks a device',
+  },
+  H287: {
+    sentence:
+      'Without the store what broke the device still holds, also over a restart. What a sidecar finds meanwhile is told when the store answers. A store that was emptied learns it again, and no share grows there until all have told theirs.',
+    reason: 'a second crash must not follow from an outage of the store',
+  },
+  H288: {
+    sentence:
+      '`postern retry` at one sidecar of a fleet counts for all, also if the store answers only later.',
+    reason: 'the operator knows of a new firmware, and has several sidecars',
+  },
+  H290: {
+    sentence:
+      'A sidecar of a fleet that hears nothing from the store for 20 s, or starts without it, has one place where the fleet shares places. The others take what a silent sidecar had after 30 s, except that one place, which stays free for an hour.',
+    reason:
+      'a sidecar that alone is cut off from the store cannot know it, and the others cannot know that it still has requests at the device',
+  },
+  H289: {
+    sentence: 'In a fleet the learned bound begins with one place and rises by one.',
+    reason: 'all sidecars grow at once: each step counts as often as there are sidecars',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
