@@ -33,7 +33,11 @@ export class UsualTimes {
     return Math.min(TIMES_OF_SILENCE * (this.of(path) ?? 0), most)
   }
 
-  /** How many times its usual time a response took that was not `FAST`; if its path is new, the usual time of new paths. `learn`: it counts for the usual time. */
+  /**
+   * How many times its usual time a response took that was not `FAST`. A new path has the usual time of new paths.
+   *
+   * @param learn whether the response counts for the usual time
+   */
   ratio(path: string, time: number, learn: boolean): number {
     const usual = this.#times.get(path)
     if (usual === undefined) {
