@@ -26,14 +26,18 @@ function goAway(measure: Measure, from: number, { level, time = 2_000, resets = 
 }
 
 /** Carries four for a while, as the whole of its bound. */
-function carrying(): { readonly measure: Measure; readonly now: number; readonly strikes: string[] } {
+function carrying(time = 20): {
+  readonly measure: Measure
+  readonly now: number
+  readonly strikes: string[]
+} {
   const strikes: string[] = []
   const measure: Measure = new Measure(
     { min: 1, max: 64 },
     { onCeiling: (strike) => strikes.push(`${strike ?? 'no strike'} ${mostUnder(measure.ceiling)}`) },
   )
   let now = 1_000_000
-  while (measure.limit < 5) now = work(measure, { from: now, rounds: 1, time: 20 })
+  while (measure.limit < 5) now = work(measure, { from: now, rounds: 1, time })
   return { measure, now, strikes }
 }
 
@@ -68,6 +72,25 @@ describe('A wall', () => {
       expect(measure.ceiling).toEqual({ wall: { kind: 'broke', limit: 4, until } })
       expect(until - now).toBeGreaterThanOrEqual(WEEK)
       expect(until - now).toBeLessThan(WEEK + 1_000)
+    },
+  )
+
+  it.each([
+    { time: 20, after: 100 },
+    { time: 200, after: 400 },
+  ])(
+    'H264 is certain $after ms after the device refused, if it usually takes $time ms',
+    ({ time, after }) => {
+      const { measure, now } = carrying(time)
+      measure.sent('/', 5, now)
+      let struck = 0
+      let broke = 0
+      for (let at = now; broke === 0 && at < now + 2_000; at += 1) {
+        measure.refused(5, at)
+        if (struck === 0 && measure.ceiling.guess !== undefined) struck = at
+        if (measure.ceiling.wall !== undefined) broke = at
+      }
+      expect(broke - struck).toBe(after)
     },
   )
 
