@@ -1,4 +1,4 @@
-import { STREAM, TLS_CONNECTION, TUNNEL } from './costs.ts'
+import { CONNECTION, STREAM, TLS_CONNECTION, TUNNEL } from './costs.ts'
 import type { MemoryBound } from './machine-memory.ts'
 
 const MIB = 1024 ** 2
@@ -61,7 +61,7 @@ export function keysAbove(limit: number, keys: HeldByKeys): readonly UnusableKey
   const judge = (key: string, value: number, cost: number): void => {
     if (value * cost > limit) found.push({ key, fits: String(Math.floor(limit / cost)) })
   }
-  const connection = keys.secure ? TLS_CONNECTION : STREAM
+  const connection = keys.secure ? TLS_CONNECTION : CONNECTION
   judge('listen.max_connections', keys.maxConnections, connection)
   judge('listen.max_streams', keys.maxStreams, STREAM + keys.maxHeaderSize)
   judge('listen.max_queued_bytes', keys.maxQueuedBytes, 1)
