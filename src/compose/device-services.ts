@@ -108,12 +108,12 @@ export async function openDeviceServices(config: Config, deps: Dependencies, ope
       maxTunnels: sum(({ config: { maxTunnels } }) => maxTunnels),
     },
     places: () => all.map(({ places }) => places()),
-    /** What the responses of each service have shown. */
+    /** The quirks that the responses of each service have shown. */
     quirks: () =>
       all.flatMap(({ route, quirks }) => quirks().map((each) => ({ route: route ?? null, ...each }))),
     /** Shares what breaks the device with the other sidecars of the fleet. */
     join: (places: FleetPlaces) => Promise.all(all.map(({ join }) => join(places))),
-    /** Lets what has broken a service be tried again. Returns for how many services something was known. */
+    /** Forgets what each service can take at once, so that more is tried again. Returns for how many services anything was known. */
     retry: () => all.filter(({ forgetCeiling }) => forgetCeiling()).length,
     conditions: () => all.map(({ condition }) => condition()),
     /** Why the sidecar is not ready, according to the health checks; empty if it is. */

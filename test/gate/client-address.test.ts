@@ -3,7 +3,8 @@ import http from 'node:http'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { createClientAddress } from '../../src/gate/client-address.ts'
+import { createClientAddress, windowKey } from '../../src/gate/client-address.ts'
+import type { Identity } from '../../src/http/admission.ts'
 import { matchesAny, normalizeAddress, parseCidr } from '../../src/http/ip.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
@@ -133,6 +134,16 @@ it('C17 all peers of a Unix socket are one client, and may name other clients on
     peerTrusted: true,
     admitted: true,
   })
+})
+
+it('C17 the window is that of the device, of the client, or with a valid token of its grant or name', () => {
+  const client = createClientAddress([])('192.0.2.1', [])
+  const keys = (identity: Identity | undefined) =>
+    (['device', 'client', 'grant', 'name'] as const).map((per) => windowKey(per, client, identity))
+  const valid: Identity = { kind: 'valid', grant: 'laboratory.id' }
+  expect(keys(valid)).toEqual(['*', '192.0.2.1', 'grant laboratory.id', 'name laboratory'])
+  for (const other of [undefined, { kind: 'refused', cause: 'unknown' } as const])
+    expect(keys(other)).toEqual(['*', '192.0.2.1', '192.0.2.1', '192.0.2.1'])
 })
 
 it('C22 a proxy on a Unix socket may name the client if `unix` is trusted', async () => {

@@ -46,6 +46,39 @@ function placesOfHanging(measure: Measure, page: string, since: number): number 
 }
 
 describe('The learned bound', () => {
+  it.each([
+    [7, []],
+    [8, ['hangs', 'tried_again']],
+  ])(
+    'H200 a request in a new place is suspected to hang when %i later ones were answered: %j',
+    (answers, expected) => {
+      const reasons: string[] = []
+      const measure = new Measure({ min: 1, max: 64 }, { onChange: (reason) => reasons.push(reason) })
+      let now = work(measure, { from: 1_000_000, rounds: 5, time: 20 })
+      const { limit } = measure
+      const [first, ...others] = Array.from({ length: limit }, () => measure.sent('/', limit, now))
+      now += 20
+      for (const place of [first, ...others]) if (place !== undefined) measure.answered(place, now)
+      reasons.length = 0
+      const since = now
+      measure.sent('/', limit + 1, since)
+      if (first !== undefined) measure.left(first)
+      for (let i = 0; i < answers; i += 1) {
+        now += 80
+        const place = measure.sent('/', limit, now - 20)
+        measure.answered(place, now)
+        measure.left(place)
+      }
+      measure.look(1, since, now)
+      // Half a second, and eight times the usual time: no sign came, so the bound is as before.
+      const acquitted = now + 500 + 8 * 20
+      measure.look(1, since, acquitted - 1)
+      expect(reasons).toEqual(expected.slice(0, 1))
+      measure.look(1, since, acquitted)
+      expect(reasons).toEqual(expected)
+    },
+  )
+
   it.each(Object.keys(MODELS) as ModelName[])('H198 is as good as the best fixed one: %s', (name) => {
     const { [name]: time = 60_000 } = TIMES
     const { [name]: from = 0 } = CLIMBS
@@ -117,14 +150,14 @@ describe('The learned bound', () => {
 
   describe('The device had 16 places, has 8 now, and the bound is raised above', () => {
     /** All places have worked; the bound is 8, and an attempt with more begins. */
-    function attempting(): { readonly measure: Measure; readonly now: number } {
+    function attempting(time = 20): { readonly measure: Measure; readonly now: number } {
       const measure = new Measure({ min: 1, max: 16 })
-      let now = work(measure, { from: 0, rounds: 100, time: 20 })
+      let now = work(measure, { from: 0, rounds: 100, time })
       expect(measure.limit).toBe(16)
       for (let rounds = 0; measure.limit > 8 && rounds < 10; rounds += 1)
-        now = work(measure, { from: now, rounds: 1, time: measure.limit > 8 ? 5_000 : 20 })
+        now = work(measure, { from: now, rounds: 1, time: measure.limit > 8 ? 250 * time : time })
       for (let rounds = 0; measure.limit <= 8 && rounds < 1_000; rounds += 1)
-        now = work(measure, { from: now, rounds: 1, time: 20 })
+        now = work(measure, { from: now, rounds: 1, time })
       expect(measure.limit).toBeGreaterThan(8)
       return { measure, now }
     }
@@ -135,14 +168,96 @@ describe('The learned bound', () => {
       expect(measure.limit).toBeLessThanOrEqual(8)
     })
 
-    it('H198 a silence ends the attempt', () => {
-      const { measure, now } = attempting()
-      const level = measure.limit
-      for (let i = 1; i <= level; i += 1) measure.sent('/', i, now)
-      for (let at = now; at < now + 1_000; at += 50) measure.look(level, now, at)
-      expect(measure.limit).toBeLessThanOrEqual(8)
-    })
+    it.each([
+      { time: 20, silence: 200 },
+      { time: 100, silence: 800 },
+    ])(
+      'H198 a silence of $silence ms ends the attempt, if a response usually takes $time ms',
+      ({ time, silence }) => {
+        const { measure, now } = attempting(time)
+        const level = measure.limit
+        for (let i = 1; i <= level; i += 1) measure.sent('/', i, now)
+        let at = now
+        for (; measure.limit > 8 && at < now + 5_000; at += 1) measure.look(level, now, at + 1)
+        expect(Math.abs(at - now - silence)).toBeLessThan(0.1 * silence)
+      },
+    )
   })
+
+  it.each([
+    { carried: 3, limit: 4 },
+    { carried: 4, limit: 4 },
+  ])(
+    'H198 one more place than $carried, and a silence of 300 ms: then there are $limit',
+    ({ carried, limit }) => {
+      const measure = new Measure({ min: carried, max: 64 })
+      let now = 0
+      while (measure.limit <= carried) now = work(measure, { from: now, rounds: 1, time: 20 })
+      expect(measure.limit).toBe(carried + 1)
+      for (let level = 1; level <= measure.limit; level += 1) measure.sent('/', level, now)
+      for (let at = now; at <= now + 300; at += 50) measure.look(carried + 1, now, at)
+      expect(measure.limit).toBe(limit)
+    },
+  )
+
+  it.each([
+    { what: 'nothing is answered', answers: false, after: 500 },
+    { what: 'all were answered, and the responses go on', answers: true, after: 200 },
+  ])('H201 more places are given after $after ms in which $what', ({ answers, after }) => {
+    const measure = new Measure(BOUNDS)
+    const start = 1_000_000
+    for (let level = 1; level <= measure.limit; level += 1) {
+      const place = measure.sent('/', level, start)
+      if (answers) measure.answered(place, start)
+    }
+    const { limit } = measure
+    let now = start
+    for (; measure.limit === limit && now < start + 5_000; now += 1) measure.look(limit, start, now + 1)
+    expect(now - start).toBe(after)
+  })
+
+  it.each([
+    { ratio: 3, reasons: ['hangs'] },
+    { ratio: 5, reasons: [] },
+  ])(
+    'H200 a request that gets no answer in a new place is $reasons, while others take $ratio times their usual time',
+    ({ ratio, reasons }) => {
+      const seen: string[] = []
+      const measure = new Measure({ min: 4, max: 64 }, { onChange: (reason) => seen.push(reason) })
+      let now = 0
+      while (measure.limit < 5) now = work(measure, { from: now, rounds: 1, time: 20 })
+      for (let level = 1; level <= 5; level += 1) measure.sent('/', level, now)
+      const since = now
+      const { limit } = measure
+      while (now < since + 600 && measure.limit === limit) {
+        const place = measure.sent('/', 4, now)
+        now += 20 * ratio
+        measure.answered(place, now)
+        measure.left(place)
+        measure.look(5, since, now)
+      }
+      expect(seen.filter((reason) => reason === 'hangs')).toEqual(reasons)
+    },
+  )
+
+  it.each([
+    { period: 900, limit: 1 },
+    { period: 1_100, limit: undefined },
+  ])(
+    'H200 a device that refuses every $period ms, and answers meanwhile, has a ceiling of $limit',
+    ({ period, limit }) => {
+      const measure = new Measure(BOUNDS)
+      for (let now = 0, refusals = 0; refusals < 4; refusals += 1) {
+        const place = measure.sent('/', 1, now)
+        now += period / 2
+        measure.answered(place, now)
+        measure.left(place)
+        now += period / 2
+        measure.refused(2, now)
+      }
+      expect(measure.ceiling.guess?.limit).toBe(limit)
+    },
+  )
 
   it('H200 three refusals in a new place are a ceiling, which is tried after 1 h, 2 h, and up to a day', () => {
     const measure = new Measure(BOUNDS)

@@ -26,14 +26,18 @@ function goAway(measure: Measure, from: number, { level, time = 2_000, resets = 
 }
 
 /** Carries four for a while, as the whole of its bound. */
-function carrying(): { readonly measure: Measure; readonly now: number; readonly strikes: string[] } {
+function carrying(time = 20): {
+  readonly measure: Measure
+  readonly now: number
+  readonly strikes: string[]
+} {
   const strikes: string[] = []
   const measure: Measure = new Measure(
     { min: 1, max: 64 },
     { onCeiling: (strike) => strikes.push(`${strike ?? 'no strike'} ${mostUnder(measure.ceiling)}`) },
   )
   let now = 1_000_000
-  while (measure.limit < 5) now = work(measure, { from: now, rounds: 1, time: 20 })
+  while (measure.limit < 5) now = work(measure, { from: now, rounds: 1, time })
   return { measure, now, strikes }
 }
 
@@ -71,14 +75,36 @@ describe('A wall', () => {
     },
   )
 
-  it('H264 is none if the device goes away later than a second after one more came to it', () => {
+  it.each([
+    { time: 20, after: 100 },
+    { time: 200, after: 400 },
+  ])(
+    'H264 is certain $after ms after the device refused, if it usually takes $time ms',
+    ({ time, after }) => {
+      const { measure, now } = carrying(time)
+      measure.sent('/', 5, now)
+      let struck = 0
+      let broke = 0
+      for (let at = now; broke === 0 && at < now + 2_000; at += 1) {
+        measure.refused(5, at)
+        if (struck === 0 && measure.ceiling.guess !== undefined) struck = at
+        if (measure.ceiling.wall !== undefined) broke = at
+      }
+      expect(broke - struck).toBe(after)
+    },
+  )
+
+  it.each([
+    { after: 1_000, wall: 4 },
+    { after: 1_001, wall: undefined },
+  ])('H264 is $wall if the device goes away $after ms after one more came to it', ({ after, wall }) => {
     const { measure, now } = carrying()
     const places = Array.from({ length: 5 }, (_, index) => measure.sent('/', index + 1, now))
-    measure.reset(5, now + 1_001)
-    for (let at = now + 1_003; at < now + 3_000; at += 50) measure.refused(5, at)
+    measure.reset(5, now + after - 2)
+    for (let at = now + after; at < now + 3_000; at += 50) measure.refused(5, at)
     for (const place of places) measure.left(place)
-    expect(measure.ceiling).toMatchObject({ guess: { limit: 4, wait: HOUR } })
-    expect(measure.ceiling.wall).toBeUndefined()
+    if (wall === undefined) expect(measure.ceiling).toMatchObject({ guess: { limit: 4, wait: HOUR } })
+    expect(measure.ceiling.wall?.limit).toBe(wall)
   })
 
   it('H264 is none after twenty answers at one place, and a power cut while two requests were there', () => {
@@ -205,7 +231,7 @@ describe('The bound, where nothing is known above 4', () => {
     return { answers: 4 * answers, after: now - start }
   }
 
-  it('H304 rises by one from the first place on in a fleet, whose other sidecars grow, too', () => {
+  it('H289 rises by one from the first place on in a fleet, whose other sidecars grow, too', () => {
     const measure = new Measure({ min: 1, max: 64, inFleet: true })
     const limits = [measure.limit]
     for (let now = 0; measure.limit < 8; ) {
@@ -215,7 +241,7 @@ describe('The bound, where nothing is known above 4', () => {
     expect(limits).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
   })
 
-  it('H300 is never above the share of this sidecar in a fleet, and none before the others have made room', () => {
+  it('H286 is never above the share of this sidecar in a fleet, and none before the others have made room', () => {
     const measure = new Measure({ min: 1, max: 64, inFleet: true })
     let now = work(measure, { from: 1_000_000, rounds: 400, time: 20 })
     expect(measure.limit).toBeGreaterThan(8)
