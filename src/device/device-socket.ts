@@ -195,7 +195,9 @@ export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSett
       room.refused()
     }
     const again = this.mayOpenAgain(sent) && !(sent && this.#trial > 0)
-    return turnedAway && again ? turns.again(sent, this.#refused, deadlines.connect) : undefined
+    return turnedAway && again
+      ? turns.again(sent, this.#opening, this.#refused, deadlines.connect)
+      : undefined
   }
 
   /** Closes the socket. `idle`: no request is in flight. Otherwise the connection is cut, to end the request at the device. */

@@ -197,12 +197,13 @@ export class Turns {
    * The pause before a refused connection is opened again; undefined if it is not.
    *
    * @param dropped the device accepted it and dropped it
+   * @param opening when it was opened: a stall of this process between that and its refusal says nothing about the device
    * @param refused the sum of these pauses so far
    * @param most the bound of that sum
    */
-  again(dropped: boolean, refused: number, most: number): number | undefined {
-    const present = dropped ? this.worked : Math.max(this.worked, this.#opened)
-    if (refused === 0 && this.#clock.monotonic() - present > RECENT) return undefined
+  again(dropped: boolean, opening: number, refused: number, most: number): number | undefined {
+    const away = dropped ? this.now() - this.worked : opening - Math.max(this.worked, this.#opened)
+    if (refused === 0 && away > RECENT) return undefined
     const next = Math.min(refused + FIRST_PAUSE, LONGEST_PAUSE)
     return refused + next > most ? undefined : next
   }

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { namesInText, textOfNames } from '../http/scope.ts'
 import { type DeviceState, type Epoch, PUBLISH, readState } from './epoch.ts'
-import { pagesOf } from './grants.ts'
-import { REVOKE_GRANTS } from './scripts.ts'
+import { revokeAtServer } from './grants.ts'
 import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
 
 /**
@@ -114,8 +113,7 @@ export function createPasswordAgreement(deps: Dependencies) {
 
   async function payGrants(): Promise<void> {
     for (const [reason, grants] of Map.groupBy(owed.grants.keys(), (id) => owed.grants.get(id) ?? '')) {
-      for (const page of pagesOf(grants)) {
-        const held = listOf(await store.runDurably(REVOKE_GRANTS, keys, [store.prefix, ...page])).map(String)
+      for await (const { page, held } of revokeAtServer(store.runDurably, store.prefix, grants)) {
         for (const id of page) owed.grants.delete(id)
         if (held.length > 0) onRevoked(held.length, reason, held)
       }

@@ -1,8 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TokenCopies } from './copies.ts'
 import type { DeviceState } from './epoch.ts'
-import { describeGrants } from './grants.ts'
-import { REVOKE_GRANTS } from './scripts.ts'
+import { describeGrants, revokeAtServer } from './grants.ts'
 import { FOLLOW_LIMIT, type SharedStore, StoreUnavailable, type StreamEntry } from './shared-store.ts'
 
 interface Dependencies {
@@ -76,9 +75,7 @@ export function followRevocations({ store, copies, settle, onLost, onPlaces, onB
 
   /** The server may have lost events, too: what this sidecar knows to be revoked stays revoked, here and at the others. */
   async function announceRevoked(): Promise<void> {
-    const revoked = copies.revoked()
-    if (revoked.length > 0)
-      await store.run(REVOKE_GRANTS, [`${store.prefix}state`], [store.prefix, ...revoked])
+    await Array.fromAsync(revokeAtServer(store.run, store.prefix, copies.revoked()))
     owesRevoked = false
   }
 

@@ -1,6 +1,6 @@
 import type { GrantSummary, RecentGrants } from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
-import { tokenScript } from './scripts.ts'
+import { REVOKE_GRANTS, tokenScript } from './scripts.ts'
 import { listOf, type SharedStore, type StoreReply } from './shared-store.ts'
 
 /** Lists grants. `ARGV`: prefix, most. Returns the number of all, and the ids of those whose last token expires last, at most `most`. */
@@ -48,6 +48,24 @@ return list
 /** The grants in pages, one for each call of a script: a long call would delay every other sidecar. */
 export function* pagesOf(grants: readonly string[]): Iterable<readonly string[]> {
   for (let at = 0; at < grants.length; at += 500) yield grants.slice(at, at + 500)
+}
+
+/** Grants of one page, after the server has revoked them, and those of them that were live there. */
+interface RevokedPage {
+  readonly page: readonly string[]
+  readonly held: readonly string[]
+}
+
+/** Revokes grants at the server, by `run` or `runDurably`, page by page. Rejects with `StoreUnavailable` if the store does not answer. */
+export async function* revokeAtServer(
+  run: SharedStore['run'],
+  prefix: string,
+  grants: readonly string[],
+): AsyncIterable<RevokedPage> {
+  for (const page of pagesOf(grants)) {
+    const held = listOf(await run(REVOKE_GRANTS, [`${prefix}state`], [prefix, ...page])).map(String)
+    yield { page, held }
+  }
 }
 
 /** Those of the grants that are live. Rejects with `StoreUnavailable` if the store does not answer. */

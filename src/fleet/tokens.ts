@@ -16,8 +16,8 @@ import {
 } from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
 import { REVOKE_ALL } from './epoch.ts'
-import { describeGrants, describeWithUse, listGrants, listWithLost, pagesOf } from './grants.ts'
-import { ISSUE, REFRESH, REVOKE_GRANTS, REVOKE_LOST, REVOKE_TOKEN } from './scripts.ts'
+import { describeGrants, describeWithUse, listGrants, listWithLost, revokeAtServer } from './grants.ts'
+import { ISSUE, REFRESH, REVOKE_LOST, REVOKE_TOKEN } from './scripts.ts'
 import { openResponse, sealResponse } from './sealed-response.ts'
 import {
   listOf,
@@ -136,9 +136,9 @@ export function createSharedTokens(deps: Dependencies) {
   async function revokeGrants(grants: readonly string[], reason: string): Promise<number> {
     const inFlight = grantsInFlight(live)
     const ended: string[] = []
-    for (const page of pagesOf(grants)) {
-      const held = new Set(listOf(await lasting(REVOKE_GRANTS, ...page)).map(String))
-      ended.push(...page.filter((id) => held.has(id) || inFlight.has(id) || copies.isOrphan(id)))
+    for await (const { page, held } of revokeAtServer(store.runDurably, store.prefix, grants)) {
+      const wereLive = new Set(held)
+      ended.push(...page.filter((id) => wereLive.has(id) || inFlight.has(id) || copies.isOrphan(id)))
       known.apply({ kind: 'revoked', grants: page })
     }
     if (ended.length > 0) listener.revoked(ended.length, reason, ended)

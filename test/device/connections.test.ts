@@ -138,6 +138,17 @@ describe('a device that crashes', () => {
     expect(onReturn).toHaveBeenCalledTimes(1)
   })
 
+  it('H178 a refusal that this process reads late, after a stall, does not make it a device that is off', () => {
+    const clock = stillClock()
+    const turns = new Turns(clock, () => false, 1_000, vi.fn())
+    turns.ended({ onEnded: undefined }, true)
+    const opening = clock.monotonic()
+    clock.advance(1_500)
+    expect(turns.again(false, opening, 0, 1_000)).toBeGreaterThan(0)
+    expect(turns.again(false, clock.monotonic(), 0, 1_000)).toBeUndefined()
+    expect(turns.again(true, opening, 0, 1_000)).toBeUndefined()
+  })
+
   it('H48 its connections are reused again when it is back: it did not close them because they were idle', async () => {
     const clock = stillClock()
     const first = await startDevice()
