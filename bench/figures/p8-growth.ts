@@ -42,7 +42,7 @@ export const growthOfTables: Figure = {
     const flat = 'memory with a million clients, as a multiple of the memory at the cap'
     return {
       checks: [
-        checkOf('P8 token', 'per live token', 'B', bytesAt(tokens, TOKENS) / TOKENS, { reach: 400 }),
+        checkOf('P8 token', 'per live token', 'B', bytesAt(tokens, TOKENS) / TOKENS, { reach: 340 }),
         checkOf('P8 window', 'per client window', 'B', atCap / WINDOWS, { reach: 150 }),
         checkOf('P8 cap', flat, '×', bytesAt(windows, CLIENTS) / atCap, { reach: FLAT }),
       ],

@@ -12,7 +12,7 @@ import { readRevocation } from './operator-revocation.ts'
 
 interface Dependencies {
   readonly tokens: Pick<Tokens, 'grants' | 'revoke'>
-  /** Whether other sidecars share the tokens, and may have requests in flight that were admitted by grants that are over. */
+  /** Whether other sidecars share the tokens: they may have requests in flight of grants that are over. */
   readonly sharesTokens: boolean
   readonly requests: Pick<RecentRequests, 'recent' | 'explain' | 'remembered'>
   /** The requests in flight that a grant has admitted. */
@@ -22,9 +22,9 @@ interface Dependencies {
   readonly listening: () => readonly string[]
   /** The places at each service of the device. */
   readonly places: () => readonly PlacesCondition[]
-  /** What the responses of each service have shown. */
+  /** The quirks that the responses of each service have shown. */
   readonly quirks: () => readonly RouteQuirk[]
-  /** Lets what has broken the device be tried again. Returns for how many services something was known. */
+  /** Forgets what each service can take at once, so that more is tried again. Returns for how many services anything was known. */
   readonly retry: () => number
   /** The socket could not be opened, or a command failed because of a bug; `what` says which commands do not work. */
   readonly onFailure: (error: unknown, what: string) => void
@@ -61,9 +61,9 @@ export interface UnfinishedRequest {
 
 /** The answer to `POST /revoke`. */
 export interface Revoked {
-  /** The live grants, and those that are over and have a request in flight at this sidecar. */
+  /** How many grants: live ones, and those that are over but have a request in flight at this sidecar. */
   readonly revoked: number
-  /** `uncounted`: other sidecars may have requests in flight of grants that are over. Left out by a sidecar with tokens of its own. */
+  /** Only with shared tokens: other sidecars may have requests in flight of grants that are over, which are not counted. */
   readonly elsewhere?: 'uncounted'
 }
 
@@ -86,8 +86,8 @@ export function controlSocketPath(stateDir: string): string {
 }
 
 /**
- * Opens the socket for `postern status`, `postern explain`, `postern revoke` and `postern retry`: an HTTP server on a Unix socket that only the sidecar's
- * own user (and root) can open, whatever the mode of the folder is. Each of them may revoke tokens. If the socket cannot be opened,
+ * Opens the socket for `postern status`, `explain`, `revoke` and `retry`: an HTTP server on a Unix socket. Only the sidecar's own user and
+ * root can open it, whatever the mode of the folder is, and both may revoke tokens. If the socket cannot be opened,
  * `onFailure` is called, and the sidecar serves its clients without it.
  */
 export async function openControlSocket(

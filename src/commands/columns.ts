@@ -33,7 +33,7 @@ export function linesOf(rows: readonly (readonly string[])[]): string[] {
   )
 }
 
-/** Breaks a text into lines between words. `indent`: the columns before each line but the first, which the first has already. */
+/** Breaks a text into lines between words. `indent`: the columns in front of each line; the caller writes those of the first line. */
 export function wrapped(text: string, indent: number): string {
   const width = WIDTH - indent
   const lines: string[] = ['']

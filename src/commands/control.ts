@@ -143,7 +143,7 @@ const WALLS: Readonly<Record<NonNullable<PlacesCondition['wall']>, string>> = {
   barred: '; one more broke the device twice, and is not tried again before postern retry',
 }
 
-/** A sidecar of an earlier version does not tell `wall` and `fleet`. */
+/** An earlier version of the sidecar leaves `wall` and `fleet` out. */
 function placesLine(
   {
     route,
@@ -184,7 +184,7 @@ export function counted(number: number, what: string): string {
   return `${number} ${number === 1 ? what : `${what}s`}`
 }
 
-/** Lets a number of requests at once be tried again that has broken the device. */
+/** Forgets what has broken the device, so that more requests at once are tried again. */
 export async function retryCommand(options: ConfigOptions, io: CommandIo): Promise<ExitCode> {
   const { stateDir } = configFrom(options, io)
   const response = await control(stateDir, { method: 'POST', path: '/retry' })
@@ -229,7 +229,7 @@ export async function revokeCommand(options: RevokeOptions, io: CommandIo): Prom
   return 0
 }
 
-/** What becomes of requests that other sidecars still have of grants that are over. Only the sidecar itself knows these. */
+/** What becomes of the requests of ended grants at other sidecars, of which each knows only its own. */
 function elsewhereOf(command: OperatorRevocation): string {
   const which = 'uploads and downloads of ended grants at other sidecars'
   return 'client' in command ? `${which} go on: run it there, too` : `${which} end, too, and are not counted`

@@ -17,7 +17,7 @@ export interface Prompt {
   ask(question: string, initial?: string): Promise<string>
   /** Does not show what is typed, which may be empty. */
   askHidden(question: string): Promise<string>
-  /** Shows what is typed when it is complete, and only if it is one digit: a password typed by mistake is never on the screen. */
+  /** Asks for one digit. It is shown only once the line is complete, and nothing else ever is: it may be a password typed by mistake. */
   askDigit(question: string): Promise<string>
   /** Waits for work that the operator may cancel. */
   during<T>(work: Promise<T>): Promise<T>

@@ -30,7 +30,7 @@ export async function serveCommand(options: ConfigOptions, io: ServeIo): Promise
   const hasPassedSocket = addresses.some((address) => address !== 'off' && address.kind === 'fd')
   const needs = [...(configFile === undefined ? [] : [readable(configFile)]), ...neededPermissions(config)]
   ensurePermissions(needs, { ...io.permissions, hasPassedSocket })
-  // It takes what the permissions allow, before they end.
+  // Before the permissions end: it takes `malloc_trim` of the C library.
   const daemon = early ?? io.daemon()
   endRestarts(io.permissions)
   const source = { configFile, seen, load: () => configFrom(options, io) }

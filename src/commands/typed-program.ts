@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { shellWord } from '../system/named-file.ts'
 
-/** How the process was started. */
+/** What tells how a person started the process. */
 export interface Start {
   /** The first word of the command line, as it was typed. */
   readonly argv0: string

@@ -108,12 +108,12 @@ export async function openDeviceServices(config: Config, deps: Dependencies, ope
       maxTunnels: sum(({ config: { maxTunnels } }) => maxTunnels),
     },
     places: () => all.map(({ places }) => places()),
-    /** What the responses of each service have shown. */
+    /** The quirks that the responses of each service have shown. */
     quirks: () =>
       all.flatMap(({ route, quirks }) => quirks().map((each) => ({ route: route ?? null, ...each }))),
     /** Shares what breaks the device with the other sidecars of the fleet. */
     join: (places: FleetPlaces) => Promise.all(all.map(({ join }) => join(places))),
-    /** Lets what has broken a service be tried again. Returns for how many services something was known. */
+    /** Forgets what each service can take at once, so that more is tried again. Returns for how many services anything was known. */
     retry: () => all.filter(({ forgetCeiling }) => forgetCeiling()).length,
     conditions: () => all.map(({ condition }) => condition()),
     /** Why the sidecar is not ready, according to the health checks; empty if it is. */
@@ -285,7 +285,10 @@ async function openDeviceService(
       const { ceiling } = learner ?? {}
       const until = ceiling && nextAttempt(ceiling)
       return {
-        ...{ route: route ?? null, used: queue.inside, limit: queue.places, learned: learner !== undefined },
+        route: route ?? null,
+        used: queue.inside,
+        limit: queue.places,
+        learned: learner !== undefined,
         triedAgainAt: until === undefined ? null : onWallClock(until, clock),
         wall: ceiling?.wall?.kind ?? null,
         fleet: ceiling?.wall?.fleet?.sum ?? null,
@@ -356,7 +359,10 @@ function openPlaces(
 ): ReturnType<typeof createPlaces> {
   let told = 2
   return createPlaces({
-    ...{ ...placesBounds(service), waiting: service.queue.size, maxWait: service.queue.timeout, clock },
+    ...placesBounds(service),
+    waiting: service.queue.size,
+    maxWait: service.queue.timeout,
+    clock,
     ceiling: memory.get(),
     inFleet,
     onChange(reason, limit) {

@@ -25,7 +25,7 @@ interface PasswordRule extends WarningRule {
 
 const NEW_PASSWORD = 'choose a longer one, which postern hash-password takes'
 
-/** The passwords that work and protect little. No text quotes a password. */
+/** Rules for passwords that work and protect little. No text quotes a password. */
 export const PASSWORD_RULES: readonly PasswordRule[] = [
   {
     about: 'a password file that holds plain text, unless Postern also signs in to the device with it',

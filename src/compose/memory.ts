@@ -39,7 +39,7 @@ function inMib(bytes: number): string {
 /** While clients hold less than this part of the account, the memory of the process is not looked at. */
 const NOTHING_TO_SHED = 1 / 16
 
-/** With these parts of its memory in use, the process is as full as an account at its limit, and as an empty one. */
+/** The parts of its memory that the process uses when it counts as an account at its limit, and as an empty one. */
 const FULL = 0.88
 const EMPTY = 0.48
 
@@ -53,7 +53,7 @@ interface MemoryDependencies {
   readonly ownsProcess: boolean
 }
 
-/** The account leaves room for one hash of `postern hash-password` (bytes). Only what hashes take beyond it is charged. */
+/** The budget already has room for one hash of `postern hash-password` (bytes), so only more than that is charged. */
 const RESERVED_FOR_HASHES = 20 * 1024 ** 2
 
 /** A flood is over when no stage was in effect for this long (ms). */
@@ -150,7 +150,7 @@ export function openMemory(config: Config, { clock, log, metrics, ownsProcess }:
       stage: account.stage ?? null,
       shed,
     }),
-    /** Charges what the viewers of the live page have not read, as `bytes` says it each second. */
+    /** Charges, once a second, what the viewers of the live page have not read. */
     watchPage(bytes: () => number): void {
       pageBytes = bytes
     },

@@ -9,8 +9,8 @@ import { isWithheld } from '../system/setup-error.ts'
 import { planMemory } from './memory.ts'
 
 /**
- * Logs each file with a password that a start reads and a reload does not, if it is missing or cannot be used: the running sidecar goes on with
- * what it has, and the next start fails. A file that Node's permission model withholds from this process is not judged.
+ * Logs each password file that only a start reads, if it is missing or cannot be used: the running sidecar goes on with what it has, and the
+ * next start fails. A file that Node's permission model withholds from this process is not judged.
  */
 export async function warnOfNextStart(config: Config, log: Logger): Promise<void> {
   const passwords = passwordSources(config)

@@ -42,8 +42,8 @@ export function holdStateFolder(dir: string, pid: number, wall: number): () => v
 }
 
 /**
- * Says who holds the lock: the host name is that of the container. The file is read only while the lock is held, so a text that a killed
- * process left is never read. On a full disk the old text goes all the same, because opening the file empties it.
+ * Writes who holds the lock; in a container the host name is the container's. The file is read only while the lock is held, so the text of a
+ * killed process is never read. A full disk leaves no old text either, because opening the file empties it.
  */
 function writeHolder(path: string, text: string): void {
   try {

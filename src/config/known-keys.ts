@@ -39,9 +39,7 @@ export function adviceOn(meant: string | undefined): string {
 export function nearestName(unknown: string, known: readonly string[]): string | undefined {
   const meant = [...MEANT].find(([key]) => environmentName(key.split('.')) === unknown)
   if (meant !== undefined) return environmentName(meant[1].split('.'))
-  return nearest(known, Math.max(1, (unknown.length - environmentName(['']).length) / 3), (name) =>
-    distance(unknown, name),
-  )
+  return nearest(known, unknown.length - environmentName(['']).length, (name) => distance(unknown, name))
 }
 
 /** Keys that are spelled like no other, and mean one that is elsewhere. */
@@ -61,30 +59,42 @@ export function nearestKey(unknown: string, known: readonly string[]): string | 
   const snake = snakeCase(unknown).replaceAll('-', '_')
   const meant = MEANT.get(snake)
   if (meant !== undefined) return meant
-  const most = Math.max(snake.includes('.') ? 2 : 1, lastPart(snake).length / 3)
-  return nearest(known, most, (key) =>
+  return nearest(known, lastPart(snake).length, (key) =>
     Math.min(distance(snake, key), distance(lastPart(snake), lastPart(key)) + 1),
   )
 }
 
-/** @param most the highest cost of a name that may be meant */
-function nearest(known: readonly string[], most: number, cost: (name: string) => number): string | undefined {
+/** The highest distance of a short name that is meant: two letters, of which one may be wrong. */
+const NEAR = 2.5
+
+/** @param letters how many the unknown name has: of a long one, every third may be missing */
+function nearest(
+  known: readonly string[],
+  letters: number,
+  cost: (name: string) => number,
+): string | undefined {
   let best = { key: '', cost: Number.POSITIVE_INFINITY }
   for (const key of known) {
     const each = cost(key)
     if (each < best.cost) best = { key, cost: each }
   }
-  return best.cost <= most ? best.key : undefined
+  return best.cost <= Math.max(NEAR, letters / 3) ? best.key : undefined
 }
 
-/** How many letters have to be inserted, deleted, replaced, or swapped with the next one (optimal string alignment). */
+/** The cost of a wrong letter. It is higher than that of a missing one: `adm` is `admin`, but `port` is not `cors`. */
+const WRONG = 1.5
+
+/**
+ * How far apart two spellings are (optimal string alignment): a letter that is missing, too many, or swapped with the next one costs 1, a wrong
+ * one `WRONG`.
+ */
 function distance(from: string, to: string): number {
   let earlier: readonly number[] = []
   let costs: readonly number[] = Array.from({ length: to.length + 1 }, (_, i) => i)
   for (let i = 0; i < from.length; i += 1) {
     const next = [i + 1]
     for (let j = 0; j < to.length; j += 1) {
-      const replaced = (costs[j] ?? 0) + (from[i] === to[j] ? 0 : 1)
+      const replaced = (costs[j] ?? 0) + (from[i] === to[j] ? 0 : WRONG)
       const isSwap = i > 0 && j > 0 && from[i] === to[j - 1] && from[i - 1] === to[j]
       const swapped = isSwap ? (earlier[j - 1] ?? 0) + 1 : Number.POSITIVE_INFINITY
       next.push(Math.min(replaced, swapped, (costs[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))

@@ -32,7 +32,7 @@ export const oauthField = section({
   }),
 })
 
-/** A path that ends in a slash stands for all below it in other keys, so here it would seem to take over the paths of Postern. */
+/** In other keys a path that ends in a slash covers all paths below it. Here such a path must not seem to cover those of Postern. */
 function revocationPathProblem(given: string): string | undefined {
   if (given === 'off') return undefined
   if (!/^\/[\w./-]+$/.test(given) || isAmbiguousPath(given)) {

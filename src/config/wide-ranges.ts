@@ -12,7 +12,7 @@ const INNER = [
   'fe80::/10',
 ]
 
-/** A list with as many addresses of the internet as one range of this size is no list of proxies. */
+/** The prefix length of a range that is too large for a list of proxies. */
 const WIDE = { ipv4: 8, ipv6: 16 }
 
 type Span = readonly [from: bigint, to: bigint]

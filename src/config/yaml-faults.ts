@@ -53,7 +53,7 @@ export function explainFault(text: string, code: string, at: number, lexemes: It
 /** Zero-width marks that the lexer adds. */
 const MARKS: ReadonlySet<string> = new Set(['\u{2}', '\u{18}', '\u{1f}'])
 
-/** A quoted text that no quote ends, or that a later quote ends in the line of the error: most likely the one that opens the next text. */
+/** A quoted text that is never closed, or only in the line of the error: that quote most likely opens the next text. */
 function unclosedQuote(text: string, at: number, lexemes: Iterable<string>): Fault | undefined {
   let start = 0
   for (const lexeme of lexemes) {
@@ -84,7 +84,7 @@ function gluedLine(text: string, at: number): Fault | undefined {
   }
 }
 
-/** The line at the error, or the next one, if it is a key below a line that has a value already. */
+/** The fault of a key that stands deeper than a line with a value: in the line of the error or the next one. */
 function deeperLine(text: string, at: number): Fault | undefined {
   const start = text.lastIndexOf('\n', at - 1) + 1
   const [above, below] = [significantBefore(text, start), significantAfter(text, start)]

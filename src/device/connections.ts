@@ -24,7 +24,7 @@ export type Connections = Readonly<ReturnType<typeof createConnections>>
  */
 export type Quirk = 'stray' | 'tolerant' | 'delayed'
 
-/** The response that has shown malformed HTTP. */
+/** What was malformed in a response, and which request it answers. */
 export interface Malformed extends Deviation {
   /** The request, without its query, which may hold a secret. */
   readonly request: string
@@ -43,7 +43,7 @@ const KEPT_FOR = 4_000
 const MARGIN = 2_000
 const LONGEST_KEPT = 600_000
 
-/** So many characters of the path of a malformed response are told. */
+/** The longest path of such a request that is reported (characters). */
 const LONGEST_PATH = 256
 
 /** How many response heads of the device are remembered. A head with a `Date` repeats for a second only. */

@@ -176,8 +176,8 @@ export abstract class DeviceSocket<S extends ConnectionSettings = ConnectionSett
   }
 
   /**
-   * Asks the bound that holds now: it may have fallen since the first attempt, and a device that comes back would get all at once that wait
-   * for it. A tunnel holds no place.
+   * Opens the connection when the present bound has room for it. The bound may have fallen since the first attempt: a device that comes back
+   * would otherwise get all connections at once that wait for it. A tunnel holds no place.
    */
   #openAgain(): void {
     const { turns, room } = this.settings

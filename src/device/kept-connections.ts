@@ -8,7 +8,7 @@ export const SHORTEST_DELAYED = 36
 const [LONGEST, QUICK] = [90, 30]
 /** So many requests in a row raise the suspicion; so many on new connections confirm it if each is quick. */
 const [SUSPICIOUS, CONFIRMING] = [8, 4]
-/** New connections are tried so often: a slow one ends a try, and a stall of this process makes one slow, too. */
+/** How often new connections are tried at most. A slow one ends a try, and a stall of this process also makes one slow. */
 const TRIES = 3
 
 /** How many requests after each other show it. */
@@ -23,7 +23,7 @@ export function looksDelayed(took: number): boolean {
  * Finds a device whose kept connections cost 40 ms a request. It writes head and body apart, with Nagle's algorithm, so its body waits
  * for the acknowledgement of its head, which Linux delays by 40 ms on a connection that carries requests in turn, and not at once on a new
  * one. Nothing on our side cures that: Node cannot set TCP_QUICKACK, and only bytes that we send would carry the acknowledgement early.
- * Tries new connections, when kept ones look delayed.
+ * When kept connections look delayed, it tries new ones.
  *
  * @param onFound called once, if the new ones are quick
  */

@@ -12,13 +12,13 @@ import { type DeviceTls, deviceTls, PIN_MISMATCH, pinOf, type UpstreamTarget } f
 /** What reads the bytes of a connection. */
 export interface Receiver {
   /**
-   * Receives the first `length` bytes of a buffer. They are valid only until it returns, unless it says that it has kept them, which it
-   * may if a piece of a body takes at least the first `keepable` ones.
+   * Receives the first `length` bytes of a buffer, which are valid only until it returns. If a piece of a body takes at least the first
+   * `keepable` bytes, it may return `kept`: the buffer is then its own.
    */
   received(bytes: Buffer, length: number, keepable: number): Taken
-  /** Large pieces (`LARGE_BUFFER`) may come. */
+  /** Whether it takes pieces of `LARGE_BUFFER` bytes. */
   readonly takesLarge: boolean
-  /** Waits for a response, or for more of one. */
+  /** Whether it waits for a response, or for more of one. */
   readonly midResponse: boolean
 }
 
@@ -140,7 +140,7 @@ function plainTo(at: Place): OpenSocket {
 class ReadBuffer {
   bytes: Buffer = BUFFER
 
-  /** A piece keeps at most twice its size in memory. */
+  /** The least size of a piece that may keep the buffer (bytes): so it holds at most twice its size in memory. */
   get keepable(): number {
     if (this.bytes === BUFFER) return Number.POSITIVE_INFINITY
     return this.bytes.length === LARGE_BUFFER ? LARGE_BUFFER / 2 : this.bytes.length
@@ -149,7 +149,7 @@ class ReadBuffer {
   /** Decides what the next read goes to. */
   follow(taken: Taken, length: number, receiver: Receiver): void {
     if (taken === 'small' && this.bytes === BUFFER) return
-    // The receiver has it now.
+    // The receiver owns the buffer now.
     if (taken === 'kept') this.bytes = BUFFER
     // A kept connection waits for its next response without a buffer of its own.
     if (taken === 'small' || !receiver.midResponse) this.shrink()

@@ -25,11 +25,11 @@ const GROWTH = 1.1
 export interface Room {
   /** The device has no room for a further connection: a new one takes the turn of one that is closing. */
   readonly isFull: () => boolean
-  /** How many connections the device may have that hold a place. */
+  /** How many connections that hold a place the device may have. */
   readonly places: () => number
   /** More requests are at the device than it can take: connections that become idle close. */
   readonly isCrowded: () => boolean
-  /** A connection is opened; so many are at the device then that hold a place, also those that end. */
+  /** A connection is opened. `present`: how many that hold a place are then at the device, closing ones included. */
   readonly opens: (present: number) => void
   /** It refused a connection. */
   readonly refused: () => void
@@ -40,7 +40,11 @@ export interface Room {
 const no = (): boolean => false
 const ignore = (): void => {}
 export const ENOUGH_ROOM: Room = {
-  ...{ isFull: no, isCrowded: no, opens: ignore, refused: ignore, reset: ignore },
+  isFull: no,
+  isCrowded: no,
+  opens: ignore,
+  refused: ignore,
+  reset: ignore,
   places: () => Number.POSITIVE_INFINITY,
 }
 
@@ -71,9 +75,9 @@ export class Turns {
   /** Since when it has refused all connections. */
   #refusedSince = Number.POSITIVE_INFINITY
   #nextTrial = 0
-  /** How many connections are at the device that hold a place. */
+  /** How many connections that hold a place are at the device. */
   present = 0
-  /** The attempts that wait for one of them to end. */
+  /** The attempts that wait until one of them ends. */
   readonly #waiting = new Set<() => void>()
 
   /** @param onReturn the device accepts connections again, after it was away */

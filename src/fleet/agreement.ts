@@ -63,7 +63,7 @@ export function createPasswordAgreement(deps: Dependencies) {
     return settled
   }
 
-  /** What a store does not take that answers, because it accepts no writes, stays owed. */
+  /** Pays what is owed, and returns the state after that. What a store refuses that answers, but accepts no writes, stays owed. */
   async function pay(first: DeviceState, last: string): Promise<DeviceState> {
     let state = first
     try {
@@ -193,7 +193,7 @@ export function createPasswordAgreement(deps: Dependencies) {
     agreement = { kind: 'agreed', generation: generation(), epoch, dataset }
   }
 
-  /** Whether the store has everything that this sidecar knows of the password, and of the names that are over. */
+  /** Whether the store knows of every name that this sidecar has ended. Settles first if it may not, or if the agreement is unknown. */
   async function isSettled(): Promise<boolean> {
     await turn
     if (agreement.kind === 'unknown' || owed.names.size > 0) await settle().catch(() => {})
@@ -204,7 +204,7 @@ export function createPasswordAgreement(deps: Dependencies) {
     /** @param name of the password that has changed */
     async changed(name: string): Promise<void> {
       mayPublish = true
-      // Not if another sidecar has begun the present epoch: that was for this change.
+      // If another sidecar has begun the present epoch, it did so for this change.
       if (ownDataset() !== undefined && !owed.names.has(name))
         owed.names.set(name, { epoch: known.present, reason: PASSWORD_CHANGED })
       if (agreement.kind === 'agreed') agreement = { kind: 'unknown' }

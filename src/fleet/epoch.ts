@@ -10,7 +10,7 @@ export type FleetEvent =
   | { readonly kind: 'begun'; readonly epoch: string; readonly since?: string }
   /** A sidecar with the same password has begun anew at an emptied server: what this sidecar knows stays valid. */
   | { readonly kind: 'founded'; readonly epoch: string }
-  /** The server has lost its data; or of these grants all tokens. */
+  /** The server has lost all its data; with `grants`, only the tokens of these. */
   | { readonly kind: 'lost'; readonly grants?: readonly string[] }
   /** The password of this name has changed, but the server does not respond: whether it has voided the tokens of the name is unknown. */
   | { readonly kind: 'unsettled'; readonly name: string }

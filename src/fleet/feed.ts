@@ -99,7 +99,7 @@ export function followRevocations({ store, copies, settle, onLost, onPlaces, onB
     return kind === 'epoch' || kind === 'founded'
   }
 
-  /** Of an earlier dataset: the grants that were lost with that one are not those of today. */
+  /** Ignores an entry of another dataset: it revokes grants that were lost with that one. */
   function revokeTheirs(value: string): void {
     const [dataset, by, which = ''] = value.split(' ')
     if (dataset !== copies.dataset) return

@@ -183,7 +183,7 @@ export function openSentinels(settings: StoreSettings, signal: AbortSignal): Ask
  * The primary of those that know of the latest failover, of most of them if they disagree: the others hear of it up to two seconds later,
  * and one that is cut off does not.
  */
-function elect(views: readonly View[]): View | undefined {
+export function elect(views: readonly View[]): View | undefined {
   const votes = ({ epoch, name }: View): number =>
     views.filter((each) => each.epoch === epoch && each.name === name).length
   // By the name, too, so that a tie is decided the same way each time.

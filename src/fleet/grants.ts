@@ -85,7 +85,7 @@ export async function describeWithUse(
 const ALL = 2 ** 32
 
 /**
- * All live grants, and the ids of those that the server lists and has no tokens of: it has lost them. Rejects with `StoreUnavailable` if the
+ * All live grants, and the ids of the lost ones, which the server lists without having their tokens. Rejects with `StoreUnavailable` if the
  * store does not answer.
  */
 export async function listWithLost(store: SharedStore) {

@@ -17,15 +17,15 @@ interface Dependencies {
 /** How often the server is asked about the grants of open streams (ms). A sidecar without streams asks nothing. */
 const ASK_EVERY = 2_000
 
-/** How long after a question the server evicts the grant last (ms). */
+/** For how long after a question the server evicts the grant only after all others (ms). */
 const HELD_FOR = 15_000
 
 /**
  * Ends the streams and tunnels whose grants are over (C8). The copies of access tokens do not tell that: a grant lives as long as its refresh
- * token, which another sidecar may renew. So the server is asked, and it evicts grants that it is asked about after all others.
+ * token, which another sidecar may renew. So the server is asked. A grant that it was asked about is evicted after all others.
  */
 export function watchStreams({ store, clock, live, copies, onBug }: Dependencies) {
-  /** Until when grants hold, as the server said last (ms on the monotonic clock). */
+  /** When grants end, as the server said last (ms on the monotonic clock). */
   let ends: ReadonlyMap<string, number> = new Map()
   const askInTime = regularQuestion({ clock, every: ASK_EVERY, onBug })
 

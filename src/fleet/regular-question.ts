@@ -9,8 +9,8 @@ interface Dependencies {
 }
 
 /**
- * Returns a function that asks the store a question, unless the last one is not answered yet or was too short ago. A store that does not answer is
- * asked again when it is time.
+ * Returns a function that asks the store a question, unless the last one is still open or was asked less than `every` ago. A store that does
+ * not answer is asked again when it is time.
  */
 export function regularQuestion({ clock, every, onBug }: Dependencies) {
   let isAsking = false

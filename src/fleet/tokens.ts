@@ -132,7 +132,7 @@ export function createSharedTokens(deps: Dependencies) {
     return grants.length
   }
 
-  /** Those of the grants that are live count, and those that the server does not have and that go on here. */
+  /** Returns how many it has revoked: those that are live at the server, and those that only go on at this sidecar. */
   async function revokeGrants(grants: readonly string[], reason: string): Promise<number> {
     const inFlight = grantsInFlight(live)
     const ended: string[] = []
@@ -168,7 +168,7 @@ export function createSharedTokens(deps: Dependencies) {
       const theirs = grants.filter((grant) => isTheirs(which, grant)).map(({ id }) => id)
       return revokeGrants([...new Set([...theirs, ...unfinished, ...copies.orphansOf(which)])], reason)
     }
-    // For the log. The new epoch voids all, and what is not listed here, too.
+    // Only the log needs the list: the new epoch voids all grants, listed or not.
     const listed = await orUnavailable(listGrants(store, copies, MOST_LISTED))
     const [held, epoch = ''] = listOf(await lasting(REVOKE_ALL, Number(known.present))).map(String)
     requirePresent('revoke', epoch)

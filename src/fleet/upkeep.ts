@@ -20,9 +20,11 @@ const EVERY = 10_000
 const MOST = 50
 
 /**
- * Looks at some grants: at those from a place in their list on. Counts tokens that a grant lists and the server has lost, and forgets them; a
- * grant without tokens is over: copies of them work for the offline grace. A token of a login that is later than now was issued before the clock was set back: from now on, it has its
- * lifetime at most.
+ * Looks at some grants, from a place in their list on.
+ *
+ * - A token that its grant lists and the server has lost is counted and forgotten. A grant without tokens is over, and copies of its tokens
+ *   work for the offline grace.
+ * - A token of a login in the future was issued before the clock was set back. From now on it has at most its lifetime.
  *
  * `ARGV`: prefix, place, most grants, lifetimes of access and refresh tokens (ms). Returns `{time, grants looked at that remain, lost tokens}`.
  */
@@ -78,13 +80,13 @@ return reply
 )
 
 /**
- * Looks after the tokens on the server, some every ten seconds, so that what it loses is noticed (H277), and no login of a wrong
- * time leaves tokens for decades after its clock was set back (H278). Notices when that clock is set.
+ * Looks after the tokens on the server, some every ten seconds. So their loss is noticed (H277), and a login at a wrong time leaves no tokens
+ * that live for decades when the server's clock is set back (H278). Also notices that this clock was set.
  */
 export function lookAfterTokens({ store, clock, lifetimes, onLost, onClockSet, onBug }: Dependencies) {
   let place = 0
   const askInTime = regularQuestion({ clock, every: EVERY, onBug })
-  /** What the server's clock is ahead of the monotonic one: at least, and at most. */
+  /** The bounds of how far the server's clock is ahead of the monotonic one (ms). */
   let ahead = { least: Number.NEGATIVE_INFINITY, most: Number.POSITIVE_INFINITY }
 
   async function ask(): Promise<void> {

@@ -146,7 +146,7 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
       const counted = window ?? (answer.overflowed ? overflow : undefined)
       const decision = counted?.isCarrying(answer.answeredAt)
         ? decide(policy, counted.lost + answer.before, counted.lostUntil - answer.answeredAt)
-        : decide(policy, answer.before, closesIn(answer.left, policy))
+        : decide(policy, answer.before, atMost(policy, answer.left + ROUNDED))
       return { ...decision, shared: true, overflow: answer.overflowed }
     } catch (error) {
       // The server may have opened the window all the same.
@@ -169,7 +169,7 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
       if (windows.has(window)) windows.place(key, window)
     }
     window.closesAt = closesAt
-    window.closesBy = answeredAt + closesIn(left, policy)
+    window.closesBy = answeredAt + left + ROUNDED
     window.count = before + 1
     const wasUsedUp = window.usedUp
     const all = before + (window.isCarrying(answeredAt) ? window.lost : 0)
@@ -188,7 +188,8 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
       const known = isFull ? overflow : found === 'new' ? undefined : found
       if (known?.usedUp && now < known.closesAt) {
         known.refused += 1
-        return { ...decide(policy, policy.requests, known.closesBy - now), shared: true, overflow: isFull }
+        const left = atMost(policy, known.closesBy - now)
+        return { ...decide(policy, policy.requests, left), shared: true, overflow: isFull }
       }
       if (!store.up) return countLocally(key)
       if (isFull) return countOnServer(key)
@@ -245,7 +246,13 @@ class KnownWindow extends Listed {
 /** A window that closes earlier than by this part of its length was lost: a server's clock may be slewed. */
 const DRIFT = 100
 
-/** Time until a window closes (ms), never too short: the server's figure is rounded down. */
-function closesIn(left: number, policy: WindowPolicy): number {
-  return Math.min(left + 1, policy.window)
+/**
+ * The server counts in whole ms: it rounds the time left down, and a window lives until the end of its last one. So a window closes by so
+ * much (ms) later than the server says, at most.
+ */
+const ROUNDED = 1
+
+/** The time until a window closes (ms) for a client: no longer than a window is. */
+function atMost({ window }: WindowPolicy, left: number): number {
+  return Math.min(left, window)
 }

@@ -71,7 +71,10 @@ export function broken({ wall }: Ceiling, limit: number, now: number): Ceiling {
   return { wall: again ? { kind: 'barred', limit } : { kind: 'broke', limit, until: now + WEEK } }
 }
 
-/** The device was away although no more than the wall were at it: the number was not the cause. Twice it was: that stays. */
+/**
+ * The ceiling after the device was away with no more requests than the wall allows. The number was not the cause, so the wall becomes a
+ * guess. A barred wall stays: its number broke the device twice.
+ */
 export function doubted(ceiling: Ceiling, now: number): Ceiling {
   const { wall, guess } = ceiling
   if (wall === undefined || wall.kind === 'barred') return ceiling
@@ -81,7 +84,7 @@ export function doubted(ceiling: Ceiling, now: number): Ceiling {
   return { guess: { limit: wall.limit, until: now + HOUR, wait: HOUR } }
 }
 
-/** The device had room for `carried` at once, for a while. */
+/** The ceiling after the device has carried `carried` requests at once for a while: a lower wall was wrong. */
 export function disproved(ceiling: Ceiling, carried: number): Ceiling {
   const { wall } = ceiling
   if (wall === undefined || wall.fleet !== undefined || wall.limit >= carried) return ceiling
@@ -151,7 +154,7 @@ interface Kept {
 const SIDECAR = 'sidecar'
 const ID = /^[0-9a-f]{16}$/
 
-/** What has a time. */
+/** The parts of a ceiling that have a time. */
 type Timed = Guess | Extract<Wall, { kind: 'broke' }>
 
 /**
@@ -264,7 +267,7 @@ function waitOf(part: Timed): number {
   return 'wait' in part ? part.wait : WEEK
 }
 
-/** When the device last showed it. */
+/** When the device last showed a part of the ceiling, by the times in the file (ms). */
 function latestIn({ ceiling }: Kept): number {
   const { guess, wall } = ceiling
   const parts = [...(guess ? [guess] : []), ...(wall?.kind === 'broke' ? [wall] : [])]

@@ -10,7 +10,7 @@ export interface DevicePlace {
   answers: number
   /** How many requests had a place then, this one included. */
   level: number
-  /** The most that had one since then, until its response. */
+  /** The most requests that had a place at once since then, until its response. */
   peak: number
 }
 
@@ -57,7 +57,7 @@ export class DevicePlaces {
     return place
   }
 
-  /** So many requests have a place now. */
+  /** Raises the peak of the places in use: `level` requests have one now. */
   note(level: number): void {
     for (const place of this.#all) if (place.busy) place.peak = Math.max(place.peak, level)
   }

@@ -158,7 +158,10 @@ function pushForwarding(
 
 const NONE: readonly string[] = []
 
-/** A request header without what its client sends in the place of the sidecar's session: it must not choose one, also where that is not sent. */
+/**
+ * A request header without the cookies and fields that carry the sidecar's session at the device. A client must not choose a session there,
+ * so they are removed even from a request to which the sidecar adds none.
+ */
 export function withoutClientSession(fields: Fields, { cookies, headers }: SessionNames): Fields {
   if (cookies.size === 0 && headers.size === 0) return fields
   const kept: string[] = []

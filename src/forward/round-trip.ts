@@ -69,7 +69,7 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
   /** The device is paused until the client has read its backlog. */
   #paused = false
   #drains = 0
-  /** The response has no length, or the type of a stream. */
+  /** The response has no length, or the type of a stream: it may become one. */
   #endless = false
   #leaveStreams: Leave | undefined
   #upload: NodeJS.Timeout | undefined

@@ -33,7 +33,7 @@ export function shareable(paths: readonly string[]): (request: Forward) => boole
   }
 }
 
-/** With this field a proxy in front says what it cut off the path. It is the same for all requests for a path, and part of their key. */
+/** In this field a proxy in front names what it cut off the path. It makes no write of a read, and is part of the key. */
 const CUT_OFF = 'x-forwarded-prefix'
 
 /**

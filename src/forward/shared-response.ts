@@ -72,7 +72,7 @@ export class SharedResponse implements ClientSide {
   readonly #waiting = new Set<Reader>()
   /** The others, until they have all of it. */
   readonly #reading = new Set<Reader>()
-  /** Undefined if the asker has all of it, and it is for no other client. */
+  /** Undefined once it is for no other client, and the asker has read all of it. */
   #copy: Blocks | undefined = new Blocks()
   /** The copy is for other clients, too. */
   #shared = true
@@ -80,7 +80,7 @@ export class SharedResponse implements ClientSide {
   #head: ResponseHead | undefined
   /** The last bytes have come. */
   #complete = false
-  /** What others get; undefined before it is complete, and if it is the asker's alone. */
+  /** What others get; undefined until it is complete, and for a response that is the asker's alone. */
   #whole: Whole | undefined
   /** Others may join. */
   open = true
@@ -145,7 +145,7 @@ export class SharedResponse implements ClientSide {
       this.#timer = setTimeout(() => this.#keepForAsker(), this.#rules.streamAfter).unref()
   }
 
-  /** What goes into the copy needs no large pieces: it is short. */
+  /** A copy is short, so large pieces would not pay. */
   get takesLarge(): boolean {
     return this.#copy === undefined && this.asker.exchange.takesLarge
   }
@@ -232,7 +232,7 @@ export class SharedResponse implements ClientSide {
     this.#rules.onAlone(reader)
   }
 
-  /** Sends the head. False if its grant was revoked while it waited. */
+  /** Sends the head. Returns false to a reader whose grant was revoked while it waited. */
   #begin(reader: Reader, head: ResponseHead): boolean {
     const { exchange } = reader
     if (exchange.answered) {

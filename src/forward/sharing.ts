@@ -79,19 +79,19 @@ function share(
   }
 
   /**
-   * If there is no response, or it breaks off, the asker is refused or has a broken one. The others ask again: after a failure of the
-   * device each once, after a refusal for want of a place as long as a request may wait for one.
+   * A response that failed or broke off is the end for its asker. The clients that wait for it ask again: once each after a failure of the
+   * device, and after a refusal for want of a place for as long as a request may wait for one.
    */
   function listenerOf(response: SharedResponse): ForwardListener {
     const { asker } = response
-    const isLate = (reader: Reader, kind: Refusal['kind']): boolean =>
+    const givesUp = (reader: Reader, kind: Refusal['kind']): boolean =>
       kind === 'overloaded' ? clock.monotonic() - reader.since >= timeout : reader.again
     return {
       ended(_request, refusal) {
         const { failure, cause } = asker.exchange
         const why: Refusal = refusal ?? { kind: 'upstream', failure: failure ?? 'http_response_incomplete' }
         for (const reader of response.dismiss()) {
-          if (reader === asker || isLate(reader, why.kind))
+          if (reader === asker || givesUp(reader, why.kind))
             reader.listener.ended(Object.assign(reader.exchange, { failure, cause }), why)
           else ask({ ...reader, again: reader.again || why.kind !== 'overloaded' })
         }

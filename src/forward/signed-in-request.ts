@@ -21,9 +21,13 @@ const MAX_NONCES = 4
 
 /**
  * Sends a request with the sidecar's own credentials. If the device responds with a challenge, the sidecar signs in, once, and
- * repeats the request. A 401 means that the device did not act on it, whatever its method (RFC 9110 §15.5.2). A redirect to the login page
- * does not: much firmware leads there after a reboot or a change of password, so only a GET or HEAD is repeated. A request whose body is
- * gone is not repeated either. Its client gets the challenge, and its next request finds the sidecar signed in.
+ * repeats the request:
+ *
+ * - behind a 401, whatever the method: the device did not act on the request (RFC 9110 §15.5.2);
+ * - behind a redirect to the login page, only a GET or HEAD: much firmware answers a reboot or a change of password that way, after it acted;
+ * - never a request whose body is gone.
+ *
+ * The client of a request that is not repeated gets the challenge, and its next request finds the sidecar signed in.
  */
 export async function sendSignedIn(
   { fields: settings, uploadTimeout }: RoundTripService,
@@ -59,9 +63,9 @@ export async function sendSignedIn(
       const end = await new Promise<RoundTripEnd>((resolve) => send(signedIn, resolve))
       const { challenge } = client
       if (challenge === undefined) return end
-      const acted = challenge.status < 400 && !isPlainRead(line.method, fields)
-      const renewing = signIn.renew(challenge, sent, !loggedIn, acted)
-      const repeatable = client.holds && !acted && (!hasBody || body.repeatable)
+      const mayHaveActed = challenge.status < 400 && !isPlainRead(line.method, fields)
+      const renewing = signIn.renew(challenge, sent, !loggedIn, mayHaveActed)
+      const repeatable = client.holds && !mayHaveActed && (!hasBody || body.repeatable)
       if (!repeatable) client.release()
       const renewal = await renewing
       nonce = renewal.kind === 'new-nonce' ? renewal.nonce : undefined

@@ -57,8 +57,8 @@ export function createStreams(
 }
 
 /**
- * When a response without a length, whose type is not that of a stream, is one if it lasts that long (see `Exchange.streamAt`): `after` its
- * head at `now`.
+ * When a response without a length becomes a stream (`Exchange.streamAt`): `after` ms behind its head, which came at `now`. 0 if it never
+ * does, because it is a download. A response with the type of a stream is one from its head on, and not asked about here.
  */
 export function streamStart(head: Pick<DeviceHead, 'fields'>, now: number, after: number): number {
   return isDownload(head) ? 0 : now + after

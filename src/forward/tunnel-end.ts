@@ -2,15 +2,15 @@ import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 
 /**
- * One end of a tunnel, as `http-proxy-3` sees it: it stands in front of a socket. Until `join` it reads nothing, and whatever becomes of
- * it, the socket stays. From then on both share their bytes, their ends and their fate. Each direction holds at most one piece that the
+ * One end of a tunnel: a stream in front of a socket, which `http-proxy-3` takes for the socket. Until `join` it reads nothing, and its end
+ * does not end the socket. From then on it passes on bytes, half-close and close both ways. Each direction holds at most one piece that the
  * other side does not take yet, so a slow reader stalls the writer.
  */
 export class TunnelEnd extends Duplex {
   readonly #socket: Socket
   readonly #sends: boolean
   #joined = false
-  /** Waits until the socket takes more. */
+  /** The callback of a write that waits until the socket takes more. */
   #written: (() => void) | undefined
 
   /** `before`: what is written before `join` is sent, or goes nowhere. */
@@ -30,7 +30,7 @@ export class TunnelEnd extends Duplex {
     socket.on('drain', this.#proceed)
     socket.once('close', () => {
       this.#proceed()
-      // What came before an end in order is still to be read.
+      // Behind an orderly end, the last bytes are still to be read.
       if (!socket.readableEnded) this.destroy()
     })
     for (const bytes of early) if (bytes.length > 0) this.push(bytes)

@@ -74,12 +74,13 @@ class UpgradeTrip extends RoundTrip<Forward<UpgradeExchange>, UpgradeRules> {
     exchange.streamAt = exchange.headAt
     const seen = { status, reason, fields, remembered: false }
     const projected = responseHead(seen, exchange, this.service.fields.response)
-    const device = this.detour.client?.observe(projected) ?? projected.fields
+    const deviceFields = this.detour.client?.observe(projected) ?? projected.fields
     const client = this.#socket
     const early = exchange.tunnelled()
     // All data of the tunnel, in both directions, passes the client's connection.
     client.setTimeout(this.detour.idleTimeout, () => client.destroy())
-    handshake.accept([...SWITCH, ...device, ...limitFields(exchange)], early, rest, this.detour.onTunnel)
+    const head = [...SWITCH, ...deviceFields, ...limitFields(exchange)]
+    handshake.accept(head, early, rest, this.detour.onTunnel)
     exchange.onEnd(() => this.finish({ kind: 'relayed' }))
   }
 
@@ -118,7 +119,7 @@ class Handshake {
     this.#device = new TunnelEnd(device, 'sends')
     this.#proxy.on('error', () => {})
     this.#proxy.once('proxyReqWs', (request) => this.#address(request, target, fields))
-    // The package demands these of the client's request. It cannot parse each target that ours may have, such as `/\`.
+    // The package demands these of the client's request. The target is set later: it cannot parse each one, such as `/\`.
     const asked = Object.assign(new IncomingMessage(client), {
       method: 'GET',
       url: '/',
@@ -128,7 +129,7 @@ class Handshake {
     this.#proxy.ws(asked, this.#client, Buffer.alloc(0), { target: { host: 'device', port: 80 }, agent })
   }
 
-  /** The package takes fields as an object: without their order, letter case and repeats. */
+  /** Sets target and fields of the request. The package takes fields as an object, which loses their order, letter case and repeats. */
   #address(request: ClientRequest, target: string, fields: Fields): void {
     for (const name of request.getHeaderNames()) request.removeHeader(name)
     for (let i = 0; i + 1 < fields.length; i += 2) request.appendHeader(fields[i] ?? '', fields[i + 1] ?? '')
@@ -151,7 +152,7 @@ class Handshake {
     this.#device.join(ACCEPTED, rest)
   }
 
-  /** Ends it. Until `accept` neither socket notices. */
+  /** Ends the handshake. Until `accept` neither socket is affected. */
   drop(): void {
     this.#device.destroy()
     this.#client.destroy()

@@ -14,7 +14,7 @@ const LONGEST_WITH_MANY = 5_000
 
 /** The usual time of each path (ms) between the last byte of a request and the head of its response, for at most 256 paths. */
 export class UsualTimes {
-  /** The path that was not asked for the longest is the first that goes. */
+  /** The least recently used path is evicted first. */
   readonly #times = new LRUCache<string, number>({ max: PATHS })
   /** That of the first responses of all paths: a device may have a path for each of its records. */
   #newPaths = 0
@@ -33,7 +33,11 @@ export class UsualTimes {
     return Math.min(TIMES_OF_SILENCE * (this.of(path) ?? 0), most)
   }
 
-  /** How many times its usual time a response took that was not `FAST`; if its path is new, the usual time of new paths. `learn`: it counts for the usual time. */
+  /**
+   * How many times its usual time a response took that was not `FAST`. A new path has the usual time of new paths.
+   *
+   * @param learn whether the response counts for the usual time
+   */
   ratio(path: string, time: number, learn: boolean): number {
     const usual = this.#times.get(path)
     if (usual === undefined) {

@@ -80,16 +80,16 @@ export function createGate(deps: GateDependencies): Admit {
     exchange.identity = identity
     const key = windowKey(exchange.per, exchange.client, identity)
     const decision = tables[exchange.endpoint].count(key)
-    const step = countsTwice(exchange, rules) ? limitOfApi : judge
+    const step = countsTwice(exchange, rules) ? countInApi : judge
     return decision instanceof Promise
       ? later(exchange, rules, decision, step)
       : step(exchange, rules, decision)
   }
 
-  /** The second window of a request with a session. A request that the first one refuses takes nothing of it. */
-  function limitOfApi(exchange: GateExchange, rules: GateRules, own: LimitDecision): Decided {
-    if (!own.admitted) return judge(exchange, rules, own)
-    exchange.decision = own
+  /** Counts a request with a session in a window of the API, too, unless the window of its session refuses it. */
+  function countInApi(exchange: GateExchange, rules: GateRules, ofSession: LimitDecision): Decided {
+    if (!ofSession.admitted) return judge(exchange, rules, ofSession)
+    exchange.decision = ofSession
     const key = windowKey(rules.limits.api.per, exchange.client, exchange.identity)
     const decision = tables.api.count(key)
     return decision instanceof Promise
@@ -99,8 +99,8 @@ export function createGate(deps: GateDependencies): Admit {
 
   /** Of the two windows of a request with a session, the one with less left decides. */
   function judgeByLess(exchange: GateExchange, rules: GateRules, ofApi: LimitDecision): Decided {
-    const own = exchange.decision
-    if (ofApi.admitted && ofApi.remaining >= own.remaining) return judge(exchange, rules, own)
+    const ofSession = exchange.decision
+    if (ofApi.admitted && ofApi.remaining >= ofSession.remaining) return judge(exchange, rules, ofSession)
     exchange.per = rules.limits.api.per
     return judge(exchange, rules, ofApi)
   }
@@ -150,7 +150,7 @@ export function createGate(deps: GateDependencies): Admit {
   return admit as Admit
 }
 
-/** The client may try again when it holds less, or the others do. */
+/** There is room again when this client or others hold less. */
 const OVER_MEMORY: Refusal = { kind: 'overloaded', retryAfter: 1 }
 
 /**
@@ -205,23 +205,24 @@ const ADDRESS_DENIED: Refusal = { kind: 'address-denied' }
 const NOT_SIGNED_IN: Refusal = { kind: 'unauthorized', cause: 'missing' }
 
 /**
- * Why the present settings refuse a forwarded exchange that is in flight, by everything that admits a request but its limit, which counted
- * it at its arrival. Undefined if they admit it: its scope is then the present one.
+ * Judges a forwarded exchange in flight by the present settings: by each step of the gate but the limit, which counted it at its arrival.
+ * Returns the refusal. Undefined if the exchange stays admitted: it then has the present scope.
  */
 export function judgeAnew(
   exchange: Exchange & GateFacts,
   { gate: rules, clientOf }: GateSettings,
 ): Refusal | undefined {
   const { head, identity, grant } = exchange
-  const [classified, client] = [classify(head, rules), clientOf(head.peer, head.survey.forwardedFor)]
-  // The record keeps what was found out at the arrival.
+  const classified = classify(head, rules)
+  const client = clientOf(head.peer, head.survey.forwardedFor)
+  // The record keeps the facts of the arrival.
   const anew: Judged = Object.assign(new GateFacts(), { head, classified, client, identity, grant })
   if (!client.admitted) return ADDRESS_DENIED
   anew.identity = credentialAnew(anew, rules)
   anew.grant = undefined
   const refusal = classified.fault ?? credentialFault(anew, rules)
   if (refusal !== undefined && isFinal(refusal, anew, rules)) return refusal
-  // It has the sidecar's own login at the device.
+  // It was forwarded with the sidecar's own login, to which it has no right any more.
   if (exchange.signedIn && !isSignedIn(anew, rules)) return NOT_SIGNED_IN
   exchange.scope = anew.scope
   return undefined

@@ -71,15 +71,15 @@ function mayUseSession(request: Judged): boolean {
 }
 
 /**
- * Judges the credential of a request in flight by the rules of a reload. No store is asked again: what it said at the arrival of the request
- * holds. An access token that has expired since then changes nothing, because its grant decides: the request ends with that.
+ * Judges the credential of a request in flight by the rules of a reload. No store is asked again: its answer at the arrival of the request
+ * holds. An access token may have expired since then: the request still ends with its grant, not with its token.
  */
 export function credentialAnew(
   request: Judged,
   { browser }: Pick<ClassifyRules, 'browser'>,
 ): Identity | undefined {
   const { head, grant, identity } = request
-  // On a public path, a token that did not admit the request counted as no token.
+  // A token on a public path that did not admit the request counted as no token.
   if (identity?.kind === 'valid' && grant === undefined) return MISSING
   if (identity?.kind !== 'valid' || head.presented?.kind !== 'session') return identity
   if (!browser) return MISSING
@@ -139,7 +139,7 @@ export function credentialFault(exchange: Judged, rules: CredentialRules): Refus
   return fault
 }
 
-/** Admits a request for a public path whose `Destination`, if it has one, is public, too: false for any other. Marks it as confined. */
+/** Whether the path of a request is public, and that of its `Destination`, if it has one. Such a request is marked as confined. */
 function admitAsPublic(exchange: Judged, { findPublic }: CredentialRules): boolean {
   if (findPublic(exchange.classified.target) === undefined) return false
   const destination = destinationOf(exchange)
@@ -148,7 +148,7 @@ function admitAsPublic(exchange: Judged, { findPublic }: CredentialRules): boole
   return true
 }
 
-/** Why the name of a grant may not make the request. If it may, writes its scope into the exchange. */
+/** Why the name of a grant may not make the request. If the name may, writes its scope into the exchange. */
 function scopeFault(exchange: Judged, grant: string, scopes: Scopes): Refusal | undefined {
   const scope = scopes.get(nameOfGrant(grant))
   // A reload has removed the name.

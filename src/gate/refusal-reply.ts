@@ -36,7 +36,7 @@ const invalid = (http: number, description?: string): RefusalResponse =>
 
 const SERVER_ERROR = 'The server failed to process the request.'
 
-/** What a 401 says to people. Tests that want the words take them from here. */
+/** The descriptions of a 401, exported for the tests that compare them. */
 export const WORDS_OF_401 = {
   missing: 'A bearer token is required.',
   invalid: 'The access token is not valid.',

@@ -4,14 +4,15 @@ import { randomBytes } from 'node:crypto'
 const BATCH = 256
 /** The size of an id (bytes): with 128 random bits a collision is practically impossible. */
 const BYTES = 16
+/** The length of an id in hexadecimal digits. */
 const DIGITS = 2 * BYTES
 
-/** An id of a client is kept up to this length. */
+/** The longest id of a trusted peer that is kept (characters). */
 export const LONGEST_ID = 128
 /** Short visible ASCII: other characters could forge log lines in the programs behind the sidecar. */
 const WELL_FORMED = new RegExp(`^[\\w.:/+=@-]{1,${LONGEST_ID}}$`)
 
-/** Digits for further ids, and how many of them are used. */
+/** The text of the current batch, and how many of its digits are used. */
 let digits = ''
 let used = 0
 

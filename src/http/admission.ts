@@ -101,8 +101,8 @@ const UNCOUNTED: LimitDecision = { admitted: true, limit: 0, remaining: 0, close
 const NONE: readonly string[] = []
 
 /**
- * The type of the window that decided about a request. A request with a session also counts in that of the API if `limits.api.per` is `device`
- * or `name`, and the window with less left decides.
+ * The type of the window that decided about a request. A request with a session also counts in a window of the API if `limits.api.per` is
+ * `device` or `name`; the window with fewer requests left decides.
  */
 export function windowTypeOf({ endpoint, per }: Pick<GateFacts, 'endpoint' | 'per'>): WindowType {
   return endpoint === 'browser' && per !== 'grant' ? 'api' : endpoint
@@ -116,7 +116,7 @@ export class GateFacts {
   requestId = ''
   /** The limit that applies to it: that of its endpoint type, or that of sessions. */
   endpoint: WindowType = 'api'
-  /** Which requests share the window that decided. With a session those of its grant, unless a window of the API did: see `windowTypeOf`. */
+  /** Which requests share the window that decided. It is `grant` for a session, unless a window of the API decided: see `windowTypeOf`. */
   per: Per = 'client'
   decision: LimitDecision = UNCOUNTED
   /** When the window closes: Unix time in whole seconds, rounded up. 0: the request was not counted. */
@@ -132,8 +132,8 @@ export class GateFacts {
   /** What the name of that grant may do; undefined without `passwords`. */
   scope: Scope | undefined = undefined
   /**
-   * It is admitted only for its path and method, by a public path or an `allow`. So the device gets none of its fields that name another
-   * path or method (`http/overrides.ts`).
+   * A public path or an `allow` admits it, for its path and method only. So the device gets none of its fields that name another path or
+   * method (`http/overrides.ts`).
    */
   confined = false
   /** The request gets the sidecar's own login at the device, if it has one. */
@@ -142,7 +142,7 @@ export class GateFacts {
   refusal: Refusal | undefined = undefined
   /** The refusal that a gate that only observes would otherwise have sent. */
   wouldRefuse: Refusal | undefined = undefined
-  /** Why an admitted request was ended before its time: its grant has ended, or a reload admits it no more. */
+  /** Why an admitted request was ended early: its grant is over, or a reload no longer admits it. */
   endedFor: Refusal | undefined = undefined
   /** When the request head was read (ms on the monotonic clock). */
   start = 0
@@ -159,7 +159,7 @@ export class GateFacts {
 export interface Derived {
   classified: Classified | undefined
   presented: Presented | undefined
-  /** The head for the device before and after the request id, and for what it was written. */
+  /** The text of the head for the device, before and after the request id, and the facts that it depends on. */
   outgoing: OutgoingText | undefined
   /** The path to be logged or shown: see `shownPath`. */
   shown: string | undefined

@@ -126,14 +126,15 @@ type ValuesOf = (name: string) => readonly string[]
 
 /**
  * Fields by which browsers mark a request that they send before the user asks for the page: `Sec-Purpose` (Fetch §3.8), and those of
- * older browsers. Speculation rules of any page of the site cause such requests, which carry the cookie and `Sec-Fetch-Site: none`. That of
- * the address bar looks the same. When it is refused, the browser asks again once the user does.
+ * older browsers. Speculation rules of any page of the site cause such requests, with the cookie and `Sec-Fetch-Site: none`. A request ahead
+ * from the address bar looks the same, so it is refused, too; the browser repeats it when the user opens the page.
  */
 const AHEAD = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
 
 /**
- * Whether a page of this address sent the request, or one of the `others` did. Browsers send `Sec-Fetch-Site` over TLS and to loopback, and
- * compare scheme, host and port for it; `Origin` they send with every POST and WebSocket. A user has not typed the address of a request that the browser sends ahead.
+ * Whether a page of this address sent the request, or one of the `others` did. Browsers send `Sec-Fetch-Site`, for which they compare scheme,
+ * host and port, over TLS and to loopback; they send `Origin` with every POST and WebSocket. Two requests have `none` though no user typed
+ * their address: one that the browser sends ahead, and one for a page of another origin, with its `Origin` (background fetch of Chromium).
  *
  * @param address host and port of this listener, behind `https://` if the client is known to use TLS; rarely needed
  */
@@ -141,9 +142,11 @@ export function isFromHere(valuesOf: ValuesOf, address: () => string, others: Ot
   const site = single(valuesOf('sec-fetch-site'))
   if (site === 'same-origin') return true
   const isAhead = (): boolean => AHEAD.some((name) => valuesOf(name).length > 0)
-  if (site !== undefined) return site === 'none' && others.typed && !isAhead()
+  const isTyped = site === 'none' && others.typed && !isAhead()
+  if (site !== undefined && !isTyped) return false
   const origin = single(valuesOf('origin'))
-  return origin === undefined ? others.silent && !isAhead() : isSameHost(origin, address())
+  if (origin !== undefined) return isSameHost(origin, address())
+  return isTyped || (others.silent && !isAhead())
 }
 
 /** The same for a request to the public listener. */

@@ -57,7 +57,7 @@ export type ClientSide = Pick<
 export interface ClientMemory {
   /** Whether the client may make the process hold so many bytes more of request bodies. */
   mayHold(bytes: number): boolean
-  /** Charges the client for bytes of bodies that are held for it; negative: they are held no more. */
+  /** Charges the client for the bytes of bodies that are held for it; a negative change gives them back. */
   hold(change: number): void
   /** A live grant has admitted a request of the client. */
   admitted(grant: string): void
@@ -103,13 +103,13 @@ export abstract class Exchange extends Decided {
   sentAt = 0
   /** When the head of the final response came. */
   headAt = 0
-  /** From when on the response is a stream, a tunnel included, if it lasts that long; 0: it is none. See `forward/streams.ts`. */
+  /** When the response, if it still runs, becomes a stream (ms on the monotonic clock); 0: never. A tunnel is one from its start. */
   streamAt = 0
   /** The status of the device's final response; 0 if it sent none. */
   deviceStatus = 0
   /** The response was read by the tolerant rules. */
   tolerant = false
-  /** Why the strict rules refuse the response, if it is the first one that they refuse; otherwise empty. */
+  /** Why the strict rules refuse the response. Empty unless it is the first response that they refuse. */
   deviation = ''
   failure: UpstreamFailure | undefined = undefined
   /** Why it failed, as a clause, if the name of the failure does not say it; otherwise empty. */
@@ -118,7 +118,7 @@ export abstract class Exchange extends Decided {
   // What it costs: `listen/` fills it in.
   /** The account of its client; undefined without a listener. */
   memory: ClientMemory | undefined = undefined
-  /** Its client holds too much: the gate refuses it as overloaded. An HTTP/2 stream is refused unread in its place. */
+  /** Its client holds too much, so the gate refuses it as overloaded. HTTP/2 never sets this: it refuses the stream unread. */
   overMemory = false
 
   // How it ended: `listen/` fills it in.
@@ -159,7 +159,7 @@ export abstract class Exchange extends Decided {
   abstract begin(head: ResponseHead): void
   /** Returns false if the client reads more slowly: the caller then waits for `onDrain`. */
   abstract write(chunk: Buffer): boolean
-  /** Pieces of half a MiB may be written: they are cheaper than small ones, and more of them wait for the client. */
+  /** Whether pieces of half a MiB may be written. They cost less than small ones, but more bytes wait for the client. */
   abstract readonly takesLarge: boolean
   abstract end(lastChunk?: Buffer): void
   /** Breaks the response off so that the client sees it broken. A truncated response never looks complete. */

@@ -4,7 +4,7 @@ import { asCgi, type Fields } from './fields.ts'
 import { isPathTarget, splitAbsolute } from './request-path.ts'
 
 /** Words for what a field overrides, and words that stand before them: `X-Original-URL`, `X-MethodOverride`, `Script-Name`. */
-const NAMED = '(?:method|path(?:-?info)?|prefix|redirect|script-?name|ur[il])'
+const NAMED = '(?:method|verb|path(?:-?info)?|prefix|redirect|script-?name|ur[il])'
 const BEFORE =
   '(?:base|destination|forwarded|http|original|override|proxy|real|request|rewrite|target|tunneled)'
 
@@ -13,6 +13,7 @@ const BEFORE =
  * them. Those that begin with `x-` need only contain such a word.
  *
  * - A name of another host counts, because it may select another site; not `X-Forwarded-Host`, which Postern writes itself.
+ * - A framework that calls the method a verb reads `X-HTTP-Verb` (nanohttp).
  * - `Translate` (WebDAV of IIS) asks for the source of a program instead of its page.
  */
 const OVERRIDE = new RegExp(

@@ -4,7 +4,7 @@ type Read = IteratorResult<Buffer, undefined>
 
 const END: Read = { done: true, value: undefined }
 
-/** What a piece costs beside its bytes (bytes): a client may send its body in pieces of one byte. */
+/** The cost of a piece beside its content (bytes): a client may send its body in pieces of one byte. */
 const PIECE = 128
 
 /** The body of one request: the connection or stream pushes bytes in, the exchange reads them. */
@@ -33,7 +33,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     this.#most = most
   }
 
-  /** Calls `onHeld` with what the body holds already, and from then on when it holds more bytes, or fewer: then the change is negative. */
+  /** Calls `onHeld` at once with the bytes that the body holds, and then with each change, which is negative if it holds fewer. */
   charge(onHeld: (change: number) => void): void {
     this.#onHeld = onHeld
     onHeld(this.#cost)

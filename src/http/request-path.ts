@@ -38,7 +38,7 @@ export function isPathTarget(text: string): boolean {
 
 const ENCODED = /%([\da-f]{2})/gi
 
-/** A text with each percent-encoded byte as its character, as lenient programs read it. What is no such byte stays. */
+/** A text with each percent-encoded byte as its character, as lenient programs read it. An incomplete code such as `%4` stays. */
 export function percentDecoded(text: string): string {
   return text.replace(ENCODED, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
 }

@@ -91,7 +91,11 @@ export class ChunkedBody {
     return at
   }
 
-  /** @param text where it stands: a line, or the bytes from `at` to `end` */
+  /**
+   * Whether the rules tolerate a fault. If they do, it is the deviation of the body, unless there is one.
+   *
+   * @param text around the fault: a line, or the bytes from `at` to `end`
+   */
   #tolerates(fault: string, text: string | Buffer, at = 0, end: number = text.length): boolean {
     const { tolerant } = this.#rules
     if (tolerant)
@@ -168,7 +172,7 @@ export class ChunkedBody {
 export type Taken = 'small' | 'large' | 'kept'
 
 /**
- * What becomes of bytes with a piece of `size` bytes from `start` on.
+ * What becomes of a read in which a piece of `size` bytes begins at `start`.
  *
  * @param keepable a piece of at least this size (bytes) at the beginning of the bytes is not copied
  */

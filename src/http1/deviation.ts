@@ -26,7 +26,7 @@ const SHOWN_VALUES: ReadonlySet<string> = new Set([
 ])
 
 const STATUS_LINE = /^HTTP\/1\.[01] [1-9]\d\d(?: [\t -~\x80-\xff]*)?$/
-/** A version and a status, and the reason phrase of a standard. */
+/** A status line without anything that could be a secret: version, status, and a reason phrase of words. */
 const HARMLESS = /^HTTP\/[\d.]+[ \t]+\d{3}(?:[ \t]+[a-z -]*)?[\r\n]*$/i
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds the control characters that a device sends
 const CONTROL = /[\x00-\x08\x0a-\x1f\x7f]/

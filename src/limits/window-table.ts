@@ -70,7 +70,7 @@ export class WindowList<W extends Listed> {
     return this.#windows.size < maxKeys ? 'new' : 'overflow'
   }
 
-  /** Places a window behind all others, also one that is in the table. It must close last. */
+  /** Places a window behind all others, whether it is new or in the table already. It must close last. */
   place(key: string, window: W): void {
     if (this.has(window)) this.remove(window)
     window.key = key

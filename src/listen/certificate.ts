@@ -41,7 +41,7 @@ export async function openCertificate(
 ) {
   let setting = initial
   let current: TlsMaterial | undefined
-  /** The certificate, if it could not be stored. */
+  /** The served certificate, if it could not be stored. */
   let unstored: TlsMaterial | undefined
   let apply = (_material: TlsMaterial): void => {}
   let validity: ReturnType<typeof watchValidity> | undefined
@@ -74,7 +74,7 @@ export async function openCertificate(
     return found
   }
 
-  /** Stores a self-signed certificate; one that cannot be stored is served all the same, and stored when there is room. */
+  /** Stores a self-signed certificate. One that cannot be stored is served all the same, and each check tries to store it again. */
   async function store(made: TlsMaterial): Promise<void> {
     const reason = await storeSelfSigned(made, stateDir)
     if (reason === undefined && unstored !== undefined) log.info('self-signed certificate: stored')
@@ -84,7 +84,7 @@ export async function openCertificate(
 
   function use(material: TlsMaterial): void {
     current = material
-    // A reload found a file that will do.
+    // A reload found a usable file.
     if (material !== unstored) unstored = undefined
     reached.clear()
     if (closed) return

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { Account } from '../memory/account.ts'
+import type { Account, ClientAccount } from '../memory/account.ts'
 import type { Clock } from '../system/clock.ts'
 
 /** The bounds of the public listener. Times in ms, sizes in bytes. */
@@ -19,10 +19,20 @@ export interface ListenLimits {
   readonly maxQueuedBytes: number
 }
 
-/** The account of what clients hold, and whose request it is that a trusted proxy carries. */
+/** The account of what clients hold, and how a client is told behind trusted proxies. */
 export interface ListenMemory {
   readonly account: Account
   readonly clientOf: (peer: string, forwardedFor: readonly string[]) => ConnectedClient
+}
+
+/** The account of a connection's peer, or of the client that a trusted proxy names in `forwardedFor`. */
+export function accountOf(
+  { account, clientOf }: ListenMemory,
+  peer: string,
+  forwardedFor: readonly string[] = [],
+): ClientAccount {
+  const { key, peerTrusted } = clientOf(peer, forwardedFor)
+  return account.client(key, peerTrusted && forwardedFor.length === 0)
 }
 
 /** The time over which resets and control frames are counted (ms). */

@@ -25,30 +25,35 @@ export function createConnectionPlaces({ most, clock, onTaken }: ConnectionPlace
     if (own.size === 0) clients.delete(holding.client)
   }
 
-  /**
-   * The connection whose place a newcomer gets: one of the client that weighs most, if that weighs more than the newcomer will. If none does,
-   * a newcomer without a connection gets the place of a connection without work that is a second old, of a client without a live grant.
-   */
+  /** The connection whose place a newcomer gets. */
   function loserTo(newcomer: ClientAccount): Holding | undefined {
-    // A trusted proxy carries many clients, so it may come for each of them, and loses none to others.
+    // A trusted proxy carries many clients: it counts as a newcomer for each of them, and loses no place to others.
     const own = newcomer.isProxy ? 0 : (clients.get(newcomer)?.size ?? 0)
-    const stale = clock.monotonic() - PATIENCE
-    let heaviest = weightOf(newcomer, own + 1)
+    return heavierThan(weightOf(newcomer, own + 1)) ?? (own === 0 ? idleWithoutGrant() : undefined)
+  }
+
+  /** A connection of the client that weighs most, of those that weigh more than `least`. */
+  function heavierThan(least: number): Holding | undefined {
+    let heaviest = least
     let loser: Holding | undefined
-    let idle: Holding | undefined
     for (const [client, connections] of clients) {
-      if (client.isProxy) continue
       const weight = weightOf(client, connections.size)
-      if (weight > heaviest) {
-        const found = leastMissed(connections)
-        if (found === undefined) continue
-        heaviest = weight
-        loser = found
-      } else if (own === 0 && idle === undefined && client.grant === undefined)
-        for (const [each, openedAt] of connections)
-          if (openedAt <= stale && !each.holder.working) idle ??= each
+      const found = client.isProxy || weight <= heaviest ? undefined : leastMissed(connections)
+      if (found === undefined) continue
+      heaviest = weight
+      loser = found
     }
-    return loser ?? idle
+    return loser
+  }
+
+  /** A connection without work that is a second old, of a client without a live grant. */
+  function idleWithoutGrant(): Holding | undefined {
+    const stale = clock.monotonic() - PATIENCE
+    for (const [{ isProxy, grant }, connections] of clients) {
+      if (isProxy || grant !== undefined) continue
+      for (const [each, openedAt] of connections) if (openedAt <= stale && !each.holder.working) return each
+    }
+    return undefined
   }
 
   return {

@@ -8,6 +8,7 @@ import { listen, tcpHostOf } from '../system/listen.ts'
 import type { ListenAddress } from '../system/listen-address.ts'
 import { SetupError } from '../system/setup-error.ts'
 import {
+  accountOf,
   type ConnectedClient,
   capConnections,
   type FailedHandshake,
@@ -85,23 +86,22 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     http1.accept(socket, wire, holdingOf(wire))
   }
 
-  /** What a connection holds. One that was lost within its handshake has nothing any more, and is charged anew. */
+  /** What a connection holds. One whose socket closed during its handshake has no holding any more, and is charged anew. */
   function holdingOf(wire: Socket): Holding {
     return holdings.get(wire) ?? charge(wire)
   }
 
-  /** Why the client may not hold one more connection, if so. A connection that is refused costs no handshake. */
+  /** Why a new connection is refused, before it costs a handshake. Undefined if its client may hold one more, and has a place for it. */
   function whyNot(socket: Socket): 'max_connections' | 'memory' | undefined {
-    const { key, peerTrusted } = clientOf(socket.remoteAddress ?? '')
-    const client = account.client(key, peerTrusted)
+    const client = accountOf(memory, socket.remoteAddress ?? '')
     if (!account.mayHold(client, costOfConnection, 'connection')) return 'memory'
     return places.mayTake(client) ? undefined : 'max_connections'
   }
 
   /** Charges the client of a new connection for it. */
   function charge(socket: Socket): Holding {
-    const { key, peerTrusted } = clientOf(socket.remoteAddress ?? '')
-    const holding = account.open(account.client(key, peerTrusted), new Handshaking(socket))
+    const client = accountOf(memory, socket.remoteAddress ?? '')
+    const holding = account.open(client, new Handshaking(socket))
     holding.set('connections', costOfConnection)
     holdings.set(socket, holding)
     places.take(holding)

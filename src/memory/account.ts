@@ -42,7 +42,7 @@ const RELIEF = 0.88
 export const SHED = ['streams', 'answer', 'connection', 'stream', 'request', 'upload'] as const
 export type Shed = (typeof SHED)[number]
 
-/** How long (ms) an own answer may be unread, and a connection without work, when it is given up. */
+/** For how long (ms) the client has not read an own answer, or a connection has had no work, before it may be given up. */
 export const PATIENCE = 1_000
 
 /** The fewest streams that an HTTP/2 connection is offered. */
@@ -70,7 +70,7 @@ export interface Holder {
   drop(): void
 }
 
-/** What has ended holds nothing. */
+/** The holder of a closed holding. */
 const GONE: Holder = { working: false, atDevice: false, giveUpUnread: () => 0, drop() {} }
 
 /** What one client holds: an IPv4 address, or the /64 prefix of an IPv6 address (C17). */
@@ -150,7 +150,7 @@ export class Holding implements ClientMemory {
     this.client.grant = grant
   }
 
-  /** Holds nothing any more. */
+  /** Gives back all that is held. */
   close(): void {
     if (!this.#open) return
     for (const kind of KINDS) this.set(kind, 0)
@@ -171,8 +171,8 @@ export interface AccountDependencies {
 }
 
 /**
- * The account of what clients make the process hold (C26), over all of them and by client. As it fills, it sheds in stages: whoever
- * holds most loses first, and a client below the fair share loses nothing.
+ * The account of what clients make the process hold (C26), over all of them and by client. As it fills, it sheds in stages: the client
+ * that holds most loses first, and a client below the fair share loses nothing.
  */
 export class Account {
   readonly limit: number
@@ -205,7 +205,7 @@ export class Account {
     return Math.max(this.total / this.limit, this.#real)
   }
 
-  /** What a client holds; nothing if it is not known. */
+  /** The account of a client: a new, empty one if the client holds nothing. */
   client(key: string, isProxy: boolean): ClientAccount {
     return this.#clients.get(key) ?? new ClientAccount(key, isProxy, this.#grantOf(key))
   }
@@ -235,7 +235,7 @@ export class Account {
     if (this.total >= this.#lookAt && change > 0) this.#soon ??= setImmediate(this.#look)
   }
 
-  /** Sets what no client is charged for. */
+  /** Sets the bytes of a kind that no client is charged for. */
   set(kind: Kind, bytes: number): void {
     this.add(kind, bytes - this.sums[kind])
   }
@@ -245,7 +245,7 @@ export class Account {
     const { fullness } = this
     if (fullness < BEGINS.shares || client.isProxy) return true
     if (client.bytes + bytes <= this.#shareOf(client)) return true
-    // To log in.
+    // A client that holds nothing may come to log in.
     if (client.bytes === 0 && fullness < 1) return true
     this.#deps.onShed(fullness < BEGINS.grants ? 'shares' : 'grants', what)
     return false
@@ -335,9 +335,9 @@ export class Account {
     this.#idleLookAt = now
   }
 
-  /** How long (ms) a holder was seen without work. */
+  /** For how long (ms) the looks have found a holder without work. */
   #idleFor(holding: Holding, now: number): number {
-    // Since a look that is long ago it may have worked.
+    // If the last look was long ago, it may have worked since then.
     if (holding.holder.working || now - this.#idleLookAt > 10 * LOOK) holding.idleSince = undefined
     if (holding.holder.working) return 0
     holding.idleSince ??= now

@@ -1,4 +1,4 @@
-import { STREAM, TLS_CONNECTION, TUNNEL } from './costs.ts'
+import { CONNECTION, STREAM, TLS_CONNECTION, TUNNEL } from './costs.ts'
 import type { MemoryBound } from './machine-memory.ts'
 
 const MIB = 1024 ** 2
@@ -38,7 +38,7 @@ export function budgetOf(
   return { limit, bound: bounds[limits.indexOf(Math.min(...limits))] ?? bound, isGiven: false }
 }
 
-/** What the configuration lets clients hold at most, as far as the account may be smaller than that. */
+/** The keys of the configuration that bound what clients hold. */
 export interface HeldByKeys {
   readonly secure: boolean
   readonly maxConnections: number
@@ -51,17 +51,17 @@ export interface HeldByKeys {
 
 export interface UnusableKey {
   readonly key: string
-  /** How many of it fit the account alone. */
+  /** The value of the key that would fill the account alone. */
   readonly fits: string
 }
 
-/** The keys that cannot be used up under the account, because what they admit costs more than all of it. */
+/** The keys whose values can never be reached, because what they admit costs more than the whole account. */
 export function keysAbove(limit: number, keys: HeldByKeys): readonly UnusableKey[] {
   const found: UnusableKey[] = []
   const judge = (key: string, value: number, cost: number): void => {
     if (value * cost > limit) found.push({ key, fits: String(Math.floor(limit / cost)) })
   }
-  const connection = keys.secure ? TLS_CONNECTION : STREAM
+  const connection = keys.secure ? TLS_CONNECTION : CONNECTION
   judge('listen.max_connections', keys.maxConnections, connection)
   judge('listen.max_streams', keys.maxStreams, STREAM + keys.maxHeaderSize)
   judge('listen.max_queued_bytes', keys.maxQueuedBytes, 1)

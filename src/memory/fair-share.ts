@@ -32,7 +32,9 @@ export function fairShare(clients: readonly Sharer[], room: number, grantsFirst:
   return { withGrant, withoutGrant: waterLevel(others, room - taken) }
 }
 
-/** If all that is held fits the room, any one client may take the rest. */
+/**
+ * The level at which the room is full, if each client counts up to it. If all that is held fits the room, one client may take what is left.
+ */
 function waterLevel(clients: readonly Sharer[], room: number): number {
   const held = clients.map(({ bytes }) => bytes).sort((a, b) => a - b)
   let left = room

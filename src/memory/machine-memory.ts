@@ -98,8 +98,8 @@ export function memoryBounds({
 }
 
 /**
- * The part of its memory that is in use, of whichever bound is closest: the anonymous memory of this process of `most` bytes, or of a
- * cgroup with a limit all but its cached files. 0 if nothing can be read.
+ * How full the fullest bound of the memory is; 1 is full. For the process, its anonymous memory counts, against `most` bytes; for a cgroup
+ * with a limit, all but its cached files. 0 if nothing can be read.
  */
 export function memoryInUse(most: number, read: ReadFile = readText): number {
   const [, resident] = /^RssAnon:\s+(\d+) kB$/m.exec(read('/proc/self/status') ?? '') ?? []

@@ -132,7 +132,7 @@ export function createBrowserLogin(grant: GrantType, sessions: Sessions, setting
 /** Fields that the page has itself. */
 const ABOUT_BODY = /^(?:content-(?:type|length)|cache-control|pragma)$/i
 
-/** Why the page at `/oauth/login` is shown: the page that led there knows. */
+/** Why the page at `/oauth/login` is shown: its query says so, which the page that led there has written. */
 function reasonIn({ classified: { target } }: Exchange): Message | undefined {
   const why = new URLSearchParams(queryOf(target)).get('why')
   return why === 'ended' || why === 'unsent' ? why : undefined
@@ -149,9 +149,11 @@ function opensPage({ head: { fields, upgrade } }: Exchange): boolean {
 const PATH = /^\/(?![/\\])[!-~]*$/
 
 /**
- * The path for the browser after the login: that of the request, or for the login page the one in its query. What was sent with another
- * method is gone, so it is the page behind that. A request of another origin leads to the first page instead: firmware changes its state by
- * GET, and after the login the request would be one of this origin.
+ * The path for the browser after the login:
+ *
+ * - that of the request, or for the login page the one in its query;
+ * - for a request that is not a read, the page that sent it, because what it sent is gone;
+ * - for a request of another origin, the first page: firmware changes its state by GET, and after the login it would be one of this origin.
  */
 function askedFor(exchange: Exchange): string {
   const { head, classified } = exchange

@@ -17,7 +17,7 @@ export interface LoginPage {
     | undefined
 }
 
-/** Where the login is sent that leads to a path. */
+/** The address of the login that leads to a path. */
 export function loginPath(to: string): string {
   return `${OWN_PATHS.login}?to=${encodeURIComponent(to)}`
 }
@@ -86,7 +86,7 @@ function documentOf({ realm, languages, message, action }: LoginPage, head: stri
 `
 }
 
-/** Whether a message says what has happened, and not what went wrong. */
+/** Whether a message is a status, not an alarm. */
 function isNews(message: Message): boolean {
   return message === 'out' || message === 'ended' || message === 'foreign'
 }

@@ -12,7 +12,7 @@ const MOST_SESSIONS = 10_000
 
 /** The tokens of a browser, which never gets them. */
 interface Session {
-  /** That of the login, which renewals keep. */
+  /** The grant of the login. A renewal keeps it. */
   readonly grant: string | undefined
   tokens: IssuedTokens
   /** The exchange of the refresh token, while it lasts. */
@@ -28,7 +28,7 @@ export const CLEARED_COOKIE = `${SESSION_COOKIE}=; ${ATTRIBUTES}; Max-Age=0`
 const NONE: Identity = { kind: 'refused', cause: 'missing' }
 const UNAVAILABLE: Identity = { kind: 'unavailable' }
 
-/** What the first grant has open goes on with the second one. */
+/** The requests in flight of the first grant go on with the second one. */
 type HandOver = (from: string, to: string) => void
 
 export type Sessions = ReturnType<typeof createSessions>
@@ -104,8 +104,8 @@ export function createSessions(
       return id === undefined || drop(id)
     },
     /**
-     * Ends the session of these fields, if there is one, because the browser has logged in again, with `grant`. What its tabs have open goes
-     * on with that one, unless it is another name's: then it ends, and the result is `ended`.
+     * Ends the session of these fields, if there is one, because the browser has logged in again, with `grant`. Its requests in flight go on
+     * with that grant. If it belongs to another name, they end, and the result is `ended`.
      */
     async replace(fields: Fields, grant: string | undefined): Promise<'ended' | 'continued'> {
       const id = sessionCookieIn(fields)

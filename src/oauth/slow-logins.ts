@@ -19,10 +19,10 @@ const OF_CLIENT = { free: 4, step: 1 }
 const OF_ALL = { free: 50, step: 25 }
 /** One wrong password of all clients is forgotten in each such time (ms): a script with an old password must not slow everyone. */
 const FORGOTTEN = 12_000
-/** So many wrong passwords of one client count among those of all, until the client is forgotten: alone it slows nobody else. */
+/** At most so many wrong passwords of a client count among those of all, until the client is forgotten: one alone slows no other client. */
 const SHARE = 10
 
-/** The most attempts that wait at once, and those of them of one client. Each holds its connection and its form, some kilobytes. */
+/** The most attempts that wait at once, of all clients and of one. Each holds its connection and its form, some kilobytes. */
 const MOST_WAITING = 1_000
 const MOST_OF_CLIENT = 64
 
@@ -144,11 +144,16 @@ export function slowLogins(
     return guesses
   }
 
-  /** How long (ms) an attempt waits for the wrong passwords of all. */
-  function waitForAll(): number {
+  /** Forgets wrong passwords of all clients for the time that has passed. */
+  function forgetSome(): void {
     const now = clock.monotonic()
     all.wrong = Math.max(0, all.wrong - (now - all.at) / FORGOTTEN)
     all.at = now
+  }
+
+  /** How long (ms) an attempt waits for the wrong passwords of all. */
+  function waitForAll(): number {
+    forgetSome()
     return waitAfter(all.wrong, OF_ALL)
   }
 
@@ -210,7 +215,7 @@ export function slowLogins(
     if (result === 'wrong') {
       guesses.wrong += 1
       guesses.right = false
-      waitForAll()
+      forgetSome()
       if (guesses.shared < SHARE) {
         guesses.shared += 1
         all.wrong += 1

@@ -16,9 +16,9 @@ const STEP = 2_000
 const PAUSE = 20
 /** Time between the starts of two passes (ms). */
 const PASS_EVERY = 500
-/** How long the list of a shared store is searched before the next is asked for (ms): to list them costs the server time. */
+/** For how long one list of a shared store is searched (ms): a list costs the server time. */
 const LIST_EVERY = 10_000
-/** The next list comes after so many times what the last one took, so that a large store works at most a twentieth of its time for it. */
+/** The next list waits for so many times as long as the last one took: a large store spends at most a twentieth of its time on lists. */
 const REST = 20
 
 interface Wanted {

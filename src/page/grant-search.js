@@ -7,7 +7,7 @@ import { ask } from './dom.js'
 
 /** How long the typing has to pause before the sidecar is asked (ms). */
 const TYPED = 250
-/** How old a result may become while its text stays (ms). */
+/** The age at which a result is searched anew while its text stays (ms). */
 const AGAIN = 3_000
 
 /**

@@ -60,7 +60,7 @@ export function showGrants(state, announce) {
   function draw(anew = false) {
     const all = state.grantTotal ?? state.grants.size
     const text = filter.value.trim()
-    // Only the sidecar knows them all.
+    // The page has only the logins that were used last, so the sidecar searches all.
     const { found, failure } = search.find(all > state.grants.size ? text : '')
     const known = found?.rows.map((row) => state.grants.get(row.id) ?? row) ?? state.grants.values()
     const selected = selectGrants(known, text, order.column, order.direction)

@@ -45,7 +45,7 @@ const ERRORS = { share: 0.05, more: 10 }
 /** So many requests in a minute, and so large a share of them refused, are no longer the affair of single clients. */
 const REFUSED = { share: 0.5, requests: 10 }
 
-/** As for PosternMemoryShort: from here on clients lose what they hold. */
+/** The part of `listen.memory` from which clients lose what they hold. PosternMemoryShort has the same. */
 const SHED_FROM = 0.8
 
 /** The refusals that are responses of 500 and above: the errors count them. */

@@ -4,7 +4,7 @@
 export interface Absent {
   /** May be logged: it never quotes the file. */
   readonly absent: string
-  /** The user has no entry any more, or one without a password. A writer may be about to write it: this counts once it has lasted. */
+  /** The entry is missing, or empty. A writer may be about to write it, so this counts only once it has lasted. */
   readonly isGone: boolean
 }
 
@@ -54,7 +54,10 @@ export function accountIn(
   return { field, until: ends.length === 0 ? undefined : Math.min(...ends.map(({ day }) => day * DAY)) }
 }
 
-/** When PAM refuses every login, in days since the epoch. That a password only has to be changed does not end it: nobody can do so here. */
+/**
+ * The days from which PAM refuses every login (since the epoch), and why. A password that merely has to be changed still logs in, because
+ * Postern cannot change it.
+ */
 function endsOf(columns: readonly string[]): { readonly day: number; readonly what: string }[] {
   const [, , changed, , max, , inactive, expiry] = columns.map((text) =>
     /^\d{1,7}$/.test(text) ? Number(text) : undefined,

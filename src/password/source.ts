@@ -202,7 +202,7 @@ export async function openPasswordSource(
     return turn
   }
   const watch = watchFile(file, clock, look)
-  /** An account expires without a change of the file, and is valid again when a clock that was wrong is set back. */
+  /** The wall clock a second ago (ms). An account expires without a change of its file, and is valid again when a wrong clock is set back. */
   let looked = clock.wall()
   const seconds = everySecond(() => {
     const now = clock.wall()

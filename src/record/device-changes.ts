@@ -1,9 +1,9 @@
 import type { Clock } from '../system/clock.ts'
 import type { Logger } from './log.ts'
 
-/** The lines of a period: a device that comes and goes with every request must not fill a disk. */
+/** The most lines in a period: a device that comes and goes with every request must not fill a disk. */
 const LINES = 10
-/** Milliseconds. */
+/** The length of a period (ms). */
 const PERIOD = 60_000
 
 /**

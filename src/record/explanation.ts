@@ -22,7 +22,12 @@ interface Finding {
 /** The time is in whole ms since the Unix epoch, the duration in ms, to the microsecond; `refusal` is null if it was not refused. */
 export function summaryOf({ id, time, method, path, client, status, refusal, duration }: RequestFacts) {
   return {
-    ...{ id, time: Math.round(time), method, path, client, status },
+    id,
+    time: Math.round(time),
+    method,
+    path,
+    client,
+    status,
     refusal: refusal === '' ? null : refusal,
     duration: Math.round(duration * 1000) / 1000,
   }

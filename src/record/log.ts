@@ -20,7 +20,7 @@ const FLUSH_INTERVAL = 1_000
 /** The deadline for the last lines (ms). */
 const LAST_FLUSH = 2_000
 
-/** Lines are dropped while so many bytes wait for a reader of the log that does not take them (a pipe, a slow disk). */
+/** Lines are dropped while more bytes than this wait to be written, because a pipe or a slow disk does not take them. */
 const MOST_UNWRITTEN = 2 * 1024 * 1024
 
 /** The most bytes of UTF-8 for one UTF-16 code unit. */
@@ -198,7 +198,10 @@ async function readableStream({ fd, terminal }: LogSink): Promise<DestinationStr
   return { write: (line) => void file.write(readable(line)) }
 }
 
-/** Control characters below the blank, but for the line feed: a terminal would move its cursor or colour what follows. JSON escapes them, a stack does not. */
+/**
+ * Control characters below the blank, but for the line feed: with them a terminal would move its cursor or colour what follows. JSON escapes
+ * them, a stack does not.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
 const CONTROLS = /[\0-\x09\x0b-\x1f]/g
 
@@ -234,7 +237,7 @@ function oneLine(value: unknown): string {
   return escaped(escaped(String(value), CONTROLS), /\n/g)
 }
 
-/** The object in a line, without control characters in what the package writes as it is; undefined if there is none. */
+/** The object in a line; undefined if there is none. Control characters are escaped where the package would write them as they are. */
 function parsed(line: string): object | undefined {
   try {
     const value: unknown = JSON.parse(line, (key, member) => {

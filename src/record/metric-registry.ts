@@ -40,7 +40,7 @@ class Durations {
   }
 }
 
-/** A line of a family as prom-client writes it. */
+/** One value of a family: a line of the text. */
 interface Sample {
   readonly metricName?: string
   readonly labels: Labels
@@ -113,7 +113,7 @@ export type MetricRegistry = ReturnType<typeof createMetricRegistry>
 
 /**
  * The metrics of one sidecar. prom-client keeps name, help, labels and type of each family and writes the text; it throws for a name that is
- * malformed or taken. What it would look up on each count, the labels, an owner of a `Series` looks up once.
+ * malformed or taken. It would look up the labels on each count; the owner of a `Series` looks them up once.
  *
  * @param shared registries whose metrics this one reports, too
  */

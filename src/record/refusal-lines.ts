@@ -11,11 +11,11 @@ const PERIOD = 10_000
  */
 const LINES = { ofClient: 10, ofKind: 30, withFirst: 60, ofAll: 200 }
 
-/** The clients of a kind whose refusals are counted. */
+/** For how many clients of a kind the refusals are counted. */
 const COUNTED = 200
-/** The clients without a line that are told apart, to state their number. */
+/** Up to this number, the clients that have refusals without a line are told apart to count them. */
 const TOLD_APART = 1_000
-/** The clients that the sum names. */
+/** How many clients the sum names. */
 const NAMED = 5
 
 interface ClientCount {

@@ -69,8 +69,8 @@ export interface Scheme {
   /** The names under which its sessions travel, as far as the configuration has them. */
   readonly names: SessionNames
   /**
-   * Asks the device whether it still takes the session; undefined if its response does not say. Only a scheme has it whose challenge may
-   * come from a device that acted on the request. Fails with a `DeviceFault` if the device does not respond.
+   * Asks the device whether it still takes the session; undefined if its response does not say. Only schemes have it whose devices may act
+   * on a request and challenge it all the same. Rejects with a `DeviceFault` if the device does not respond.
    */
   look?(session: Session): Promise<boolean | undefined>
 }

@@ -13,8 +13,8 @@ export interface SessionCookie {
 }
 
 /**
- * The names under which a session travels. Neither a client's request nor a response to it carries them: a client must neither choose nor
- * learn the session.
+ * The names of the cookies and fields that carry a session. They are removed from requests and responses of clients: a client must neither
+ * choose nor learn the session.
  */
 export interface SessionNames {
   /** As `looseCookieName` gives them. */

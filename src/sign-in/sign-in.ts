@@ -47,7 +47,7 @@ export interface SignInEvents {
  */
 const LOGIN_INTERVAL = 5_000
 
-/** So many logins because a response to a client changed the session follow each other; then there is one in `LOGIN_INTERVAL`. */
+/** A session that responses to clients change causes at most this many logins in a row, and from then on one in `LOGIN_INTERVAL`. */
 const MOST_CHANGES = 3
 
 /** A session that was seen alive within this time (ms) is not looked at. */
@@ -93,24 +93,24 @@ export function createSignIn(
   let seenAt = 0
   /** The longest pause (ms) after which a session of this device was still alive. */
   let survived = SHORTEST_LIFE
-  /** False if a look calls a session over that was opened a moment ago. */
+  /** False once a look has called a session over that had just begun: looks then say nothing at this device. */
   let looks = scheme.look !== undefined
   let looking: Promise<UpstreamFailure | undefined> | undefined
-  /** The end of the time (ms on the monotonic clock) that the logins because of changes use up. */
+  /** Each login because of a change moves this time on by `LOGIN_INTERVAL` (ms on the monotonic clock): see `takeChange`. */
   let changesUntil = 0
   let toldChanging = false
   let reported: string | undefined
   let running: Promise<UpstreamFailure | undefined> | undefined
   let noLoginBefore = 0
   /**
-   * What a response to a client refused, until a login takes its place. It is used again if that login brings no session: the path may be
-   * closed to every account, and the device may answer 429 to a further login.
+   * The session that a response to a client refused, until a login replaces it. It is used again if that login brings no session: the path
+   * may be closed to every account, and the device may answer 429 to a further login.
    */
   let challenged: typeof current
   /** Not used any more, but not yet ended at the device: many devices have four sessions and no more. */
   let retired: Session | undefined
   let closed = false
-  /** Reading the password again makes no sense before (ms on the monotonic clock). */
+  /** The password is not read again before this time (ms on the monotonic clock). */
   let noReadBefore = Number.NEGATIVE_INFINITY
   /** A refused password is not tried again before `until` (ms on the monotonic clock). Memory keeps no more than its digest. */
   let paused: { readonly digest: string; readonly length: number; readonly until: number } | undefined
@@ -319,16 +319,16 @@ export function createSignIn(
      * Called when the device responded with a challenge.
      *
      * @param mayLogin this request has not caused a login yet
-     * @param acted the device may have acted on it: it is not repeated, and the login is left to the next request
+     * @param mayHaveActed the device may have acted on the request: it is not repeated, and the next request signs in
      */
     async renew(
       response: OwnResponse,
       sent: SentCredentials | undefined,
       mayLogin: boolean,
-      acted = false,
+      mayHaveActed = false,
     ): Promise<Renewal> {
       if (sent !== undefined && current?.session === sent.session) {
-        // On a path of which the session's cookie is none, the response says nothing about the session.
+        // No cookie of the session is for this path, so the response says nothing about the session.
         if (sent.fields.length === 0) return REFUSED
         const { session, password } = current
         const nonce = session.renew?.(response, sent.nonce)
@@ -339,12 +339,12 @@ export function createSignIn(
         if (!session.proven || !mayLogin) return REFUSED
         if (session.changed === true ? !takeChange() : now < noLoginBefore) return REFUSED
         noLoginBefore = now + LOGIN_INTERVAL
-        // One that is ended at the device before the login cannot be used again.
+        // A session that the sidecar ends at the device before the login cannot be used again.
         const mayLive = session.end === undefined && session.changed !== true && session.expired !== true
         challenged = mayLive ? current : undefined
         retire()
       }
-      if (acted) return REFUSED
+      if (mayHaveActed) return REFUSED
       if (current === undefined) await signInOnce()
       const isNew = current !== undefined && current.session !== sent?.session
       return isNew && mayLogin ? SIGNED_IN : REFUSED

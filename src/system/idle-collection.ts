@@ -46,8 +46,8 @@ interface Dependencies {
 /**
  * Returns memory to the system when the process is idle. V8 collects garbage only when it allocates, so without this the memory of
  * the start and of each burst of requests stays taken: 4 MiB after the start, 18 MiB after 200,000 requests (P6). A collection
- * takes 20 to 80 ms, in which a request waits. It is not repeated until the heap has grown. After a flood the process need not be idle: its
- * clients may never let it be.
+ * takes 20 to 80 ms, in which a request waits. It is not repeated until the heap has grown. After a flood it does not wait for an idle
+ * process, because clients may never let it be idle.
  */
 export function collectWhenIdle({
   collect,

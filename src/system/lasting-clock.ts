@@ -4,16 +4,20 @@ import { type Clock, STEP, type Uptime, watchSteps } from './clock.ts'
 const EARLIEST = Date.UTC(2025, 0)
 
 /**
- * What a step of the wall clock means for the times in a file. `judge`: it shows the right time, so what the file says is right. `shift`: what
- * was known before was ahead of it, so all times move with it. `lost`: it is not believed. `none`: no step.
+ * What a step of the wall clock means for the times in a file.
+ *
+ * - `judge`: the clock is right now, so the times in the file are judged by it.
+ * - `shift`: the clock was ahead until now, so all times known before move back with it.
+ * - `lost`: the clock is behind a time that is known, so it is not believed.
+ * - `none`: there was no step.
  */
 export type Step = 'none' | 'judge' | 'shift' | 'lost'
 
 export type LastingClock = ReturnType<typeof createLastingClock>
 
 /**
- * The time that a file which outlives the process is written and judged by: the wall clock, but never earlier than `floor` when the process starts. A wall clock that
- * starts behind it, in 1970 or where a board saved it last, has lost count, and the time goes on from the floor until the clock is set.
+ * The time for a file that outlives the process: the wall clock, but at the start never earlier than `floor`. A wall clock that starts behind
+ * the floor, in 1970 or where a board saved it last, has lost the time, which then goes on from the floor until the clock is set.
  *
  * @param floor the last time that the file knows (ms); 0: none
  */
@@ -21,9 +25,9 @@ export function createLastingClock(clock: Clock, floor: number, uptime?: Uptime)
   const { monotonic, wall } = clock
   const stepOf = watchSteps(clock, uptime)
   const offset = (): number => wall() - monotonic()
-  /** Since the floor at least this has passed: no offset below it is right for what is older than this process. */
+  /** The least offset to the monotonic clock (ms) that can be right: the process began at the floor or later. */
   let least = floor - monotonic()
-  /** What the time is ahead of the monotonic clock while the wall clock is not believed. */
+  /** The offset of the time while the wall clock is not believed (ms). */
   let held = isBehind(offset()) ? least : undefined
   let believed = held ?? offset()
 
@@ -57,7 +61,7 @@ export function createLastingClock(clock: Clock, floor: number, uptime?: Uptime)
   return {
     /** Looks whether the wall clock was set. Call it about once a second, and before times are written. */
     look,
-    /** What the time is ahead of the monotonic clock (ms). */
+    /** How far the time is ahead of the monotonic clock (ms). */
     ahead: (): number => held ?? offset(),
     /** How far the wall clock is behind the time (ms); 0 if it is believed. */
     behind: (): number => (held === undefined ? 0 : held - offset()),

@@ -146,10 +146,10 @@ export function createGrantTable(initialCapacity: number) {
   }
 
   /**
-   * Moves the times of these tokens and of their grants by `by` (whole ms): what was known of them when they were added was wrong. A grace
+   * Moves the times of these tokens and of their grants by `by` (whole ms), because the clock that they were read with was wrong. A grace
    * that has begun ends no later.
    *
-   * @param latest when a token ends at the latest
+   * @param latest the latest time at which a token may end
    */
   function retime(tokens: readonly Token[], by: number, latest: (token: Token) => number): void {
     for (const grant of new Set(tokens.map((token) => token.grant))) grant.issuedAt += by
@@ -212,7 +212,7 @@ export function createGrantTable(initialCapacity: number) {
 
   return {
     find: (digest: Digest): Token | undefined => index.get(digest),
-    /** No use of it. */
+    /** Does not count as a use. */
     grant: (id: string): Grant | undefined => recency.peek(id),
     /** Whether the tokens of another login would evict a grant. */
     get isFull(): boolean {

@@ -41,8 +41,8 @@ const TIME = 'time'
 /** How often it is written while tokens live (ms), because each write wears the flash. */
 const TIME_EVERY = 3_600_000
 /**
- * A wall clock that is further behind is lost (ms). Each such run writes its time so far ahead, and again when that is used up: a device
- * that starts in 1970 again and again uses up the life of its tokens, however short its runs are (C7).
+ * A wall clock that is further behind than this (ms) has lost the time. Then the known time is written this far ahead, and again whenever it
+ * is reached: a device that starts in 1970 again and again uses up the lifetime of its tokens, however short its runs are (C7).
  */
 const LEAD = 600_000
 
@@ -57,7 +57,7 @@ export type TokenJournal = ReturnType<typeof openJournal>
  * - On a virtual SSD a login takes 0.04 ms (99 %: 1.3 ms). A revocation waits for the disk and takes 0.35 ms (99 %: 1.1 ms).
  *   Both are rare enough for the main thread.
  * - Flash wear: a login costs one transaction and about 10 KB of log, and later a share of a batch of deletions. The time is written once an
- *   hour, in ten minutes where the clock has lost the time.
+ *   hour, or every ten minutes while the clock has lost it.
  * - After a step of the wall clock the tokens of this run are written again, with the right times: how long ago they were issued is known.
  *   Those of the file keep its times and are judged anew.
  */
@@ -190,7 +190,8 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   }
 
   function isTimeDue(): boolean {
-    const [known, now] = [knownTime(), present()]
+    const known = knownTime()
+    const now = present()
     return now >= known + (lead() > 0 ? 0 : TIME_EVERY) || known > now + LEAD
   }
 
@@ -228,9 +229,9 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   const restoredAt = Math.floor(clock.monotonic())
   const { areRenamed, over } = restoreGrants(table, stored, clock, restoredAhead, policy, heir)
   forgotten = over
-  /** The tokens of the file. How old they are is known by the wall clock alone. */
+  /** The live tokens of the file. Only the wall clock tells how old they are. */
   let restored = [...tokens()]
-  /** No restored token outlives this, whatever the clock says later. */
+  /** The latest end of a restored token, however the clock is set later. */
   const latestEnd = ({ kind }: Token): number =>
     restoredAt + (kind === 'access' ? policy.accessLifetime : policy.refreshLifetime)
   if (time.behind() > 0) listener.clock('behind', time.behind())

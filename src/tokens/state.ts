@@ -77,8 +77,8 @@ export function isTheirs(which: RevokedOwner, { id, client }: Pick<GrantSummary,
 }
 
 /**
- * The grants that a revocation means and that the store has no more, but that still have requests in flight: an upload goes on after the
- * expiry of its grant. The store has forgotten their clients, so those of the requests count.
+ * The grants of a revocation that only requests in flight still use: the store has them no more, but an upload goes on after the expiry of
+ * its grant. The store has forgotten their clients, so the clients of the requests count.
  *
  * @param isLive whether the store has the grant
  */
@@ -110,7 +110,7 @@ export interface GrantSummary {
   readonly refreshTokens: number
 }
 
-/** Whose grant it is: what a search looks at. */
+/** Whose grant it is: the parts that a search compares. */
 export type GrantOwner = Pick<GrantSummary, 'id' | 'client'>
 
 /** The grants that were used last. */
@@ -141,9 +141,9 @@ export interface Tokens {
    * a shared store, those whose last token expires last.
    */
   recentGrants(most: number): Later<RecentGrants | Unavailable>
-  /** The owners of all live grants, those last that were used last; in a shared store, those last whose last token expires last. */
+  /** The owners of all live grants, the least recently used first; in a shared store, the first to expire first. */
   owners(): Later<readonly GrantOwner[] | Unavailable>
-  /** Those of these grants that are live. */
+  /** The summaries of those of these grants that are live. */
   describe(ids: readonly string[]): Later<readonly GrantSummary[] | Unavailable>
   /** The tokens in the memory of this process. */
   counts(): { readonly access: number; readonly refresh: number }
@@ -177,8 +177,8 @@ export interface State {
   readonly logIn: LogIn
   readonly tokens: Tokens
   /**
-   * Revokes grants for good. They are over at this sidecar at once. What a shared store does not take is owed: it gets it when it answers.
-   * Returns whether the store has taken it.
+   * Revokes grants for good. They are over at this sidecar at once. A shared store that does not take the revocation is owed it, and gets
+   * it when it answers. Returns whether the store has taken it.
    */
   end(which: Ending, reason: string): Later<boolean>
   /** Live tokens that are not in the token file and that a restart would lose; undefined without such a file. */
@@ -192,7 +192,7 @@ export interface State {
   close(): Promise<void>
 }
 
-/** The requests in flight that a grant has admitted, which end with it (C8): see `gate/live-exchanges.ts`. */
+/** The requests in flight that grants have admitted. They end with their grants (C8): see `gate/live-exchanges.ts`. */
 export interface LiveRequests {
   /** Ends all requests of these grants, which are revoked. */
   cut(grants: readonly string[]): void
@@ -226,7 +226,10 @@ export interface StateDependencies {
 export interface TokenEvents {
   /** A token response was made for this grant type. */
   issued(grantType: string): void
-  /** @param ids of the revoked grants; `grants` of them in all. A shared store may not tell all */
+  /**
+   * @param grants how many were revoked
+   * @param ids of the revoked grants; a shared store may tell only some
+   */
   revoked(grants: number, reason: string, ids?: readonly string[]): void
   evicted(kind: TokenKind, count: number): void
 }
@@ -251,7 +254,7 @@ export function tokenEvents({ log, metrics }: Pick<StateDependencies, 'log' | 'm
 
 const NO_PASSWORD = 'there is no password: logins are refused, and the tokens of the earlier one have ended'
 
-/** Logs which names have no password at the start, and counts it. */
+/** Logs and counts at the start that names have no password. */
 export function reportAbsent(
   { log, metrics }: Pick<StateDependencies, 'log' | 'metrics'>,
   { absent }: PasswordSourceState,

@@ -43,13 +43,13 @@ export interface JournalListener {
   /** A file that is not used was renamed to `path`. Its tokens are not valid. */
   setAside(fault: Fault, path: string): void
   /**
-   * `set`: the wall clock was set, and the times on disk have moved by `ms`. `behind`: it is so far behind the last known time, which counts
-   * until it is set.
+   * `set`: the wall clock was set, and the times on disk have moved by `ms`. `behind`: the wall clock is `ms` behind the last known time,
+   * which counts until it is set.
    */
   clock(event: 'set' | 'behind', ms: number): void
 }
 
-/** @param ahead what the time on disk is ahead of the monotonic clock (ms) */
+/** @param ahead how far the time on disk is ahead of the monotonic clock (ms) */
 export function toRecord(token: Token, ahead: number): TokenRecord {
   return {
     digest: token.digest,
@@ -78,7 +78,7 @@ export function latestOf(stored: readonly TokenRecord[]): number {
  * `areRenamed`: grants have got a name, so the journal has to replace their tokens. `over`: the tokens that have expired or do not fit,
  * which the journal may forget.
  *
- * @param ahead what the time of the records is ahead of the monotonic clock (ms): `createLastingClock`
+ * @param ahead how far the time of the records is ahead of the monotonic clock (ms): `createLastingClock`
  * @param heir the name for grants without a name; empty: they keep none
  */
 export function restoreGrants(

@@ -168,7 +168,7 @@ export function createTokenStore(deps: Dependencies) {
     return { kind: 'valid', grant: token.grant.id }
   }
 
-  /** Also grants that are over, but have a request in flight. */
+  /** The grants that a revocation means, also those that are over but have a request in flight. */
   function select(which: Revocation): readonly string[] {
     const stored = storedOf(which).map(({ id }) => id)
     return [...stored, ...unfinishedOf(which, live, (id) => table.grant(id) !== undefined)]
@@ -204,7 +204,7 @@ export function createTokenStore(deps: Dependencies) {
     return revokeGrants(select(which), reason, 'all' in which)
   }
 
-  /** A grant is over without a token that can be used: a spent refresh token cannot. */
+  /** A grant is over when it has no usable token: a spent refresh token is none. */
   function isOver(id: string): boolean {
     return table.grant(id)?.tokens.some(({ spent }) => spent === undefined) !== true
   }

@@ -39,6 +39,8 @@ it('H153 a page of another site can neither revoke, sign in or out, nor take up 
     { Origin: 'http://evil.example' },
     { 'Sec-Fetch-Site': 'none', 'Sec-Purpose': 'prefetch' },
     { 'Sec-Fetch-Site': 'none', Purpose: 'prefetch' },
+    { 'Sec-Fetch-Site': 'none', Origin: 'https://evil.example' },
+    { 'Sec-Fetch-Site': 'none', Origin: 'null' },
     { 'Sec-Purpose': 'prefetch;prerender' },
   ]
   for (const headers of reads) {

@@ -24,6 +24,12 @@ const FOREIGN: readonly (readonly string[])[] = [
   ['Sec-Fetch-Site', 'none', 'Purpose', 'prefetch'],
   ['Sec-Fetch-Site', 'none', 'X-Purpose', 'preview'],
   ['Sec-Fetch-Site', 'none', 'X-Moz', 'prefetch'],
+  // A background fetch of any other site: Chromium downloads it with the cookie, and `none`.
+  ['Sec-Fetch-Site', 'none', 'Origin', 'https://evil.example'],
+  ['Sec-Fetch-Site', 'none', 'Origin', 'https://HOST.evil.example'],
+  ['Sec-Fetch-Site', 'none', 'Origin', 'null'],
+  ['Sec-Fetch-Site', 'none', 'Origin', ''],
+  ['Sec-Fetch-Site', 'none', 'Origin', 'https://HOST', 'Origin', 'https://HOST'],
   ['Purpose', 'prefetch'],
   ['X-Moz', 'prefetch'],
 ]
@@ -59,6 +65,8 @@ for (const transport of transports) {
       ['POST', 'Sec-Fetch-Site', 'same-origin'],
       ['GET', 'Sec-Fetch-Site', 'none'],
       ['POST', 'Sec-Fetch-Site', 'none'],
+      // The user loads the page again that a form has led to.
+      ['POST', 'Sec-Fetch-Site', 'none', 'Origin', 'https://HOST'],
       ['GET'],
       ['HEAD'],
       ['GET', 'Origin', 'https://HOST'],

@@ -98,7 +98,7 @@ it.each([
   },
 )
 
-it('H300 `status` tells how many places the sidecars of a fleet share', async () => {
+it('H286 `status` tells how many places the sidecars of a fleet share', async () => {
   const place = {
     ...{ route: null, used: 1, limit: 2, learned: true, triedAgainAt: null },
     ...{ wall: 'barred', fleet: 4 },

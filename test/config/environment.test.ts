@@ -271,6 +271,8 @@ describe('the environment', () => {
     ['POSTERN_LIMIT_API_REQUESTS', '1', 'did you mean POSTERN_LIMITS_API_REQUESTS?'],
     ['POSTERN_UPSTREAM_HEADERS_X', 'secret', 'did you mean POSTERN_UPSTREAM_HEADERS?'],
     ['POSTERN_LISTEN_PORT', '8443', 'did you mean POSTERN_LISTEN_ADDRESS?'],
+    ['POSTERN_ADM', '127.0.0.1:9', 'did you mean POSTERN_ADMIN?'],
+    ['POSTERN_PORT', '8443', 'deploy/configuration.md lists the known ones'],
     ['POSTERN_HOME', '/srv', 'deploy/configuration.md lists the known ones'],
     ['POSTERN_VERSION', '1', 'deploy/configuration.md lists the known ones'],
     ['POSTERN_', 'x', 'deploy/configuration.md lists the known ones'],

@@ -13,11 +13,17 @@ describe('the nearest known key', () => {
     ['limit', 'did you mean limits?'],
     ['upstream.ulr', 'did you mean upstream.url?'],
     ['log.lvl', 'did you mean log.level?'],
+    ['listne', 'did you mean listen?'],
+    ['adm', 'did you mean admin?'],
+    ['lmts', 'did you mean limits?'],
+    ['listi', 'did you mean listen?'],
+    ['meory', 'did you mean listen.memory?'],
+    ['certs', 'did you mean listen.tls.cert?'],
   ])('to %s is advised', (unknown, advice) => {
     expect(adviceOn(nearestKey(unknown, dottedKeys()))).toBe(advice)
   })
 
-  it.each(['completely_different', 'port', 'listen.xyz'])(
+  it.each(['completely_different', 'port', 'listen.xyz', 'upstream.port', 'state', 'lim'])(
     'to %s is not named: none is similar',
     (unknown) => {
       expect(adviceOn(nearestKey(unknown, dottedKeys()))).toBe('deploy/configuration.md lists the known ones')

@@ -57,7 +57,7 @@ function startMember(ceiling: Ceiling, first: StoreReply | undefined) {
   }
 }
 
-it('H310 a sidecar that the store does not answer for 20 s has one place, until the store answers again', async () => {
+it('H290 a sidecar that the store does not answer for 20 s has one place, until the store answers again', async () => {
   const { join, answer, pass, most, store } = startMember({}, THREE_OF_SIX)
   await join()
   expect(most()).toBe(3)
@@ -73,7 +73,7 @@ it('H310 a sidecar that the store does not answer for 20 s has one place, until 
   expect(most()).toBe(3)
 })
 
-it('H310 a sidecar that waits for its places waits no longer than 20 s for a store that is gone', async () => {
+it('H290 a sidecar that waits for its places waits no longer than 20 s for a store that is gone', async () => {
   const { join, answer, pass, queue } = startMember({}, [...THREE_OF_SIX.slice(0, 5), 0])
   await join()
   expect(queue.places).toBe(0)
@@ -84,7 +84,7 @@ it('H310 a sidecar that waits for its places waits no longer than 20 s for a sto
   expect(queue.places).toBe(1)
 })
 
-it('H310 a sidecar that starts without the store has one place where it had a share; what it found alone stays', async () => {
+it('H290 a sidecar that starts without the store has one place where it had a share; what it found alone stays', async () => {
   const wall = { kind: 'broke', limit: 3, until: 9e9 } as const
   const shared = startMember({ wall: { ...wall, fleet: { sum: 6, version: 7 } } }, undefined)
   await shared.join()
@@ -94,7 +94,7 @@ it('H310 a sidecar that starts without the store has one place where it had a sh
   expect(alone.most()).toBe(3)
 })
 
-it('H300 what breaks the device at one sidecar is told at once, with what had worked there', async () => {
+it('H286 what breaks the device at one sidecar is told at once, with what had worked there', async () => {
   const { join, clock, queue, learner, store } = startMember({}, NOTHING)
   await join()
   function fill() {

@@ -106,7 +106,7 @@ async function startBed(): Promise<Bed> {
 
 const stateOf = ({ heard }: Sidecar) => `${heard?.kind} ${heard?.sum}`
 
-describe('H300 the places of a fleet', () => {
+describe('H286 the places of a fleet', () => {
   it('are the sum of what worked when the device broke; each sidecar adds its part once', async () => {
     const { join } = await startBed()
     const [a, b, c] = [new Sidecar('a', 2), new Sidecar('b', 3), new Sidecar('c', 9)]
@@ -152,7 +152,7 @@ describe('H300 the places of a fleet', () => {
     expect(await a.ask()).toBe(4)
   })
 
-  it('H310 pass from a sidecar that is silent, but for one: it may still be at the device', async () => {
+  it('H290 pass from a sidecar that is silent, but for one: it may still be at the device', async () => {
     const { store, join, key } = await startBed()
     const a = await join(new Sidecar('a', 4))
     await a.ask('broke', 4)
@@ -212,7 +212,9 @@ describe('H300 the places of a fleet', () => {
             await store.run(FALL_SILENT, keys, [sidecar.standing().sidecar])
           } else if (act === 'empty') {
             await redis.command('FLUSHALL')
-            await present[0]?.ask()
+            // On a busy machine an answer may fail to come, and then the server has not learned of its loss.
+            do await present.find(({ heard }) => heard !== undefined)?.ask()
+            while ((await redis.command('EXISTS', keys[0] ?? '')) !== '1')
             await store.run(STAY_YOUNG, keys, [])
           } else if (act === 'lose') {
             const before = sidecar.share
@@ -228,7 +230,7 @@ describe('H300 the places of a fleet', () => {
   })
 })
 
-describe('H300 the attempt with one more', () => {
+describe('H286 the attempt with one more', () => {
   /** A wall of 4 at two sidecars, whose week is over. */
   async function afterWeek() {
     const bed = await startBed()
@@ -288,7 +290,7 @@ describe('the wall of a fleet', () => {
     expect(stateOf(a)).toBe('doubted 4')
   })
 
-  it('H302 is lifted for all', async () => {
+  it('H288 is lifted for all', async () => {
     const { join } = await startBed()
     const [a, b] = [await join(new Sidecar('a', 4)), await join(new Sidecar('b', 1))]
     await a.ask('broke', 4)
@@ -298,7 +300,7 @@ describe('the wall of a fleet', () => {
     expect(stateOf(a)).toBe('lifted 0')
   })
 
-  it('H301 is told again to a server that was emptied, and a later word counts more than an earlier one', async () => {
+  it('H287 is told again to a server that was emptied, and a later word counts more than an earlier one', async () => {
     const { redis, join } = await startBed()
     const [a, b] = [await join(new Sidecar('a', 4)), await join(new Sidecar('b', 1))]
     await a.ask('broke', 4)

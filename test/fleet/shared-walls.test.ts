@@ -69,7 +69,7 @@ async function load(sidecars: readonly TestSidecar[]) {
 }
 
 describe('two sidecars at a device that breaks at the fifth connection', () => {
-  it('H300 H301 H302 H310 share its wall, over an outage of the store and a restart, until it is lifted', async () => {
+  it('H286 H287 H288 H290 share its wall, over an outage of the store and a restart, until it is lifted', async () => {
     const redis = await startRedis()
     const fragile = await startFragile()
     const folders = [stateAfterCrash(fragile.device), join(temporaryDirectory(), 'state')] as const

@@ -3,7 +3,8 @@ import http from 'node:http'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { createClientAddress } from '../../src/gate/client-address.ts'
+import { createClientAddress, windowKey } from '../../src/gate/client-address.ts'
+import type { Identity } from '../../src/http/admission.ts'
 import { matchesAny, normalizeAddress, parseCidr } from '../../src/http/ip.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
@@ -78,6 +79,16 @@ it('C17 the client does not depend on how the list is split over fields, on spac
   )
 })
 
+it('the last 4096 peers are remembered, so that an address is parsed once for many requests', () => {
+  const clientOf = createClientAddress([])
+  const of = (i: number) => clientOf(`10.0.${i >> 8}.${i & 255}`, [])
+  const first = of(0)
+  for (let i = 1; i < 4096; i += 1) of(i)
+  expect(of(0)).toBe(first)
+  of(4096)
+  expect(of(0)).not.toBe(first)
+})
+
 it('C17 two addresses share a window exactly if they are the same IPv4 address or in the same IPv6 /64', () => {
   const clientOf = createClientAddress([])
   const key = (ip: string) => clientOf(ip, []).key
@@ -123,6 +134,16 @@ it('C17 all peers of a Unix socket are one client, and may name other clients on
     peerTrusted: true,
     admitted: true,
   })
+})
+
+it('C17 the window is that of the device, of the client, or with a valid token of its grant or name', () => {
+  const client = createClientAddress([])('192.0.2.1', [])
+  const keys = (identity: Identity | undefined) =>
+    (['device', 'client', 'grant', 'name'] as const).map((per) => windowKey(per, client, identity))
+  const valid: Identity = { kind: 'valid', grant: 'laboratory.id' }
+  expect(keys(valid)).toEqual(['*', '192.0.2.1', 'grant laboratory.id', 'name laboratory'])
+  for (const other of [undefined, { kind: 'refused', cause: 'unknown' } as const])
+    expect(keys(other)).toEqual(['*', '192.0.2.1', '192.0.2.1', '192.0.2.1'])
 })
 
 it('C22 a proxy on a Unix socket may name the client if `unix` is trusted', async () => {

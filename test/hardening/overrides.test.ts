@@ -24,6 +24,7 @@ const OVERRIDES = [
     'Method',
     'X-Method',
   ],
+  ...['X-HTTP-Verb', 'X-HTTP-Verb-Override', 'X-Verb', 'HTTP-Verb', 'Verb-Override'],
   ...[
     'X-Original-URL',
     'X-OriginalURL',
@@ -72,6 +73,7 @@ const OTHERS = [
     'X-Curl-Version',
     'X-Prefixed',
     'X-Methodology',
+    'X-Verbose',
   ],
   ...[
     'Access-Control-Request-Method',

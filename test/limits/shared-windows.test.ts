@@ -103,6 +103,15 @@ type Step =
   | { readonly kind: 'run' | 'reply'; readonly by: number }
   | { readonly kind: 'wait'; readonly ms: number }
 
+/** The window opens in the middle of a millisecond of the server, and lives until the end of its last one. */
+const ASKED_BEFORE_THE_CLOSE: readonly Step[] = [
+  { kind: 'count', by: 1, key: 'a', times: 1 },
+  { kind: 'run', by: 1 },
+  { kind: 'reply', by: 1 },
+  { kind: 'wait', ms: 99.5 },
+  { kind: 'count', by: 1, key: 'a', times: 1 },
+]
+
 /** Questions and answers travel as slowly as a test likes, in order. */
 async function play(steps: readonly Step[], requests: number): Promise<void> {
   const clock = stillClock()
@@ -180,6 +189,7 @@ it('C14 H138 H140 three sidecars pass what the server counted, however slowly qu
   )
   await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 60 }), fc.integer({ min: 1, max: 5 }), play), {
     numRuns: 150,
+    examples: [[[...ASKED_BEFORE_THE_CLOSE], 1]],
   })
 })
 
@@ -212,7 +222,7 @@ it('H140 a window that is used up costs the server nothing until it closes', asy
   expect(await other.windows.count('a')).toMatchObject({ admitted: false })
   expect(other.windows.count('a')).not.toBeInstanceOf(Promise)
   clock.advance(999)
-  expect(sidecar.windows.count('a')).toMatchObject({ admitted: false, closesIn: 1 })
+  expect(sidecar.windows.count('a')).toMatchObject({ admitted: false, closesIn: 2 })
   clock.advance(2)
   expect(await sidecar.windows.count('a')).toMatchObject({
     admitted: true,
@@ -388,7 +398,7 @@ it('H150 a sidecar knows which shared windows are used up, until when, and how o
   const [first, ...rest] = one.windows.usedUp()
   expect(rest).toEqual([])
   expect(first).toMatchObject({ key: 'a', refused: 4 })
-  expect((first?.closesAt ?? 0) - clock.monotonic()).toBeLessThanOrEqual(1000)
+  expect((first?.closesAt ?? 0) - clock.monotonic()).toBeLessThanOrEqual(1001)
   expect(two.windows.usedUp()).toEqual([])
 
   clock.advance(1002)

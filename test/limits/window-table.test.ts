@@ -159,6 +159,23 @@ it('C13 another policy restarts every window; the same policy keeps them', () =>
   })
 })
 
+it('C13 C17 another policy restarts also the window that further clients share', () => {
+  const table = createWindowTable({ requests: 2, window: 1000 }, { clock: stillClock(), maxKeys: 1 })
+  for (const key of ['a', 'b', 'c']) table.count(key)
+  expect(table.count('d')).toMatchObject({ admitted: false, overflow: true })
+  table.applyPolicy({ requests: 5, window: 500 })
+  table.count('a')
+  expect(table.count('b')).toEqual({ admitted: true, limit: 5, remaining: 4, closesIn: 500, overflow: true })
+})
+
+it('H150 at most 1000 used-up windows are told, those that were used up last', () => {
+  const table = createWindowTable({ requests: 1, window: 100 }, { clock: stillClock(), maxKeys: 2_000 })
+  for (let i = 0; i < 1_001; i += 1) table.count(`${i}`)
+  const told = table.usedUp()
+  expect(told).toHaveLength(1_000)
+  expect([told[0]?.key, told.at(-1)?.key]).toEqual(['1000', '1'])
+})
+
 it('H150 the used-up windows are those that a search of all windows would find, the latest first', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 100 }), fc.integer({ min: 1, max: 4 }), (steps, requests) => {

@@ -71,6 +71,14 @@ describe('H111 A self-signed pair', () => {
     ])
   })
 
+  it('says each use of a key without trailing zero bits, as DER demands (X.690 §11.2.2)', () => {
+    const { cert } = makeSelfSigned('heizung', NAMES, WALL)
+    const uses = certificatesIn(cert).map(
+      ({ raw }) => /0603551d0f0101ff04(.{10})/.exec(raw.toString('hex'))?.[1],
+    )
+    expect(uses).toEqual(['0403020780', '0403020204'])
+  })
+
   it('is read by Node with its names, its purpose, and one key that has signed both', async () => {
     const { cert, key } = makeSelfSigned('héizung', NAMES, WALL)
     const [server, authority] = certificatesIn(cert)

@@ -191,7 +191,7 @@ describe('The ceilings', () => {
     expect(wall).toEqual({ kind: 'broke', limit: 4, until: clock.monotonic() + WEEK })
   })
 
-  it('H301 have the share of a sidecar in its fleet, and its id, over a restart; alone, the share is its bound', () => {
+  it('H287 have the share of a sidecar in its fleet, and its id, over a restart; alone, the share is its bound', () => {
     const folder = temporaryDirectory()
     const clock = stillClock()
     const first = openCeilings(folder, clock, fail)

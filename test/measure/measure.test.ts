@@ -46,6 +46,39 @@ function placesOfHanging(measure: Measure, page: string, since: number): number 
 }
 
 describe('The learned bound', () => {
+  it.each([
+    [7, []],
+    [8, ['hangs', 'tried_again']],
+  ])(
+    'H200 a request in a new place is suspected to hang when %i later ones were answered: %j',
+    (answers, expected) => {
+      const reasons: string[] = []
+      const measure = new Measure({ min: 1, max: 64 }, { onChange: (reason) => reasons.push(reason) })
+      let now = work(measure, { from: 1_000_000, rounds: 5, time: 20 })
+      const { limit } = measure
+      const [first, ...others] = Array.from({ length: limit }, () => measure.sent('/', limit, now))
+      now += 20
+      for (const place of [first, ...others]) if (place !== undefined) measure.answered(place, now)
+      reasons.length = 0
+      const since = now
+      measure.sent('/', limit + 1, since)
+      if (first !== undefined) measure.left(first)
+      for (let i = 0; i < answers; i += 1) {
+        now += 80
+        const place = measure.sent('/', limit, now - 20)
+        measure.answered(place, now)
+        measure.left(place)
+      }
+      measure.look(1, since, now)
+      // Half a second, and eight times the usual time: no sign came, so the bound is as before.
+      const acquitted = now + 500 + 8 * 20
+      measure.look(1, since, acquitted - 1)
+      expect(reasons).toEqual(expected.slice(0, 1))
+      measure.look(1, since, acquitted)
+      expect(reasons).toEqual(expected)
+    },
+  )
+
   it.each(Object.keys(MODELS) as ModelName[])('H198 is as good as the best fixed one: %s', (name) => {
     const { [name]: time = 60_000 } = TIMES
     const { [name]: from = 0 } = CLIMBS

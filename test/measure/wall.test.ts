@@ -231,7 +231,7 @@ describe('The bound, where nothing is known above 4', () => {
     return { answers: 4 * answers, after: now - start }
   }
 
-  it('H304 rises by one from the first place on in a fleet, whose other sidecars grow, too', () => {
+  it('H289 rises by one from the first place on in a fleet, whose other sidecars grow, too', () => {
     const measure = new Measure({ min: 1, max: 64, inFleet: true })
     const limits = [measure.limit]
     for (let now = 0; measure.limit < 8; ) {
@@ -241,7 +241,7 @@ describe('The bound, where nothing is known above 4', () => {
     expect(limits).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
   })
 
-  it('H300 is never above the share of this sidecar in a fleet, and none before the others have made room', () => {
+  it('H286 is never above the share of this sidecar in a fleet, and none before the others have made room', () => {
     const measure = new Measure({ min: 1, max: 64, inFleet: true })
     let now = work(measure, { from: 1_000_000, rounds: 400, time: 20 })
     expect(measure.limit).toBeGreaterThan(8)

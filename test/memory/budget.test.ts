@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { budgetOf, keysAbove } from '../../src/memory/budget.ts'
+import { CONNECTION, TLS_CONNECTION } from '../../src/memory/costs.ts'
 import { memoryBounds, memoryInUse } from '../../src/memory/machine-memory.ts'
 
 const MIB = 1024 ** 2
@@ -60,6 +61,17 @@ it('H248 keys that admit more than the account has are named', () => {
   expect(keysAbove(32 * MIB, keys).map(({ key }) => key)).toEqual(['listen.max_connections'])
   expect(keysAbove(4 * MIB, keys).map(({ key }) => key)).toContain('listen.max_queued_bytes')
   expect(keysAbove(1_024 * MIB, keys)).toEqual([])
+})
+
+it.each([
+  ['with TLS', true, TLS_CONNECTION],
+  ['in cleartext', false, CONNECTION],
+])('H247 as many connections %s fit as the account admits', (_, secure, cost) => {
+  const keys = { secure, maxConnections: 100_000, maxStreams: 1, maxHeaderSize: 0, maxQueuedBytes: 0 }
+  expect(keysAbove(100 * cost, { ...keys, maxTunnels: 1 })).toContainEqual({
+    key: 'listen.max_connections',
+    fits: '100',
+  })
 })
 
 it('H247 the memory in use is that of the fullest bound, without the cached files of a cgroup', () => {

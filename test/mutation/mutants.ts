@@ -89,8 +89,9 @@ function changesAt(node: SyntaxNode, source: string): Change[] {
   return changes
 }
 
-/** Four times the number and a quarter of it, or its neighbours if it is small. */
+/** Four times the number and a quarter of it, or its neighbours if it is a small integer. */
 function others(value: number): number[] {
+  if (!Number.isInteger(value)) return [value / 4, value * 4]
   if (value === 0) return [1]
   if (value === 1) return [0, 2]
   if (value < 4) return [value - 1, value + 1]

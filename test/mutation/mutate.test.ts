@@ -16,6 +16,7 @@ describe('The mutants of a text', () => {
   it('are numbers, comparisons, operators, conditions, elements and statements, and no types or texts', () => {
     const source = [
       'type Level = 1 | 2',
+      'const SHARE = 0.5',
       "const STEPS = [4, 'x'] as const",
       'export function f(a: number, b?: Level): boolean {',
       '  if (isDone(a) && !b) throw new Error("9")',
@@ -24,19 +25,21 @@ describe('The mutants of a text', () => {
       '}',
     ].join('\n')
     expect(mutantsOf(source).map(({ line, change }) => `${line} ${change}`)).toEqual([
-      '2 without 4',
-      '2 4 → 1',
-      '2 4 → 16',
-      "2 without 'x'",
-      '4 && → ||',
-      '4 !b → b',
-      '4 without throw new Error("9")',
-      '5 without a += 1',
-      '5 1 → 0',
-      '5 1 → 2',
-      '6 <= → <',
-      '6 100 → 25',
-      '6 100 → 400',
+      '2 0.5 → 0.125',
+      '2 0.5 → 2',
+      '3 without 4',
+      '3 4 → 1',
+      '3 4 → 16',
+      "3 without 'x'",
+      '5 && → ||',
+      '5 !b → b',
+      '5 without throw new Error("9")',
+      '6 without a += 1',
+      '6 1 → 0',
+      '6 1 → 2',
+      '7 <= → <',
+      '7 100 → 25',
+      '7 100 → 400',
     ])
     for (const mutant of mutantsOf(source)) expect(() => mutantsOf(mutated(source, mutant))).not.toThrow()
   })

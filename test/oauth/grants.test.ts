@@ -1,6 +1,12 @@
 import { expect, it } from 'vitest'
 import { required } from '../../src/oauth/form-request.ts'
-import { createTokenEndpoint, type GrantType } from '../../src/oauth/token-endpoint.ts'
+import {
+  createPasswordGrant,
+  createRevocationEndpoint,
+  createTokenEndpoint,
+  type GrantType,
+  type OwnEndpointHandler,
+} from '../../src/oauth/token-endpoint.ts'
 import { bareExchange } from '../support/exchange.ts'
 import { requestHead } from '../support/request-head.ts'
 
@@ -20,16 +26,17 @@ const pairing: GrantType = {
 }
 const other: GrantType = { ...pairing, name: 'other' }
 
-const endpoint = createTokenEndpoint([pairing, other], { config: { listen: { bodyTimeout: 1000 } } })
+const settings = { config: { listen: { bodyTimeout: 1000 } } }
+const endpoint = createTokenEndpoint([pairing, other], settings)
 
 /** Posts a form. The endpoint uses nothing else of the exchange. */
-function post(form: string): ReturnType<typeof endpoint> {
+function post(form: string, to: OwnEndpointHandler = endpoint): ReturnType<OwnEndpointHandler> {
   const body = async function* (): AsyncGenerator<Buffer> {
     yield Buffer.from(form)
   }
   const head = requestHead({ fields: ['Content-Type', 'application/x-www-form-urlencoded'] })
   const client = { address: '192.0.2.1', key: '192.0.2.1', peerTrusted: false, admitted: true }
-  return endpoint(bareExchange({ client, body }, head))
+  return to(bareExchange({ client, body }, head))
 }
 
 it('the token endpoint serves a registered grant type and passes its parameters', async () => {
@@ -57,4 +64,40 @@ it.each([
   ],
 ])('the token endpoint refuses %s', async (form, refusal) => {
   expect(await post(form)).toEqual(refusal)
+})
+
+it.each([
+  ['wrong', { kind: 'invalid-grant', description: expect.any(String) }, ['wrong']],
+  ['overloaded', { kind: 'overloaded', retryAfter: 1 }, []],
+  ['unavailable', { kind: 'store-unavailable' }, []],
+  [{ slowedFor: 1_001 }, { kind: 'wrong-passwords', retryAfter: 2 }, []],
+  [
+    { unavailable: 'connection_refused' },
+    { kind: 'upstream', failure: 'connection_refused' },
+    ['connection_refused'],
+  ],
+  [TOKENS, { reply: { status: 200 } }, []],
+] as const)('a login that comes out as %j is answered so, and counted', async (result, expected, counted) => {
+  const counts: string[] = []
+  const grant = createPasswordGrant(
+    async () => result,
+    () => counts.push('wrong'),
+    (failure) => counts.push(failure),
+  )
+  const reply = await post('grant_type=password&password=x', createTokenEndpoint([grant], settings))
+  expect(reply).toMatchObject(expected)
+  expect(counts).toEqual(counted)
+})
+
+it.each([
+  [2, { reply: { status: 200, body: '{}' } }],
+  [0, { reply: { status: 200, body: '{}' } }],
+  ['unavailable', { kind: 'store-unavailable' }],
+] as const)('a revocation that comes out as %j is answered so', async (revoked, expected) => {
+  expect(
+    await post(
+      'token=x',
+      createRevocationEndpoint(async () => revoked, settings),
+    ),
+  ).toMatchObject(expected)
 })

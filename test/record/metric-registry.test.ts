@@ -25,6 +25,14 @@ it('a bucket of a histogram counts the values up to its bound, in each series', 
   expect(lines).toContain('postern_wait_seconds_count{endpoint="oauth"} 0')
 })
 
+it('the bounds of the buckets go from a cached response of a LAN device to the response deadline', async () => {
+  const registry = createMetricRegistry()
+  registry.histogram('wait_seconds', 'How long.')()
+  expect([...(await registry.text()).matchAll(/le="([^"]+)"/g)].map(([, bound]) => bound).join(' ')).toBe(
+    '0.001 0.0025 0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 30 +Inf',
+  )
+})
+
 it('a histogram without labels has only the bounds as labels', async () => {
   const registry = createMetricRegistry()
   registry.histogram('wait_seconds', 'How long.')().observe(0.3)

@@ -33,6 +33,22 @@ describe('a full store', () => {
     expect(store.refresh(first.refreshToken)).toBeDefined()
   })
 
+  test('remembers why its last tokens were removed: of as many as it may hold, also after a reload', () => {
+    const { store, clock } = createTestStore({ capacity: 4 })
+    const issued = Array.from({ length: 6 }, () => {
+      const { accessToken } = store.issue('a', 'password')
+      clock.advance(HOUR)
+      store.counts()
+      return accessToken
+    })
+    const causes = (): unknown[] => issued.map((token) => store.identify(token))
+    const [unknown, expired] = ['unknown', 'expired'].map((cause) => ({ kind: 'refused', cause }))
+    expect(causes()).toEqual([unknown, unknown, expired, expired, expired, expired])
+    const policy = { accessLifetime: HOUR, refreshLifetime: WEEK, rotateRefresh: false, refreshGrace: 0 }
+    store.applyPolicy({ ...policy, capacity: 3 })
+    expect(causes()).toEqual([unknown, unknown, unknown, expired, expired, expired])
+  })
+
   test('counts a refresh as use of a grant', () => {
     const { store } = createTestStore({ capacity: 6 })
     const first = store.issue('a', 'password')

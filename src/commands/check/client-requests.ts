@@ -13,7 +13,10 @@ import { systemClock } from '../../system/clock.ts'
 import { isBug, SetupError } from '../../system/setup-error.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
 
-/** A service with its login, as `serve` opens them. `close` ends the session; `told` says what was wrong with the login, its end, or a response. */
+/**
+ * Opens a service with its login, as `serve` does. `told` then says what was wrong with the login, its end or a response. `close` ends the
+ * session.
+ */
 export async function openService(service: ServiceConfig, key: string) {
   const told: { problem?: string; unended?: string; malformed?: Malformed } = {}
   const target = await upstreamTarget(service, key)
@@ -50,7 +53,7 @@ export async function openService(service: ServiceConfig, key: string) {
   return { connections, settings, signIn, told, close }
 }
 
-/** Whether the device sets another session in its response to a GET that is signed in. No response: it does not. */
+/** Whether the device sets another session in its response to a signed-in GET. False without a response. */
 export async function changesSession(
   { connections, settings, signIn }: Pick<Service, 'connections' | 'settings' | 'signIn'>,
   page: string,
@@ -149,7 +152,7 @@ function otherHost({ host }: ServiceConfig): Trial {
 const CHUNKS = Array.from('abcd', (letter) => `${letter.repeat(1023)}\n`)
 const SAMPLE = { ...CURL, fields: [...CURL.fields, 'content-type', 'text/plain'] }
 
-/** The service that gets this path, with its key. Throws `SetupError` if it is not a path of one service. */
+/** The service that gets this path, with its key. Throws `SetupError` if the path is not one of a single service. */
 export function serviceAt({ upstream }: Config, path: string, argument: string) {
   const [main, ...routes] = servicesOf(upstream).map((each) => [each.path[2] ?? '', each] as const)
   const isPath = /^\/[!-~]*$/.test(path) && !path.includes('#')

@@ -204,7 +204,7 @@ function limitOf({ connectTimeout }: ServiceConfig): AbortSignal {
   return AbortSignal.timeout(3 * connectTimeout)
 }
 
-/** Signs in and asks for a page. `failure`: the device did not respond to the login. */
+/** Signs in and asks for a page. `failure`: why the device did not respond to the login. `changes`: see `changesSession`. */
 async function trySignIn(opened: Awaited<ReturnType<typeof openService>>, page: string) {
   const failure = await opened.signIn?.ready()
   return { failure, changes: await changesSession(opened, page) }

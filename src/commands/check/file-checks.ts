@@ -38,7 +38,8 @@ export function passwordCheck(config: Config): Check {
 /** Rejects if `serve` could not use a file, if an account is locked, expired or gone, or if two names have the same password. */
 async function readPasswords(sources: Parameters<typeof openPasswords>[0], limit: number): Promise<string> {
   const passwords = await openPasswords(sources, { clock: systemClock, memory: { limit, hold() {} } })
-  const [twins, { absent }] = [await passwords.twins(), passwords.state()]
+  const twins = await passwords.twins()
+  const { absent } = passwords.state()
   passwords.close()
   if (absent !== undefined)
     throw new CheckFailure(absent, {
@@ -53,7 +54,7 @@ async function readPasswords(sources: Parameters<typeof openPasswords>[0], limit
   })
 }
 
-/** Says what clients may hold, and which keys cannot be used up under it. */
+/** Says what clients may hold, and which keys admit more than that. */
 export function memoryCheck(config: Config): Check {
   return {
     name: 'memory',

@@ -6,7 +6,7 @@ import type { RequestBody } from '../../http/request-body.ts'
 import type { ConnectionFacts, Http1RequestHead } from '../../http1/request-head.ts'
 import { type Holder, type Holding, PATIENCE } from '../../memory/account.ts'
 import { headCost, REQUEST, TUNNEL } from '../../memory/costs.ts'
-import type { ListenMemory } from '../connection-caps.ts'
+import { accountOf, type ListenMemory } from '../connection-caps.ts'
 import type { Lingering } from '../linger.ts'
 import { Http1Exchange, type Http1Transport } from './exchange.ts'
 import { Http1Intake, type IntakeEvents, MALFORMED } from './intake.ts'
@@ -56,9 +56,9 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   readonly #peer: string
   /** What the connection holds. */
   readonly #holding: Holding
-  /** What the current request holds: another one only behind a trusted proxy. */
+  /** What the current request is charged to: `#holding`, or behind a trusted proxy a holding of the client there. */
   #ofRequest: Holding
-  /** Since when the client has read nothing of an own answer, as far as that was looked at. */
+  /** When a look first found that the client reads nothing of an own answer (ms); undefined if the last look did not. */
   #unreadSince: number | undefined
   #current: Http1Exchange | undefined
   /** Later bytes on the connection are not read as a request. */
@@ -251,7 +251,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
 
   /** Charges the client for its request. If it holds too much, the gate refuses the request. */
   #charge<E extends Http1Exchange>(exchange: E): E {
-    // A tunnel from its handshake on: what the client sends meanwhile is held.
+    // A tunnel is charged from its handshake on, because early bytes of the client are held.
     const ofTunnel = exchange.head.upgrade ? TUNNEL : 0
     const cost = REQUEST + headCost(exchange.head)
     if (this.#holding.client.isProxy) this.#ofRequest = this.#holdingBehind(exchange)
@@ -266,13 +266,11 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
 
   /** What a request holds that a trusted proxy carries: it belongs to the client behind it. */
   #holdingBehind({ head }: Http1Exchange): Holding {
-    const { account, clientOf } = this.rules.memory
-    const { key, peerTrusted } = clientOf(this.#peer, head.survey.forwardedFor)
-    const client = account.client(key, peerTrusted && head.survey.forwardedFor.length === 0)
-    return account.open(client, this)
+    const { memory } = this.rules
+    return memory.account.open(accountOf(memory, this.#peer, head.survey.forwardedFor), this)
   }
 
-  /** The request holds nothing any more. */
+  /** Gives back what the request was charged. */
   #release(): void {
     const holding = this.#ofRequest
     if (holding === this.#holding) holding.set('requests', 0)

@@ -21,7 +21,7 @@ export interface Http1Transport {
   }
   /** Closes the connection in steps, and discards what the client still sends. */
   readonly linger: () => void
-  /** So many bytes of a response wait for the client to read. */
+  /** The client reads too slowly: so many bytes of the response wait for it. */
   readonly stalled: (bytes: number) => void
   /** The callback of a response's last write. */
   readonly onFlushed: (error?: Error | null) => void

@@ -21,9 +21,9 @@ export interface IntakeEvents {
   bodyRead(): void
   /** The current body is malformed. The intake reads nothing more. */
   bodyBroken(): void
-  /** The received bytes that are not read yet have become more, or fewer: then the change is negative. */
+  /** The number of received bytes that are not read yet has changed, by a negative number if there are fewer. */
   waits(change: number): void
-  /** A head is remembered, which costs so many bytes. */
+  /** One more head is remembered, which costs `bytes`. */
   keepsHead(bytes: number): void
   /** The bytes are not a valid request. The intake reads nothing more. */
   refuse(refusal: Refusal): void
@@ -44,7 +44,7 @@ const CHUNKS: ChunkRules = {
 const HEADS_KNOWN = 2
 const UPLOADS_KNOWN = 1
 
-/** The parsed form of a head that is remembered takes so many times its bytes. */
+/** A remembered head takes this many times its bytes in memory, because its parsed form is kept. */
 const PARSED = 8
 
 const NOTHING = Buffer.alloc(0)
@@ -75,6 +75,7 @@ export class Http1Intake {
   #body: RequestBody | undefined
   #stopped = false
   #held = false
+  /** The unread bytes that were told by `waits`, and the number of heads by `keepsHead`. */
   #waiting = 0
   #kept = 0
 
@@ -159,7 +160,7 @@ export class Http1Intake {
     }
   }
 
-  /** A head that replaces another is charged as if it took as much. */
+  /** Charges only as many heads as are remembered: one that replaces another counts as equally large. */
   #keepsOneMore(length: number): void {
     if (this.#kept >= HEADS_KNOWN + UPLOADS_KNOWN) return
     this.#kept += 1

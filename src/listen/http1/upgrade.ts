@@ -70,7 +70,7 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
     }
   }
 
-  /** Notes for the record what passed the tunnel. */
+  /** Writes the bytes that passed the tunnel into the exchange, for the record. */
   #measure(): void {
     const tunnel = this.#tunnel
     if (tunnel === undefined) return

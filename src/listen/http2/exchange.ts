@@ -55,7 +55,7 @@ export class Http2Exchange extends Exchange {
   place = -1
   /** The next one that arrived in the same turn of the event loop. */
   next: Http2Exchange | undefined = undefined
-  /** What the stream holds, and of that what is charged for its head and window (bytes). */
+  /** What the stream is charged to, and the charge for its head and window (bytes). */
   holding: Holding | undefined = undefined
   charged = 0
   /** The device is paused. */
@@ -95,7 +95,7 @@ export class Http2Exchange extends Exchange {
     return (this.requestBody?.arrived ?? 0) + stream.readableLength
   }
 
-  /** It has a place at the device, or its response is still on its way. */
+  /** The request was sent to the device, and the exchange has not ended. */
   get atDevice(): boolean {
     return this.sentAt > 0 && !this.ended
   }
@@ -188,8 +188,8 @@ export class Http2Exchange extends Exchange {
   }
 
   /**
-   * The memory of a large piece is used again from the next turn of the event loop on, when Node has encrypted or dropped the bytes. It
-   * calls back earlier if the stream closes with the piece: Node 26.10 closes a stream before it reads the last bytes.
+   * Writes a large piece, whose memory is used again from the next turn of the event loop on: by then Node has encrypted or dropped the
+   * bytes. At the callback it may not have, because Node 26.10 closes a stream before it reads the last bytes.
    */
   #writeSpent(chunk: Buffer): void {
     this.#stream.write(chunk, (error) => {

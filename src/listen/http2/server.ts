@@ -22,7 +22,7 @@ export function createHttp2Server(limits: ListenLimits, handlers: Http2Handlers,
   return {
     /** Serves a decrypted connection on which `h2` was negotiated. `holding`: what it holds. */
     accept(socket: TLSSocket, holding: Holding): void {
-      const session = serveSession(socket, limits, handlers, now, { ...memory, holding })
+      const session = serveSession(socket, limits, handlers, now, memory, holding)
       sessions.add(session)
       timer ??= setInterval(checkDeadlines, interval).unref()
       socket.once('close', () => {

@@ -4,7 +4,13 @@ import type { Exchange, Outcome } from '../../http/exchange.ts'
 import { type Holding, PATIENCE } from '../../memory/account.ts'
 import { headCost, SESSION, STREAM, STREAM_WINDOW } from '../../memory/costs.ts'
 import { LARGE_BUFFER } from '../../system/read-buffers.ts'
-import { type ListenLimits, type ListenMemory, OVERUSE_SPAN, type Overuse } from '../connection-caps.ts'
+import {
+  accountOf,
+  type ListenLimits,
+  type ListenMemory,
+  OVERUSE_SPAN,
+  type Overuse,
+} from '../connection-caps.ts'
 import { CarriedStream, Http2Exchange } from './exchange.ts'
 import { HeadsOfSession } from './fields.ts'
 import { watchHeaders } from './header-watch.ts'
@@ -42,8 +48,10 @@ export function serveSession(
   limits: ListenLimits,
   { onExchange, onBug, onOveruse, onMisused }: Http2Handlers,
   now: number,
-  { account, clientOf, holding }: ListenMemory & { readonly holding: Holding },
+  memory: ListenMemory,
+  holding: Holding,
 ) {
+  const { account } = memory
   // Before the first stream: its header block, which no event announces, may be as large.
   holding.set('connections', holding.held('connections') + SESSION + limits.maxHeaderSize)
   const session = performServerHandshake(socket, {
@@ -179,8 +187,7 @@ export function serveSession(
 
   /** What a stream holds that a trusted proxy carries: it belongs to the client behind it. */
   function holdingBehind(forwardedFor: readonly string[], stream: CarriedStream): Holding {
-    const { key, peerTrusted } = clientOf(peer, forwardedFor)
-    return account.open(account.client(key, peerTrusted && forwardedFor.length === 0), stream)
+    return account.open(accountOf(memory, peer, forwardedFor), stream)
   }
 
   /** A stream has closed. */
@@ -252,11 +259,12 @@ export function serveSession(
   })
 
   /**
-   * Cuts each response that the client has not read for `idleTimeout`, or an own answer for `PATIENCE` while memory is short. Returns the
-   * longest time (ms) without a read; a shorter patience counts as if all of `idleTimeout` had passed at the cut, so the connection of a
-   * client that does not take the reset ends as soon after it. The stream of a cut response may stay open: its reset waits while the client
-   * reads nothing. The reset is never sent if nghttp2 has ended the session for a broken frame; Node 26.10 does not report that while
-   * streams are open.
+   * Cuts each response that the client has not read for its patience: `idleTimeout`, or `PATIENCE` for an own answer while memory is short.
+   * The stream of a cut response may stay open: its reset waits while the client reads nothing, and is never sent if nghttp2 has ended the
+   * session for a broken frame, which Node 26.10 does not report while streams are open.
+   *
+   * @returns the longest time without a read (ms). With a shorter patience, the difference to `idleTimeout` is added: so after any cut, the
+   *   connection of a client that does not take the reset ends equally soon.
    */
   function cutUnread(time: number): number {
     let longest = 0

@@ -255,28 +255,28 @@ export const DEVICE = {
       'While a login of Postern at the device makes no sense, because the password was refused or its file cannot be read, the file is read once a second and not for each request.',
     reason: 'a flood of requests must not become a flood of reads of a flash',
   },
-  H300: {
+  H286: {
     sentence:
       'What broke the device at one sidecar of a fleet holds for all: together they never have more requests there than had worked, but at least one each. A place passes to another sidecar only when its holder says that it has less, or is silent for 30 s.',
     reason: 'the sum of all sidecars breaks a device',
   },
-  H301: {
+  H287: {
     sentence:
       'Without the store what broke the device still holds, also over a restart. What a sidecar finds meanwhile is told when the store answers. A store that was emptied learns it again, and no share grows there until all have told theirs.',
     reason: 'a second crash must not follow from an outage of the store',
   },
-  H302: {
+  H288: {
     sentence:
       '`postern retry` at one sidecar of a fleet counts for all, also if the store answers only later.',
     reason: 'the operator knows of a new firmware, and has several sidecars',
   },
-  H310: {
+  H290: {
     sentence:
       'A sidecar of a fleet that hears nothing from the store for 20 s, or starts without it, has one place where the fleet shares places. The others take what a silent sidecar had after 30 s, except that one place, which stays free for an hour.',
     reason:
       'a sidecar that alone is cut off from the store cannot know it, and the others cannot know that it still has requests at the device',
   },
-  H304: {
+  H289: {
     sentence: 'In a fleet the learned bound begins with one place and rises by one.',
     reason: 'all sidecars grow at once: each step counts as often as there are sidecars',
   },

@@ -149,7 +149,7 @@ export const REQUESTS = {
   },
   H203: {
     sentence:
-      'A request that its path or method admits (`public_paths`, `allow`) reaches the device without the fields that name another path, method or host, in any case and punctuation.',
+      'A request that its path or method admits (`public_paths`, `allow`) reaches the device without the fields from which known frameworks and servers take another path, method or host, in any case and punctuation. docs/hardening.md lists them.',
     reason: 'frameworks take the request from `X-Original-URL` or `X-HTTP-Method-Override`; CVE-2018-14773',
   },
   H204: {
