@@ -42,7 +42,6 @@ const TIMES_BROKEN = 2
 const AT_ONCE = 1_000
 /** Requests wait, and no answer and no sign of overload has come: the bound rises after this time (ms), then at each look. */
 const SILENCE = 500
-const MORE_SILENCE = 40
 /** The same if all requests at the device were answered, and their responses go on. */
 const ANSWERED_SILENCE = 200
 /** From so many places on, twice as many may bury a device that has slowed down: the first silence is longer. */
@@ -459,7 +458,7 @@ export class Measure {
     const awaits = this.#places.waiting.length > 0
     const longest = awaits ? Math.max(SILENCE, this.#times.silence(this.#path, many)) : ANSWERED_SILENCE
     if (now - Math.max(this.#silentSince, waitsSince) < longest) return false
-    this.#silentSince = now - longest + MORE_SILENCE
+    this.#silentSince = now - longest
     return true
   }
 

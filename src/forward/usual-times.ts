@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 
-/** How many paths have a usual time. */
+/** How many paths have a usual time: it bounds memory, since clients choose the paths. */
 const PATHS = 256
 /** How much one response moves the usual time of its path. */
 const WEIGHT = 1 / 64

@@ -217,6 +217,22 @@ describe('The learned bound', () => {
   })
 
   it.each([
+    { places: 7, after: 1_100 },
+    { places: 8, after: 5_000 },
+  ])(
+    'H201 more than $places places are given after $after ms, if all have worked: many may bury a device',
+    ({ places, after }) => {
+      const measure = new Measure({ min: places, max: 64 })
+      const start = work(measure, { from: 1_000_000, rounds: 1, time: 100 })
+      expect(measure.limit).toBe(places)
+      for (let level = 1; level <= places; level += 1) measure.sent('/', level, start)
+      let now = start
+      for (; measure.limit === places && now < start + 20_000; now += 1) measure.look(places, start, now + 1)
+      expect(now - start).toBe(after)
+    },
+  )
+
+  it.each([
     { ratio: 3, reasons: ['hangs'] },
     { ratio: 5, reasons: [] },
   ])(

@@ -54,4 +54,52 @@ describe('H198 a bound that was found', () => {
       expect(trials.limit).toBe(limit)
     },
   )
+
+  it.each([
+    { ratio: 1.4, limit: 8 },
+    { ratio: 1.6, limit: 4 },
+  ])(
+    'is $limit after a round of responses that took $ratio times their usual time at 8',
+    ({ ratio, limit }) => {
+      const trials = found(8)
+      round(trials, 8, Array(16).fill(ratio))
+      expect(trials.limit).toBe(limit)
+    },
+  )
+
+  it.each([
+    { limit: 2, samples: 8 },
+    { limit: 8, samples: 16 },
+    { limit: 64, samples: 64 },
+  ])('of $limit is judged by $samples responses', ({ limit, samples }) => {
+    const trials = found(limit)
+    let count = 0
+    for (; trials.limit === limit && count < 1_000; count += 1) trials.sample(limit, 2, limit)
+    expect(count).toBe(samples)
+  })
+
+  it.each([
+    { share: 0.4, limit: 8 },
+    { share: 0.6, limit: 9 },
+  ])(
+    'of 8 is $limit after an attempt with one more, which brought $share of what it could',
+    ({ share, limit }) => {
+      const trials = found(8)
+      round(trials, 64, Array(16).fill(1))
+      expect(trials.limit).toBe(9)
+      for (let samples = 0; samples < 18; samples += 1) trials.sample(9, 9 / (8 + share), 64)
+      expect(trials.found).toBe(limit)
+    },
+  )
+
+  it.each([
+    { share: 0.7, reason: 'latency' },
+    { share: 0.8, reason: undefined },
+  ])('ends its way to more for $reason, if the device does $share of the work there', ({ share, reason }) => {
+    const trials = found(8)
+    round(trials, 8, Array(16).fill(1))
+    const ratio = 9 / (8 * share)
+    const findings = Array.from({ length: 8 }, () => trials.approach(9, ratio))
+    expect(findings.at(-1)?.reason).toBe(reason)
+  })
 })
