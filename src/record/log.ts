@@ -28,8 +28,8 @@ const MAX_BYTES_PER_UNIT = 3
 
 /** A log with one JSON object on each line, or readable text on a terminal. */
 export async function createLog({ level, format }: LogSettings, sink: LogSink): Promise<Logger> {
-  const readable = format === 'pretty' || (format === 'auto' && sink.terminal)
-  return createLogOn(level, readable ? await readableStream(sink) : bufferedStream(sink))
+  const isReadable = format === 'pretty' || (format === 'auto' && sink.terminal)
+  return createLogOn(level, bufferedStream(sink, isReadable ? await readableLines(sink.terminal) : undefined))
 }
 
 /** A log that writes to a stream, for tests and for programs that embed the sidecar. */
@@ -58,9 +58,11 @@ export function unwrittenBytes(log: Logger): number {
 
 /**
  * Encodes lines into one buffer and writes them together. A buffer for each line and frequent writes made up half of the cost
- * of a line.
+ * of a line. A full disk or a reader that pauses ends and delays nothing.
+ *
+ * @param readable makes a text for people of a line. Such texts do not wait for others, because a person reads them
  */
-function bufferedStream(sink: LogSink) {
+function bufferedStream(sink: LogSink, readable?: (line: string) => string) {
   const file = destination({
     fd: sink.fd,
     sync: false,
@@ -128,7 +130,7 @@ function bufferedStream(sink: LogSink) {
     failure = undefined
     const [time, reason] = [pino.stdTimeFunctions.isoTime(), JSON.stringify(message)]
     const msg = 'the log could not be written; its lines waited until now'
-    write(`{"level":50${time},"reason":${reason},"msg":"${msg}"}\n`)
+    writeLine(`{"level":50${time},"reason":${reason},"msg":"${msg}"}\n`)
   }
 
   /** The reader takes lines again. */
@@ -136,7 +138,7 @@ function bufferedStream(sink: LogSink) {
     const count = dropped
     dropped = 0
     const time = pino.stdTimeFunctions.isoTime()
-    write(`{"level":40${time},"count":${count},"msg":"log lines were dropped: nobody read them"}\n`)
+    writeLine(`{"level":40${time},"count":${count},"msg":"log lines were dropped: nobody read them"}\n`)
   }
 
   /** Whether there is room for one more line of at most so many bytes, now or when the buffer has been written. */
@@ -148,17 +150,18 @@ function bufferedStream(sink: LogSink) {
     if (length + most > BUFFER_SIZE) writeOut()
     if (!timed) {
       timed = true
-      setTimeout(onInterval, FLUSH_INTERVAL).unref()
+      setTimeout(onInterval, readable === undefined ? FLUSH_INTERVAL : 0).unref()
     }
     return true
   }
 
-  function write(line: string): void {
-    const most = MAX_BYTES_PER_UNIT * line.length
+  function write(text: string): void {
+    const most = MAX_BYTES_PER_UNIT * text.length
     if (!hasRoom(most)) return
-    if (most > BUFFER_SIZE) writeBytes(Buffer.from(line))
-    else length += buffer.write(line, length)
+    if (most > BUFFER_SIZE) writeBytes(Buffer.from(text))
+    else length += buffer.write(text, length)
   }
+  const writeLine = readable === undefined ? write : (line: string): void => write(readable(line))
 
   /** The same for a line of at most `BUFFER_SIZE` bytes of ASCII, in half the time. */
   function writeAscii(line: string): void {
@@ -166,8 +169,8 @@ function bufferedStream(sink: LogSink) {
   }
 
   return {
-    write,
-    writeAscii,
+    write: writeLine,
+    writeAscii: readable === undefined ? writeAscii : writeLine,
     unwritten: (): number => unwritten + length,
     /** Called by `log.flush()`. */
     flush: writeOut,
@@ -189,13 +192,6 @@ export async function finishLog(log: Logger, patience: number = LAST_FLUSH): Pro
   })
   const stream: Partial<BufferedStream> = Reflect.get(log, pino.symbols.streamSym)
   if (!(await written)) stream.abandon?.()
-}
-
-/** Writes each line at once: a person reads it. */
-async function readableStream({ fd, terminal }: LogSink): Promise<DestinationStream> {
-  const readable = await readableLines(terminal)
-  const file = destination({ fd, sync: true })
-  return { write: (line) => void file.write(readable(line)) }
 }
 
 /**

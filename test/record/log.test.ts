@@ -87,31 +87,44 @@ it('H252 lines are dropped while nobody reads them, and a line tells how many wh
   expect(JSON.parse(dropped).count).toBe(1_000 - (lines.length - 1))
 })
 
-it('H262 a log that cannot be written ends nothing: its lines wait for room, and a line says why', async () => {
-  const path = join(temporaryDirectory(), 'log')
-  writeFileSync(path, 'x'.repeat(10 * 1024))
-  const program = `import { createLog } from '${source}'
-    const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd: 1 })
+it.each([
+  ['json', ['"level":30,', '"level":50,']],
+  ['pretty', ['INFO: ', 'ERROR: ']],
+])(
+  'H262 a log (%s) that cannot be written ends nothing: its lines wait for room, and a line says why',
+  async (format, levels) => {
+    const path = join(temporaryDirectory(), 'log')
+    writeFileSync(path, 'x'.repeat(10 * 1024))
+    const program = `import { createLog } from '${source}'
+    const log = await createLog({ level: 'info', format: '${format}' }, { terminal: false, fd: 1 })
     log.info('first')
     log.flush((error) => process.stderr.write(error === undefined || error === null ? 'written' : error.code))
     process.stdin.once('data', () => process.exit())`
-  // The limit on the size of a file, in blocks of 512 bytes.
-  const limited = ['-c', 'ulimit -S -f 20; exec "$@" >> "$0"', path, process.execPath]
-  const child = spawn('sh', [...limited, '--input-type=module', '--eval', program])
+    // The limit on the size of a file, in blocks of 512 bytes.
+    const limited = ['-c', 'ulimit -S -f 20; exec "$@" >> "$0"', path, process.execPath]
+    const child = spawn('sh', [...limited, '--input-type=module', '--eval', program])
+    closeLater(() => void child.kill('SIGKILL'))
+    const [code] = await once(child.stderr, 'data')
+    expect(String(code)).toBe('EFBIG')
+    truncateSync(path)
+    const lines = (): string[] => readFileSync(path, 'utf8').trim().split('\n')
+    await expect.poll(() => lines().length).toBe(2)
+    child.stdin.write('end')
+    expect(await once(child, 'exit')).toEqual([0, null])
+    const [first, second] = lines()
+    expect([first, second]).toEqual(levels.map((level) => expect.stringContaining(level)))
+    expect(first).toContain('first')
+    expect(second).toContain('the log could not be written; its lines waited until now')
+    expect(second).toContain('EFBIG')
+  },
+)
+
+it('H252 a reader that pauses stops no program, also one that writes for people', async () => {
+  const program = `import { createLog } from '${source}'
+    const log = await createLog({ level: 'info', format: 'pretty' }, { terminal: false, fd: 1 })
+    for (let i = 0; i < 100; i += 1) log.info('z'.repeat(10_000))
+    setTimeout(() => process.stderr.write('goes on'), 10)`
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program])
   closeLater(() => void child.kill('SIGKILL'))
-  const [code] = await once(child.stderr, 'data')
-  expect(String(code)).toBe('EFBIG')
-  truncateSync(path)
-  const lines = (): string[] => readFileSync(path, 'utf8').trim().split('\n')
-  await expect.poll(() => lines().length).toBe(2)
-  child.stdin.write('end')
-  expect(await once(child, 'exit')).toEqual([0, null])
-  expect(lines().map((line) => JSON.parse(line))).toMatchObject([
-    { level: 30, msg: 'first' },
-    {
-      level: 50,
-      reason: expect.stringContaining('EFBIG'),
-      msg: 'the log could not be written; its lines waited until now',
-    },
-  ])
+  expect(String((await once(child.stderr, 'data'))[0])).toBe('goes on')
 })

@@ -68,15 +68,16 @@ it.each(['plain text\n', '[1]\n', '\n'])('%j is returned as it is', async (text)
   expect((await readableLines(true))(text)).toBe(text)
 })
 
-it('the format `pretty` writes such lines at once, in order, also those of the access log', async () => {
+it('the format `pretty` writes such lines in order and without a pause, also those of the access log', async () => {
   const file = join(temporaryDirectory(), 'log')
   const fd = openSync(file, 'a')
   const log = await createLog({ level: 'info', format: 'pretty' }, { terminal: false, fd })
   log.info({ i: 1 }, 'one')
   lineWriter(log)(line({ level: 30, msg: 'two' }))
   log.child({ route: '/a/' }).error('three')
-  const lines = readFileSync(file, 'utf8').split('\n')
-  expect(lines.map((each) => each.replace(/^\[.*?\] /, ''))).toEqual([
+  const lines = (): string[] => readFileSync(file, 'utf8').split('\n')
+  await expect.poll(() => lines().length).toBe(4)
+  expect(lines().map((each) => each.replace(/^\[.*?\] /, ''))).toEqual([
     'INFO: one {"i":1}',
     'INFO: two',
     'ERROR: three {"route":"/a/"}',
