@@ -78,7 +78,7 @@ describe('every command', () => {
         expect([readdirSync(temporary), readdirSync(join(temporary, folder))]).toEqual([[folder], []])
       }
     }
-  }, 60_000)
+  })
 
   it('H121 whose output meets a full disk says so, and ends with 1', async () => {
     needs('bash')
@@ -93,7 +93,7 @@ describe('every command', () => {
       expect(stderr.match(/cannot write/g), name).toHaveLength(1)
       expect(stderr).not.toContain('    at ')
     }
-  }, 60_000)
+  })
 })
 
 /** A folder whose control socket answers as a sidecar with many grants does. */
