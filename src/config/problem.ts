@@ -38,9 +38,11 @@ export function problemsOf(
 
 function unknownKey(path: readonly string[]): string {
   const glued = gluedKey(path.at(-1) ?? '')
-  const advice = glued === undefined ? adviceOn(nearestTo(path)) : `a blank is missing behind \`${glued}:\``
+  const advice = glued === undefined ? adviceOn(nearestTo(path)) : blankMissing(glued)
   return `unknown key; ${advice}`
 }
+
+const blankMissing = (key: string): string => `a blank is missing behind \`${key}:\``
 
 /** Where the value of a key comes from; undefined for a default. */
 export function placeOf(
@@ -87,8 +89,13 @@ function describe(path: readonly string[], message: string, tree: YamlValue): st
   return shown === undefined ? whole : `${whole} (given: ${shown})`
 }
 
-/** YAML reads `0123` as a number and `true` as a truth value: text that looks like one needs quotes. */
+/**
+ * YAML reads `0123` as a number and `true` as a truth value: text that looks like one needs quotes. It reads `url:x` as text: with a blank,
+ * that is a key of the section.
+ */
 function adviceOnValue(field: Field<unknown>, value: YamlValue): string | undefined {
+  const glued = typeof value === 'string' ? gluedKey(value) : undefined
+  if (glued !== undefined && field.keys.has(glued)) return blankMissing(glued)
   const isOther = typeof value === 'number' || typeof value === 'boolean'
   return isOther && 'value' in decode(field, String(value)) ? 'put it in quotes' : undefined
 }

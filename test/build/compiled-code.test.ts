@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { Script } from 'node:vm'
 import { expect, it, onTestFinished } from 'vitest'
 import { addCompiledCode } from '../../deploy/build/compiled-code.ts'
-import { installedBundle } from '../support/bundle.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { installedBundle } from '../support/shipped.ts'
 import { run } from '../support/tools.ts'
 
 /** Milliseconds. On a machine with more load than this test makes, a build takes ten times as long as alone. */

@@ -11,7 +11,7 @@ import type { Config } from '../../src/config/schema.ts'
 import { pinOf } from '../../src/device/target.ts'
 import { hashPassword } from '../../src/password/key-derivation.ts'
 import { runInProcess } from '../process/in-process.ts'
-import { ENV, mainProgram, prepareSite } from '../process/serve.ts'
+import { ENV, MAIN, prepareSite } from '../process/serve.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type Device, startDevice } from '../support/device.ts'
@@ -177,7 +177,7 @@ it('H105 --device-ca names the certificate of the device', async () => {
 
 /** Runs init on a terminal. */
 function onTerminal(args: readonly string[], ...dialogue: readonly Turn[]): Promise<Session> {
-  const command = [process.execPath, mainProgram(), 'init', '--config', config, ...args]
+  const command = [process.execPath, MAIN, 'init', '--config', config, ...args]
   return runOnTerminal(command, { env: ENV }, ...dialogue)
 }
 
@@ -437,7 +437,7 @@ it('H104 a password file is removed again if the configuration cannot be written
 it('works under the permission model of Node, as in the single executable', async () => {
   const grants = ['--permission', '--allow-net', '--allow-fs-read=*', '--allow-fs-write=*']
   const flags = ['init', '--config', config, '--url', device.url, '--password-file', password]
-  const { code, stderr } = await run(process.execPath, [...grants, mainProgram(), ...flags], { env: ENV })
+  const { code, stderr } = await run(process.execPath, [...grants, MAIN, ...flags], { env: ENV })
   expect(code, stderr).toBe(0)
   expect(readdirSync(folder)).toEqual(['postern.yaml'])
   expect(await check()).toMatchObject({ code: 0, stdout: '' })

@@ -4,7 +4,7 @@ import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
-import { ENV, mainProgram } from '../process/serve.ts'
+import { ENV, MAIN } from '../process/serve.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -22,7 +22,7 @@ function startServer(transport: 'http1' | 'tls'): Promise<TestSidecar> {
 function startVerify(url: string, flags: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const passwordFile = join(temporaryDirectory(), 'password')
   writeFileSync(passwordFile, PASSWORD, { mode: 0o600 })
-  const args = [mainProgram(), 'verify', url, '--password-file', passwordFile, ...flags]
+  const args = [MAIN, 'verify', url, '--password-file', passwordFile, ...flags]
   const child = spawn(process.execPath, args, { env: { ...ENV, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
   closeLater(() => void child.kill('SIGKILL'))
   return { child, exit: once(child, 'exit'), stderr: text(child.stderr) }
@@ -77,7 +77,7 @@ it.each([[['--json']], [[]]])(
     const full = openSync('/dev/full', 'w')
     closeLater(() => closeSync(full))
     const args = [
-      mainProgram(),
+      MAIN,
       'verify',
       server.url,
       '--password-file',

@@ -31,6 +31,16 @@ describe('a problem', () => {
     expect(problemsWith('limits:\n  api:{requests: 5}')).toContainEqual(
       'postern.yaml:4: limits.api:{requests: unknown key; a blank is missing behind `api:`',
     )
+    const only = 'upstream:\n  url:http://device\npassword: file:/p\nlisten: tls:off'
+    expect(problemsIn({ file: only })).toEqual([
+      expect.stringMatching(/^postern\.yaml:4: listen: .*a blank is missing behind `tls:`/),
+      expect.stringMatching(/^postern\.yaml:1: upstream: .*a blank is missing behind `url:`/),
+      expect.stringMatching(/^postern\.yaml:3: password: .*a blank is missing behind `file:`/),
+    ])
+    // Only a known key is quoted: another text may be a secret.
+    expect(problemsIn({ file: 'upstream: other:x\npassword: {file: /p}' })).toEqual([
+      'postern.yaml:1: upstream: must be a mapping of keys (given: "other:x")',
+    ])
   })
 
   it('is reported together with all others', () => {

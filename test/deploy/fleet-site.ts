@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect } from 'vitest'
-import { ENV, mainProgram } from '../process/serve.ts'
+import { ENV, MAIN } from '../process/serve.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type Run, run } from '../support/tools.ts'
 
@@ -69,12 +69,12 @@ export async function startFleetSite(folder: string, { services }: Compose): Pro
   mkdirSync(data)
   await start('Ready to accept', {}, 'redis-server', join(folder, 'valkey.conf'), '--dir', data)
   const demo = services.device?.command ?? []
-  await start('Sample device on', {}, process.execPath, mainProgram(), ...demo)
+  await start('Sample device on', {}, process.execPath, MAIN, ...demo)
   const config = ['--config', join(folder, 'postern.yaml')]
   const sidecars = await Promise.all(
     ['postern-1', 'postern-2'].map(async (name): Promise<FleetSidecar> => {
       const env: Environment = { ...services[name]?.environment, POSTERN_STATE_DIR: join(folder, name) }
-      const kill = await start('"listening"', env, process.execPath, mainProgram(), 'serve', ...config)
+      const kill = await start('"listening"', env, process.execPath, MAIN, 'serve', ...config)
       return {
         env,
         kill,
@@ -105,9 +105,7 @@ export async function startFleetSite(folder: string, { services }: Compose): Pro
     sidecars,
     inside,
     postern: (env, command) =>
-      run('nsenter', [...enter, process.execPath, mainProgram(), command, ...config], {
-        env: { ...ENV, ...env },
-      }),
+      run('nsenter', [...enter, process.execPath, MAIN, command, ...config], { env: { ...ENV, ...env } }),
     status: async (from) => statusIn(await ask(from)),
     async use(from, count) {
       const form = ['-d', 'grant_type=password', '-d', 'password=secret']

@@ -3,7 +3,7 @@ import { delimiter, join } from 'node:path'
 import { expect, it } from 'vitest'
 import { DOCUMENTED_LIMITS } from '../../src/verify/options.ts'
 import { planOf } from '../../src/verify/verify.ts'
-import { ENV, mainProgram } from '../process/serve.ts'
+import { ENV, MAIN } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { replaceIn, shellBlock } from '../support/pages.ts'
 import { PASSWORD, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
@@ -35,7 +35,7 @@ it('the commands of docs/verifying.md ask for a password and verify Postern', as
       config: { listen: { tls: 'auto' }, oauth: { revocation_path: '/oauth/revoke' }, limits: LIMITS },
     })
   const folder = temporaryDirectory()
-  const program = `#!/bin/sh\nexec '${process.execPath}' '${mainProgram()}' "$@" ${FLAGS}\n`
+  const program = `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@" ${FLAGS}\n`
   writeFileSync(join(folder, 'postern'), program, { mode: 0o755 })
   const env = { ...ENV, PATH: [folder, process.env.PATH].join(delimiter) }
 

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { unusedPort } from '../support/raw.ts'
-import { ENV, mainProgram } from './serve.ts'
+import { ENV, MAIN } from './serve.ts'
 
 it('SIGTERM stops a sidecar whose log is on a full disk', async () => {
   const folder = temporaryDirectory()
@@ -20,7 +20,7 @@ it('SIGTERM stops a sidecar whose log is on a full disk', async () => {
   }
   writeFileSync(config.password.file, 'x\n', { mode: 0o600 })
   writeFileSync(join(folder, 'postern.yaml'), JSON.stringify(config))
-  const command = [process.execPath, mainProgram(), 'serve', '--config', join(folder, 'postern.yaml')]
+  const command = [process.execPath, MAIN, 'serve', '--config', join(folder, 'postern.yaml')]
   const child = spawn('sh', ['-c', 'exec "$@" > /dev/full', 'sh', ...command], { env: ENV, stdio: 'ignore' })
   const exit = once(child, 'exit')
   closeLater(() => {

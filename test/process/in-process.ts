@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import type { ProgramIo } from '../../src/commands/command.ts'
 import { DEFAULT_CONFIG } from '../../src/commands/help.ts'
 import { defineProgram } from '../../src/commands/program.ts'
-import { ENV, mainProgram, type Run } from './serve.ts'
+import { ENV, MAIN, type Run } from './serve.ts'
 
 /**
  * Runs `postern ARGS` in this process, without a terminal: what a command reads, says and writes, without the 0.15 s of processor
@@ -31,9 +31,7 @@ export async function runInProcess(args: readonly string[]): Promise<Run> {
     command: args[0],
     node: process.execPath,
     typed: 'postern',
-    get program() {
-      return [process.execPath, mainProgram()]
-    },
+    program: [process.execPath, MAIN],
     onSignals: unused,
     daemon: unused,
   }

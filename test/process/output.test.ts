@@ -10,7 +10,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { needs } from '../support/tools.ts'
-import { ENV, mainProgram, prepareSite } from './serve.ts'
+import { ENV, MAIN, prepareSite } from './serve.ts'
 
 interface Ended {
   readonly code: number | null
@@ -20,7 +20,7 @@ interface Ended {
 
 /** Runs a line of bash, in which `postern` is the program. The exit code is that of its first command. */
 async function bash(line: string, { args = [] as readonly string[], temporary = '' } = {}): Promise<Ended> {
-  const prepared = `postern() { '${process.execPath}' '${mainProgram()}' "$@"; }\n${line}\nexit \${PIPESTATUS[0]}`
+  const prepared = `postern() { '${process.execPath}' '${MAIN}' "$@"; }\n${line}\nexit \${PIPESTATUS[0]}`
   const env = { ...ENV, ...(temporary === '' ? {} : { TMPDIR: temporary }) }
   const child = spawn('bash', ['--norc', '-c', prepared, 'bash', ...args], { env })
   closeLater(() => void child.kill('SIGKILL'))
@@ -146,12 +146,7 @@ describe('the grants of 3,000 logins', () => {
     needs('prlimit')
     const file = join(temporaryDirectory(), 'status')
     const out = openSync(file, 'w')
-    const args = [
-      '--fsize=65536',
-      process.execPath,
-      mainProgram(),
-      ...statusOf(await stateOfThousands(), '--json'),
-    ]
+    const args = ['--fsize=65536', process.execPath, MAIN, ...statusOf(await stateOfThousands(), '--json')]
     const child = spawn('prlimit', args, { env: ENV, stdio: ['ignore', out, 'pipe'] })
     const [[code], stderr] = await Promise.all([
       once(child, 'exit'),

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import type { PlacesCondition } from '../../src/admin/control-socket.ts'
-import { BUNDLE_VARIABLE, installedBundle } from '../support/bundle.ts'
+import { BUNDLE_VARIABLE } from '../support/bundle.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { connect, send } from '../support/client.ts'
@@ -26,13 +26,10 @@ import type { Transport } from '../support/transports.ts'
 import { runInProcess } from './in-process.ts'
 
 const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
-
+const bundle = process.env[BUNDLE_VARIABLE]
 /** The program: the bundle in a test, otherwise the source. */
-export function mainProgram(): string {
-  return process.env[BUNDLE_VARIABLE] === undefined
-    ? join(REPOSITORY, 'src', 'main.ts')
-    : join(installedBundle(), 'dist', 'postern.mjs')
-}
+export const MAIN: string =
+  bundle === undefined ? join(REPOSITORY, 'src', 'main.ts') : join(bundle, 'dist', 'postern.mjs')
 
 /**
  * The environment of the program. It has no other variable of the test, because a POSTERN_ variable would take effect. An empty
@@ -185,7 +182,7 @@ export async function prepareSite(options: SiteOptions = {}): Promise<Site> {
   )
   replaceFile(configFile, JSON.stringify(yaml)) // JSON is YAML
 
-  const command = options.command?.(directory, stateDir) ?? [process.execPath, mainProgram()]
+  const command = options.command?.(directory, stateDir) ?? [process.execPath, MAIN]
   const launchHere = ({ under = [], env = {} }: ServeOptions = {}): Launched =>
     launch([...under, ...command, 'serve', '--config', configFile], { ...ENV, ...env })
 
@@ -214,7 +211,7 @@ export async function prepareSite(options: SiteOptions = {}): Promise<Site> {
 /** Runs `postern ARGS` to its end. `main` is the program; `under` is a program and arguments to put in front of Node. */
 export async function runPostern(
   args: readonly string[],
-  { main = mainProgram(), under = [] }: { readonly main?: string; readonly under?: readonly string[] } = {},
+  { main = MAIN, under = [] }: { readonly main?: string; readonly under?: readonly string[] } = {},
 ): Promise<Run> {
   const [program = '', ...rest] = [...under, process.execPath, main, ...args]
   const child = spawn(program, rest, {

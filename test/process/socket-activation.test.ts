@@ -12,7 +12,7 @@ import { connect } from '../support/client.ts'
 import { startDevice } from '../support/device.ts'
 import type { Connection } from '../support/message.ts'
 import type { Transport } from '../support/transports.ts'
-import { clientOf, ENV, type LogLine, mainProgram, prepareSite, readLog } from './serve.ts'
+import { clientOf, ENV, type LogLine, MAIN, prepareSite, readLog } from './serve.ts'
 
 /**
  * Acts as a service manager: it holds the listening socket, passes it to the sidecar as descriptor 3, and starts another
@@ -46,7 +46,7 @@ async function manage(configFile: string, path?: string): Promise<Managed> {
   if (path !== undefined) renameSync(bound, path)
   const at = server.address()
   const address = typeof at === 'object' && at !== null ? `127.0.0.1:${at.port}` : ''
-  const command = [process.execPath, mainProgram(), 'serve', '--config', configFile]
+  const command = [process.execPath, MAIN, 'serve', '--config', configFile]
   const manager = spawn('sh', ['-c', MANAGER, 'sh', ...command], {
     stdio: ['ignore', 'pipe', 'pipe', descriptorOf(server)],
     env: ENV,

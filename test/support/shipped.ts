@@ -1,10 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { expect } from 'vitest'
 import { unitEnvironment } from '../../bench/unit-environment.ts'
 import { NODE_FLAGS } from '../../deploy/build/node-flags.ts'
-import { installedBundle } from './bundle.ts'
+import { BUNDLE_VARIABLE } from './bundle.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
+
+/** A folder with the bundle in `dist/`, as it is installed. All tests share it, so none may change it. */
+export function installedBundle(): string {
+  return process.env[BUNDLE_VARIABLE] ?? expect.fail('Vitest makes the bundle before the tests')
+}
 
 /** The folders to use in place of `/etc/postern` and `/var/lib/postern`. */
 interface Places {

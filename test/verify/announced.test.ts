@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { beforeAll, expect, it } from 'vitest'
 import { verifyCommand } from '../../src/commands/verify.ts'
 import type { Plan, Report } from '../../src/verify/verdict.ts'
-import { ENV, mainProgram } from '../process/serve.ts'
+import { ENV, MAIN } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { PASSWORD, type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { inTurn, runOptions, runVerify, WITHOUT_FLOODS } from './a-run.ts'
@@ -105,10 +105,7 @@ it('H126 Ctrl-C ends a run after its tokens are revoked', async () => {
   const sidecar = await startServer()
   const limits = ['--api-limit', '60/3', '--oauth-limit', '30/3']
   const args = ['verify', sidecar.url, '--password-file', writePassword(), ...limits]
-  const child = spawn(process.execPath, [mainProgram(), ...args], {
-    env: ENV,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+  const child = spawn(process.execPath, [MAIN, ...args], { env: ENV, stdio: ['ignore', 'pipe', 'pipe'] })
   const stderr = text(child.stderr)
   let stdout = ''
   child.stdout.setEncoding('utf8').on('data', (written: string) => {
