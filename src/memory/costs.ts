@@ -9,7 +9,7 @@ import type { RequestHead } from '../http/exchange.ts'
 export const CONNECTION: number = 12 * 1024
 
 /** A connection with TLS, from its first byte on: a handshake that stops within a large ClientHello costs more than one that is done. */
-export const TLS_CONNECTION: number = 100 * 1024
+export const TLS_CONNECTION: number = 92 * 1024
 
 /**
  * What HTTP/2 adds to a connection: the session, both tables of HPACK (RFC 7541 §4.2), and frames that wait. A header block that no

@@ -45,18 +45,17 @@ async function settled({ pid }: Served): Promise<number> {
 }
 
 /**
- * What each of `count` things costs the sidecar (bytes): the less of two rounds, because garbage that is not collected yet makes one of
- * them dearer. The first few are not counted: they warm it up.
+ * What each of `count` things costs the sidecar (bytes): the least of three rounds, because garbage that is not collected yet makes one
+ * or the other dearer. The first few are not counted: they warm it up.
  */
 async function costOf(sidecar: Served, open: () => Promise<unknown>, count = 200): Promise<number> {
   for (let i = 0; i < 20; i += 1) await open()
   const held = [await settled(sidecar)]
-  for (let round = 0; round < 2; round += 1) {
+  for (let round = 0; round < 3; round += 1) {
     for (let i = 0; i < count; i += 1) await open()
     held.push(await settled(sidecar))
   }
-  const [before = 0, between = 0, after = 0] = held
-  return Math.min(between - before, after - between) / count
+  return Math.min(...held.slice(1).map((after, round) => after - (held[round] ?? Number.NaN))) / count
 }
 
 const CLOSED_WINDOW = settings([SETTING.headerTableSize, 0], [SETTING.initialWindowSize, 0])
