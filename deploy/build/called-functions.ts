@@ -21,7 +21,7 @@ for (const name of ['setTimeout', 'setInterval'] as const) {
 const now = performance.now()
 performance.now = () => now
 
-// Whether a collection comes is luck, so nobody hears of one.
+// No observer hears of a collection: V8 runs one sooner or later by luck.
 PerformanceObserver.prototype.observe = () => {}
 
 const session = new Session()

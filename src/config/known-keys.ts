@@ -64,7 +64,7 @@ export function nearestKey(unknown: string, known: readonly string[]): string | 
   )
 }
 
-/** The highest distance of a short name that is meant: two letters, of which one may be wrong. */
+/** The highest distance of a short name that is meant: two letters are missing, or one is missing and one wrong. */
 const NEAR = 2.5
 
 /** @param letters how many the unknown name has: of a long one, every third may be missing */

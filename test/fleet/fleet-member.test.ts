@@ -9,7 +9,7 @@ import { createLogOn } from '../../src/record/log.ts'
 import { stillClock } from '../support/clock.ts'
 import { scriptedStore, storeDown } from '../support/scripted-store.ts'
 
-/** A wall of 6 in the store, of which this sidecar has 3. */
+/** A wall of 6 in the store. This sidecar has 3 of its places. */
 const THREE_OF_SIX = ['7', 'broke', 6, 1_000_000, 0, 3]
 
 const NOTHING = ['0', 'none', 0, 0, 0, -1]
