@@ -131,7 +131,7 @@ export class HeadReader {
     const { whole, beginning } = HEADS[this.#of]
     const from = start + this.#from
     const lineStart = start + this.#lineStart
-    const after = this.#endIn(bytes, from, lineStart)
+    const after = this.#endIn(bytes, start, from)
     if (after <= end) {
       this.#text = bytes.toString('latin1', from, after)
       this.length = after - start
@@ -146,10 +146,11 @@ export class HeadReader {
   }
 
   /** Where the head ends; infinite if its end has not arrived. */
-  #endIn(bytes: Buffer, from: number, lineStart: number): number {
+  #endIn(bytes: Buffer, start: number, from: number): number {
     if (this.#of === 'trailers' && bytes[from] === CR && bytes[from + 1] === LF)
       return from + EMPTY_LINE.length
-    const last = bytes.indexOf(END_OF_HEAD, Math.max(from, lineStart - EMPTY_LINE.length))
+    // What had arrived before may hold all of it but its last byte.
+    const last = bytes.indexOf(END_OF_HEAD, Math.max(from, start + this.length - (END_OF_HEAD.length - 1)))
     return last < 0 ? Number.POSITIVE_INFINITY : last + END_OF_HEAD.length
   }
 

@@ -111,7 +111,8 @@ it('H22 a long line that comes byte by byte takes linear time', () => {
   const readSlowly = (size: number): void => {
     const bytes = Buffer.from(`GET / HTTP/1.1\r\nA: ${'b'.repeat(size)}\r\n\r\n`)
     const reader = new HeadReader('requests')
-    for (let end = 1; end < bytes.length; end += 1) if (reader.read(bytes, 0, end) !== 'more') expect.fail()
+    for (let end = 1; end < bytes.length; end += 1)
+      if (reader.read(bytes.subarray(0, end), 0, end) !== 'more') expect.fail()
     expect(reader.read(bytes, 0, bytes.length)).toBe('done')
   }
   readSlowly(1 << 17) // so that V8 has compiled the reader
