@@ -1,6 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { mayPersist, type OutgoingRequest, writeRequestHead } from '../../src/http1/request-writer.ts'
+import {
+  isSafe,
+  mayPersist,
+  mayRepeat,
+  type OutgoingRequest,
+  writeRequestHead,
+  writeRequestLines,
+} from '../../src/http1/request-writer.ts'
 
 const request = (part: Partial<OutgoingRequest>): OutgoingRequest => ({
   method: 'GET',
@@ -33,7 +40,10 @@ describe('the head of a request to the device', () => {
   it.each([
     ['GET', null, ''],
     ['DELETE', null, ''],
-    ['POST', null, 'Content-Length: 0\r\n'],
+    ...['POST', 'PUT', 'PATCH', 'QUERY', 'PROPFIND', 'PROPPATCH'].map(
+      (method) => [method, null, 'Content-Length: 0\r\n'] as const,
+    ),
+    ['POST', 3, ''],
     ['POST', 'chunked', 'Transfer-Encoding: chunked\r\n'],
   ] as const)('frames a %s with the body %s by the line %j', (method, framing, line) => {
     expect(written({ method, framing })).toBe(
@@ -47,12 +57,50 @@ describe('the head of a request to the device', () => {
     ['DELETE', 3, false],
     ['GET', 0, true],
     ['PUT', 3, true],
+    ['POST', null, true],
   ] as const)(
     'H100 after a %s with the framing %s the connection persists: %s, because firmware may disagree where the request ends',
     (method, framing, persists) => {
       expect(mayPersist(request({ method, framing }))).toBe(persists)
     },
   )
+
+  it('names the device in its version, and adds no Host to one in any letter case', () => {
+    expect(writeRequestHead(request({ fields: ['hOST', 'a', 'Hast', 'b'] }), 'other', false, '1.0')).toBe(
+      'GET / HTTP/1.0\r\nhOST: a\r\nHast: b\r\nConnection: close\r\n\r\n',
+    )
+    expect(written({ fields: ['Hast', 'b'] })).toContain('Host: other\r\n')
+  })
+
+  it('C23 asks for a WebSocket, and its connection carries no other request', () => {
+    const upgrade = request({ upgrade: true })
+    expect(writeRequestHead(upgrade, 'other', false)).toBe(
+      'GET / HTTP/1.1\r\nHost: device\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
+    )
+    expect(mayPersist(upgrade)).toBe(false)
+  })
+
+  it('is the same from lines that were written before', () => {
+    const lines = writeRequestLines(request({}), 'other')
+    expect(writeRequestHead({ ...request({ target: '/elsewhere' }), lines }, 'other', true)).toBe(written({}))
+  })
+
+  it.each([
+    ['GET', null, true],
+    ['HEAD', null, true],
+    ['OPTIONS', null, true],
+    ['OPTIONS', 0, false],
+    ['GET', 'chunked', false],
+    ['DELETE', null, false],
+    ['POST', null, false],
+  ] as const)('C24 a %s with the framing %s may be sent again: %s', (method, framing, again) => {
+    expect(mayRepeat({ method, framing })).toBe(again)
+  })
+
+  it.each(['GET', 'HEAD', 'OPTIONS'])('C24 %s changes nothing at the device', (method) => {
+    expect(isSafe(method)).toBe(true)
+    expect(isSafe(method.toLowerCase())).toBe(false)
+  })
 
   it.each(['\r', '\n', '\r\n', '\0', '\u010a', '\u010d', '\u0100', '\u560a', '\r\nX: y', '\x1f'])(
     'H101 C22 no method, target, field name or value injects %j into the head',
