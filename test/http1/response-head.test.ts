@@ -64,6 +64,30 @@ describe('The head of a response', () => {
     expect(headOf({ fields }).isStream).toBe(isStream)
   })
 
+  it.each<[Part, Http1ResponseHead['framing'] | undefined]>([
+    [{}, 'end'],
+    [{ fields: ['CONTENT-LENGTH', '3'] }, 3],
+    [{ fields: ['Transfer-Encoding', 'Chunked'] }, 'chunked'],
+    [{ fields: ['Content-Length', 'three'] }, undefined],
+    [{ fields: ['Content-Length', '3', 'Content-Length', '3'] }, undefined],
+    [{ fields: ['Transfer-Encoding', 'chunked', 'Content-Length', '3'] }, undefined],
+    [{ fields: ['Transfer-Encoding', 'chunked', 'Transfer-Encoding', 'chunked'] }, undefined],
+    [{ fields: ['Transfer-Encoding', 'gzip, chunked'] }, undefined],
+    [{ status: '204' }, 0],
+    [{ method: 'HEAD', fields: ['Content-Length', '3'] }, 0],
+    [{ method: 'HEAD', fields: ['Transfer-Encoding', 'gzip'] }, 0],
+    [{ method: 'HEAD', fields: ['Content-Length', 'three'] }, undefined],
+  ])(
+    'C21 %j ends its body: %s',
+    ({ version = '1.1', status = '200', fields = [], method = 'GET' }, framing) => {
+      expect(interpretResponse({ version, status, reason: '', fields }, method)?.framing).toBe(framing)
+    },
+  )
+
+  it('is not one that was remembered', () => {
+    expect(headOf({}).remembered).toBe(false)
+  })
+
   it('C21 has no field that is only spelt in a value', () => {
     expect(
       headOf({ fields: ['X-A', 'content-length', '7', 'transfer-encoding', '8', 'connection'] }),

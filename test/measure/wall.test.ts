@@ -148,6 +148,13 @@ describe('A wall', () => {
     expect(measure.ceiling.wall).toBeUndefined()
   })
 
+  it('H264 is what broke the device as soon as one more connection was opened, also if its request has ended', () => {
+    const { measure, now } = carrying()
+    measure.opens(5, now)
+    goAway(measure, now, { level: 4 })
+    expect(measure.ceiling).toMatchObject({ wall: { kind: 'broke', limit: 4 } })
+  })
+
   it('H264 is tried once after a week, and not an hour later; if it works, nothing is known', () => {
     const { measure, now } = walled()
     for (let at = now; at < now + WEEK - 10_000; at += HOUR) measure.look(4, now, at)
@@ -182,6 +189,20 @@ describe('A wall', () => {
     expect(measure.ceiling.wall).toBeUndefined()
   })
 
+  it('H264 becomes a guess after a later outage with as many as its number', () => {
+    const { measure, now } = walled()
+    goAway(measure, work(measure, { from: now, rounds: 4, time: 20 }), { level: 4 })
+    expect(measure.ceiling).toMatchObject({ guess: { limit: 4, wait: HOUR } })
+    expect(measure.ceiling.wall).toBeUndefined()
+  })
+
+  it('H279 has the times that it has by a wall clock that was set', () => {
+    const { measure } = walled()
+    const ceiling = { wall: { kind: 'broke', limit: 4, until: 5 } } as const
+    measure.retime(ceiling)
+    expect(measure.ceiling).toEqual(ceiling)
+  })
+
   it('H267 is forgotten when the operator says so, and approached place by place', () => {
     const { measure, now } = tried()
     const back = goAway(measure, now, { level: 5 })
@@ -211,6 +232,10 @@ describe('Each strike', () => {
     expect(all.strikes).toEqual(['refused 4', 'refused 4', 'no strike 5', 'refused 4', 'refused 4'])
   })
 })
+
+/** The wall of a fleet, of which this sidecar has so many places. */
+const shareOf = (limit: number) =>
+  ({ wall: { kind: 'barred', limit, fleet: { sum: 9, version: 7 } } }) as const
 
 describe('The bound, where nothing is known above 4', () => {
   /** The answers until a fifth place is given, and the time (ms), at a device that is asked for one after the other. */
@@ -245,8 +270,6 @@ describe('The bound, where nothing is known above 4', () => {
     const measure = new Measure({ min: 1, max: 64, inFleet: true })
     let now = work(measure, { from: 1_000_000, rounds: 400, time: 20 })
     expect(measure.limit).toBeGreaterThan(8)
-    const shareOf = (limit: number) =>
-      ({ wall: { kind: 'barred', limit, fleet: { sum: 9, version: 7 } } }) as const
     measure.share(shareOf(3), true, now)
     expect(measure.limit).toBe(3)
     now = work(measure, { from: now, rounds: 400, time: 20 })
@@ -261,6 +284,48 @@ describe('The bound, where nothing is known above 4', () => {
     work(measure, { from: now, rounds: 400, time: 20 })
     expect(measure.limit).toBe(5)
   })
+
+  it('H286 with a smaller share, what has worked above it counts no more; a larger share is tried at once', () => {
+    const measure = new Measure({ min: 1, max: 64, inFleet: true })
+    let now = work(measure, { from: 1_000_000, rounds: 400, time: 20 })
+    expect(measure.carries(4)).toBe(true)
+    measure.share(shareOf(3), true, now)
+    expect([3, 4].map((limit) => measure.carries(limit))).toEqual([true, false])
+    now = work(measure, { from: now, rounds: 40, time: 20 })
+    measure.share(shareOf(10), true, now)
+    now = work(measure, { from: now, rounds: 3, time: 20 })
+    expect(measure.limit).toBe(4)
+    goAway(measure, now, { level: 4 })
+    expect(measure.ceiling).toMatchObject({ wall: { kind: 'broke', limit: 3 } })
+  })
+
+  it('H286 the same share, told again and again, changes nothing', () => {
+    const limitsOf = (tells: boolean): number[] => {
+      const measure = new Measure({ min: 1, max: 64, inFleet: true })
+      const limits: number[] = []
+      measure.share(shareOf(10), true, 0)
+      for (let now = 0; limits.length < 400; limits.push(measure.limit)) {
+        if (tells) measure.share(shareOf(10), false, now)
+        now = work(measure, { from: now, rounds: 1, time: 20 * Math.max(1, measure.limit / 4) })
+      }
+      return limits
+    }
+    expect(limitsOf(true)).toEqual(limitsOf(false))
+  })
+
+  it.each([true, false])(
+    'H286 answers to requests from before a word of the fleet show no room; another word: %s',
+    (isNew) => {
+      const measure = new Measure({ min: 1, max: 64, inFleet: true })
+      let now = 1_000_000
+      while (measure.limit < 3) now = work(measure, { from: now, rounds: 1, time: 400 })
+      expect(measure.carries(3)).toBe(false)
+      const places = Array.from({ length: 32 }, (_, i) => measure.sent('/', 3, now + 10 * i))
+      measure.share(shareOf(10), isNew, now + 320)
+      for (const [i, place] of places.entries()) measure.answered(place, now + 10 * i + 400)
+      expect(measure.carries(3)).toBe(!isNew)
+    },
+  )
 
   it('H265 rises by one after 32 answers of those so far, over a tenth of a second', () => {
     expect(untilFive(20).answers).toBe(32)
