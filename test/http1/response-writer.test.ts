@@ -67,7 +67,7 @@ describe('The head of a response', () => {
     },
   )
 
-  it.each([204, 304])('C21 has no body with the status %i', (status) => {
+  it.each([199, 204, 304])('C21 has no body with the status %i', (status) => {
     expect(rendered({ status }).framing).toBe('none')
   })
 

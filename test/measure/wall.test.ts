@@ -285,18 +285,33 @@ describe('The bound, where nothing is known above 4', () => {
     expect(measure.limit).toBe(5)
   })
 
-  it('H286 with a smaller share, what has worked above it counts no more; a larger share is tried at once', () => {
+  it('H286 with a smaller share, what has worked above it counts no more', () => {
     const measure = new Measure({ min: 1, max: 64, inFleet: true })
     let now = work(measure, { from: 1_000_000, rounds: 400, time: 20 })
     expect(measure.carries(4)).toBe(true)
     measure.share(shareOf(3), true, now)
     expect([3, 4].map((limit) => measure.carries(limit))).toEqual([true, false])
-    now = work(measure, { from: now, rounds: 40, time: 20 })
+    now = work(measure, { from: now + 2_000, rounds: 40, time: 20 })
     measure.share(shareOf(10), true, now)
     now = work(measure, { from: now, rounds: 3, time: 20 })
     expect(measure.limit).toBe(4)
     goAway(measure, now, { level: 4 })
     expect(measure.ceiling).toMatchObject({ wall: { kind: 'broke', limit: 3 } })
+  })
+
+  it('H286 a larger share is tried at once, also if more places were not worth a try for long', () => {
+    const measure = new Measure({ min: 1, max: 64, inFleet: true })
+    let now = 1_000_000
+    const crowd = (): void => {
+      now = work(measure, { from: now, rounds: 1, time: 20 * Math.max(1, measure.limit / 4) })
+    }
+    for (let round = 0; round < 300; round += 1) crowd()
+    measure.share(shareOf(3), true, now)
+    for (let round = 0; round < 3; round += 1) crowd()
+    expect(measure.limit).toBe(3)
+    measure.share(shareOf(10), true, now)
+    for (let round = 0; round < 3; round += 1) crowd()
+    expect(measure.limit).toBe(4)
   })
 
   it('H286 the same share, told again and again, changes nothing', () => {
