@@ -75,6 +75,39 @@ describe('a full store', () => {
   })
 })
 
+/** A full store of three grants; the oldest one has a request in flight. */
+function fullWithRequest() {
+  const inFlight: { readonly grant: string; readonly client: { readonly address: string } }[] = []
+  const live = { granted: () => inFlight }
+  const created = createTestStore({ capacity: 6 }, undefined, undefined, undefined, live)
+  const [first, second, third] = ['a', 'b', 'c'].map((client) => created.store.issue(client, 'password'))
+  inFlight.push({ grant: present(present(first).grant), client: { address: 'a' } })
+  return { ...created, first: present(first), second: present(second), third: present(third) }
+}
+
+describe('C8 a grant with a request in flight is in use, and not the first to go', () => {
+  const policy = { accessLifetime: HOUR, refreshLifetime: WEEK, rotateRefresh: false, refreshGrace: 0 }
+
+  test.each<[string, (full: ReturnType<typeof fullWithRequest>) => void]>([
+    ['at a login', ({ store }) => store.issue('d', 'password')],
+    ['at a refresh', ({ store, third }) => store.refresh(third.refreshToken)],
+    ['when a reload lowers the capacity', ({ store }) => store.applyPolicy({ ...policy, capacity: 4 })],
+  ])('%s', (_, grow) => {
+    const full = fullWithRequest()
+    grow(full)
+    expect(full.store.identify(full.second.accessToken)).toEqual({ kind: 'refused', cause: 'unknown' })
+    expect(full.store.identify(full.first.accessToken)).toMatchObject(ALIVE)
+  })
+
+  test('nor while there was room, if the store has looked since then', () => {
+    const { store, first, second } = fullWithRequest()
+    store.applyPolicy({ ...policy, capacity: 20 })
+    store.identify(second.accessToken)
+    store.sweep()
+    expect(store.recentGrants(1).grants.map(({ id }) => id)).toEqual([first.grant])
+  })
+})
+
 describe.each([false, true])('one grant that refreshes endlessly (rotation %s)', (rotateRefresh) => {
   test('gets a quarter of the capacity at most, and evicts only its own oldest tokens', () => {
     const { store, events } = createTestStore({ capacity: 100, rotateRefresh })

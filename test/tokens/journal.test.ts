@@ -102,19 +102,24 @@ describe('a restart', () => {
     expect(openJournaledStore(dir).store.counts()).toEqual({ access: 0, refresh: 0 })
   })
 
-  test('C6 keeps which refresh tokens are spent, so that reuse still revokes the grant', () => {
+  test('C6 keeps which refresh tokens are spent, so that reuse still revokes the grant, and no other one', () => {
     const dir = state()
     const clock = stillClock()
     const before = openJournaledStore(dir, { clock, rotateRefresh: true })
     const first = before.store.issue('a', 'password')
     const second = present(before.store.refresh(first.refreshToken))
+    const other = before.store.issue('b', 'password')
     before.journal.close()
     clock.advance(10 * SECOND)
-    const { store } = openJournaledStore(dir, { clock, rotateRefresh: true })
-    expect(store.counts()).toEqual({ access: 2, refresh: 1 })
+    const { store, journal } = openJournaledStore(dir, { clock, rotateRefresh: true })
+    expect(store.counts()).toEqual({ access: 3, refresh: 2 })
     expect(store.refresh(first.refreshToken)).toBeUndefined()
     expect(store.refresh(second.refreshToken)).toBeUndefined()
     expect(store.identify(second.accessToken)).toEqual({ kind: 'refused', cause: 'revoked' })
+    journal.close()
+    const after = openJournaledStore(dir, { clock, rotateRefresh: true }).store
+    expect(after.counts()).toEqual({ access: 1, refresh: 1 })
+    expect(after.identify(other.accessToken)).toMatchObject({ kind: 'valid' })
   })
 
   test.each([

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { LiveRequests } from '../../src/tokens/state.ts'
 import { createTestStore, HOUR, POLICY, present, SECOND, WEEK } from './support.ts'
 
 test('C6 with rotation every refresh returns a new pair, and each refresh token is valid for its own week', () => {
@@ -107,4 +108,31 @@ test('C6 a grace that is raised by a reload gives no pair of another holder of t
   present(store.refresh(stolen))
   store.applyPolicy({ ...POLICY, rotateRefresh: true, refreshGrace: HOUR })
   expect(store.refresh(stolen)).toBeUndefined()
+})
+
+test('C6 C8 the streams of a grant end when it has no token but spent ones', () => {
+  let isOver = (_id: string): boolean => false
+  const live: Partial<LiveRequests> = {
+    endStreams(_now, over) {
+      isOver = over
+    },
+  }
+  const policy = { rotateRefresh: true, refreshLifetime: 2 * HOUR }
+  const { store, clock } = createTestStore(policy, undefined, undefined, undefined, live)
+  const first = store.issue('a', 'password')
+  const grant = present(first.grant)
+  clock.advance(HOUR / 2)
+  const second = present(store.refresh(first.refreshToken))
+  store.applyPolicy({ ...POLICY, rotateRefresh: true, refreshLifetime: HOUR / 2 })
+  store.refresh(second.refreshToken)
+  const overAfter = (time: number): boolean => {
+    clock.advance(time)
+    store.sweep()
+    return isOver(grant)
+  }
+  expect(overAfter(HOUR / 2)).toBe(false)
+  expect(overAfter(HOUR / 2 - 1)).toBe(false)
+  // The first refresh token is kept, to detect its reuse.
+  expect(overAfter(1)).toBe(true)
+  expect(store.grants().map(({ id }) => id)).toEqual([grant])
 })

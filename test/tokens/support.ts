@@ -1,6 +1,6 @@
 import { createGrantTable, type GrantTable } from '../../src/tokens/grant-table.ts'
 import type { TokenJournal } from '../../src/tokens/journal.ts'
-import type { TokenPolicy } from '../../src/tokens/state.ts'
+import type { LiveRequests, TokenPolicy } from '../../src/tokens/state.ts'
 import { createTokenStore, type TokenStore } from '../../src/tokens/token-store.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 import { liveRequests } from '../support/live-requests.ts'
@@ -30,6 +30,7 @@ export function createTestStore(
   journal?: TokenJournal,
   clock: MovableClock = stillClock(),
   table: GrantTable = createGrantTable(policy.capacity ?? POLICY.capacity),
+  live: Partial<LiveRequests> = {},
 ): TestStore {
   const events: unknown[] = []
   let because = ''
@@ -45,7 +46,7 @@ export function createTestStore(
       },
       evicted: (kind, count) => events.push(['evicted', kind, count]),
     },
-    live: liveRequests([], { cut: (grants) => events.push(['revoked', [...grants], because]) }),
+    live: liveRequests([], { cut: (grants) => events.push(['revoked', [...grants], because]), ...live }),
   })
   return { store, clock, events }
 }
