@@ -5,7 +5,8 @@ import { control } from '../../src/commands/control.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { send } from '../support/client.ts'
 import { livedTime } from '../support/lived-time.ts'
-import { freePort, type RedisServer, startRedis, until } from '../support/redis.ts'
+import { unusedPort } from '../support/raw.ts'
+import { type RedisServer, startRedis, until } from '../support/redis.ts'
 import {
   FORM_TYPE,
   PASSWORD_GRANT,
@@ -264,7 +265,7 @@ describe('a server', () => {
   })
 
   it.concurrent('H136 that starts after the sidecar is used when it is there', async () => {
-    const port = await freePort()
+    const port = await unusedPort()
     const sidecar = await start(port)
     expect(await readiness(sidecar)).toBe(503)
     expect(await logIn(sidecar)).toBe(500)

@@ -4,7 +4,8 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { FOLLOW_WAIT } from '../../src/fleet/shared-store.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { livedTime } from '../support/lived-time.ts'
-import { freePort, startRedis } from '../support/redis.ts'
+import { unusedPort } from '../support/raw.ts'
+import { startRedis } from '../support/redis.ts'
 import { needs } from '../support/tools.ts'
 import { ADD, failureOf, KEY, open, READ, REVOKE } from './opened.ts'
 import { startRelay } from './relay.ts'
@@ -13,7 +14,7 @@ beforeEach(() => needs('redis-server'))
 
 describe('a server that is down', () => {
   it('H136 does not keep the store from opening, and is used as soon as it is there', async () => {
-    const port = await freePort()
+    const port = await unusedPort()
     const { store, transitions, failures } = await open(`valkey://127.0.0.1:${port}`)
     expect(store.up).toBe(false)
     expect(transitions).toEqual([`down: disconnected: connect ECONNREFUSED 127.0.0.1:${port}`])
