@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { DOCUMENTED_LIMITS, type VerifyOptions } from '../../src/verify/options.ts'
 import { OUTSIDE } from '../../src/verify/promises.ts'
 import type { Report, Verdict } from '../../src/verify/verdict.ts'
+import { PATIENCE } from '../support/patience.ts'
 import { idsOf, inTurn, runOptions, runVerify, WITHOUT_FLOODS } from './a-run.ts'
 import { type DocumentedServerOptions, startDocumentedServer } from './documented-server.ts'
 import type { Fault } from './fault.ts'
@@ -11,6 +12,9 @@ type Run = 'quick' | NonNullable<Fault['run']>
 
 /** Seconds. A quick run never waits for a window; a whole run on a busy machine needs some time within each. */
 const WINDOW: Readonly<Record<Run, number>> = { quick: 60, windows: 5, complete: 5 }
+
+/** What ends a run that hangs (ms). A second run begins when all first ones have ended. */
+const LONGEST = 30 * PATIENCE
 
 /** How many times as long the windows of a second run are. */
 const LONGER = 4
@@ -94,11 +98,11 @@ describe('postern verify', () => {
     const quick = inTurn(named('quick'), 12, run)
     await Promise.allSettled(quick.values())
     reports = new Map([...quick, ...inTurn(named('complete'), 16, run), ...inTurn(named('windows'), 20, run)])
-  }, 300_000)
+  }, LONGEST)
 
   it.each(Object.keys(GOOD))(
     'H127 finds every promise kept by a server that keeps the documented API, %s',
-    { timeout: 300_000 },
+    { timeout: LONGEST },
     async (name) => {
       const judged = await report(
         name,
@@ -114,7 +118,7 @@ describe('postern verify', () => {
 
   it.each(FAULTS.map((fault) => [fault.name, fault] as const))(
     'H127 finds %s, and nothing else',
-    { timeout: 300_000 },
+    { timeout: LONGEST },
     async (name, fault) => {
       const { promises } = await report(name, (first) => {
         // On a loaded machine a flood may be longer than its window, which breaks what the fault does not.
