@@ -13,6 +13,7 @@ const LONG = [
   'test/machine/memory',
   'test/machine/image',
   'test/verify/faults',
+  'test/verify/postern',
   'test/memory/costs',
   'test/fleet/s',
   'test/pages/clients',
