@@ -13,13 +13,26 @@ import { Trials } from './trials.ts'
 import { FAST, UsualTimes } from './usual-times.ts'
 
 /** Why the bound changed: the label of `postern_upstream_limit_changes_total`. */
-export type LimitReason = 'keeps_up' | 'silent' | 'latency' | 'refused' | 'hangs' | 'tried_again' | 'shared'
+export type LimitReason = 'keeps_up' | 'silent' | 'latency' | Strike | 'tried_again' | 'shared'
+
+/** How the device has shown that it has no room for more requests at once. */
+export type Strike = 'refused' | 'hangs'
+
+/**
+ * Why the ceiling is another one. `doubted`: the device was away with no more requests than broke it. `carried`: it has answered more.
+ * `attempt`: one more is tried. `shared`: the fleet says so. `forgotten`: the operator does.
+ */
+export type CeilingCause = Strike | 'doubted' | 'carried' | 'attempt' | 'shared' | 'forgotten'
+
+/** Whether the device has shown that it has no room above the ceiling. */
+export function isStrike(cause: CeilingCause): cause is Strike {
+  return cause === 'refused' || cause === 'hangs'
+}
 
 /** What happens to the bound. */
 export interface MeasureEvents {
   readonly onChange?: (reason: LimitReason) => void
-  /** The ceiling is another one. `strike`: why, if the device has shown that it has no room above. */
-  readonly onCeiling?: (strike?: LimitReason) => void
+  readonly onCeiling?: (cause: CeilingCause) => void
 }
 
 /** When the device went away (ms), and how many requests it had then that had worked at once. */
@@ -71,7 +84,7 @@ export class Measure {
   readonly #max: number
   readonly #careful: number
   readonly #onChange: (reason: LimitReason) => void
-  readonly #onCeiling: (strike?: LimitReason) => void
+  readonly #onCeiling: (cause: CeilingCause) => void
   readonly #trials: Trials
   readonly #times = new UsualTimes()
   readonly #places = new DevicePlaces()
@@ -144,7 +157,7 @@ export class Measure {
 
   /** Forgets the ceiling, because the operator says so. One more place is given at a time, as ever. */
   forget(): void {
-    this.#know(UNKNOWN)
+    this.#know(UNKNOWN, 'forgotten')
     this.#attempt = Number.POSITIVE_INFINITY
     this.#trials.tryMore()
   }
@@ -179,7 +192,7 @@ export class Measure {
     const most = this.#most
     if (this.#reach === 0) this.#reach = this.#nextReach
     if (isNew) this.#brokeAt = now
-    this.#know(ceiling)
+    this.#know(ceiling, 'shared')
     if (this.#most > most) this.#trials.tryMore()
     if (this.#most >= this.#trials.limit) return
     // What has worked above counts no more: the others have these places now.
@@ -290,7 +303,7 @@ export class Measure {
     if (this.limit === 0) return
     const next = attemptAt(this.#ceiling, now)
     if (next !== this.#ceiling) {
-      this.#know(next)
+      this.#know(next, 'attempt')
       this.#attempt = mostUnder(next)
       this.#trials.tryMore()
     }
@@ -333,7 +346,7 @@ export class Measure {
     // The device has room above its ceiling.
     if (this.#places.carried < this.#attempt || place.level > this.#attempt) return
     const { guess, wall } = this.#ceiling
-    if (guess !== undefined) this.#know(wall === undefined ? UNKNOWN : { wall })
+    if (guess !== undefined) this.#know(wall === undefined ? UNKNOWN : { wall }, 'carried')
   }
 
   /** So many were at the device, and it answered one that was sent meanwhile. */
@@ -347,7 +360,7 @@ export class Measure {
     this.#held = more.least
     this.#reach = Math.max(this.#reach, this.#held + 1)
     this.#more = { answers: 0, since: 0, least: Number.POSITIVE_INFINITY }
-    this.#know(disproved(this.#ceiling, this.#held))
+    this.#know(disproved(this.#ceiling, this.#held), 'carried')
   }
 
   /** Those above the bound are from before it fell. */
@@ -372,7 +385,7 @@ export class Measure {
     if (wall === undefined || level > wall.limit || now - this.#awaySince < ALIVE) return
     // It has answered since it broke: this is another outage.
     if (this.#answeredAt > this.#brokeAt && this.#awaySince > this.#answeredAt)
-      this.#know(doubted(this.#ceiling, now))
+      this.#know(doubted(this.#ceiling, now), 'doubted')
   }
 
   /** No answer has come since the device was passed its bound, and it still takes nothing: that broke it. */
@@ -391,14 +404,14 @@ export class Measure {
     return !changed && this.#held >= carried && Math.min(now, this.#awaySince) - this.#peakAt <= AT_ONCE
   }
 
-  #know(ceiling: Ceiling, strike?: LimitReason): void {
+  #know(ceiling: Ceiling, cause: CeilingCause): void {
     if (ceiling === this.#ceiling) return
     this.#ceiling = ceiling
-    this.#onCeiling(strike)
+    this.#onCeiling(cause)
   }
 
   /** A sign that the device has no room for a new place. Returns whether it is the last one that was needed. */
-  #strike(reason: LimitReason, now: number): boolean {
+  #strike(reason: Strike, now: number): boolean {
     if (this.#places.carried === 0) return false
     this.#strikes += 1
     this.#struckAt = now
@@ -407,7 +420,7 @@ export class Measure {
     return last
   }
 
-  #setCeiling(reason: LimitReason, now: number): void {
+  #setCeiling(reason: Strike, now: number): void {
     const limit = Math.max(1, this.#places.carried)
     this.#suspected = reason === 'refused' && this.#isWall(now) ? limit : undefined
     this.#know(guessed(this.#ceiling, limit, now), reason)
