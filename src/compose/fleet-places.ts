@@ -7,9 +7,9 @@ import type {
   Standing,
 } from '../fleet/places.ts'
 import { SAME_OUTAGE } from '../fleet/same-outage.ts'
+import { type CeilingCause, isStrike } from '../forward/bound.ts'
 import { type Ceiling, doubted, UNKNOWN, type Wall } from '../forward/ceilings.ts'
 import type { Learner } from '../forward/learner.ts'
-import { type CeilingCause, isStrike } from '../forward/measure.ts'
 import type { Logger } from '../record/log.ts'
 import type { BoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'

@@ -3,6 +3,7 @@ import { formatUpstreamUrl } from '../config/address.ts'
 import { placesBounds, type ServiceConfig } from '../config/upstream-fields.ts'
 import type { Room } from '../device/turns.ts'
 import type { FleetPlaces } from '../fleet/places.ts'
+import { type CeilingCause, isStrike, type LimitReason } from '../forward/bound.ts'
 import {
   type Ceiling,
   type Ceilings,
@@ -12,7 +13,6 @@ import {
   withoutFleet,
 } from '../forward/ceilings.ts'
 import { createPlaces, type Learner } from '../forward/learner.ts'
-import { type CeilingCause, isStrike, type LimitReason } from '../forward/measure.ts'
 import type { Logger } from '../record/log.ts'
 import type { StrikeKind, UpstreamMetrics } from '../record/upstream-metrics.ts'
 import type { BoundedQueue } from '../system/bounded-queue.ts'

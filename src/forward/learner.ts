@@ -1,9 +1,11 @@
 import { failureOf } from '../device/failure.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
+import type { CeilingCause, LimitReason } from './bound.ts'
 import { type Ceiling, UNKNOWN } from './ceilings.ts'
 import type { DevicePlace } from './device-places.ts'
-import { type CeilingCause, type LimitReason, Measure, type Outage } from './measure.ts'
+import { Measure } from './measure.ts'
+import type { Outage } from './outages.ts'
 
 /** How often (ms) the bound is looked at while requests wait. */
 const LOOK = 50

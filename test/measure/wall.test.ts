@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { isStrike } from '../../src/forward/bound.ts'
 import { mostUnder } from '../../src/forward/ceilings.ts'
-import { isStrike, Measure } from '../../src/forward/measure.ts'
+import { Measure } from '../../src/forward/measure.ts'
 import { work } from './work.ts'
 
 const HOUR = 3_600_000
