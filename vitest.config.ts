@@ -13,6 +13,8 @@ const LONG = [
   'test/machine/memory',
   'test/machine/image',
   'test/verify/faults',
+  'test/verify/postern',
+  'test/memory/costs',
   'test/fleet/s',
   'test/pages/clients',
   'test/page/',
@@ -34,6 +36,13 @@ const LONG = [
   'test/pages/',
   'test/readme',
   'test/fleet/',
+  'test/browser/',
+  'test/process/',
+  'test/sign-in/shared-session',
+  'test/memory/',
+  'test/hardening/',
+  'test/verify/',
+  'test/commands/',
 ]
 
 class LongFirst extends BaseSequencer {

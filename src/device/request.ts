@@ -50,6 +50,8 @@ const LARGEST_JOINED = 8 * 1024
 /** The head of a longer body (bytes), or of one of unknown length, is sent this time (ms) before the body. */
 const LONG = 1024 ** 2
 const HEAD_START = 20
+/** It is waited in so many parts: a pause of this process counts as one of them, and is no time that the device had. */
+const PARTS = 4
 
 /**
  * Sends a request with its body, as fast as the device reads it. Resolves when everything is sent or the connection has closed.
@@ -71,8 +73,10 @@ export async function sendUpload(
   const early = chunked || (framing ?? 0) > LONG
   if (early) {
     socket.write(head, 'latin1')
-    await first(socket, ['close'], HEAD_START)
-    if (socket.destroyed) return
+    for (let part = 0; part < PARTS; part += 1) {
+      await first(socket, ['close'], HEAD_START / PARTS)
+      if (socket.destroyed) return
+    }
   }
   let left = typeof framing === 'number' ? framing : Number.POSITIVE_INFINITY
   let before = early ? '' : head

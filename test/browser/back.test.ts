@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import { chromiumPath } from '../page/browser.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type Device, startDevice } from '../support/device.ts'
+import { PATIENCE } from '../support/patience.ts'
 import { PASSWORD, type TestSidecar } from '../support/sidecar.ts'
 import { needs } from '../support/tools.ts'
 import { startWithLogin } from './browsing.ts'
@@ -28,7 +29,9 @@ async function openBrowser(): Promise<BrowserContext> {
     ignoreDefaultArgs,
   })
   closeLater(() => browser.close())
-  return browser.newContext({ ignoreHTTPSErrors: true })
+  const context = await browser.newContext({ ignoreHTTPSErrors: true })
+  context.setDefaultTimeout(PATIENCE)
+  return context
 }
 
 async function open(context: BrowserContext, { url }: TestSidecar): Promise<Page> {

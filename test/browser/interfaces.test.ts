@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core'
 import { expect, it, vi } from 'vitest'
 import { useBrowser } from '../page/browser.ts'
 import { startTransmission } from '../sign-in/session-devices.ts'
+import { PATIENCE } from '../support/patience.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { startConsole, startSyncthing } from './interfaces.ts'
 
@@ -53,12 +54,15 @@ it('H192 Syncthing: a page of a hundred files, a setting that is changed, events
   // A click that comes while the page still draws opens nothing.
   await vi.waitFor(
     async () => {
-      await page.getByText('Actions').first().click({ timeout: 5_000 })
+      await page
+        .getByText('Actions')
+        .first()
+        .click({ timeout: PATIENCE / 4 })
       const settings = page.getByText('Settings', { exact: true }).filter({ visible: true }).first()
-      await settings.click({ timeout: 5_000 })
-      await page.locator('#DeviceName').fill('boiler', { timeout: 5_000 })
+      await settings.click({ timeout: PATIENCE / 4 })
+      await page.locator('#DeviceName').fill('boiler', { timeout: PATIENCE / 4 })
     },
-    { timeout: 60_000 },
+    { timeout: 3 * PATIENCE },
   )
   await page.locator('#settings').getByRole('button', { name: 'Save' }).click()
   await expect.poll(() => page.title()).toContain('boiler')

@@ -148,7 +148,7 @@ describeTransports('C24 Broken transfers', (transport) => {
     const sidecar = await startSidecar({ transport, device })
     const connection = await sidecar.connect()
     const fields = ['Authorization', `Bearer ${await sidecar.token()}`, 'Content-Length', '1000']
-    const exchange = connection.start({ method: 'POST', fields, open: true, timeout: 3000 })
+    const exchange = connection.start({ method: 'POST', fields, open: true })
     exchange.write('some of it')
     expect(await exchange.response).toMatchObject({ status: 413, text: 'too much' })
     expect((await sidecar.request()).status).toBe(401)

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { launch } from '../devices/launch.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { startRawDevice } from '../support/device.ts'
+import { PATIENCE } from '../support/patience.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { needs, run } from '../support/tools.ts'
 import type { Transport } from '../support/transports.ts'
@@ -23,7 +24,7 @@ async function uploads(sidecar: TestSidecar, token: string, args: readonly strin
     const options = [
       '-ksS',
       '-m',
-      '20',
+      String(PATIENCE / 1000),
       '-o',
       '/dev/null',
       '-w',

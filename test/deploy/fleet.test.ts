@@ -7,7 +7,8 @@ import { parse } from 'yaml'
 import { COMMANDS } from '../../src/fleet/server-report.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { fencesOf, replaceIn, shellBlock } from '../support/pages.ts'
-import { freePort, startRedis } from '../support/redis.ts'
+import { unusedPort } from '../support/raw.ts'
+import { startRedis } from '../support/redis.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { isInstalled, needs, needsRoot, run } from '../support/tools.ts'
 import { type FleetSite, startFleetSite } from './fleet-site.ts'
@@ -138,7 +139,7 @@ describe('the store on a machine of its own', () => {
     needs('redis-server')
     const [block] = fencesOf('docs/fleet.md').filter(({ text }) => text.includes('tls-port'))
     const { certFile, keyFile } = await makeCertificate()
-    const [cleartext, port] = [await freePort(), await freePort()]
+    const [cleartext, port] = [await unusedPort(), await unusedPort()]
     const settings = [
       ['192.0.2.11', '127.0.0.2'],
       ['/etc/redis/tls/cert.pem', certFile],

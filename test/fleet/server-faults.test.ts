@@ -5,7 +5,8 @@ import { control } from '../../src/commands/control.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { send } from '../support/client.ts'
 import { livedTime } from '../support/lived-time.ts'
-import { freePort, type RedisServer, startRedis, until } from '../support/redis.ts'
+import { unusedPort } from '../support/raw.ts'
+import { type RedisServer, startRedis, until } from '../support/redis.ts'
 import {
   FORM_TYPE,
   PASSWORD_GRANT,
@@ -259,12 +260,12 @@ describe('a server', () => {
     await expectWorking([deaf], known, kept, await deaf.token())
     await server.command('ACL', 'SETUSER', 'deaf', '+xread')
     await until(isReady(deaf))
-    expect(await use(deaf, known)).toBe(401)
+    await until(async () => (await use(deaf, known)) === 401)
     await expectWorking([one, deaf], kept)
   })
 
   it.concurrent('H136 that starts after the sidecar is used when it is there', async () => {
-    const port = await freePort()
+    const port = await unusedPort()
     const sidecar = await start(port)
     expect(await readiness(sidecar)).toBe(503)
     expect(await logIn(sidecar)).toBe(500)

@@ -185,7 +185,7 @@ describe('sidecars that share a store', () => {
   })
 
   it('H132 keep no token and no password there', async () => {
-    const config = { tokens: { rotate_refresh: true } }
+    const config = { tokens: { rotate_refresh: true, refresh_grace: '10m' } }
     const [one, two] = await Promise.all([sidecar(config), sidecar(config)])
     const first = await one.grant()
     const second = await two.refresh(first.refresh_token)

@@ -151,7 +151,6 @@ describe('An unusual response of the device reaches the client:', () => {
         path: '/faulty',
         fields,
         open: true,
-        timeout: 4000,
       })
       exchange.write('some of it')
       expect(await exchange.response).toMatchObject({ status: 413, text: 'too much' })

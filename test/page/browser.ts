@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { closeLater } from '../support/cleanup.ts'
+import { PATIENCE } from '../support/patience.ts'
 import { isInstalled, needs } from '../support/tools.ts'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
@@ -50,6 +51,7 @@ export function useBrowser(): (url: string, options?: PageOptions) => Promise<Pa
   })
   async function newPage({ foreign = false, ...options }: PageOptions): Promise<Page> {
     const context = await (browser ?? expect.fail('beforeAll starts Chromium')).newContext(options)
+    context.setDefaultTimeout(PATIENCE)
     const page = await context.newPage()
     if (foreign) return page
     page.on('console', (message) => written.push(message.text()))

@@ -161,7 +161,7 @@ it('H157 H158 after an absence the page is right at once, and its alarm ends wit
   const second = await restart(first, { device, config })
   await expect.poll(() => second.overview.condition().ready).toBe(false)
   await devtools.send('Page.setWebLifecycleState', { state: 'active' })
-  await statusOf(page).getByText('Device down. Not ready: ').waitFor({ timeout: 5_000 })
+  await statusOf(page).getByText('Device down. Not ready: ').waitFor()
   const alarm = page.locator('#alarm-list li', { hasText: ': connection refused' })
   await alarm.getByText('upstream.url').waitFor()
   await alarm.getByText(/since \d\d:\d\d:\d\d/).waitFor()

@@ -48,7 +48,7 @@ it('a device that has answered over cleartext is never sent the first bytes of T
   expect(sidecar.logged(MESSAGE)).toEqual([])
 })
 
-it('a diagnosis that the device does not answer ends when Postern stops', { timeout: 4_000 }, async () => {
+it('a diagnosis that the device does not answer ends when Postern stops', async () => {
   const device = createServer()
   closeLater(() => void device.close())
   const hello = new Promise<Socket>((resolve) => {

@@ -26,7 +26,7 @@ it('C6 by default a refresh returns the same refresh token, also after a crash, 
 })
 
 it('C6 two refreshes in the same millisecond get the same new pair, on two connections and on one', async () => {
-  const site = await prepareSite({ config: { tokens: { rotate_refresh: true } } })
+  const site = await prepareSite({ config: { tokens: { rotate_refresh: true, refresh_grace: '10m' } } })
   const sidecar = await site.serve()
   const { refresh_token } = await sidecar.grant()
   const responses = await Promise.all(Array.from({ length: 8 }, () => sidecar.refresh(refresh_token)))
@@ -51,7 +51,7 @@ it('C6 two refreshes in the same millisecond get the same new pair, on two conne
 })
 
 it('C6 a client that lost the response with its connection gets the same tokens when it retries', async () => {
-  const site = await prepareSite({ config: { tokens: { rotate_refresh: true } } })
+  const site = await prepareSite({ config: { tokens: { rotate_refresh: true, refresh_grace: '10m' } } })
   const sidecar = await site.serve()
   const { refresh_token } = await sidecar.grant()
   const connection = await sidecar.connect()

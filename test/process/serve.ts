@@ -19,6 +19,7 @@ import {
   type FormBody,
   overlay,
   PASSWORD,
+  PATIENT_QUEUE,
   type Tokens,
   type YamlPart,
 } from '../support/sidecar.ts'
@@ -172,7 +173,7 @@ export async function prepareSite(options: SiteOptions = {}): Promise<Site> {
         tls: certificate === undefined ? 'off' : { cert: certificate.certFile, key: certificate.keyFile },
       },
       admin: { address: '127.0.0.1:0' },
-      upstream: { url: device.url },
+      upstream: { url: device.url, queue: PATIENT_QUEUE },
       password: { file: passwordFile },
       limits: { api: { requests: 1_000_000 }, oauth: { requests: 1_000_000 } },
       state_dir: stateDir,

@@ -98,7 +98,7 @@ function load(url: string, transport: Transport, token: string, kept: boolean): 
     try {
       const connection = before ?? (await connect({ transport, url }))
       const fields = ['Authorization', `Bearer ${token}`, ...keeping]
-      const response = await connection.send({ path, fields, timeout: 15_000 })
+      const response = await connection.send({ path, fields })
       if (response.status !== 200 || response.text !== `response to ${path}`)
         lost.push([path, response.status, response.text])
       if (response.header('connection') !== 'close') return connection

@@ -4,7 +4,8 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { FOLLOW_WAIT } from '../../src/fleet/shared-store.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { livedTime } from '../support/lived-time.ts'
-import { freePort, startRedis } from '../support/redis.ts'
+import { unusedPort } from '../support/raw.ts'
+import { startRedis } from '../support/redis.ts'
 import { needs } from '../support/tools.ts'
 import { ADD, failureOf, KEY, open, READ, REVOKE } from './opened.ts'
 import { startRelay } from './relay.ts'
@@ -13,7 +14,7 @@ beforeEach(() => needs('redis-server'))
 
 describe('a server that is down', () => {
   it('H136 does not keep the store from opening, and is used as soon as it is there', async () => {
-    const port = await freePort()
+    const port = await unusedPort()
     const { store, transitions, failures } = await open(`valkey://127.0.0.1:${port}`)
     expect(store.up).toBe(false)
     expect(transitions).toEqual([`down: disconnected: connect ECONNREFUSED 127.0.0.1:${port}`])
@@ -190,17 +191,16 @@ describe('a floating address', () => {
     const relay = await startRelay(old.port)
     const { store, transitions } = await open(`valkey://127.0.0.1:${relay.port}`)
     await store.run(ADD, [KEY], [1])
-    // Where the machine is busy, a question may end without news before the server changes.
-    const failed = async (): Promise<string> => {
+    // Where the machine is busy, a question may end without news before the server changes, and the next one come after it.
+    const failed = async (): Promise<void> => {
       const failure = await failureOf(store.follow('{postern}:events', '$'))
-      return failure === 'none' ? failed() : failure
+      if (failure === 'none' && transitions.length === 1) await failed()
     }
     const following = failed()
     relay.lead(next.port)
     await old.command('REPLICAOF', '127.0.0.1', String(next.port))
     await following
-    expect(await failureOf(store.run(ADD, [KEY], [1]))).not.toBe('none')
-    await expect.poll(() => store.up).toBe(true)
+    await expect.poll(() => transitions.length).toBe(3)
     const id = await store.run(REVOKE, ['{postern}:events'], ['a'])
     expect(await next.command('XLEN', '{postern}:events')).toBe('1')
     await expect.poll(() => failureOf(store.follow('{postern}:events', '0-0'))).toBe('none')

@@ -6,7 +6,8 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { COMMANDS } from '../../src/fleet/server-report.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { freePort, startRedis, until } from '../support/redis.ts'
+import { unusedPort } from '../support/raw.ts'
+import { startRedis, until } from '../support/redis.ts'
 import { needs } from '../support/tools.ts'
 import { ADD, failureOf, KEY, open, READ, REVOKE } from './opened.ts'
 import { startRelay } from './relay.ts'
@@ -185,7 +186,7 @@ describe('the way to the server', () => {
 
   it('H137 is TLS, with a verified certificate', async () => {
     const { certFile, keyFile } = await makeCertificate()
-    const port = await freePort()
+    const port = await unusedPort()
     await startRedis({
       settings: [
         `tls-port ${port}`,

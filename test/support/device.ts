@@ -4,7 +4,7 @@ import https from 'node:https'
 import net from 'node:net'
 import { fieldValues } from '../../src/http/fields.ts'
 import { closeLater } from './cleanup.ts'
-import { type RawPeer, rawPeer } from './raw.ts'
+import { type RawPeer, rawPeer, unusedPort } from './raw.ts'
 
 /** A request as the device received it. */
 export interface DeviceRequest {
@@ -124,7 +124,7 @@ export async function startDevice(
       byteCount += chunk.length
     })
   })
-  if (options.path === undefined) server.listen(options.port ?? 0, '127.0.0.1')
+  if (options.path === undefined) server.listen(options.port ?? (await unusedPort()), '127.0.0.1')
   else server.listen(options.path)
   await once(server, 'listening')
   const address = server.address()
@@ -202,7 +202,7 @@ export async function startRawDevice(
     // When the test is over, the script may still wait for bytes that never arrive.
     Promise.resolve(onConnection(peer, peers.length)).catch(() => socket.destroy())
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(await unusedPort(), '127.0.0.1')
   await once(server, 'listening')
   async function stop(): Promise<void> {
     if (!server.listening) return

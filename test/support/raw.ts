@@ -146,7 +146,10 @@ export async function rawConnection(
   return peer
 }
 
-/** The kernel hands out ephemeral ports from 32768 up, so no process takes one of these by chance. */
+/**
+ * The kernel hands out ephemeral ports from 32768 up, also for each connection that a test opens. So no process takes one of these by
+ * chance while the server on it stops and starts again.
+ */
 const PORTS = { from: 10_000, to: 30_000 }
 
 /** A random port of 127.0.0.1 on which nothing listens. */

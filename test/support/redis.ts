@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import net from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { temporaryDirectory } from './certificate.ts'
 import { closeLater } from './cleanup.ts'
 import { PATIENCE } from './patience.ts'
+import { unusedPort } from './raw.ts'
 import { run } from './tools.ts'
 
 /** A running server. It keeps nothing on disk unless its settings say so. */
@@ -44,7 +44,7 @@ const READY = /Ready to accept connections|Sentinel ID is/
 
 /** Starts a server on a free port of 127.0.0.1. It ends with the test. */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
-  const port = options.port ?? (await freePort())
+  const port = options.port ?? (await unusedPort())
   const directory = temporaryDirectory()
   let child: ChildProcess | undefined
 
@@ -104,17 +104,6 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
   }
 }
 
-/** A port that no process uses now. */
-export async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
-}
-
 /** A cluster of three primaries; `owner` has the slots of `{postern}`. */
 export interface RedisCluster {
   readonly nodes: readonly RedisServer[]
@@ -127,7 +116,7 @@ const SLOTS = ['0-5460', '5461-10922', '10923-16383']
 export async function startCluster(): Promise<RedisCluster> {
   const places = await Promise.all(
     SLOTS.map(async (slots, index) => {
-      const [port, bus, id] = [await freePort(), await freePort(), String(index + 1).repeat(40)]
+      const [port, bus, id] = [await unusedPort(), await unusedPort(), String(index + 1).repeat(40)]
       return {
         port,
         bus,

@@ -151,6 +151,9 @@ async function presentedCertificate(url: string): Promise<string> {
   })
 }
 
+/** A machine with much other work is no device that is too slow for those who wait. */
+export const PATIENT_QUEUE = { timeout: '30s' }
+
 /** Starts a complete sidecar, as `postern serve` does, in front of a device. It stops when the test ends. */
 export async function startSidecar(options: SidecarOptions = {}): Promise<TestSidecar> {
   const transport = options.transport ?? 'http1'
@@ -164,7 +167,7 @@ export async function startSidecar(options: SidecarOptions = {}): Promise<TestSi
     {
       listen: { address: '127.0.0.1:0', tls: transport === 'http1' ? 'off' : sharedPair() },
       admin: { address: '127.0.0.1:0' },
-      upstream: { url: device.url },
+      upstream: { url: device.url, queue: PATIENT_QUEUE },
       password: { file: passwordFile },
       // Memory for the default of 10 000 tokens is reserved at the start and takes a fifth of its processor time.
       tokens: { store: 'memory', capacity: 1000 },
