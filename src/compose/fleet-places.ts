@@ -1,4 +1,13 @@
-import type { FleetWall, PlacesEvent, PlacesMember, SharedPlaces, Standing } from '../fleet/places.ts'
+import type {
+  FleetPlaces,
+  FleetWall,
+  PlacesEvent,
+  PlacesMember,
+  SharedPlaces,
+  Standing,
+} from '../fleet/places.ts'
+import { SAME_OUTAGE } from '../fleet/same-outage.ts'
+import { type CeilingCause, isStrike } from '../forward/bound.ts'
 import { type Ceiling, doubted, UNKNOWN, type Wall } from '../forward/ceilings.ts'
 import type { Learner } from '../forward/learner.ts'
 import type { Logger } from '../record/log.ts'
@@ -18,132 +27,157 @@ interface Dependencies {
 
 /** A sidecar that had no request for so long (ms) needs one place only. */
 const ACTIVE = 600_000
-/** Signs of one outage at several sidecars are at most so far apart (ms). */
-const SAME = 5_000
 /** The word of a sidecar that was alone: any of the fleet counts more. */
 const FIRST_WORD = 1
 
-export type FleetMember = ReturnType<typeof createFleetMember>
-
 /** The places of one service at a sidecar of a fleet: what it tells the others, and what it takes over from them. */
-export function createFleetMember({ name, sidecar, learner, queue, clock, log }: Dependencies) {
-  const events: PlacesEvent[] = []
-  let ceiling = learner.ceiling
-  let known = knownFrom(ceiling.wall, clock.monotonic())
+export class FleetMember implements PlacesMember {
+  readonly name: string
+  readonly events: PlacesEvent[] = []
+  readonly #sidecar: string
+  readonly #learner: Learner
+  readonly #queue: BoundedQueue
+  readonly #clock: Clock
+  readonly #log: Logger
+  /** Undefined before `join`: events wait. */
+  #fleet: Pick<FleetPlaces, 'news'> | undefined
+  #ceiling: Ceiling
+  #known: FleetWall | undefined
   /** The share of this sidecar; undefined before the first answer of the store, and without a wall. */
-  let share: number | undefined
-  let hasStarted = false
-  let answers = 0
-  let activeAt = clock.monotonic()
+  #share: number | undefined
+  #hasStarted = false
+  #answers = 0
+  #activeAt: number
   /** The outage that the others were told of. */
-  let toldAt = Number.NEGATIVE_INFINITY
-  let isAdopting = false
+  #toldAt = Number.NEGATIVE_INFINITY
 
-  function tell(event: PlacesEvent): void {
-    const before = events.findIndex(({ kind }) => kind === event.kind)
-    if (before >= 0) events.splice(before, 1)
-    events.push(event)
+  constructor({ name, sidecar, learner, queue, clock, log }: Dependencies) {
+    this.name = name
+    this.#sidecar = sidecar
+    this.#learner = learner
+    this.#queue = queue
+    this.#clock = clock
+    this.#log = log
+    this.#ceiling = learner.ceiling
+    this.#activeAt = clock.monotonic()
+    this.#known = knownFrom(this.#ceiling.wall, this.#activeAt)
   }
 
-  function take(next: Ceiling, isNew: boolean): void {
-    isAdopting = true
-    learner.share(next, isNew)
-    isAdopting = false
+  /** Shares what breaks the device from now on. Resolves when the store has answered, or has not. */
+  async join(fleet: Pick<FleetPlaces, 'join' | 'news'>): Promise<void> {
+    this.#fleet = fleet
+    await fleet.join(this)
   }
 
-  function leaveWall({ kind, version }: SharedPlaces): void {
-    const isNew = known?.version !== version
-    share = undefined
-    const { guess, wall } = ceiling
-    if (isNew && kind === 'lifted') take(UNKNOWN, true)
-    else if (wall !== undefined)
-      take(kind === 'doubted' ? doubted(ceiling, clock.monotonic()) : guess ? { guess } : UNKNOWN, isNew)
+  /** The ceiling of this sidecar is another one. What it has found itself, it tells the fleet. */
+  changed(next: Ceiling, cause: CeilingCause): void {
+    const { wall: before } = this.#ceiling
+    const { wall } = next
+    this.#ceiling = next
+    const { at } = this.#learner.outage
+    if (isStrike(cause) && wall !== undefined && wall.fleet === undefined && wall !== before) {
+      this.#toldAt = at
+      this.#tell({ kind: 'broke', limit: wall.limit, at })
+    } else if (before?.fleet === undefined) return
+    else if (isStrike(cause) && before.kind === 'tried' && wall === before)
+      this.#tell({ kind: 'struck', limit: before.limit, at })
+    else if (cause === 'doubted') this.#tell({ kind: 'doubted', limit: before.limit, at })
+    else return
+    void this.#fleet?.news()
   }
 
-  function takeShare(shared: SharedPlaces, given: number): void {
+  /** The operator lets the device be tried again. */
+  lifted(): void {
+    this.#share = undefined
+    this.#tell({ kind: 'lifted', limit: 0, at: this.#clock.monotonic() })
+    void this.#fleet?.news()
+  }
+
+  standing(): Standing {
+    const now = this.#clock.monotonic()
+    const { inside, places } = this.#queue
+    const { answers } = this.#learner
+    if (inside > 0 || answers !== this.#answers) this.#activeAt = now
+    this.#answers = answers
+    const { wall } = this.#ceiling
+    const share = this.#share
+    return {
+      sidecar: this.#sidecar,
+      share: share ?? (this.#hasStarted ? places : undefined),
+      inside,
+      isActive: now - this.#activeAt < ACTIVE,
+      carries: share !== undefined && inside >= share && this.#learner.carries(share),
+      known: this.#known && { ...this.#known, left: leftOf(wall, now) },
+    }
+  }
+
+  adopt(shared: SharedPlaces): void {
+    this.#hasStarted = true
+    // What happened meanwhile is told first.
+    if (this.events.length > 0) return
+    if (shared.share === undefined) this.#leaveWall(shared)
+    else this.#takeShare(shared, shared.share)
+    const { version, kind, sum, left } = shared
+    if (version > 0) this.#known = { version, kind, sum, left }
+  }
+
+  alone(): void {
+    this.#hasStarted = true
+    const wasShared = this.#share !== undefined || this.#ceiling.wall?.fleet !== undefined
+    if (this.#known === undefined || this.#share === 1 || !wasShared) return
+    this.#log.warn('the shared store does not answer: this sidecar has one place at the device')
+    this.#takeShare({ ...this.#known, ago: Number.POSITIVE_INFINITY, share: 1 }, 1)
+  }
+
+  #leaveWall({ kind, version }: SharedPlaces): void {
+    const isNew = this.#known?.version !== version
+    this.#share = undefined
+    const { guess, wall } = this.#ceiling
+    if (isNew && kind === 'lifted') this.#learner.share(UNKNOWN, true)
+    else if (wall !== undefined) {
+      const others = guess ? { guess } : UNKNOWN
+      const left = kind === 'doubted' ? doubted(this.#ceiling, this.#clock.monotonic()) : others
+      this.#learner.share(left, isNew)
+    }
+  }
+
+  #takeShare(shared: SharedPlaces, given: number): void {
     const { kind, version, sum, left, ago } = shared
-    const now = clock.monotonic()
-    const isNew = known?.version !== version
-    if (!isNew && given === share) return
-    share = given
-    if (given === 0) learner.wait()
+    const now = this.#clock.monotonic()
+    const isNew = this.#known?.version !== version
+    if (!isNew && given === this.#share) return
+    this.#share = given
+    if (given === 0) this.#learner.wait()
     else {
+      const { guess } = this.#ceiling
       const fleet = { sum, version }
       const rest =
         kind === 'barred' || kind === 'tried' ? { kind } : { kind: 'broke' as const, until: now + left }
-      take({ ...(ceiling.guess && { guess: ceiling.guess }), wall: { ...rest, limit: given, fleet } }, isNew)
+      this.#learner.share({ ...(guess && { guess }), wall: { ...rest, limit: given, fleet } }, isNew)
     }
-    log.info({ limit: given, sum, state: kind }, 'the sidecars share the places at the device')
-    const { at, had } = learner.outage
-    if (kind !== 'broke' || at === toldAt || Math.abs(now - at - ago) >= SAME || had === 0) return
-    toldAt = at
-    tell({ kind: 'had', limit: had, at })
+    this.#log.info({ limit: given, sum, state: kind }, 'the sidecars share the places at the device')
+    const { at, had } = this.#learner.outage
+    if (kind !== 'broke' || at === this.#toldAt || Math.abs(now - at - ago) >= SAME_OUTAGE || had === 0)
+      return
+    this.#toldAt = at
+    this.#tell({ kind: 'had', limit: had, at })
   }
 
-  const member: PlacesMember = {
-    name,
-    events,
-    standing(): Standing {
-      const now = clock.monotonic()
-      if (queue.inside > 0 || learner.answers !== answers) activeAt = now
-      answers = learner.answers
-      const { wall } = ceiling
-      return {
-        sidecar,
-        share: share ?? (hasStarted ? queue.places : undefined),
-        inside: queue.inside,
-        isActive: now - activeAt < ACTIVE,
-        carries: share !== undefined && queue.inside >= share && learner.carries(share),
-        known: known && { ...known, left: wall?.kind === 'broke' ? Math.max(0, wall.until - now) : 0 },
-      }
-    },
-    adopt(shared) {
-      hasStarted = true
-      // What happened meanwhile is told first.
-      if (events.length > 0) return
-      if (shared.share === undefined) leaveWall(shared)
-      else takeShare(shared, shared.share)
-      const { version, kind, sum, left } = shared
-      if (version > 0) known = { version, kind, sum, left }
-    },
-    alone() {
-      hasStarted = true
-      if (known === undefined || share === 1 || (share === undefined && ceiling.wall?.fleet === undefined))
-        return
-      log.warn('the shared store does not answer: this sidecar has one place at the device')
-      takeShare({ ...known, ago: Number.POSITIVE_INFINITY, share: 1 }, 1)
-    },
-  }
-
-  return {
-    member,
-    /** The ceiling of this sidecar has changed. `isStrike`: the device has shown that it has no room above. */
-    changed(next: Ceiling, isStrike: boolean): boolean {
-      const { wall: before } = ceiling
-      const { wall, guess } = next
-      ceiling = next
-      if (isAdopting) return false
-      const { at } = learner.outage
-      if (isStrike && wall !== undefined && wall.fleet === undefined && wall !== before) {
-        toldAt = at
-        tell({ kind: 'broke', limit: wall.limit, at })
-      } else if (isStrike && before?.fleet !== undefined && before.kind === 'tried' && wall === before)
-        tell({ kind: 'struck', limit: before.limit, at })
-      else if (before?.fleet !== undefined && wall === undefined && guess !== undefined)
-        tell({ kind: 'doubted', limit: before.limit, at })
-      else return false
-      return true
-    },
-    /** The operator lets the device be tried again. */
-    lifted(): void {
-      share = undefined
-      tell({ kind: 'lifted', limit: 0, at: clock.monotonic() })
-    },
+  /** A later event of one kind replaces the earlier one. */
+  #tell(event: PlacesEvent): void {
+    const before = this.events.findIndex(({ kind }) => kind === event.kind)
+    if (before >= 0) this.events.splice(before, 1)
+    this.events.push(event)
   }
 }
 
 function knownFrom(wall: Wall | undefined, now: number): FleetWall | undefined {
   if (wall === undefined) return undefined
   const { kind, limit, fleet = { sum: limit, version: FIRST_WORD } } = wall
-  return { ...fleet, kind, left: wall.kind === 'broke' ? Math.max(0, wall.until - now) : 0 }
+  return { ...fleet, kind, left: leftOf(wall, now) }
+}
+
+/** The time (ms) until the fleet tries one more place. */
+function leftOf(wall: Wall | undefined, now: number): number {
+  return wall?.kind === 'broke' ? Math.max(0, wall.until - now) : 0
 }

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Clock } from '../system/clock.ts'
+import { SAME_OUTAGE } from './same-outage.ts'
 import { tokenScript } from './scripts.ts'
 import { listOf, type SharedStore, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
@@ -78,8 +79,6 @@ const LIFE = 30_000
 const GONE = 3_600_000
 /** A server that was emptied knows no shares yet: one that starts waits so long (ms), until those who run have told theirs. */
 const SETTLE = 2_000
-/** Signs of one outage are at most so far apart (ms). */
-const SAME = 5_000
 const WEEK = 168 * 3_600_000
 /** What no sidecar asks for is forgotten after this time (ms). */
 const KEPT = 13 * WEEK
@@ -133,7 +132,7 @@ end
 
 local event, limit, happened = ARGV[12], tonumber(ARGV[13]), now - ARGV[14]
 if event == 'broke' or event == 'had' then
-  if math.abs(happened - at) < ${SAME} then
+  if math.abs(happened - at) < ${SAME_OUTAGE} then
     if kind == 'broke' and limit > 0 and adds() then set('broke', sum + limit, till) end
     if kind == 'struck' and event == 'broke' then set('barred', sum, 0) end
   elseif event == 'broke' and happened > at then

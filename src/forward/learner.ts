@@ -1,9 +1,11 @@
 import { failureOf } from '../device/failure.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
+import type { CeilingCause, LimitReason } from './bound.ts'
 import { type Ceiling, UNKNOWN } from './ceilings.ts'
 import type { DevicePlace } from './device-places.ts'
-import { type LimitReason, Measure, type Outage } from './measure.ts'
+import { Measure } from './measure.ts'
+import type { Outage } from './outages.ts'
 
 /** How often (ms) the bound is looked at while requests wait. */
 const LOOK = 50
@@ -56,8 +58,8 @@ export interface LearnerOptions {
   readonly inFleet?: boolean
   readonly clock: Clock
   readonly onChange: (reason: LimitReason, limit: number) => void
-  /** What is known is another ceiling. `strike`: why, if the device has shown that it has no room above. */
-  readonly onCeiling: (ceiling: Ceiling, strike?: LimitReason) => void
+  /** What is known is another ceiling. */
+  readonly onCeiling: (ceiling: Ceiling, cause: CeilingCause) => void
 }
 
 /** A queue whose bound is learned between `min` and `max`. There is no learner if those are equal. */
@@ -80,7 +82,7 @@ export function createPlaces({
     { min, max, inFleet },
     {
       onChange: (reason) => options.onChange(reason, measure.limit),
-      onCeiling: (strike) => options.onCeiling(measure.ceiling, strike),
+      onCeiling: (cause) => options.onCeiling(measure.ceiling, cause),
     },
     options.ceiling ?? UNKNOWN,
   )

@@ -17,12 +17,14 @@ export interface RoundTripService {
   readonly connections: Connections
   /** How long a client may pause within its request body (ms). */
   readonly uploadTimeout: () => number
-  readonly paces: { readonly upload: Pace; readonly download: Pace }
+  /** How fast an upload must be to keep its place. */
+  readonly pace: Pace
+  readonly downloadPace: Pace
   /** How header fields change on the way. A reload replaces what it holds. */
   readonly fields: { readonly request: RequestFieldSettings; readonly response: ResponseFieldSettings }
   /** How long a response without a length may last before it is a stream (ms). */
   readonly streamAfter: number
-  /** Undefined if the device takes one request at a time: no response of it may be a stream beside another. */
+  /** Undefined if no response may be a stream. */
   readonly streams?: Streams | undefined
   /** Undefined if the bound of the queue at the device is fixed. */
   readonly learner?: Learner | undefined

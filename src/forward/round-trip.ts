@@ -144,7 +144,7 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
     const isByType = head.isStream === true && head.framing !== 0
     this.#endless = isByType || head.framing === 'chunked' || head.framing === 'end'
     request.streamAt = isByType ? now : this.#endless ? streamStart(head, now, service.streamAfter) : 0
-    if (isByType && service.streams !== undefined && !this.#becomeStream()) {
+    if (isByType && service.streams?.allowed === true && !this.#becomeStream()) {
       breaker.succeeded()
       this.connection?.abort(TOO_MANY_STREAMS)
       return
@@ -169,7 +169,7 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
   /** A response that goes on for long gives its place back, unless there are too many streams. */
   othersWait(): void {
     const { streams, streamAfter, clock } = this.service
-    if (streams === undefined || !this.#endless || this.#leaveStreams !== undefined) return
+    if (streams?.allowed !== true || !this.#endless || this.#leaveStreams !== undefined) return
     if (clock.monotonic() - this.request.headAt >= streamAfter) this.#becomeStream()
   }
 
@@ -224,7 +224,7 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
   /** What the device got of an unfinished request is worth nothing, so its connection closes. */
   #watchUpload(): void {
     this.#upload = watchPace(
-      this.service.paces.upload,
+      this.service.pace,
       idleIn(this.request.waited, this.request),
       () => this.connection?.uploaded,
       () => this.connection?.abort(new StalledBodyError()),
@@ -237,10 +237,10 @@ export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
       this.#drains += 1
       this.connection?.resume()
     })
-    const { download } = this.service.paces
+    const { downloadPace } = this.service
     clearInterval(this.#download)
     this.#download = watchPace(
-      this.#leaveStreams === undefined ? download : { ...download, isCrowded: () => false },
+      this.#leaveStreams === undefined ? downloadPace : { ...downloadPace, isCrowded: () => false },
       0,
       () => (this.#paused ? this.#drains : undefined),
       () => this.#client.cut(),

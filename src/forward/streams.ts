@@ -35,6 +35,10 @@ export function createStreams(
   }
 
   return {
+    /** Whether a response may be a stream now: a device that takes one request at a time has no room for another beside it. */
+    get allowed(): boolean {
+      return queue.places > 1
+    },
     /** Undefined if there are too many, or a quarter of all is this client's. */
     tryEnter(client: string): Leave | undefined {
       const own = clients.get(client) ?? 0
@@ -50,6 +54,7 @@ export function createStreams(
     },
     /** A request waits for a place: responses that have become streams give theirs back, now and as long as requests wait. */
     onWait(): void {
+      if (queue.places <= 1) return
       connections.othersWait()
       timer ??= setInterval(look, Math.max(1, after / LOOKS)).unref()
     },

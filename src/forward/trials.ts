@@ -1,3 +1,5 @@
+import type { Bound } from './bound.ts'
+
 /** The share of what more places could bring that they have to bring. */
 const PAYS = 0.5
 /** Responses take so many times their usual time: is the device quicker with half as many requests? */
@@ -16,23 +18,13 @@ const LONGEST_DOWN = 512
 /** `first`: the bound doubles. `steady`: at what was found. `more`, `half`: an attempt with more places, or with half of them. */
 type Phase = 'first' | 'steady' | 'more' | 'half'
 
-/** What a round of samples found. `drift`: how many times slower the device is, though its load is not the reason. */
-export interface Finding {
-  readonly reason: 'keeps_up' | 'latency'
-  readonly drift?: number
-}
-
 /**
  * Compares the useful work of the device at two bounds, one after the other. By Little's law that is the bound divided by the time of a
  * response, as a multiple of its usual time. A device that slows down for reasons of its own does so at both. More places stay if they
  * bring half of what they could; a device that only queues them is given fewer.
  */
 export class Trials {
-  readonly #min: number
-  /** The bound now. */
-  limit: number
-  /** What is found so far; `limit` differs from it during an attempt. */
-  found: number
+  readonly #bound: Bound
   /** A response tells about the bound if more requests than this were at the device. */
   few = 0
   #phase: Phase = 'first'
@@ -49,15 +41,14 @@ export class Trials {
   /** The level of the samples of an approach. */
   #onTheWay = 0
 
-  constructor(min: number, limit: number) {
-    this.#min = min
-    this.limit = this.found = limit
+  constructor(bound: Bound) {
+    this.#bound = bound
     this.#restart()
   }
 
   /** Whether a response tells what the device does at the usual bound, so that its time may be learned. */
   learns(level: number): boolean {
-    return this.#phase === 'steady' || (this.#phase === 'first' && level <= this.limit / 2)
+    return this.#phase === 'steady' || (this.#phase === 'first' && level <= this.#bound.tried / 2)
   }
 
   /**
@@ -65,11 +56,11 @@ export class Trials {
    *
    * @param doubles whether the bound doubles while the device keeps up
    */
-  begin(limit: number, doubles: boolean): void {
+  begin(doubles: boolean): void {
     this.#phase = doubles ? 'first' : 'steady'
     this.#work = 0
     this.#upIn = this.#upWait
-    this.#find(limit)
+    this.#restart()
   }
 
   /** More places are tried with the next samples. */
@@ -78,128 +69,139 @@ export class Trials {
   }
 
   /**
-   * @param ratio how many times its usual time the response took
-   * @param most the bound now has to stay below
+   * A response at the bound.
+   *
+   * @param ratio how many times its usual time it took
+   * @returns how many times slower the device is than was known, though its load is not the reason; undefined if that is not found
    */
-  sample(level: number, ratio: number, most: number): Finding | undefined {
+  sample(level: number, ratio: number, now: number): number | undefined {
     if (this.#onTheWay !== 0) this.#restart()
-    this.#levels += level
-    this.#sum += Math.min(ratio, LONGEST)
-    this.#samples += 1
+    this.#add(level, ratio)
+    const { tried } = this.#bound
     const enough =
       this.#phase === 'first'
-        ? Math.min(FEW, Math.max(1, this.limit >> 2))
-        : Math.min(MANY, Math.max(FEW, 2 * this.limit))
-    const hopeless = this.#phase === 'more' && this.#sum * this.#worth > enough * this.limit
-    return hopeless || this.#samples >= enough ? this.#judge(most) : undefined
+        ? Math.min(FEW, Math.max(1, tried >> 2))
+        : Math.min(MANY, Math.max(FEW, 2 * tried))
+    const hopeless = this.#phase === 'more' && this.#sum * this.#worth > enough * tried
+    return hopeless || this.#samples >= enough ? this.#judge(now) : undefined
   }
 
-  /**
-   * A response on the way to a higher bound, which is approached place by place.
-   *
-   * @returns the finding that the device already does less work than before
-   */
-  approach(level: number, ratio: number): Finding | undefined {
+  /** A response on the way to a higher bound, which is approached place by place. It ends where the device does less work than before. */
+  approach(level: number, ratio: number, now: number): void {
     if (level !== this.#onTheWay) this.#restart()
     this.#onTheWay = level
-    this.#levels += level
-    this.#sum += Math.min(ratio, LONGEST)
-    this.#samples += 1
-    if (this.#samples < FEW || this.#work === 0) return undefined
+    this.#add(level, ratio)
+    if (this.#samples < FEW || this.#work === 0) return
     const work = this.#levels / Math.max(this.#sum, 0.01)
-    if (work >= ON_THE_WAY * this.#work) return undefined
-    if (this.#phase === 'more') return this.#more(work)
-    this.#phase = 'steady'
-    this.#find(Math.max(this.#min, level - 1))
-    return { reason: 'latency' }
+    if (work >= ON_THE_WAY * this.#work) return
+    if (this.#phase === 'more') this.#more(work, now)
+    else {
+      this.#phase = 'steady'
+      this.#bound.lower(Math.max(this.#bound.min, level - 1), 'latency', now)
+      this.#restart()
+    }
   }
 
   /** Ends an attempt with more places: they bring nothing. */
-  giveUp(): void {
-    this.#more(0)
+  giveUp(now: number): void {
+    this.#more(0, now)
   }
 
   /** The work that more places have to bring. */
   get #worth(): number {
-    return this.#work * (1 + (PAYS * (this.limit - this.found)) / this.found)
+    const { tried, found } = this.#bound
+    return this.#work * (1 + (PAYS * (tried - found)) / found)
   }
 
-  #judge(most: number): Finding | undefined {
+  #judge(now: number): number | undefined {
     const ratio = Math.max(this.#sum / this.#samples, 0.01)
     const work = this.#levels / this.#samples / ratio
     switch (this.#phase) {
       case 'first':
-        return this.#double(work, ratio, most)
+        this.#double(work, ratio, now)
+        return undefined
       case 'steady':
-        return this.#rest(work, ratio, most)
+        this.#rest(work, ratio, now)
+        return undefined
       case 'more':
-        return this.#more(work)
+        this.#more(work, now)
+        return undefined
       case 'half':
-        return this.#half(work)
+        return this.#half(work, now)
     }
   }
 
-  #double(work: number, ratio: number, most: number): Finding {
+  #double(work: number, ratio: number, now: number): void {
+    const { found, tried, most, min } = this.#bound
     const gain = this.#work > 0 ? work / this.#work : ratio > SLOWER ? 1 : 2
     if (gain < 1 + PAYS) {
       this.#phase = 'steady'
-      this.#find(Math.max(this.#min, Math.round((this.found / 2) * Math.min(Math.max(gain, 1), 2))))
-      return { reason: 'latency' }
+      this.#bound.lower(
+        Math.max(min, Math.round((found / 2) * Math.min(Math.max(gain, 1), 2))),
+        'latency',
+        now,
+      )
+    } else {
+      this.#work = work
+      if (tried >= most) this.#phase = 'steady'
+      this.#bound.raise(Math.min(2 * tried, most), 'keeps_up', now)
     }
-    this.#work = work
-    if (this.limit >= most) this.#phase = 'steady'
-    this.#find(Math.min(2 * this.limit, most))
-    return { reason: 'keeps_up' }
+    this.#restart()
   }
 
-  #rest(work: number, ratio: number, most: number): undefined {
+  #rest(work: number, ratio: number, now: number): void {
+    const { found, most, min } = this.#bound
     this.#work = work
     this.#upIn -= 1
     this.#downIn -= 1
     // Exactly 1: nothing took longer than what no device can be blamed for.
-    if (this.found > this.#min && ratio !== 1 && (ratio > SLOWER || this.#downIn <= 0)) {
-      this.#attempt('half', Math.max(this.#min, this.found >> 1))
-    } else if (this.#upIn <= 0 && this.found < most) {
-      this.#attempt('more', Math.min(this.found + this.#step, most))
-    } else this.#restart()
+    if (found > min && ratio !== 1 && (ratio > SLOWER || this.#downIn <= 0)) {
+      this.#phase = 'half'
+      this.#bound.attempt(Math.max(min, found >> 1), now)
+    } else if (this.#upIn <= 0 && found < most) {
+      this.#phase = 'more'
+      this.#bound.attempt(Math.min(found + this.#step, most), now)
+    }
+    this.#restart()
   }
 
-  #more(work: number): Finding {
+  #more(work: number, now: number): void {
     const pays = work >= this.#worth
     this.#step = pays ? 2 * this.#step : 1
     this.#upWait = pays ? 1 : Math.min(2 * this.#upWait, LONGEST_UP)
     this.#upIn = pays ? 0 : this.#upWait
     this.#phase = 'steady'
-    if (pays) this.#work = work
-    this.#find(pays ? this.limit : this.found)
-    return { reason: 'keeps_up' }
+    if (pays) {
+      this.#work = work
+      this.#bound.raise(this.#bound.tried, 'keeps_up', now)
+    } else this.#bound.settle(now)
+    this.#restart()
   }
 
-  #half(work: number): Finding {
-    const enough = Math.max(this.limit, Math.min(Math.round((this.limit * this.#work) / work), this.found))
-    const lower = enough < 0.7 * this.found
+  #half(work: number, now: number): number | undefined {
+    const { found, tried } = this.#bound
+    const enough = Math.max(tried, Math.min(Math.round((tried * this.#work) / work), found))
+    const lower = enough < 0.7 * found
     this.#downWait = lower ? 1 : Math.min(4 * this.#downWait, LONGEST_DOWN)
     this.#downIn = this.#downWait
     this.#phase = 'steady'
-    const drift = this.found / this.#work
-    this.#find(lower ? enough : this.found)
-    return lower ? { reason: 'latency' } : { reason: 'latency', drift }
+    const drift = lower ? undefined : found / this.#work
+    if (lower) this.#bound.lower(enough, 'latency', now)
+    else this.#bound.settle(now)
+    this.#restart()
+    return drift
   }
 
-  #attempt(phase: 'more' | 'half', limit: number): void {
-    this.#phase = phase
-    this.limit = limit
-    this.#restart()
-  }
-
-  #find(limit: number): void {
-    this.found = this.limit = limit
-    this.#restart()
+  #add(level: number, ratio: number): void {
+    this.#levels += level
+    this.#sum += Math.min(ratio, LONGEST)
+    this.#samples += 1
   }
 
   /** The samples so far belong to another bound. */
   #restart(): void {
-    this.few = this.#phase === 'first' || this.#phase === 'steady' ? this.limit / 2 : this.limit - 1
+    const { tried } = this.#bound
+    this.few = this.#phase === 'first' || this.#phase === 'steady' ? tried / 2 : tried - 1
     this.#samples = 0
     this.#levels = 0
     this.#sum = 0

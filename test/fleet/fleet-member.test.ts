@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { createFleetMember } from '../../src/compose/fleet-places.ts'
+import { FleetMember } from '../../src/compose/fleet-places.ts'
 import { createFleetPlaces } from '../../src/fleet/places.ts'
 import type { StoreReply } from '../../src/fleet/shared-store.ts'
 import type { Ceiling } from '../../src/forward/ceilings.ts'
@@ -28,20 +28,18 @@ function startMember(ceiling: Ceiling, first: StoreReply | undefined) {
   const { queue, learner } = createPlaces({
     ...{ min: 1, max: 64, waiting: 8, maxWait: 1_000, inFleet: true, clock, ceiling },
     onChange: () => {},
-    onCeiling(next, strike) {
-      if (fleet.changed(next, strike !== undefined)) void places.news()
-    },
+    onCeiling: (next, cause) => fleet.changed(next, cause),
   })
   if (learner === undefined) throw new Error('there is nothing to learn')
   const log = createLogOn('silent', { write() {} })
-  const fleet = createFleetMember({ name: 'device', sidecar: 'a', learner, queue, clock, log })
+  const fleet = new FleetMember({ name: 'device', sidecar: 'a', learner, queue, clock, log })
   const places = createFleetPlaces({ store, clock, onBug })
   return {
     clock,
     queue,
     learner,
     store,
-    join: () => places.join(fleet.member),
+    join: () => fleet.join(places),
     answer(next: StoreReply | undefined) {
       reply = next
     },

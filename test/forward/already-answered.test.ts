@@ -46,7 +46,7 @@ function serviceWith(connections: Partial<Connections>): RoundTripService {
   return {
     connections,
     uploadTimeout: () => 1000,
-    paces: unhurried(),
+    ...unhurried(),
     fields: {
       request: PLAIN,
       response: { host: undefined, origin: 'http://127.0.0.1', rewrite: false, replaced: [] },

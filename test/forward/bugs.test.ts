@@ -18,7 +18,7 @@ function serviceWith(connection: Partial<Connection>): RoundTripService {
   return {
     connections: { borrow: () => connection, tolerant: false },
     uploadTimeout: () => 1000,
-    paces: unhurried(),
+    ...unhurried(),
     fields: FIELDS,
     breaker: createBreaker(stillClock()),
     clock: stillClock(),

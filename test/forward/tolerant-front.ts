@@ -39,7 +39,7 @@ export async function startFront(
   const service: RoundTripService = {
     connections,
     uploadTimeout: () => deadlines.idle,
-    paces: unhurried(deadlines.idle),
+    ...unhurried(deadlines.idle),
     streamAfter: 2000,
     fields: {
       request: PLAIN,

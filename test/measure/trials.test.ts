@@ -1,16 +1,26 @@
 import { describe, expect, it } from 'vitest'
+import { Bound } from '../../src/forward/bound.ts'
+import { UNKNOWN } from '../../src/forward/ceilings.ts'
 import { Trials } from '../../src/forward/trials.ts'
 
-/** Trials that have found so many places; nothing is tried yet. */
-function found(limit: number): Trials {
-  const trials = new Trials(1, limit)
-  trials.begin(limit, false)
-  return trials
+interface Found {
+  readonly bound: Bound
+  readonly trials: Trials
+}
+
+/** Trials that have found so many places, of at most `max`; nothing is tried yet. */
+function found(limit: number, max: number): Found {
+  const bound = new Bound({ min: 1, max }, {}, UNKNOWN)
+  const trials = new Trials(bound)
+  bound.reachPast(max)
+  bound.raise(limit, 'silent', 0)
+  trials.begin(false)
+  return { bound, trials }
 }
 
 /** One round of samples, each so many times as long as usual. */
-function round(trials: Trials, most: number, ratios: readonly number[]): void {
-  for (const ratio of ratios) trials.sample(trials.limit, ratio, most)
+function round({ bound, trials }: Found, ratios: readonly number[]): void {
+  for (const ratio of ratios) trials.sample(bound.tried, ratio, 0)
 }
 
 /** Judges so many attempts, and returns how many rounds came before each of them. Each response takes `ratio` times its usual time. */
@@ -18,18 +28,18 @@ function pauses(
   attempts: number,
   { most, ratio }: { readonly most: number; readonly ratio: number },
 ): number[] {
-  const trials = found(8)
+  const at = found(8, most)
+  const { bound, trials } = at
   const all: number[] = []
   for (let rounds = 0; all.length < attempts; ) {
-    round(trials, most, Array(16).fill(ratio))
+    round(at, Array(16).fill(ratio))
     rounds += 1
-    if (trials.limit === trials.found) continue
+    if (bound.tried === bound.found) continue
     all.push(rounds)
     rounds = 0
     // The work stays what it was, whatever the bound is.
-    while (trials.limit > trials.found)
-      trials.sample(trials.limit, (ratio * trials.limit) / trials.found, most)
-    while (trials.limit < trials.found) trials.sample(trials.limit, ratio, most)
+    while (bound.tried > bound.found) trials.sample(bound.tried, (ratio * bound.tried) / bound.found, 0)
+    while (bound.tried < bound.found) trials.sample(bound.tried, ratio, 0)
   }
   return all
 }
@@ -49,9 +59,9 @@ describe('H198 a bound that was found', () => {
   ])(
     'is $limit after $slow of 64 responses at 32 hung: one counts as 16 times its usual time',
     ({ slow, limit }) => {
-      const trials = found(32)
-      round(trials, 32, [...Array(64 - slow).fill(1), ...Array(slow).fill(1_000)])
-      expect(trials.limit).toBe(limit)
+      const at = found(32, 32)
+      round(at, [...Array(64 - slow).fill(1), ...Array(slow).fill(1_000)])
+      expect(at.bound.tried).toBe(limit)
     },
   )
 
@@ -61,9 +71,9 @@ describe('H198 a bound that was found', () => {
   ])(
     'is $limit after a round of responses that took $ratio times their usual time at 8',
     ({ ratio, limit }) => {
-      const trials = found(8)
-      round(trials, 8, Array(16).fill(ratio))
-      expect(trials.limit).toBe(limit)
+      const at = found(8, 8)
+      round(at, Array(16).fill(ratio))
+      expect(at.bound.tried).toBe(limit)
     },
   )
 
@@ -72,9 +82,9 @@ describe('H198 a bound that was found', () => {
     { limit: 8, samples: 16 },
     { limit: 64, samples: 64 },
   ])('of $limit is judged by $samples responses', ({ limit, samples }) => {
-    const trials = found(limit)
+    const { bound, trials } = found(limit, limit)
     let count = 0
-    for (; trials.limit === limit && count < 1_000; count += 1) trials.sample(limit, 2, limit)
+    for (; bound.tried === limit && count < 1_000; count += 1) trials.sample(limit, 2, 0)
     expect(count).toBe(samples)
   })
 
@@ -84,22 +94,23 @@ describe('H198 a bound that was found', () => {
   ])(
     'of 8 is $limit after an attempt with one more, which brought $share of what it could',
     ({ share, limit }) => {
-      const trials = found(8)
-      round(trials, 64, Array(16).fill(1))
-      expect(trials.limit).toBe(9)
-      for (let samples = 0; samples < 18; samples += 1) trials.sample(9, 9 / (8 + share), 64)
-      expect(trials.found).toBe(limit)
+      const at = found(8, 64)
+      round(at, Array(16).fill(1))
+      expect(at.bound.tried).toBe(9)
+      for (let samples = 0; samples < 18; samples += 1) at.trials.sample(9, 9 / (8 + share), 0)
+      expect(at.bound.found).toBe(limit)
     },
   )
 
   it.each([
-    { share: 0.7, reason: 'latency' },
-    { share: 0.8, reason: undefined },
-  ])('ends its way to more for $reason, if the device does $share of the work there', ({ share, reason }) => {
-    const trials = found(8)
-    round(trials, 8, Array(16).fill(1))
+    { share: 0.7, limit: 8 },
+    { share: 0.8, limit: 16 },
+  ])('is $limit on its way from 8 to 16, if the device does $share of the work at 9', ({ share, limit }) => {
+    const at = found(8, 8)
+    round(at, Array(16).fill(1))
+    at.bound.raise(16, 'silent', 0)
     const ratio = 9 / (8 * share)
-    const findings = Array.from({ length: 8 }, () => trials.approach(9, ratio))
-    expect(findings.at(-1)?.reason).toBe(reason)
+    for (let responses = 0; responses < 8; responses += 1) at.trials.approach(9, ratio, 0)
+    expect(at.bound.found).toBe(limit)
   })
 })

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { isStrike } from '../../src/forward/bound.ts'
 import { mostUnder } from '../../src/forward/ceilings.ts'
 import { Measure } from '../../src/forward/measure.ts'
 import { work } from './work.ts'
@@ -34,7 +35,10 @@ function carrying(time = 20): {
   const strikes: string[] = []
   const measure: Measure = new Measure(
     { min: 1, max: 64 },
-    { onCeiling: (strike) => strikes.push(`${strike ?? 'no strike'} ${mostUnder(measure.ceiling)}`) },
+    {
+      onCeiling: (cause) =>
+        strikes.push(`${isStrike(cause) ? cause : 'no strike'} ${mostUnder(measure.ceiling)}`),
+    },
   )
   let now = 1_000_000
   while (measure.limit < 5) now = work(measure, { from: now, rounds: 1, time })

@@ -1,7 +1,7 @@
 import type { RoundTripService } from '../../src/forward/round-trip-service.ts'
 
 /** Paces of a device that no other request waits for. `longest`: how long (ms) a client may read nothing. */
-export function unhurried(longest = 1000): RoundTripService['paces'] {
+export function unhurried(longest = 1000): Pick<RoundTripService, 'pace' | 'downloadPace'> {
   const pace = { window: longest, least: 1, longest, isCrowded: () => false }
-  return { upload: { ...pace, longest: Number.POSITIVE_INFINITY }, download: pace }
+  return { pace: { ...pace, longest: Number.POSITIVE_INFINITY }, downloadPace: pace }
 }

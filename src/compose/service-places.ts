@@ -1,0 +1,153 @@
+import type { PlacesCondition } from '../admin/control-socket.ts'
+import { formatUpstreamUrl } from '../config/address.ts'
+import { placesBounds, type ServiceConfig } from '../config/upstream-fields.ts'
+import type { Room } from '../device/turns.ts'
+import type { FleetPlaces } from '../fleet/places.ts'
+import { type CeilingCause, isStrike, type LimitReason } from '../forward/bound.ts'
+import {
+  type Ceiling,
+  type Ceilings,
+  kindOf,
+  mostUnder,
+  nextAttempt,
+  withoutFleet,
+} from '../forward/ceilings.ts'
+import { createPlaces, type Learner } from '../forward/learner.ts'
+import type { Logger } from '../record/log.ts'
+import type { StrikeKind, UpstreamMetrics } from '../record/upstream-metrics.ts'
+import type { BoundedQueue } from '../system/bounded-queue.ts'
+import type { Clock } from '../system/clock.ts'
+import { FleetMember } from './fleet-places.ts'
+
+const STRIKES: Readonly<Record<StrikeKind, string>> = {
+  guess: 'the device had no room for more requests at once: the bound is lower until one more is tried again',
+  broke:
+    'one more request at once broke the device: the bound holds for a week, then one more is tried once; postern retry ends it sooner',
+  barred:
+    'one more request at once broke the device again: it is not tried by itself any more, until you run postern retry',
+}
+
+interface Dependencies {
+  /** The path of a service of `upstream.routes`; undefined for the main service. */
+  readonly route: string | undefined
+  /** The tokens are shared with other sidecars, and what breaks the device, too. */
+  readonly inFleet: boolean
+  readonly ceilings: Ceilings
+  readonly metrics: Pick<UpstreamMetrics, 'limitChanged' | 'struck'>
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** The places at one service of the device: the queue for them, what is learned about their number, and what the fleet says about it. */
+export class ServicePlaces {
+  readonly queue: BoundedQueue
+  /** Undefined if the number of places is fixed. */
+  readonly learner: Learner | undefined
+  /** What the connections to the device ask and tell. */
+  readonly room: Room
+  readonly #deps: Dependencies
+  /** Its address and the bounds of its places: what was learned about others does not count. */
+  readonly #device: string
+  readonly #member: FleetMember | undefined
+  /** The learned bound that the log last told. */
+  #told = 2
+
+  constructor(service: ServiceConfig, deps: Dependencies) {
+    const { route = '', inFleet, ceilings, clock, log } = deps
+    const { min, max } = placesBounds(service)
+    this.#deps = deps
+    this.#device = `${formatUpstreamUrl(service.url)} ${min}-${max}`
+    const { queue, learner } = createPlaces({
+      ...{ min, max, inFleet, clock },
+      waiting: service.queue.size,
+      maxWait: service.queue.timeout,
+      ceiling: this.#kept(),
+      onChange: (reason, limit) => this.#limitChanged(reason, limit),
+      onCeiling: (ceiling, cause) => this.#ceilingChanged(ceiling, cause),
+    })
+    this.queue = queue
+    this.learner = learner
+    this.room = roomOf(queue, learner)
+    if (inFleet && learner !== undefined) {
+      const { sidecar } = ceilings
+      const name = `${route} ${this.#device}`
+      this.#member = new FleetMember({ name, sidecar, learner, queue, clock, log })
+    }
+  }
+
+  /** Shares what breaks the device with the other sidecars. Resolves when the store has answered, or has not. */
+  async join(fleet: FleetPlaces): Promise<void> {
+    await this.#member?.join(fleet)
+  }
+
+  /** Forgets what broke the device, because the operator says so. Returns whether anything was known. */
+  forgetCeiling(): boolean {
+    const known = this.learner?.isBounded === true
+    this.learner?.forget()
+    this.#member?.lifted()
+    if (known) this.#deps.log.info('what the device can take at once is forgotten, as the operator says')
+    return known
+  }
+
+  /** The wall clock was set, and with it the times of the ceiling. */
+  retime(): void {
+    this.learner?.retime(this.#kept())
+  }
+
+  /** What `postern status` shows. */
+  condition(): Omit<PlacesCondition, 'route'> {
+    const { ceiling } = this.learner ?? {}
+    const until = ceiling && nextAttempt(ceiling)
+    return {
+      used: this.queue.inside,
+      limit: this.queue.places,
+      learned: this.learner !== undefined,
+      triedAgainAt: until === undefined ? null : this.#onWallClock(until),
+      wall: ceiling?.wall?.kind ?? null,
+      fleet: ceiling?.wall?.fleet?.sum ?? null,
+    }
+  }
+
+  #kept(): Ceiling {
+    const { route = '', inFleet, ceilings, clock } = this.#deps
+    const ceiling = ceilings.of(route, this.#device)
+    return inFleet ? ceiling : withoutFleet(ceiling, clock.monotonic())
+  }
+
+  /** A line of the log says when the bound has doubled or halved since the last one. */
+  #limitChanged(reason: LimitReason, limit: number): void {
+    const { metrics, log } = this.#deps
+    metrics.limitChanged(reason)
+    if (limit < 2 * this.#told && limit > this.#told / 2) return
+    this.#told = limit
+    log.info({ limit, reason }, 'learned how many requests the device can take at once')
+  }
+
+  #ceilingChanged(ceiling: Ceiling, cause: CeilingCause): void {
+    const { route = '', ceilings, metrics, log } = this.#deps
+    ceilings.keep(route, this.#device, ceiling)
+    this.#member?.changed(ceiling, cause)
+    if (!isStrike(cause)) return
+    const kind = kindOf(ceiling)
+    metrics.struck(kind)
+    const until = nextAttempt(ceiling)
+    const triedAgainAt = until === undefined ? undefined : new Date(this.#onWallClock(until)).toISOString()
+    log.warn({ limit: mostUnder(ceiling), reason: cause, triedAgainAt }, STRIKES[kind])
+  }
+
+  #onWallClock(time: number): number {
+    const { clock } = this.#deps
+    return Math.round(time + clock.wall() - clock.monotonic())
+  }
+}
+
+function roomOf(queue: BoundedQueue, learner: Learner | undefined): Room {
+  return {
+    isFull: () => queue.places === 1 || learner?.isBounded === true,
+    places: () => queue.places,
+    isCrowded: () => queue.inside > queue.places,
+    opens: (present) => learner?.opens(present),
+    refused: () => learner?.refused(),
+    reset: () => learner?.reset(),
+  }
+}
