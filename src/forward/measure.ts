@@ -312,6 +312,7 @@ export class Measure {
   #giveUp(now: number): void {
     const { most, found } = this.#bound
     this.#held.shared(most)
+    this.#bound.reachAnew(this.#held.level)
     this.#places.regard(Math.min(this.#places.carried, most))
     this.#lower(Math.min(found, most), 'shared', now)
   }

@@ -318,6 +318,26 @@ describe('The bound, where nothing is known above 4', () => {
     expect(measure.limit).toBe(4)
   })
 
+  it('H286 after a smaller share, one more place of a larger one is given when those before it have held', () => {
+    const measure = new Measure({ min: 1, max: 64, inFleet: true })
+    let now = 0
+    const pass = (): void => {
+      now = work(measure, { from: now, rounds: 1, time: 20 })
+    }
+    measure.share(shareOf(10), true, now)
+    while (measure.limit < 10) pass()
+    measure.share(shareOf(3), true, now)
+    pass()
+    expect(measure.limit).toBe(3)
+    measure.share(shareOf(10), true, now)
+    const limits = new Set<number>()
+    while (measure.limit < 10) {
+      pass()
+      limits.add(measure.limit)
+    }
+    expect([...limits].filter((limit) => limit > 3)).toEqual([4, 5, 6, 7, 8, 9, 10])
+  })
+
   it('H286 the same share, told again and again, changes nothing', () => {
     const limitsOf = (tells: boolean): number[] => {
       const measure = new Measure({ min: 1, max: 64, inFleet: true })
