@@ -8,8 +8,6 @@ import { startSidecar, type TestSidecar, type YamlPart } from '../support/sideca
 import { describeTransports, type Transport } from '../support/transports.ts'
 
 const ATTACKER = '127.0.0.2'
-/** Half of it is the time in which an upload is judged, so a test takes less than with the default. */
-const QUEUE = { timeout: '2s' }
 const LONG = ['Content-Length', '1000000']
 
 interface World {
@@ -35,7 +33,7 @@ async function start(
   const sidecar = await startSidecar({
     transport,
     device: used,
-    config: { ...config, upstream: { max_in_flight: 1, queue: QUEUE, ...upstream } },
+    config: { ...config, upstream: { max_in_flight: 1, ...upstream } },
   })
   const shown = ['Authorization', `Bearer ${await sidecar.token()}`]
   return {
