@@ -155,6 +155,36 @@ function forbiddenReads(tree: SourceTree): string[] {
   })
 }
 
+/** The parts of an exchange and the views of it, with the room that writes there. */
+const WRITERS: Readonly<Record<string, string>> = {
+  GateFacts: 'gate',
+  InFlight: 'gate',
+  DerivedByGate: 'gate',
+  GateExchange: 'gate',
+  DeviceFacts: 'forward',
+  DerivedByForward: 'forward',
+  Forwarded: 'forward',
+  ClientFacts: 'listen',
+  DerivedByRecord: 'record',
+  Recorded: 'record',
+}
+
+const PROSE = /\/\*[\s\S]*?\*\/|(?:^|\s)\/\/ (?!biome-ignore|@ts-).*$/gm
+
+/** The rooms that import a part of the exchange that another room writes. `http/` declares them. */
+function foreignWriters(tree: SourceTree): string[] {
+  return [...tree].flatMap(([path, text]) => {
+    const names = new Set((text.match(/^import [^']*/gm) ?? []).flatMap((line) => line.match(/\w+/g) ?? []))
+    return Object.entries(WRITERS)
+      .filter(([part, room]) => names.has(part) && roomOf(path) !== room && roomOf(path) !== 'http')
+      .map(([part]) => `${path} imports ${part}`)
+  })
+}
+
+/** The files that cast to the view of a room. */
+const doors = (tree: SourceTree): string[] =>
+  [...tree].flatMap(([path, text]) => (/\bWrittenBy<'/.test(text.replace(PROSE, '')) ? [path] : []))
+
 describe('the source', () => {
   it('has only the rooms of this list', () => {
     const rooms = new Set([...source.keys()].map(roomOf))
@@ -233,9 +263,23 @@ describe('the source', () => {
   it('has no `any` and suppresses no compiler error', () => {
     const evasion =
       /\bas any\b|[:<|]\s*any\b|\bany\[\]|@ts-(?:ignore|nocheck|expect-error)|biome-ignore.*(?:noExplicitAny|noNonNull)/
-    const prose = /\/\*[\s\S]*?\*\/|(?:^|\s)\/\/ (?!biome-ignore|@ts-).*$/gm
-    const evading = [...source].filter(([, text]) => evasion.test(text.replace(prose, '')))
+    const evading = [...source].filter(([, text]) => evasion.test(text.replace(PROSE, '')))
     expect(evading.map(([path]) => path)).toEqual([])
+  })
+
+  it('imports each part of the exchange only where it is declared and where it is written', () => {
+    expect(foreignWriters(source)).toEqual([])
+    for (const part of Object.keys(WRITERS))
+      expect([...source.values()].join('\n')).toMatch(new RegExp(`(?:interface|type) ${part}\\b`))
+  })
+
+  it('has one door for each room that writes into the exchange', () => {
+    expect(doors(source).sort()).toEqual([
+      'src/forward/forwarded.ts',
+      'src/gate/gate-exchange.ts',
+      'src/http/exchange.ts',
+      'src/record/recorded.ts',
+    ])
   })
 
   it('has no barrel files and no files for miscellaneous helpers', () => {
@@ -285,6 +329,16 @@ describe('these checks detect', () => {
       'src/gate/fine.ts': "import { x } from '../http/exchange.ts'\nimport { y } from './classify.ts'\n",
     })
     expect(wrongImports(broken).map((line) => line.split(' ')[0])).toEqual([...broken.keys()].slice(0, 6))
+  })
+
+  it('a room that takes the facts of another one', () => {
+    const broken = tree({
+      'src/listen/a.ts': "import type { GateFacts } from '../http/admission.ts'\n",
+      'src/gate/b.ts': "import {\n  type DeviceFacts,\n  x,\n} from '../http/exchange.ts'\n",
+      'src/gate/fine.ts': "import type { GateFacts } from '../http/admission.ts'\n",
+      'src/http/fine.ts': "import type { GateFacts } from './admission.ts'\n",
+    })
+    expect(foreignWriters(broken).map((line) => line.split(' ')[0])).toEqual([...broken.keys()].slice(0, 2))
   })
 
   it('an import cycle', () => {

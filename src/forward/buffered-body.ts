@@ -1,6 +1,7 @@
-import type { Exchange, ForwardListener } from '../http/exchange.ts'
+import type { ForwardListener } from '../http/exchange.ts'
 import { type Refusal, StalledBodyError } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
+import type { Forwarded } from './forwarded.ts'
 import { bodyRefusal, idleIn, OVERLOADED, type Places, waitForPlace, watchPace } from './place.ts'
 
 export type BufferedBody = ReturnType<typeof bufferBody>
@@ -150,7 +151,7 @@ interface BufferedUpload {
  * @param send in chunks if the body is longer than the bound
  */
 export async function sendBuffered(
-  exchange: Exchange,
+  exchange: Forwarded,
   buffering: UploadBuffering,
   clock: Clock,
   send: (detour: BufferedUpload, listener: ForwardListener) => void,

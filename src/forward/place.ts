@@ -2,6 +2,7 @@ import type { ClientSide, Exchange } from '../http/exchange.ts'
 import { BROKEN_BODY, bodyFault, type Refusal } from '../http/refusal.ts'
 import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
+import type { Forwarded } from './forwarded.ts'
 import type { Learner } from './learner.ts'
 import type { Streams } from './streams.ts'
 
@@ -114,7 +115,7 @@ export function bodyRefusal(error: unknown): Refusal {
  */
 export async function waitForPlace(
   { queue, pace, learner, streams }: Places,
-  exchange: Exchange,
+  exchange: Forwarded,
   clock: Clock,
   client: Pick<ClientSide, 'onEnd'> = exchange,
 ): Promise<Leave | Refusal> {

@@ -14,6 +14,7 @@ import { normalizeAddress } from '../http/ip.ts'
 import { isOverride } from '../http/overrides.ts'
 import { writeRequestLines } from '../http1/request-writer.ts'
 import type { SessionNames } from '../sign-in/session-cookies.ts'
+import type { Forwarded } from './forwarded.ts'
 import { deviceReferrer } from './origins.ts'
 
 /** How header fields change on the way to a service and back, as the configuration says. */
@@ -113,7 +114,7 @@ const ID_FIELD = 'X-Request-Id'
  * The head of the forwarded request as text, for a request without a body. The same head on the same connection gives the
  * same text but for the request id, so it is kept with the head. Undefined: the caller sends the fields, which may be unsendable.
  */
-export function requestLines(request: Forward, settings: RequestFieldSettings): string | undefined {
+export function requestLines(request: Forwarded, settings: RequestFieldSettings): string | undefined {
   const { head, client, requestId, classified, scope, confined } = request
   const known = head.outgoing
   const isSame = known?.settings === settings && known.client === client && known.scope === scope

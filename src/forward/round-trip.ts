@@ -2,7 +2,7 @@ import type { Connection } from '../device/connections.ts'
 import { failureOf } from '../device/failure.ts'
 import type { DeviceHead, DeviceRequest, ResponseHandler } from '../device/request.ts'
 import type { Classified } from '../http/admission.ts'
-import type { ClientSide, Forward } from '../http/exchange.ts'
+import type { ClientSide } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'
 import { StalledBodyError } from '../http/refusal.ts'
@@ -10,6 +10,7 @@ import { type Deviation, describeDeviation } from '../http1/deviation.ts'
 import { isSafe, mayRepeat } from '../http1/request-writer.ts'
 import type { Leave } from '../system/bounded-queue.ts'
 import type { DevicePlace } from './device-places.ts'
+import type { Forwarded } from './forwarded.ts'
 import { idleIn, watchPace } from './place.ts'
 import { requestFields, requestLines } from './request-fields.ts'
 import { responseHead } from './response-fields.ts'
@@ -18,7 +19,7 @@ import { streamStart, TOO_MANY_STREAMS } from './streams.ts'
 
 const RELAYED: RoundTripEnd = { kind: 'relayed' }
 
-type OnEnd = (end: RoundTripEnd, request: Forward) => void
+type OnEnd = (end: RoundTripEnd, request: Forwarded) => void
 
 const STRAIGHT: Detour = {}
 const NO_FIELDS: Fields = []
@@ -29,7 +30,7 @@ const NO_FIELDS: Fields = []
  */
 export function forwardToDevice(
   service: RoundTripService,
-  request: Forward,
+  request: Forwarded,
   onEnd: OnEnd,
   detour: Detour = STRAIGHT,
 ): void {
@@ -42,7 +43,7 @@ export function forwardToDevice(
  * One request at the device. It relays the response piece by piece: a client that is slower than the device pauses the device's
  * connection, so the response does not pile up in memory. Exported for the test that counts the objects left after a request.
  */
-export class RoundTrip<R extends Forward = Forward, D extends Detour = Detour>
+export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detour>
   implements ResponseHandler, DeviceRequest
 {
   readonly method: string

@@ -6,13 +6,14 @@ import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.t
 import { isRead } from '../http/scope.ts'
 import { isStreamType } from '../http1/response-head.ts'
 import { endsWithHead } from '../http1/response-writer.ts'
+import type { Forwarded } from './forwarded.ts'
 
 /** The longest body (bytes) that is shared. A longer one goes to the client that asked first, and the others ask by themselves. */
 export const LONGEST_SHARED: number = 128 * 1024
 
 /** A client that asks for a response that may be shared. */
 export interface Reader {
-  readonly exchange: Forward
+  readonly exchange: Forwarded
   readonly listener: ForwardListener
   /** What the device would see of its request. */
   readonly key: string

@@ -2,6 +2,7 @@ import type { ServiceConfig } from '../config/upstream-fields.ts'
 import type { Exchange, Forward, ForwardListener } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
+import { atForward } from './forwarded.ts'
 import { requestFields } from './request-fields.ts'
 import type { Detour, RoundTripService } from './round-trip-service.ts'
 import { keyOf, onlyReads, type Reader, shareable } from './share.ts'
@@ -91,9 +92,11 @@ function share(
         const { failure, cause } = asker.exchange
         const why: Refusal = refusal ?? { kind: 'upstream', failure: failure ?? 'http_response_incomplete' }
         for (const reader of response.dismiss()) {
-          if (reader === asker || givesUp(reader, why.kind))
-            reader.listener.ended(Object.assign(reader.exchange, { failure, cause }), why)
-          else ask({ ...reader, again: reader.again || why.kind !== 'overloaded' })
+          if (reader === asker || givesUp(reader, why.kind)) {
+            reader.exchange.failure = failure
+            reader.exchange.cause = cause
+            reader.listener.ended(reader.exchange, why)
+          } else ask({ ...reader, again: reader.again || why.kind !== 'overloaded' })
         }
       },
       onBug(request, bug) {
@@ -105,7 +108,7 @@ function share(
     }
   }
 
-  return (request, listener) => {
+  return atForward((request, listener: ForwardListener) => {
     if (!mayAsk(request) || request.classified.framing !== null) {
       inner(request, listener)
       return
@@ -115,7 +118,7 @@ function share(
     const key = keyOf(request, fields, settings.request.set)
     const since = clock.monotonic()
     ask({ exchange: request, listener, key, fields, since, again: false })
-  }
+  })
 }
 
 /** The requests that may change what the device answers. A response that began before such a request was answered is joined no more. */

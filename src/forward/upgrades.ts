@@ -3,9 +3,10 @@ import type { Socket } from 'node:net'
 import { createProxyServer } from 'http-proxy-3'
 import { DeviceFault } from '../device/failure.ts'
 import type { DeviceHead } from '../device/request.ts'
-import type { Forward, UpgradeExchange } from '../http/exchange.ts'
+import type { UpgradeExchange } from '../http/exchange.ts'
 import { type Fields, fieldLines, fieldValues, groupFields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'
+import type { Forwarded } from './forwarded.ts'
 import { responseHead } from './response-fields.ts'
 import { RoundTrip } from './round-trip.ts'
 import type { Detour, RoundTripEnd, RoundTripService } from './round-trip-service.ts'
@@ -29,7 +30,7 @@ const ACCEPTED: Buffer = Buffer.from(`HTTP/1.1 101 Switching Protocols\r\n${fiel
 /** Sends an upgrade to the device. */
 export function sendUpgrade(
   service: RoundTripService,
-  request: Forward<UpgradeExchange>,
+  request: Forwarded<UpgradeExchange>,
   rules: UpgradeRules,
   onEnd: (end: RoundTripEnd) => void,
 ): void {
@@ -38,7 +39,7 @@ export function sendUpgrade(
 }
 
 /** A WebSocket handshake at the device. It ends with the tunnel, or like any other request if the device does not switch protocols. */
-class UpgradeTrip extends RoundTrip<Forward<UpgradeExchange>, UpgradeRules> {
+class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> {
   override readonly upgrade = true
   #handshake: Handshake | undefined
 

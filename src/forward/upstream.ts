@@ -5,6 +5,7 @@ import type { SignIn } from '../sign-in/sign-in.ts'
 import type { Leave } from '../system/bounded-queue.ts'
 import { isBug } from '../system/setup-error.ts'
 import { sendBuffered, type UploadBuffering } from './buffered-body.ts'
+import { atForward, type Forwarded } from './forwarded.ts'
 import { bodyRefusal, OVERLOADED, type Places, waitForPlace } from './place.ts'
 import { forwardToDevice } from './round-trip.ts'
 import { type Detour, nameOf, type RoundTripEnd, type RoundTripService } from './round-trip-service.ts'
@@ -54,7 +55,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   const othersWait = (): boolean => queue.waiting > 0
 
   /** The refusal if the device is known to be down. */
-  function down(request: Forward): Refusal | undefined {
+  function down(request: Forwarded): Refusal | undefined {
     const failure = breaker.refuse()
     if (failure === undefined) return undefined
     request.failure = failure
@@ -63,7 +64,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 
   /** A socket event calls this, and no caller would catch a bug. */
-  function onEnd(end: RoundTripEnd, request: Forward): void {
+  function onEnd(end: RoundTripEnd, request: Forwarded): void {
     request.leavePlace?.()
     try {
       request.listener?.ended(request, report(end, request))
@@ -73,7 +74,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 
   /** Reports the end of a request at the device, and returns the refusal for the client. Throws if a bug ended it. */
-  function report(end: RoundTripEnd, request: Forward): Refusal | undefined {
+  function report(end: RoundTripEnd, request: Forwarded): Refusal | undefined {
     if (end.kind === 'relayed') events.relayed()
     if (end.kind === 'relayed' || end.kind === 'abandoned') return undefined
     if (end.kind === 'failed' && end.error === TOO_MANY_STREAMS) return OVERLOADED
@@ -88,13 +89,13 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     return end.kind === 'failed' ? { kind: 'upstream', failure } : undefined
   }
 
-  function enqueue(request: Forward, listener: ForwardListener, detour?: Detour): void {
+  function enqueue(request: Forwarded, listener: ForwardListener, detour?: Detour): void {
     const leave = queue.tryEnter()
     if (leave !== undefined) sendThenLeave(request, listener, detour, leave)
     else guard(waitThenSend(request, listener, detour), request, listener)
   }
 
-  async function waitThenSend(request: Forward, listener: ForwardListener, detour?: Detour): Promise<void> {
+  async function waitThenSend(request: Forwarded, listener: ForwardListener, detour?: Detour): Promise<void> {
     const entry = await waitForPlace(deps, request, clock, detour?.client)
     if (typeof entry === 'function') sendThenLeave(request, listener, detour, entry)
     else listener.ended(request, entry)
@@ -104,13 +105,13 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
    * A client that sends no byte of its upload takes no place. It does not ask the breaker either: it would take the one probe that may
    * see whether the device is back.
    */
-  async function startLater(request: Forward, listener: ForwardListener): Promise<void> {
+  async function startLater(request: Forwarded, listener: ForwardListener): Promise<void> {
     const refusal = await request.arrival(deps.uploadTimeout()).then(() => down(request), bodyRefusal)
     if (refusal !== undefined) listener.ended(request, refusal)
     else start(request, listener)
   }
 
-  function start(request: Forward, listener: ForwardListener): void {
+  function start(request: Forwarded, listener: ForwardListener): void {
     if (buffering === undefined || request.classified.framing !== 'chunked') enqueue(request, listener)
     else {
       const send = (detour: Detour, ends: ForwardListener): void => enqueue(request, ends, detour)
@@ -119,7 +120,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 
   function sendThenLeave(
-    request: Forward,
+    request: Forwarded,
     listener: ForwardListener,
     detour: Detour | undefined,
     leave: Leave,
@@ -138,7 +139,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 
   /** A function of its own: the closures would cost a request without a login the context that they share. */
-  function sendAs(account: SignIn, request: Forward, detour: Detour | undefined): void {
+  function sendAs(account: SignIn, request: Forwarded, detour: Detour | undefined): void {
     const send = (signedIn: SignedIn, resolve: (end: RoundTripEnd) => void): void =>
       forwardToDevice(deps, request, resolve, signedIn)
     sendSignedIn(deps, request, account, detour, send).then(
@@ -147,7 +148,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     )
   }
 
-  async function upgrade(request: Forward<UpgradeExchange>): Promise<Refusal | undefined> {
+  async function upgrade(request: Forwarded<UpgradeExchange>): Promise<Refusal | undefined> {
     if (isOld) return NO_UPGRADES
     if (upgrading >= deps.maxTunnels) return OVERLOADED
     const refusal = down(request)
@@ -172,11 +173,11 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     return tunnels && end.kind === 'relayed' ? undefined : report(end, request)
   }
 
-  return (request, listener, detour) => {
+  return atForward((request, listener: ForwardListener, detour?: Detour) => {
     request.route = route
     if (request.head.upgrade) {
       // The cast holds because the listener makes an `UpgradeExchange` of each head that asks for an upgrade.
-      notify(upgrade(request as Forward<UpgradeExchange>), request, listener)
+      notify(upgrade(request as Forwarded<UpgradeExchange>), request, listener)
       return
     }
     const { framing } = request.classified
@@ -192,7 +193,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       else if (hasBody) start(request, listener)
       else enqueue(request, listener, detour)
     }
-  }
+  })
 }
 
 function guard(work: Promise<void>, request: Exchange, listener: ForwardListener): void {

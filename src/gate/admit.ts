@@ -1,12 +1,11 @@
 import {
-  GateFacts,
   type Identity,
   type LimitDecision,
   type Per,
   type WindowType,
   windowTypeOf,
 } from '../http/admission.ts'
-import type { Admission, Exchange, Forward, GateExchange } from '../http/exchange.ts'
+import type { Admission, Exchange, Forward } from '../http/exchange.ts'
 import { ietfLimitFields, resetTime, secondsToReset } from '../http/limit-fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { WindowPolicy, WindowTable } from '../limits/window-table.ts'
@@ -24,6 +23,7 @@ import {
   isOfSession,
   type Judged,
 } from './credential.ts'
+import { atGate, type GateExchange } from './gate-exchange.ts'
 import { requestIdOf } from './request-id.ts'
 
 export interface GateRules extends ClassifyRules, CredentialRules {
@@ -48,7 +48,7 @@ export interface GateDependencies extends CredentialStores {
 /** Decides whether a request is admitted. Returns a promise only if the token lookup or the rate-limit table returns one. */
 export type Admit = <E extends Exchange>(exchange: E) => Later<Admission<E>>
 
-type Decided = Later<Admission>
+type Decided = Later<Admission<GateExchange>>
 
 /**
  * The gate: classify, limit, identify, authorize, in this order. Each step writes what it finds out into the exchange.
@@ -120,7 +120,7 @@ export function createGate(deps: GateDependencies): Admit {
   }
 
   /** A client that may not connect counts nowhere. Its rate-limit fields are those of a window without a request (C16). */
-  function deny(exchange: GateExchange, rules: GateRules): Admission {
+  function deny(exchange: GateExchange, rules: GateRules): Admission<GateExchange> {
     exchange.endpoint = exchange.classified.endpoint
     const { requests, window, per } = rules.limits[exchange.endpoint]
     exchange.per = per
@@ -147,7 +147,7 @@ export function createGate(deps: GateDependencies): Admit {
   }
 
   // Proof of the cast: each step returns the exchange that it gets.
-  return admit as Admit
+  return atGate(admit) as Admit
 }
 
 /** There is room again when this client or others hold less. */
@@ -170,7 +170,7 @@ function later<T>(
   rules: GateRules,
   pending: Promise<T>,
   step: (exchange: GateExchange, rules: GateRules, value: T) => Decided,
-): Promise<Admission> {
+): Promise<Admission<GateExchange>> {
   return pending.then((value) => step(exchange, rules, value))
 }
 
@@ -178,7 +178,11 @@ function later<T>(
  * The last step. Refuses a request that exceeds the limit, is faulty, has no valid token, or is one that the name of its token may not
  * make. Admits every other one.
  */
-function authorize(exchange: GateExchange, rules: GateRules, identity: Identity | undefined): Admission {
+function authorize(
+  exchange: GateExchange,
+  rules: GateRules,
+  identity: Identity | undefined,
+): Admission<GateExchange> {
   const { classified, wouldRefuse: limited } = exchange
   exchange.identity = identity
   const fault = classified.fault ?? credentialFault(exchange, rules)
@@ -188,13 +192,13 @@ function authorize(exchange: GateExchange, rules: GateRules, identity: Identity 
   if (classified.ownEndpoint !== undefined) {
     exchange.kind = 'own-endpoint'
     // Proof of the cast: the line above.
-    return exchange as Admission
+    return exchange as Admission<GateExchange>
   }
   exchange.wouldRefuse = refusal
   exchange.kind = 'forward'
   exchange.signedIn = isSignedIn(exchange, rules)
   // The mark of `Forward` exists only for the compiler. Only this line sets it, after the limit and the token check.
-  return exchange as Forward
+  return exchange as Forward<GateExchange>
 }
 
 function isSignedIn(request: Judged, { findPublic }: GateRules): boolean {
@@ -209,14 +213,14 @@ const NOT_SIGNED_IN: Refusal = { kind: 'unauthorized', cause: 'missing' }
  * Returns the refusal. Undefined if the exchange stays admitted: it then has the present scope.
  */
 export function judgeAnew(
-  exchange: Exchange & GateFacts,
+  exchange: GateExchange,
   { gate: rules, clientOf }: GateSettings,
 ): Refusal | undefined {
   const { head, identity, grant } = exchange
   const classified = classify(head, rules)
   const client = clientOf(head.peer, head.survey.forwardedFor)
   // The record keeps the facts of the arrival.
-  const anew: Judged = Object.assign(new GateFacts(), { head, classified, client, identity, grant })
+  const anew: Judged = { head, classified, client, identity, grant, scope: undefined, confined: false }
   if (!client.admitted) return ADDRESS_DENIED
   anew.identity = credentialAnew(anew, rules)
   anew.grant = undefined
@@ -248,9 +252,9 @@ const OBSERVED: ReadonlySet<Refusal['kind']> = new Set([
   'cross-origin',
 ])
 
-function refused(exchange: GateExchange, refusal: Refusal): Admission {
+function refused(exchange: GateExchange, refusal: Refusal): Admission<GateExchange> {
   exchange.kind = 'refused'
   exchange.refusal = refusal
   // Proof of the cast: the lines above.
-  return exchange as Admission
+  return exchange as Admission<GateExchange>
 }

@@ -14,6 +14,7 @@ import {
 } from '../http/request-path.ts'
 import { isRead } from '../http/scope.ts'
 import { isPreflight, type Origins } from './cors.ts'
+import type { GateExchange } from './gate-exchange.ts'
 
 /**
  * The methods that are forwarded: Node's list, which includes those of WebDAV. Any other method is refused, for example `head` in
@@ -42,7 +43,7 @@ export interface ClassifyRules {
  * Classifies a request. A head that the HTTP readers accept, but that two programs could interpret differently, is `malformed`:
  * it is refused, and no later byte on the connection is read. The result is kept with the head.
  */
-export function classify(head: RequestHead, rules: ClassifyRules): Classified {
+export function classify(head: GateExchange['head'], rules: ClassifyRules): Classified {
   const known = head.classified
   if (known?.rules === rules) return known
   const { framing, survey } = head

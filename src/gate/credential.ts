@@ -1,16 +1,19 @@
-import type { GateFacts, Identity, OwnEndpoint, Presented } from '../http/admission.ts'
+import type { Identity, OwnEndpoint, Presented } from '../http/admission.ts'
 import { isOfThisOrigin, sessionCookieIn } from '../http/browsers.ts'
-import type { Exchange } from '../http/exchange.ts'
 import { destinationOf } from '../http/overrides.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { type Allows, isRead, nameOfGrant, type Scopes, UPGRADE } from '../http/scope.ts'
 import type { Sessions } from '../oauth/sessions.ts'
 import type { Later, Tokens } from '../tokens/state.ts'
 import type { ClassifyRules, FindPublic } from './classify.ts'
+import type { GateExchange } from './gate-exchange.ts'
 import { REVOKED } from './live-exchanges.ts'
 
-/** A request, and what the gate has found out about it. */
-export type Judged = GateFacts & Pick<Exchange, 'head'>
+/** A request, and what is found out about it while its credential is judged. */
+export type Judged = Pick<
+  GateExchange,
+  'head' | 'classified' | 'client' | 'identity' | 'grant' | 'scope' | 'confined'
+>
 
 /** What finds the grant of a credential. */
 export interface CredentialStores {
@@ -57,7 +60,7 @@ export function readBearer(fields: readonly string[]): Exclude<Presented, { kind
  * Whether a request has a live session, and no page of another origin may have caused it. The method does not matter: firmware changes its
  * state by GET, too. `SameSite` does not suffice: another port of the same host is the same site.
  */
-export function isOfSession(exchange: Exchange, { sessions }: CredentialStores): boolean {
+export function isOfSession(exchange: GateExchange, { sessions }: CredentialStores): boolean {
   const { head, classified } = exchange
   if (classified.ownEndpoint !== undefined) return false
   head.presented ??= presentedIn(head)
@@ -87,7 +90,7 @@ export function credentialAnew(
 }
 
 /** A bearer token beats a session, even a malformed token. Another scheme is that of the device's own login. */
-function presentedIn({ survey, fields }: Exchange['head']): Presented {
+function presentedIn({ survey, fields }: GateExchange['head']): Presented {
   const bearer = readBearer(survey.authorization)
   const isShown = bearer.kind === 'token' || bearer.cause === 'malformed'
   const session = isShown ? undefined : sessionCookieIn(fields)
@@ -99,7 +102,7 @@ const FOREIGN: Identity = { kind: 'refused', cause: 'missing', foreign: true }
 
 /** The grant of the credential that a request shows; a promise if the token store returns one. */
 export function identifyCredential(
-  exchange: Exchange,
+  exchange: GateExchange,
   { browser }: Pick<ClassifyRules, 'browser'>,
   { identify, sessions }: CredentialStores,
 ): Later<Identity> {

@@ -1,6 +1,7 @@
 import type { Client } from '../http/admission.ts'
-import type { Exchange, GateExchange } from '../http/exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
+import type { GateExchange } from './gate-exchange.ts'
 
 /** For a request whose grant is revoked. */
 export const REVOKED: Refusal = { kind: 'unauthorized', cause: 'revoked' }

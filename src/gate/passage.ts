@@ -1,13 +1,15 @@
 import { STATUS_CODES } from 'node:http'
 import type { Upstream } from '../forward/upstream.ts'
-import type { GateFacts, OwnEndpoint } from '../http/admission.ts'
+import type { OwnEndpoint } from '../http/admission.ts'
 import type { Admission, Exchange, ForwardListener } from '../http/exchange.ts'
 import { fieldLines } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { BrowserLogin } from '../oauth/browser-login.ts'
 import type { OwnEndpointHandler } from '../oauth/token-endpoint.ts'
 import type { Clock } from '../system/clock.ts'
+import type { Later } from '../tokens/state.ts'
 import { type Admit, type GateSettings, judgeAnew } from './admit.ts'
+import { atGate, type GateExchange } from './gate-exchange.ts'
 import { type LiveExchanges, REVOKED } from './live-exchanges.ts'
 import { type RefusalSettings, refusalReply } from './refusal-reply.ts'
 
@@ -29,6 +31,8 @@ export interface PassageDependencies {
   readonly onBug: (error: unknown) => void
 }
 
+type GateAdmission = Admission<GateExchange>
+
 /** An unread request body up to this size (bytes) is drained to keep the connection; a larger one closes it. */
 const DRAINED_BODY = 8 * 1024
 
@@ -40,18 +44,18 @@ export function createPassage(deps: PassageDependencies) {
 
   /** What becomes of requests behind the gate. */
   const listener: ForwardListener = {
-    ended(exchange, refusal) {
+    ended: atGate((exchange, refusal: Refusal | undefined) => {
       if (refusal !== undefined) refuse(exchange, refusal, false)
-    },
-    onBug(exchange, bug) {
+    }),
+    onBug: atGate((exchange, bug: unknown) => {
       deps.onBug(bug)
       end(exchange, SERVER_ERROR, true)
-    },
+    }),
   }
 
-  function pass(exchange: Exchange & GateFacts): void {
+  function pass(exchange: GateExchange): void {
     exchange.start = clock.monotonic()
-    let admission: ReturnType<typeof admit>
+    let admission: Later<GateAdmission>
     try {
       admission = admit(exchange)
     } catch (error) {
@@ -66,7 +70,7 @@ export function createPassage(deps: PassageDependencies) {
   }
 
   /** While the lookup is pending, the client may leave, the grant may be revoked, and a reload may change the rules. */
-  async function passLater(exchange: Exchange & GateFacts, asked: Promise<Admission>): Promise<void> {
+  async function passLater(exchange: GateExchange, asked: Promise<GateAdmission>): Promise<void> {
     const revoked = live.watchRevoked()
     const admission = await asked.catch((error: unknown) => gateFailed(exchange, error))
     revoked.close()
@@ -80,28 +84,29 @@ export function createPassage(deps: PassageDependencies) {
   }
 
   /** Why the rules of a reload since its arrival refuse an admitted exchange. */
-  function refusalByReload(admission: Admission): Refusal | undefined {
+  function refusalByReload(admission: GateAdmission): Refusal | undefined {
     if (admission.kind !== 'forward' || admission.classified.rules === settings.gate) return undefined
     return judgeAnew(admission, settings)
   }
 
   /** From now on the exchange is recorded, its grant may be revoked, and a reload judges it anew. */
-  function begin(exchange: Admission): void {
+  function begin(exchange: GateAdmission): void {
     if (exchange.kind === 'forward') {
       live.add(exchange)
       if (exchange.grant !== undefined) exchange.memory?.admitted(exchange.grant)
     }
     if (exchange.ended) record(exchange)
-    else exchange.recorder = record
+    else exchange.recorder = recorder
   }
 
-  function record(exchange: Exchange & GateFacts): void {
+  function record(exchange: GateExchange): void {
     if (exchange.kind === 'forward') live.delete(exchange)
     exchange.duration = clock.monotonic() - exchange.start
     deps.record(exchange)
   }
+  const recorder = atGate(record)
 
-  function follow(admission: Admission): void {
+  function follow(admission: GateAdmission): void {
     if (admission.kind === 'refused') refuse(admission, admission.refusal, admission.classified.ambiguous)
     else if (admission.kind === 'forward') {
       try {
@@ -119,7 +124,7 @@ export function createPassage(deps: PassageDependencies) {
     exchange.reply(refusalReply(SERVER_ERROR, settings.config), true)
   }
 
-  async function serveOwnEndpoint(exchange: Exchange & GateFacts): Promise<void> {
+  async function serveOwnEndpoint(exchange: GateExchange): Promise<void> {
     const result = await ownEndpoints[exchange.classified.ownEndpoint ?? 'token'](exchange)
     // A body that is too large may have arrived whole, but a request behind it is not read.
     if ('kind' in result) return refuse(exchange, result, result.kind === 'content-too-large')
@@ -127,7 +132,7 @@ export function createPassage(deps: PassageDependencies) {
     exchange.reply(result.reply)
   }
 
-  function refuse(exchange: Exchange & GateFacts, refusal: Refusal, close: boolean): void {
+  function refuse(exchange: GateExchange, refusal: Refusal, close: boolean): void {
     if (exchange.answered) return
     exchange.refusal = refusal
     const reply = refusalReply(refusal, settings.config)
@@ -136,12 +141,12 @@ export function createPassage(deps: PassageDependencies) {
   }
 
   /** Refuses a request whose response has not begun, as if it arrived now. Cuts a response that has begun. */
-  function end(exchange: Exchange, refusal: Refusal, close = false): void {
+  function end(exchange: GateExchange, refusal: Refusal, close = false): void {
     if (exchange.answered) exchange.cut()
     else refuse(exchange, refusal, close)
   }
 
-  function endFor(exchange: Exchange & GateFacts, refusal: Refusal): void {
+  function endFor(exchange: GateExchange, refusal: Refusal): void {
     exchange.endedFor = refusal
     end(exchange, refusal)
   }
@@ -149,7 +154,7 @@ export function createPassage(deps: PassageDependencies) {
   live.onEnd(endFor)
   return {
     /** A request or an upgrade. */
-    request: pass,
+    request: atGate(pass),
     /** The complete HTTP/1 response for bytes that are not a valid request (C20). Counts it: call it once per response. */
     refusalMessage(refusal: Refusal): string {
       deps.onUnrecordedRefusal(refusal)

@@ -86,20 +86,6 @@ export type Identity =
     }
   | { readonly kind: 'unavailable' }
 
-const UNCLASSIFIED: Classified = {
-  endpoint: 'api',
-  ownEndpoint: undefined,
-  target: '',
-  host: '',
-  framing: null,
-  fault: undefined,
-  ambiguous: false,
-  rules: undefined,
-}
-const NO_CLIENT: Client = { address: '', key: '', peerTrusted: false, admitted: true }
-const UNCOUNTED: LimitDecision = { admitted: true, limit: 0, remaining: 0, closesIn: 0 }
-const NONE: readonly string[] = []
-
 /**
  * The type of the window that decided about a request. A request with a session also counts in a window of the API if `limits.api.per` is
  * `device` or `name`; the window with fewer requests left decides.
@@ -108,77 +94,46 @@ export function windowTypeOf({ endpoint, per }: Pick<GateFacts, 'endpoint' | 'pe
   return endpoint === 'browser' && per !== 'grant' ? 'api' : endpoint
 }
 
-/** What the gate finds out and decides about a request. Only `gate/` writes it: everywhere else it is read-only. */
-export class GateFacts {
-  classified: Classified = UNCLASSIFIED
-  client: Client = NO_CLIENT
+/** What the gate finds out and decides about a request: `gate/` is the only writer. */
+export interface GateFacts {
+  classified: Classified
+  client: Client
   /** The request's id: the same towards the device, on the sidecar's own responses and in the access log (C22). */
-  requestId = ''
+  requestId: string
   /** The limit that applies to it: that of its endpoint type, or that of sessions. */
-  endpoint: WindowType = 'api'
+  endpoint: WindowType
   /** Which requests share the window that decided. It is `grant` for a session, unless a window of the API decided: see `windowTypeOf`. */
-  per: Per = 'client'
-  decision: LimitDecision = UNCOUNTED
+  per: Per
+  decision: LimitDecision
   /** When the window closes: Unix time in whole seconds, rounded up. 0: the request was not counted. */
-  resetAt = 0
+  resetAt: number
   /** Further fields of every response: the rate-limit fields of the draft and those of CORS, if they are switched on. */
-  ownFields: readonly string[] = NONE
+  ownFields: readonly string[]
   /** Undefined if no token was looked up. */
-  identity: Identity | undefined = undefined
+  identity: Identity | undefined
   /** What becomes of the request. */
-  kind: 'refused' | 'own-endpoint' | 'forward' = 'refused'
+  kind: 'refused' | 'own-endpoint' | 'forward'
   /** The grant of the token that admitted the request, or of the tokens in the response. */
-  grant: string | undefined = undefined
+  grant: string | undefined
   /** What the name of that grant may do; undefined without `passwords`. */
-  scope: Scope | undefined = undefined
+  scope: Scope | undefined
   /**
    * A public path or an `allow` admits it, for its path and method only. So the device gets none of its fields that name another path or
    * method (`http/overrides.ts`).
    */
-  confined = false
+  confined: boolean
   /** The request gets the sidecar's own login at the device, if it has one. */
-  signedIn = false
+  signedIn: boolean
   /** Why the sidecar refuses the request. Stations behind the gate refuse, too. */
-  refusal: Refusal | undefined = undefined
+  refusal: Refusal | undefined
   /** The refusal that a gate that only observes would otherwise have sent. */
-  wouldRefuse: Refusal | undefined = undefined
+  wouldRefuse: Refusal | undefined
   /** Why an admitted request was ended early: its grant is over, or a reload no longer admits it. */
-  endedFor: Refusal | undefined = undefined
+  endedFor: Refusal | undefined
   /** When the request head was read (ms on the monotonic clock). */
-  start = 0
+  start: number
   /** How long the gate waited for another process: the shared store (ms). */
-  lookup = 0
+  lookup: number
   /** Milliseconds from the request head to the end. */
-  duration = 0
-}
-
-/**
- * What stations derive from a head and the settings. A head that repeats on its connection is one object (`http1/head-memory.ts`), so
- * they derive it once. Never a decision about a token or a limit.
- */
-export interface Derived {
-  classified: Classified | undefined
-  presented: Presented | undefined
-  /** The text of the head for the device, before and after the request id, and the facts that it depends on. */
-  outgoing: OutgoingText | undefined
-  /** The path to be logged or shown: see `shownPath`. */
-  shown: string | undefined
-  /** A part of the access line, and for which client, grant and endpoint type it is. */
-  logged: LoggedText | undefined
-}
-
-interface LoggedText {
-  readonly client: Client
-  readonly grant: string | undefined
-  readonly endpoint: WindowType
-  readonly text: string
-}
-
-interface OutgoingText {
-  readonly settings: object
-  readonly client: Client
-  readonly scope: Scope | undefined
-  readonly confined: boolean
-  readonly before: string
-  readonly after: string
+  duration: number
 }

@@ -1,9 +1,9 @@
 import type { Duplex } from 'node:stream'
-import { type Derived, GateFacts } from './admission.ts'
+import type { GateFacts } from './admission.ts'
+import type { Derived, DerivedByForward, DerivedByGate, DerivedByRecord } from './derived.ts'
 import type { Fields } from './fields.ts'
 import type { HeadSurvey, RequestFraming } from './head-survey.ts'
 import type { Refusal, Reply, UpstreamFailure } from './refusal.ts'
-import type { RequestBody } from './request-body.ts'
 
 /** The head of a request as the client sent it, in any HTTP version. Nothing in it is trusted yet. */
 export interface RequestHead extends Derived {
@@ -42,9 +42,9 @@ export type Outcome = 'complete' | 'aborted' | 'cut'
 /** What follows when a request has been forwarded. One of the methods is called, once for each request. */
 export interface ForwardListener {
   /** @param refusal to send to the client; undefined if the client has a response or has left */
-  ended(request: Exchange, refusal: Refusal | undefined): void
+  readonly ended: (request: Exchange, refusal: Refusal | undefined) => void
   /** A bug of the sidecar ended the request. */
-  onBug(request: Exchange, bug: unknown): void
+  readonly onBug: (request: Exchange, bug: unknown) => void
 }
 
 /** The client, as the side of the device sees it: one response goes to it. */
@@ -63,179 +63,152 @@ export interface ClientMemory {
   admitted(grant: string): void
 }
 
-type EndListener = () => void
-
-/** What the gate writes, for the others. */
-const Decided: new () => Readonly<GateFacts> = GateFacts
+/** How the gate holds an exchange in flight: `gate/` is the only writer. */
+export interface InFlight {
+  /** Called once, with this exchange, before the other listeners of its end. */
+  recorder: ((exchange: Exchange) => void) | undefined
+  /** Other exchanges in flight: see `gate/live-exchanges.ts`. */
+  newer: WrittenBy<'gate'> | undefined
+  older: WrittenBy<'gate'> | undefined
+}
 
 /**
- * One request and its response, the same for HTTP/1 and HTTP/2: born when the head is read, filled in by each station on its way, and
- * recorded when it has ended. The response is either one `reply`, or a `begin` followed by `write`s and an `end`, or a `cut`. The
- * first of these calls decides, and later ones that do not belong to it do nothing.
+ * What happens to a request on its way to the device and there: `forward/` is the only writer. Instants are in ms on the monotonic clock;
+ * 0: it did not happen.
  */
-export abstract class Exchange extends Decided {
-  readonly head: RequestHead
-  /** Other exchanges in flight: see `gate/live-exchanges.ts`. */
-  newer: Exchange | undefined = undefined
-  older: Exchange | undefined = undefined
-
-  // What happens at the device: `forward/` fills it in. Instants are in ms on the monotonic clock; 0: it did not happen.
+export interface DeviceFacts {
   /** The path of a service of `upstream.routes`; empty for the main service; undefined if the request fits no service. */
-  route: string | undefined = undefined
+  route: string | undefined
   /** How long the request waited in queues (ms): for buffering its upload, and for its place at the device. */
-  waited = 0
+  waited: number
   /** How many places the device had when the wait for one was over. */
-  places = 0
+  places: number
   /**
    * Whether other requests wait for this one's place at the device. A half-closed HTTP/1 client may have left; it is probed only while
    * they do. (An HTTP/2 client that leaves resets its stream or closes its session.)
    */
-  othersWait: (() => boolean) | undefined = undefined
+  othersWait: (() => boolean) | undefined
   /** Gives its place at the device back, which happens at its end otherwise. */
-  leavePlace: (() => void) | undefined = undefined
+  leavePlace: (() => void) | undefined
   /** Told when the side of the device is done with it. */
-  listener: ForwardListener | undefined = undefined
+  listener: ForwardListener | undefined
   /** How often the head of the request was sent. */
-  attempts = 0
+  attempts: number
   /** The last attempt used a connection that was already open. */
-  reused = false
+  reused: boolean
   /** When the first attempt began, with opening a connection if none was open. */
-  sentAt = 0
+  sentAt: number
   /** When the head of the final response came. */
-  headAt = 0
+  headAt: number
   /** When the response, if it still runs, becomes a stream (ms on the monotonic clock); 0: never. A tunnel is one from its start. */
-  streamAt = 0
+  streamAt: number
   /** The status of the device's final response; 0 if it sent none. */
-  deviceStatus = 0
+  deviceStatus: number
   /** The response was read by the tolerant rules. */
-  tolerant = false
+  tolerant: boolean
   /** Why the strict rules refuse the response. Empty unless it is the first response that they refuse. */
-  deviation = ''
-  failure: UpstreamFailure | undefined = undefined
+  deviation: string
+  failure: UpstreamFailure | undefined
   /** Why it failed, as a clause, if the name of the failure does not say it; otherwise empty. */
-  cause = ''
+  cause: string
+}
 
-  // What it costs: `listen/` fills it in.
+/** What a request costs and how it ends for its client: `listen/` is the only writer. */
+export interface ClientFacts {
   /** The account of its client; undefined without a listener. */
-  memory: ClientMemory | undefined = undefined
+  memory: ClientMemory | undefined
   /** Its client holds too much, so the gate refuses it as overloaded. HTTP/2 never sets this: it refuses the stream unread. */
-  overMemory = false
-
-  // How it ended: `listen/` fills it in.
+  overMemory: boolean
   /** The status that was sent; 0 if the client left before. */
-  status = 0
-  outcome: Outcome | undefined = undefined
-  requestBytes = 0
-  responseBytes = 0
-  /** Called once, with this exchange, before the other listeners of its end. */
-  recorder: ((exchange: Exchange) => void) | undefined = undefined
-  #onEnd: EndListener | EndListener[] | undefined = undefined
-  #onDrain: (() => void) | undefined = undefined
-  /** Undefined if the request has none, and over HTTP/2 until it is read. */
-  protected requestBody: RequestBody | undefined
+  status: number
+  /** Undefined until it has ended. */
+  outcome: Outcome | undefined
+  requestBytes: number
+  responseBytes: number
+}
 
-  constructor(head: RequestHead, body?: RequestBody) {
-    super()
-    this.head = head
-    this.requestBody = body
-  }
+/**
+ * One request and its response, the same for HTTP/1 and HTTP/2: born when the head is read (`listen/exchange.ts`), filled in by each room
+ * on its way, and recorded when it has ended. Each fact has one room that writes it, and is read-only for the others: see `WrittenBy`.
+ *
+ * The response is either one `reply`, or a `begin` followed by `write`s and an `end`, or a `cut`. The first of these calls decides, and
+ * later ones that do not belong to it do nothing.
+ */
+export interface Exchange extends Readonly<GateFacts & InFlight & DeviceFacts & ClientFacts> {
+  readonly head: RequestHead
 
   /** True once a response head was sent or the client has left: no other response can follow. */
-  abstract readonly answered: boolean
+  readonly answered: boolean
   /**
    * The request body. It is read only as fast as the caller takes it. Sends `100 Continue` first if the client waits for it.
    * Fails if the client leaves, breaks the framing, or pauses longer than `stallTimeout` ms.
    */
-  abstract body(stallTimeout: number): AsyncIterable<Buffer>
+  body(stallTimeout: number): AsyncIterable<Buffer>
   /**
    * Sends a complete response of the sidecar's own, with the rate-limit fields (C16) and the request id (C22). `close` ends the
    * connection (in HTTP/2 the stream) after the response: the exchange does not wait for the rest of the request, and no byte after
    * it is read as a request.
    */
-  abstract reply(reply: Reply, close?: boolean): void
+  reply(reply: Reply, close?: boolean): void
   /** Sends an interim response (RFC 9110 §15.2), if the client's HTTP version allows it. */
-  abstract inform(status: number, fields: Fields): void
+  inform(status: number, fields: Fields): void
   /** Sends the head with the rate-limit fields behind its own (C16). */
-  abstract begin(head: ResponseHead): void
+  begin(head: ResponseHead): void
   /** Returns false if the client reads more slowly: the caller then waits for `onDrain`. */
-  abstract write(chunk: Buffer): boolean
+  write(chunk: Buffer): boolean
   /** Whether pieces of half a MiB may be written. They cost less than small ones, but more bytes wait for the client. */
-  abstract readonly takesLarge: boolean
-  abstract end(lastChunk?: Buffer): void
+  readonly takesLarge: boolean
+  end(lastChunk?: Buffer): void
   /** Breaks the response off so that the client sees it broken. A truncated response never looks complete. */
-  abstract cut(): void
-
+  cut(): void
   /** True while the request body may have unread bytes. */
-  get unread(): boolean {
-    return this.requestBody?.unread === true
-  }
-
+  readonly unread: boolean
   /** How many bytes of the request body have arrived, read or not; `Infinity` once all have, or if it has none. */
-  get arrived(): number {
-    return this.requestBody?.arrived ?? Number.POSITIVE_INFINITY
-  }
-
+  readonly arrived: number
   /** True once the rest of the request body can no longer arrive. */
-  get broken(): boolean {
-    return this.requestBody?.broken === true
-  }
-
+  readonly broken: boolean
   /** Waits for the first bytes of the request body, or its end. Sends `100 Continue` and fails as `body` does. Called once. */
-  async arrival(stallTimeout: number): Promise<void> {
-    this.body(stallTimeout)
-    await this.requestBody?.arrival()
-  }
-
+  arrival(stallTimeout: number): Promise<void>
   /**
    * Called when the rest of the request body can no longer arrive, but the client may still read a response: it half-closed the
    * connection too early, or broke the framing. If that has already happened, the listener is called immediately. If the client
    * leaves, the exchange ends instead.
    */
-  onBroken(listener: () => void): void {
-    this.requestBody?.onBroken(listener)
-  }
-
+  onBroken(listener: () => void): void
   /** Called each time the client has read the backlog. A later listener replaces the earlier one. */
-  onDrain(listener: () => void): void {
-    this.#onDrain = listener
-  }
-
-  /** The client has read the backlog. */
-  drained(): void {
-    this.#onDrain?.()
-  }
-
+  onDrain(listener: () => void): void
   /** True once the exchange has ended, by either side. */
-  get ended(): boolean {
-    return this.outcome !== undefined
-  }
-
+  readonly ended: boolean
   /** Called once, when the exchange has ended for any reason. */
-  onEnd(listener: EndListener): void {
-    if (this.outcome !== undefined) listener()
-    else if (this.#onEnd === undefined) this.#onEnd = listener
-    else if (Array.isArray(this.#onEnd)) this.#onEnd.push(listener)
-    else this.#onEnd = [this.#onEnd, listener]
-  }
-
-  /** Ends the exchange, once. Its connection or stream calls this. */
-  settle(outcome: Outcome): void {
-    if (this.outcome !== undefined) return
-    if (this.requestBody !== undefined) {
-      this.requestBody.drop()
-      this.requestBytes = this.requestBody.bytes
-    }
-    this.outcome = outcome
-    this.recorder?.(this)
-    const listeners = this.#onEnd
-    this.#onEnd = undefined
-    if (typeof listeners === 'function') listeners()
-    else if (listeners !== undefined) for (const listener of listeners) listener()
-  }
+  onEnd(listener: () => void): void
 }
 
-/** The same for the gate, which writes what it finds out. */
-export type GateExchange = Exchange & GateFacts
+/** The rooms that write facts into an exchange, and those that they write. */
+interface Facts {
+  readonly gate: GateFacts & InFlight
+  readonly forward: DeviceFacts
+  readonly record: object
+}
+
+/** The rooms that keep with a head what they derive from it. */
+interface Derivations {
+  readonly gate: DerivedByGate
+  readonly forward: DerivedByForward
+  readonly record: DerivedByRecord
+}
+
+declare const writer: unique symbol
+
+/**
+ * An exchange as one room sees it: what the room writes is writable. The mark exists only for the compiler, which would otherwise take
+ * any exchange for it: read-only properties do not count when it compares types. One file of each room grants this view, by the only cast
+ * to it: `gate/gate-exchange.ts`, `forward/forwarded.ts` and `record/recorded.ts`. The listener needs none, because the class is its own.
+ */
+export type WrittenBy<Room extends keyof Facts> = Exchange &
+  Facts[Room] & {
+    readonly head: RequestHead & Derivations[Room]
+    readonly [writer]: Readonly<Record<Room, true>>
+  }
 
 declare const admitted: unique symbol
 

@@ -58,16 +58,6 @@ export function loosePathOf(target: string): string {
   return `/${segments.join('/')}`
 }
 
-/** The path of a request to be logged or shown: without the query and, in absolute form, without user info. It is kept with the head. */
-export function shownPath(head: { readonly target: string; shown: string | undefined }): string {
-  const path = pathOf(head.target)
-  head.shown = path.startsWith('/') ? path : path.replace(USER_INFO, '$1')
-  return head.shown
-}
-
-/** `user:password@` behind the scheme, also in a target that no rule allows. */
-const USER_INFO = /^([a-z][a-z\d+.-]*:\/+)?[^/]*@/i
-
 /** Finds the entry for a path; undefined if there is none. */
 export type FindPath<T> = (path: string) => T | undefined
 

@@ -1,11 +1,12 @@
 import type { Exchange } from '../http/exchange.ts'
 import { prefix64 } from '../http/ip.ts'
 import type { Refusal } from '../http/refusal.ts'
-import { shownPath } from '../http/request-path.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Logger, lineWriter } from './log.ts'
+import { atRecord, type Recorded } from './recorded.ts'
 import { createRefusalLines } from './refusal-lines.ts'
+import { shownPath } from './shown-path.ts'
 
 export type AccessLog = ReturnType<typeof createAccessLog>
 
@@ -26,11 +27,11 @@ export function createAccessLog(log: Logger, clock: Clock) {
   const timestamp = createTimestamp()
 
   return {
-    write(exchange: Exchange): void {
+    write: atRecord((exchange): void => {
       const { refusal, client } = exchange
       if (refusal !== undefined && !refusals.take(refusal.kind, client.key)) return
       if (log.isLevelEnabled('info')) writeLine(lineOf(exchange, timestamp(clock.wall())))
-    },
+    }),
     /** Logs that the public listener closed a connection unread, because of its address. Its flood is bounded as that of requests is. */
     refusedConnection(reason: string, peer: string): void {
       if (refusals.take(reason, prefix64(peer))) log.info({ client: peer, reason }, CONNECTION_REFUSED)
@@ -46,7 +47,7 @@ const CONNECTION_REFUSED = 'connection refused: see listen.allow and listen.deny
  * The line that pino would write. It is built by hand, which is faster, because every request writes one. 30 is `info`. A number with a
  * fraction would cost more than the rest of the line, so the time is put together from two whole ones.
  */
-function lineOf(exchange: Exchange, time: string): string {
+function lineOf(exchange: Recorded, time: string): string {
   const { status, requestBytes, responseBytes } = exchange
   const tenths = Math.round(exchange.duration * 10)
   const ms = Math.floor(tenths / 10)
@@ -67,7 +68,7 @@ function unusualText({ refusal, wouldRefuse, endedFor, outcome }: Exchange): str
 }
 
 /** What stands between id and status: grant, client and head. Many requests have the same, so the text is kept with the head. */
-function knownText({ head, client, endpoint, grant }: Exchange): string {
+function knownText({ head, client, endpoint, grant }: Recorded): string {
   const known = head.logged
   if (known?.client === client && known.grant === grant && known.endpoint === endpoint) return known.text
   const granted = grant === undefined ? '' : `,"grant":${quoted(grant, LONGEST_GRANT)}${namedText(grant)}`

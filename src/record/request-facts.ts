@@ -1,6 +1,7 @@
 import type { Exchange } from '../http/exchange.ts'
-import { shownPath } from '../http/request-path.ts'
 import { nameOf } from './access-log.ts'
+import { atRecord, type Recorded } from './recorded.ts'
+import { shownPath } from './shown-path.ts'
 
 /** The longest values that are kept, in characters. Of a row that is longer, the path loses its end. */
 const LONGEST_PATH = 256
@@ -18,7 +19,7 @@ export type RequestFacts = ReturnType<typeof factsOf>
  *
  * @param wall when it ended (ms since the epoch)
  */
-function factsOf(exchange: Exchange, wall: number) {
+function factsOf(exchange: Recorded, wall: number) {
   const {
     client,
     head,
@@ -91,14 +92,16 @@ function factsOf(exchange: Exchange, wall: number) {
 let names: readonly string[] = []
 
 /** The facts of a request as text: without their names, they take a third of the memory. */
-export function rowOf(exchange: Exchange, wall: number): string {
-  const facts = factsOf(exchange, wall)
-  names = Object.keys(facts)
-  const row = JSON.stringify(Object.values(facts))
-  // A deviation takes no room from the path: of a device only the first one is remembered.
-  const excess = row.length - LONGEST_ROW - facts.deviation.length
-  return excess > 0 ? JSON.stringify(Object.values({ ...facts, path: facts.path.slice(0, -excess) })) : row
-}
+export const rowOf: (exchange: Exchange, wall: number) => string = atRecord(
+  (exchange, wall: number): string => {
+    const facts = factsOf(exchange, wall)
+    names = Object.keys(facts)
+    const row = JSON.stringify(Object.values(facts))
+    // A deviation takes no room from the path: of a device only the first one is remembered.
+    const excess = row.length - LONGEST_ROW - facts.deviation.length
+    return excess > 0 ? JSON.stringify(Object.values({ ...facts, path: facts.path.slice(0, -excess) })) : row
+  },
+)
 
 /** How the rows of the requests with this id begin. */
 export const startOf = (id: string): string => `[${JSON.stringify(id)},`

@@ -3,10 +3,11 @@ import { createBreaker } from '../../src/device/breaker.ts'
 import { type Connection, type Connections, createConnections } from '../../src/device/connections.ts'
 import type { ResponseHandler } from '../../src/device/request.ts'
 import type { UpstreamTarget } from '../../src/device/target.ts'
+import type { Forwarded } from '../../src/forward/forwarded.ts'
 import { forwardToDevice } from '../../src/forward/round-trip.ts'
 import type { RoundTripEnd, RoundTripService } from '../../src/forward/round-trip-service.ts'
 import { sendUpgrade } from '../../src/forward/upgrades.ts'
-import type { Forward, UpgradeExchange } from '../../src/http/exchange.ts'
+import type { UpgradeExchange } from '../../src/http/exchange.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
 import { startRawDevice } from '../support/device.ts'
@@ -18,10 +19,10 @@ import { requestHead } from '../support/request-head.ts'
 import { socketPair } from '../support/socket-pair.ts'
 
 /** An exchange that was revoked while it waited: its refusal is written but may not have been sent. */
-function refusedExchange(part: Partial<UpgradeExchange> = {}): Forward<BareExchange & UpgradeExchange> {
+function refusedExchange(part: Partial<UpgradeExchange> = {}): Forwarded<BareExchange & UpgradeExchange> {
   const request = Object.assign(admitted(requestHead()), { answered: true, cut: vi.fn() })
   // All that an upgrade calls.
-  return Object.assign(request, part) as Forward<BareExchange & UpgradeExchange>
+  return Object.assign(request, part) as Forwarded<BareExchange & UpgradeExchange>
 }
 
 function targetOf(origin: string): UpstreamTarget {

@@ -2,9 +2,10 @@ import { EventEmitter, once } from 'node:events'
 import { createBreaker } from '../../src/device/breaker.ts'
 import { createConnections } from '../../src/device/connections.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../../src/device/target.ts'
+import type { Forwarded } from '../../src/forward/forwarded.ts'
 import { forwardToDevice } from '../../src/forward/round-trip.ts'
 import type { RoundTripEnd, RoundTripService } from '../../src/forward/round-trip-service.ts'
-import type { Exchange, Forward } from '../../src/http/exchange.ts'
+import type { Exchange } from '../../src/http/exchange.ts'
 import { fieldValues } from '../../src/http/fields.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { movableClock } from '../support/clock.ts'
@@ -54,7 +55,7 @@ export async function startFront(
     const empty = framing === 0 && fieldValues(fields, 'content-length').length === 0
     const classified = { ...exchange.classified, target: path, framing: empty ? null : framing }
     // Only the gate makes one: here it is missing.
-    const request = Object.assign(exchange, { classified }) as Forward
+    const request = Object.assign(exchange, { classified }) as Forwarded
     const onEnd = (end: RoundTripEnd): void => {
       ends.push(end)
       changes.emit('end', end)

@@ -5,8 +5,8 @@ import { queryObjects } from 'node:v8'
 import { beforeAll, expect, it } from 'vitest'
 import { DeviceSocket } from '../../src/device/device-socket.ts'
 import { RoundTrip } from '../../src/forward/round-trip.ts'
-import { Exchange } from '../../src/http/exchange.ts'
 import { RequestBody } from '../../src/http/request-body.ts'
+import { ListenerExchange } from '../../src/listen/exchange.ts'
 import { Http1Connection } from '../../src/listen/http1/connection.ts'
 import {
   FRAME,
@@ -25,7 +25,7 @@ import { behaviours, startBehavingDevice } from './behaving-device.ts'
 
 /** Base class of every object that the sidecar makes for a connection or a request: one heap query counts them all. */
 class Made {}
-const classes = [RequestBody, Http1Connection, Exchange, DeviceSocket]
+const classes = [RequestBody, Http1Connection, ListenerExchange, DeviceSocket]
 for (const each of [...classes, RoundTrip]) Object.setPrototypeOf(each.prototype, Made.prototype)
 
 /** Counts the open sockets of the clients, the sidecars and the device, which share this process. */

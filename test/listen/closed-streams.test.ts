@@ -1,19 +1,19 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { expect, it, onTestFinished } from 'vitest'
-import { Exchange } from '../../src/http/exchange.ts'
+import { ListenerExchange } from '../../src/listen/exchange.ts'
 import { collectGarbage } from '../support/collect-garbage.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 /** The requests that end from now on, held so that they can be collected. */
-function watchRequests(): readonly WeakRef<Exchange>[] {
-  const ended: WeakRef<Exchange>[] = []
-  const { settle } = Exchange.prototype
-  Exchange.prototype.settle = function (outcome) {
+function watchRequests(): readonly WeakRef<ListenerExchange>[] {
+  const ended: WeakRef<ListenerExchange>[] = []
+  const { settle } = ListenerExchange.prototype
+  ListenerExchange.prototype.settle = function (outcome) {
     ended.push(new WeakRef(this))
     settle.call(this, outcome)
   }
   onTestFinished(() => {
-    Exchange.prototype.settle = settle
+    ListenerExchange.prototype.settle = settle
   })
   return ended
 }

@@ -1,5 +1,6 @@
-import { Exchange, type Outcome, type RequestHead, type ResponseHead } from '../../src/http/exchange.ts'
+import type { Exchange, Outcome, RequestHead, ResponseHead } from '../../src/http/exchange.ts'
 import type { Reply } from '../../src/http/refusal.ts'
+import { ListenerExchange } from '../../src/listen/exchange.ts'
 import { requestHead } from './request-head.ts'
 
 type Method = (...given: unknown[]) => unknown
@@ -8,7 +9,7 @@ type Method = (...given: unknown[]) => unknown
 type ExchangePart = { readonly [Key in keyof Exchange]?: Exchange[Key] | Method }
 
 /** An exchange without a connection and without a request body. It records its replies, and ends when the test says so. */
-export class BareExchange extends Exchange {
+export class BareExchange extends ListenerExchange {
   readonly replies: Reply[] = []
   /** Set by a test, in place of what the exchange knows. */
   isAnswered = false

@@ -1,7 +1,8 @@
+import type { Forwarded } from '../../src/forward/forwarded.ts'
 import type { RequestFieldSettings } from '../../src/forward/request-fields.ts'
 import { createGate } from '../../src/gate/admit.ts'
 import { createClientAddress } from '../../src/gate/client-address.ts'
-import type { Forward, RequestHead } from '../../src/http/exchange.ts'
+import type { RequestHead } from '../../src/http/exchange.ts'
 import { keepFields } from '../../src/http/fields.ts'
 import { type Cidr, parseCidr } from '../../src/http/ip.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
@@ -24,8 +25,8 @@ export const PLAIN: RequestFieldSettings = {
 
 const limit = { requests: 1_000_000, window: 60_000, per: 'client' } as const
 
-/** A request that the gate has admitted. Only the gate can make a `Forward`, so this asks a real gate. */
-export function admitted(head: RequestHead, trustedProxies: readonly string[] = []): Forward<BareExchange> {
+/** A request that the gate has admitted, as `forward/` sees it. Only the gate can make a `Forward`, so this asks a real gate. */
+export function admitted(head: RequestHead, trustedProxies: readonly string[] = []): Forwarded<BareExchange> {
   const clock = stillClock()
   const trusted = trustedProxies.map(parseCidr).filter((cidr): cidr is Cidr => cidr !== undefined)
   const table = createWindowTable(limit, { clock, maxKeys: 10 })
@@ -43,5 +44,6 @@ export function admitted(head: RequestHead, trustedProxies: readonly string[] = 
   const fields = [...withoutToken, 'Authorization', 'Bearer x']
   const admission = admit(new BareExchange(requestHead({ ...head, fields })))
   if (admission instanceof Promise || admission.kind !== 'forward') throw new Error('not admitted')
-  return admission
+  // What the door of `forward/` does.
+  return admission as Forwarded<BareExchange>
 }

@@ -1,4 +1,4 @@
-import type { Derived } from '../../src/http/admission.ts'
+import type { Derived } from '../../src/http/derived.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { requestFraming, surveyFields } from '../../src/http/head-survey.ts'
 

@@ -1,8 +1,11 @@
 // Compiled by `npm run types`, never run. Each line under `@ts-expect-error` must not compile. If one compiles, a request
-// can reach the device past the rate limit or the token check, and the compiler reports the unused directive.
+// can reach the device past the rate limit or the token check, or a room can write a fact of another one, and the compiler reports the
+// unused directive.
 
+import type { Forwarded } from '../../src/forward/forwarded.ts'
 import type { Upstream } from '../../src/forward/upstream.ts'
 import type { Admit } from '../../src/gate/admit.ts'
+import type { GateExchange } from '../../src/gate/gate-exchange.ts'
 import type {
   Admission,
   Exchange,
@@ -11,11 +14,13 @@ import type {
   RequestHead,
   UpgradeExchange,
 } from '../../src/http/exchange.ts'
+import type { Recorded } from '../../src/record/recorded.ts'
 
 declare const admit: Admit
 declare const head: RequestHead
 declare const exchange: Exchange
 declare const upgrade: UpgradeExchange
+declare const forward: Forward
 declare const upstream: Upstream
 declare const listener: ForwardListener
 declare const refused: Extract<Admission, { readonly kind: 'refused' }>
@@ -73,7 +78,9 @@ export const relabelled: Forward = Object.assign(exchange, { kind: 'forward' as 
 // @ts-expect-error nor does a cast
 export const cast: Forward = refused as Forward
 
-// @ts-expect-error read-only: only the gate writes what it decided
+// Each fact of an exchange is read-only for all rooms but its writer.
+
+// @ts-expect-error only `gate/` writes `GateFacts`
 forward.classified = exchange.classified
 // @ts-expect-error read-only
 forward.classified.target = '/other'
@@ -81,3 +88,34 @@ forward.classified.target = '/other'
 forward.grant = 'another'
 // @ts-expect-error read-only
 exchange.kind = 'forward'
+// @ts-expect-error only `forward/` writes `DeviceFacts`
+exchange.attempts = 1
+// @ts-expect-error only `listen/` writes `ClientFacts`
+exchange.status = 200
+// @ts-expect-error only `gate/` writes `DerivedByGate`
+exchange.head.classified = exchange.classified
+// @ts-expect-error only `forward/` writes `DerivedByForward`
+exchange.head.outgoing = undefined
+// @ts-expect-error only `record/` writes `DerivedByRecord`
+exchange.head.shown = '/'
+
+// No room gets the view of another one, and none gets its own but by its door.
+
+declare const atGate: GateExchange
+declare const atForward: Forwarded
+declare const atRecord: Recorded
+
+// @ts-expect-error the gate writes nothing of the device
+atGate.attempts = 1
+// @ts-expect-error `forward/` writes nothing of the gate
+atForward.grant = 'another'
+// @ts-expect-error `record/` writes no fact
+atRecord.duration = 1
+// @ts-expect-error the mark of the gate is missing
+export const withoutGate: GateExchange = exchange
+// @ts-expect-error the mark of `forward/` is missing, although the gate admitted the request
+export const withoutForward: Forwarded = forward
+// @ts-expect-error the mark of `record/` is missing
+export const withoutRecord: Recorded = exchange
+// @ts-expect-error the mark of another room
+export const ofAnother: GateExchange = atForward

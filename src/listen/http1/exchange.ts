@@ -1,11 +1,12 @@
 import type { Socket } from 'node:net'
-import { Exchange, type ResponseHead } from '../../http/exchange.ts'
+import type { Exchange, ResponseHead } from '../../http/exchange.ts'
 import type { Fields } from '../../http/fields.ts'
 import { limitLines } from '../../http/limit-fields.ts'
 import type { Reply } from '../../http/refusal.ts'
 import { RequestBody } from '../../http/request-body.ts'
 import type { Http1RequestHead } from '../../http1/request-head.ts'
 import { latin1Of, type RenderedHead, renderHead, renderInterim } from '../../http1/response-writer.ts'
+import { ListenerExchange } from '../exchange.ts'
 import { endBroken } from '../linger.ts'
 import { Http1Response } from './response.ts'
 
@@ -28,7 +29,7 @@ export interface Http1Transport {
 }
 
 /** One request on an HTTP/1 connection. The connection reports what the client does. */
-export class Http1Exchange extends Exchange {
+export class Http1Exchange extends ListenerExchange {
   protected readonly transport: Http1Transport
   readonly #mayPersist: boolean
   /** The client waits for `100 Continue`. Until it receives that, it may or may not send its body. */

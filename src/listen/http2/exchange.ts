@@ -1,5 +1,5 @@
 import { constants, type ServerHttp2Stream } from 'node:http2'
-import { Exchange, type Outcome, type RequestHead, type ResponseHead } from '../../http/exchange.ts'
+import type { Outcome, RequestHead, ResponseHead } from '../../http/exchange.ts'
 import type { Fields } from '../../http/fields.ts'
 import { limitFields } from '../../http/limit-fields.ts'
 import type { Reply } from '../../http/refusal.ts'
@@ -7,6 +7,7 @@ import { RequestBody } from '../../http/request-body.ts'
 import { endsWithHead } from '../../http1/response-writer.ts'
 import type { Holder, Holding } from '../../memory/account.ts'
 import { LARGE_PIECE, recycle } from '../../system/write-soon.ts'
+import { ListenerExchange } from '../exchange.ts'
 import { headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './fields.ts'
 import { bodyOf, discardUpload, isClean } from './upload.ts'
 
@@ -44,7 +45,7 @@ function onStreamClosed(this: CarryingStream): void {
   exchange?.streamClosed()
 }
 
-export class Http2Exchange extends Exchange {
+export class Http2Exchange extends ListenerExchange {
   readonly #stream: ServerHttp2Stream
   readonly #facts: StreamFacts<Http2Exchange>
   #cut = false

@@ -1,0 +1,15 @@
+import type { Exchange, WrittenBy } from '../http/exchange.ts'
+
+/** An exchange as this room sees it, which keeps texts with its head (`DerivedByRecord`). */
+export type Recorded = WrittenBy<'record'>
+
+/**
+ * The door of this room: turns a function of it into one that other rooms call with any exchange. Each function passes through it once, so
+ * the door costs a request nothing.
+ */
+export function atRecord<More extends readonly unknown[], Result>(
+  work: (exchange: Recorded, ...more: More) => Result,
+): (exchange: Exchange, ...more: More) => Result {
+  // Proof of the cast: the two types differ only for the compiler. See `WrittenBy`.
+  return work as (exchange: Exchange, ...more: More) => Result
+}
