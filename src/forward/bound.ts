@@ -41,21 +41,31 @@ const CAREFUL = 4
 
 const ignore = (): void => {}
 
-/** How many requests the device gets at once. It holds the number and what limits it; others decide when it changes. Times in ms. */
+/**
+ * How many requests the device gets at once. It holds the number and what limits it; others decide when it changes. Times in ms.
+ *
+ * Nobody else writes its fields. They are no getters, because each request reads them several times.
+ */
 export class Bound {
   readonly min: number
+  /** The bound now. */
+  limit: number
+  /** What is found so far. */
+  found: number
+  /** What is tried now; the same as `found` but for an attempt. While the bound is lower, this is approached place by place. */
+  tried: number
+  /** Empty if the device has not shown that any number is too many. */
+  ceiling: Ceiling
+  /** The bound was last changed. Only requests that were sent since then tell about it. */
+  since = 0
   readonly #max: number
   readonly #careful: number
   readonly #onChange: (reason: LimitReason) => void
   readonly #onCeiling: (cause: CeilingCause) => void
-  #found: number
-  #tried: number
   /** The places so far have held, and one more. 0: the other sidecars of the fleet still have all. */
   #reach: number
-  #ceiling: Ceiling
   /** The bound that is tried although there is a ceiling. */
   #attempt = Number.POSITIVE_INFINITY
-  #since = 0
 
   /** @param ceiling from before a restart */
   constructor({ min, max, inFleet = false }: BoundSettings, events: BoundEvents, ceiling: Ceiling) {
@@ -64,44 +74,15 @@ export class Bound {
     this.#careful = inFleet ? 1 : CAREFUL
     this.#onChange = events.onChange ?? ignore
     this.#onCeiling = events.onCeiling ?? ignore
-    this.#ceiling = ceiling
+    this.ceiling = ceiling
     this.#reach = this.#reachAbove(0)
-    this.#found = this.#tried = Math.min(Math.max(FIRST, min), this.most)
-  }
-
-  /** The bound now. */
-  get limit(): number {
-    return Math.min(this.#tried, this.#reach)
-  }
-
-  /** What is found so far. */
-  get found(): number {
-    return this.#found
-  }
-
-  /** What is tried now; the same as `found` but for an attempt. */
-  get tried(): number {
-    return this.#tried
-  }
-
-  /** Whether `tried` is approached place by place. */
-  get climbs(): boolean {
-    return this.limit < this.#tried
+    this.found = this.tried = Math.min(Math.max(FIRST, min), this.most)
+    this.limit = Math.min(this.tried, this.#reach)
   }
 
   /** What the configuration and the ceiling allow. */
   get most(): number {
-    return Math.max(this.min, Math.min(this.#max, mostUnder(this.#ceiling)))
-  }
-
-  /** Empty if the device has not shown that any number is too many. */
-  get ceiling(): Ceiling {
-    return this.#ceiling
-  }
-
-  /** The bound was last changed. Only requests that were sent since then tell about it. */
-  get since(): number {
-    return this.#since
+    return Math.max(this.min, Math.min(this.#max, mostUnder(this.ceiling)))
   }
 
   /** `limit`, or the nearest that is allowed. */
@@ -119,56 +100,57 @@ export class Bound {
 
   /** Tries another bound for a while, without a word about it. */
   attempt(limit: number, now: number): void {
-    if (limit !== this.#tried) this.#since = now
-    this.#tried = limit
+    if (limit !== this.tried) this.since = now
+    this.tried = limit
+    this.#reaches(this.#reach)
   }
 
   /** The attempt has ended: what was found stays. */
   settle(now: number): void {
-    this.attempt(this.#found, now)
+    this.attempt(this.found, now)
   }
 
   /** What was sent before tells nothing about the bound. */
   beginAnew(now: number): void {
-    this.#since = now
+    this.since = now
   }
 
   /** So many places have held: one more is given, and none of those so far is taken. */
   reachPast(held: number): void {
-    this.#reach = Math.max(this.#reach, held + 1)
+    this.#reaches(Math.max(this.#reach, held + 1))
   }
 
   /** One more place is given, if the bound needs it. */
   reachOneMore(): void {
-    if (this.limit >= this.#reach) this.#reach += 1
+    if (this.limit >= this.#reach) this.#reaches(this.#reach + 1)
   }
 
   /** One place more than have held is given, if that was more. */
   reachAnew(held: number): void {
-    this.#reach = this.#reachAbove(held)
+    this.#reaches(this.#reachAbove(held))
   }
 
   /** No request gets a place before `reachAnew`. */
   wait(): void {
-    this.#reach = 0
+    this.#reaches(0)
   }
 
   /** The ceiling is another one. */
   know(ceiling: Ceiling, cause: CeilingCause): void {
-    if (ceiling === this.#ceiling) return
-    this.#ceiling = ceiling
+    if (ceiling === this.ceiling) return
+    this.ceiling = ceiling
     this.#onCeiling(cause)
   }
 
   /** The wall clock was set: the same ceiling has other times. */
   retime(ceiling: Ceiling): void {
-    this.#ceiling = ceiling
+    this.ceiling = ceiling
   }
 
   /** Allows one more place than the ceiling, if it is time for that. Returns whether it is. */
   passCeiling(now: number): boolean {
-    const next = attemptAt(this.#ceiling, now)
-    if (next === this.#ceiling) return false
+    const next = attemptAt(this.ceiling, now)
+    if (next === this.ceiling) return false
     this.know(next, 'attempt')
     this.#attempt = mostUnder(next)
     return true
@@ -182,15 +164,20 @@ export class Bound {
   /** A request in place `level` of `carried` was answered: what was refused or hung there was a wrong guess. */
   works(level: number, carried: number): void {
     if (carried < this.#attempt || level > this.#attempt) return
-    const { guess, wall } = this.#ceiling
+    const { guess, wall } = this.ceiling
     if (guess !== undefined) this.know(wall === undefined ? UNKNOWN : { wall }, 'carried')
   }
 
   #find(to: number, reason: LimitReason, now: number): void {
-    const before = this.#found
-    this.#found = to
+    const before = this.found
+    this.found = to
     this.attempt(to, now)
     if (to !== before) this.#onChange(reason)
+  }
+
+  #reaches(reach: number): void {
+    this.#reach = reach
+    this.limit = Math.min(this.tried, reach)
   }
 
   #reachAbove(held: number): number {

@@ -2,60 +2,48 @@
 const ENOUGH_ANSWERS = 32
 const A_WHILE = 100
 
-/** How many requests at once the device has been seen to carry. Times in ms. */
+/** How many requests at once the device has been seen to carry. Times in ms. Nobody else writes its fields: see `Bound`. */
 export class Held {
-  #level = 0
+  /** So many at once were answered for a while. */
+  level = 0
+  /** The most that were at the device since it was last struck. */
+  peak = 0
+  /** Since when. */
+  peakAt = Number.NEGATIVE_INFINITY
   #answers = 0
   #since = 0
   #least = Number.POSITIVE_INFINITY
-  #peak = 0
-  #peakAt = Number.NEGATIVE_INFINITY
-
-  /** So many at once were answered for a while. */
-  get level(): number {
-    return this.#level
-  }
-
-  /** The most that were at the device since it was last struck. */
-  get peak(): number {
-    return this.#peak
-  }
-
-  /** Since when. */
-  get peakAt(): number {
-    return this.#peakAt
-  }
 
   /** So many are at the device. */
   passes(level: number, now: number): void {
-    if (level <= this.#peak) return
-    this.#peak = level
-    this.#peakAt = now
+    if (level <= this.peak) return
+    this.peak = level
+    this.peakAt = now
   }
 
   /** The device has answered one of so many. Returns whether that shows that it carries more than was known. */
   answered(level: number, now: number): boolean {
-    if (level <= this.#level) return false
+    if (level <= this.level) return false
     if (this.#answers === 0) this.#since = now
     this.#answers += 1
     this.#least = Math.min(this.#least, level)
     if (this.#answers < ENOUGH_ANSWERS || now - this.#since < A_WHILE) return false
-    this.#level = this.#least
+    this.level = this.#least
     this.#beginAnew()
     return true
   }
 
   /** The device had no room above `limit`: what it carries above is seen from now on. */
   struck(limit: number): void {
-    this.#level = Math.min(this.#level, limit)
-    this.#peak = limit
+    this.level = Math.min(this.level, limit)
+    this.peak = limit
     this.#beginAnew()
   }
 
   /** The fleet leaves `most` to this sidecar. What has worked above counts no more: the others have these places now. */
   shared(most: number): void {
-    this.#level = Math.min(this.#level, most)
-    this.#peak = Math.min(this.#peak, most)
+    this.level = Math.min(this.level, most)
+    this.peak = Math.min(this.peak, most)
   }
 
   #beginAnew(): void {

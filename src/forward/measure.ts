@@ -112,7 +112,7 @@ export class Measure {
   /** The last byte of a request was sent, while `level` requests had a place, this one included. Returns its place. */
   sent(path: string, level: number, now: number): DevicePlace {
     this.#path = path
-    this.#passes(level, now)
+    if (level > this.#held.peak) this.#passes(level, now)
     if (level > this.#held.level) this.#places.note(level)
     return this.#places.take(path, level, this.#answers, now)
   }
@@ -213,7 +213,8 @@ export class Measure {
 
   /** `keeps_up`, `latency`: a response tells whether more places bring more work, or fewer do the same. */
   #compare({ sentAt, level }: DevicePlace, ratio: number, now: number): void {
-    const { limit, climbs, since } = this.#bound
+    const { limit, tried, since } = this.#bound
+    const climbs = limit < tried
     const few = climbs ? limit - 1 : this.#trials.few
     if (sentAt < since || level <= few || level > limit || this.#places.carried <= 0.75 * level) return
     if (climbs) this.#trials.approach(level, ratio, now)

@@ -61,9 +61,10 @@ it('H156 the values move under traffic without reloading, and follow the clock o
   const summary = await page.locator('#summary-traffic').textContent()
   expect(summary).toMatch(/^[\d.]+ requests a second on average, [\d.]+ at most; 0 refused\.$/)
   expect(await page.locator('#now-device').textContent()).toMatch(/^[\d.]+ ms$/)
-  expect(await page.locator('#chart-traffic path.area').last().getAttribute('d')).toMatch(
-    /^M[\d.]+ 150V[\d.]+L/,
-  )
+  // A busy machine may leave out a second, which begins another piece.
+  await expect
+    .poll(() => page.locator('#chart-traffic path.area').last().getAttribute('d'))
+    .toMatch(/M[\d.]+ 150V[\d.]+L/)
   sidecar.clock.jumpWall(5 * 3_600_000)
   await page.locator('#about').getByText('up 5 h').waitFor()
 })
