@@ -162,16 +162,16 @@ describe('H286 the places of a fleet', () => {
     const b = await join(new Sidecar('b'))
     for (const each of [a, a, b]) await each.ask()
     expect([a.share, b.share]).toEqual([2, 2])
+    b.given.length = 0
     await expect
       .poll(async () => {
-        b.given.length = 0
         await store.run(FALL_SILENT, [await key()], ['b'])
         return a.ask()
       })
       .toBe(3)
     // It was not there, and has not heard that it has one place only.
     await b.ask()
-    expect(b.given[0]).toBe(1)
+    expect(b.given).toContain(1)
     for (const each of [a, a, b]) await each.ask()
     expect([a.share, b.share]).toEqual([2, 2])
   })
