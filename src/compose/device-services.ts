@@ -48,21 +48,22 @@ export async function openDeviceServices(
     for (const each of all) each.retime()
   })
   opened.defer(seconds.close)
-  const sum = (of: (service: DeviceService) => number): number =>
-    all.reduce((total, service) => total + of(service), 0)
   const upstreams = new Map(all.slice(1).map(({ route = '', upstream }) => [route, upstream]))
   return {
     upstream: sharing.watch(createRoutedUpstream(main.upstream, upstreams)),
     signIn: main.signIn,
-    load: (): DeviceLoad => ({
-      inFlight: sum(({ load }) => load.inFlight),
-      queued: sum(({ load }) => load.queued),
-      limit: sum(({ load }) => load.limit),
-      tolerant: all.some(({ load }) => load.tolerant),
-    }),
+    load(): DeviceLoad {
+      const loads = all.map(({ load }) => load)
+      return {
+        inFlight: sum(loads, ({ inFlight }) => inFlight),
+        queued: sum(loads, ({ queued }) => queued),
+        limit: sum(loads, ({ limit }) => limit),
+        tolerant: loads.some(({ tolerant }) => tolerant),
+      }
+    },
     bounds: {
-      queueSize: sum(({ bounds }) => bounds.queueSize),
-      maxTunnels: sum(({ bounds }) => bounds.maxTunnels),
+      queueSize: sum(all, ({ bounds }) => bounds.queueSize),
+      maxTunnels: sum(all, ({ bounds }) => bounds.maxTunnels),
     },
     places: () => all.map((each) => each.places()),
     /** The quirks that the responses of each service have shown. */
@@ -87,4 +88,8 @@ export async function openDeviceServices(
       await Promise.all(all.map((service) => service.close()))
     },
   }
+}
+
+function sum<T>(all: readonly T[], of: (each: T) => number): number {
+  return all.reduce((total, each) => total + of(each), 0)
 }

@@ -44,7 +44,7 @@ const ignore = (): void => {}
 /**
  * How many requests the device gets at once. It holds the number and what limits it; others decide when it changes. Times in ms.
  *
- * Nobody else writes its fields. They are no getters, because each request reads them several times.
+ * Only this class writes its fields. Each request reads them several times, so they are no getters.
  */
 export class Bound {
   readonly min: number

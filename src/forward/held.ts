@@ -2,7 +2,7 @@
 const ENOUGH_ANSWERS = 32
 const A_WHILE = 100
 
-/** How many requests at once the device has been seen to carry. Times in ms. Nobody else writes its fields: see `Bound`. */
+/** How many requests at once the device has been seen to carry. Times in ms. Only this class writes its fields, as in `Bound`. */
 export class Held {
   /** So many at once were answered for a while. */
   level = 0

@@ -45,7 +45,7 @@ export class Measure {
   constructor(settings: BoundSettings, events: BoundEvents = {}, ceiling: Ceiling = UNKNOWN) {
     this.#bound = new Bound(settings, events, ceiling)
     this.#trials = new Trials(this.#bound)
-    this.#silence = new Silence(this.#bound, this.#places, this.#times)
+    this.#silence = new Silence(this.#bound, this.#places, this.#times, this.#outages)
   }
 
   get limit(): number {

@@ -9,12 +9,13 @@ export interface Outage {
   readonly had: number
 }
 
-/** When the device was away, and what may have broken it. Times in ms. */
+/** When the device was away, and what may have broken it. Times in ms. Only this class writes its fields, as in `Bound`. */
 export class Outages {
   /** Requests at the device that may change it, and when one last was there. */
   #changing = 0
   #changedAt = Number.NEGATIVE_INFINITY
-  #answeredAt = Number.NEGATIVE_INFINITY
+  /** When the device last answered. */
+  answeredAt = Number.NEGATIVE_INFINITY
   #refusedAt = Number.NEGATIVE_INFINITY
   /** The device refuses everything since then. */
   #awaySince = Number.POSITIVE_INFINITY
@@ -42,7 +43,7 @@ export class Outages {
 
   /** The device has answered. */
   answered(now: number): void {
-    this.#answeredAt = now
+    this.answeredAt = now
     this.#isBack = true
     this.#awaySince = Number.POSITIVE_INFINITY
     this.#suspected = undefined
@@ -60,7 +61,7 @@ export class Outages {
    */
   refused(now: number): 'answers' | 'nothing' | undefined {
     const before = this.#refusedAt
-    const answered = this.#answeredAt
+    const answered = this.answeredAt
     this.#refusedAt = now
     this.#awaySince = Math.min(this.#awaySince, now)
     if (before > answered) return 'nothing'
@@ -74,7 +75,7 @@ export class Outages {
 
   /** Whether the device is away for longer than one that is only crowded, and has answered since the ceiling was struck: that is another outage. */
   isAnother(now: number): boolean {
-    const hasAnswered = this.#answeredAt > this.#struckAt && this.#awaySince > this.#answeredAt
+    const hasAnswered = this.answeredAt > this.#struckAt && this.#awaySince > this.answeredAt
     return hasAnswered && now - this.#awaySince >= ALIVE
   }
 

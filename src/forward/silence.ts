@@ -1,5 +1,6 @@
 import type { Bound } from './bound.ts'
 import type { DevicePlaces } from './device-places.ts'
+import type { Outages } from './outages.ts'
 import type { UsualTimes } from './usual-times.ts'
 
 /** Requests wait, and no answer and no sign of overload has come: the bound rises after this time (ms), then at each look. */
@@ -19,20 +20,21 @@ export class Silence {
   readonly #bound: Bound
   readonly #places: DevicePlaces
   readonly #times: UsualTimes
+  readonly #outages: Pick<Outages, 'answeredAt'>
   #since = 0
-  #answeredAt = Number.NEGATIVE_INFINITY
   /** What was done about it; until the next response it is neither again. */
   #effect: 'raised' | 'lowered' | undefined
 
-  constructor(bound: Bound, places: DevicePlaces, times: UsualTimes) {
+  constructor(bound: Bound, places: DevicePlaces, times: UsualTimes, outages: Pick<Outages, 'answeredAt'>) {
     this.#bound = bound
     this.#places = places
     this.#times = times
+    this.#outages = outages
   }
 
   /** The device has answered. */
   answered(now: number): void {
-    this.#since = this.#answeredAt = now
+    this.#since = now
     this.#effect = undefined
   }
 
@@ -48,7 +50,7 @@ export class Silence {
     const before = Math.min(carried, found)
     if (this.#effect !== undefined || before < LEAST_BURIED) return false
     if (Math.min(waiting.length, limit) <= before) return false
-    const silence = now - Math.max(this.#answeredAt, ...waiting.map(({ sentAt }) => sentAt))
+    const silence = now - Math.max(this.#outages.answeredAt, ...waiting.map(({ sentAt }) => sentAt))
     // A path that has no usual time may hang.
     const usual = Math.max(...waiting.map(({ path }) => this.#times.of(path) ?? Number.POSITIVE_INFINITY))
     const buries = silence >= Math.max(SHORTEST_BURIAL, TIMES_OF_BURIAL * usual)

@@ -237,7 +237,7 @@ describe('Each strike', () => {
   })
 })
 
-/** The wall of a fleet, of which this sidecar has so many places. */
+/** The wall of a fleet that leaves `limit` places to this sidecar. */
 const shareOf = (limit: number) =>
   ({ wall: { kind: 'barred', limit, fleet: { sum: 9, version: 7 } } }) as const
 

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import http from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type RawData, type WebSocket, WebSocketServer } from 'ws'
 import { closeLater } from '../support/cleanup.ts'
+import { unusedPort } from '../support/raw.ts'
 import { bytesFor } from './random.ts'
 
 /** The device of the soak. The path of a request selects the response. It can be stopped and started on the same port. */
@@ -68,7 +69,7 @@ async function sendEvents(response: http.ServerResponse, count: number): Promise
 export async function startSoakDevice(): Promise<SoakDevice> {
   const complaints: string[] = []
   let running: { readonly server: http.Server; readonly sockets: ReadonlySet<Socket> } | undefined
-  let port = 0
+  const port = await unusedPort()
 
   function inspect({ headers, url }: http.IncomingMessage): void {
     if (headers.authorization !== undefined) complaints.push(`${url} with Authorization`)
@@ -101,7 +102,6 @@ export async function startSoakDevice(): Promise<SoakDevice> {
     })
     starting.listen(port, '127.0.0.1')
     await once(starting, 'listening')
-    port = (starting.address() as AddressInfo).port // listening on TCP
     running = { server: starting, sockets }
   }
 

@@ -119,11 +119,10 @@ describe('postern verify', () => {
     const [short, long] = [await startAll(1), await startAll(LONGER)]
     const runWith = (options: ReadonlyMap<string, VerifyOptions>) => async (name: string) =>
       (await runVerify(options.get(name) ?? expect.unreachable())).report
-    const isRight = (name: string, report: Report): boolean => cases.get(name)?.isRight(report) === true
     /** Undefined if a machine with other work misled the run, or broke it off. */
     const rightOf = async (name: string, report: Promise<Report>): Promise<Report | undefined> => {
       const found = await report.catch(() => undefined)
-      return found !== undefined && isRight(name, found) ? found : undefined
+      return found !== undefined && cases.get(name)?.isRight(found) === true ? found : undefined
     }
     const named = (kind: Run): string[] =>
       [...cases].filter(([, { run }]) => run === kind).map(([name]) => name)
