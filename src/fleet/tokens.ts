@@ -1,5 +1,5 @@
 import type { Clock } from '../system/clock.ts'
-import { shareOf } from '../tokens/grant-table.ts'
+import { shareOf } from '../tokens/grant-rules.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from '../tokens/mint.ts'
 import {
   grantsInFlight,
