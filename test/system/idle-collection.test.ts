@@ -15,21 +15,26 @@ afterEach(() => {
 function startProcess(): {
   work: number
   heap: number
+  beside: number
   flooded: boolean
   readonly collect: ReturnType<typeof vi.fn>
 } {
   const state = {
     work: 0,
     heap: 30 * MIB,
+    /** Private memory beside the heap. A collection frees it. */
+    beside: 0,
     flooded: false,
     collect: vi.fn(() => {
       state.heap = 10 * MIB
+      state.beside = 0
     }),
   }
   const collection = collectWhenIdle({
     collect: state.collect,
     workSince: () => ({ idle: 0, active: 0, utilization: state.work }),
     heapSize: () => state.heap,
+    privateSize: () => state.heap + state.beside,
     floodIsOver: () => state.flooded,
   })
   closeLater(collection.close)
@@ -73,4 +78,15 @@ it('H250 a process that works collects once a flood is over', () => {
   state.flooded = true
   vi.advanceTimersByTime(1_000)
   expect(state.collect).toHaveBeenCalledOnce()
+})
+
+it('H270 a process collects for memory beside its heap, such as that of TLS connections', () => {
+  const state = startProcess()
+  vi.advanceTimersByTime(1_000)
+  state.beside = 16 * MIB - 1
+  vi.advanceTimersByTime(10_000)
+  expect(state.collect).toHaveBeenCalledOnce()
+  state.beside += 1
+  vi.advanceTimersByTime(10_000)
+  expect(state.collect).toHaveBeenCalledTimes(2)
 })
