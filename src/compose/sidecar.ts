@@ -199,6 +199,7 @@ async function openParts(
   const collection = collectWhenIdle({
     collect: collectGarbage,
     privateSize: privateMemory,
+    mayGrow: memory.nothingToShed,
     floodIsOver: memory.floodIsOver,
   })
   const listeners = createListeners(config, {

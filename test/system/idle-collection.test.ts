@@ -17,6 +17,8 @@ function startProcess(): {
   heap: number
   beside: number
   flooded: boolean
+  calm: boolean
+  readonly setGrowth: ReturnType<typeof vi.fn>
   readonly collect: ReturnType<typeof vi.fn>
 } {
   const state = {
@@ -25,6 +27,8 @@ function startProcess(): {
     /** Private memory beside the heap. A collection frees it. */
     beside: 0,
     flooded: false,
+    calm: true,
+    setGrowth: vi.fn(),
     collect: vi.fn(() => {
       state.heap = 10 * MIB
       state.beside = 0
@@ -36,6 +40,8 @@ function startProcess(): {
     heapSize: () => state.heap,
     privateSize: () => state.heap + state.beside,
     floodIsOver: () => state.flooded,
+    mayGrow: () => state.calm,
+    setGrowth: state.setGrowth,
   })
   closeLater(collection.close)
   return state
@@ -89,4 +95,23 @@ it('H270 a process collects for memory beside its heap, such as that of TLS conn
   state.beside += 1
   vi.advanceTimersByTime(10_000)
   expect(state.collect).toHaveBeenCalledTimes(2)
+})
+
+it('a busy process collects less often, unless clients hold much', () => {
+  const state = startProcess()
+  const growths = (): unknown[] => state.setGrowth.mock.calls.flat()
+  state.work = 0.3
+  vi.advanceTimersByTime(10_000)
+  expect(growths()).toEqual([])
+  state.work = 0.31
+  vi.advanceTimersByTime(10_000)
+  expect(growths()).toEqual([300])
+  state.calm = false
+  vi.advanceTimersByTime(10_000)
+  expect(growths()).toEqual([300, 0])
+  state.calm = true
+  vi.advanceTimersByTime(10_000)
+  state.work = 0
+  vi.advanceTimersByTime(10_000)
+  expect(growths()).toEqual([300, 0, 300, 0])
 })
