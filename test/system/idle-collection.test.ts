@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { collectWhenIdle } from '../../src/system/idle-collection.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -114,4 +116,12 @@ it('a busy process collects less often, unless clients hold much', () => {
   state.work = 0
   vi.advanceTimersByTime(10_000)
   expect(growths()).toEqual([300, 0, 300, 0])
+})
+
+it('V8 knows each flag that is set while it runs', () => {
+  const source = new URL('../../src/system/idle-collection.ts', import.meta.url)
+  const flags = readFileSync(source, 'utf8').match(/(?<=['`])--[a-z-]+/g) ?? []
+  expect(flags).toContain('--heap-growing-percent')
+  const known = execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' })
+  for (const flag of flags) expect(known).toContain(`  ${flag} (`)
 })
