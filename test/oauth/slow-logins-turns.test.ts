@@ -28,7 +28,7 @@ function createRequest(key: string) {
 }
 
 /** Logins whose passwords are verified when the test says so. */
-function start({ maxKeys = 100, bodyTimeout = 10_000 } = {}) {
+function start({ maxKeys = 100, bodyTimeout = 10_000, onRead = () => {} } = {}) {
   const clock = stillClock()
   const verified: { readonly password: string; readonly settle: (result: LogInResult) => void }[] = []
   let slowed = 0
@@ -38,7 +38,10 @@ function start({ maxKeys = 100, bodyTimeout = 10_000 } = {}) {
       gate: { scopes: undefined },
       config: { limits: { wrongPasswords: 'slow', maxKeys }, listen: { bodyTimeout } },
     },
-    grants: () => [],
+    grants() {
+      onRead()
+      return []
+    },
     onSlowed: () => {
       slowed += 1
     },
@@ -223,6 +226,22 @@ it.each([
     await site.pass(50)
   }
   expect(site.verified).toHaveLength(count + 1)
+})
+
+it('H213 the grants are read at most once a second, however many attempts ask whether their client has one', async () => {
+  let reads = 0
+  const onRead = (): void => {
+    reads += 1
+  }
+  const site = start({ onRead })
+  await manyWrong(site, 60)
+  const counts: number[] = [reads]
+  for (const ms of [0, 0, 999, 1]) {
+    site.clock.advance(ms)
+    await site.attempt('mine', `another after ${ms}`)
+    counts.push(reads)
+  }
+  expect(counts).toEqual([0, 1, 1, 1, 2])
 })
 
 it('H213 one wrong password of many clients is forgotten every twelve seconds', async () => {
