@@ -209,6 +209,7 @@ async function openParts(
     tokens: state.tokens,
     sharesTokens: state.storeUp() !== undefined,
     requests,
+    alarms: () => overview.condition().alarms,
     places: services.places,
     quirks: services.quirks,
     retry: services.retry,
