@@ -7,6 +7,7 @@ import { createLiveExchanges, type LiveExchanges } from '../gate/live-exchanges.
 import { createPassage } from '../gate/passage.ts'
 import { openCertificate } from '../listen/certificate.ts'
 import { type Addresses, createListeners, createPublicListener } from '../listen/public-listener.ts'
+import { privateMemory } from '../memory/machine-memory.ts'
 import type { Overview } from '../overview/overview.ts'
 import { createTimeline } from '../overview/timeline.ts'
 import { createAccessLog, refusedConnections } from '../record/access-log.ts'
@@ -195,7 +196,12 @@ async function openParts(
   })
   memory.watchPage(admin.unread)
   opened.defer(admin.close)
-  const collection = collectWhenIdle({ collect: collectGarbage, floodIsOver: memory.floodIsOver })
+  const collection = collectWhenIdle({
+    collect: collectGarbage,
+    privateSize: privateMemory,
+    mayGrow: memory.nothingToShed,
+    floodIsOver: memory.floodIsOver,
+  })
   const listeners = createListeners(config, {
     public: listener.server,
     admin: admin.server,

@@ -1,6 +1,7 @@
 import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
-import { type GrantTable, spentMeans, type Token } from './grant-table.ts'
+import { spentMeans } from './grant-rules.ts'
+import type { GrantTable, Token } from './grant-table.ts'
 import type { Digest } from './mint.ts'
 import type { TokenPolicy } from './state.ts'
 

@@ -186,3 +186,90 @@ it('H213 many clients with a few wrong passwords each slow the others, until a r
   await site.decide(TOKENS)
   expect(mine()).toBe(3)
 })
+
+it('H181 the wait of a client doubles from 0.25 s to 30 s, and no further', async () => {
+  const site = start({ bodyTimeout: 60_000 })
+  for (let i = 0; i < 4; i += 1) await site.attempt()
+  await site.decide('wrong')
+  for (const wait of [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
+    await site.attempt()
+    const before = site.verified.length
+    await site.pass(wait - 50)
+    expect([wait, site.verified.length - before]).toEqual([wait, 0])
+    await site.pass(50)
+    expect([wait, site.verified.length - before]).toEqual([wait, 1])
+    await site.decide('wrong')
+  }
+})
+
+/** So many wrong passwords at the same time, four of each client. */
+async function manyWrong(site: ReturnType<typeof start>, count: number): Promise<void> {
+  for (let i = 0; i < count; i += 1) await site.attempt('p', `client ${i >> 2}`)
+  await site.decide('wrong')
+}
+
+it.each([
+  [49, 0],
+  [50, 250],
+  [74, 250],
+  [75, 500],
+])('H213 after %d wrong passwords of many clients, another one waits for %d ms', async (count, wait) => {
+  const site = start()
+  await manyWrong(site, count)
+  await site.attempt('mine', 'another')
+  if (wait > 0) {
+    await site.pass(wait - 50)
+    expect(site.verified).toHaveLength(count)
+    await site.pass(50)
+  }
+  expect(site.verified).toHaveLength(count + 1)
+})
+
+it('H213 one wrong password of many clients is forgotten every twelve seconds', async () => {
+  const site = start()
+  await manyWrong(site, 51)
+  site.clock.advance(11_900)
+  const slowed = await site.attempt('mine', 'another')
+  expect(site.verified).toHaveLength(51)
+  slowed.leave()
+  site.clock.advance(200)
+  await site.attempt('mine', 'another')
+  expect(site.verified).toHaveLength(52)
+})
+
+it.each([
+  [40, 0],
+  [41, 1],
+])(
+  'H213 ten wrong passwords of one client count among those of all, however many it sends: with %d of others, %d waits',
+  async (others, waits) => {
+    const site = start()
+    for (let round = 0; round < 3; round += 1) {
+      for (let i = 0; i < 4; i += 1) await site.attempt('p', 'guesser')
+      await site.decide('wrong')
+      // It has the right password, too, which ends its own wait.
+      await site.attempt('p', 'guesser')
+      await site.pass(250)
+      await site.decide(TOKENS)
+    }
+    await manyWrong(site, others)
+    const before = site.verified.length
+    await site.attempt('mine', 'another')
+    expect(before + 1 - site.verified.length).toBe(waits)
+  },
+)
+
+it('H212 at most 1,000 attempts of all clients wait, and a place is free again when one leaves', async () => {
+  const site = start()
+  const waiting: Awaited<ReturnType<typeof site.attempt>>[] = []
+  for (let client = 0; client < 17; client += 1) {
+    for (let i = 0; i < 64; i += 1) waiting.push(await site.attempt('p', `client ${client}`))
+  }
+  const overloaded = () => waiting.filter(({ result }) => result === 'overloaded').length
+  // Of each client four are verified, and do not wait.
+  expect([waiting.length - 17 * 4, overloaded()]).toEqual([1_020, 20])
+  const last = async (): Promise<unknown> => (await site.attempt('p', 'client 16')).result
+  expect(await last()).toBe('overloaded')
+  waiting.find(({ result }, i) => i > 4 && result === undefined)?.leave()
+  expect([await last(), await last()]).toEqual([undefined, 'overloaded'])
+})
