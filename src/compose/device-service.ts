@@ -82,10 +82,10 @@ export async function openDeviceService(
     },
   }
   const places = new ServicePlaces(service, { route, inFleet, ceilings, metrics, clock, log })
-  const { queue, learner, room } = places
+  const { queue, learner, capacity } = places
   const quirks = new Quirks(clock, log)
   const connections = createConnections(target, upstreamDeadlines(service), clock, {
-    room,
+    capacity,
     onQuirk: (kind, malformed) => quirks.found(kind, malformed),
   })
   const request = route === undefined ? settings.request : await readRequestFields(service, key)

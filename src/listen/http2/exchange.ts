@@ -54,8 +54,8 @@ export class Http2Exchange extends ListenerExchange {
   /** The head of an early response, until `#hold` releases it. */
   #held: ResponseHead | undefined
   #hold: NodeJS.Timeout | undefined
-  /** Its place among the open exchanges of its session; -1: it is none of them. */
-  place = -1
+  /** Its index among the open exchanges of its session; -1: it is none of them. */
+  index = -1
   /** The next one that arrived in the same turn of the event loop. */
   next: Http2Exchange | undefined = undefined
   /** What the stream is charged to, and the charge for its head and window (bytes). */
