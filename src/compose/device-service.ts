@@ -7,7 +7,7 @@ import { watchTrouble } from '../device/diagnosis.ts'
 import type { FleetPlaces } from '../fleet/places.ts'
 import type { UploadBuffering } from '../forward/buffered-body.ts'
 import type { Ceilings } from '../forward/ceilings.ts'
-import { downloadPace } from '../forward/place.ts'
+import { downloadPace } from '../forward/pace.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import type { RoundTripService } from '../forward/round-trip-service.ts'
 import {

@@ -2,7 +2,8 @@ import type { ForwardListener } from '../http/exchange.ts'
 import { type Refusal, StalledBodyError } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Forwarded } from './forwarded.ts'
-import { bodyRefusal, idleIn, OVERLOADED, type Places, waitForPlace, watchPace } from './place.ts'
+import { idleIn, watchPace } from './pace.ts'
+import { bodyRefusal, OVERLOADED, type Places, waitForPlace } from './place.ts'
 
 export type BufferedBody = ReturnType<typeof bufferBody>
 
@@ -154,7 +155,7 @@ export async function sendBuffered(
   exchange: Forwarded,
   buffering: UploadBuffering,
   clock: Clock,
-  send: (detour: BufferedUpload, listener: ForwardListener) => void,
+  send: (substitutes: BufferedUpload, listener: ForwardListener) => void,
 ): Promise<Refusal | undefined> {
   const { most, onLonger, queue, pace, uploadTimeout } = buffering
   const leave = queue.tryEnter() ?? (await waitForPlace(buffering, exchange, clock))

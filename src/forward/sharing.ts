@@ -4,7 +4,7 @@ import type { Refusal } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import { atForward } from './forwarded.ts'
 import { requestFields } from './request-fields.ts'
-import type { Detour, RoundTripService } from './round-trip-service.ts'
+import type { RoundTripService, Substitutes } from './round-trip-service.ts'
 import { keyOf, onlyReads, type Reader, shareable } from './share.ts'
 import { SharedResponse, type SharingRules } from './shared-response.ts'
 import type { Upstream } from './upstream.ts'
@@ -61,9 +61,9 @@ function share(
     else askFor(reader)
   }
 
-  function forward(request: Forward, listener: ForwardListener, detour?: Detour): void {
+  function forward(request: Forward, listener: ForwardListener, substitutes?: Substitutes): void {
     try {
-      inner(request, listener, detour)
+      inner(request, listener, substitutes)
     } catch (bug) {
       listener.onBug(request, bug)
     }
