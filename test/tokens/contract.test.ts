@@ -14,7 +14,7 @@ import { open } from '../store/opened.ts'
 import { liveRequests } from '../support/live-requests.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { isInstalled, needs } from '../support/tools.ts'
-import { POLICY, present } from './support.ts'
+import { HOUR, POLICY, present } from './support.ts'
 
 /** One family of tokens. */
 interface Opened {
@@ -271,7 +271,7 @@ const operation = fc.tuple(
 
 it.each([
   ['without rotation', {}],
-  ['with rotation', { rotateRefresh: true }],
+  ['with rotation', { rotateRefresh: true, refreshGrace: HOUR }],
   ['with rotation and no grace', { rotateRefresh: true, refreshGrace: 0 }],
 ])('C5 C6 C8 both families answer the same operations alike, %s', async (_, policy) => {
   const alike = fc.asyncProperty(

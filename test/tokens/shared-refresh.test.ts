@@ -12,7 +12,7 @@ import { open } from '../store/opened.ts'
 import { liveRequests } from '../support/live-requests.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { isInstalled, needs } from '../support/tools.ts'
-import { DAY, POLICY, present } from './support.ts'
+import { DAY, HOUR, POLICY, present } from './support.ts'
 
 let redis: RedisServer
 let prefix = ''
@@ -36,7 +36,7 @@ async function sidecar(changed: Partial<TokenPolicy> = {}) {
       return store.runDurably(script.name === 'refresh' ? await steps.before(script) : script, ...question)
     },
   }
-  const policy = { ...POLICY, offlineGrace: 60_000, rotateRefresh: true, ...changed }
+  const policy = { ...POLICY, offlineGrace: HOUR, rotateRefresh: true, refreshGrace: HOUR, ...changed }
   const [live, hasName] = [liveRequests(), () => true]
   const copies = createTokenCopies({ store, clock, policy, timeout: 5_000, live, hasName })
   const revoked: string[] = []
