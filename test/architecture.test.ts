@@ -30,6 +30,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'forward',
     'http',
     'listen',
+    'overview',
     'password',
     'record',
     'sign-in',
@@ -61,7 +62,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   listen: ['http', 'http1', 'memory', 'record', 'system'],
   memory: ['http'],
   admin: ['gate', 'http', 'overview', 'password', 'record', 'system', 'tokens'],
-  overview: ['http', 'limits', 'record', 'system', 'tokens'],
+  overview: ['config', 'http', 'limits', 'record', 'system', 'tokens'],
   gate: ['forward', 'http', 'limits', 'oauth', 'system', 'tokens'],
   oauth: ['http', 'limits', 'system', 'tokens'],
   limits: ['http', 'system'],
@@ -155,6 +156,22 @@ function forbiddenReads(tree: SourceTree): string[] {
   })
 }
 
+/** What single files may not import, and why. */
+const IGNORANT: Readonly<Record<string, { readonly of: RegExp; readonly why: string }>> = {
+  'src/device/opener.ts': { of: /^src\/http1?\//, why: 'it opens sockets, whatever goes over them' },
+  'src/device/device-connection.ts': {
+    of: /^src\/device\/(?:kept-)?connections\.ts$/,
+    why: 'it carries a request, whoever lends it',
+  },
+}
+
+const forbiddenKnowledge = (tree: SourceTree): string[] =>
+  Object.entries(IGNORANT).flatMap(([path, { of }]) =>
+    importsOf(path, tree.get(path) ?? '')
+      .filter((target) => of.test(target))
+      .map((target) => `${path} imports ${target}`),
+  )
+
 /** The parts of an exchange and the views of it, with the room that writes there. */
 const WRITERS: Readonly<Record<string, string>> = {
   GateFacts: 'gate',
@@ -208,6 +225,11 @@ describe('the source', () => {
     const used = new Set(roomImports(source).map(({ from, to }) => `${from} to ${to}`))
     const allowed = Object.entries(ROOMS).flatMap(([from, rooms]) => rooms.map((to) => `${from} to ${to}`))
     expect(allowed.filter((way) => !used.has(way))).toEqual([])
+  })
+
+  it('has openers that know no HTTP, and connections that know no pool', () => {
+    for (const path of Object.keys(IGNORANT)) expect(source.has(path), path).toBe(true)
+    expect(forbiddenKnowledge(source)).toEqual([])
   })
 
   it('has no import cycles between rooms', () => {
@@ -329,6 +351,14 @@ describe('these checks detect', () => {
       'src/gate/fine.ts': "import { x } from '../http/exchange.ts'\nimport { y } from './classify.ts'\n",
     })
     expect(wrongImports(broken).map((line) => line.split(' ')[0])).toEqual([...broken.keys()].slice(0, 6))
+  })
+
+  it('an opener that knows HTTP, and a connection that knows its pool', () => {
+    const broken = tree({
+      'src/device/opener.ts': "import { x } from '../http1/response-reader.ts'\n",
+      'src/device/device-connection.ts': "import type { DelayedAcks } from './kept-connections.ts'\n",
+    })
+    expect(forbiddenKnowledge(broken)).toHaveLength(2)
   })
 
   it('a room that takes the facts of another one', () => {

@@ -74,12 +74,13 @@ export function openMemory(config: Config, { clock, log, metrics, ownsProcess }:
       metrics.shed(stage, what)
     },
   })
+  const nothingToShed = (): boolean => account.total < plan.limit * NOTHING_TO_SHED
   const looks = everySecond(() => {
     account.set('log', unwrittenBytes(log))
     account.set('page', pageBytes())
     if (!ownsProcess) return
     // With so little held there is nothing to shed, and an idle process reads no files.
-    if (account.total < plan.limit * NOTHING_TO_SHED) {
+    if (nothingToShed()) {
       account.measured(0)
       return
     }
@@ -98,6 +99,7 @@ export function openMemory(config: Config, { clock, log, metrics, ownsProcess }:
     plan,
     hashes,
     floodIsOver: floods.isOver,
+    nothingToShed,
     /** What the live page shows. */
     condition: (): Condition['memory'] => ({
       held: account.total,

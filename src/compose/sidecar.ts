@@ -5,6 +5,7 @@ import type { Changes, Config } from '../config/schema.ts'
 import { createLiveExchanges, type LiveExchanges } from '../gate/live-exchanges.ts'
 import { openCertificate } from '../listen/certificate.ts'
 import { type Addresses, createListeners } from '../listen/public-listener.ts'
+import { privateMemory } from '../memory/machine-memory.ts'
 import type { Overview } from '../overview/overview.ts'
 import { createTimeline } from '../overview/timeline.ts'
 import type { Logger } from '../record/log.ts'
@@ -139,7 +140,12 @@ async function openParts(
   })
   memory.watchPage(admin.unread)
   opened.defer(admin.close)
-  const collection = collectWhenIdle({ collect: collectGarbage, floodIsOver: memory.floodIsOver })
+  const collection = collectWhenIdle({
+    collect: collectGarbage,
+    privateSize: privateMemory,
+    mayGrow: memory.nothingToShed,
+    floodIsOver: memory.floodIsOver,
+  })
   const listeners = createListeners(config, {
     public: listener.server,
     admin: admin.server,
@@ -153,6 +159,7 @@ async function openParts(
     tokens: state.tokens,
     sharesTokens: state.storeUp() !== undefined,
     requests,
+    alarms: () => overview.condition().alarms,
     places: services.places,
     quirks: services.quirks,
     retry: services.retry,

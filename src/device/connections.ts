@@ -3,18 +3,25 @@ import type { Deviation } from '../http1/deviation.ts'
 import { HeadMemory } from '../http1/head-memory.ts'
 import type { ResponseRules } from '../http1/response-reader.ts'
 import type { Clock } from '../system/clock.ts'
-import { DeviceConnection } from './device-connection.ts'
-import type { ConnectionSettings } from './device-socket.ts'
-import { createIdleMemory, type IdleMemory, SHORTEST_DELAYED, watchDelayedAcks } from './kept-connections.ts'
+import { type ConnectionEvents, type ConnectionSettings, DeviceConnection } from './device-connection.ts'
+import {
+  createIdleMemory,
+  type DelayedAcks,
+  type IdleMemory,
+  SHORTEST_DELAYED,
+  watchDelayedAcks,
+} from './kept-connections.ts'
 import { createSocketOpener } from './open-socket.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 import { ENOUGH_ROOM, type Room, Turns } from './turns.ts'
 
 /** A connection to the device, as the request that has borrowed it sees it. */
-export type Connection = Pick<
-  PooledConnection,
-  'reused' | 'uploaded' | 'send' | 'pause' | 'resume' | 'abort' | 'release'
->
+export type Connection = Pick<DeviceConnection, 'uploaded' | 'send' | 'pause' | 'resume' | 'abort'>
+
+/** A borrowed connection, and the way to give it back. */
+export interface Loan extends Pick<PooledConnection, 'release'> {
+  readonly connection: Connection
+}
 
 export type Connections = Readonly<ReturnType<typeof createConnections>>
 
@@ -51,6 +58,8 @@ const HEADS_KNOWN = 64
 
 interface Pool extends ConnectionSettings {
   rules: ResponseRules
+  reuses: boolean
+  readonly acks: DelayedAcks
   readonly idle: PooledConnection[]
   readonly all: Set<PooledConnection>
   readonly memory: IdleMemory
@@ -77,7 +86,7 @@ export function createConnections(
   const pool: Pool = {
     clock,
     deadlines,
-    reuse,
+    reuses: reuse === 'shared',
     version,
     room,
     memory,
@@ -85,7 +94,10 @@ export function createConnections(
     openSocket: createSocketOpener(target),
     host: new URL(target.origin).host,
     rules: parser,
-    acks: watchDelayedAcks(() => onQuirk('delayed')),
+    acks: watchDelayedAcks(() => {
+      pool.reuses = false
+      onQuirk('delayed')
+    }),
     known: new HeadMemory(HEADS_KNOWN),
     onStray() {
       if (!strayed) onQuirk('stray')
@@ -111,19 +123,19 @@ export function createConnections(
      * `repeatable`: the request will be sent again if the device closed the connection while it was idle. `upgrade`: the connection is
      * new, and may become a tunnel. `now`: ms, monotonic.
      */
-    borrow(repeatable: boolean, upgrade = false, now = clock.monotonic()): Connection {
+    borrow(repeatable: boolean, upgrade = false, now = clock.monotonic()): Loan {
       const idle = upgrade && !inOrder() ? undefined : pool.idle.pop()
-      if (upgrade) idle?.close()
+      if (upgrade) idle?.connection.close()
       else if (idle?.lend(repeatable, now)) return idle
       return new PooledConnection(pool, repeatable, upgrade, now)
     },
     othersWait(): void {
-      for (const connection of pool.all) connection.othersWait()
+      for (const { connection } of pool.all) connection.othersWait()
     },
     close(): Promise<void> {
       return new Promise((resolve) => {
         pool.onEmpty = resolve
-        for (const connection of pool.all) connection.destroy(new Error('the sidecar is stopping'))
+        for (const { connection } of pool.all) connection.destroy(new Error('the sidecar is stopping'))
         if (pool.all.size === 0) resolve()
       })
     },
@@ -131,33 +143,43 @@ export function createConnections(
   return connections
 }
 
-/** A connection that requests borrow, one at a time. */
-class PooledConnection extends DeviceConnection<Pool> {
-  #lent = true
-  /** When it was given back, and when it was lent. */
-  #since = 0
-  #lentAt: number
+/**
+ * - `new`: lent, before its first complete response
+ * - `spare`: given back without one. It may still be opening, for the next request
+ * - `lent`: again, after a complete response
+ * - `kept`: given back after a complete response
+ */
+type LoanState = 'new' | 'spare' | 'lent' | 'kept'
+
+/** A connection that requests borrow, one at a time. The pool forgets it when it has closed. */
+class PooledConnection implements ConnectionEvents {
+  readonly connection: DeviceConnection
+  readonly #pool: Pool
+  #state: LoanState = 'new'
+  /** When it was lent or given back. */
+  #since: number
   /** How long it had been idle when it was lent. */
   #idleFor = 0
-  #hasResponded = false
 
   constructor(pool: Pool, repeatable: boolean, upgrade: boolean, now: number) {
-    super(pool, repeatable, upgrade)
-    this.#lentAt = now
+    this.#pool = pool
+    this.#since = now
+    this.connection = new DeviceConnection(pool, this, repeatable, upgrade)
     pool.all.add(this)
   }
 
   /** Lends the connection. Returns false if the device may have closed it; the connection is then closed here too. */
   lend(repeatable: boolean, now: number): boolean {
-    const { memory, rules, deadlines } = this.settings
-    this.#lentAt = now
+    const { memory, rules, deadlines } = this.#pool
+    const { connection } = this
+    this.#state = this.#state === 'spare' ? 'new' : 'lent'
     this.#idleFor = now - this.#since
-    this.#lent = true
-    this.wait(deadlines.response, now)
-    if (this.state === 'connecting') return true
+    this.#since = now
+    connection.wait(deadlines.response, now)
+    if (connection.state === 'opening') return true
     const isTrusted = this.#idleFor < memory.safe || memory.trusts(this.#idleFor, repeatable)
-    if (isTrusted && this.state === 'open' && rules !== 'tolerant') return true
-    this.close()
+    if (isTrusted && connection.state === 'idle' && rules !== 'tolerant') return true
+    connection.close()
     return false
   }
 
@@ -168,49 +190,48 @@ class PooledConnection extends DeviceConnection<Pool> {
    * @param responded the connection carried a complete response
    */
   release(responded: boolean): void {
-    const { memory, clock, acks, turns, room, all, idle } = this.settings
-    this.#lent = false
-    this.#since = clock.monotonic()
+    const { memory, clock, acks, turns, room, all, idle } = this.#pool
+    const { connection } = this
+    const now = clock.monotonic()
+    const isFirst = this.#state === 'new'
     let delayed = false
     if (responded) {
-      const took = this.#since - this.#lentAt
+      const took = now - this.#since
       delayed =
         (acks.suspected || took >= SHORTEST_DELAYED) &&
-        acks.carried(took, this.#hasResponded, all.size - idle.length, this.#since)
-      turns.worked = this.#since
-      if (!this.#hasResponded) this.accepted(all.size === 1)
+        acks.carried(took, !isFirst, all.size - idle.length, now)
+      turns.worked = now
+      if (isFirst) connection.accepted(all.size === 1)
       else if (this.#idleFor > memory.safe) memory.carried(this.#idleFor)
-      this.#hasResponded = true
     }
-    const announced = this.state === 'open' ? this.reading.head?.keptFor : undefined
-    const time = announced === undefined ? KEPT_FOR : Math.min(announced - MARGIN, LONGEST_KEPT)
-    const isOpening = this.state === 'connecting'
-    const isKept = responded && this.state === 'open' && !delayed && !room.isCrowded() && time > 0
+    this.#state = isFirst && !responded ? 'spare' : 'kept'
+    this.#since = now
+    const { keptFor } = connection
+    const time = keptFor === undefined ? KEPT_FOR : Math.min(keptFor - MARGIN, LONGEST_KEPT)
+    const isKept = responded && connection.state === 'idle' && !delayed && !room.isCrowded() && time > 0
     // At the front, because `pop` takes from the end, and open connections are better.
-    if (isOpening) idle.unshift(this)
+    if (connection.state === 'opening') idle.unshift(this)
     else if (isKept) idle.push(this)
-    else this.close()
-    this.wait(time, this.#since)
+    else connection.close()
+    connection.wait(time, now)
   }
 
   /**
    * The device closed the connection while it was idle, or when its next request arrived. The close is remembered only if the
    * connection had carried a complete response.
    */
-  protected override closedByDevice(): void {
-    const { memory, clock, room } = this.settings
-    if (!this.#hasResponded) {
-      if (this.#lent && !this.reading.heard) room.reset()
-    } else if (!this.#lent) memory.closed(clock.monotonic() - this.#since)
-    else if (this.reused) memory.closed(this.#idleFor)
+  onClosedByDevice(heard: boolean): void {
+    const { memory, clock, room } = this.#pool
+    if (this.#state === 'kept') memory.closed(clock.monotonic() - this.#since)
+    else if (this.#state === 'lent' && !heard) memory.closed(this.#idleFor)
+    else if (this.#state === 'new' && !heard) room.reset()
   }
 
-  protected override closed(): void {
-    const { idle, all } = this.settings
+  onClosed(): void {
+    const { idle, all, onEmpty } = this.#pool
     const index = idle.indexOf(this)
     if (index >= 0) idle.splice(index, 1)
     all.delete(this)
-    super.closed(this.#hasResponded)
-    if (all.size === 0) this.settings.onEmpty()
+    if (all.size === 0) onEmpty()
   }
 }

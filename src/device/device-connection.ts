@@ -1,100 +1,116 @@
 import type { Socket } from 'node:net'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { Taken } from '../http1/body.ts'
+import type { Deviation } from '../http1/deviation.ts'
 import { onlyLineEnds } from '../http1/head-reader.ts'
-import { mayPersist, mayRepeat, writeRequestHead } from '../http1/request-writer.ts'
-import { type ResponseEvents, ResponseReader } from '../http1/response-reader.ts'
+import { type HttpVersion, mayPersist, mayRepeat, writeRequestHead } from '../http1/request-writer.ts'
+import type { Http1ResponseHead } from '../http1/response-head.ts'
+import {
+  type KnownHeads,
+  type ResponseEvents,
+  type ResponseFault,
+  ResponseReader,
+  type ResponseRules,
+} from '../http1/response-reader.ts'
+import type { Clock } from '../system/clock.ts'
 import { writeSoon } from '../system/write-soon.ts'
-import { type ConnectionSettings, DeviceSocket } from './device-socket.ts'
 import { BY_RESPONSE_FAULT, DeviceFault } from './failure.ts'
-import { type DeviceRequest, type ResponseHandler, sendUpload } from './request.ts'
+import { Opener, type OpenerEvents, type OpenerSettings, TERMINATED } from './opener.ts'
+import { type DeviceRequest, type Loss, type ResponseHandler, sendUpload } from './request.ts'
+
+/** What a request asks for. */
+export interface RequestLine {
+  readonly method: string
+  readonly target: string
+}
+
+/** What all connections to one device share. */
+export interface ConnectionSettings extends OpenerSettings {
+  readonly clock: Clock
+  /** For requests that name no host. */
+  readonly host: string
+  /** A connection may carry another request after its first. */
+  readonly reuses: boolean
+  readonly version: HttpVersion
+  /** For the next response. With `tolerant` a connection carries one request: stray bytes cannot become a response. */
+  readonly rules: ResponseRules
+  readonly known: KnownHeads
+  /** Called when the device sends bytes that belong to no request, on a connection that could have carried another one. */
+  readonly onStray: () => void
+  /** The device sent a response that the strict rules refuse: `auto` becomes `tolerant`, and stays so. */
+  readonly onSloppy: (deviation: Deviation, line: RequestLine) => void
+}
+
+/** What a connection tells its owner. */
+export interface ConnectionEvents {
+  /** The device sent FIN or reset the connection. `heard`: a byte of the last response had come. */
+  onClosedByDevice(heard: boolean): void
+  /** Called once, when the connection has closed, by either side. */
+  onClosed(): void
+}
+
+/**
+ * - `opening`: the socket is not open; a request may wait for it
+ * - `idle`: the socket is open, and no request is in flight
+ * - `fresh`: a request is in flight, for which the connection was opened
+ * - `reused`: a request is in flight that found the connection open. The device may have closed it while it was idle
+ * - `switched`: a handler has the socket, as a tunnel
+ */
+type ConnectionState = 'opening' | 'idle' | 'fresh' | 'reused' | 'switched' | 'closed'
 
 /** One connection to the device. It carries one request at a time, and stays open as long as both sides allow. */
-export abstract class DeviceConnection<
-  S extends ConnectionSettings = ConnectionSettings,
-> extends DeviceSocket<S> {
-  protected readonly reading: ResponseReader
+export class DeviceConnection implements OpenerEvents, ResponseEvents {
+  readonly #settings: ConnectionSettings
+  readonly #owner: ConnectionEvents
+  readonly #opener: Opener
+  readonly #reading: ResponseReader
+  state: ConnectionState = 'opening'
+  /** Undefined until one is open. */
+  #socket: Socket | undefined
   #handler: ResponseHandler | undefined
   #request: DeviceRequest | undefined
   #uploading: DeviceRequest['body']
   #uploaded = 0
   #paused = false
-  /** The connection was open when the present request was sent. */
-  #wasOpen = false
   /** The request allows another one on this connection. Its response decides too. */
   #mayFollow = false
+  /** How long (ms) the device keeps the connection open while it is idle, if its last response announced that. */
+  keptFor: number | undefined = undefined
   /** When the present wait is too long (ms): that for a response, for more of its body, or for another request. */
   #due = 0
   #looksAt = 0
   #timer: NodeJS.Timeout | undefined
 
-  constructor(settings: S, repeatable: boolean, upgrade: boolean) {
-    super(settings, repeatable, upgrade)
-    const { clock, deadlines, known, onSloppy } = settings
-    const events: ResponseEvents = {
-      onInterim: ({ status, fields }) => {
-        this.wait(deadlines.response)
-        this.#handler?.inform(status, fields)
-      },
-      onHead: (head) => {
-        const now = clock.monotonic()
-        this.wait(deadlines.idle, now)
-        this.#handler?.head(head, now)
-      },
-      onBody: (chunk) => {
-        this.wait(deadlines.idle)
-        this.#handler?.data(chunk)
-      },
-      onWhole: (last, clean) => {
-        const handler = this.#handler
-        this.#handler = undefined
-        // The connection may wait for the next request for long, and must not hold this one.
-        this.#request = undefined
-        if (this.#uploading !== undefined || !this.#mayFollow || !this.reading.persists) this.close()
-        else if (!clean) this.#dropStray()
-        handler?.end(last)
-      },
-      // The request fails only when the connection has closed, so data before the fault still reaches the client.
-      onFault: (fault) => {
-        this.fault = new DeviceFault(BY_RESPONSE_FAULT[fault])
-        this.socket?.destroy()
-      },
-      onSwitch: (head, rest) => {
-        const socket = this.socket?.off('data', this.onData).pause()
-        this.state = 'switched'
-        clearTimeout(this.#timer)
-        if (socket !== undefined) this.#handler?.switched?.(head, socket, rest)
-        this.#handler = undefined
-        this.#request = undefined
-      },
-      onSloppy: (deviation) => {
-        if (this.#request === undefined) return
-        this.#handler?.deviates?.(deviation)
-        onSloppy(deviation, this.#request)
-      },
-    }
-    this.reading = new ResponseReader(events, known)
+  /**
+   * @param repeatable its request would be repeated
+   * @param upgrade it may become a tunnel
+   */
+  constructor(settings: ConnectionSettings, owner: ConnectionEvents, repeatable: boolean, upgrade: boolean) {
+    this.#settings = settings
+    this.#owner = owner
+    this.#reading = new ResponseReader(this, settings.known)
+    this.#opener = new Opener(settings, this, repeatable, upgrade)
   }
 
   /** The bytes of the upload that the device has taken; undefined unless it has taken all that the client sent, and waits for more. */
   get uploaded(): number | undefined {
-    const busy = this.#uploading === undefined || this.socket === undefined || this.socket.writableLength > 0
+    const socket = this.#socket
+    const busy = this.#uploading === undefined || socket === undefined || socket.writableLength > 0
     return busy ? undefined : this.#uploaded
-  }
-
-  /** The connection was open before this request, and no byte has come since. If it breaks now, the device closed it while it was idle. */
-  get reused(): boolean {
-    return this.#wasOpen && !this.reading.heard
   }
 
   send(request: DeviceRequest, handler: ResponseHandler): void {
     this.#request = request
     this.#handler = handler
     this.#paused = false
-    this.#wasOpen = this.state === 'open'
-    if (this.state === 'closed') this.abort(this.fault)
-    else this.reading.expect(request.method, this.settings.rules, request.upgrade)
-    if (this.state === 'open') this.#write(request)
+    if (this.state === 'closed') {
+      this.abort(TERMINATED)
+      return
+    }
+    this.#reading.expect(request.method, this.#settings.rules, request.upgrade)
+    if (this.state !== 'idle') return
+    this.state = 'reused'
+    this.#write(request)
   }
 
   othersWait(): void {
@@ -103,13 +119,13 @@ export abstract class DeviceConnection<
 
   pause(): void {
     this.#paused = true
-    this.socket?.pause()
+    this.#socket?.pause()
   }
 
   resume(): void {
     this.#paused = false
-    this.wait(this.settings.deadlines.idle)
-    this.socket?.resume()
+    this.wait(this.#settings.deadlines.idle)
+    this.#socket?.resume()
   }
 
   /**
@@ -117,59 +133,147 @@ export abstract class DeviceConnection<
    * request was sent, so it can carry another request.
    */
   abort(error: unknown): void {
-    if (this.state !== 'connecting') this.close()
-    const handler = this.#handler
-    this.#request = undefined
-    this.#handler = undefined
-    handler?.failed(error, !this.reading.heard)
+    const loss = this.#loss()
+    if (this.state !== 'opening') this.close()
+    this.#giveUp(error, loss)
   }
 
+  /** Closes the connection and fails its request. */
   destroy(error: unknown): void {
+    const loss = this.#loss()
     this.close()
-    this.socket?.destroy()
-    this.abort(error)
+    this.#opener.destroy()
+    this.#giveUp(error, loss)
   }
 
   close(): void {
     if (this.state === 'closed') return
-    const idle = this.state === 'open' && this.#handler === undefined && this.#uploading === undefined
-    this.reading.close()
+    const idle = this.state === 'idle' && this.#uploading === undefined
+    this.state = 'closed'
+    this.#reading.close()
     clearTimeout(this.#timer)
-    this.closeSocket(idle)
+    this.#opener.close(idle)
   }
 
-  /** A connection that was open before is not opened again: the request gets another one. */
-  protected override mayOpenAgain(sent: boolean): boolean {
-    const request = this.#handler && this.#request
-    if (request === undefined || this.#wasOpen || this.reading.heard) return false
-    return !sent || mayRepeat(request)
+  /** The first complete response came. `alone`: the device has no other connection. */
+  accepted(alone: boolean): void {
+    this.#opener.accepted(alone)
   }
 
-  protected override finished(inOrder: boolean): void {
-    this.reading.finish(inOrder)
+  #loss(): Loss {
+    if (this.#reading.heard) return 'begun'
+    return this.state === 'reused' ? 'stale' : 'silent'
+  }
+
+  #giveUp(error: unknown, loss: Loss): void {
+    const handler = this.#handler
+    this.#request = undefined
+    this.#handler = undefined
+    handler?.failed(error, loss)
   }
 
   #fail(failure: UpstreamFailure): void {
     this.destroy(new DeviceFault(failure))
   }
 
-  protected override opened(): void {
-    if (this.#request === undefined) return
-    this.wait(this.settings.deadlines.response)
-    this.#write(this.#request)
+  /** A connection that was open before is not opened again: the request gets another one. */
+  mayOpenAgain(sent: boolean): boolean {
+    const request = this.#request
+    if (request === undefined || this.state === 'reused' || this.#reading.heard) return false
+    return !sent || mayRepeat(request)
+  }
+
+  onOpenAgain(): void {
+    this.state = 'opening'
+    this.#socket = undefined
+  }
+
+  onOpen(socket: Socket): void {
+    const request = this.#request
+    this.#socket = socket
+    this.state = request === undefined ? 'idle' : 'fresh'
+    if (request === undefined) return
+    this.wait(this.#settings.deadlines.response)
+    this.#write(request)
+  }
+
+  onClosedByDevice(): void {
+    this.#owner.onClosedByDevice(this.#reading.heard)
+  }
+
+  onEnd(inOrder: boolean): void {
+    this.#reading.finish(inOrder)
+  }
+
+  onLost(error: unknown): void {
+    this.destroy(error)
+  }
+
+  onClosed(): void {
+    this.#owner.onClosed()
+  }
+
+  onInterim({ status, fields }: Http1ResponseHead): void {
+    this.wait(this.#settings.deadlines.response)
+    this.#handler?.inform(status, fields)
+  }
+
+  onHead(head: Http1ResponseHead): void {
+    const { clock, deadlines } = this.#settings
+    const now = clock.monotonic()
+    this.keptFor = head.keptFor
+    this.wait(deadlines.idle, now)
+    this.#handler?.head(head, now)
+  }
+
+  onBody(chunk: Buffer): void {
+    this.wait(this.#settings.deadlines.idle)
+    this.#handler?.data(chunk)
+  }
+
+  onWhole(last: Buffer | undefined, clean: boolean): void {
+    const handler = this.#handler
+    this.#handler = undefined
+    // The connection may wait for the next request for long, and must not hold this one.
+    this.#request = undefined
+    this.state = 'idle'
+    if (this.#uploading !== undefined || !this.#mayFollow || !this.#reading.persists) this.close()
+    else if (!clean) this.#dropStray()
+    handler?.end(last)
+  }
+
+  /** The request fails only when the connection has closed, so data before the fault still reaches the client. */
+  onFault(fault: ResponseFault): void {
+    this.#opener.fail(new DeviceFault(BY_RESPONSE_FAULT[fault]))
+  }
+
+  onSwitch(head: Http1ResponseHead, rest: Buffer): void {
+    const socket = this.#opener.handOver()
+    this.state = 'switched'
+    clearTimeout(this.#timer)
+    if (socket !== undefined) this.#handler?.switched?.(head, socket, rest)
+    this.#handler = undefined
+    this.#request = undefined
+  }
+
+  onSloppy(deviation: Deviation): void {
+    const request = this.#request
+    if (request === undefined) return
+    this.#handler?.deviates?.(deviation)
+    this.#settings.onSloppy(deviation, request)
   }
 
   #write(request: DeviceRequest): void {
-    const { host, reuse, rules, acks, version } = this.settings
-    this.#mayFollow = reuse === 'shared' && !acks.found && rules !== 'tolerant' && mayPersist(request)
+    const { host, reuses, rules, version } = this.#settings
+    this.#mayFollow = reuses && rules !== 'tolerant' && mayPersist(request)
     const head = writeRequestHead(request, host, this.#mayFollow, version)
     if (head === undefined) {
       this.#fail('http_protocol_error')
       return
     }
-    const socket = this.socket
+    const socket = this.#socket
     if (socket === undefined) return
-    this.#handler?.sent?.()
+    this.#handler?.sent?.(this.state === 'reused')
     if (request.transmit !== undefined) this.#transmit(request, socket)
     else if (request.body === undefined) writeSoon(socket, head)
     else this.#upload(socket, head, request.body, request.framing)
@@ -178,7 +282,7 @@ export abstract class DeviceConnection<
   /** An event of the socket may have led here, and no caller would catch a bug. */
   #transmit(request: DeviceRequest, socket: Socket): void {
     try {
-      request.transmit?.(socket, this.settings.host)
+      request.transmit?.(socket, this.#settings.host)
     } catch (error) {
       this.destroy(error)
     }
@@ -195,7 +299,7 @@ export abstract class DeviceConnection<
     const onSent = (size: number, whole: boolean): void => {
       if (this.#uploading !== body) return
       this.#uploaded += size
-      this.wait(this.settings.deadlines.response)
+      this.wait(this.#settings.deadlines.response)
       if (!whole) return
       this.#uploading = undefined
       this.#handler?.uploaded?.()
@@ -206,7 +310,7 @@ export abstract class DeviceConnection<
   }
 
   /** Begins a wait of at most `time` (ms) in place of the one before. A timer that looks at them costs less than one for each. */
-  protected wait(time: number, now: number = this.settings.clock.monotonic()): void {
+  wait(time: number, now: number = this.#settings.clock.monotonic()): void {
     this.#due = now + time
     if (this.state === 'closed' || (this.#timer !== undefined && this.#looksAt <= this.#due)) return
     clearTimeout(this.#timer)
@@ -216,7 +320,7 @@ export abstract class DeviceConnection<
 
   readonly #look = (): void => {
     this.#timer = undefined
-    const left = this.#due - this.settings.clock.monotonic()
+    const left = this.#due - this.#settings.clock.monotonic()
     if (left <= 0) this.#late()
     else this.wait(left)
   }
@@ -226,32 +330,32 @@ export abstract class DeviceConnection<
    * reading.
    */
   #late(): void {
-    const { response } = this.settings.deadlines
+    const { response } = this.#settings.deadlines
     if (this.#handler === undefined) this.close()
-    else if (this.state !== 'open') return
-    else if (this.reading.head !== undefined) {
+    else if (this.state === 'opening') return
+    else if (this.#reading.head !== undefined) {
       if (!this.#paused) this.#fail('http_response_incomplete')
-    } else if (this.#uploading !== undefined && this.socket?.writableNeedDrain !== true) this.wait(response)
+    } else if (this.#uploading !== undefined && this.#socket?.writableNeedDrain !== true) this.wait(response)
     else this.#fail('http_response_timeout')
   }
 
-  override get takesLarge(): boolean {
+  get takesLarge(): boolean {
     return this.#handler?.takesLarge === true
   }
 
-  override get midResponse(): boolean {
+  get midResponse(): boolean {
     return this.#handler !== undefined
   }
 
-  override received(bytes: Buffer, length: number, keepable: number): Taken {
+  received(bytes: Buffer, length: number, keepable: number): Taken {
     // Bytes before the request are no response to it.
-    if (this.state === 'connecting') this.#fail('http_protocol_error')
+    if (this.state === 'opening') this.#fail('http_protocol_error')
     if (this.#handler === undefined) {
       if (this.state !== 'closed' && !onlyLineEnds(bytes, 0, length)) this.#dropStray()
       return 'small'
     }
     try {
-      return this.reading.receive(bytes, length, keepable)
+      return this.#reading.receive(bytes, length, keepable)
     } catch (error) {
       this.destroy(error)
       return 'kept'
@@ -260,7 +364,7 @@ export abstract class DeviceConnection<
 
   /** Closes the connection: the next request would get these bytes as its response (response desynchronization). */
   #dropStray(): void {
-    this.settings.onStray()
+    this.#settings.onStray()
     this.close()
   }
 }

@@ -8,7 +8,7 @@ import {
 } from './connections.ts'
 import { DeviceFault, failureOf } from './failure.ts'
 import { looksDelayed, SHOWN_WITHIN } from './kept-connections.ts'
-import type { ResponseHandler } from './request.ts'
+import type { Loss, ResponseHandler } from './request.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
 /** A request of the sidecar's own; `body` is short, and sent in chunks if it is an array of them. */
@@ -45,14 +45,17 @@ export async function sendOwnRequest(
   request: OwnRequest,
   repeatable: boolean,
 ): Promise<OwnResponse> {
-  const connection = connections.borrow(repeatable)
+  const loan = connections.borrow(repeatable)
+  let loss: Loss | undefined
   try {
-    const response = await exchangeOn(connection, request)
-    connection.release(true)
+    const response = await exchangeOn(loan.connection, request, (lost) => {
+      loss = lost
+    })
+    loan.release(true)
     return response
   } catch (error) {
-    const stale = connection.reused && failureOf(error) === 'connection_terminated'
-    connection.release(false)
+    loan.release(false)
+    const stale = loss === 'stale' && failureOf(error) === 'connection_terminated'
     if (repeatable && stale) return sendOwnRequest(connections, request, false)
     throw error
   }
@@ -113,6 +116,7 @@ export async function isDelayed(
 function exchangeOn(
   connection: Connection,
   { method, target, fields, body, keepsBody = false }: OwnRequest,
+  onLost: (loss: Loss) => void,
 ): Promise<OwnResponse> {
   return new Promise((resolve, reject) => {
     let response: OwnResponse | undefined
@@ -136,8 +140,9 @@ function exchangeOn(
         if (keepsBody) response = { ...response, body: Buffer.concat(last ? [...chunks, last] : chunks) }
         resolve(response)
       },
-      failed(error) {
+      failed(error, loss) {
         clearTimeout(timer)
+        onLost(loss)
         if (error === TOO_LONG && response !== undefined) resolve(response)
         else reject(error)
       },

@@ -20,10 +20,16 @@ export interface DeviceRequest extends OutgoingRequest {
 export type DeviceHead = Pick<Http1ResponseHead, 'status' | 'reason' | 'fields' | 'remembered'> &
   Partial<Pick<Http1ResponseHead, 'framing' | 'isStream'>>
 
+/**
+ * What had come of a response that failed. `begun`: at least a byte. `silent`: nothing. `stale`: nothing either, and the connection was open
+ * before the request, so the device may have closed it while it was idle.
+ */
+export type Loss = 'begun' | 'silent' | 'stale'
+
 /** Receives one response of the device, in this order. One of `end`, `switched` and `failed` is called once, as the last call. */
 export interface ResponseHandler {
-  /** The connection is open, and the head of the request is sent. */
-  sent?(): void
+  /** The connection is open, and the head of the request is sent. `reused`: it was open before the request. */
+  sent?(reused: boolean): void
   /** The whole body of the request is sent. */
   uploaded?(): void
   inform(status: number, fields: Fields): void
@@ -40,8 +46,7 @@ export interface ResponseHandler {
   end(last?: Buffer): void
   /** The device switched to the protocol of an upgrade. `rest` are the first bytes of the tunnel; the other ones are in `device`. */
   switched?(head: DeviceHead, device: Socket, rest: Buffer): void
-  /** @param silent the device sent no byte of a response */
-  failed(error: unknown, silent: boolean): void
+  failed(error: unknown, loss: Loss): void
 }
 
 /** A piece up to this size (bytes) is sent as text together with the head or the chunk line: one write costs less than two. */

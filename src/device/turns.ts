@@ -49,7 +49,7 @@ export const ENOUGH_ROOM: Room = {
 }
 
 /** A connection whose end another one awaits. */
-interface Ending {
+export interface Ending {
   onEnded: (() => void) | undefined
 }
 

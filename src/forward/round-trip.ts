@@ -1,6 +1,6 @@
-import type { Connection } from '../device/connections.ts'
+import type { Loan } from '../device/connections.ts'
 import { failureOf } from '../device/failure.ts'
-import type { DeviceHead, DeviceRequest, ResponseHandler } from '../device/request.ts'
+import type { DeviceHead, DeviceRequest, Loss, ResponseHandler } from '../device/request.ts'
 import type { Classified } from '../http/admission.ts'
 import type { ClientSide } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
@@ -59,7 +59,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detou
   readonly #client: ClientSide
   readonly #onEnd: OnEnd
   readonly #start: number
-  protected connection: Connection | undefined
+  protected loan: Loan | undefined
   #place: DevicePlace | undefined
   /** If the device closed the connection while it was idle, the request is sent again. */
   #mayRepeat: boolean
@@ -101,25 +101,25 @@ export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detou
   attempt(now: number = this.#start): void {
     const { connections, uploadTimeout } = this.service
     try {
-      const connection = connections.borrow(this.#mayRepeat, this.upgrade, now)
-      this.connection = connection
+      const loan = connections.borrow(this.#mayRepeat, this.upgrade, now)
+      this.loan = loan
       if (this.framing !== null && this.framing !== 0) {
         this.body = this.detour.body?.open() ?? this.request.body(uploadTimeout())
         if (this.request.arrived < Number.POSITIVE_INFINITY) this.#watchUpload()
       }
-      connection.send(this, this)
+      loan.connection.send(this, this)
     } catch (error) {
       this.finish({ kind: 'bug', error })
     }
   }
 
-  sent(): void {
+  sent(reused: boolean): void {
     if (!this.#changes && !isSafe(this.method)) {
       this.#changes = true
       this.service.learner?.changing(1)
     }
     this.request.attempts += 1
-    this.request.reused = this.connection?.reused === true
+    this.request.reused = reused
     if (this.body === undefined) this.uploaded()
   }
 
@@ -147,7 +147,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detou
     request.streamAt = isByType ? now : this.#endless ? streamStart(head, now, service.streamAfter) : 0
     if (isByType && service.streams?.allowed === true && !this.#becomeStream()) {
       breaker.succeeded()
-      this.connection?.abort(TOO_MANY_STREAMS)
+      this.loan?.connection.abort(TOO_MANY_STREAMS)
       return
     }
     this.#begun = !this.#client.answered
@@ -155,7 +155,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detou
       this.#client.begin(responseHead(head, request, fields.response))
     } catch (error) {
       // For example a status that HTTP/2 cannot carry. Only this response fails; the rules by which the device is read stay.
-      this.connection?.abort(error)
+      this.loan?.connection.abort(error)
       return
     }
     breaker.succeeded()
@@ -189,8 +189,8 @@ export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detou
 
   data(chunk: Buffer): void {
     // `write` may have cut the exchange, because too much is queued for its client.
-    if (this.#client.write(chunk) || this.connection === undefined) return
-    this.connection.pause()
+    if (this.#client.write(chunk) || this.loan === undefined) return
+    this.loan.connection.pause()
     this.#paused = true
     if (this.#download === undefined) this.#watchDownload()
   }
@@ -200,13 +200,13 @@ export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detou
     this.finish(RELAYED)
   }
 
-  failed(error: unknown, silent: boolean): void {
+  failed(error: unknown, loss: Loss): void {
     const client = this.#client
     if (!client.answered) {
       // The device closed the connection before it read the request.
-      const stale = this.connection?.reused === true && silent && failureOf(error) === 'connection_terminated'
+      const stale = loss === 'stale' && failureOf(error) === 'connection_terminated'
       if (stale && this.#mayRepeat) this.#repeat()
-      else this.finish({ kind: 'failed', error, silent })
+      else this.finish({ kind: 'failed', error, silent: loss !== 'begun' })
     } else if (client.ended || !this.#begun) this.finish({ kind: 'abandoned' })
     else {
       // The connection has no handler any more, so the `abort` that `cut` causes does nothing.
@@ -217,8 +217,8 @@ export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detou
 
   #repeat(): void {
     this.#mayRepeat = false
-    this.connection?.release(false)
-    this.connection = undefined
+    this.loan?.release(false)
+    this.loan = undefined
     this.attempt(this.service.clock.monotonic())
   }
 
@@ -227,8 +227,8 @@ export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detou
     this.#upload = watchPace(
       this.service.pace,
       idleIn(this.request.waited, this.request),
-      () => this.connection?.uploaded,
-      () => this.connection?.abort(new StalledBodyError()),
+      () => this.loan?.connection.uploaded,
+      () => this.loan?.connection.abort(new StalledBodyError()),
     )
   }
 
@@ -236,7 +236,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detou
     this.#client.onDrain(() => {
       this.#paused = false
       this.#drains += 1
-      this.connection?.resume()
+      this.loan?.connection.resume()
     })
     const { downloadPace } = this.service
     clearInterval(this.#download)
@@ -250,19 +250,19 @@ export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detou
 
   /** After the end there is no connection. Before it, `abort` causes the end, which stops what watches the client. */
   #clientLeft(): void {
-    this.connection?.abort(new Error('the client has left'))
+    this.loan?.connection.abort(new Error('the client has left'))
   }
 
   /** Gives the connection back, then reports the end. Runs once: afterwards the connection has no handler. */
   protected finish(end: RoundTripEnd): void {
-    const connection = this.connection
-    this.connection = undefined
+    const loan = this.loan
+    this.loan = undefined
     clearInterval(this.#upload)
     clearInterval(this.#download)
     this.#leaveStreams?.()
     if (this.#changes) this.service.learner?.changing(-1)
     this.service.learner?.left(this.#place, end.kind === 'failed' ? end.error : undefined)
-    connection?.release(end.kind === 'relayed')
+    loan?.release(end.kind === 'relayed')
     this.#onEnd(end, this.request)
   }
 }

@@ -67,7 +67,7 @@ class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> {
     const refused = handshake === undefined || exchange.answered
     // RFC 9110 §7.8: the device may switch only to what was requested.
     if (refused || fieldValues(fields, 'upgrade').join().toLowerCase() !== 'websocket') {
-      this.connection?.abort(new DeviceFault('http_upgrade_failed'))
+      this.loan?.connection.abort(new DeviceFault('http_upgrade_failed'))
       return
     }
     exchange.deviceStatus = status

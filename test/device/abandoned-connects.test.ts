@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { createServer as createTlsServer } from 'node:tls'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type Connection, type Connections, createConnections } from '../../src/device/connections.ts'
+import { type Connections, createConnections, type Loan } from '../../src/device/connections.ts'
 import { failureOf } from '../../src/device/failure.ts'
-import type { DeviceRequest } from '../../src/device/request.ts'
+import type { DeviceRequest, ResponseHandler } from '../../src/device/request.ts'
 import { deviceTls } from '../../src/device/target.ts'
 import { expectUnharmed } from '../support/aftermath.ts'
 import { makeCertificate } from '../support/certificate.ts'
@@ -60,13 +60,14 @@ function open(origin: string, connect: number, ca?: string, clock = movableClock
 }
 
 /** Sends a request. Resolves with `responded` or the failure. */
-function sendRequest(connection: Connection): Promise<string> {
+function sendRequest(loan: Loan, sent?: ResponseHandler['sent']): Promise<string> {
   return new Promise((resolve) => {
     const finish = (result: string, responded: boolean): void => {
-      connection.release(responded)
+      loan.release(responded)
       resolve(result)
     }
-    connection.send(GET, {
+    loan.connection.send(GET, {
+      ...(sent && { sent }),
       inform() {},
       head() {},
       data() {},
@@ -78,9 +79,9 @@ function sendRequest(connection: Connection): Promise<string> {
 
 /** Borrows a connection and aborts its request before the connection is open. */
 async function abortWhileConnecting(connections: Connections): Promise<void> {
-  const connection = connections.borrow(true)
-  const end = sendRequest(connection)
-  connection.abort(new Error('the client has left'))
+  const loan = connections.borrow(true)
+  const end = sendRequest(loan)
+  loan.connection.abort(new Error('the client has left'))
   await end
 }
 
@@ -169,15 +170,14 @@ describe('a connection whose client leaves while it is being opened', () => {
     })
     const connections = open(device.url, 2000)
     await abortWhileConnecting(connections)
-    const early = connections.borrow(true)
-    expect(await sendRequest(early)).toBe('connection_terminated')
-    expect(early.reused).toBe(false)
+    const reused: boolean[] = []
+    const send = () => sendRequest(connections.borrow(true), (was) => void reused.push(was))
+    expect(await send()).toBe('connection_terminated')
     await abortWhileConnecting(connections)
     await device.waitForConnection(2)
     for (let i = 0; i < 2; i += 1) await new Promise(setImmediate)
-    const late = connections.borrow(true)
-    expect(await sendRequest(late)).toBe('connection_terminated')
-    expect(late.reused).toBe(true)
+    expect(await send()).toBe('connection_terminated')
+    expect(reused).toEqual([false, true])
   })
 
   it('H48 does not count when the sidecar learns how long the device keeps idle connections', async () => {

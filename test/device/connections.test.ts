@@ -56,7 +56,8 @@ function sendRequest(
   act: (event: string, connection: Connection) => void = () => {},
 ): Promise<Recorded> {
   return new Promise((resolve) => {
-    const connection = connections.borrow(false)
+    const loan = connections.borrow(false)
+    const { connection } = loan
     const events: string[] = []
     const record = (event: string): void => {
       events.push(event)
@@ -64,7 +65,7 @@ function sendRequest(
     }
     const finish = (event: string, responded: boolean): void => {
       record(event)
-      connection.release(responded)
+      loan.release(responded)
       resolve({ events, connection })
     }
     const handler: ResponseHandler = {
@@ -72,7 +73,8 @@ function sendRequest(
       head: ({ status }) => record(`head ${status}`),
       data: (chunk) => record(chunk.toString()),
       end: (last) => finish(`end ${last?.toString() ?? ''}`, true),
-      failed: (error, silent) => finish(`${failureOf(error)}${silent ? ', without a byte' : ''}`, false),
+      failed: (error, loss) =>
+        finish(`${failureOf(error)}${loss === 'begun' ? '' : ', without a byte'}`, false),
     }
     connection.send(
       { method: 'GET', target: '/', fields: ['Host', 'd'], framing: null, body: undefined, ...request },

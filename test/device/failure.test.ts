@@ -62,11 +62,10 @@ it('C18 a bug of the sidecar does not count as a failure of the device', async (
   const failures: string[] = []
   const clock = stillClock()
   const connection: Partial<Connection> = {
-    send: (_request, handler) => handler.failed(bug, true),
-    release() {},
+    send: (_request, handler) => handler.failed(bug, 'silent'),
   }
   const upstream = createUpstream({
-    connections: { borrow: () => connection },
+    connections: { borrow: () => ({ connection, release() {} }) },
     fields: { request: { host: undefined, added: [], named: [], set: new Set() } },
     queue: createBoundedQueue({ inside: 1, waiting: 0, maxWait: 1 }),
     breaker: createBreaker(clock),

@@ -101,18 +101,17 @@ it.each([false, true])(
     const ends: RoundTripEnd[] = []
     let device: ResponseHandler | undefined
     const connection: Partial<Connection> = {
-      reused: false,
       send: (_request, handler) => {
         device = handler
       },
-      release: () => {},
     }
-    const service = serviceWith({ borrow: () => connection as Connection })
+    const loan = { connection: connection as Connection, release() {} }
+    const service = serviceWith({ borrow: () => loan })
     forwardToDevice(service, exchange, (end) => ends.push(end))
     if (begun)
       device?.head({ status: 200, reason: 'OK', fields: ['Content-Length', '5'], remembered: false }, 0)
     Object.assign(exchange, { answered: true })
-    device?.failed(new Error('the device has left'), false)
+    device?.failed(new Error('the device has left'), 'begun')
     expect(ends).toMatchObject([{ kind: begun ? 'broken' : 'abandoned' }])
     expect(exchange.cut).toHaveBeenCalledTimes(begun ? 1 : 0)
   },

@@ -14,9 +14,9 @@ import { unhurried } from '../support/pace.ts'
 import { requestHead } from '../support/request-head.ts'
 
 /** A service of the device whose connections are this one. All that a round trip without a response needs. */
-function serviceWith(connection: Partial<Connection>): RoundTripService {
+function serviceWith(connection: Partial<Connection>, release = () => {}): RoundTripService {
   return {
-    connections: { borrow: () => connection, tolerant: false },
+    connections: { borrow: () => ({ connection, release }), tolerant: false },
     uploadTimeout: () => 1000,
     ...unhurried(),
     fields: FIELDS,
@@ -35,14 +35,13 @@ it('C18 a bug while a request is sent is reported once, and the connection is gi
   const bug = new Error('a bug without the class of one')
   const request = admitted(requestHead())
   const release = vi.fn()
-  const service = serviceWith({
-    reused: true,
+  const connection: Partial<Connection> = {
     send() {
       throw bug
     },
-    release,
     abort() {},
-  })
+  }
+  const service = serviceWith(connection, release)
   const ends: RoundTripEnd[] = []
   forwardToDevice(service, request, (found) => ends.push(found))
   request.finish('aborted')
@@ -77,13 +76,11 @@ it('C24 a response whose client is cut within a write leaves no timer', () => {
   try {
     let handler: ResponseHandler | undefined
     const service = serviceWith({
-      reused: false,
       send: (_request, given) => {
         handler = given
       },
       pause() {},
-      release() {},
-      abort: (error) => handler?.failed(error, false),
+      abort: (error) => handler?.failed(error, 'begun'),
     })
     const request = Object.assign(admitted(requestHead()), {
       write() {

@@ -3,7 +3,8 @@ import net, { Socket } from 'node:net'
 import tls from 'node:tls'
 import { queryObjects } from 'node:v8'
 import { beforeAll, expect, it } from 'vitest'
-import { DeviceSocket } from '../../src/device/device-socket.ts'
+import { DeviceConnection } from '../../src/device/device-connection.ts'
+import { Opener } from '../../src/device/opener.ts'
 import { RoundTrip } from '../../src/forward/round-trip.ts'
 import { RequestBody } from '../../src/http/request-body.ts'
 import { ListenerExchange } from '../../src/listen/exchange.ts'
@@ -25,7 +26,7 @@ import { behaviours, startBehavingDevice } from './behaving-device.ts'
 
 /** Base class of every object that the sidecar makes for a connection or a request: one heap query counts them all. */
 class Made {}
-const classes = [RequestBody, Http1Connection, ListenerExchange, DeviceSocket]
+const classes = [RequestBody, Http1Connection, ListenerExchange, DeviceConnection, Opener]
 for (const each of [...classes, RoundTrip]) Object.setPrototypeOf(each.prototype, Made.prototype)
 
 /** Counts the open sockets of the clients, the sidecars and the device, which share this process. */
