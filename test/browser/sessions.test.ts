@@ -83,6 +83,21 @@ it('H188 a log-out ends the session of its cookie with its grant, and no other',
   ])
 })
 
+it('H188 with a store in this process an expired token is renewed, and a valid one is looked up without a promise', async () => {
+  const sessions = createSessions(
+    {
+      identify: (token) =>
+        token === 'access 1' ? { kind: 'valid', grant: 'g' } : { kind: 'refused', cause: 'expired' },
+      refresh: () => tokensOf(1),
+      end: () => true,
+    },
+    () => {},
+  )
+  const id = /=([^;]+)/.exec(sessions.begin(tokensOf(0)))?.[1] ?? ''
+  expect(await sessions.identify(id, '192.0.2.7')).toEqual({ kind: 'valid', grant: 'g' })
+  expect(sessions.identify(id, '192.0.2.7')).toEqual({ kind: 'valid', grant: 'g' })
+})
+
 it('H188 a cookie of no session is no credential', async () => {
   const { sessions, asked } = store()
   expect(await sessions.identify('unknown', '192.0.2.7')).toEqual({ kind: 'refused', cause: 'missing' })
