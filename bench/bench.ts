@@ -21,6 +21,7 @@ import { admission } from './figures/p10-admission.ts'
 import { floods } from './figures/p11-floods.ts'
 import { requestCost } from './fleet/f1-request-cost.ts'
 import { severalSidecars } from './fleet/f2-several-sidecars.ts'
+import { storeCosts } from './fleet/f3-store-costs.ts'
 import { clockTime, formatChecks, formatFindings, formatTable, rounded } from './format.ts'
 import { type Figure, openLab } from './lab.ts'
 import { proofFindings, proveLimits } from './limits/proof.ts'
@@ -35,7 +36,7 @@ const RESULTS = fileURLToPath(new URL('results/', import.meta.url))
 /** In the order in which they are measured and reported. */
 const FIGURES: readonly Figure[] = [
   ...[forwarding, floorCost, watched, refusals, shield, latency, tls, memory, start, growthOfTables, bulk],
-  ...[admission, floods, places, sharing, requestCost, severalSidecars],
+  ...[admission, floods, places, sharing, requestCost, severalSidecars, storeCosts],
 ]
 
 /** Name of the proof of the limits in `--only`. */

@@ -9,7 +9,7 @@ bench/results/latest.json and latest.html. See bench/README.md.
   --only P1,P3      these figures alone; "limits" is the proof of the limits
   --floor           what each capability adds to the floor: P1f with all its rows,
                     and nothing else unless --only names more
-  --fleet           what sharing tokens and windows costs (F1, F2), and nothing else
+  --fleet           what sharing tokens and windows costs (F1 to F3), and nothing else
                     unless --only names more
   --quick           one short round of everything: for trying, not for telling
   --rounds N        rounds of each measurement (3)
