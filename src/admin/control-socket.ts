@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import type { GrantedExchange } from '../gate/live-exchanges.ts'
-import type { QuirkCondition } from '../overview/model.ts'
+import type { Alarm, QuirkCondition } from '../overview/model.ts'
 import type { RecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
 import { listenPrivately } from '../system/listen.ts'
@@ -20,6 +20,8 @@ interface Dependencies {
   readonly clock: Clock
   /** The addresses of the listeners; empty until they listen. */
   readonly listening: () => readonly string[]
+  /** Those of the live page. */
+  readonly alarms: () => readonly Alarm[]
   /** The places at each service of the device. */
   readonly places: () => readonly PlacesCondition[]
   /** The quirks that the responses of each service have shown. */
@@ -57,6 +59,20 @@ export interface UnfinishedRequest {
   readonly client: string
   /** When its head was read (ms since the epoch). */
   readonly startedAt: number
+}
+
+/** The answer to `GET /status`. */
+export interface StatusAnswer {
+  readonly alarms: readonly Alarm[]
+  /** The addresses of the listeners, such as `0.0.0.0:8443`. */
+  readonly listening: readonly string[]
+  readonly places: readonly PlacesCondition[]
+  readonly quirks: readonly RouteQuirk[]
+  /** Null: the shared store does not say. */
+  readonly tokens: { readonly access: number; readonly refresh: number } | null
+  readonly grants: readonly GrantSummary[] | null
+  /** Left out if there are none. */
+  readonly unfinished?: readonly UnfinishedRequest[]
 }
 
 /** The answer to `POST /revoke`. */
@@ -99,6 +115,7 @@ export async function openControlSocket(
     inFlight,
     clock,
     listening,
+    alarms,
     places,
     quirks,
     retry,
@@ -106,16 +123,19 @@ export async function openControlSocket(
   }: Dependencies,
 ): Promise<{ close(): Promise<void> }> {
   async function status(): Promise<Answer> {
-    const grants = await tokens.grants()
-    if (grants === 'unavailable') return STORE_UNAVAILABLE
+    const found = await tokens.grants()
+    const known = { alarms: alarms(), listening: listening(), places: places(), quirks: quirks() }
+    // The alarms say that the store is down.
+    if (found === 'unavailable')
+      return json(200, { ...known, tokens: null, grants: null } satisfies StatusAnswer)
     const sum = (count: (grant: GrantSummary) => number): number =>
-      grants.reduce((total, grant) => total + count(grant), 0)
+      found.reduce((total, grant) => total + count(grant), 0)
     const counts = {
       access: sum((grant) => grant.accessTokens),
       refresh: sum((grant) => grant.refreshTokens),
     }
-    const unfinished = unfinishedBeside(grants)
-    const all = { listening: listening(), places: places(), quirks: quirks(), tokens: counts, grants }
+    const unfinished = unfinishedBeside(found)
+    const all: StatusAnswer = { ...known, tokens: counts, grants: found }
     return json(200, unfinished.length === 0 ? all : { ...all, unfinished })
   }
 

@@ -5,9 +5,11 @@ import {
   type PlacesCondition,
   type Revoked,
   type RouteQuirk,
+  type StatusAnswer,
   type UnfinishedRequest,
 } from '../admin/control-socket.ts'
 import { clientKeyOf, type OperatorRevocation } from '../admin/operator-revocation.ts'
+import type { Alarm } from '../overview/model.ts'
 import { systemClock } from '../system/clock.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
@@ -72,43 +74,58 @@ export function ask(
   })
 }
 
-/** The response of `admin/control-socket.ts` to `GET /status`. A running sidecar of 0.1.0 leaves out what is optional, and `usedAt`. */
-export interface Status {
-  /** The addresses of its listeners, such as `0.0.0.0:8443`. */
-  readonly listening?: readonly string[]
-  readonly places?: readonly PlacesCondition[]
-  readonly quirks?: readonly RouteQuirk[]
-  readonly tokens: { readonly access: number; readonly refresh: number }
-  readonly grants: readonly GrantSummary[]
-  /** Left out if there are none. */
-  readonly unfinished?: readonly UnfinishedRequest[]
-}
-
 export interface StatusOptions extends ConfigOptions {
   readonly json: boolean
 }
 
-/** Lists who is logged in, with the id for `postern revoke`. */
+/** A running sidecar of an earlier version leaves the rest out, and one of 0.1.0 `usedAt`, too. */
+export type Status = Pick<StatusAnswer, 'tokens' | 'grants'> & Partial<StatusAnswer>
+
+/**
+ * Lists the alarms, and who is logged in, with the id for `postern revoke`. Rejects with exit code 1, after it has printed the rest, if the
+ * shared store does not say who is logged in.
+ */
 export async function statusCommand(options: StatusOptions, io: CommandIo): Promise<ExitCode> {
   const { stateDir } = configFrom(options, io)
   const status = await control<Status>(stateDir, { method: 'GET', path: '/status' })
   io.stdout.write(options.json ? `${JSON.stringify(status)}\n` : statusText(status))
-  return 0
+  if (status.grants !== null) return 0
+  const reason = 'who is logged in is not known: the shared store does not respond, or refuses the command'
+  throw new SetupError(reason, { exitCode: 1, remedy: '/readyz says which' })
 }
 
-function statusText({ places = [], quirks = [], tokens, grants, unfinished = [] }: Status): string {
+function statusText(status: Status): string {
+  const { alarms = [], places = [], quirks = [], unfinished = [] } = status
   const present = systemClock.wall()
+  const parts = [
+    ...alarms.map((each) => alarmLines(each, present)),
+    ...(alarms.length > 0 ? ['\n'] : []),
+    grantsText(status, present),
+    ...places.map((each) => placesLine(each, present)),
+    ...quirks.map((each) => quirkLine(each, present)),
+    unfinishedLines(unfinished, present),
+  ]
+  return parts.join('')
+}
+
+const LEVELS = { critical: 'CRITICAL', warning: 'WARNING ', note: 'note    ' } as const
+
+/** What is wrong, and below it what it means, what to do, and where the page says more. */
+function alarmLines({ level, name, what, since, meaning, remedy }: Alarm, present: number): string {
+  const indent = LEVELS[level].length + 1
+  const lasting = since === null ? '' : `, for ${spanOf(present - since)}`
+  const hint = `${meaning} ${remedy} More: docs/alerts.md#${name.toLowerCase()}`
+  return `${LEVELS[level]} ${wrapped(`${what}${lasting}`, indent)}\n${' '.repeat(indent)}${wrapped(hint, indent)}\n`
+}
+
+function grantsText({ tokens, grants }: Status, present: number): string {
+  if (tokens === null || grants === null) return ''
   const sums = [
     counted(grants.length, 'grant'),
     counted(tokens.access, 'access token'),
     counted(tokens.refresh, 'refresh token'),
   ]
-  const lines = [
-    ...places.map((each) => placesLine(each, present)),
-    ...quirks.map((each) => quirkLine(each, present)),
-  ]
-  const over = unfinishedLines(unfinished, present)
-  return `${grantLines(grants, present).join('\n')}\n\n${sums.join(', ')}\n${lines.join('')}${over}`
+  return `${grantLines(grants, present).join('\n')}\n\n${sums.join(', ')}\n`
 }
 
 /** Empty if there are none. */

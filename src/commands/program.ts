@@ -110,7 +110,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
   withConfig(
     command(
       'status',
-      'List the grants of the running sidecar: who is logged in.',
+      'Say what is wrong with the running sidecar, and list the grants: who is logged in.',
       async (options: StatusOptions) => (await import('./control.ts')).statusCommand(options, io),
     ),
   )

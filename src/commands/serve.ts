@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createSidecar, type Sidecar, SidecarStopped } from '../compose/sidecar.ts'
+import { SidecarStopped } from '../compose/reload.ts'
+import { createSidecar, type Sidecar } from '../compose/sidecar.ts'
 import { type ConfigFile, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { certificateFiles, neededPermissions } from '../config/secrets.ts'

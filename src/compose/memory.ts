@@ -114,12 +114,13 @@ export function openMemory(config: Config, { clock, log, metrics, ownsProcess }:
       metrics.shed(stage, what)
     },
   })
+  const nothingToShed = (): boolean => account.total < plan.limit * NOTHING_TO_SHED
   const looks = everySecond(() => {
     account.set('log', unwrittenBytes(log))
     account.set('page', pageBytes())
     if (!ownsProcess) return
     // With so little held there is nothing to shed, and an idle process reads no files.
-    if (account.total < plan.limit * NOTHING_TO_SHED) {
+    if (nothingToShed()) {
       account.measured(0)
       return
     }
@@ -137,6 +138,7 @@ export function openMemory(config: Config, { clock, log, metrics, ownsProcess }:
     account,
     plan,
     hashes,
+    nothingToShed,
     /** Whether a flood is over. True once for each flood. */
     floodIsOver(): boolean {
       const isOver = flooded && floodEnd !== undefined && clock.monotonic() - floodEnd >= OVER_AFTER

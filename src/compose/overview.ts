@@ -5,6 +5,8 @@ import { limitsOf } from '../config/policy-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { Endpoint, WindowType } from '../http/admission.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
+import type { Facts } from '../overview/alarm.ts'
+import { alarmsOf } from '../overview/alarms.ts'
 import { createGrantSearch } from '../overview/grant-search.ts'
 import { createHistory, sumsSinceStart } from '../overview/history.ts'
 import type { About, Condition, LimitCondition } from '../overview/model.ts'
@@ -39,7 +41,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
   const history = createHistory({ clock, totals: metrics.totals, load: services.load })
   const wallOffset = createWallOffset(clock)
 
-  function condition(): Condition {
+  function facts(): Facts {
     const readiness = sources.readiness()
     const config = current()
     const { enforce, tokens } = config
@@ -70,6 +72,11 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
       },
       store: up === undefined ? null : { up },
     }
+  }
+
+  function condition(): Condition {
+    const present = facts()
+    return { alarms: alarmsOf(present, history.points(0), clock.wall()), ...present }
   }
 
   return {

@@ -27,6 +27,12 @@ interface SettingRule extends WarningRule {
   readonly find: (config: Config) => readonly ConfigWarning[]
 }
 
+/** What `enforce: false` means, and what mends it. */
+export const OBSERVING: Pick<ConfigWarning, 'meaning' | 'remedy'> = {
+  meaning: 'requests without a token and past the limits reach the device',
+  remedy: 'remove it when the log shows no more would_refuse',
+}
+
 const DAY = 86_400_000
 /** Times (ms) above which `tokens.access_lifetime`, `refresh_lifetime` and `offline_grace` are warned of. */
 const LONG = { access: 7 * DAY, refresh: 90 * DAY, offline: DAY }
@@ -112,8 +118,7 @@ export const SETTING_RULES: readonly SettingRule[] = [
             {
               key: 'enforce',
               reason: 'false',
-              meaning: 'requests without a token and past the limits reach the device',
-              remedy: 'remove it when the log shows no more would_refuse',
+              ...OBSERVING,
             },
           ],
   },

@@ -7,6 +7,7 @@ import type { Script, StoreOperation } from './shared-store.ts'
  * A token is a text under its digest: kind (`a` access, `r` refresh, `s` spent refresh), epoch, grant, client, time of the login, and
  * `named` if the grant has a name: earlier versions, which would let the token do everything, cannot read that. A token of an earlier epoch
  * is void, unless `since` has its name (see `DeviceState.since`). The set of a grant holds kind and digest of its tokens, by their expiry.
+ * Under `r:` and its digest a spent token has the time when it was spent and the sealed response, for the grace.
  *
  * The server may lose any key: it evicts them when another program fills it, or that one deletes them. So a token counts only if its grant
  * lists it and `grants` lists the grant: a revocation that has removed either is complete, whatever else was missing. `grants` itself
@@ -147,57 +148,6 @@ if over > 0 then
   announce('evicted', table.concat(reply, ' ', 4))
 end
 return reply
-`,
-)
-
-/**
- * Exchanges a refresh token (C6). A spent one returns its sealed response until the end of the grace that began when it was spent, and of
- * the grace of today. After that, its reuse revokes the grant; so does its use at a clock that was set back to before that time.
- * A grant with too many tokens loses its oldest ones, but never its live refresh token.
- *
- * `ARGV`: prefix, presented digest, access digest, its lifetime, most tokens of a grant, and with rotation: refresh digest, its
- * lifetime, grace, sealed response.
- * Returns `{'refreshed', grant, client, granted, epoch}`, `{'replayed', sealed}`, `{'reused', grant}` or
- * `{'invalid', epoch}`.
- */
-export const REFRESH = tokenScript(
-  'refresh',
-  `
-local presented = ARGV[2]
-local kind, grant, client, granted = token(presented)
-if not kind or kind == 'a' then return {'invalid', epoch or ''} end
-local set = p .. 'g:' .. grant
-if kind == 's' then
-  local stored = redis.call('GET', p .. 'r:' .. presented) or ''
-  local spent, sealed = string.match(stored, '^(%d+) (.+)$')
-  if stored ~= '' and not spent then return {'replayed', stored} end -- of an earlier version, which kept no time
-  if spent and tonumber(spent) <= now and (not ARGV[8] or now < spent + ARGV[8]) then return {'replayed', sealed} end
-  announce('revoked', grant)
-  remove(grant)
-  return {'reused', grant}
-end
-if ARGV[6] then
-  redis.call('SET', p .. 't:' .. presented, text('s', grant, client, granted), 'KEEPTTL')
-  redis.call('ZADD', set, redis.call('ZSCORE', set, 'r' .. presented), 's' .. presented)
-  redis.call('ZREM', set, 'r' .. presented)
-  local replay = string.format('%.0f %s', now, ARGV[9])
-  if tonumber(ARGV[8]) > 0 then redis.call('SET', p .. 'r:' .. presented, replay, 'PX', ARGV[8]) end
-  add('r', ARGV[6], grant, client, granted, ARGV[7])
-end
-add('a', ARGV[3], grant, client, granted, ARGV[4])
-redis.call('ZREMRANGEBYSCORE', set, '-inf', now)
-local over = redis.call('ZCARD', set) - ARGV[5]
-if over > 0 then
-  for _, member in ipairs(redis.call('ZRANGE', set, 0, over)) do
-    if over > 0 and string.sub(member, 1, 1) ~= 'r' then
-      redis.call('DEL', p .. 't:' .. string.sub(member, 2))
-      redis.call('ZREM', set, member)
-      over = over - 1
-    end
-  end
-end
-keep(grant)
-return {'refreshed', grant, client, granted, epoch}
 `,
 )
 

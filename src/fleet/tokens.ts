@@ -1,6 +1,14 @@
 import type { Clock } from '../system/clock.ts'
-import { shareOf } from '../tokens/grant-table.ts'
-import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from '../tokens/mint.ts'
+import { refreshMeans, shareOf, surplusOf } from '../tokens/grant-rules.ts'
+import {
+  digestToken,
+  looksMinted,
+  type Minted,
+  mintExchange,
+  mintGrantId,
+  mintPair,
+  type RandomBytes,
+} from '../tokens/mint.ts'
 import {
   grantsInFlight,
   type IssuedTokens,
@@ -17,7 +25,8 @@ import {
 import type { TokenCopies } from './copies.ts'
 import { REVOKE_ALL } from './epoch.ts'
 import { describeGrants, describeWithUse, listGrants, listWithLost, revokeAtServer } from './grants.ts'
-import { ISSUE, REFRESH, REVOKE_LOST, REVOKE_TOKEN } from './scripts.ts'
+import { createSharedRecords, type GrantChange, memberOf, type StoredToken } from './records.ts'
+import { ISSUE, REVOKE_LOST, REVOKE_TOKEN } from './scripts.ts'
 import { openResponse, sealResponse } from './sealed-response.ts'
 import {
   listOf,
@@ -38,22 +47,22 @@ interface Dependencies {
   readonly listener: TokenEvents
 }
 
+/** How often a token is read again because its grant changed meanwhile. Two refreshes at once need two. */
+const ATTEMPTS = 5
+
 /**
- * The tokens that several sidecars share. The store on the server is authoritative: each change is one atomic step there, and
- * the copies of this sidecar follow at once, those of the others within the delay of a message.
+ * The tokens that several sidecars share. The store on the server is authoritative: each change is one atomic step there (a refresh reads
+ * first, then compares and sets), and the copies of this sidecar follow at once, those of the others within the delay of a message.
  */
 export function createSharedTokens(deps: Dependencies) {
   const { store, copies, live, clock, random, listener } = deps
   let { policy } = deps
   const known = copies.epoch
   const keys = [`${store.prefix}state`]
+  const records = createSharedRecords(store)
 
   function lasting(script: Script, ...args: readonly (string | number)[]): Promise<StoreReply> {
     return store.runDurably(script, keys, [store.prefix, ...args])
-  }
-
-  function responseOf(accessToken: string, refreshToken: string): IssuedTokens {
-    return { accessToken, refreshToken, expiresIn: Math.floor(policy.accessLifetime / 1000) }
   }
 
   /**
@@ -68,57 +77,61 @@ export function createSharedTokens(deps: Dependencies) {
     epoch: string,
     name = '',
   ): Promise<IssuedTokens | 'stale'> {
-    const { accessLifetime, refreshLifetime, capacity } = policy
+    const { accessLifetime, capacity } = policy
     const grant = mintGrantId(random, name)
-    const [accessToken, refreshToken] = [mintToken(random), mintToken(random)]
-    const [access, refreshed] = [digestToken(accessToken), digestToken(refreshToken)]
+    const { response, added } = mintPair(policy, random)
     const asked = clock.monotonic()
     const most = Math.max(1, Math.floor(capacity / 2))
-    const issued = [access, accessLifetime, refreshed, refreshLifetime]
+    const tokens = added.flatMap(({ digest, lifetime }) => [digest, lifetime])
     const [kind, ofAccess, ofRefresh, ...evicted] = listOf(
-      await lasting(ISSUE, epoch, grant, client, ...issued, most),
+      await lasting(ISSUE, epoch, grant, client, ...tokens, most),
     )
     if (kind !== 'issued') return 'stale'
     known.apply({ kind: 'evicted', grants: evicted.map(String) })
     if (Number(ofAccess) > 0) listener.evicted('access', Number(ofAccess))
     if (Number(ofRefresh) > 0) listener.evicted('refresh', Number(ofRefresh))
-    copies.add({ digest: access, grant, client, epoch, granted: clock.wall(), until: asked + accessLifetime })
+    const digest = digestToken(response.accessToken)
+    copies.add({ digest, grant, client, epoch, granted: clock.wall(), until: asked + accessLifetime })
     listener.issued(grantType)
-    return { grant, ...responseOf(accessToken, refreshToken) }
+    return { grant, ...response }
   }
 
   async function refresh(presented: string): Promise<IssuedTokens | undefined> {
     if (!looksMinted(presented)) return undefined
-    const { accessLifetime, refreshLifetime, refreshGrace, rotateRefresh, capacity } = policy
-    const accessToken = mintToken(random)
-    const access = digestToken(accessToken)
-    const asked = clock.monotonic()
-    const issued = responseOf(accessToken, rotateRefresh ? mintToken(random) : presented)
-    const exchange = [digestToken(presented), access, accessLifetime, shareOf(capacity)]
-    if (rotateRefresh) {
-      const sealed = sealResponse(issued, presented, random)
-      exchange.push(digestToken(issued.refreshToken), refreshLifetime, refreshGrace, sealed)
-    }
-    const [kind, ...rest] = listOf(await lasting(REFRESH, ...exchange)).map(String)
-    switch (kind) {
-      case 'refreshed': {
-        const [grant = '', client = '', granted, epoch = ''] = rest
-        const until = asked + accessLifetime
-        copies.add({ digest: access, grant, client, epoch, granted: Number(granted), until })
-        copies.use(grant)
-        listener.issued('refresh_token')
-        return { grant, ...issued }
+    const { rotateRefresh: rotates, refreshGrace: grace, capacity } = policy
+    const minted = mintExchange(presented, rotates, policy, random)
+    const most = shareOf(capacity) - minted.added.length
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const { now, epoch, token } = await records.find(digestToken(presented), most, policy)
+      requirePresent('refresh', epoch)
+      const meaning = refreshMeans(token, now, grace)
+      if (token === undefined || meaning === 'unknown') return undefined
+      if (meaning === 'retry') return openResponse(token.response, presented)
+      if (meaning === 'reuse') {
+        await revokeGrants([token.grant], 'refresh_token_reuse')
+        return undefined
       }
-      case 'replayed':
-        return openResponse(rest[0] ?? '', presented)
-      case 'reused':
-        // Two parties hold the token and one of them stole it. The sidecar cannot tell which (RFC 9700 §4.14.2).
-        revoked(rest, 'refresh_token_reuse')
-        return undefined
-      default:
-        requirePresent('refresh', rest[0])
-        return undefined
+      const response = rotates ? sealResponse(minted.response, presented, random) : undefined
+      if (await exchange(token, minted, { response, grace }))
+        return { grant: token.grant, ...minted.response }
     }
+    throw new StoreUnavailable('refresh', 'error', 'the token keeps changing')
+  }
+
+  /** Whether the tokens were issued: not if another refresh or a revocation has changed the token since it was read. */
+  async function exchange(
+    token: StoredToken,
+    { response, added }: Minted,
+    spends: Pick<GrantChange, 'response' | 'grace'>,
+  ): Promise<boolean> {
+    const { grant, client, granted, epoch } = token
+    const dropped = surplusOf(token.oldest, token.over, memberOf('refresh', token.digest))
+    const until = clock.monotonic() + policy.accessLifetime
+    if (!(await records.change(token, { added, dropped, ...spends }))) return false
+    copies.add({ digest: digestToken(response.accessToken), grant, client, epoch, granted, until })
+    copies.use(grant)
+    listener.issued('refresh_token')
+    return true
   }
 
   /** Rejects what a server says that has lost the epoch: it may have lost the token, too. */

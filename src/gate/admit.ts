@@ -24,7 +24,6 @@ import {
   type Judged,
 } from './credential.ts'
 import { atGate, type GateExchange } from './gate-exchange.ts'
-import { requestIdOf } from './request-id.ts'
 
 export interface GateRules extends ClassifyRules, CredentialRules {
   readonly limits: Readonly<Record<WindowType, WindowPolicy & { readonly per: Per }>>
@@ -50,65 +49,94 @@ export type Admit = <E extends Exchange>(exchange: E) => Later<Admission<E>>
 
 type Decided = Later<Admission<GateExchange>>
 
+/** A step of the gate: a fact about the request, and what follows from it. */
+interface Step<Fact> {
+  /** Returns a promise if another process has to be asked. */
+  readonly find: (exchange: GateExchange, rules: GateRules) => Later<Fact>
+  /** Writes what it finds out into the exchange. Returns why the request is refused; undefined if it goes on to the next step. */
+  readonly judge: (exchange: GateExchange, rules: GateRules, fact: Fact) => Refusal | undefined
+}
+
+type Steps = readonly (
+  | Step<LimitDecision>
+  | Step<LimitDecision | undefined>
+  | Step<Identity | undefined>
+  | Step<unknown>
+)[]
+
 /**
- * The gate: classify, limit, identify, authorize, in this order. Each step writes what it finds out into the exchange.
+ * The gate: classify, limit, identify, authorize, in this order.
  *
  * - The limit comes before every refusal of the gate, so each request of a client that may connect counts (C13), and before any
  *   body is read (C15). The HTTP/1 intake refuses a head that is too large or whose end is uncertain: it counts in no window.
- * - A client that may not connect is refused before the limit, and counts nowhere.
- * - Identify comes after the limit, so that a flood costs no token hashes. If the limit counts by grant or
- *   name, identify comes before the limit. It refuses nothing.
+ * - Identify comes after the limit, so that a flood costs no token hashes.
  */
 export function createGate(deps: GateDependencies): Admit {
   const { clock, tables, settings } = deps
+
+  const limitFirst: Steps = [
+    { find: count, judge: limit },
+    { find: identify, judge: authorize },
+  ]
+
+  /** A limit per grant or name has to know the identity, which refuses nothing before the limit. */
+  const identityFirst: Steps = [
+    { find: identifyForLimit, judge: keepIdentity },
+    { find: count, judge: keepDecision },
+    { find: countInApi, judge: limitByLess },
+    { find: knownIdentity, judge: authorize },
+  ]
+
+  /** A client that may not connect counts nowhere. `limit` refuses it. */
+  const denied: Steps = [{ find: unusedWindow, judge: limit }]
 
   function admit(exchange: GateExchange): Decided {
     const { gate: rules, clientOf } = settings
     const { head } = exchange
     exchange.classified = classify(head, rules)
     exchange.client = clientOf(head.peer, head.survey.forwardedFor)
-    if (!exchange.client.admitted) return deny(exchange, rules)
-    exchange.endpoint =
-      rules.browser && isOfSession(exchange, deps) ? 'browser' : exchange.classified.endpoint
+    const { admitted } = exchange.client
+    const bySession = admitted && rules.browser && isOfSession(exchange, deps)
+    exchange.endpoint = bySession ? 'browser' : exchange.classified.endpoint
     exchange.per = rules.limits[exchange.endpoint].per
-    if (exchange.per !== 'grant' && exchange.per !== 'name') return limit(exchange, rules, undefined)
-    const known = identifyCredential(exchange, rules, deps)
-    return known instanceof Promise ? later(exchange, rules, known, limit) : limit(exchange, rules, known)
+    if (!admitted) return follow(denied, exchange, rules)
+    const byIdentity = exchange.per === 'grant' || exchange.per === 'name'
+    return follow(byIdentity ? identityFirst : limitFirst, exchange, rules)
   }
 
-  function limit(exchange: GateExchange, rules: GateRules, identity: Identity | undefined): Decided {
-    exchange.identity = identity
-    const key = windowKey(exchange.per, exchange.client, identity)
-    const decision = tables[exchange.endpoint].count(key)
-    const step = countsTwice(exchange, rules) ? countInApi : judge
-    return decision instanceof Promise
-      ? later(exchange, rules, decision, step)
-      : step(exchange, rules, decision)
+  /** Counts the request in the window of its endpoint type or session. */
+  function count({ endpoint, per, client, identity }: GateExchange): Later<LimitDecision> {
+    return tables[endpoint].count(windowKey(per, client, identity))
   }
 
-  /** Counts a request with a session in a window of the API, too, unless the window of its session refuses it. */
-  function countInApi(exchange: GateExchange, rules: GateRules, ofSession: LimitDecision): Decided {
-    if (!ofSession.admitted) return judge(exchange, rules, ofSession)
-    exchange.decision = ofSession
-    const key = windowKey(rules.limits.api.per, exchange.client, exchange.identity)
-    const decision = tables.api.count(key)
-    return decision instanceof Promise
-      ? later(exchange, rules, decision, judgeByLess)
-      : judgeByLess(exchange, rules, decision)
+  /**
+   * Counts a request with a session in a window of the API, too. A session has a window of its own, but must not pass a limit on all
+   * requests to the device, or on all of a name. Undefined if there is no such limit, or the window of the session refuses the request.
+   */
+  function countInApi(
+    { endpoint, client, identity, decision }: GateExchange,
+    { limits: { api } }: GateRules,
+  ): Later<LimitDecision | undefined> {
+    const countsTwice = endpoint === 'browser' && (api.per === 'device' || api.per === 'name')
+    if (!countsTwice || !decision.admitted) return undefined
+    return tables.api.count(windowKey(api.per, client, identity))
   }
 
   /** Of the two windows of a request with a session, the one with less left decides. */
-  function judgeByLess(exchange: GateExchange, rules: GateRules, ofApi: LimitDecision): Decided {
+  function limitByLess(
+    exchange: GateExchange,
+    rules: GateRules,
+    ofApi: LimitDecision | undefined,
+  ): Refusal | undefined {
     const ofSession = exchange.decision
-    if (ofApi.admitted && ofApi.remaining >= ofSession.remaining) return judge(exchange, rules, ofSession)
+    if (ofApi === undefined || (ofApi.admitted && ofApi.remaining >= ofSession.remaining))
+      return limit(exchange, rules, ofSession)
     exchange.per = rules.limits.api.per
-    return judge(exchange, rules, ofApi)
+    return limit(exchange, rules, ofApi)
   }
 
-  /** Writes the decision into the exchange, and the fields that every response gets. */
-  function note(exchange: GateExchange, rules: GateRules, decision: LimitDecision): void {
-    const { head, client } = exchange
-    exchange.requestId = requestIdOf(head.survey.requestId, client.peerTrusted)
+  /** Writes the decision, and the fields that every response gets. Refuses a request that exceeds the limit, or has no memory left. */
+  function limit(exchange: GateExchange, rules: GateRules, decision: LimitDecision): Refusal | undefined {
     exchange.decision = decision
     exchange.resetAt = resetTime(decision, clock.wall())
     if (rules.ietfHeaders) {
@@ -116,89 +144,102 @@ export function createGate(deps: GateDependencies): Admit {
       exchange.ownFields = ietfLimitFields(type, decision, rules.limits[type])
     }
     if (rules.cors !== undefined)
-      exchange.ownFields = [...exchange.ownFields, ...corsFields(head, rules.cors)]
+      exchange.ownFields = [...exchange.ownFields, ...corsFields(exchange.head, rules.cors)]
+    if (!exchange.client.admitted) return ADDRESS_DENIED
+    if (decision.admitted) return exchange.overMemory ? OVER_MEMORY : undefined
+    const limited: Refusal = { kind: 'rate-limited', retryAfter: secondsToReset(decision) }
+    if (!exchange.overMemory || isFinal(limited, exchange, rules)) return limited
+    // A gate that only observes forwards past the limit, but not past the memory.
+    exchange.wouldRefuse = limited
+    return OVER_MEMORY
   }
 
-  /** A client that may not connect counts nowhere. Its rate-limit fields are those of a window without a request (C16). */
-  function deny(exchange: GateExchange, rules: GateRules): Admission<GateExchange> {
-    exchange.endpoint = exchange.classified.endpoint
-    const { requests, window, per } = rules.limits[exchange.endpoint]
-    exchange.per = per
-    note(exchange, rules, { admitted: true, limit: requests, remaining: requests, closesIn: window })
-    return refused(exchange, ADDRESS_DENIED)
+  /** Undefined for the endpoints of the sidecar: they ignore `Authorization`. */
+  function identify(exchange: GateExchange, rules: GateRules): Later<Identity | undefined> {
+    if (exchange.classified.ownEndpoint !== undefined) return undefined
+    return identifyCredential(exchange, rules, deps)
   }
 
-  function judge(exchange: GateExchange, rules: GateRules, decision: LimitDecision): Decided {
-    const { classified, identity } = exchange
-    note(exchange, rules, decision)
-    if (!decision.admitted) {
-      const limited: Refusal = { kind: 'rate-limited', retryAfter: secondsToReset(decision) }
-      if (isFinal(limited, exchange, rules)) return refused(exchange, limited)
-      exchange.wouldRefuse = limited
-    }
-    if (exchange.overMemory) return refused(exchange, OVER_MEMORY)
-    // The endpoints of the sidecar ignore `Authorization`.
-    const known =
-      identity ??
-      (classified.ownEndpoint === undefined ? identifyCredential(exchange, rules, deps) : undefined)
-    return known instanceof Promise
-      ? later(exchange, rules, known, authorize)
-      : authorize(exchange, rules, known)
+  function identifyForLimit(exchange: GateExchange, rules: GateRules): Later<Identity | undefined> {
+    return identifyCredential(exchange, rules, deps)
   }
 
   // Proof of the cast: each step returns the exchange that it gets.
   return atGate(admit) as Admit
 }
 
-/** There is room again when this client or others hold less. */
-const OVER_MEMORY: Refusal = { kind: 'overloaded', retryAfter: 1 }
-
 /**
- * Whether a request counts in a window of the API, too. A session has a window of its own, but must not pass a limit on all requests to
- * the device, or on all of a name.
+ * Takes one step after the other, until one refuses the request. A gate that only observes goes on and notes the refusal. Here alone
+ * the gate waits for another process.
  */
-function countsTwice({ endpoint }: GateExchange, { limits: { api } }: GateRules): boolean {
-  return endpoint === 'browser' && (api.per === 'device' || api.per === 'name')
-}
-
-/**
- * Continues with `step` when the promise is fulfilled. It is a function of its own because V8 allocates a context on every call
- * of a function whose variables a closure captures, even if the call never creates the closure.
- */
-function later<T>(
-  exchange: GateExchange,
-  rules: GateRules,
-  pending: Promise<T>,
-  step: (exchange: GateExchange, rules: GateRules, value: T) => Decided,
-): Promise<Admission<GateExchange>> {
-  return pending.then((value) => step(exchange, rules, value))
-}
-
-/**
- * The last step. Refuses a request that exceeds the limit, is faulty, has no valid token, or is one that the name of its token may not
- * make. Admits every other one.
- */
-function authorize(
-  exchange: GateExchange,
-  rules: GateRules,
-  identity: Identity | undefined,
-): Admission<GateExchange> {
-  const { classified, wouldRefuse: limited } = exchange
-  exchange.identity = identity
-  const fault = classified.fault ?? credentialFault(exchange, rules)
-  // A request that exceeds the limit gets here only if the gate observes. What its name may not do is refused even then.
-  const refusal = fault?.kind === 'insufficient-scope' ? fault : (limited ?? fault)
-  if (refusal !== undefined && isFinal(refusal, exchange, rules)) return refused(exchange, refusal)
-  if (classified.ownEndpoint !== undefined) {
+function follow(steps: Steps, exchange: GateExchange, rules: GateRules): Decided {
+  for (let at = 0; at < steps.length; at += 1) {
+    // Proof of the cast: `find` and `judge` of one step agree about the fact.
+    const { find, judge } = steps[at] as Step<unknown>
+    const fact = find(exchange, rules)
+    if (fact instanceof Promise) return followLater(fact, judge, steps.slice(at + 1), exchange, rules)
+    const refusal = judge(exchange, rules, fact)
+    if (refusal === undefined) continue
+    if (isFinal(refusal, exchange, rules)) {
+      exchange.kind = 'refused'
+      exchange.refusal = refusal
+      // Proof of the cast: the lines above.
+      return exchange as Admission<GateExchange>
+    }
+    exchange.wouldRefuse ??= refusal
+  }
+  if (exchange.classified.ownEndpoint !== undefined) {
     exchange.kind = 'own-endpoint'
     // Proof of the cast: the line above.
     return exchange as Admission<GateExchange>
   }
-  exchange.wouldRefuse = refusal
   exchange.kind = 'forward'
   exchange.signedIn = isSignedIn(exchange, rules)
   // The mark of `Forward` exists only for the compiler. Only this line sets it, after the limit and the token check.
   return exchange as Forward<GateExchange>
+}
+
+/** Goes on when the fact for `judge` is known. */
+async function followLater(
+  pending: Promise<unknown>,
+  judge: Step<unknown>['judge'],
+  others: Steps,
+  exchange: GateExchange,
+  rules: GateRules,
+): Promise<Admission<GateExchange>> {
+  const fact = await pending
+  return follow([{ find: () => fact, judge }, ...others], exchange, rules)
+}
+
+/** There is room again when this client or others hold less. */
+const OVER_MEMORY: Refusal = { kind: 'overloaded', retryAfter: 1 }
+
+/** The rate-limit fields of a client that counts nowhere are those of a window without a request (C16). */
+function unusedWindow({ endpoint }: GateExchange, { limits }: GateRules): LimitDecision {
+  const { requests, window } = limits[endpoint]
+  return { admitted: true, limit: requests, remaining: requests, closesIn: window }
+}
+
+function keepIdentity(exchange: GateExchange, _rules: GateRules, identity: Identity | undefined): undefined {
+  exchange.identity = identity
+}
+
+function keepDecision(exchange: GateExchange, _rules: GateRules, decision: LimitDecision): undefined {
+  exchange.decision = decision
+}
+
+function knownIdentity({ identity }: GateExchange): Identity | undefined {
+  return identity
+}
+
+/** Refuses a request that is faulty, has no valid token, or is one that the name of its token may not make. */
+function authorize(
+  exchange: GateExchange,
+  rules: GateRules,
+  identity: Identity | undefined,
+): Refusal | undefined {
+  exchange.identity = identity
+  return exchange.classified.fault ?? credentialFault(exchange, rules)
 }
 
 function isSignedIn(request: Judged, { findPublic }: GateRules): boolean {
@@ -251,10 +292,3 @@ const OBSERVED: ReadonlySet<Refusal['kind']> = new Set([
   'store-unavailable',
   'cross-origin',
 ])
-
-function refused(exchange: GateExchange, refusal: Refusal): Admission<GateExchange> {
-  exchange.kind = 'refused'
-  exchange.refusal = refusal
-  // Proof of the cast: the lines above.
-  return exchange as Admission<GateExchange>
-}

@@ -12,6 +12,7 @@ import { type Admit, type GateSettings, judgeAnew } from './admit.ts'
 import { atGate, type GateExchange } from './gate-exchange.ts'
 import { type LiveExchanges, REVOKED } from './live-exchanges.ts'
 import { type RefusalSettings, refusalReply } from './refusal-reply.ts'
+import { requestIdOf } from './request-id.ts'
 
 export interface PassageDependencies {
   readonly admit: Admit
@@ -91,6 +92,7 @@ export function createPassage(deps: PassageDependencies) {
 
   /** From now on the exchange is recorded, its grant may be revoked, and a reload judges it anew. */
   function begin(exchange: GateAdmission): void {
+    exchange.requestId = requestIdOf(exchange.head.survey.requestId, exchange.client.peerTrusted)
     if (exchange.kind === 'forward') {
       live.add(exchange)
       if (exchange.grant !== undefined) exchange.memory?.admitted(exchange.grant)
@@ -118,7 +120,8 @@ export function createPassage(deps: PassageDependencies) {
   }
 
   /** Responds to a request on which the gate failed with a bug. It is only counted, because nothing was decided about it. */
-  function gateFailed(exchange: Exchange, error: unknown): undefined {
+  function gateFailed(exchange: GateExchange, error: unknown): undefined {
+    exchange.requestId = requestIdOf(exchange.head.survey.requestId, exchange.client.peerTrusted)
     deps.onBug(error)
     deps.onUnrecordedRefusal(SERVER_ERROR)
     exchange.reply(refusalReply(SERVER_ERROR, settings.config), true)

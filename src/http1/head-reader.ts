@@ -91,21 +91,14 @@ export class HeadReader {
     this.#names = of === 'responses' ? new NameMemory() : undefined
   }
 
-  /** Forgets a head that was not taken. */
-  reset(): void {
-    this.length = 0
-    this.begun = false
-    this.#from = 0
-    this.#checked = 0
-    this.#text = ''
-  }
-
-  /** Continues with the head. `start` is its first byte in `bytes`, on every call; `end` is where the received bytes end. */
+  /**
+   * Continues with the head. `start` is its first byte in `bytes`, on every call; `end` is where the received bytes end. After a fault it
+   * reads nothing more: where the next head would begin is uncertain.
+   */
   read(bytes: Buffer, start: number, end: number): HeadProgress {
     const progress =
       this.begun || this.#skipsEmpty(bytes, start, end) ? this.#readLines(bytes, start, end) : 'fault'
     if (progress === 'more') this.length = end - start
-    else if (progress === 'fault') this.reset()
     return progress
   }
 
@@ -133,9 +126,11 @@ export class HeadReader {
     const lineStart = start + this.#lineStart
     const after = this.#endIn(bytes, start, from)
     if (after <= end) {
-      this.#text = bytes.toString('latin1', from, after)
+      const text = bytes.toString('latin1', from, after)
+      if (!whole.test(text)) return 'fault'
+      this.#text = text
       this.length = after - start
-      return whole.test(this.#text) ? 'done' : 'fault'
+      return 'done'
     }
     const size = end - lineStart
     if (size > SHORT_LINE && size < 2 * this.#checked && bytes[end - 1] !== LF) return 'more'
@@ -156,8 +151,7 @@ export class HeadReader {
 
   /** Returns the request head that is done and starts the next head. */
   takeRequest(): RequestHeadText {
-    const text = this.#text
-    this.reset()
+    const text = this.#takeText()
     const methodEnd = text.indexOf(' ')
     const targetEnd = text.indexOf(' ', methodEnd + 1)
     return {
@@ -170,14 +164,23 @@ export class HeadReader {
 
   /** Returns the response head that is done and starts the next head. */
   takeResponse(): ResponseHeadText {
-    const text = this.#text
-    this.reset()
+    const text = this.#takeText()
     return {
       version: versionAt(text, 0),
       status: text.slice(STATUS, STATUS + 3),
       reason: text.slice(STATUS + 4, text.indexOf(EMPTY_LINE)),
       fields: this.#fieldsIn(text),
     }
+  }
+
+  #takeText(): string {
+    const text = this.#text
+    this.length = 0
+    this.begun = false
+    this.#from = 0
+    this.#checked = 0
+    this.#text = ''
+    return text
   }
 
   #fieldsIn(text: string): Fields {

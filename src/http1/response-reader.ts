@@ -73,14 +73,11 @@ export class ResponseReader {
     this.#known = known
   }
 
-  /** Starts a response to a request with this method. `upgrade`: it may switch protocols. */
+  /** Starts a response to a request with this method. The one before it was whole. `upgrade`: it may switch protocols. */
   expect(method: string, rules: ResponseRules, upgrade = false): void {
     this.#method = method
     this.#upgrade = upgrade
     this.#rules = rules
-    if (this.#reader.length > 0) this.#reader.reset()
-    this.#tolerantEnd = undefined
-    this.#pending = undefined
     this.#chunked = undefined
     this.#wanted = true
     this.#interim = 0

@@ -57,8 +57,50 @@ export interface About {
   readonly startedAt: number
 }
 
+/** The name of an alarm: its section of docs/alerts.md, and the alert of deploy/postern.rules.yml that means the same, if there is one. */
+export type AlarmName =
+  | 'NotReady'
+  | 'PosternServerErrors'
+  | 'PosternDeviceSlow'
+  | 'PosternOverloaded'
+  | 'PosternQueueing'
+  | 'PosternDeviceDown'
+  | 'PosternRouteDown'
+  | 'PosternSharedStoreDown'
+  | 'PosternRateLimiting'
+  | 'ManyRefusals'
+  | 'ObservingOnly'
+  | 'PosternMemoryShort'
+  | 'MalformedHttp'
+  | 'DeviceCrowded'
+  | 'PosternDeviceBroke'
+  | 'PosternCertificateExpires'
+  | 'PosternCertificateInvalid'
+  | 'PosternStoreErrors'
+  | 'NoPassword'
+  | 'PosternTokensUnsaved'
+  | 'PosternTokensEvicted'
+
+/** `critical`: clients cannot use the device. `warning`: a person should look. `note`: nobody has to do anything. */
+export type AlarmLevel = 'critical' | 'warning' | 'note'
+
+/** Something that an operator should know. Its texts are sentences, but for `what`. */
+export interface Alarm {
+  readonly name: AlarmName
+  /** Stays the same while the alarm lasts. */
+  readonly key: string
+  readonly level: AlarmLevel
+  readonly what: string
+  /** Null if the sidecar does not know. */
+  readonly since: number | null
+  readonly meaning: string
+  readonly remedy: string
+}
+
 /** The present condition of all parts. */
 export interface Condition {
+  /** The most urgent first, one for each cause. */
+  readonly alarms: readonly Alarm[]
   readonly ready: boolean
   readonly reasons: readonly string[]
   /** False: the gate only observes. */

@@ -1,7 +1,6 @@
-import { alarms } from './alarms.js'
 import { showCharts } from './charts.js'
 import { byId, el, setAttribute, write } from './dom.js'
-import { localNow, now, setClock } from './format.js'
+import { localNow, setClock } from './format.js'
 import { showGrants } from './grants.js'
 import { explainFigures, showPanels } from './panels.js'
 import { showRequests } from './requests.js'
@@ -41,18 +40,16 @@ function schedule() {
 }
 
 function show() {
-  const { condition, points } = state
-  const found = condition === null ? [] : alarms(condition, points, now())
-  showStatus(found)
+  const { condition } = state
+  showStatus()
   if (condition === null) return
-  showFound(found)
+  showFound(condition.alarms)
   showPanels(state, condition)
   for (const part of parts) part()
 }
 
-/** @param {readonly import('./load-alarms.js').Alarm[]} found */
-function showStatus(found) {
-  const line = statusLine(stream.link, state.condition, found, localNow())
+function showStatus() {
+  const line = statusLine(stream.link, state.condition, localNow())
   document.title = `${line.title} – ${state.about?.machine ?? 'Postern'}`
   write('status-text', line.text)
   setAttribute(byId('status', HTMLElement), 'data-tone', line.tone)

@@ -1,8 +1,7 @@
 import { byId, el, show } from './dom.js'
 import { moment, now, span, timeOfDay } from './format.js'
 
-/** @import { Condition } from '../overview/model.ts' */
-/** @import { Alarm } from './load-alarms.js' */
+/** @import { Alarm, Condition } from '../overview/model.ts' */
 /** @import { Link } from './stream.js' */
 
 /**
@@ -20,17 +19,16 @@ import { moment, now, span, timeOfDay } from './format.js'
  *
  * @param {Link} link
  * @param {Condition | null} condition
- * @param {readonly Alarm[]} alarms the most urgent first
  * @param {number} time by the clock of `link`
  * @returns {Status}
  */
-export function statusLine(link, condition, alarms, time) {
+export function statusLine(link, condition, time) {
   const age = link.heard === 0 ? '' : `, last data ${span(time - link.heard)} ago`
   const advice = 'load it again. The console of the browser has the reason'
   const connecting = line('quiet', 'Connecting')
   const lines = {
     connecting,
-    live: condition === null ? connecting : present(condition, alarms),
+    live: condition === null ? connecting : present(condition),
     lost: line('critical', 'Connection lost', '', age),
     unreachable: line('critical', 'The sidecar is stopped or unreachable', ` since ${timeOfDay(link.since)}`),
     stopping: line('critical', 'The sidecar is stopping'),
@@ -41,8 +39,8 @@ export function statusLine(link, condition, alarms, time) {
   return lines[link.phase]
 }
 
-/** @param {Condition} condition @param {readonly Alarm[]} alarms */
-function present({ ready, reasons, enforce, services }, alarms) {
+/** @param {Condition} condition */
+function present({ ready, reasons, enforce, services, alarms }) {
   const isDown = services.some(
     ({ route, up, breaker }) => route === null && (up === false || breaker === 'open'),
   )
@@ -96,14 +94,14 @@ export function showAlarms(announce) {
 }
 
 /** When the sidecar does not tell since when, the page says since when it has seen the alarm. @param {Alarm} alarm @param {number} seen */
-function alarmItem({ key, level, what, since, remedy, section }, seen) {
+function alarmItem({ key, level, name, what, since, meaning, remedy }, seen) {
   const text = since === null ? `seen since ${moment(seen)}` : `since ${moment(since)}`
   const when = el('span', { class: 'since' }, text)
-  const link = { href: `page/alerts#${section.toLowerCase()}`, target: '_blank' }
+  const link = { href: `page/alerts#${name.toLowerCase()}`, target: '_blank' }
   return el(
     'li',
     { 'data-key': key, 'data-tone': level },
     el('p', {}, el('span', { class: 'level' }, LEVELS[level]), el('strong', {}, what), when),
-    el('p', {}, `${remedy} `, el('a', link, `More: ${section}`)),
+    el('p', {}, `${meaning} ${remedy} `, el('a', link, `More: ${name}`)),
   )
 }

@@ -1,6 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { UpstreamFailure } from '../http/refusal.ts'
-import type { PasswordCheck, SignIn } from '../sign-in/sign-in.ts'
+import type { PasswordCheck } from '../sign-in/logins.ts'
+import type { SignIn } from '../sign-in/sign-in.ts'
 import { createBoundedQueue } from '../system/bounded-queue.ts'
 import { fingerprintOf } from './key-derivation.ts'
 import type { PasswordSourceState } from './source.ts'

@@ -88,13 +88,14 @@ function bufferedStream(sink: LogSink, readable?: (line: string) => string) {
   })
   /** Why the last write failed. What it was to write is kept for the next one. */
   let failure: Error | undefined
-  let retries = false
+  /** `retrying`: a write has failed, and a timer runs until the next attempt. `abandoned`: nothing more is written. */
+  let state: 'writing' | 'retrying' | 'abandoned' = 'writing'
   file.on('error', (error) => {
     failure = error
-    if (retries || abandoned) return
-    retries = true
+    if (state !== 'writing') return
+    state = 'retrying'
     setTimeout(() => {
-      retries = false
+      if (state === 'retrying') state = 'writing'
       file.flush()
     }, FLUSH_INTERVAL).unref()
   })
@@ -119,9 +120,8 @@ function bufferedStream(sink: LogSink, readable?: (line: string) => string) {
   }
   // pino calls `flushSync` when the process ends. The lines in this buffer have to be passed on first.
   const flushSync = file.flushSync.bind(file)
-  let abandoned = false
   file.flushSync = () => {
-    if (abandoned) return
+    if (state === 'abandoned') return
     drainBuffer()
     flushSync()
   }
@@ -176,7 +176,7 @@ function bufferedStream(sink: LogSink, readable?: (line: string) => string) {
     flush: writeOut,
     /** Drops the lines that are not written yet, so that nothing waits for them. */
     abandon(): void {
-      abandoned = true
+      state = 'abandoned'
     },
   }
 }

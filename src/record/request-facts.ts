@@ -11,6 +11,53 @@ const LONGEST_ROW = 500
 /** All but visible ASCII, so that a request cannot send control sequences to a terminal. */
 const UNPRINTABLE = /[^ -~]/g
 
+type Value = string | number | boolean
+
+/** The names of the facts, in the order of a row. */
+const COLUMNS = [
+  'id',
+  'time',
+  'duration',
+  'status',
+  'requestBytes',
+  'responseBytes',
+  'lookup',
+  'waited',
+  'places',
+  'sentAfter',
+  'headAfter',
+  'deviceStatus',
+  'attempts',
+  'reused',
+  'tolerant',
+  'deviation',
+  'limit',
+  'remaining',
+  'closesIn',
+  'admitted',
+  'shared',
+  'overflow',
+  'kind',
+  'endpoint',
+  'per',
+  'end',
+  'version',
+  'token',
+  'ownEndpoint',
+  'forwarded',
+  'upgrade',
+  'route',
+  'client',
+  'grant',
+  'refusal',
+  'description',
+  'endedFor',
+  'wouldRefuse',
+  'failure',
+  'method',
+  'path',
+] as const
+
 export type RequestFacts = ReturnType<typeof factsOf>
 
 /**
@@ -35,7 +82,6 @@ function factsOf(exchange: Recorded, wall: number) {
   } = exchange
   const { failure = '', cause } = exchange
   return {
-    // The first, to be found.
     id: exchange.requestId,
     /** When the request head was read (ms since the epoch). */
     time: wall - duration,
@@ -85,30 +131,30 @@ function factsOf(exchange: Recorded, wall: number) {
     failure: (cause === '' ? failure : `${failure}: ${cause}`).replace(UNPRINTABLE, '?'),
     method: head.method.slice(0, LONGEST_METHOD).replace(UNPRINTABLE, '?'),
     path: (head.shown ?? shownPath(head)).slice(0, LONGEST_PATH).replace(UNPRINTABLE, '?'),
-  }
+  } satisfies Record<(typeof COLUMNS)[number], Value>
 }
-
-/** The names of the facts, in the order of a row. */
-let names: readonly string[] = []
 
 /** The facts of a request as text: without their names, they take a third of the memory. */
 export const rowOf: (exchange: Exchange, wall: number) => string = atRecord(
   (exchange, wall: number): string => {
     const facts = factsOf(exchange, wall)
-    names = Object.keys(facts)
-    const row = JSON.stringify(Object.values(facts))
+    const values: Value[] = []
+    for (const name of COLUMNS) values.push(facts[name])
+    const row = JSON.stringify(values)
     // A deviation takes no room from the path: of a device only the first one is remembered.
     const excess = row.length - LONGEST_ROW - facts.deviation.length
-    return excess > 0 ? JSON.stringify(Object.values({ ...facts, path: facts.path.slice(0, -excess) })) : row
+    if (excess <= 0) return row
+    values[COLUMNS.indexOf('path')] = facts.path.slice(0, -excess)
+    return JSON.stringify(values)
   },
 )
 
-/** How the rows of the requests with this id begin. */
+/** How the rows of the requests with this id begin: it is the first of the columns. */
 export const startOf = (id: string): string => `[${JSON.stringify(id)},`
 
 /** The facts of a row. */
 export function factsIn(row: string): RequestFacts {
   const values: readonly unknown[] = JSON.parse(row)
   // Proof of the cast: `rowOf` wrote the values of such facts.
-  return Object.fromEntries(names.map((name, i) => [name, values[i]])) as RequestFacts
+  return Object.fromEntries(COLUMNS.map((name, i) => [name, values[i]])) as RequestFacts
 }

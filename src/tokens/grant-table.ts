@@ -1,37 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { createExpiryQueue } from './expiry-queue.ts'
+import { type Spent, shareOf, surplusOf, type TokenKind } from './grant-rules.ts'
 import type { Digest } from './mint.ts'
-
-export type TokenKind = 'access' | 'refresh'
-
-// The rules that tokens of this process and those of a shared store both obey. The scripts of `fleet/scripts.ts` follow them in Lua.
-
-/**
- * How many tokens one grant may hold. Above that it loses its own oldest ones, so a client that refreshes without end evicts its own
- * tokens first.
- *
- * @param capacity `tokens.capacity`
- */
-export function shareOf(capacity: number): number {
-  return Math.min(capacity, Math.max(8, Math.floor(capacity / 4)))
-}
-
-/** When a refresh token was exchanged, and until when its response is repeated: on one clock (ms). */
-export interface Spent {
-  readonly at: number
-  /** By `refresh_grace` at that time. A longer one does not move it: by then a thief may have used the successor. */
-  readonly graceEnd: number
-}
-
-/**
- * What the use of a spent refresh token means (C6): a `retry` gets the same response, `reuse` revokes the grant. At a clock that was
- * set back to before the exchange it is reuse: how long ago that was is unknown.
- *
- * @param grace `refresh_grace` now (ms): a shorter one holds at once
- */
-export function spentMeans({ at, graceEnd }: Spent, now: number, grace: number): 'retry' | 'reuse' {
-  return at <= now && now < Math.min(graceEnd, at + grace) ? 'retry' : 'reuse'
-}
 
 /** All times are on the monotonic clock in whole ms: V8 stores a fraction in an extra heap object. */
 export interface Token {
@@ -92,8 +62,8 @@ export function lastUse({ usedAt }: Grant, ahead: number): number | null {
 
 /**
  * Grants in order of use and their tokens by digest, at most `capacity` tokens in all. If the table is full, the least recently
- * used grant is evicted with all its tokens. Above its share (`shareOf`) a grant loses its own oldest token, but never its live refresh
- * token. (The default share is 2500 tokens. With 30 requests a minute at most 1801 tokens of a grant are alive.)
+ * used grant is evicted with all its tokens. Above its share (`shareOf`) a grant loses its own tokens (`surplusOf`). (The default share is
+ * 2500 tokens. With 30 requests a minute at most 1801 tokens of a grant are alive.)
  */
 export function createGrantTable(initialCapacity: number) {
   let capacity = 0
@@ -197,11 +167,8 @@ export function createGrantTable(initialCapacity: number) {
       drop(token, 'evicted')
       evicted.push(token)
     }
-    while (grown !== undefined && grown.tokens.length > share) {
-      const token = grown.tokens.find((each) => each !== grown.refresh)
-      if (token === undefined) break
-      leave(token)
-    }
+    if (grown !== undefined && grown.tokens.length > share)
+      for (const token of surplusOf(grown.tokens, grown.tokens.length - share, grown.refresh)) leave(token)
     while (index.size > capacity) {
       const grant = recency.pop()
       if (grant === undefined) break

@@ -1,18 +1,11 @@
 import type { Clock, Uptime } from '../system/clock.ts'
-import { createLastingClock, type LastingClock } from '../system/lasting-clock.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { GrantTable, Token } from './grant-table.ts'
+import { createJournalClock } from './journal-clock.ts'
 import { destroyJournalFile, type JournalFile, openJournalFile } from './journal-file.ts'
 import type { Digest } from './mint.ts'
 import type { TokenPolicy } from './state.ts'
-import {
-  type JournalListener,
-  type JournalOperation,
-  latestOf,
-  restoreGrants,
-  type TokenRecord,
-  toRecord,
-} from './token-journal.ts'
+import type { JournalListener, JournalOperation, TokenRecord } from './token-journal.ts'
 
 interface Dependencies {
   readonly dir: string
@@ -36,16 +29,6 @@ const LOOK_EVERY = 5000
 const EXPIRE_EVERY = 60_000
 const EXPIRE_BATCH = 500
 
-/** The key of the last known time, which a restart takes for a floor. */
-const TIME = 'time'
-/** How often it is written while tokens live (ms), because each write wears the flash. */
-const TIME_EVERY = 3_600_000
-/**
- * A wall clock that is further behind than this (ms) has lost the time. Then the known time is written this far ahead, and again whenever it
- * is reached: a device that starts in 1970 again and again uses up the lifetime of its tokens, however short its runs are (C7).
- */
-const LEAD = 600_000
-
 export type TokenJournal = ReturnType<typeof openJournal>
 
 /**
@@ -66,8 +49,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   let recoverAt = Number.NEGATIVE_INFINITY
   let lookAt = 0
   let meta = new Map<string, string>()
-  let forgotten: Digest[] = []
-  let expireAt = clock.monotonic() + EXPIRE_EVERY
+  const deletions = createDelayedDeletions(clock)
   let unflushed = false
   /** The tokens that are not on disk. Read only while no file is open: an open file has all tokens. */
   let unwritten = new WeakSet<Token>()
@@ -146,10 +128,10 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       return 'locked'
     }
     isUnread = false
-    forgotten = []
+    deletions.clear()
     const whole = attempt('open', true, (file) => {
       file.clear()
-      for (const token of tokens()) file.put(toRecord(token, time.ahead()))
+      for (const token of tokens()) file.put(time.toRecord(token))
       for (const [key, value] of meta) file.setMeta(key, value)
     })
     if (!whole) return 'failed'
@@ -166,48 +148,22 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
     if (!attempt(operation, durable, work) && clock.monotonic() >= recoverAt) recover()
   }
 
-  function expire(file: JournalFile): void {
-    for (const digest of forgotten.splice(0, EXPIRE_BATCH)) file.drop(digest)
-  }
-
   /** Adds or replaces tokens in one transaction. A `kill -9` after it does not undo it. */
   function record(changed: readonly Token[]): void {
     write('issue', false, (file) => {
-      expire(file)
-      for (const token of changed) file.put(toRecord(token, time.ahead()))
-      if (isTimeDue()) keepTime(file)
+      deletions.write(file)
+      for (const token of changed) file.put(time.toRecord(token))
+      if (time.isDue()) time.keep(file)
     })
     if (file === undefined) miss(changed)
   }
 
-  const present = (): number => Math.round(clock.monotonic() + time.ahead())
-  const lead = (): number => (time.behind() > LEAD ? LEAD : 0)
-  const knownTime = (): number => Number(meta.get(TIME)) || 0
-
-  function keepTime(file: JournalFile, known = present() + lead()): void {
-    meta.set(TIME, String(known))
-    file.setMeta(TIME, String(known))
-  }
-
-  function isTimeDue(): boolean {
-    const known = knownTime()
-    const now = present()
-    return now >= known + (lead() > 0 ? 0 : TIME_EVERY) || known > now + LEAD
-  }
-
   function followClock(): void {
-    const step = time.look()
-    if (step === 'lost') listener.clock('behind', time.behind())
-    if (step === 'none' || step === 'lost') return
-    const ahead = time.ahead()
-    listener.clock('set', ahead - restoredAhead)
-    restored = step === 'shift' ? [] : restored.filter((token) => !token.removed)
-    table.retime(restored, Math.round(restoredAhead - ahead), latestEnd)
-    restoredAhead = ahead
-    const theirs = new Set(restored)
+    const changed = time.follow()
+    if (changed === undefined) return
     write('issue', true, (file) => {
-      for (const token of tokens()) if (!theirs.has(token)) file.put(toRecord(token, ahead))
-      keepTime(file)
+      for (const token of changed) file.put(time.toRecord(token))
+      time.keep(file)
     })
   }
 
@@ -223,20 +179,11 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
     recoverAt = clock.monotonic() + RETRY_EVERY
     fail('open', error)
   }
-  const floor = stored.length === 0 ? 0 : Math.max(knownTime(), latestOf(stored))
-  const time: LastingClock = createLastingClock(clock, floor, uptime)
-  let restoredAhead = time.ahead()
-  const restoredAt = Math.floor(clock.monotonic())
-  const { areRenamed, over } = restoreGrants(table, stored, clock, restoredAhead, policy, heir)
-  forgotten = over
-  /** The live tokens of the file. Only the wall clock tells how old they are. */
-  let restored = [...tokens()]
-  /** The latest end of a restored token, however the clock is set later. */
-  const latestEnd = ({ kind }: Token): number =>
-    restoredAt + (kind === 'access' ? policy.accessLifetime : policy.refreshLifetime)
-  if (time.behind() > 0) listener.clock('behind', time.behind())
-  if (areRenamed) record(restored)
-  if (lead() > 0) write('meta', true, (file) => keepTime(file))
+  const time = createJournalClock({ clock, uptime, listener, table, policy, stored, meta })
+  const { renamed, over } = time.restore(stored, heir)
+  deletions.add(over)
+  if (renamed.length > 0) record(renamed)
+  if (time.isLost()) write('meta', true, (file) => time.keep(file))
 
   return {
     record,
@@ -247,7 +194,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
     followClock,
     /** Deletes expired or evicted tokens, with a delay, because a late deletion does no harm. */
     forget(removed: readonly Token[]): void {
-      if (file !== undefined) forgotten = forgotten.concat(removed.map(({ digest }) => digest))
+      if (file !== undefined) deletions.add(removed.map(({ digest }) => digest))
     },
     /**
      * Deletes revoked tokens. After it returns, not even a power cut undoes it. If the deletion cannot be written, deletes the whole
@@ -258,7 +205,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
         if (revoked === 'all') return file.clear()
         for (const { digest } of revoked) file.drop(digest)
         // One that was evicted before may be of the same grant or password.
-        for (const digest of forgotten) file.drop(digest)
+        for (const digest of deletions.waiting()) file.drop(digest)
       })
       if (done) return
       // A revocation does not wait for the next retry: revoked tokens on the disk would be valid after a restart.
@@ -291,21 +238,43 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
         lookAt = now + LOOK_EVERY
         if (!file.inPlace()) write('open', true, () => {})
       }
-      if (forgotten.length >= EXPIRE_BATCH || (forgotten.length > 0 && now >= expireAt)) {
-        expireAt = now + EXPIRE_EVERY
-        write('expire', false, expire)
-      }
-      if (table.grantCount > 0 && isTimeDue()) write('meta', false, (file) => keepTime(file))
+      if (deletions.areDue(now)) write('expire', false, deletions.write)
+      if (table.grantCount > 0 && time.isDue()) write('meta', false, (file) => time.keep(file))
       if (file === undefined || !unflushed) return
       unflushed = false
       file.flush().catch((error: unknown) => listener.failed('flush', error))
     },
     close(): void {
       if (file !== undefined) followClock()
-      if (table.grantCount > 0) attempt('meta', false, (file) => keepTime(file, present()))
-      if (forgotten.length > 0) attempt('expire', false, expire)
+      if (table.grantCount > 0) attempt('meta', false, (file) => time.keep(file, true))
+      if (deletions.waiting().length > 0) attempt('expire', false, deletions.write)
       close()
       recoverAt = Number.POSITIVE_INFINITY
+    },
+  }
+}
+
+/** The tokens that have expired or were evicted, and are still on disk. They are deleted with other writes, or in batches. */
+function createDelayedDeletions(clock: Clock) {
+  let digests: Digest[] = []
+  let dueAt = clock.monotonic() + EXPIRE_EVERY
+  return {
+    waiting: (): readonly Digest[] => digests,
+    add(removed: readonly Digest[]): void {
+      digests = digests.concat(removed)
+    },
+    /** Whether it is time for a write of their own. Then the next one is due a minute later. */
+    areDue(now: number): boolean {
+      if (digests.length < EXPIRE_BATCH && (digests.length === 0 || now < dueAt)) return false
+      dueAt = now + EXPIRE_EVERY
+      return true
+    },
+    /** Deletes one batch. */
+    write(file: JournalFile): void {
+      for (const digest of digests.splice(0, EXPIRE_BATCH)) file.drop(digest)
+    },
+    clear(): void {
+      digests = []
     },
   }
 }

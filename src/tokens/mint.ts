@@ -1,4 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
+import type { TokenKind } from './grant-rules.ts'
+import type { IssuedTokens, TokenPolicy } from './state.ts'
 
 /** A source of random bytes, such as `crypto.randomBytes`. */
 export type RandomBytes = (size: number) => Buffer
@@ -35,4 +37,53 @@ export function looksMinted(token: string): boolean {
  */
 export function digestToken(token: string): Digest {
   return hash('sha256', token, 'base64url')
+}
+
+/** A token that a store adds to a grant. It has its lifetime (ms) from that moment. */
+export interface NewToken {
+  readonly kind: TokenKind
+  readonly digest: Digest
+  readonly lifetime: number
+}
+
+/** Tokens for a client, and what the store adds for them, in this order. */
+export interface Minted {
+  readonly response: Omit<IssuedTokens, 'grant'>
+  readonly added: readonly NewToken[]
+}
+
+type Lifetimes = Pick<TokenPolicy, 'accessLifetime' | 'refreshLifetime'>
+
+/** The tokens of a new grant. */
+export function mintPair({ accessLifetime, refreshLifetime }: Lifetimes, random: RandomBytes): Minted {
+  const [accessToken, refreshToken] = [mintToken(random), mintToken(random)]
+  return {
+    response: { accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) },
+    added: [
+      { kind: 'access', digest: digestToken(accessToken), lifetime: accessLifetime },
+      { kind: 'refresh', digest: digestToken(refreshToken), lifetime: refreshLifetime },
+    ],
+  }
+}
+
+/**
+ * The tokens for a presented refresh token (C6).
+ *
+ * @param rotates whether another refresh token takes the place of the presented one, which keeps its expiry otherwise
+ */
+export function mintExchange(
+  presented: string,
+  rotates: boolean,
+  { accessLifetime, refreshLifetime }: Lifetimes,
+  random: RandomBytes,
+): Minted {
+  const accessToken = mintToken(random)
+  const refreshToken = rotates ? mintToken(random) : presented
+  const access: NewToken = { kind: 'access', digest: digestToken(accessToken), lifetime: accessLifetime }
+  return {
+    response: { accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) },
+    added: rotates
+      ? [{ kind: 'refresh', digest: digestToken(refreshToken), lifetime: refreshLifetime }, access]
+      : [access],
+  }
 }

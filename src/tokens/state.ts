@@ -8,7 +8,7 @@ import type { HashMemory } from '../password/verifier.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
-import type { TokenKind } from './grant-table.ts'
+import type { TokenKind } from './grant-rules.ts'
 
 export interface TokenPolicy {
   /** The maximum number of tokens, both kinds together. */

@@ -1,6 +1,7 @@
 import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
-import { type GrantTable, spentMeans, type Token } from './grant-table.ts'
+import { spentMeans } from './grant-rules.ts'
+import type { GrantTable } from './grant-table.ts'
 import type { Digest } from './mint.ts'
 import type { TokenPolicy } from './state.ts'
 
@@ -47,21 +48,6 @@ export interface JournalListener {
    * which counts until it is set.
    */
   clock(event: 'set' | 'behind', ms: number): void
-}
-
-/** @param ahead how far the time on disk is ahead of the monotonic clock (ms) */
-export function toRecord(token: Token, ahead: number): TokenRecord {
-  return {
-    digest: token.digest,
-    grant: token.grant.id,
-    client: token.grant.client,
-    granted: Math.round(ahead + token.grant.issuedAt),
-    kind: token.kind,
-    issued: Math.round(ahead + token.issuedAt),
-    expires: Math.round(ahead + token.expiresAt),
-    spent: token.spent === undefined ? null : Math.round(ahead + token.spent.at),
-    graceEnd: token.spent === undefined ? null : Math.round(ahead + token.spent.graceEnd),
-  }
 }
 
 /** The latest time that the records know; 0 without any. */

@@ -1,27 +1,18 @@
 import { randomBytes } from 'node:crypto'
-import { type Clock, createWallOffset } from '../system/clock.ts'
-import {
-  type Grant,
-  type GrantTable,
-  spentMeans,
-  summarize,
-  type Token,
-  type TokenKind,
-} from './grant-table.ts'
-import type { TokenJournal } from './journal.ts'
-import { digestToken, looksMinted, mintGrantId, mintToken } from './mint.ts'
+import { createWallOffset } from '../system/clock.ts'
+import { refreshMeans } from './grant-rules.ts'
+import { type Grant, summarize, type Token } from './grant-table.ts'
+import { createLocalRecords, type LocalRecordsDependencies } from './local-records.ts'
+import { digestToken, looksMinted, mintExchange, mintGrantId, mintPair } from './mint.ts'
 import {
   type GrantOwner,
   type GrantSummary,
-  grantsInFlight,
   type IssuedTokens,
   isTheirs,
-  type LiveRequests,
   type LocalLookup,
   REFUSED,
   type RecentGrants,
   type Revocation,
-  type TokenEvents,
   type TokenPolicy,
   type Tokens,
   unfinishedOf,
@@ -31,100 +22,47 @@ export type * from './state.ts'
 
 export type TokenStore = ReturnType<typeof createTokenStore>
 
-interface Dependencies {
+interface Dependencies extends LocalRecordsDependencies {
+  /** Its capacity is that of the table. */
   readonly policy: TokenPolicy
-  readonly clock: Clock
-  /** Undefined for `tokens.store: memory`: a restart forgets every token. */
-  readonly journal: TokenJournal | undefined
-  /** Of the same capacity as the policy, with the tokens that the journal has restored. */
-  readonly table: GrantTable
-  readonly listener: TokenEvents
-  readonly live: LiveRequests
 }
 
 /**
- * Holds the tokens in memory, which is authoritative; the journal follows.
- * `identify` runs on every request and takes 0.9 µs, more than half of it for the hash.
+ * The tokens of this process. `identify` runs on every request and takes 0.9 µs, more than half of it for the hash.
  */
 export function createTokenStore(deps: Dependencies) {
-  const { policy, clock, journal, table, listener, live } = deps
-  let { accessLifetime, refreshLifetime, rotateRefresh, refreshGrace } = policy
+  const { clock, table, listener, live } = deps
+  let { policy } = deps
   const wallOffset = createWallOffset(clock)
-  /**
-   * Token responses that a retry within the grace gets again. No other structure holds tokens in plain text, and these are removed
-   * after the grace.
-   */
-  const replays = new Map<Token, IssuedTokens>()
-
-  /** Removes expired tokens and replays. Returns the time in whole ms. */
-  function dropExpired(): number {
-    journal?.followClock()
-    const now = Math.floor(clock.monotonic())
-    for (const token of replays.keys()) {
-      if (token.spent !== undefined && spentMeans(token.spent, now, refreshGrace) === 'retry') break
-      replays.delete(token)
-    }
-    const expired = table.expire(now)
-    if (expired.length > 0) journal?.forget(expired)
-    return now
-  }
-
-  function add(grant: Grant, kind: TokenKind, plain: string, now: number): Token {
-    const lifetime = kind === 'access' ? accessLifetime : refreshLifetime
-    return table.add(grant, kind, digestToken(plain), now, now + lifetime)
-  }
-
-  /** A request in flight is a use: the grant of a stream that is quiet for hours is not evicted first. */
-  function touchInFlight(now: number): void {
-    for (const id of grantsInFlight(live)) {
-      const grant = table.grant(id)
-      if (grant !== undefined) table.touch(grant, now)
-    }
-  }
-
-  function makeRoom(grown?: Grant): void {
-    const evicted = table.evict(grown)
-    if (evicted.length === 0) return
-    journal?.forget(evicted)
-    for (const kind of ['access', 'refresh'] as const) {
-      const count = evicted.filter((token) => token.kind === kind && token.spent === undefined).length
-      if (count > 0) listener.evicted(kind, count)
-    }
-  }
-
-  /** Writes the tokens to disk before the response is sent: a crash cannot invalidate tokens that a client has. */
-  function persist(grant: Grant, tokens: readonly Token[]): void {
-    makeRoom(grant)
-    journal?.record(tokens.filter((token) => !token.removed))
-  }
+  const records = createLocalRecords(deps)
 
   /**
    * Issues the tokens of a new grant. `grantType`: the name of the grant type, the `grant` label of the metric. `name`: that of the
    * password; empty for `password`.
    */
   function issue(client: string, grantType: string, name = ''): IssuedTokens {
-    const now = dropExpired()
-    if (table.isFull) touchInFlight(now)
+    const now = records.expire(policy.refreshGrace)
+    if (table.isFull) records.touchInFlight(now)
     const grant = table.open(mintGrantId(randomBytes, name), client, now)
-    const [accessToken, refreshToken] = [mintToken(), mintToken()]
-    persist(grant, [add(grant, 'access', accessToken, now), add(grant, 'refresh', refreshToken, now)])
+    const { response, added } = mintPair(policy, randomBytes)
+    records.add(grant, added, now)
     listener.issued(grantType)
-    return { grant: grant.id, accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) }
+    return { grant: grant.id, ...response }
   }
 
   function refresh(presented: string): IssuedTokens | undefined {
     if (!looksMinted(presented)) return undefined
-    const now = dropExpired()
+    const now = records.expire(policy.refreshGrace)
     const token = table.find(digestToken(presented))
-    if (token?.kind !== 'refresh') return undefined
-    if (token.spent !== undefined && spentMeans(token.spent, now, refreshGrace) === 'reuse') {
-      // Two parties hold the token and one of them stole it. The sidecar cannot tell which (RFC 9700 §4.14.2).
+    const meaning = refreshMeans(token, now, policy.refreshGrace)
+    if (token === undefined || meaning === 'unknown') return undefined
+    if (meaning === 'reuse') {
       revokeGrants([token.grant.id], 'refresh_token_reuse')
       return undefined
     }
-    if (table.isFull) touchInFlight(now)
+    if (table.isFull) records.touchInFlight(now)
     table.touch(token.grant, now)
-    return replays.get(token) ?? exchange(token, presented, now)
+    return records.responseTo(token) ?? exchange(token, presented, now)
   }
 
   /**
@@ -134,22 +72,16 @@ export function createTokenStore(deps: Dependencies) {
    */
   function exchange(token: Token, presented: string, now: number): IssuedTokens {
     const { grant } = token
-    const accessToken = mintToken()
-    const rotated = rotateRefresh || token.spent !== undefined
-    const refreshToken = rotated ? mintToken() : presented
-    const expiresIn = Math.floor(accessLifetime / 1000)
-    const issued = { grant: grant.id, accessToken, refreshToken, expiresIn }
-    const changed: Token[] = []
-    if (rotated) {
-      if (grant.refresh !== undefined) {
-        changed.push(grant.refresh)
-        replays.set(grant.refresh, issued)
-        table.spend(grant.refresh, { at: now, graceEnd: now + refreshGrace })
-      }
-      replays.set(token, issued)
-      changed.push(add(grant, 'refresh', refreshToken, now))
+    const rotates = policy.rotateRefresh || token.spent !== undefined
+    const { response, added } = mintExchange(presented, rotates, policy, randomBytes)
+    const issued = { grant: grant.id, ...response }
+    const spent = rotates ? grant.refresh : undefined
+    if (spent !== undefined) {
+      table.spend(spent, { at: now, graceEnd: now + policy.refreshGrace })
+      records.keepResponse(spent, issued)
     }
-    persist(grant, [...changed, add(grant, 'access', accessToken, now)])
+    if (rotates) records.keepResponse(token, issued)
+    records.add(grant, added, now, spent)
     listener.issued('refresh_token')
     return issued
   }
@@ -184,14 +116,7 @@ export function createTokenStore(deps: Dependencies) {
   }
 
   function revokeGrants(grants: readonly string[], reason: string, all = false): number {
-    const tokens = grants.flatMap((id) => table.grant(id)?.tokens ?? [])
-    for (const token of tokens) {
-      table.drop(token, 'revoked')
-      replays.delete(token)
-    }
-    // `all` also deletes stored tokens that this process never loaded.
-    if (all) journal?.revoke('all')
-    else if (tokens.length > 0) journal?.revoke(tokens)
+    records.revoke(grants, all)
     if (grants.length > 0) {
       listener.revoked(grants.length, reason, grants)
       live.cut(grants)
@@ -200,7 +125,7 @@ export function createTokenStore(deps: Dependencies) {
   }
 
   function revoke(which: Revocation, reason: string): number {
-    dropExpired()
+    records.expire(policy.refreshGrace)
     return revokeGrants(select(which), reason, 'all' in which)
   }
 
@@ -210,11 +135,11 @@ export function createTokenStore(deps: Dependencies) {
   }
 
   function applyPolicy(next: TokenPolicy): void {
-    const now = dropExpired()
-    ;({ accessLifetime, refreshLifetime, rotateRefresh, refreshGrace } = next)
+    const now = records.expire(policy.refreshGrace)
+    policy = next
     table.resize(next.capacity)
-    if (table.isFull) touchInFlight(now)
-    makeRoom()
+    if (table.isFull) records.touchInFlight(now)
+    records.makeRoom()
   }
 
   return {
@@ -223,17 +148,17 @@ export function createTokenStore(deps: Dependencies) {
     identify,
     revoke,
     grants(): readonly GrantSummary[] {
-      dropExpired()
+      records.expire(policy.refreshGrace)
       const ahead = wallOffset()
       return [...table.grants()].map((grant) => summarize(grant, ahead))
     },
     recentGrants(most: number): RecentGrants {
-      dropExpired()
+      records.expire(policy.refreshGrace)
       const ahead = wallOffset()
       return { total: table.grantCount, grants: table.recent(most).map((grant) => summarize(grant, ahead)) }
     },
     owners(): readonly GrantOwner[] {
-      dropExpired()
+      records.expire(policy.refreshGrace)
       return [...table.grants()]
     },
     describe(ids: readonly string[]): readonly GrantSummary[] {
@@ -244,14 +169,14 @@ export function createTokenStore(deps: Dependencies) {
       })
     },
     counts() {
-      dropExpired()
+      records.expire(policy.refreshGrace)
       return table.counts()
     },
     sweep(): void {
-      const now = dropExpired()
-      touchInFlight(now)
+      const now = records.expire(policy.refreshGrace)
+      records.touchInFlight(now)
       live.endStreams(now, isOver)
-      journal?.maintain()
+      deps.journal?.maintain()
     },
     applyPolicy,
   } satisfies Tokens & Record<string, unknown>

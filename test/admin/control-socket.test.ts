@@ -11,7 +11,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { movableClock } from '../support/clock.ts'
 
-async function open(stateDir: string, tokens: { grants?: () => never; revoke?: () => never } = {}) {
+async function open(stateDir: string, tokens: { grants?: () => 'unavailable'; revoke?: () => never } = {}) {
   const failures: string[] = []
   const control = await openControlSocket(stateDir, {
     tokens: { grants: () => [], revoke: () => 0, ...tokens },
@@ -20,6 +20,7 @@ async function open(stateDir: string, tokens: { grants?: () => never; revoke?: (
     inFlight: () => [],
     clock: movableClock(),
     listening: () => [],
+    alarms: () => [],
     places: () => [],
     quirks: () => [],
     retry: () => 2,
@@ -60,7 +61,7 @@ it('the control socket is at no moment open to other users, also in a folder tha
   for (const [socket = 0, folder = 0] of bound) expect(socket & folder & 0o077).toBe(0)
   expect([readdirSync(stateDir), modeOf(join(stateDir, 'control.sock'))]).toEqual([['control.sock'], 0o600])
   expect(await ask(stateDir, 'GET', '/status')).toBe(
-    '200 {"listening":[],"places":[],"quirks":[],"tokens":{"access":0,"refresh":0},"grants":[]}',
+    '200 {"alarms":[],"listening":[],"places":[],"quirks":[],"tokens":{"access":0,"refresh":0},"grants":[]}',
   )
   await close()
   expect([readdirSync(stateDir), failures]).toEqual([[], []])
@@ -100,4 +101,12 @@ it('H267 the control socket lets what broke the device be tried again', async ()
   await open(stateDir)
   expect(await ask(stateDir, 'POST', '/retry')).toBe('200 {"retried":2}')
   expect(await ask(stateDir, 'GET', '/retry')).toMatch(/^404 /)
+})
+
+it('H393 `status` answers without the grants when the shared store does not say which there are', async () => {
+  const stateDir = join(temporaryDirectory(), 'state')
+  await open(stateDir, { grants: () => 'unavailable' })
+  expect(await ask(stateDir, 'GET', '/status')).toBe(
+    '200 {"alarms":[],"listening":[],"places":[],"quirks":[],"tokens":null,"grants":null}',
+  )
 })

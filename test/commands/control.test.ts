@@ -57,14 +57,22 @@ it.each<readonly [string, RequestListener]>([
   })
 })
 
-/** What `postern status` prints for a sidecar that answers so. */
-async function shown(status: object): Promise<string> {
+/** What `postern status` prints for a sidecar that answers so, and how it ends. */
+async function printed(status: object, json = false) {
   const stateDir = await controlled((_, response) => void response.end(JSON.stringify(status)))
   const sets = ['upstream.url=http://127.0.0.1', 'password.file=/password', `state_dir=${stateDir}`]
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
-  expect(await statusCommand({ json: false, set: sets }, { stdout, stderr, env: {} })).toBe(0)
+  const ended = await statusCommand({ json, set: sets }, { stdout, stderr, env: {} }).catch(
+    (error: unknown) => error,
+  )
   stdout.end()
-  return text(stdout)
+  return { ended, text: await text(stdout) }
+}
+
+async function shown(status: object): Promise<string> {
+  const { ended, text } = await printed(status)
+  expect(ended).toBe(0)
+  return text
 }
 
 const GRANT = {
@@ -129,3 +137,39 @@ it.each([
   expect(at).toBe(lines)
   expect(printed).toContain(` ${client} `)
 })
+
+const ALARM = {
+  ...{ name: 'PosternDeviceDown', key: 'PosternDeviceDown', level: 'critical', since: null },
+  ...{ what: 'The device is down: connection refused', meaning: 'Clients get an error.' },
+  remedy: `See whether it is on, and whether http://192.0.2.7/${'p'.repeat(90)} is its address (upstream.url).`,
+}
+
+it('H233 H393 `status` begins with the alarms, in 80 columns, and says where each is explained', async () => {
+  const since = Date.now() - 5 * 60_000 - 1_000
+  const alarms = [
+    { ...ALARM, since },
+    { ...ALARM, level: 'note' },
+  ]
+  const lines = (await shown({ alarms, tokens: TOKENS, grants: [GRANT] })).split('\n')
+  expect(lines[0]).toBe('CRITICAL The device is down: connection refused, for 5m')
+  expect(lines[1]).toMatch(/^ {9}Clients get an error\. See whether it is on, and whether$/)
+  const note = lines.indexOf('note     The device is down: connection refused')
+  expect(lines[note - 1]).toBe('         More: docs/alerts.md#posterndevicedown')
+  expect(lines.slice(lines.indexOf('') + 1)[0]).toMatch(/^GRANT +CLIENT/)
+  expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(80)
+})
+
+it.each([false, true])(
+  'H393 `status` lists the alarms also when the shared store does not say who is logged in (json: %s)',
+  async (json) => {
+    const status = { alarms: [{ ...ALARM, name: 'PosternSharedStoreDown' }], tokens: null, grants: null }
+    const { ended, text } = await printed(status, json)
+    expect(ended).toMatchObject({
+      exitCode: 1,
+      message:
+        'who is logged in is not known: the shared store does not respond, or refuses the command; /readyz says which',
+    })
+    if (json) expect(JSON.parse(text)).toEqual(status)
+    else expect(text).toMatch(/^CRITICAL The device is down.*#posternsharedstoredown\n\n$/s)
+  },
+)

@@ -7,6 +7,7 @@ import { type CheckResult, runCheck } from '../../src/commands/check/finding.ts'
 import { storeChecks } from '../../src/commands/check/store-check.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { COMMANDS } from '../../src/fleet/server-report.ts'
+import { KINDS } from '../../src/overview/alarm-kinds.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { unusedPort } from '../support/raw.ts'
 import { startRedis } from '../support/redis.ts'
@@ -59,7 +60,8 @@ describe('the check of a shared store', () => {
       name: 'shared store',
       result: 'failed',
       message: `connect ECONNREFUSED 127.0.0.1:${port}`,
-      meaning: 'no client can log in, and a token that this sidecar does not know yet gets 500',
+      // The words of the alarm of a running sidecar.
+      meaning: KINDS.PosternSharedStoreDown.meaning,
       remedy:
         'start the server, or correct the host, the port and TLS (valkeys://) in tokens.store, or store.tls.ca',
       exitCode: 1,

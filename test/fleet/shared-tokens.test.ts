@@ -63,7 +63,7 @@ describe('sidecars that share a store', () => {
         method: 'GET',
         path: '/status',
       })
-      ids.push(...grants.map(({ id }) => id).filter((id) => !ids.includes(id)))
+      ids.push(...(grants ?? []).map(({ id }) => id).filter((id) => !ids.includes(id)))
     }
     const [first = '', ...others] = ids
     expect(await revoke({ grant: first })).toMatchObject({ grants: 1, reason: 'operator', ids: [first] })

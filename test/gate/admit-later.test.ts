@@ -20,6 +20,8 @@ const LIMIT = 2
 const VALID: TokenLookup = { kind: 'valid', grant: 'c0ffee' }
 const UNKNOWN: TokenLookup = { kind: 'refused', cause: 'unknown' }
 
+const MINTED = /^[0-9a-f]{32}$/
+
 const withToken = requestHead({ fields: ['Host', 'device.example', 'Authorization', 'Bearer shown'] })
 const withoutToken = requestHead()
 
@@ -34,10 +36,10 @@ interface Gate {
 /** Asks a gate about a request with this head. */
 type Ask = (head: RequestHead) => Admission<BareExchange> | Promise<Admission<BareExchange>>
 
-/** What the gate found out and decided. Each request has an id of its own. */
+/** What the gate found out and decided. */
 function decided(exchange: Exchange): object {
-  const { kind, client, decision, resetAt, identity, grant, refusal, requestId } = exchange
-  return { kind, client, decision, resetAt, identity, grant, refusal, hasId: requestId.length === 32 }
+  const { kind, client, decision, resetAt, identity, grant, refusal } = exchange
+  return { kind, client, decision, resetAt, identity, grant, refusal }
 }
 
 function askerOf(gate: ReturnType<typeof createGate>): Ask {
@@ -148,7 +150,7 @@ function recordedExchange(): { exchange: Exchange; replies: readonly Reply[]; le
 }
 
 /** A passage with an asynchronous token lookup; `lookup` is its result. */
-function createWaitingPassage(): {
+interface WaitingPassage {
   readonly pass: (exchange: Exchange) => void
   readonly lookup: PromiseWithResolvers<TokenLookup>
   readonly revoke: (grant: string) => void
@@ -161,7 +163,9 @@ function createWaitingPassage(): {
   readonly bugs: readonly unknown[]
   /** The refusals that were counted without a record. */
   readonly unrecorded: readonly Refusal[]
-} {
+}
+
+function createWaitingPassage(): WaitingPassage {
   const lookup = Promise.withResolvers<TokenLookup>()
   const live = createLiveExchanges()
   const settings = { ...settingsOf(), config: { statusCodes: 'contract', realm: 'device' } as const }
@@ -302,6 +306,39 @@ it('H149 a failed lookup is reported and counted as a bug, and the request is no
   await settled()
   expect([forwarded, bugs, unrecorded]).toEqual([[], [bug], [{ kind: 'server-error' }]])
   expect(replies.map(({ status }) => status)).toEqual([500])
+})
+
+for (const [what, befalls] of [
+  ['its token is valid', ({ lookup }) => lookup.resolve(VALID)],
+  ['its token is unknown', ({ lookup }) => lookup.resolve(UNKNOWN)],
+  ['its lookup fails', ({ lookup }) => lookup.reject(new Error('bug'))],
+] as const satisfies readonly (readonly [string, (passage: WaitingPassage) => void])[]) {
+  it(`C22 a request that waits for its lookup has an id when ${what}`, async () => {
+    const passage = createWaitingPassage()
+    const { exchange, replies } = recordedExchange()
+    passage.pass(exchange)
+    befalls(passage)
+    await settled()
+    expect(replies).toHaveLength(1)
+    expect(exchange.requestId).toMatch(MINTED)
+  })
+}
+
+it('C22 a request on which the gate fails at once has an id, and so has one whose client has left', async () => {
+  const { pass, lookup, reload, records } = createWaitingPassage()
+  const left = recordedExchange()
+  pass(left.exchange)
+  left.leave()
+  lookup.resolve(VALID)
+  await settled()
+  const failed = recordedExchange()
+  reload({ ...settingsOf(), clientOf: () => expect.fail('a bug') })
+  pass(failed.exchange)
+  expect(failed.replies.map(({ status }) => status)).toEqual([500])
+  expect([records[0]?.requestId, failed.exchange.requestId]).toEqual([
+    expect.stringMatching(MINTED),
+    expect.stringMatching(MINTED),
+  ])
 })
 
 const UPLOAD =

@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { type ClassifyRules, classify } from '../../src/gate/classify.ts'
+import { type ClassifyRules, classify, createPublicPaths, readsSignedIn } from '../../src/gate/classify.ts'
 import type { Classified } from '../../src/http/admission.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { fieldValues } from '../../src/http/fields.ts'
@@ -219,3 +219,174 @@ it.each([
     expect(ambiguous).toBe(true)
   },
 )
+
+/** Heads at the borders of the rules: what is wrong with each, or nothing. */
+const HEADS: readonly (readonly [name: string, part: HeadPart, fault: object | undefined])[] = [
+  ['HTTP/1.0 without a host', { version: '1.0', fields: [] }, undefined],
+  ['HTTP/1.1 without a host', { fields: [] }, { description: 'The request does not name a host.' }],
+  [
+    'two hosts',
+    { fields: ['Host', 'a', 'Host', 'a'] },
+    { description: 'The request carries more than one Host field.' },
+  ],
+  ['a port of five digits', { fields: ['Host', 'a:65535'] }, undefined],
+  ['a host without a port', { fields: ['Host', 'a:'] }, undefined],
+  ['an IPv6 host', { fields: ['Host', '[::1]:80'] }, undefined],
+  ['a port of six digits', { fields: ['Host', 'a:655350'] }, { kind: 'malformed' }],
+  ['a bracketed name', { fields: ['Host', '[a]'] }, { kind: 'malformed' }],
+  [
+    'a path with a space',
+    { target: '/a b' },
+    { kind: 'malformed', description: 'The request target is not a path.' },
+  ],
+  [
+    'a path that is not ASCII',
+    { target: '/\xe9' },
+    { kind: 'malformed', description: expect.stringContaining('percent-encoded') },
+  ],
+  ['TRACE', { method: 'TRACE' }, { kind: 'method-not-allowed', allow: expect.stringMatching(/^GET, HEAD/) }],
+  [
+    'TRACE of an own endpoint',
+    { method: 'TRACE', target: '/oauth/token' },
+    { kind: 'method-not-allowed', allow: 'POST' },
+  ],
+  ['Expect: 100-Continue', { fields: ['Host', 'a', 'Expect', '100-Continue'] }, undefined],
+  ['another expectation', { fields: ['Host', 'a', 'Expect', '200-ok'] }, { kind: 'expectation-failed' }],
+  [
+    'an expectation twice',
+    { fields: ['Host', 'a', 'Expect', '100-continue', 'Expect', '100-continue'] },
+    { kind: 'expectation-failed' },
+  ],
+  ['Upgrade: h2c', { fields: ['Host', 'a', 'Upgrade', 'h2c'] }, undefined],
+  [
+    'Upgrade in HTTP/2',
+    { version: '2', fields: ['Host', 'a', 'Upgrade', 'h2c'] },
+    { description: 'HTTP/2 has no Upgrade.' },
+  ],
+  [
+    'a value without blanks around it, in HTTP/2',
+    { version: '2', fields: ['Host', 'a', 'B', 'c d'] },
+    undefined,
+  ],
+  ['an empty value in HTTP/2', { version: '2', fields: ['Host', 'a', 'B', ''] }, undefined],
+  [
+    'a tab before a value in HTTP/2',
+    { version: '2', fields: ['Host', 'a', 'B', '\tc'] },
+    { description: expect.stringContaining('begins or ends with a space') },
+  ],
+  [
+    'a space after a value in HTTP/2',
+    { version: '2', fields: ['Host', 'a', 'B', 'c '] },
+    { description: expect.stringContaining('begins or ends with a space') },
+  ],
+  [
+    'a blank around a token in HTTP/2, which is 401',
+    { version: '2', fields: ['Host', 'a', 'Authorization', ' Bearer x '] },
+    undefined,
+  ],
+  ['an upgrade by GET', { upgrade: true }, undefined],
+  [
+    'an upgrade with an empty body',
+    { upgrade: true, fields: ['Host', 'a', 'Content-Length', '0'] },
+    undefined,
+  ],
+  [
+    'an upgrade with a body of one byte',
+    { upgrade: true, fields: ['Host', 'a', 'Content-Length', '1'] },
+    { description: 'An upgrade to websocket must not have a body.' },
+  ],
+  [
+    'an upgrade by POST',
+    { upgrade: true, method: 'POST', fields: ['Host', 'a', 'Content-Length', '0'] },
+    { description: 'An upgrade to websocket must use GET.' },
+  ],
+]
+
+it.each(HEADS)('C20 a head with %s is judged by itself, and the fault named', (_, part, fault) => {
+  const found = classified(part)
+  if (fault === undefined) expect(found.fault).toBeUndefined()
+  else expect(found.fault).toMatchObject(fault)
+})
+
+it('C20 the connection closes behind a head that two programs could read differently, or with a method that it does not know', () => {
+  const parts: readonly HeadPart[] = [{ target: 'x' }, { method: 'TRACE' }]
+  expect(parts.map((part) => classified(part).ambiguous)).toEqual([true, true])
+  const clear: readonly HeadPart[] = [
+    {},
+    { method: 'OPTIONS', target: '*' },
+    { fields: ['Host', 'a', 'Expect', 'b'] },
+  ]
+  expect(clear.map((part) => classified(part).ambiguous)).toEqual([false, false, false])
+})
+
+it('a preflight is one of Postern only for the origins of `cors`', () => {
+  const origin = 'https://shop.example'
+  const head = (): RequestHead =>
+    requestHead({
+      method: 'OPTIONS',
+      fields: ['Host', 'a', 'Origin', origin, 'Access-Control-Request-Method', 'PUT'],
+    })
+  expect(classify(head(), { ...rules, cors: new Set([origin]) })).toMatchObject({
+    ownEndpoint: 'preflight',
+    endpoint: 'api',
+  })
+  for (const cors of [undefined, new Set(['https://other.example'])])
+    expect(classify(head(), { ...rules, cors }).ownEndpoint).toBeUndefined()
+})
+
+it('C20 both caps on a head hold to the byte and to the field, the authority of HTTP/2 included', () => {
+  const capped = (maxHeaderSize: number, maxHeaderCount: number, part: HeadPart = {}) =>
+    classify(requestHead({ fields: ['Host', 'a'], ...part }), {
+      ...rules,
+      headerCaps: { maxHeaderSize, maxHeaderCount },
+    }).fault
+  expect([capped(9, 1), capped(11, 1, { version: '2', authority: 'a', fields: ['B', ''] })]).toEqual([
+    undefined,
+    undefined,
+  ])
+  const tooLarge = { kind: 'header-too-large' }
+  expect([capped(8, 1), capped(9, 0)]).toEqual([tooLarge, tooLarge])
+  expect(capped(6, 1, { version: '2', authority: 'abc', fields: [] })).toEqual(tooLarge)
+})
+
+it('H188 the paths of the login are own endpoints only with browser.login, and no other path is', () => {
+  const endpointsAt = (browser: boolean) =>
+    ['/oauth/token', '/oauth/login', '/oauth/logout', '/oauth/other'].map((target) => {
+      const { ownEndpoint, endpoint } = classify(requestHead({ target }), { ...rules, browser })
+      return `${ownEndpoint} ${endpoint}`
+    })
+  expect(endpointsAt(true)).toEqual(['token oauth', 'login oauth', 'logout oauth', 'undefined api'])
+  expect(endpointsAt(false)).toEqual(['token oauth', 'undefined api', 'undefined api', 'undefined api'])
+})
+
+it('a head is classified once for the same rules, and again for those of a reload', () => {
+  const head = requestHead()
+  const first = classify(head, rules)
+  expect(classify(head, rules)).toBe(first)
+  const next = classify(head, { ...rules, headerCaps: { maxHeaderSize: 1, maxHeaderCount: 1 } })
+  expect(next.fault).toEqual({ kind: 'header-too-large' })
+})
+
+it('H169 without a token a request is signed in only if it reads one page that an entry says so of', () => {
+  const findPublic = createPublicPaths(['/open', { path: '/page' }])
+  const isSignedIn = (part: HeadPart): boolean => {
+    const head = requestHead({ target: '/page', ...part })
+    return readsSignedIn({ head, classified: classify(head, rules) }, findPublic)
+  }
+  const of = (...fields: readonly string[]): readonly string[] => ['Host', 'device.example', ...fields]
+  expect(
+    [{}, { method: 'HEAD' }, { target: '/page?a' }, { fields: of('Content-Length', '0') }].map(isSignedIn),
+  ).toEqual(Array(4).fill(true))
+  expect(
+    [
+      { method: 'POST' },
+      { upgrade: true },
+      { fields: of('Content-Length', '1') },
+      { fields: of('Transfer-Encoding', 'chunked') },
+      { target: '/open' },
+      { target: '/other' },
+      { fields: of('Destination', '/page') },
+      { fields: of('X-Original-URL', '/page') },
+    ].map(isSignedIn),
+  ).toEqual(Array(8).fill(false))
+})

@@ -3,6 +3,8 @@ import { copyFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
+import { validityOf } from '../../src/listen/tls-pair.ts'
+import { KINDS } from '../../src/overview/alarm-kinds.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { readPage, replaceIn, shellBlock } from '../support/pages.ts'
 import { needs, run } from '../support/tools.ts'
@@ -22,7 +24,7 @@ const { tests } = parse(readFileSync(deploy('postern.rules.test.yml'), 'utf8')) 
 
 describe('H165 each alert', () => {
   const page = readPage('docs/alerts.md')
-  const [ofRules = '', ofThePage = ''] = page.split('\n## Only on the live page\n')
+  const [ofRules = '', ofThePage = ''] = page.split('\n## Alarms without an alert\n')
   const sectionsIn = (text: string): readonly string[] => text.split(/^### /m).slice(1)
 
   it('has a section that says how to check and what to do, in the order of the file', () => {
@@ -62,6 +64,51 @@ describe('H165 each alert', () => {
       [...expr.matchAll(/\b(?:up\b|(?:postern|process|nodejs)_\w+)/g)].map(([name]) => name),
     )
     expect(asked.filter((name) => !given.has(name))).toEqual([])
+  })
+})
+
+const UNITS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** A duration of Prometheus (ms): `5m`. */
+function durationOf(text: string): number {
+  const [, number, unit = ''] = /^(\d+)([smhd])$/.exec(text) ?? []
+  // Proof of the cast: the pattern has only these.
+  return Number(number) * UNITS[unit as keyof typeof UNITS]
+}
+
+describe('H393 an alarm of the sidecar', () => {
+  const withAlert = Object.entries(KINDS).filter(([, { alert }]) => alert !== null)
+
+  it.each(withAlert)('%s has the figure, the thresholds and the times of its alert', (name, kind) => {
+    const { figure, level, alert } = kind
+    const rule = rules.find((each) => each.alert === name) ?? expect.fail('there is no such alert')
+    const { expr, labels } = rule
+    expect(labels.severity).toBe(alert?.severity ?? level)
+    expect(durationOf(rule.for ?? '0s')).toBe(alert?.for)
+    const windows = [...expr.matchAll(/\[(\w+)\]/g)].map(([, window = '']) => durationOf(window))
+    expect([...new Set([0, ...windows])]).toEqual([...new Set([0, alert?.over])])
+    // `time()` and 0 are the bounds of a state.
+    const bounds = [...expr.matchAll(/[<>=]=? (\d[\d.]*)(?: \* (\d+))?/g)]
+      .map(([, number, times = 1]) => Number(number) * Number(times))
+      .filter((bound) => bound !== 0)
+    expect(bounds).toEqual([alert?.threshold, alert?.events].filter((bound) => bound !== 0))
+    for (const [metric] of figure.matchAll(/\bpostern_\w+/g)) expect(expr).toContain(metric)
+    expect(figure).toMatch(/^postern_/)
+  })
+
+  it('has a section under its alert, or under those without one', () => {
+    const [ofRules = '', others = ''] = readPage('docs/alerts.md').split('\n## Alarms without an alert\n')
+    const sections = (text: string) => [...text.matchAll(/^### (\w+)$/gm)].map(([, name = '']) => name)
+    const without = Object.entries(KINDS).flatMap(([name, { alert }]) => (alert === null ? [name] : []))
+    expect(sections(others).sort()).toEqual(without.sort())
+    expect(sections(ofRules)).toEqual(expect.arrayContaining(withAlert.map(([name]) => name)))
+  })
+
+  it('warns of a certificate as long before its end as the log and `check` do', () => {
+    const { threshold } = KINDS.PosternCertificateExpires.here
+    const period = { from: { at: 0, of: '' }, until: { at: threshold * 2_000, of: '' } }
+    const states = [-1, 0].map((more) => validityOf(period, threshold * 1_000 + more))
+    expect(states).toEqual(['valid', 'expiring'])
   })
 })
 

@@ -7,6 +7,7 @@ import { ROOT } from './dashboard.ts'
 export interface Rule {
   readonly alert: string
   readonly expr: string
+  readonly for?: string
   readonly labels: { readonly severity: string }
   readonly annotations: Readonly<Record<string, string>>
 }

@@ -183,7 +183,7 @@ it.each([
   async (_by, by) => {
     const watched = await watch()
     const { sidecar, download } = watched
-    const [grant] = (await statusOf(sidecar)).grants
+    const [grant] = (await statusOf(sidecar)).grants ?? []
     sidecar.clock.advance(WEEK)
     await ended(watched)
     const { grants, unfinished } = await statusOf(sidecar)
@@ -264,7 +264,7 @@ it('C8 H207 in a fleet, a changed password ends a download whose grant was evict
 
 it('H207 in a fleet, `postern revoke` says what becomes of a download of an ended grant at another sidecar', async () => {
   const [watched, other] = await fleet({ capacity: 2 })
-  const [grant] = (await statusOf(watched.sidecar)).grants
+  const [grant] = (await statusOf(watched.sidecar)).grants ?? []
   await other.grant()
   await ended(watched)
   const set = ['upstream.url=http://127.0.0.1', 'password.file=/password', `state_dir=${stateDir(other)}`]

@@ -142,6 +142,12 @@ describe('a response of the device', () => {
     expect(read(bytes).end).toBe(fault)
   })
 
+  it('H51 with a long line that ends with LF alone is noticed at that LF, though little more of the line has come', () => {
+    const pieces = [`HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: ${'y'.repeat(1500)}`, 'y\n\n'].map(latin1)
+    expect(readResponse(pieces).end).toBe('malformed')
+    expect(readResponse(pieces, 'GET', 'auto')).toMatchObject({ end: 'whole', sloppy: true })
+  })
+
   it('C24 is reported up to its fault', () => {
     const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ngood\r\nbad'
     expect(read(chunked)).toMatchObject({ head: [200, 'OK', ['Transfer-Encoding', 'chunked']], body: 'good' })

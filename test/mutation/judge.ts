@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -60,6 +60,8 @@ export function createRunner(wait: number, program: string = join(import.meta.di
     if (running !== undefined) return running.child
     // What killed tests leave behind is in a folder of their own.
     const folder = mkdtempSync(join(tmpdir(), 'mutate-'))
+    // Servers of devices drop root and then read files of their test in it.
+    chmodSync(folder, 0o711)
     const child = fork(program, [String(wait)], {
       // Leads a group, which is killed with it: Vitest's workers, and the programs that tests start.
       detached: true,

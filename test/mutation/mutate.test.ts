@@ -126,6 +126,20 @@ it('tests that take too long are killed, and so are the programs that they start
   await once(connection.resume(), 'close')
 })
 
+it('a server that drops root reaches the files of the tests', async () => {
+  const folder = temporaryDirectory()
+  const starter = `
+    import { statSync } from 'node:fs'
+    import { tmpdir } from 'node:os'
+    process.on('message', () => process.send({ failure: (statSync(tmpdir()).mode & 0o777).toString(8) }))
+    process.send('ready')
+  `
+  writeFileSync(join(folder, 'starter.mjs'), starter)
+  const runner = createRunner(0, join(folder, 'starter.mjs'))
+  closeLater(() => runner.kill())
+  expect(await runner.ask({ path: '', text: '', tests: [] })).toEqual({ failure: '711' })
+})
+
 /** A project with these files, its tests run by Vitest. */
 function project(files: Readonly<Record<string, string>>): string {
   const folder = temporaryDirectory()

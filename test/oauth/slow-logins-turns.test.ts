@@ -28,7 +28,7 @@ function createRequest(key: string) {
 }
 
 /** Logins whose passwords are verified when the test says so. */
-function start({ maxKeys = 100, bodyTimeout = 10_000 } = {}) {
+function start({ maxKeys = 100, bodyTimeout = 10_000, onRead = () => {} } = {}) {
   const clock = stillClock()
   const verified: { readonly password: string; readonly settle: (result: LogInResult) => void }[] = []
   let slowed = 0
@@ -38,7 +38,10 @@ function start({ maxKeys = 100, bodyTimeout = 10_000 } = {}) {
       gate: { scopes: undefined },
       config: { limits: { wrongPasswords: 'slow', maxKeys }, listen: { bodyTimeout } },
     },
-    grants: () => [],
+    grants() {
+      onRead()
+      return []
+    },
     onSlowed: () => {
       slowed += 1
     },
@@ -185,4 +188,145 @@ it('H213 many clients with a few wrong passwords each slow the others, until a r
   expect(mine()).toBe(1)
   await site.decide(TOKENS)
   expect(mine()).toBe(3)
+})
+
+it('H181 the wait of a client doubles from 0.25 s to 30 s, and no further', async () => {
+  const site = start({ bodyTimeout: 60_000 })
+  for (let i = 0; i < 4; i += 1) await site.attempt()
+  await site.decide('wrong')
+  for (const wait of [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
+    await site.attempt()
+    const before = site.verified.length
+    await site.pass(wait - 50)
+    expect([wait, site.verified.length - before]).toEqual([wait, 0])
+    await site.pass(50)
+    expect([wait, site.verified.length - before]).toEqual([wait, 1])
+    await site.decide('wrong')
+  }
+})
+
+/** So many wrong passwords at the same time, four of each client. */
+async function manyWrong(site: ReturnType<typeof start>, count: number): Promise<void> {
+  for (let i = 0; i < count; i += 1) await site.attempt('p', `client ${i >> 2}`)
+  await site.decide('wrong')
+}
+
+it.each([
+  [49, 0],
+  [50, 250],
+  [74, 250],
+  [75, 500],
+])('H213 after %d wrong passwords of many clients, another one waits for %d ms', async (count, wait) => {
+  const site = start()
+  await manyWrong(site, count)
+  await site.attempt('mine', 'another')
+  if (wait > 0) {
+    await site.pass(wait - 50)
+    expect(site.verified).toHaveLength(count)
+    await site.pass(50)
+  }
+  expect(site.verified).toHaveLength(count + 1)
+})
+
+it('H213 a right password spares its client the wait for the others until it is wrong again', async () => {
+  const site = start()
+  await site.attempt('right', 'another')
+  await site.decide(TOKENS)
+  await manyWrong(site, 60)
+  await site.attempt('typo', 'another')
+  expect(site.verified).toHaveLength(62)
+  await site.decide('wrong')
+  await site.attempt('right', 'another')
+  expect(site.verified).toHaveLength(62)
+})
+
+it('H181 an attempt that waits is counted once, however often its turn is looked at', async () => {
+  const site = start()
+  for (let i = 0; i < 4; i += 1) await site.attempt()
+  await site.decide('wrong')
+  for (let i = 0; i < 3; i += 1) await site.attempt()
+  expect(site.slowed()).toBe(1)
+  await site.pass(250)
+  await site.decide('wrong')
+  expect(site.slowed()).toBe(2)
+})
+
+it('H181 the clients past limits.max_keys are forgotten together, after ten minutes without an attempt of any', async () => {
+  const site = start({ maxKeys: 1 })
+  await site.attempt('p', 'known')
+  const verifiedAfter = async (quiet: number): Promise<number> => {
+    site.clock.advance(quiet)
+    const before = site.verified.length
+    for (let i = 0; i < 5; i += 1) (await site.attempt('p', `further ${i}`)).leave()
+    await site.decide('wrong')
+    return site.verified.length - before
+  }
+  expect([await verifiedAfter(0), await verifiedAfter(599_999)]).toEqual([4, 0])
+  // The known client is forgotten, too, and one of the others takes its place.
+  expect(await verifiedAfter(600_000)).toBe(5)
+})
+
+it('H213 the grants are read at most once a second, however many attempts ask whether their client has one', async () => {
+  let reads = 0
+  const onRead = (): void => {
+    reads += 1
+  }
+  const site = start({ onRead })
+  await manyWrong(site, 60)
+  const counts: number[] = [reads]
+  for (const ms of [0, 0, 999, 1]) {
+    site.clock.advance(ms)
+    await site.attempt('mine', `another after ${ms}`)
+    counts.push(reads)
+  }
+  expect(counts).toEqual([0, 1, 1, 1, 2])
+})
+
+it('H213 one wrong password of many clients is forgotten every twelve seconds', async () => {
+  const site = start()
+  await manyWrong(site, 51)
+  site.clock.advance(11_900)
+  const slowed = await site.attempt('mine', 'another')
+  expect(site.verified).toHaveLength(51)
+  slowed.leave()
+  site.clock.advance(200)
+  await site.attempt('mine', 'another')
+  expect(site.verified).toHaveLength(52)
+})
+
+it.each([
+  [40, 0],
+  [41, 1],
+])(
+  'H213 ten wrong passwords of one client count among those of all, however many it sends: with %d of others, %d waits',
+  async (others, waits) => {
+    const site = start()
+    for (let round = 0; round < 3; round += 1) {
+      for (let i = 0; i < 4; i += 1) await site.attempt('p', 'guesser')
+      await site.decide('wrong')
+      // It has the right password, too, which ends its own wait.
+      await site.attempt('p', 'guesser')
+      await site.pass(250)
+      await site.decide(TOKENS)
+    }
+    await manyWrong(site, others)
+    const before = site.verified.length
+    await site.attempt('mine', 'another')
+    expect(before + 1 - site.verified.length).toBe(waits)
+  },
+)
+
+it('H212 at most 1,000 attempts of all clients wait, and a place is free again when one leaves', async () => {
+  const site = start()
+  const waiting: Awaited<ReturnType<typeof site.attempt>>[] = []
+  for (let client = 0; client < 17; client += 1) {
+    for (let i = 0; i < 64; i += 1) waiting.push(await site.attempt('p', `client ${client}`))
+  }
+  const overloaded = () => waiting.filter(({ result }) => result === 'overloaded').length
+  // Of each client four are verified, and do not wait.
+  expect([waiting.length - 17 * 4, overloaded()]).toEqual([1_020, 20])
+  const last = async (): Promise<unknown> => (await site.attempt('p', 'client 16')).result
+  expect(await last()).toBe('overloaded')
+  waiting.find(({ result }, i) => i > 4 && result === undefined)?.leave()
+  expect([await last(), await last()]).toEqual([undefined, 'overloaded'])
 })

@@ -1,4 +1,4 @@
-import type { Condition, Point } from '../../src/overview/model.ts'
+import type { Alarm, Condition, Point } from '../../src/overview/model.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -7,6 +7,7 @@ const DAY = 24 * 60 * MINUTE
 /** A condition without alarms. */
 export function calm(now: number): Condition {
   return {
+    alarms: [],
     ready: true,
     reasons: [],
     enforce: true,
@@ -76,6 +77,15 @@ export function secondOf(more: Partial<Point> = {}): Point {
     queued: 0,
     connections: 0,
     tunnels: 0,
+    ...more,
+  }
+}
+
+/** An alarm of a kind that every sidecar can have. */
+export function alarmOf(level: Alarm['level'], more: Partial<Alarm> = {}): Alarm {
+  return {
+    ...{ name: 'NotReady', key: level, level, what: 'Not ready: why', since: null },
+    ...{ meaning: 'Clients wait.', remedy: 'Mend it.' },
     ...more,
   }
 }

@@ -1,11 +1,10 @@
 import { expect, it } from 'vitest'
-import type { PageEvents, Point } from '../../src/overview/model.ts'
+import type { Alarm, PageEvents, Point } from '../../src/overview/model.ts'
 import { areasAndLines, axisOf, plots, rowsBetween } from '../../src/page/chart-data.js'
 import { selectGrants } from '../../src/page/grants.js'
-import type { Alarm } from '../../src/page/load-alarms.js'
 import { emptyState, take } from '../../src/page/state.js'
 import { statusLine } from '../../src/page/status.js'
-import { calm, secondOf } from './calm.ts'
+import { alarmOf, calm, secondOf } from './calm.ts'
 
 const NOW = Date.UTC(2026, 10, 22, 12)
 const point = (time: number, more: Partial<Point> = {}): Point => secondOf({ time, requests: 5, ...more })
@@ -84,7 +83,7 @@ it('H156 a missing second is a gap in every line, and refusals are stacked on wh
 it('H157 the state line tells a lost stream from a stopped sidecar, without chattering', () => {
   const heard = NOW - 12_000
   const line = (phase: Parameters<typeof statusLine>[0]['phase']) =>
-    statusLine({ phase, reason: 'why', since: heard, heard }, calm(NOW), [], NOW)
+    statusLine({ phase, reason: 'why', since: heard, heard }, calm(NOW), NOW)
   expect(line('live').text).toBe('Ready')
   expect(line('lost')).toEqual({
     tone: 'critical',
@@ -97,7 +96,7 @@ it('H157 the state line tells a lost stream from a stopped sidecar, without chat
   expect(line('stopping').text).toBe('The sidecar is stopping')
   expect(line('refused').text).toBe('The sidecar refuses this page: why')
   const off = { ...calm(NOW), ready: false, reasons: ['the device does not respond'] }
-  expect(statusLine({ phase: 'live', reason: '', since: 0, heard }, off, [], NOW)).toMatchObject({
+  expect(statusLine({ phase: 'live', reason: '', since: 0, heard }, off, NOW)).toMatchObject({
     title: 'Not ready',
     text: 'Not ready: the device does not respond',
   })
@@ -105,20 +104,9 @@ it('H157 the state line tells a lost stream from a stopped sidecar, without chat
 
 it('H158 the state line is green only without an alarm, and counts those that are more than a note', () => {
   const line = (...levels: readonly Alarm['level'][]) => {
-    const found = levels.map((level) => ({
-      key: level,
-      level,
-      what: '',
-      since: null,
-      remedy: '',
-      section: '',
-    }))
-    const { tone, title, said } = statusLine(
-      { phase: 'live', reason: '', since: 0, heard: NOW },
-      calm(NOW),
-      found,
-      NOW,
-    )
+    const alarms = levels.map((level) => alarmOf(level))
+    const link = { phase: 'live', reason: '', since: 0, heard: NOW } as const
+    const { tone, title, said } = statusLine(link, { ...calm(NOW), alarms }, NOW)
     return [tone, title, said]
   }
   expect(line()).toEqual(['good', 'Ready', 'Ready'])

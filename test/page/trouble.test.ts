@@ -4,11 +4,12 @@ import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { loadPageFiles } from '../../src/admin/page-files.ts'
-import type { Condition, GrantRow, PageEvents, RequestRow } from '../../src/overview/model.ts'
+import { alarmsOf } from '../../src/overview/alarms.ts'
+import type { Alarm, Condition, GrantRow, PageEvents, RequestRow } from '../../src/overview/model.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { needs } from '../support/tools.ts'
 import { DESKTOP, faultsOf, PHONE, useBrowser } from './browser.ts'
-import { calm, secondOf } from './calm.ts'
+import { alarmOf, calm, secondOf } from './calm.ts'
 
 const openPage = useBrowser()
 
@@ -65,7 +66,8 @@ it('H157 the page says why there is no stream, gives up a silent attempt, and is
   const { events = () => expect.fail() } = answers
   const page = await openPage(url, { bypassCSP: true })
   await statusOf(page, 'Ready')
-  send('condition', { ...calm(Date.now()), ready: false, reasons: ['why'], enforce: false })
+  const alarms = [alarmOf('critical')]
+  send('condition', { ...calm(Date.now()), ready: false, reasons: ['why'], enforce: false, alarms })
   await statusOf(page, 'Not ready: why')
   const off = { error: 'page_off', error_description: 'The page needs a password.' }
   answers.events = (res) => json(res, 403, off)
@@ -138,17 +140,16 @@ it('H158 an alarm that grows worse says so, and each announcement is read, also 
   const { url, send } = await serve()
   const page = await openPage(url)
   await statusOf(page, 'Ready')
-  const now = Date.now()
-  const ends = (until: number, more: Partial<Condition> = {}) =>
-    send('condition', { ...calm(now), certificate: { from: 0, until, selfSigned: true }, ...more })
-  ends(now + 5_000)
+  const raised = (alarm: Alarm, more: Partial<Condition> = {}) =>
+    send('condition', { ...calm(Date.now()), alarms: [alarm], ...more })
+  const ends = { key: 'certificate', since: Date.now() }
+  raised(alarmOf('warning', { ...ends, what: 'The certificate expires' }))
   const alarm = page.locator('#alarm-list li')
   await alarm.getByText('Warning').waitFor()
+  raised(alarmOf('critical', { ...ends, what: 'The certificate expired' }))
   await alarm.getByText('Critical').waitFor()
-  await expect
-    .poll(() => announced(page))
-    .toContainEqual(expect.stringMatching(/^Critical: The certificate expired/))
-  ends(now + 1e12, { ready: false, reasons: ['why'] })
+  await expect.poll(() => announced(page)).toContain('Critical: The certificate expired')
+  raised(alarmOf('critical'), { ready: false, reasons: ['why'] })
   await page.locator('#alarm-list').getByText('seen since').waitFor()
   // The state line and the alarm change in the same frame.
   await expect
@@ -246,11 +247,12 @@ async function serveTrouble() {
   const row = { id: 'a', time: now, method: 'GET', path: '/', status: 429, refusal: 'rate-limited' } as const
   served.answers.requests = (res) => json(res, 200, [{ ...row, client: address(1), duration: 1 }])
   const show = () => {
-    served.send('condition', {
+    const facts = {
       ...rest,
       services: services.map((service) => ({ ...service, ...(service.route === null ? down : {}) })),
       limits: { ...limits, api: { ...limits.api, usedUp, usedUpCount: 250 } },
-    })
+    }
+    served.send('condition', { ...facts, alarms: alarmsOf(facts, [], now) })
     served.send('grants', {
       total: 2,
       removed: [],

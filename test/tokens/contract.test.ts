@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto'
+import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createPasswordAgreement } from '../../src/fleet/agreement.ts'
 import { createTokenCopies } from '../../src/fleet/copies.ts'
 import { createSharedTokens } from '../../src/fleet/tokens.ts'
 import { prefix64 } from '../../src/http/ip.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { createGrantTable, shareOf } from '../../src/tokens/grant-table.ts'
+import { shareOf } from '../../src/tokens/grant-rules.ts'
+import { createGrantTable } from '../../src/tokens/grant-table.ts'
 import type { IssuedTokens, TokenEvents, TokenPolicy, Tokens } from '../../src/tokens/state.ts'
 import { createTokenStore } from '../../src/tokens/token-store.ts'
 import { open } from '../store/opened.ts'
@@ -228,4 +230,66 @@ describe.each([
     for (const { grant, accessToken } of issued.filter((each) => !gone.includes(each)))
       expect(await identify(accessToken)).toEqual({ kind: 'valid', grant })
   })
+})
+
+/** The tokens that a family has issued, by the order in which they first appeared, so that two families can be compared. */
+function numbering() {
+  const tokens: string[] = []
+  const numberOf = (token: string): number => {
+    if (!tokens.includes(token)) tokens.push(token)
+    return tokens.indexOf(token)
+  }
+  return {
+    tokens,
+    pair: (issued: IssuedTokens | undefined) =>
+      issued === undefined ? [] : [numberOf(issued.accessToken), numberOf(issued.refreshToken)],
+  }
+}
+
+/** One operation at a family. Returns what a client or an operator notices. */
+async function act(
+  { tokens, issue }: Opened,
+  { tokens: known, pair }: ReturnType<typeof numbering>,
+  op: string,
+  pick: number,
+): Promise<unknown> {
+  const token = known[pick % known.length]
+  if (op === 'issue' || token === undefined) return pair(await issue())
+  if (op === 'identify') {
+    const found = await tokens.identify(token, CLIENT)
+    return found.kind === 'refused' ? found.cause : found.kind
+  }
+  if (op === 'revoke') return tokens.revoke({ token }, 'test')
+  const issued = await tokens.refresh(token)
+  return issued === 'unavailable' ? issued : pair(issued)
+}
+
+const operation = fc.tuple(
+  fc.constantFrom('issue', 'refresh', 'refresh', 'refresh', 'identify', 'identify', 'revoke'),
+  fc.nat(),
+)
+
+it.each([
+  ['without rotation', {}],
+  ['with rotation', { rotateRefresh: true }],
+  ['with rotation and no grace', { rotateRefresh: true, refreshGrace: 0 }],
+])('C5 C6 C8 both families answer the same operations alike, %s', async (_, policy) => {
+  const alike = fc.asyncProperty(
+    fc.array(operation, { minLength: 30, maxLength: 50, size: 'max' }),
+    async (operations) => {
+      const families = [await openLocal(policy), await openShared(policy)]
+      const numbers = families.map(numbering)
+      for (const [op, pick] of operations) {
+        const [local, shared] = families.map((each, at) => act(each, present(numbers[at]), op, pick))
+        expect(await shared).toEqual(await local)
+      }
+      const [local, shared] = families.map(async ({ tokens }) => {
+        const grants = await tokens.grants()
+        if (grants === 'unavailable') throw new Error(grants)
+        return grants.map(({ accessTokens, refreshTokens }) => [accessTokens, refreshTokens].join()).sort()
+      })
+      expect(await shared).toEqual(await local)
+    },
+  )
+  await fc.assert(alike, { numRuns: 10 })
 })

@@ -10,6 +10,7 @@ import { withCredentials } from '../../forward/request-fields.ts'
 import { CHROMIUM, CURL, sampleFields, sampleSize } from '../../forward/sample-heads.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
 import type { UpstreamFailure } from '../../http/refusal.ts'
+import { KINDS } from '../../overview/alarm-kinds.ts'
 import { tokenPlace } from '../../sign-in/session-scheme.ts'
 import { type Clock, systemClock } from '../../system/clock.ts'
 import { explainPathError } from '../../system/named-file.ts'
@@ -68,7 +69,7 @@ async function checkNamedPage(service: ServiceConfig, key: string, path: string)
 function malformedFinding(found: string, { fault, bytes }: Malformed, key: string): Finding {
   return {
     warning: `${found} with malformed HTTP: ${fault}: "${bytes}"`,
-    meaning: 'Postern reads the device by its tolerant rules, with one connection for each request',
+    meaning: KINDS.MalformedHttp.meaning,
     remedy: `set ${key}.parser: tolerant, which saves the first try, and look for a new firmware`,
   }
 }
@@ -93,7 +94,7 @@ function serviceChecks(key: string, of: string, service: ServiceConfig, byGrant:
     {
       name: `device${of}`,
       key: `${key}.url`,
-      meaning: 'clients get an error for every request but those for tokens',
+      meaning: KINDS[key === 'upstream' ? 'PosternDeviceDown' : 'PosternRouteDown'].meaning,
       remedy: `correct ${key}`,
       run: () => checkDevice(service, key),
     },

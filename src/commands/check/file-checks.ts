@@ -15,6 +15,7 @@ import {
   type TlsSetting,
 } from '../../listen/tls-material.ts'
 import { describeValidity, validityOf } from '../../listen/tls-pair.ts'
+import { KINDS } from '../../overview/alarm-kinds.ts'
 import { openPasswords } from '../../password/sources.ts'
 import { systemClock } from '../../system/clock.ts'
 import { socketLengthProblem } from '../../system/listen-address.ts'
@@ -41,12 +42,10 @@ async function readPasswords(sources: Parameters<typeof openPasswords>[0], limit
   const twins = await passwords.twins()
   const { absent } = passwords.state()
   passwords.close()
-  if (absent !== undefined)
-    throw new CheckFailure(absent, {
-      meaning: 'logins with it are refused, and its tokens have ended',
-      remedy: 'unlock the account (usermod -U, chage -E -1) or give it a password, or remove the name',
-      exitCode: 1,
-    })
+  if (absent !== undefined) {
+    const { meaning, remedy } = KINDS.NoPassword
+    throw new CheckFailure(absent, { meaning, remedy, exitCode: 1 })
+  }
   if (twins.length === 0) return 'readable'
   throw new CheckFailure(`${twins.join(' and ')} have the same password`, {
     meaning: 'it logs nobody in, because it does not tell which name is meant',
@@ -186,10 +185,8 @@ async function checkCertificate({ listen: { tls }, stateDir }: Config): Promise<
   const validity = validityOf(found.valid, wall)
   if (validity !== 'valid') {
     const sentence = describeValidity(found.valid, wall)
-    const meaning = 'clients that check the certificate do not connect while it is not valid'
-    if (validity === 'not-yet-valid') {
-      throw new CheckFailure(sentence, { meaning, remedy: 'set the clock of this machine' })
-    }
+    const { meaning, remedy: setClock } = KINDS.PosternCertificateInvalid
+    if (validity === 'not-yet-valid') throw new CheckFailure(sentence, { meaning, remedy: setClock })
     // Tried in memory. A start renews what Postern made.
     const renewable = isSelfSigned(tls) && remakeSelfSigned(found, found.names, wall, true) !== undefined
     const remedy = renewable ? 'start Postern, which renews it' : replacement(tls, cert)
@@ -207,8 +204,8 @@ async function checkCertificate({ listen: { tls }, stateDir }: Config): Promise<
   return `${what}; for ${found.names.join(', ')}; valid until ${new Date(found.valid.until.at).toISOString()}`
 }
 
-function replacement(tls: TlsSetting, cert: string): string {
+function replacement(tls: TlsSetting, cert: string): string | undefined {
   return isSelfSigned(tls)
     ? `Postern did not make it: remove ${dirname(cert)} and start Postern, which makes a new one`
-    : 'renew it and replace both files: a running Postern takes them at once'
+    : KINDS.PosternCertificateExpires.remedy
 }

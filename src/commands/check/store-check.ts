@@ -3,6 +3,7 @@ import type { Config } from '../../config/schema.ts'
 import { type StoreSettings, wantedReplicas } from '../../fleet/connection.ts'
 import { COMMANDS, inspectServer, type ServerReport } from '../../fleet/server-report.ts'
 import { type StoreFailure, StoreUnavailable } from '../../fleet/shared-store.ts'
+import { KINDS } from '../../overview/alarm-kinds.ts'
 import { openPasswords } from '../../password/sources.ts'
 import { systemClock } from '../../system/clock.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
@@ -19,7 +20,7 @@ export function storeChecks(config: Config): readonly Check[] {
     {
       name: 'shared store',
       key: 'tokens.store',
-      meaning: 'no client can log in, and a token that this sidecar does not know yet gets 500',
+      meaning: KINDS.PosternSharedStoreDown.meaning,
       remedy: 'correct tokens.store and the section store',
       run: () => checkStore(settings, config),
     },

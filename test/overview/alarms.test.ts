@@ -1,8 +1,13 @@
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadPageFiles } from '../../src/admin/page-files.ts'
+import { control } from '../../src/commands/control.ts'
+import { KINDS } from '../../src/overview/alarm-kinds.ts'
+import { alarmsOf } from '../../src/overview/alarms.ts'
 import type { Condition, Point } from '../../src/overview/model.ts'
-import { alarms } from '../../src/page/alarms.js'
-import { calm, secondOf } from './calm.ts'
+import { calm, secondOf } from '../page/calm.ts'
+import { stillClock } from '../support/clock.ts'
+import { startSidecar } from '../support/sidecar.ts'
 
 const NOW = Date.UTC(2026, 10, 22, 12)
 const DAY = 86_400_000
@@ -21,7 +26,7 @@ const main = (more: object): Partial<Condition> => ({
   services: [{ ...calm(NOW).services[0], ...more }] as never,
 })
 const found = (condition: Partial<Condition>, points: readonly Point[] = []) =>
-  alarms({ ...CALM, ...condition }, points, NOW)
+  alarmsOf({ ...CALM, ...condition }, points, NOW)
 
 /** Each alarm: its condition, its points, and what it must say. */
 const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] = [
@@ -59,7 +64,7 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     'a device that answers with errors of its own',
     {},
     lasting(60, { requests: 10, serverErrors: 1 }),
-    /^warning 10 % of the requests .*\(5xx\) .*the device’s own/,
+    /^warning 10 % of the requests .*\(5xx\) .*the device's own/,
   ],
   [
     'clients that hold much',
@@ -77,7 +82,7 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     'most requests without a token',
     {},
     lasting(60, { refusals: { unauthorized: 10 } }),
-    /^warning 100 % of .* refused, as unauthorized .*log in again/,
+    /^warning 100 % of .* refused, as unauthorized .*Let them log in again/,
   ],
   [
     'a sidecar that is not ready because its device is down: one alarm',
@@ -173,7 +178,7 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     'a certificate that ends',
     { certificate: { from: 0, until: NOW + 28 * DAY, selfSigned: false } },
     [],
-    /^warning The certificate expires in 28 d, on 2026-12-20.*listen\.tls/,
+    /^warning The certificate expires in 28 d, on 2026-12-20 UTC.*listen\.tls/,
   ],
   [
     'a certificate of a short life in its last third',
@@ -185,7 +190,7 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     'a certificate that ended',
     { certificate: { from: 0, until: NOW - DAY, selfSigned: true } },
     [],
-    /^critical The certificate expired on 2026-11-21.*cert\.pem/,
+    /^critical The certificate expired on 2026-11-21 UTC.*cert\.pem/,
   ],
   [
     'a certificate of the future',
@@ -215,7 +220,7 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     'tokens near the maximum',
     { tokens: { ...CALM.tokens, access: 9_000 } },
     [],
-    /^warning 9,012 tokens of at most 10,000.*tokens\.capacity/,
+    /^warning 9,012 tokens of at most 10,000 are live.*tokens\.capacity/,
   ],
   [
     'a shared store that is down',
@@ -223,31 +228,44 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     [],
     /^critical The shared store does not respond.*tokens\.offline_grace/,
   ],
-  ['a gate that only observes', { enforce: false }, [], /^warning Observing only.*enforce: true/],
+  [
+    'a gate that only observes',
+    { enforce: false },
+    [],
+    /^warning Observing only \(enforce: false\) Requests without a token .*would_refuse\.$/,
+  ],
 ]
 
-describe('H158 the live page raises an alarm, with what to do, for', () => {
+describe('H158 the sidecar raises an alarm, with what it means and what to do, for', () => {
   it.each(CASES)('%s', (_, condition, points, expected) => {
     const alarmed = found(condition, points)
-    const texts = alarmed.map(({ level, what, remedy }) => `${level} ${what} ${remedy}`)
+    const texts = alarmed.map(({ level, what, meaning, remedy }) => `${level} ${what} ${meaning} ${remedy}`)
     expect(texts).toEqual([expect.stringMatching(expected)])
-    for (const { section } of alarmed) expect(ALERTS).toContain(`<h3 id="${section.toLowerCase()}">`)
+    for (const { name, meaning, remedy } of alarmed) {
+      expect(ALERTS).toContain(`<h3 id="${name.toLowerCase()}">`)
+      expect([meaning, remedy]).toEqual(Array(2).fill(expect.stringMatching(/^[^a-z].*[.?]$/)))
+    }
+  })
+
+  it('each of its kinds', () => {
+    const raised = CASES.flatMap(([, condition, points]) => found(condition, points).map(({ name }) => name))
+    expect([...new Set(raised)].sort()).toEqual(Object.keys(KINDS).sort())
   })
 })
 
-describe('H158 the live page', () => {
+describe('H158 the sidecar', () => {
   it('raises no alarm for a calm sidecar under traffic', () => {
     expect(found({}, lasting(60, { device: { p50: 9, p99: 40 }, refusals: { rate_limited: 2 } }))).toEqual([])
   })
 
   it('counts errors and refusals as the alerts do: past ten errors and 5 %, from ten requests and half of them refused on', () => {
-    const of = (more: Partial<Point>) => found({}, [point(more)]).map(({ key }) => key)
+    const of = (more: Partial<Point>) => found({}, [point(more)]).map(({ name }) => name)
     expect(of({ requests: 200, serverErrors: 10 })).toEqual([])
-    expect(of({ requests: 200, serverErrors: 11 })).toEqual(['errors'])
+    expect(of({ requests: 200, serverErrors: 11 })).toEqual(['PosternServerErrors'])
     expect(of({ requests: 220, serverErrors: 11 })).toEqual([])
-    expect(of({ requests: 219, serverErrors: 11 })).toEqual(['errors'])
+    expect(of({ requests: 219, serverErrors: 11 })).toEqual(['PosternServerErrors'])
     expect(of({ requests: 9, refusals: { unauthorized: 9 } })).toEqual([])
-    expect(of({ requests: 10, refusals: { unauthorized: 5 } })).toEqual(['refusing'])
+    expect(of({ requests: 10, refusals: { unauthorized: 5 } })).toEqual(['ManyRefusals'])
     expect(of({ requests: 11, refusals: { unauthorized: 5 } })).toEqual([])
   })
 
@@ -259,13 +277,13 @@ describe('H158 the live page', () => {
 
   it('says that the device is slow from 5 s at p99 on, told by ten seconds; that memory is short from 80 % on; that requests wait after 30 s', () => {
     const of = (condition: Partial<Condition>, points: Point[]) =>
-      found(condition, points).map(({ key }) => key)
+      found(condition, points).map(({ name }) => name)
     const slow = (seconds: number, p99: number) => of({}, lasting(seconds, { device: { p50: 9, p99 } }))
-    expect([slow(9, 5_000), slow(10, 4_999), slow(10, 5_000)]).toEqual([[], [], ['slow']])
+    expect([slow(9, 5_000), slow(10, 4_999), slow(10, 5_000)]).toEqual([[], [], ['PosternDeviceSlow']])
     const held = (held: number) => of({ memory: { held, limit: 100, stage: 'shares', shed: 3 } }, [])
-    expect([held(79), held(80)]).toEqual([[], ['memory']])
+    expect([held(79), held(80)]).toEqual([[], ['PosternMemoryShort']])
     const waiting = (seconds: number) => of({}, lasting(seconds, { queued: 1 }))
-    expect([waiting(30), waiting(31)]).toEqual([[], ['waiting']])
+    expect([waiting(30), waiting(31)]).toEqual([[], ['PosternQueueing']])
   })
 
   it('says since when: of the device, of the waiting, of the end of the certificate', () => {
@@ -278,7 +296,7 @@ describe('H158 the live page', () => {
     expect(since({ certificate: { from: 0, until: NOW - 7, selfSigned: false } })).toBe(NOW - 7)
   })
 
-  it('shows the most urgent alarm first, and names the service that failed', () => {
+  it('names the most urgent alarm first, and names the service that failed', () => {
     const services = [
       { ...MAIN, route: null, up: false },
       { ...VIDEO, up: false },
@@ -289,4 +307,28 @@ describe('H158 the live page', () => {
       /^The service at \/ of the device is down,The service \/video of the device is down/,
     )
   })
+})
+
+it('H393 the live page and `postern status` get the same alarms from the sidecar', async () => {
+  const sidecar = await startSidecar({ config: { enforce: false } })
+  await sidecar.device.stop()
+  for (let i = 0; i < 3; i += 1) await sidecar.request({})
+  const { alarms } = sidecar.overview.condition()
+  expect(alarms).toMatchObject([
+    { name: 'PosternDeviceDown', level: 'critical', since: expect.any(Number) },
+    { name: 'ObservingOnly', level: 'warning', since: null },
+  ])
+  const stateDir = join(sidecar.directory, 'state')
+  expect(await control(stateDir, { method: 'GET', path: '/status' })).toMatchObject({ alarms })
+})
+
+it('H393 an alarm of the last minute needs no open page: the sidecar keeps the seconds itself', async () => {
+  const sidecar = await startSidecar({ clock: stillClock() })
+  const { overview, clock } = sidecar
+  for (let i = 0; i < 12; i += 1) await sidecar.request({})
+  const names = () => overview.condition().alarms.map(({ name, what }) => `${name}: ${what}`)
+  const expected = 'ManyRefusals: 100 % of the requests in the last minute were refused, as unauthorized'
+  await expect.poll(names).toEqual([expected])
+  clock.advance(120_000)
+  expect(names()).toEqual([])
 })

@@ -1,0 +1,65 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { forbiddenCommands } from './server-report.ts'
+import { type SharedStoreListener, type StoreReply, StoreUnavailable } from './shared-store.ts'
+
+/** How often a server that refuses commands is asked whether it still does (ms). */
+const INTERVAL = 1_000
+
+/**
+ * Whether the server, although it answers, refuses commands: it is full, accepts no writes, or its user lacks a right. Requests cannot
+ * tell when that ends: a load balancer sends none to a sidecar that is not ready, and a script that succeeds may have written nothing. So
+ * the server is asked until it accepts all commands.
+ *
+ * @param ask asks the server; rejects after it has reported a refusal to `refused`
+ */
+export function watchAcceptance(
+  ask: (question: readonly string[]) => Promise<StoreReply>,
+  prefix: string,
+  listener: Pick<SharedStoreListener, 'refusing' | 'accepting'>,
+) {
+  let refusal: StoreUnavailable | undefined
+
+  /** Whether the server accepts all commands of Postern. */
+  async function acceptsAll(): Promise<boolean> {
+    try {
+      const forbidden = await forbiddenCommands(ask, prefix)
+      if (forbidden.length === 0) return true
+      const message = `the user of the server may not run ${forbidden.join(', ')}; see its ACL`
+      refused(new StoreUnavailable('connect', 'refused', message))
+    } catch {
+      // `ask` has reported the refusal of the question itself.
+    }
+    return false
+  }
+
+  function refused(error: StoreUnavailable): void {
+    if (refusal !== undefined) return
+    refusal = error
+    listener.refusing(error)
+    void awaitAcceptance(error)
+  }
+
+  async function awaitAcceptance(present: StoreUnavailable): Promise<void> {
+    while (refusal === present) {
+      await pause(INTERVAL, undefined, { ref: false })
+      // The end of a session ends its refusal, too.
+      if (refusal !== present || !(await acceptsAll()) || refusal !== present) continue
+      refusal = undefined
+      listener.accepting()
+    }
+  }
+
+  return {
+    /** Why the server refuses commands; undefined if it does not, as far as is known. */
+    get trouble(): string | undefined {
+      return refusal?.message
+    },
+    /** Asks the server once, so that a sidecar without logins knows it, too. */
+    look: (): void => void acceptsAll(),
+    refused,
+    /** The session has ended: the next one may lead to another server. */
+    forget(): void {
+      refusal = undefined
+    },
+  }
+}

@@ -1,0 +1,177 @@
+import type { Spent, TokenKind } from '../tokens/grant-rules.ts'
+import type { Digest, NewToken } from '../tokens/mint.ts'
+import type { TokenPolicy } from '../tokens/state.ts'
+import { tokenScript } from './scripts.ts'
+import { listOf, type SharedStore, type StoreReply } from './shared-store.ts'
+
+/**
+ * Reads a token of either kind, with what a change of its grant depends on. `ARGV`: prefix, digest, how many tokens its grant may hold,
+ * lifetime of access tokens. Returns `{time, epoch, {kind, grant, client, granted, text}, {stored response, its time left}, tokens above that
+ * number, {member, expiry ...}, {member, expiry ...}}`, or `{time, epoch}` if there is no such token.
+ *
+ * The members are those of the grant that expire first, and those that expire first of all that live longer than an access token: one more
+ * than the tokens above the number, but at most 1000, so that a smaller capacity does not block the server.
+ */
+const READ_TOKEN = tokenScript(
+  'refresh',
+  `
+local digest = ARGV[2]
+local reply = {string.format('%.0f', now), epoch or ''}
+local kind, grant, client, granted = token(digest)
+if not kind then return reply end
+local set, response = p .. 'g:' .. grant, p .. 'r:' .. digest
+reply[3] = {kind, grant, client, granted, redis.call('GET', p .. 't:' .. digest)}
+reply[4] = {redis.call('GET', response) or '', redis.call('PTTL', response)}
+reply[5] = redis.call('ZCARD', set) - ARGV[3]
+if reply[5] > 0 then
+  for i, from in ipairs({'-inf', string.format('%.0f', now + ARGV[4])}) do
+    local most = math.min(reply[5] + 1, 1000)
+    reply[5 + i] = redis.call('ZRANGEBYSCORE', set, from, '+inf', 'WITHSCORES', 'LIMIT', 0, most)
+  end
+end
+return reply
+`,
+)
+
+/**
+ * Changes a grant, unless the token that was read does not count any more, or is another one: compare and set. Spends that token, keeps a
+ * response to it, adds tokens, and drops members.
+ *
+ * `ARGV`: prefix, digest and text of the token, response (empty: the token is not spent), for how long it is kept, number of tokens to add,
+ * for each its kind, digest and lifetime, and members to drop. Returns 1 if it has changed the grant, 0 if not.
+ */
+const CHANGE_GRANT = tokenScript(
+  'refresh',
+  `
+local digest, response, keeps, at = ARGV[2], ARGV[4], tonumber(ARGV[5]), 7
+local kind, grant, client, granted = token(digest)
+if not kind or redis.call('GET', p .. 't:' .. digest) ~= ARGV[3] then return 0 end
+local set = p .. 'g:' .. grant
+if response ~= '' then
+  redis.call('SET', p .. 't:' .. digest, text('s', grant, client, granted), 'KEEPTTL')
+  redis.call('ZADD', set, redis.call('ZSCORE', set, kind .. digest), 's' .. digest)
+  redis.call('ZREM', set, kind .. digest)
+  local stored = string.format('%.0f %s', now, response)
+  if keeps > 0 then redis.call('SET', p .. 'r:' .. digest, stored, 'PX', keeps) end
+end
+for _ = 1, tonumber(ARGV[6]) do
+  add(ARGV[at], ARGV[at + 1], grant, client, granted, ARGV[at + 2])
+  at = at + 3
+end
+redis.call('ZREMRANGEBYSCORE', set, '-inf', now)
+for i = at, #ARGV do
+  redis.call('DEL', p .. 't:' .. string.sub(ARGV[i], 2))
+  redis.call('ZREM', set, ARGV[i])
+end
+keep(grant)
+return 1
+`,
+)
+
+/** A token as the server holds it. Times are the server's (ms). */
+export interface StoredToken {
+  readonly kind: TokenKind
+  readonly spent: Spent | undefined
+  readonly digest: Digest
+  /** Its record, for the comparison. */
+  readonly text: string
+  readonly epoch: string
+  readonly grant: string
+  readonly client: string
+  /** When the password was given. */
+  readonly granted: number
+  /** The stored response to a spent token. */
+  readonly response: string
+  /** The oldest members of the grant (see `memberOf`), if it has too many: `over` and one more, but at most 1000 of a kind. */
+  readonly oldest: readonly string[]
+  /** How many tokens the grant has above the number that was asked for; negative if it has fewer. */
+  readonly over: number
+}
+
+/** A change of a grant. `response`: what a retry with the presented token gets; undefined if that stays live. */
+export interface GrantChange {
+  readonly added: readonly NewToken[]
+  /** Members: see `memberOf`. */
+  readonly dropped: readonly string[]
+  readonly response: string | undefined
+  /** How long the response is kept (ms). */
+  readonly grace: number
+}
+
+/** How the server names kinds. */
+const LETTERS: Readonly<Record<TokenKind, string>> = { access: 'a', refresh: 'r' }
+
+/** The name of a token in the list of its grant. */
+export function memberOf(kind: TokenKind, digest: Digest): string {
+  return LETTERS[kind] + digest
+}
+
+type Lifetimes = Pick<TokenPolicy, 'accessLifetime' | 'refreshLifetime'>
+
+/**
+ * The tokens of a shared store as records. Both steps wait for a replica, because a former primary must neither change nor refuse a token.
+ * Both reject with `StoreUnavailable` if the store does not answer.
+ */
+export function createSharedRecords({ prefix, runDurably }: Pick<SharedStore, 'prefix' | 'runDurably'>) {
+  const keys = [`${prefix}state`]
+
+  return {
+    /**
+     * Reads a token of either kind, the time, and the epoch, empty if the server has none.
+     *
+     * @param most how many tokens its grant may hold
+     * @param lifetimes of its tokens: with what is left of them they tell the age of a token, if no reload has changed them since
+     */
+    async find(digest: Digest, most: number, lifetimes: Lifetimes) {
+      const args = [prefix, digest, most, lifetimes.accessLifetime]
+      const reply = listOf(await runDurably(READ_TOKEN, keys, args))
+      const [time, present, record, stored, above, ...members] = reply
+      const [now, epoch] = [Number(time), String(present)]
+      if (record === undefined) return { now, epoch, token: undefined }
+      const [letter = '', grant = '', client = '', granted, text = ''] = listOf(record).map(String)
+      const { response, spent } = responseIn(listOf(stored), now)
+      const token: StoredToken = {
+        kind: letter === 'a' ? 'access' : 'refresh',
+        spent: letter === 's' ? spent : undefined,
+        ...{ digest, text, epoch, grant, client, granted: Number(granted), response },
+        ...membersIn(members, Number(above), now, lifetimes),
+      }
+      return { now, epoch, token }
+    },
+    /** Returns whether the grant is changed. It is not if the token has been spent, or revoked with its grant, since it was read. */
+    async change(
+      token: StoredToken,
+      { added, dropped, response = '', grace }: GrantChange,
+    ): Promise<boolean> {
+      const { digest, text } = token
+      const tokens = added.flatMap((each) => [LETTERS[each.kind], each.digest, each.lifetime])
+      const args = [digest, text, response, grace, added.length, ...tokens, ...dropped]
+      return (await runDurably(CHANGE_GRANT, keys, [prefix, ...args])) === 1
+    },
+  }
+}
+
+/** The server has lost the response, and with it the time when the token was spent. */
+const LONG_AGO: Spent = { at: Number.NEGATIVE_INFINITY, graceEnd: Number.NEGATIVE_INFINITY }
+
+/** The response to a spent token, and when that was spent. An earlier version stored the response without that time. */
+function responseIn([stored, left]: readonly StoreReply[], now: number) {
+  const [, at, response = ''] = /^(?:(\d+) )?(.*)$/.exec(String(stored)) ?? []
+  if (response === '') return { response, spent: LONG_AGO }
+  return { response, spent: { at: Number(at ?? now), graceEnd: now + Number(left) } }
+}
+
+/** The oldest members that have not expired, and how many are too many of these. */
+function membersIn(lists: readonly StoreReply[], above: number, now: number, lifetimes: Lifetimes) {
+  const issued = new Map<string, number>()
+  const expired = new Set<string>()
+  for (const list of lists.map(listOf))
+    for (let at = 0; at < list.length; at += 2) {
+      const [member, end] = [String(list[at]), Number(list[at + 1])]
+      const lifetime = member.startsWith('a') ? lifetimes.accessLifetime : lifetimes.refreshLifetime
+      if (end > now) issued.set(member, end - lifetime)
+      else expired.add(member)
+    }
+  const ages = [...issued].sort(([, one], [, other]) => one - other)
+  return { oldest: ages.map(([member]) => member), over: above - expired.size }
+}

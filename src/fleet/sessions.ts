@@ -1,0 +1,121 @@
+import { randomInt } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { formatHostPort } from '../system/listen-address.ts'
+import type { StoreSettings } from './connection.ts'
+import { type AskSentinels, openSession, type Session } from './find-primary.ts'
+import {
+  isAtWrongServer,
+  isRefusal,
+  type StoreOperation,
+  type StoreReply,
+  StoreUnavailable,
+  unavailable,
+} from './shared-store.ts'
+
+/**
+ * The pause before the next attempt (ms), random between two bounds, so that sidecars do not come all at once. A refused login waits
+ * longer, because each may count as one of an attacker.
+ */
+const AFTER_LOSS = [10, 50] as const
+const AFTER_FAILURE = [250, 500] as const
+const AFTER_REFUSAL = [750, 1_000] as const
+
+/** How often the sentinels are asked for the primary (ms). */
+const WATCH_INTERVAL = 1_000
+
+interface SessionEvents {
+  begun(): void
+  /** A session has ended, or none could be opened. */
+  lost(error: StoreUnavailable): void
+  /** The server answers, but will refuse the same to everyone who asks. */
+  refused(error: StoreUnavailable): void
+}
+
+/**
+ * Keeps a session with the primary until the signal: when one of its connections ends, all end, and the next session begins.
+ *
+ * @param sentinels those of `tokens.store`
+ */
+export function keepSessions(
+  settings: StoreSettings,
+  sentinels: AskSentinels | undefined,
+  signal: AbortSignal,
+  events: SessionEvents,
+) {
+  let session: Session | undefined
+  let failure = new StoreUnavailable('connect', 'disconnected', 'not connected yet')
+  const attempted = Promise.withResolvers<void>()
+
+  /** Opens a session, and waits for its end. Returns the pause before the next attempt. */
+  async function keepOnce(): Promise<number> {
+    try {
+      session = await openSession(settings, signal, sentinels)
+    } catch (error) {
+      lose(error)
+      return failure.failure === 'refused' ? randomInt(...AFTER_REFUSAL) : randomInt(...AFTER_FAILURE)
+    }
+    attempted.resolve()
+    events.begun()
+    const reason = await session.ended
+    session = undefined
+    lose(reason)
+    return randomInt(...AFTER_LOSS)
+  }
+
+  function lose(error: unknown): void {
+    failure = unavailable('connect', error)
+    attempted.resolve()
+    events.lost(failure)
+  }
+
+  /** As `Connection.send`. Rejects with `StoreUnavailable`, at once without a session. */
+  async function ask(
+    purpose: keyof Session['to'],
+    operation: StoreOperation,
+    question: readonly string[],
+    within = settings.timeout,
+    repetition?: readonly string[],
+  ): Promise<StoreReply> {
+    const at = session?.to[purpose]
+    if (at === undefined) throw unavailable(operation, failure)
+    try {
+      return await at.send(question, within, repetition)
+    } catch (error) {
+      const reason = unavailable(operation, error)
+      // Behind a floating address or in a cluster, the next session may reach the right server.
+      if (isAtWrongServer(error)) at.end(reason)
+      if (isRefusal(error)) events.refused(reason)
+      throw reason
+    }
+  }
+
+  /**
+   * Asks the sentinels, and leaves a server that they do not name. A primary that is cut off from its sentinels, but not from this sidecar,
+   * still accepts writes that the failover has already lost. Unless they say otherwise, the server is taken for the primary.
+   */
+  async function isPrimary(): Promise<boolean> {
+    const asked = session
+    if (sentinels === undefined || asked === undefined) return true
+    const named = await sentinels().catch(() => undefined)
+    if (named === undefined || formatHostPort(named) === asked.at) return true
+    asked.to.scripts.end(new Error('the sentinels name another primary'))
+    return false
+  }
+
+  async function repeat(step: () => Promise<number>): Promise<void> {
+    while (!signal.aborted) await pause(await step(), undefined, { signal }).catch(() => {})
+  }
+
+  const watch = (): Promise<number> => isPrimary().then(() => WATCH_INTERVAL)
+  return {
+    ask,
+    isPrimary,
+    get up(): boolean {
+      return session !== undefined
+    },
+    /** Resolves when the first attempt to connect has ended, well or not. */
+    attempted: attempted.promise,
+    /** Resolves after the signal, when no attempt is under way any more. */
+    ended: Promise.all([repeat(keepOnce), sentinels && repeat(watch)]),
+  }
+}

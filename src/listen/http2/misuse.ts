@@ -1,0 +1,99 @@
+import { constants, type ServerHttp2Session } from 'node:http2'
+import { type ListenLimits, OVERUSE_SPAN, type Overuse } from '../connection-caps.ts'
+
+interface MisuseOptions {
+  readonly limits: ListenLimits
+  readonly onOveruse: (reason: Overuse) => void
+  /** Ms of the clock of `newSpan`. */
+  readonly now: number
+}
+
+/** Node's error codes for sessions that nghttp2 ends itself. */
+const REFUSED_BY_NGHTTP2: ReadonlyMap<string | undefined, Overuse> = new Map([
+  ['ERR_HTTP2_ERROR', 'protocol_error'],
+  ['ERR_HTTP2_TOO_MANY_INVALID_FRAMES', 'max_resets'],
+])
+
+/** NGHTTP2_ERR_CALLBACK_FAILURE: Node refused too many streams, which were opened before reset ones had been closed. */
+const TOO_MANY_REFUSED = -902
+
+/** What the client of one session makes the sidecar do for free: resets and control frames, counted over `OVERUSE_SPAN`. */
+export class Misuse {
+  readonly #session: ServerHttp2Session
+  readonly #limits: ListenLimits
+  readonly #onOveruse: (reason: Overuse) => void
+  #spanBegan: number
+  #resets = 0
+  #controlFrames = 0
+  /** The client exceeded a limit, so the session is being closed. */
+  condemned = false
+
+  constructor(session: ServerHttp2Session, { limits, onOveruse, now }: MisuseOptions) {
+    this.#session = session
+    this.#limits = limits
+    this.#onOveruse = onOveruse
+    this.#spanBegan = now
+  }
+
+  /** Begins a new span if the last one is over. `time` is in ms of any clock. */
+  newSpan(time: number): void {
+    if (time - this.#spanBegan < OVERUSE_SPAN) return
+    this.#spanBegan = time
+    this.#resets = 0
+    this.#controlFrames = 0
+  }
+
+  countControlFrame(): void {
+    this.#controlFrames += 1
+    if (this.#controlFrames > this.#limits.maxControlFrames) this.#condemn('max_control_frames')
+    if (this.condemned) this.dismiss()
+  }
+
+  /**
+   * Rapid reset (CVE-2023-44487) and MadeYouReset (CVE-2025-8671): a client that opens streams only to have them reset makes the
+   * sidecar work for free. The session is not ended here, within the close of a stream, but with the next frame or turn: ending
+   * it makes nghttp2 send what waits for that stream and free the stream. nghttp2 then frees it a second time, which crashes the
+   * process.
+   */
+  countReset(): void {
+    this.#resets += 1
+    if (this.#resets <= this.#limits.maxResets || this.condemned) return
+    this.#condemn('max_resets')
+    setImmediate(() => this.dismiss())
+  }
+
+  /** The session has failed: by overuse, or for a reason of the network or of the sidecar. */
+  sessionFailed(error: NodeJS.ErrnoException): void {
+    const reason = overuseIn(error)
+    if (reason === undefined) return
+    this.condemned = true
+    this.#onOveruse(reason)
+  }
+
+  /**
+   * The share of its limits that the client used, 0 to 1.
+   *
+   * @param open streams, which count as reset: closing just before the limit does not help
+   */
+  usedShare(open: number): number {
+    if (this.condemned) return 1
+    const { maxResets, maxControlFrames } = this.#limits
+    return Math.min(Math.max((this.#resets + open) / maxResets, this.#controlFrames / maxControlFrames), 1)
+  }
+
+  /** Ends the session. */
+  dismiss(): void {
+    this.#session.destroy(new Error('overuse'), constants.NGHTTP2_ENHANCE_YOUR_CALM)
+  }
+
+  #condemn(reason: Overuse): void {
+    if (this.#session.destroyed || this.condemned) return
+    this.condemned = true
+    this.#onOveruse(reason)
+  }
+}
+
+/** Why a client's session failed, if that is overuse; undefined for errors of the network and of the sidecar. */
+function overuseIn({ code, errno }: NodeJS.ErrnoException): Overuse | undefined {
+  return errno === TOO_MANY_REFUSED ? 'max_resets' : REFUSED_BY_NGHTTP2.get(code)
+}

@@ -1,0 +1,66 @@
+import type { ServerHttp2Session } from 'node:http2'
+import type { TLSSocket } from 'node:tls'
+import type { ListenLimits } from '../connection-caps.ts'
+import { watchHeaders } from './header-watch.ts'
+import type { OpenExchanges } from './open-exchanges.ts'
+
+interface DeadlinesOptions {
+  readonly socket: TLSSocket
+  readonly limits: ListenLimits
+  readonly open: OpenExchanges
+  /** Ms of the clock of `check`. */
+  readonly now: number
+}
+
+/** How long (ms) a session without work may last: once for bytes in flight, and once for the client to close its side. */
+const LINGER_TIME = 500
+/** The same for a client that has not read what was sent. */
+const UNREAD_LINGER_TIME = 3_000
+
+/** When a session is ended although its client does not end it: idle, with a late head, with unread responses, or without its SETTINGS. */
+export class SessionDeadlines {
+  readonly #session: ServerHttp2Session
+  readonly #socket: TLSSocket
+  readonly #limits: ListenLimits
+  readonly #open: OpenExchanges
+  readonly #opened: number
+  readonly headers: ReturnType<typeof watchHeaders>
+  /** The client's SETTINGS frame has arrived. */
+  greeted = false
+  /** Something arrived or ended since the last check. */
+  active = true
+  #activeAt: number
+  /** The time of the first check that found nothing to do but close the connection. */
+  #overSince: number | undefined
+
+  constructor(session: ServerHttp2Session, { socket, limits, open, now }: DeadlinesOptions) {
+    this.#session = session
+    this.#socket = socket
+    this.#limits = limits
+    this.#open = open
+    this.#opened = now
+    this.#activeAt = now
+    this.headers = watchHeaders(session, socket, limits.headerTimeout)
+  }
+
+  /** Called at intervals. `time` is in ms of any clock. */
+  check(time: number): void {
+    const { headerTimeout, idleTimeout } = this.#limits
+    const unread = this.#open.cutUnread(time)
+    if (this.active || this.#open.count > 0) this.#activeAt = time
+    this.active = false
+    const isOver = this.#session.destroyed || (this.#session.closed && this.#open.count === 0)
+    if (unread >= idleTimeout + UNREAD_LINGER_TIME) this.#socket.destroy()
+    else if (isOver) this.#closeFinished(time)
+    else if (!this.greeted && time - this.#opened >= headerTimeout) this.#session.destroy()
+    else if (this.headers.overdue(time) || time - this.#activeAt >= idleTimeout) this.#session.close()
+  }
+
+  /** Closes a session without work. Node would wait without limit for the client: for the rest of a frame, and for its FIN. */
+  #closeFinished(time: number): void {
+    this.#overSince ??= time
+    const over = time - this.#overSince
+    if (over >= LINGER_TIME) this.#session.destroy()
+    if (over >= (this.#socket.writableFinished ? 2 * LINGER_TIME : UNREAD_LINGER_TIME)) this.#socket.destroy()
+  }
+}

@@ -1,0 +1,230 @@
+import { OBSERVING } from '../config/insecure-settings.ts'
+import type { AlarmLevel, AlarmName } from './model.ts'
+
+/** When a figure is an alarm. Times in ms. */
+interface Bound {
+  /** In the unit of the figure. 0 for a state, which is so or not. */
+  readonly threshold: number
+  /** The figure is taken over this time; 0: it is that of the moment. */
+  readonly over: number
+  /** How many events there have to be, so that one failure among three requests at night is no alarm. */
+  readonly events: number
+  /** How long it has to last. */
+  readonly for: number
+}
+
+interface AlarmKind {
+  readonly level: AlarmLevel
+  /** What is measured: a metric, or a member of `Condition`. */
+  readonly figure: string
+  /** When the sidecar itself alarms, on its page and in `postern status`: a person looks already. */
+  readonly here: Bound
+  /** When the alert fires, which wakes a person up, so it waits for longer; null: there is none. */
+  readonly alert: (Bound & { readonly severity?: 'info' }) | null
+  /** What it means and what to do: clauses, as `check` has them. An alarm may say more, and says what to do where it depends on the condition. */
+  readonly meaning: string
+  readonly remedy?: string
+  /** What explains it. Beside a critical alarm of these it is left out. */
+  readonly follows?: readonly AlarmName[]
+}
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
+const AT_ONCE: Bound = { threshold: 0, over: 0, events: 0, for: 0 }
+
+const DEVICE = ['PosternDeviceDown', 'PosternRouteDown'] as const
+
+const QUEUE_REMEDY =
+  'if that number is not learned and the device can serve more at once, raise it; if the device breaks down under load, set auto'
+
+/**
+ * Every alarm. The page, `postern status` and `check` have their words from here, and `test/grafana/alerts.test.ts` holds
+ * deploy/postern.rules.yml against `alert`.
+ */
+export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
+  NotReady: {
+    level: 'critical',
+    figure: 'ready',
+    here: AT_ONCE,
+    alert: null,
+    meaning: '/readyz answers 503, so a load balancer sends no traffic here',
+    remedy: 'run postern check, which says what does not work, and how to mend it',
+    follows: [...DEVICE, 'PosternSharedStoreDown'],
+  },
+  PosternServerErrors: {
+    level: 'warning',
+    figure: 'postern_requests_total, its part with a code of 500 and above',
+    here: { ...AT_ONCE, threshold: 0.05, over: MINUTE, events: 10 },
+    alert: { threshold: 0.05, over: 5 * MINUTE, events: 10, for: 5 * MINUTE },
+    meaning: 'clients get errors, from the device or from Postern',
+    remedy:
+      "look at the last refused requests (live page, postern explain): Postern or its connection to the device failed these. The others are the device's own: its log says why",
+    follows: [...DEVICE, 'PosternSharedStoreDown'],
+  },
+  PosternDeviceSlow: {
+    level: 'warning',
+    // Seconds. The points of the history have no p95, so the sidecar takes the median of their p99.
+    figure: 'postern_upstream_duration_seconds',
+    here: { ...AT_ONCE, threshold: 5, over: MINUTE, events: 10 },
+    alert: { ...AT_ONCE, threshold: 5, over: 5 * MINUTE, for: 10 * MINUTE },
+    meaning:
+      'requests hold their place at the device, and others wait; past upstream.response_timeout they fail',
+    remedy:
+      'if it breaks down under load, set upstream.max_in_flight: auto; if a fixed number is below what it can serve at once, raise it',
+    follows: DEVICE,
+  },
+  PosternOverloaded: {
+    level: 'warning',
+    figure: 'postern_refusals_total of the reason overloaded',
+    here: { ...AT_ONCE, over: MINUTE },
+    alert: { ...AT_ONCE, threshold: 10, over: 5 * MINUTE },
+    meaning: 'the queue for the device, the WebSockets, the streams or the logins are at their maximum',
+    remedy: QUEUE_REMEDY,
+    follows: DEVICE,
+  },
+  PosternQueueing: {
+    level: 'warning',
+    figure: 'postern_upstream_queued',
+    here: { ...AT_ONCE, for: 30 * SECOND },
+    alert: { ...AT_ONCE, for: 5 * MINUTE },
+    meaning: 'more requests arrive than the device gets at once; when the queue is full, they are refused',
+    remedy: QUEUE_REMEDY,
+    follows: DEVICE,
+  },
+  PosternDeviceDown: {
+    level: 'critical',
+    figure: 'postern_upstream_up',
+    here: AT_ONCE,
+    alert: { ...AT_ONCE, for: 2 * MINUTE },
+    meaning: 'clients get an error for every request but those for tokens',
+  },
+  PosternRouteDown: {
+    level: 'warning',
+    figure: 'postern_route_up',
+    here: AT_ONCE,
+    alert: { ...AT_ONCE, for: 2 * MINUTE },
+    meaning: 'clients get an error for every request to this path; the rest of the device works',
+  },
+  PosternSharedStoreDown: {
+    level: 'critical',
+    figure: 'postern_store_up',
+    here: AT_ONCE,
+    alert: { ...AT_ONCE, for: MINUTE },
+    meaning:
+      'known tokens work for tokens.offline_grace; logins and all other tokens get 500, and limits count per sidecar',
+    remedy: 'run postern check, which says why; the log does, too',
+  },
+  PosternRateLimiting: {
+    level: 'warning',
+    // Here the part of the requests that are refused, of any reason, most of them as rate limited. The alert counts a second's.
+    figure: 'postern_rate_limited_total',
+    here: { ...AT_ONCE, threshold: 0.5, over: MINUTE, events: 10 },
+    alert: { ...AT_ONCE, threshold: 1, over: 5 * MINUTE, for: 10 * MINUTE, severity: 'info' },
+    meaning: 'a client asks too often, or the limit is too low for normal use',
+    remedy:
+      '"At the limit" on the live page has the clients: correct the one that asks so often. Raise limits.api.requests only if this use is normal. If all have one address, it is a proxy: name it in listen.trusted_proxies',
+  },
+  ManyRefusals: {
+    level: 'warning',
+    figure: 'postern_refusals_total',
+    here: { ...AT_ONCE, threshold: 0.5, over: MINUTE, events: 10 },
+    alert: null,
+    meaning: 'the reason lies with the clients or the configuration',
+    remedy:
+      'look at the last refused requests (live page, postern explain): each says why, and what the client can do',
+  },
+  ObservingOnly: {
+    level: 'warning',
+    figure: 'enforce',
+    here: AT_ONCE,
+    alert: null,
+    ...OBSERVING,
+  },
+  PosternMemoryShort: {
+    level: 'warning',
+    figure: 'postern_memory_bytes / postern_memory_limit_bytes',
+    here: { ...AT_ONCE, threshold: 0.8 },
+    alert: { ...AT_ONCE, threshold: 0.8, for: MINUTE },
+    meaning: 'a flood ends by itself when it stops: clients that hold little are served',
+    remedy: 'if all clients are honest, give the machine or the service more memory, or raise listen.memory',
+  },
+  MalformedHttp: {
+    level: 'note',
+    figure: 'services.tolerant',
+    here: AT_ONCE,
+    alert: null,
+    meaning: 'Postern reads the device by its tolerant rules, with one connection for each request',
+    remedy: 'look for a new firmware; if it sends bytes after its responses, set upstream.reuse: never',
+  },
+  DeviceCrowded: {
+    level: 'note',
+    figure: 'services.ceiling',
+    here: AT_ONCE,
+    alert: null,
+    meaning: 'other requests wait',
+    remedy: 'do nothing: one more is tried by and by, and postern status says when',
+  },
+  PosternDeviceBroke: {
+    level: 'warning',
+    figure: 'postern_upstream_strikes_total',
+    here: AT_ONCE,
+    alert: { ...AT_ONCE, over: HOUR },
+    meaning: 'the bound is below that now',
+  },
+  PosternCertificateExpires: {
+    level: 'warning',
+    // Seconds until it expires. A certificate of a short life alarms here in its last third, in which ACME clients renew.
+    figure: 'postern_certificate_expiry_timestamp_seconds',
+    here: { ...AT_ONCE, threshold: (30 * DAY) / SECOND, for: DAY },
+    alert: { ...AT_ONCE, threshold: (30 * DAY) / SECOND, for: DAY },
+    meaning: 'clients that check the certificate do not connect while it is not valid',
+    remedy:
+      'renew it and replace both files of listen.tls: a running Postern takes them at once. If an ACME client renews them, find out why it did not',
+  },
+  PosternCertificateInvalid: {
+    level: 'critical',
+    figure: 'postern_certificate_expiry_timestamp_seconds, postern_certificate_not_before_timestamp_seconds',
+    here: AT_ONCE,
+    alert: AT_ONCE,
+    meaning: 'clients that check the certificate do not connect while it is not valid',
+    remedy: 'set the clock of this machine',
+  },
+  PosternStoreErrors: {
+    level: 'warning',
+    figure: 'postern_store_errors_total',
+    here: AT_ONCE,
+    alert: { ...AT_ONCE, over: 10 * MINUTE },
+    meaning: 'the last good password stays valid',
+    remedy:
+      'mend the file of password.file: one line, the hash that postern hash-password makes. It holds within seconds',
+  },
+  NoPassword: {
+    level: 'critical',
+    figure: 'password.absent',
+    here: AT_ONCE,
+    alert: null,
+    meaning: 'logins with it are refused, and its tokens have ended',
+    remedy:
+      'unlock the account (usermod -U, chage -E -1) or give it a password, or remove the name; that holds within seconds',
+  },
+  PosternTokensUnsaved: {
+    level: 'warning',
+    figure: 'postern_tokens_unsaved',
+    here: AT_ONCE,
+    alert: { ...AT_ONCE, for: MINUTE },
+    meaning: 'clients notice nothing until the sidecar restarts',
+    remedy: 'make room in state_dir before that; the file is then completed within seconds',
+  },
+  PosternTokensEvicted: {
+    level: 'warning',
+    // Here the part of tokens.capacity that is taken, before it is too late. The alert counts the tokens that were dropped.
+    figure: 'postern_tokens_evicted_total',
+    here: { ...AT_ONCE, threshold: 0.9 },
+    alert: { ...AT_ONCE, over: HOUR },
+    meaning: 'beyond it the least recently used logins are dropped',
+    remedy: 'raise tokens.capacity, or find the client that logs in so often',
+  },
+}

@@ -1,0 +1,126 @@
+import { ALWAYS_COUNTED, WINDOW_TYPES, type WindowType } from '../http/admission.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { Refusal } from '../http/refusal.ts'
+import { nameOfGrant } from '../http/scope.ts'
+import { BOUNDS, type MetricRegistry, seriesOf } from './metric-registry.ts'
+import { createTally, endReasonOf, REASONS, REFUSAL_REASONS } from './tally.ts'
+
+/**
+ * What an exchange adds to when it has ended, and what the gate counts beside it.
+ *
+ * @param windowsHeld asked on each scrape: the windows that an endpoint type holds
+ */
+export function createRequestMetrics(
+  { counter, gauge, histogram }: MetricRegistry,
+  windowsHeld: (endpoint: WindowType) => number,
+) {
+  let serverErrors = 0
+  /** `browser` has series from its first request on: without `browser.login` there is none. */
+  const endpoints = new Map<WindowType, ReturnType<typeof openEndpoint>>()
+  const always = WINDOW_TYPES.filter((type) => ALWAYS_COUNTED[type])
+
+  const requests = counter(
+    'requests_total',
+    'Requests that have ended, by endpoint type, method and status code.',
+    ['endpoint', 'method', 'code'],
+  )
+  const requestBytes = counter(
+    'request_bytes_total',
+    'Bytes of request bodies and tunnels read from clients.',
+  )()
+  const responseBytes = counter(
+    'response_bytes_total',
+    'Bytes of response bodies and tunnels sent to clients.',
+  )()
+  const durations = histogram(
+    'request_duration_seconds',
+    'Time from the request head to the end of the response.',
+    ['endpoint'],
+  )
+  const rateLimited = counter('rate_limited_total', 'Requests refused with 429.', ['endpoint'])
+  for (const endpoint of always) openEndpoint(endpoint)
+  gauge('rate_windows', 'Rate limit windows held.', ['endpoint'], (windows) => {
+    for (const endpoint of endpoints.keys()) windows(endpoint).value = windowsHeld(endpoint)
+  })
+  const fallbacks = counter(
+    'rate_fallback_total',
+    'Requests counted by this sidecar alone because the shared store did not answer.',
+    ['endpoint'],
+  )
+  seriesOf(fallbacks, always)
+  const named = counter(
+    'named_requests_total',
+    'Requests with a token of a name of `passwords`, by whether the name may make them.',
+    ['name', 'result'],
+  )
+  const refusals = seriesOf(
+    counter(
+      'refusals_total',
+      'Refusals, by reason, of bytes that are no valid request too. With `enforce: false` also those that would have been.',
+      ['reason'],
+    ),
+    REFUSAL_REASONS,
+  )
+  const authFailures = seriesOf(
+    counter('auth_failures_total', 'Requests refused with 401, by reason.', ['reason']),
+    ['missing', 'malformed', 'unknown', 'expired', 'revoked'],
+  )
+  const ended = counter(
+    'requests_ended_total',
+    'Admitted requests, streams and WebSockets ended because their grant has ended or a reload admits them no more, by reason.',
+    ['reason'],
+  )
+  seriesOf(ended, ['expired', 'revoked'])
+
+  function openEndpoint(endpoint: WindowType) {
+    const series = {
+      count: createTally(requests, endpoint),
+      durations: durations(endpoint),
+      limited: rateLimited(endpoint),
+    }
+    endpoints.set(endpoint, series)
+    return series
+  }
+
+  function countRefusal({ kind }: Refusal): void {
+    refusals[REASONS[kind]].value += 1
+  }
+
+  return {
+    /** Counts an exchange that has ended. */
+    exchange(exchange: Exchange): void {
+      const { head, endpoint, refusal, wouldRefuse, status, duration, scope } = exchange
+      const series = endpoints.get(endpoint) ?? openEndpoint(endpoint)
+      series.count(head.method, status)
+      series.durations.observe(duration / 1000)
+      if (status >= 500) serverErrors += 1
+      requestBytes.value += exchange.requestBytes
+      responseBytes.value += exchange.responseBytes
+      if (refusal?.kind === 'insufficient-scope')
+        named(nameOfGrant(exchange.grant ?? ''), 'insufficient_scope').value += 1
+      else if (scope !== undefined) named(scope.name, 'admitted').value += 1
+      if (exchange.endedFor !== undefined) ended(endReasonOf(exchange.endedFor)).value += 1
+      const gateRefusal = refusal ?? wouldRefuse
+      if (gateRefusal === undefined) return
+      countRefusal(gateRefusal)
+      const { kind } = gateRefusal
+      if (kind === 'rate-limited' || kind === 'wrong-passwords') series.limited.value += 1
+      if (gateRefusal.kind === 'unauthorized') authFailures[gateRefusal.cause].value += 1
+    },
+    /** Counts a refusal that belongs to no exchange record. */
+    refused: countRefusal,
+    /** The shared store did not answer, so this sidecar alone counted a request. */
+    rateFallback: (endpoint: WindowType): void => fallbacks(endpoint).add(),
+    /** Sums since the start. */
+    totals: () => ({
+      /** By duration, in the buckets of `BOUNDS`. */
+      requests: [...BOUNDS, Number.POSITIVE_INFINITY].map((_, i) =>
+        endpoints.values().reduce((sum, { durations }) => sum + (durations.counts[i] ?? 0), 0),
+      ),
+      /** In the order of `REFUSAL_REASONS`. */
+      refusals: REFUSAL_REASONS.map((reason) => refusals[reason].value),
+      /** Ended requests with a status of 500 and above, the device's or Postern's own. */
+      serverErrors,
+    }),
+  }
+}

@@ -1,0 +1,47 @@
+import { type MetricRegistry, seriesOf } from './metric-registry.ts'
+
+/** Asked on each scrape. */
+export interface TokenCounts {
+  /** Live tokens. */
+  readonly tokens: () => { readonly access: number; readonly refresh: number }
+  /** Live tokens that are not in the token file and that a restart would lose; undefined for `tokens.store: memory`. */
+  readonly unsaved: () => number | undefined
+}
+
+/** Logins, and the tokens that come of them. */
+export function createTokenMetrics(
+  { counter, gauge }: MetricRegistry,
+  counts: () => TokenCounts | undefined,
+) {
+  const passwordFailures = counter('password_failures_total', 'Password grants with a wrong password.')()
+  const slowedLogins = counter(
+    'logins_slowed_total',
+    'Logins that waited because of wrong passwords before them.',
+  )()
+  gauge('tokens', 'Live tokens.', ['kind'], (tokens) => {
+    for (const kind of ['access', 'refresh'] as const) tokens(kind).value = counts()?.tokens()[kind] ?? 0
+  })
+  gauge(
+    'tokens_unsaved',
+    'Live tokens that are missing in the token file because writing it failed. A restart would lose them.',
+    [],
+    (unsaved) => {
+      unsaved().value = counts()?.unsaved() ?? Number.NaN
+    },
+  )
+  const issued = counter('tokens_issued_total', 'Token responses, by grant type.', ['grant'])
+  const revoked = counter('tokens_revoked_total', 'Grants revoked with all tokens, by reason.', ['reason'])
+  const evicted = seriesOf(
+    counter('tokens_evicted_total', 'Tokens dropped because the store was full.', ['kind']),
+    ['access', 'refresh'],
+  )
+
+  return {
+    passwordFailed: (): void => passwordFailures.add(),
+    loginSlowed: (): void => slowedLogins.add(),
+    /** @param responses 0 creates the series of a grant type before its first use */
+    tokensIssued: (grant: string, responses = 1): void => issued(grant).add(responses),
+    tokensRevoked: (reason: string, grants: number): void => revoked(reason).add(grants),
+    tokensEvicted: (kind: 'access' | 'refresh', count: number): void => evicted[kind].add(count),
+  }
+}

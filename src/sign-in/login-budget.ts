@@ -1,0 +1,53 @@
+import type { Clock } from '../system/clock.ts'
+
+/**
+ * A refused session causes a login. If the request is refused again after it, the account may not use that path. For this
+ * long (ms) refusals then cause no further login.
+ */
+const LOGIN_INTERVAL = 5_000
+
+/** A session that responses to clients change causes at most this many logins in a row, and from then on one in `LOGIN_INTERVAL`. */
+const MOST_CHANGES = 3
+
+/** How many logins the responses to clients may cause. */
+export class LoginBudget {
+  readonly #clock: Clock
+  readonly #onChanging: () => void
+  /** Refused sessions cause no login before this time (ms on the monotonic clock). */
+  #noneBefore = 0
+  /** Each login because of a change moves this time on by `LOGIN_INTERVAL` (ms on the monotonic clock). */
+  #changesUntil = 0
+  #toldChanging = false
+
+  /** @param onChanging called once, for the first change that may cause no login */
+  constructor(clock: Clock, onChanging: () => void) {
+    this.#clock = clock
+    this.#onChanging = onChanging
+  }
+
+  /** Whether a refused session may cause a login now. `changed`: a response to a client has set another one. */
+  takeRefusal(changed: boolean): boolean {
+    const now = this.#clock.monotonic()
+    const allowed = changed ? this.takeChange() : now >= this.#noneBefore
+    if (allowed) this.#noneBefore = now + LOGIN_INTERVAL
+    return allowed
+  }
+
+  /** Whether a changed session may cause a login now. Bounded: with some devices the next response changes the next session. */
+  takeChange(): boolean {
+    const now = this.#clock.monotonic()
+    const from = Math.max(this.#changesUntil, now)
+    const allowed = from - now < MOST_CHANGES * LOGIN_INTERVAL
+    if (allowed) this.#changesUntil = from + LOGIN_INTERVAL
+    else if (!this.#toldChanging) {
+      this.#toldChanging = true
+      this.#onChanging()
+    }
+    return allowed
+  }
+
+  /** The next refused session may cause a login at once. */
+  allowNext(): void {
+    this.#noneBefore = 0
+  }
+}

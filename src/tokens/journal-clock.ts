@@ -1,0 +1,124 @@
+import type { Clock, Uptime } from '../system/clock.ts'
+import { createLastingClock } from '../system/lasting-clock.ts'
+import type { GrantTable, Token } from './grant-table.ts'
+import type { JournalFile } from './journal-file.ts'
+import type { Digest } from './mint.ts'
+import type { TokenPolicy } from './state.ts'
+import { type JournalListener, latestOf, restoreGrants, type TokenRecord } from './token-journal.ts'
+
+/** The key of the last known time, which a restart takes for a floor. */
+const TIME = 'time'
+/** How often it is written while tokens live (ms), because each write wears the flash. */
+const TIME_EVERY = 3_600_000
+/**
+ * A wall clock that is further behind than this (ms) has lost the time. Then the known time is written this far ahead, and again whenever it
+ * is reached: a device that starts in 1970 again and again uses up the lifetime of its tokens, however short its runs are (C7).
+ */
+const LEAD = 600_000
+
+interface Dependencies {
+  readonly clock: Clock
+  readonly uptime: Uptime | undefined
+  readonly listener: Pick<JournalListener, 'clock'>
+  /** An empty table, which gets the tokens of the file. */
+  readonly table: GrantTable
+  readonly policy: TokenPolicy
+  /** The tokens of the file. */
+  readonly stored: readonly TokenRecord[]
+  /** The facts about the whole state, of which the last known time is one. */
+  readonly meta: Map<string, string>
+}
+
+export type JournalClock = ReturnType<typeof createJournalClock>
+
+/**
+ * The time in which the records of the token file are written, and the tokens that were restored from them: only the wall clock tells how old
+ * they are, so they are judged anew after a step of it.
+ */
+export function createJournalClock(deps: Dependencies) {
+  const { clock, uptime, listener, table, policy, stored, meta } = deps
+  /** The last known time that is in the file; 0 if there is none. */
+  let known = Number(meta.get(TIME)) || 0
+  const floor = stored.length === 0 ? 0 : Math.max(known, latestOf(stored))
+  const time = createLastingClock(clock, floor, uptime)
+  let restoredAhead = time.ahead()
+  const restoredAt = Math.floor(clock.monotonic())
+  /** The live tokens of the file. */
+  let restored: readonly Token[] = []
+  if (time.behind() > 0) listener.clock('behind', time.behind())
+
+  /** The latest end of a restored token, however the clock is set later. */
+  const latestEnd = ({ kind }: Token): number =>
+    restoredAt + (kind === 'access' ? policy.accessLifetime : policy.refreshLifetime)
+  const present = (): number => Math.round(clock.monotonic() + time.ahead())
+  const lead = (): number => (time.behind() > LEAD ? LEAD : 0)
+
+  return {
+    /**
+     * Fills the table with the tokens of the file. `renamed`: those that have got a name, so their records have to be replaced. `over`:
+     * those that have expired or do not fit.
+     *
+     * @param heir the name for grants without a name; empty: they keep none
+     */
+    restore(
+      records: readonly TokenRecord[],
+      heir: string,
+    ): { readonly renamed: readonly Token[]; readonly over: readonly Digest[] } {
+      const { areRenamed, over } = restoreGrants(table, records, clock, restoredAhead, policy, heir)
+      restored = tokensOf(table)
+      return { renamed: areRenamed ? restored : [], over }
+    },
+    /** Whether the wall clock has lost the time. */
+    isLost: (): boolean => lead() > 0,
+    /** A token as the file keeps it. */
+    toRecord(token: Token): TokenRecord {
+      const { digest, grant, kind, spent } = token
+      const ahead = time.ahead()
+      return {
+        digest,
+        grant: grant.id,
+        client: grant.client,
+        granted: Math.round(ahead + grant.issuedAt),
+        kind,
+        issued: Math.round(ahead + token.issuedAt),
+        expires: Math.round(ahead + token.expiresAt),
+        spent: spent === undefined ? null : Math.round(ahead + spent.at),
+        graceEnd: spent === undefined ? null : Math.round(ahead + spent.graceEnd),
+      }
+    },
+    /** Whether the last known time has to be written again. */
+    isDue(): boolean {
+      const now = present()
+      return now >= known + (lead() > 0 ? 0 : TIME_EVERY) || known > now + LEAD
+    },
+    /** Writes the last known time. `isLast`: the process ends, so the time needs no lead. */
+    keep(file: Pick<JournalFile, 'setMeta'>, isLast = false): void {
+      known = present() + (isLast ? 0 : lead())
+      meta.set(TIME, String(known))
+      file.setMeta(TIME, String(known))
+    },
+    /**
+     * Looks whether the wall clock was set since the last call. Then it changes how long the tokens of the file live, and returns those of
+     * this run, whose records have to be written again: how long ago they were issued is known.
+     */
+    follow(): readonly Token[] | undefined {
+      const step = time.look()
+      if (step === 'none') return undefined
+      if (step === 'lost') {
+        listener.clock('behind', time.behind())
+        return undefined
+      }
+      const ahead = time.ahead()
+      listener.clock('set', ahead - restoredAhead)
+      restored = step === 'shift' ? [] : restored.filter((token) => !token.removed)
+      table.retime(restored, Math.round(restoredAhead - ahead), latestEnd)
+      restoredAhead = ahead
+      const theirs = new Set(restored)
+      return tokensOf(table).filter((token) => !theirs.has(token))
+    },
+  }
+}
+
+function tokensOf(table: GrantTable): readonly Token[] {
+  return [...table.grants().flatMap((grant) => grant.tokens)]
+}

@@ -1,0 +1,194 @@
+import { randomBytes } from 'node:crypto'
+import { beforeAll, beforeEach, expect, it } from 'vitest'
+import { createPasswordAgreement } from '../../src/fleet/agreement.ts'
+import { createTokenCopies } from '../../src/fleet/copies.ts'
+import type { Script, SharedStore } from '../../src/fleet/shared-store.ts'
+import { createSharedTokens } from '../../src/fleet/tokens.ts'
+import { systemClock as clock } from '../../src/system/clock.ts'
+import { shareOf } from '../../src/tokens/grant-rules.ts'
+import { digestToken } from '../../src/tokens/mint.ts'
+import type { IssuedTokens, TokenPolicy } from '../../src/tokens/state.ts'
+import { open } from '../store/opened.ts'
+import { liveRequests } from '../support/live-requests.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+import { isInstalled, needs } from '../support/tools.ts'
+import { DAY, POLICY, present } from './support.ts'
+
+let redis: RedisServer
+let prefix = ''
+let prefixes = 0
+
+beforeAll(async () => {
+  if (isInstalled('redis-server')) redis = await startRedis()
+})
+beforeEach(() => {
+  needs('redis-server')
+  prefix = `refresh-${prefixes++}`
+})
+
+/** A sidecar. `steps` may change a script of a refresh, or do something before it. */
+async function sidecar(changed: Partial<TokenPolicy> = {}) {
+  const steps = { before: async (script: Script): Promise<Script> => script }
+  const { store } = await open(`valkey://${redis.at}`, { prefix })
+  const stepped: SharedStore = {
+    ...store,
+    async runDurably(script, ...question) {
+      return store.runDurably(script.name === 'refresh' ? await steps.before(script) : script, ...question)
+    },
+  }
+  const policy = { ...POLICY, offlineGrace: 60_000, rotateRefresh: true, ...changed }
+  const [live, hasName] = [liveRequests(), () => true]
+  const copies = createTokenCopies({ store, clock, policy, timeout: 5_000, live, hasName })
+  const revoked: string[] = []
+  const tokens = createSharedTokens({
+    store: stepped,
+    ...{ copies, live, policy, clock, random: randomBytes },
+    listener: { issued() {}, evicted() {}, revoked: (_count, reason) => revoked.push(reason) },
+  })
+  const agreement = createPasswordAgreement({
+    store,
+    epoch: copies.epoch,
+    generation: () => 0,
+    fingerprint: async () => 'fingerprint',
+    onRevoked() {},
+    onDiffers() {},
+    onBug: (error) => expect.unreachable(String(error)),
+  })
+  const { epoch } = await agreement.settle()
+  copies.heard()
+  return {
+    tokens,
+    steps,
+    revoked,
+    /** Does something between the two steps of the next refresh. */
+    between(act: () => Promise<unknown>): void {
+      let count = 0
+      steps.before = async (script) => {
+        count += 1
+        if (count === 2) await act()
+        return script
+      }
+    },
+    async issue(): Promise<IssuedTokens> {
+      const issued = await tokens.issue('192.0.2.1', 'password', epoch)
+      if (typeof issued === 'string') throw new Error(issued)
+      return issued
+    },
+    async refresh(token: string): Promise<IssuedTokens> {
+      const issued = present(await tokens.refresh(token))
+      if (issued === 'unavailable') throw new Error(issued)
+      return issued
+    },
+    identify: async (token: string) => tokens.identify(token, '192.0.2.1'),
+  }
+}
+
+const VALID = expect.objectContaining({ kind: 'valid' })
+
+it('C6 H33 two refreshes of one token at two sidecars get the same pair, whichever is between the steps of the other', async () => {
+  const [one, two] = await Promise.all([sidecar(), sidecar()])
+  const { refreshToken } = await one.issue()
+  let first: IssuedTokens | undefined
+  one.between(async () => {
+    first = await two.refresh(refreshToken)
+  })
+  const second = await one.refresh(refreshToken)
+  const { accessToken, refreshToken: next } = present(first)
+  expect(second).toMatchObject({ accessToken, refreshToken: next })
+  expect(await two.tokens.describe([present(first?.grant)])).toMatchObject([
+    { accessTokens: 2, refreshTokens: 1 },
+  ])
+})
+
+it('C6 two refreshes of one token that stays get an access token each', async () => {
+  const [one, two] = await Promise.all([sidecar({ rotateRefresh: false }), sidecar({ rotateRefresh: false })])
+  const { refreshToken } = await one.issue()
+  let first: IssuedTokens | undefined
+  one.between(async () => {
+    first = await two.refresh(refreshToken)
+  })
+  const second = await one.refresh(refreshToken)
+  for (const { accessToken } of [present(first), second])
+    expect(await two.identify(accessToken)).toEqual(VALID)
+})
+
+it.each([
+  ['its grant', ({ grant = '' }: IssuedTokens) => ({ grant })],
+  ['by the token', ({ refreshToken: token }: IssuedTokens) => ({ token })],
+  ['all', () => ({ all: true as const })],
+])('C8 H129 a refresh gets no tokens if %s is revoked between its steps', async (_, which) => {
+  const [one, two] = await Promise.all([sidecar(), sidecar()])
+  const issued = await one.issue()
+  one.between(async () => two.tokens.revoke(which(issued), 'test'))
+  expect(await one.tokens.refresh(issued.refreshToken)).toBeUndefined()
+  expect(await two.tokens.grants()).toEqual([])
+})
+
+it('H147 a refresh is not refused if the server is emptied between its steps', async () => {
+  const server = await startRedis()
+  const shared = redis
+  redis = server
+  const one = await sidecar()
+  redis = shared
+  const { refreshToken } = await one.issue()
+  one.between(() => server.command('FLUSHALL'))
+  expect(await one.tokens.refresh(refreshToken)).toBe('unavailable')
+})
+
+/** The script at a server whose clock was set back. */
+function at(back: number, { name, source }: Script): Script {
+  return { name, source: source.replace('time[1] * 1000', `time[1] * 1000 - ${back}`) }
+}
+
+it('C6 a spent refresh token at a server whose clock was set back is reused', async () => {
+  const one = await sidecar()
+  const first = await one.issue()
+  const second = await one.refresh(first.refreshToken)
+  expect(await one.refresh(first.refreshToken)).toMatchObject({ accessToken: second.accessToken })
+  one.steps.before = async (script) => at(DAY, script)
+  expect(await one.tokens.refresh(first.refreshToken)).toBeUndefined()
+  expect(one.revoked).toEqual(['refresh_token_reuse'])
+})
+
+it('C6 a retry whose response the server has lost is reuse', async () => {
+  const one = await sidecar()
+  const first = await one.issue()
+  await one.refresh(first.refreshToken)
+  await redis.command('DEL', `{${prefix}}:r:${digestToken(first.refreshToken)}`)
+  expect(await one.tokens.refresh(first.refreshToken)).toBeUndefined()
+  expect(one.revoked).toEqual(['refresh_token_reuse'])
+})
+
+it('C6 a retry with a refresh token that an earlier version spent gets the same response', async () => {
+  const one = await sidecar()
+  const first = await one.issue()
+  const second = await one.refresh(first.refreshToken)
+  const key = `{${prefix}}:r:${digestToken(first.refreshToken)}`
+  const [, sealed = ''] = (await redis.command('GET', key)).split(' ')
+  await redis.command('SET', key, sealed, 'KEEPTTL')
+  expect(await one.refresh(first.refreshToken)).toMatchObject({ accessToken: second.accessToken })
+})
+
+it('C6 a grant that rotates past its share loses spent tokens before the access tokens that follow them', async () => {
+  const capacity = 40
+  const [one, two] = await Promise.all([sidecar({ capacity }), sidecar({ capacity })])
+  let last = await one.issue()
+  const recent: string[] = []
+  for (let i = 0; i < 3 * shareOf(capacity); i++) {
+    last = await one.refresh(last.refreshToken)
+    recent.push(last.accessToken)
+  }
+  const [before = '', present = ''] = recent.slice(-2)
+  for (const token of [present, before]) expect(await two.identify(token)).toEqual(VALID)
+})
+
+it('C6 a grant loses no token for those that have expired', async () => {
+  const capacity = 40
+  const [one, two] = await Promise.all([sidecar({ capacity, rotateRefresh: false }), sidecar({ capacity })])
+  const { grant, accessToken, refreshToken } = await one.issue()
+  for (let tokens = 2; tokens < shareOf(capacity) - 1; tokens++) await one.refresh(refreshToken)
+  const expired = ['1', '2', '3', '4', '5'].flatMap((each) => [each, `a${each}`])
+  await redis.command('ZADD', `{${prefix}}:g:${grant}`, ...expired)
+  const last = await one.refresh(refreshToken)
+  for (const token of [accessToken, last.accessToken]) expect(await two.identify(token)).toEqual(VALID)
+})
