@@ -6,7 +6,6 @@ import { compareResults, TOLERANCE } from './compare.ts'
 import { type Findings, FORMAT, type MeasuredFigure, type Result, readResult, verdictOf } from './figure.ts'
 import { places } from './figures/d1-places.ts'
 import { sharing } from './figures/d2-sharing.ts'
-import { GROWTH } from './figures/g-growth.ts'
 import { forwarding } from './figures/p1-forwarding.ts'
 import { floor as floorCost } from './figures/p1f-floor.ts'
 import { watched } from './figures/p1w-watched.ts'
@@ -20,10 +19,8 @@ import { growthOfTables } from './figures/p8-growth.ts'
 import { bulk } from './figures/p9-bulk.ts'
 import { admission } from './figures/p10-admission.ts'
 import { floods } from './figures/p11-floods.ts'
-import { slowAndMany } from './figures/s1-attacks.ts'
 import { requestCost } from './fleet/f1-request-cost.ts'
 import { severalSidecars } from './fleet/f2-several-sidecars.ts'
-import { storeCosts } from './fleet/f3-store-costs.ts'
 import { clockTime, formatChecks, formatFindings, formatTable, rounded } from './format.ts'
 import { type Figure, openLab } from './lab.ts'
 import { proofFindings, proveLimits } from './limits/proof.ts'
@@ -38,7 +35,7 @@ const RESULTS = fileURLToPath(new URL('results/', import.meta.url))
 /** In the order in which they are measured and reported. */
 const FIGURES: readonly Figure[] = [
   ...[forwarding, floorCost, watched, refusals, shield, latency, tls, memory, start, growthOfTables, bulk],
-  ...[admission, floods, slowAndMany, places, sharing, requestCost, severalSidecars, storeCosts],
+  ...[admission, floods, places, sharing, requestCost, severalSidecars],
 ]
 
 /** Name of the proof of the limits in `--only`. */
@@ -46,7 +43,7 @@ const LIMITS = 'limits'
 
 /** `npm run bench`: see `--help` and bench/README.md. */
 async function main(): Promise<0 | 1> {
-  const known = [LIMITS, ...[...FIGURES, ...GROWTH].map(({ id }) => id)]
+  const known = [LIMITS, ...FIGURES.map(({ id }) => id)]
   const options = readOptions(process.argv.slice(2), known)
   if (options.help) {
     process.stdout.write(HELP)
@@ -72,7 +69,7 @@ async function main(): Promise<0 | 1> {
 }
 
 async function run(options: Options): Promise<Result> {
-  const { only, growth, effort, peers, nodeFlags, quick, source } = options
+  const { only, effort, peers, nodeFlags, quick, source } = options
   const begin = performance.now()
   const at = new Date().toISOString()
   const machine = await describeMachine()
@@ -99,9 +96,7 @@ async function run(options: Options): Promise<Result> {
   }
   const program = source ? sourceProgram(nodeFlags) : await shippedProgram(nodeFlags)
   const lab = await openLab(effort, { peers, program, everyCapability: options.floor })
-  const selected = [...FIGURES, ...GROWTH].filter((figure) =>
-    only === undefined ? growth || FIGURES.includes(figure) : only.includes(figure.id),
-  )
+  const selected = FIGURES.filter(({ id }) => only === undefined || only.includes(id))
   for (const figure of selected) await add(figure, () => figure.measure(lab))
   return {
     format: FORMAT,

@@ -6,11 +6,10 @@ export const HELP = `npm run bench -- [options]
 Proves the limits under load, then measures Postern beside its peers, and writes
 bench/results/latest.json and latest.html. See bench/README.md.
 
-  --only P1,G3      these figures alone; "limits" is the proof of the limits
-  --growth          the growth curves (G1, G3, G4) as well
+  --only P1,P3      these figures alone; "limits" is the proof of the limits
   --floor           what each capability adds to the floor: P1f with all its rows,
                     and nothing else unless --only names more
-  --fleet           what sharing tokens and windows costs (F1 to F3), and nothing else
+  --fleet           what sharing tokens and windows costs (F1, F2), and nothing else
                     unless --only names more
   --quick           one short round of everything: for trying, not for telling
   --rounds N        rounds of each measurement (3)
@@ -39,7 +38,7 @@ export interface Options extends Switches {
   readonly out: string
 }
 
-type Switches = Readonly<Record<'help' | 'growth' | 'floor' | 'quick' | 'strict' | 'source', boolean>>
+type Switches = Readonly<Record<'help' | 'floor' | 'quick' | 'strict' | 'source', boolean>>
 
 /** An invalid command line. The message names the mistake. */
 export class UsageError extends Error {
@@ -71,7 +70,6 @@ const TEXT = { type: 'string' } as const
 const KINDS = {
   help: OFF,
   only: TEXT,
-  growth: OFF,
   floor: OFF,
   fleet: OFF,
   quick: OFF,

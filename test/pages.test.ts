@@ -14,29 +14,6 @@ const PAGES = FOLDERS.flatMap((folder) =>
     .map((name) => join(folder, String(name)))
     .filter((path) => path.endsWith('.md')),
 )
-/** The pages for people, each to be read at one sitting. */
-const FOR_PEOPLE = [
-  'README.md',
-  'SECURITY.md',
-  'docs/installing.md',
-  'docs/operating.md',
-  'docs/sharing.md',
-  'docs/measure.md',
-  'docs/sizing.md',
-  'docs/watching.md',
-  'docs/alerts.md',
-  'docs/devices.md',
-  'docs/fleet.md',
-  'docs/api.md',
-  'docs/browsers.md',
-  'docs/hardening.md',
-  'docs/clients.md',
-  'docs/verifying.md',
-  'deploy/old-firmware.md',
-  'src/README.md',
-  'src/RECIPES.md',
-]
-
 const COMMAND = /^(?:npm|npx|node|curl|postern|apt-get|systemctl|docker|kubectl|install|git) /m
 
 describe('the pages', () => {
@@ -48,10 +25,6 @@ describe('the pages', () => {
       expect(existsSync(join(root, target)), link).toBe(true)
       if (anchor !== undefined) expect(anchorsOf(target), link).toContain(anchor)
     }
-  })
-
-  it.each(FOR_PEOPLE)('%s can be read at one sitting', (page) => {
-    expect(read(page).split('\n').length).toBeLessThanOrEqual(250)
   })
 
   it.each(['src/README.md', 'src/RECIPES.md', 'bench/README.md'])(

@@ -143,7 +143,7 @@ function labelOf(row: Row, rows: readonly Row[]): string {
 }
 
 /** A proxy that used a smaller fraction of its core did not limit the rate. */
-export const BUSY_ENOUGH = 0.9
+const BUSY_ENOUGH = 0.9
 
 /** Names the programs that were not the bottleneck: compare their processor time, not their rate. */
 export function busyNotes(rows: readonly Row[]): string[] {

@@ -1,13 +1,9 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Client } from './server.ts'
 
 /** The counters of a server since its start. */
 export interface Counters {
   /** Processor time of the server (µs). */
   readonly processor: number
-  /** All memory that it uses (bytes), and the part of it that belongs to connections, which it updates once a second. */
-  readonly memory: number
-  readonly connections: number
   /** Bytes that it received and sent. */
   readonly received: number
   readonly sent: number
@@ -45,8 +41,6 @@ export function parseInfo(text: string): Counters {
   }
   return {
     processor: (number('used_cpu_user') + number('used_cpu_sys')) * 1e6,
-    memory: number('used_memory'),
-    connections: number('mem_clients_normal'),
     received: number('total_net_input_bytes'),
     sent: number('total_net_output_bytes'),
     calls: new Map(
@@ -69,32 +63,4 @@ export function usageBetween(before: Counters, after: Counters, operations: numb
     const change = name === 'commands' ? commands(after) - commands(before) : after[name] - before[name]
     return change / operations
   })
-}
-
-/** What something costs the server, and the reading of its counters. */
-async function measureUsage(client: Client, run?: () => Promise<unknown>): Promise<Usage> {
-  const before = await readCounters(client)
-  await run?.()
-  return usageBetween(before, await readCounters(client), 1)
-}
-
-/** Tells what each of `count` operations costs a server, without what it does on its own and without the reading of its counters. */
-export type Meter = (count: number, run: () => Promise<unknown>) => Promise<Usage>
-
-/** Watches the server for `seconds` while it has nothing to do. */
-export async function createMeter(client: Client, seconds: number): Promise<Meter> {
-  /** The counters grow with the commands that the server knows, so they are read each time. Sidecars that ask meanwhile do not count. */
-  const withoutReading = async (run: () => Promise<unknown>): Promise<Usage> => {
-    const readings: Usage[] = []
-    for (let i = 0; i < 3; i += 1) readings.push(await measureUsage(client))
-    const usage = await measureUsage(client, run)
-    return usageOf((name) => usage[name] - Math.min(...readings.map((reading) => reading[name])))
-  }
-  const quiet = await withoutReading(() => pause(seconds * 1000))
-  return async (count, run) => {
-    const begin = performance.now()
-    const usage = await withoutReading(run)
-    const passed = (performance.now() - begin) / 1000
-    return usageOf((name) => Math.max(0, usage[name] - (quiet[name] / seconds) * passed) / count)
-  }
 }

@@ -9,8 +9,6 @@ export interface Load {
   readonly core: number | undefined
   /** Runs only when no other process on its core is ready to. */
   readonly idlePriority?: boolean
-  /** wrk only: arguments of `many.lua`, which varies the requests. */
-  readonly many?: readonly string[]
 }
 
 export interface ExpectedResponse {

@@ -15,12 +15,12 @@ export const wrkGenerator: Generator = {
   name: 'wrk',
   version: () => versionOf('wrk', '-v', /wrk (\S+)/),
   async run(load) {
-    const { url, headers, connections, until, core, idlePriority = false, many } = load
+    const { url, headers, connections, until, core, idlePriority = false } = load
     if (!('seconds' in until)) throw new Error('wrk needs a duration, not a number of requests')
     const fields = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
-    const script = new URL(many === undefined ? 'report.lua' : 'many.lua', import.meta.url)
+    const script = new URL('report.lua', import.meta.url)
     const options = ['-t1', `-c${connections}`, `-d${until.seconds}s`, '--timeout', '10s']
-    const args = [...options, '-s', fileURLToPath(script), ...fields, url, '--', ...(many ?? [])]
+    const args = [...options, '-s', fileURLToPath(script), ...fields, url]
     const text = await outputOf('wrk', args, { core, idlePriority, timeout: timeoutFor(load) })
     const line = text.split('\n').find((candidate) => candidate.startsWith('{'))
     if (line === undefined) throw new Error(`wrk printed no result: ${text}`)

@@ -14,7 +14,7 @@ export interface PosternOptions {
 }
 
 /** More than any run sends. */
-export const NO_LIMIT = 1_000_000_000
+const NO_LIMIT = 1_000_000_000
 
 export const LIFTED: readonly string[] = [
   `limits.api.requests=${NO_LIMIT}`,

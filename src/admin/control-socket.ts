@@ -37,7 +37,7 @@ export interface RouteQuirk extends QuirkCondition {
   readonly route: string | null
 }
 
-/** The places at a service of the device. Times in ms since the epoch. */
+/** The places at a service of the device. Times in ms since the Unix epoch. */
 export interface PlacesCondition {
   /** The path of a service of `upstream.routes`; null for the main service. */
   readonly route: string | null
@@ -57,7 +57,7 @@ export interface PlacesCondition {
 export interface UnfinishedRequest {
   readonly grant: string
   readonly client: string
-  /** When its head was read (ms since the epoch). */
+  /** When its head was read (ms since the Unix epoch). */
   readonly startedAt: number
 }
 

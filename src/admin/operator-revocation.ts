@@ -12,7 +12,7 @@ import {
   storeUnavailable,
   tooLarge,
 } from './answer.ts'
-import { loginRequired, refuseRevocation, type Sessions, type Viewer } from './page-access.ts'
+import { loginRequired, type PageSessions, refuseRevocation, type Viewer } from './page-access.ts'
 
 /** What an operator can revoke: everything, the grants of one client, or one grant. */
 export type OperatorRevocation = Extract<
@@ -55,7 +55,7 @@ const GRANT_ID = /^(?:[\w-]{1,32}\.)?[\da-f]{16}$/
 /** Answers `POST page/revoke` of a viewer: `{"all": true}` or `{"grant": ID}`, with the number of revoked grants. */
 export function createPageRevocation(
   { revoke }: Pick<Tokens, 'revoke'>,
-  sessions: Pick<Sessions, 'keep'>,
+  sessions: Pick<PageSessions, 'keep'>,
   log: Logger,
 ): (req: IncomingMessage, viewer: Viewer) => Promise<Answer> {
   return async (req, { session, mayRevoke }) => {

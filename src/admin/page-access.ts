@@ -6,14 +6,14 @@ import { type Answer, errorAnswer } from './answer.ts'
 import { namesLoopback } from './host-check.ts'
 
 /** A viewer who has signed in. An open page is a use of the session, each second. */
-export interface Session {
+export interface PageSession {
   /** The digest of its id. */
   readonly key: string
   readonly begun: number
   usedAt: number
 }
 
-export type Sessions = ReturnType<typeof createSessions>
+export type PageSessions = ReturnType<typeof createPageSessions>
 
 /** Milliseconds. */
 const IDLE = 12 * 3_600_000
@@ -25,19 +25,19 @@ const MOST_SESSIONS = 64
  * cookie that an attacker sets gains nothing (fixation). The name of the cookie is different in each run, because cookies ignore ports
  * and several sidecars may be on one host.
  */
-export function createSessions(clock: Clock, onEnd: (session: Session) => void) {
+export function createPageSessions(clock: Clock, onEnd: (session: PageSession) => void) {
   /** When there are too many, the least recently used one ends. */
-  const sessions = new LRUCache<string, Session>({ max: MOST_SESSIONS, disposeAfter: onEnd })
+  const sessions = new LRUCache<string, PageSession>({ max: MOST_SESSIONS, disposeAfter: onEnd })
   const name = `postern-${randomBytes(6).toString('hex')}`
   const cookie = (value: string, seconds: number): string =>
     `${name}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict`
 
-  function end(session: Session): void {
+  function end(session: PageSession): void {
     sessions.delete(session.key)
   }
 
   /** Whether the session is live; ends it if it has expired. Counts as a use of it. */
-  function keep(session: Session): boolean {
+  function keep(session: PageSession): boolean {
     const now = clock.monotonic()
     if (now - session.begun >= LONGEST || now - session.usedAt >= IDLE) end(session)
     session.usedAt = now
@@ -53,7 +53,7 @@ export function createSessions(clock: Clock, onEnd: (session: Session) => void) 
       return cookie(id, LONGEST / 1000)
     },
     /** The live session of a `Cookie` field. Counts as a use of it. */
-    find(cookies = ''): Session | undefined {
+    find(cookies = ''): PageSession | undefined {
       // Another site of the domain can add cookies of this name.
       return cookies
         .split(/; */)
@@ -82,7 +82,7 @@ export type Access = Viewer | { readonly kind: 'login' } | { readonly kind: 'off
 /** Who may see the page. The session is undefined if no login is needed. */
 export interface Viewer {
   readonly kind: 'viewer'
-  readonly session: Session | undefined
+  readonly session: PageSession | undefined
   readonly mayRevoke: boolean
 }
 
@@ -109,7 +109,7 @@ const PROXY_FIELD = /^(?:via|cdn-loop)$|forwarded|-(?:client)?ip$|^x-(?:original
  */
 export function accessOf(
   req: IncomingMessage,
-  sessions: Pick<Sessions, 'find'> | undefined,
+  sessions: Pick<PageSessions, 'find'> | undefined,
   reach: Reach,
 ): Access {
   if (sessions !== undefined) {

@@ -5,14 +5,14 @@ import type { Verification } from '../password/verifier.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Answer, clientOf, errorAnswer, readSmallBody, tooLarge } from './answer.ts'
-import { CHALLENGE, type Sessions } from './page-access.ts'
+import { CHALLENGE, type PageSessions } from './page-access.ts'
 import type { PageFile, PageFiles } from './page-files.ts'
 
 export type PagePassword = Pick<Passwords, 'verify' | 'generation'>
 
 interface Dependencies {
   readonly clock: Clock
-  readonly sessions: Sessions
+  readonly sessions: PageSessions
   readonly password: PagePassword
   readonly log: Logger
   readonly files: PageFiles

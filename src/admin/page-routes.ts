@@ -13,7 +13,7 @@ import {
   type Access,
   accessOf,
   CHALLENGE,
-  createSessions,
+  createPageSessions,
   type Reach,
   refuseAccess,
   type Viewer,
@@ -58,7 +58,7 @@ export function createPageRoutes(
   reach: Reach,
 ) {
   const streams = createEventStreams(overview, clock, onBug)
-  const sessions = createSessions(clock, (session) => streams.end(session))
+  const sessions = createPageSessions(clock, (session) => streams.end(session))
   let stopped = false
   const logIn = password === undefined ? noLogin : createLogin({ clock, sessions, password, log, files })
   const revokeGrants = createPageRevocation(tokens, sessions, log)

@@ -39,7 +39,7 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
     io.stdout.write(document(null, checks))
     return 2
   }
-  const { config, tree, placeOf } = loaded
+  const { config, tree, locationOf } = loaded
   const asked = [
     ...pages.map((page) => namedPageCheck(config, page)),
     ...(uploads === undefined ? [] : [uploadCheck(config, uploads)]),
@@ -52,7 +52,7 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
   }
   let worst: ExitCode = 0
   for (const check of [...(reload ? reloadChecks(config) : checksOf(config)), ...asked]) {
-    const { result, exitCode } = await runCheck(check, placeOf)
+    const { result, exitCode } = await runCheck(check, locationOf)
     report(result)
     if (worst !== 2 && exitCode !== 0) worst = exitCode
   }

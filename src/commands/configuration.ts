@@ -40,7 +40,7 @@ export function configFrom(options: ConfigOptions, io: Surroundings): Config {
   return loadedFrom(options, io).config
 }
 
-/** The same, with the places of its values. `read` reads the file. */
+/** The same, with the locations of its values. `read` reads the file. */
 export function loadedFrom(
   options: ConfigOptions,
   io: Surroundings,
@@ -72,13 +72,13 @@ function noFile({ env, defaultConfig }: Surroundings): string {
   return `no configuration file is named${absent}: name one with --config, or write one with postern init`
 }
 
-/** An error that names a key, with the place where the key is set before it. Any other one is returned as it is. */
-export function placed(error: unknown, placeOf: Loaded['placeOf']): unknown {
-  const place = error instanceof SetupError && error.key !== undefined ? placeOf(error.key) : undefined
-  if (!(error instanceof SetupError) || place === undefined) return error
+/** An error that names a key, with the location where the key is set before it. Any other one is returned as it is. */
+export function located(error: unknown, locationOf: Loaded['locationOf']): unknown {
+  const location = error instanceof SetupError && error.key !== undefined ? locationOf(error.key) : undefined
+  if (!(error instanceof SetupError) || location === undefined) return error
   const { problems, exitCode } = error
   return new SetupError(
-    problems.map((problem) => `${place}: ${problem}`),
+    problems.map((problem) => `${location}: ${problem}`),
     { exitCode, cause: error },
   )
 }

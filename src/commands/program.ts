@@ -22,10 +22,10 @@ const BAD_USAGE: ExitCode = 2
  */
 export async function runProgram(io: ProgramIo): Promise<number> {
   let code = 0
+  const onResult = (result: number): void => {
+    code = result
+  }
   try {
-    const onResult = (result: number): void => {
-      code = result
-    }
     await defineProgram(io, onResult, io.command).parseAsync()
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
@@ -48,28 +48,19 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .configureOutput(helpOutput(io))
     .addHelpText('after', help.PROGRAM)
 
-  /** `run` gets the operands, then the options. `serve` asks for its permissions itself, when it has read the configuration. */
+  /** `run` gets the operands, then the options. */
   function command<Given extends unknown[]>(
     name: string,
     description: string,
     run: (...given: Given) => Promise<number>,
-    needs: Needs = 'everything',
+    needs?: Needs,
   ): Command {
     return program
       .command(name)
       .description(description)
       .version(VERSION)
       .allowExcessArguments(false)
-      .action(async (...given: Given) => {
-        const work = async (): Promise<number> => {
-          ensurePermissions(needs, io.permissions)
-          return run(...given)
-        }
-        // If output is lost, that alone is reported.
-        const failed = (error: unknown): number =>
-          io.lostOutput() === undefined ? reportFailure(name, error, io) : 1
-        onResult(exitCodeWith(`postern ${name}`, await work().catch(failed), io))
-      })
+      .action(async (...given: Given) => onResult(await runCommand(name, () => run(...given), io, needs)))
   }
 
   withConfig(
@@ -218,6 +209,28 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .addHelpText('after', help.HASH_PASSWORD)
 
   return program
+}
+
+/**
+ * Runs a command with the permissions that it needs, and reports its failure. Resolves to its exit code.
+ *
+ * @param needs nothing for `serve`, which asks for its permissions itself when it has read the configuration
+ */
+async function runCommand(
+  name: string,
+  run: () => Promise<number>,
+  io: ProgramIo,
+  needs: Needs = 'everything',
+): Promise<number> {
+  let code: number
+  try {
+    ensurePermissions(needs, io.permissions)
+    code = await run()
+  } catch (error) {
+    // If output is lost, that alone is reported.
+    code = io.lostOutput() === undefined ? reportFailure(name, error, io) : 1
+  }
+  return exitCodeWith(`postern ${name}`, code, io)
 }
 
 function withConfig(target: Command): Command {

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createSidecar, type Sidecar, SidecarStopped } from '../compose/sidecar.ts'
+import { SidecarStopped } from '../compose/reload.ts'
+import { createSidecar, type Sidecar } from '../compose/sidecar.ts'
 import { type ConfigFile, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { certificateFiles, neededPermissions } from '../config/secrets.ts'
@@ -11,7 +12,7 @@ import { readWholeFile } from '../system/named-file.ts'
 import { endRestarts, ensurePermissions, mayRestart, type NeededPath } from '../system/permissions.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
-import { type ConfigOptions, configFrom, configPath, loadedFrom, placed } from './configuration.ts'
+import { type ConfigOptions, configFrom, configPath, loadedFrom, located } from './configuration.ts'
 
 export interface ServeIo extends CommandIo, Pick<DaemonIo, 'permissions'> {
   /** Begins to handle signals. */
@@ -25,7 +26,7 @@ export async function serveCommand(options: ConfigOptions, io: ServeIo): Promise
   const configFile = configPath(options, io)
   // The content before the configuration is read: a change since then causes a reload.
   const seen = await snapshotOf(configFile === undefined ? [] : [configFile])
-  const { config, placeOf } = loadedFrom(options, io, (path) => readOrRestart(path, io))
+  const { config, locationOf } = loadedFrom(options, io, (path) => readOrRestart(path, io))
   const addresses = [config.listen.address, config.admin.address]
   const hasPassedSocket = addresses.some((address) => address !== 'off' && address.kind === 'fd')
   const needs = [...(configFile === undefined ? [] : [readable(configFile)]), ...neededPermissions(config)]
@@ -35,7 +36,7 @@ export async function serveCommand(options: ConfigOptions, io: ServeIo): Promise
   endRestarts(io.permissions)
   const source = { configFile, seen, load: () => configFrom(options, io) }
   return runSidecar(config, source, daemon).catch((error: unknown) => {
-    throw placed(error, placeOf)
+    throw located(error, locationOf)
   })
 }
 

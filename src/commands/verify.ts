@@ -1,7 +1,7 @@
 import { isLoopback } from '../http/ip.ts'
 import { systemClock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
-import { placeOf } from '../verify/client.ts'
+import { addressOf } from '../verify/client.ts'
 import type { VerifyOptions } from '../verify/options.ts'
 import { mayColour, planJson, reportJson, textReporter, visible } from '../verify/report.ts'
 import { planOf, verify } from '../verify/verify.ts'
@@ -67,7 +67,7 @@ async function warningsOf(
   { passwordFile = '' }: VerifyFlags,
 ): Promise<readonly string[]> {
   const exposure = await exposureWarning(passwordFile)
-  const remote = !isLoopback(placeOf(url).host)
+  const remote = !isLoopback(addressOf(url).host)
   return [
     ...(exposure === undefined ? [] : [exposure]),
     ...(remote && url.protocol === 'http:'

@@ -7,7 +7,7 @@ import { watchTrouble } from '../device/diagnosis.ts'
 import type { FleetPlaces } from '../fleet/places.ts'
 import type { UploadBuffering } from '../forward/buffered-body.ts'
 import type { Ceilings } from '../forward/ceilings.ts'
-import { downloadPace } from '../forward/place.ts'
+import { downloadPace } from '../forward/pace.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import type { RoundTripService } from '../forward/round-trip-service.ts'
 import {
@@ -82,10 +82,10 @@ export async function openDeviceService(
     },
   }
   const places = new ServicePlaces(service, { route, inFleet, ceilings, metrics, clock, log })
-  const { queue, learner, room } = places
+  const { queue, learner, capacity } = places
   const quirks = new Quirks(clock, log)
   const connections = createConnections(target, upstreamDeadlines(service), clock, {
-    room,
+    capacity,
     onQuirk: (kind, malformed) => quirks.found(kind, malformed),
   })
   const request = route === undefined ? settings.request : await readRequestFields(service, key)

@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts'
 import { servicesOf } from '../config/upstream-fields.ts'
-import { Account, STAGES, type Stage } from '../memory/account.ts'
+import { Account } from '../memory/account.ts'
 import { budgetOf, keysAbove, type MemoryBudget, type UnusableKey } from '../memory/budget.ts'
 import { memoryBounds, memoryInUse } from '../memory/machine-memory.ts'
 import type { Condition } from '../overview/model.ts'
@@ -8,6 +8,7 @@ import type { HashMemory } from '../password/verifier.ts'
 import { type Logger, unwrittenBytes } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import { type Clock, everySecond } from '../system/clock.ts'
+import { watchFloods } from './floods.ts'
 
 /** What `listen.memory` came to, and the keys that cannot be used up under it. */
 export interface MemoryPlan extends MemoryBudget {
@@ -56,70 +57,30 @@ interface MemoryDependencies {
 /** The budget already has room for one hash of `postern hash-password` (bytes), so only more than that is charged. */
 const RESERVED_FOR_HASHES = 20 * 1024 ** 2
 
-/** A flood is over when no stage was in effect for this long (ms). */
-const OVER_AFTER = 10_000
-
-/** Logs a stage only if it is worse than those before it, then the end of the flood: a flood costs a few lines. */
-function createStageLog(log: Logger, limit: number) {
-  let worst = -1
-  let over: NodeJS.Timeout | undefined
-  const told = {
-    shed: 0,
-    stage(stage: Stage | undefined, account: Pick<Account, 'fullness' | 'sums'>): void {
-      clearTimeout(over)
-      if (stage === undefined) {
-        over = setTimeout(end, OVER_AFTER).unref()
-        return
-      }
-      const rank = STAGES.indexOf(stage)
-      if (rank <= worst) return
-      worst = rank
-      const held = Object.fromEntries(Object.entries(account.sums).filter(([, bytes]) => bytes > 0))
-      const fullness = Math.round(account.fullness * 100) / 100
-      log.warn({ stage, fullness, limit, held }, 'memory: clients hold much, so those who hold most get less')
-    },
-  }
-  function end(): void {
-    log.info({ shed: told.shed }, 'memory: clients hold little again')
-    worst = -1
-    told.shed = 0
-  }
-  return told
-}
-
 /** Opens the account of what clients hold (C26). It logs and counts what it sheds. */
 export function openMemory(config: Config, { clock, log, metrics, ownsProcess }: MemoryDependencies) {
   const plan = planMemory(config)
   // The anonymous memory of the process is more than its heap, so the heap's bound is none for it.
   const ofProcess = memoryBounds().find(({ by }) => by !== "V8's heap") ?? plan.bound
-  const told = createStageLog(log, plan.limit)
-  let shed = 0
-  /** A stage was in effect since `floodIsOver` was last true. */
-  let flooded = false
-  /** When the last stage ended (ms on the monotonic clock); undefined while one is in effect. */
-  let floodEnd: number | undefined
+  const floods = watchFloods(log, clock, plan.limit)
   let pageBytes = (): number => 0
   let hashing = 0
   const account: Account = new Account({
     limit: plan.limit,
     clock,
-    onStage(stage) {
-      told.stage(stage, account)
-      floodEnd = stage === undefined ? clock.monotonic() : undefined
-      flooded = true
-    },
+    onStage: (stage) => floods.stage(stage, account),
     onShed(stage, what) {
-      told.shed += 1
-      shed += 1
+      floods.shed()
       metrics.shed(stage, what)
     },
   })
+  const nothingToShed = (): boolean => account.total < plan.limit * NOTHING_TO_SHED
   const looks = everySecond(() => {
     account.set('log', unwrittenBytes(log))
     account.set('page', pageBytes())
     if (!ownsProcess) return
     // With so little held there is nothing to shed, and an idle process reads no files.
-    if (account.total < plan.limit * NOTHING_TO_SHED) {
+    if (nothingToShed()) {
       account.measured(0)
       return
     }
@@ -137,18 +98,14 @@ export function openMemory(config: Config, { clock, log, metrics, ownsProcess }:
     account,
     plan,
     hashes,
-    /** Whether a flood is over. True once for each flood. */
-    floodIsOver(): boolean {
-      const isOver = flooded && floodEnd !== undefined && clock.monotonic() - floodEnd >= OVER_AFTER
-      if (isOver) flooded = false
-      return isOver
-    },
+    floodIsOver: floods.isOver,
+    nothingToShed,
     /** What the live page shows. */
     condition: (): Condition['memory'] => ({
       held: account.total,
       limit: plan.limit,
       stage: account.stage ?? null,
-      shed,
+      shed: floods.timesShed(),
     }),
     /** Charges, once a second, what the viewers of the live page have not read. */
     watchPage(bytes: () => number): void {

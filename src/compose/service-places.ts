@@ -1,7 +1,7 @@
 import type { PlacesCondition } from '../admin/control-socket.ts'
 import { formatUpstreamUrl } from '../config/address.ts'
 import { placesBounds, type ServiceConfig } from '../config/upstream-fields.ts'
-import type { Room } from '../device/turns.ts'
+import type { Capacity } from '../device/turns.ts'
 import type { FleetPlaces } from '../fleet/places.ts'
 import { type CeilingCause, isStrike, type LimitReason } from '../forward/bound.ts'
 import {
@@ -44,7 +44,7 @@ export class ServicePlaces {
   /** Undefined if the number of places is fixed. */
   readonly learner: Learner | undefined
   /** What the connections to the device ask and tell. */
-  readonly room: Room
+  readonly capacity: Capacity
   readonly #deps: Dependencies
   /** Its address and the bounds of its places: what was learned about others does not count. */
   readonly #device: string
@@ -67,7 +67,7 @@ export class ServicePlaces {
     })
     this.queue = queue
     this.learner = learner
-    this.room = roomOf(queue, learner)
+    this.capacity = capacityOf(queue, learner)
     if (inFleet && learner !== undefined) {
       const { sidecar } = ceilings
       const name = `${route} ${this.#device}`
@@ -141,7 +141,7 @@ export class ServicePlaces {
   }
 }
 
-function roomOf(queue: BoundedQueue, learner: Learner | undefined): Room {
+function capacityOf(queue: BoundedQueue, learner: Learner | undefined): Capacity {
   return {
     isFull: () => queue.places === 1 || learner?.isBounded === true,
     places: () => queue.places,

@@ -1,31 +1,28 @@
 import { pid, versions } from 'node:process'
 import type { Readiness } from '../admin/admin-listener.ts'
 import { openControlSocket } from '../admin/control-socket.ts'
-import { type Changes, type Config, changesBetween } from '../config/schema.ts'
-import { createGate } from '../gate/admit.ts'
+import type { Changes, Config } from '../config/schema.ts'
 import { createLiveExchanges, type LiveExchanges } from '../gate/live-exchanges.ts'
-import { createPassage } from '../gate/passage.ts'
 import { openCertificate } from '../listen/certificate.ts'
-import { type Addresses, createListeners, createPublicListener } from '../listen/public-listener.ts'
+import { type Addresses, createListeners } from '../listen/public-listener.ts'
+import { privateMemory } from '../memory/machine-memory.ts'
 import type { Overview } from '../overview/overview.ts'
 import { createTimeline } from '../overview/timeline.ts'
-import { createAccessLog, refusedConnections } from '../record/access-log.ts'
 import type { Logger } from '../record/log.ts'
 import { createMetrics } from '../record/metrics.ts'
-import { createRecentRequests } from '../record/recent-requests.ts'
 import { type Clock, waitAtMost } from '../system/clock.ts'
 import { type CollectGarbage, collectWhenIdle } from '../system/idle-collection.ts'
 import { type MachineNames, machineNames } from '../system/machine-names.ts'
-import { SetupError } from '../system/setup-error.ts'
 import { VERSION } from '../version.ts'
 import { openAdmin } from './admin.ts'
 import { createConfigWarnings } from './config-warnings.ts'
 import { openDeviceServices } from './device-services.ts'
-import { describePlan, openMemory } from './memory.ts'
-import { warnOfNextStart } from './next-start.ts'
+import { describePlan, type Memory, openMemory } from './memory.ts'
 import { openOverview } from './overview.ts'
+import { openPublicSide } from './public-side.ts'
+import { createReload } from './reload.ts'
 import { deriveSettings } from './settings.ts'
-import { applyToState, openState, tokenServices } from './state.ts'
+import { openState } from './state.ts'
 import { holdStateFolder } from './state-folder.ts'
 
 export interface Sidecar {
@@ -44,13 +41,6 @@ export interface Sidecar {
   stop(graceMs?: number): Promise<void>
   /** What the admin listener shows. For tests. */
   readonly overview: Overview
-}
-
-/** A reload came too late. */
-export class SidecarStopped extends SetupError {
-  constructor() {
-    super('the sidecar was stopped: it does not reload', { exitCode: 1 })
-  }
 }
 
 export interface SidecarDependencies {
@@ -88,14 +78,7 @@ async function openParts(
   const metrics = createMetrics({ version: VERSION, node: versions.node }, clock)
   const memory = openMemory(config, { clock, log, metrics, ownsProcess: collectGarbage !== undefined })
   opened.defer(memory.close)
-  const exchanges = createLiveExchanges()
-  const live: LiveExchanges = {
-    ...exchanges,
-    cut(grants) {
-      memory.account.grantsEnded(new Set(grants))
-      exchanges.cut(grants)
-    },
-  }
+  const live = endingPrecedence(createLiveExchanges(), memory)
   const onBug = (error: unknown): void =>
     log.error({ err: error }, 'internal error: this is a bug in Postern')
   const uploadTimeout = (): number => settings.config.listen.bodyTimeout
@@ -125,9 +108,6 @@ async function openParts(
   opened.defer(certificate.close)
   await warnOf(config)
 
-  const accessLog = createAccessLog(log, clock)
-  opened.defer(accessLog.close)
-  const requests = createRecentRequests(clock)
   metrics.setScrapeSources({
     tokens: () => state.tokens.counts(),
     unsaved: state.unsaved,
@@ -135,45 +115,10 @@ async function openParts(
     memory: memory.account,
     upstream: services.load,
   })
+  const built = { clock, log, metrics, settings, memory, live, state, tables, services, certificate, onBug }
+  const { listener, requests, accessLog, sessions } = openPublicSide(config, built)
+  opened.defer(accessLog.close)
 
-  const { credentials, ...own } = tokenServices(state, { metrics, clock, live }, settings)
-  const passage = createPassage({
-    admit: createGate({
-      clock,
-      tables,
-      ...credentials,
-      settings,
-    }),
-    ...own,
-    upstream: services.upstream,
-    live,
-    clock,
-    settings,
-    onBug,
-    record(exchange) {
-      metrics.exchange(exchange)
-      requests.add(exchange)
-      if (settings.config.log.access) accessLog.write(exchange)
-    },
-    onUnrecordedRefusal: metrics.refused,
-  })
-
-  const listener = createPublicListener({
-    clock,
-    limits: config.listen,
-    tls: certificate.material,
-    onExchange: passage.request,
-    onUpgrade: passage.request,
-    refusalMessage: passage.refusalMessage,
-    onBug,
-    onReached: certificate.reachedAt,
-    memory: {
-      account: memory.account,
-      clientOf: (peer, forwardedFor) => settings.clientOf(peer, forwardedFor),
-    },
-    events: { ...metrics.connections, refused: refusedConnections(metrics, accessLog, settings) },
-  })
-  certificate.serve(listener.applyTls)
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
   const readiness = (): Readiness => {
     const reasons = phase === 'running' ? [...services.unreadyReasons(), ...state.troubles()] : [phase]
@@ -195,7 +140,12 @@ async function openParts(
   })
   memory.watchPage(admin.unread)
   opened.defer(admin.close)
-  const collection = collectWhenIdle({ collect: collectGarbage, floodIsOver: memory.floodIsOver })
+  const collection = collectWhenIdle({
+    collect: collectGarbage,
+    privateSize: privateMemory,
+    mayGrow: memory.nothingToShed,
+    floodIsOver: memory.floodIsOver,
+  })
   const listeners = createListeners(config, {
     public: listener.server,
     admin: admin.server,
@@ -219,46 +169,13 @@ async function openParts(
     onFailure: (error, what) => log.error({ err: error }, `control socket: ${what}`),
   })
 
-  let lastReload = Promise.resolve()
-  function refuseIfStopping(): void {
-    if (phase === 'stopping') throw new SidecarStopped()
-  }
-  /** First everything that can fail, then the change itself in one step, so a failed reload changes nothing. */
-  async function apply(next: Config): Promise<Changes> {
-    const nextSettings = await deriveSettings(next, config)
-    refuseIfStopping()
-    const applyTls = await services.renewTls(next.upstream)
-    await certificate.reload(next.listen.tls)
-    refuseIfStopping()
-    const changes = {
-      live: changesBetween(settings.config, next).live,
-      // Compared with the configuration at the start, which stays in effect for these keys.
-      restart: changesBetween(config, next).restart,
-    }
-    const names = [...(settings.gate.scopes?.keys() ?? [])]
-    Object.assign(settings, nextSettings)
-    services.applySettings(settings)
-    applyTls()
-    admin.closeDenied()
-    log.level = next.log.level
-    await applyToState(settings, names, { state, tables, live, log, sessions: credentials.sessions })
-    await warnOf(next)
-    await warnOfNextStart(next, log).catch(onBug)
-    return changes
-  }
+  const isStopping = (): boolean => phase === 'stopping'
+  const reload = createReload(config, { ...built, admin, sessions, isStopping, warnOf })
 
   return {
     start: listeners.open,
+    reload,
     overview,
-
-    reload(load) {
-      const reloaded = lastReload.then(() => apply(load()))
-      lastReload = reloaded.then(
-        () => metrics.configReloaded('success'),
-        () => metrics.configReloaded('failure'),
-      )
-      return reloaded
-    },
 
     async stop(graceMs = settings.config.shutdownGrace) {
       phase = 'stopping'
@@ -281,6 +198,17 @@ async function openParts(
       admin.close()
       releaseFolder()
       log.info('stopped')
+    },
+  }
+}
+
+/** Grants that end give their clients no precedence in memory any more. */
+function endingPrecedence(exchanges: LiveExchanges, { account }: Memory): LiveExchanges {
+  return {
+    ...exchanges,
+    cut(grants) {
+      account.grantsEnded(new Set(grants))
+      exchanges.cut(grants)
     },
   }
 }

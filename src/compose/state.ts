@@ -59,7 +59,7 @@ interface Opened {
   readonly places: FleetPlaces | undefined
 }
 
-interface Reloaded extends OpenState {
+export interface Reloaded extends OpenState {
   readonly live: LiveExchanges
   readonly sessions: Pick<Sessions, 'endAll'>
   readonly log: Logger

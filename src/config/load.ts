@@ -5,7 +5,7 @@ import { codeOf, SetupError } from '../system/setup-error.ts'
 import { conflictsIn, passwordChoice } from './conflicts.ts'
 import { layer } from './layers.ts'
 import { type Environment, readEnvironment, readFlags, stateDirectory } from './overrides.ts'
-import { decode, placeOf, problemsOf } from './problem.ts'
+import { decode, locationOf, problemsOf } from './problem.ts'
 import { type Config, schema } from './schema.ts'
 import {
   isMapping,
@@ -37,7 +37,7 @@ export interface Loaded {
   /** What is set, in the form of the file. */
   readonly tree: YamlValue
   /** `postern.yaml:7`, a variable or `--set`; undefined for a default. `key` is in dotted form. */
-  readonly placeOf: (key: string) => string | undefined
+  readonly locationOf: (key: string) => string | undefined
 }
 
 /**
@@ -48,7 +48,7 @@ export function loadConfig(sources: Sources): Config {
   return loadWithPlaces(sources).config
 }
 
-/** The same, with the place of each value. */
+/** The same, with the location of each value. */
 export function loadWithPlaces({ file, object, env = {}, sets = [] }: Sources): Loaded {
   const environment = readEnvironment(env)
   const flags = readFlags(sets)
@@ -68,13 +68,13 @@ export function loadWithPlaces({ file, object, env = {}, sets = [] }: Sources): 
     ...('issues' in decoded ? decoded.issues : conflictsIn(decoded.value)),
     ...passwordChoice(layered.tree),
   ]
-  const places = file && { path: file.path, lineOf }
-  problems.unshift(...problemsOf(issues, layered, places))
+  const positions = file && { path: file.path, lineOf }
+  problems.unshift(...problemsOf(issues, layered, positions))
   if (problems.length > 0 || 'issues' in decoded) throw new SetupError(problems)
   return {
     config: decoded.value,
     tree: layered.tree,
-    placeOf: (key) => placeOf(key.split('.'), layered, places),
+    locationOf: (key) => locationOf(key.split('.'), layered, positions),
   }
 }
 

@@ -30,7 +30,7 @@ export function problemsOf(
   const told = issues.filter((issue) => !follows(issue))
   return told.map(({ path, message, isUnknown }) => {
     const what = isUnknown ? unknownKey(path) : describe(path, message, tree)
-    return [placeOf(path, layered, file), path.join('.'), what]
+    return [locationOf(path, layered, file), path.join('.'), what]
       .filter((part) => part !== undefined)
       .join(': ')
   })
@@ -45,7 +45,7 @@ function unknownKey(path: readonly string[]): string {
 const blankMissing = (key: string): string => `a blank is missing behind \`${key}:\``
 
 /** Where the value of a key comes from; undefined for a default. */
-export function placeOf(
+export function locationOf(
   path: readonly string[],
   layered: Layered,
   file: FilePlaces | undefined,

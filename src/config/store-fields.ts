@@ -50,10 +50,10 @@ export function parseStoreUrl(text: string): Parsed<StoreAddress> {
   const servers = account.value.host.split(',')
   const nodes = servers.flatMap((each) => parseNode(each, form === 'sentinel' ? SENTINEL_PORT : SERVER_PORT))
   if (nodes.length < servers.length) return { problem: HOST_PROBLEM }
-  const place = parsePlace(form, nodes.length, path)
-  if ('problem' in place) return place
+  const parsed = parseAddress(form, nodes.length, path)
+  if ('problem' in parsed) return parsed
   const { user, password } = account.value
-  return { value: { ...place.value, nodes, path: undefined, tls: secure !== undefined, user, password } }
+  return { value: { ...parsed.value, nodes, path: undefined, tls: secure !== undefined, user, password } }
 }
 
 /** `/path`, or `//user:password@/path`. */
@@ -69,7 +69,7 @@ function parseUnix(rest: string): Parsed<StoreAddress> {
 }
 
 /** What follows the hosts: a database; with sentinels, the name of the primary before it. */
-function parsePlace(
+function parseAddress(
   form: string,
   servers: number,
   path: string,

@@ -13,7 +13,7 @@ import {
 } from './kept-connections.ts'
 import { createSocketOpener } from './open-socket.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
-import { ENOUGH_ROOM, type Room, Turns } from './turns.ts'
+import { AMPLE_CAPACITY, type Capacity, Turns } from './turns.ts'
 
 /** A connection to the device, as the request that has borrowed it sees it. */
 export type Connection = Pick<DeviceConnection, 'uploaded' | 'send' | 'pause' | 'resume' | 'abort'>
@@ -39,7 +39,7 @@ export interface Malformed extends Deviation {
 
 export interface ConnectionsOptions {
   /** Default: the device takes any number of connections. */
-  readonly room?: Room
+  readonly capacity?: Capacity
   /** Called once for each. */
   readonly onQuirk?: (quirk: Quirk, malformed?: Malformed) => void
 }
@@ -77,10 +77,10 @@ export function createConnections(
   target: UpstreamTarget,
   deadlines: UpstreamDeadlines,
   clock: Clock,
-  { room = ENOUGH_ROOM, onQuirk = ignore }: ConnectionsOptions = {},
+  { capacity = AMPLE_CAPACITY, onQuirk = ignore }: ConnectionsOptions = {},
 ) {
   const { version = '1.1', reuse, parser } = target
-  const inOrder = (): boolean => reuse === 'never' || room.isFull()
+  const inOrder = (): boolean => reuse === 'never' || capacity.isFull()
   const memory = createIdleMemory(clock)
   let strayed = false
   const pool: Pool = {
@@ -88,7 +88,7 @@ export function createConnections(
     deadlines,
     reuses: reuse === 'shared',
     version,
-    room,
+    capacity,
     memory,
     turns: new Turns(clock, inOrder, deadlines.connect, memory.startAnew),
     openSocket: createSocketOpener(target),
@@ -190,7 +190,7 @@ class PooledConnection implements ConnectionEvents {
    * @param responded the connection carried a complete response
    */
   release(responded: boolean): void {
-    const { memory, clock, acks, turns, room, all, idle } = this.#pool
+    const { memory, clock, acks, turns, capacity, all, idle } = this.#pool
     const { connection } = this
     const now = clock.monotonic()
     const isFirst = this.#state === 'new'
@@ -208,7 +208,7 @@ class PooledConnection implements ConnectionEvents {
     this.#since = now
     const { keptFor } = connection
     const time = keptFor === undefined ? KEPT_FOR : Math.min(keptFor - MARGIN, LONGEST_KEPT)
-    const isKept = responded && connection.state === 'idle' && !delayed && !room.isCrowded() && time > 0
+    const isKept = responded && connection.state === 'idle' && !delayed && !capacity.isCrowded() && time > 0
     // At the front, because `pop` takes from the end, and open connections are better.
     if (connection.state === 'opening') idle.unshift(this)
     else if (isKept) idle.push(this)
@@ -221,10 +221,10 @@ class PooledConnection implements ConnectionEvents {
    * connection had carried a complete response.
    */
   onClosedByDevice(heard: boolean): void {
-    const { memory, clock, room } = this.#pool
+    const { memory, clock, capacity } = this.#pool
     if (this.#state === 'kept') memory.closed(clock.monotonic() - this.#since)
     else if (this.#state === 'lent' && !heard) memory.closed(this.#idleFor)
-    else if (this.#state === 'new' && !heard) room.reset()
+    else if (this.#state === 'new' && !heard) capacity.reset()
   }
 
   onClosed(): void {

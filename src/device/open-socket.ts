@@ -37,7 +37,7 @@ const BUFFER_SIZE = 64 * 1024
 /** All connections read into this buffer. Each piece of a large body gets its own buffer, which saves a copy. */
 const BUFFER = Buffer.allocUnsafeSlow(BUFFER_SIZE)
 
-type Place = { readonly host: string; readonly port: number } | { readonly path: string }
+type DeviceAddress = { readonly host: string; readonly port: number } | { readonly path: string }
 
 /** Opens connections to the device. A TLS connection resumes the session of the previous one. */
 export function createSocketOpener({ origin, socketPath, tls }: UpstreamTarget): OpenSocket {
@@ -55,13 +55,13 @@ export function createSocketOpener({ origin, socketPath, tls }: UpstreamTarget):
 }
 
 /** A session of TLS, and the certificate of the handshake that it is from; its pin is known when that has ended. */
-interface Session {
+interface TlsSession {
   readonly bytes: Buffer
   readonly context: SecureContext
   readonly shown: { readonly pin: string }
 }
 
-function tlsTo(at: Place, host: string, tls: DeviceTls): OpenSocket {
+function tlsTo(at: DeviceAddress, host: string, tls: DeviceTls): OpenSocket {
   const { insecure = false, weak = false, serverName = host } = tls
   const options = {
     ...at,
@@ -71,7 +71,7 @@ function tlsTo(at: Place, host: string, tls: DeviceTls): OpenSocket {
     ALPNProtocols: ['http/1.1'],
     ...(weak ? { minDHSize: 1 } : {}),
   }
-  let session: Session | undefined
+  let session: TlsSession | undefined
   /** Whether the device takes its sessions back. One that fails at the first is offered no other. */
   let resumes: boolean | undefined
 
@@ -119,7 +119,7 @@ function tlsTo(at: Place, host: string, tls: DeviceTls): OpenSocket {
   }
 }
 
-function plainTo(at: Place): OpenSocket {
+function plainTo(at: DeviceAddress): OpenSocket {
   return (onOpen, receiver) => {
     if (receiver === undefined) return connect(at, onOpen)
     const reading = new ReadBuffer()

@@ -2,14 +2,14 @@ import type { Socket } from 'node:net'
 import { DeviceFault, failureOf } from './failure.ts'
 import type { OpenSocket, Receiver } from './open-socket.ts'
 import type { UpstreamDeadlines } from './target.ts'
-import type { Ending, Room, Turns } from './turns.ts'
+import type { Capacity, Ending, Turns } from './turns.ts'
 
 /** What the openers of one device share. */
 export interface OpenerSettings {
   readonly openSocket: OpenSocket
   readonly deadlines: UpstreamDeadlines
   readonly turns: Turns
-  readonly room: Room
+  readonly capacity: Capacity
 }
 
 /** What an opener asks and tells the connection that it opens, which also receives the bytes of the socket. */
@@ -30,7 +30,7 @@ export interface OpenerEvents extends Receiver {
 }
 
 /**
- * - `waiting`: for its turn, for the end of a pause, or for room at the device
+ * - `waiting`: for its turn, for the end of a pause, or until the device can take it
  * - `opening`: also while an open socket is on trial (`Turns.trial`)
  * - `tunnel`: a handler has the socket
  * - `closed`: the socket, if there was one, may still await the FIN of the device
@@ -137,11 +137,11 @@ export class Opener implements Ending {
 
   #open(): void {
     if (this.#state.kind !== 'waiting') return
-    const { openSocket, turns, room } = this.#settings
+    const { openSocket, turns, capacity } = this.#settings
     this.#startedAt = turns.now()
     if (!this.#mayTunnel) {
       turns.came()
-      room.opens(turns.present)
+      capacity.opens(turns.present)
     }
     const socket = openSocket(
       () => {
@@ -202,23 +202,23 @@ export class Opener implements Ending {
   }
 
   /**
-   * Opens another socket when the present bound has room for it. The bound may have fallen since the first attempt: a device that comes back
+   * Opens another socket when the present bound allows it. The bound may have fallen since the first attempt: a device that comes back
    * would otherwise get all connections at once that wait for it. A tunnel holds no place.
    */
   #openAgain(): void {
-    const { turns, room } = this.#settings
+    const { turns, capacity } = this.#settings
     if (this.#state.kind !== 'waiting') return
-    if (this.#mayTunnel || turns.present < room.places()) this.#open()
+    if (this.#mayTunnel || turns.present < capacity.places()) this.#open()
     else turns.awaitRoom(() => this.#openAgain())
   }
 
   #nextPause(sent: boolean, error: unknown): number | undefined {
-    const { turns, deadlines, room } = this.#settings
+    const { turns, deadlines, capacity } = this.#settings
     const failure = failureOf(error)
     const turnedAway = failure === 'connection_refused' || failure === 'connection_terminated'
     if (failure === 'connection_refused') {
       turns.refused()
-      room.refused()
+      capacity.refused()
     }
     const again = this.#events.mayOpenAgain(sent) && !(sent && this.#trial > 0)
     return turnedAway && again

@@ -21,8 +21,8 @@ const LONGEST_END = 1_000
 /** This bound grows by that factor after a connection that ended in time. */
 const GROWTH = 1.1
 
-/** How much room the device has for connections, and what it does when it has none. */
-export interface Room {
+/** How many connections the device can take, and what it does when it can take no more. */
+export interface Capacity {
   /** The device has no room for a further connection: a new one takes the turn of one that is closing. */
   readonly isFull: () => boolean
   /** How many connections that hold a place the device may have. */
@@ -39,7 +39,7 @@ export interface Room {
 
 const no = (): boolean => false
 const ignore = (): void => {}
-export const ENOUGH_ROOM: Room = {
+export const AMPLE_CAPACITY: Capacity = {
   isFull: no,
   isCrowded: no,
   opens: ignore,

@@ -15,7 +15,7 @@ export function wantedReplicas({ replicas, address }: StoreSettings): number {
 }
 
 /** Where a server listens. */
-export type Place = StoreNode | { readonly path: string }
+export type ServerAddress = StoreNode | { readonly path: string }
 
 /** Reads the files that a login needs. Rejects with a `SetupError` that names the key. */
 export async function readLogin({ address, passwordFile, tls: { ca } }: StoreSettings) {
@@ -48,7 +48,7 @@ const PENDING_LIMIT = 10_000
  */
 export async function connect(
   settings: StoreSettings,
-  at: Place,
+  at: ServerAddress,
   signal: AbortSignal,
   { database = settings.address.database, isAnonymous = false } = {},
 ) {

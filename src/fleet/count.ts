@@ -88,8 +88,8 @@ export function createCountBatches(
       if (values.length !== 3 * batch.size || !values.every((value) => typeof value === 'number'))
         throw new Error('the shared store answered a count with something else')
       const answeredAt = clock.monotonic()
-      for (const [place, askers] of [...batch.values()].entries()) {
-        const [before = 0, left = 0, overflowed] = values.slice(3 * place, 3 * place + 3)
+      for (const [index, askers] of [...batch.values()].entries()) {
+        const [before = 0, left = 0, overflowed] = values.slice(3 * index, 3 * index + 3)
         const answer = { left, overflowed: overflowed === 1, askedAt, answeredAt }
         // Requests of one window are counted in the order in which they came.
         for (const [at, { resolve }] of askers.entries()) resolve({ ...answer, before: before + at })

@@ -5,7 +5,7 @@ import {
   CLOSED,
   type Connection,
   connect,
-  type Place,
+  type ServerAddress,
   type StoreSettings,
   wantedReplicas,
 } from './connection.ts'
@@ -24,7 +24,7 @@ export interface ServerFacts {
 /** A connection to the primary that has the keys, where it listens, and what it says of itself. */
 export interface Primary {
   readonly connection: Connection
-  readonly place: Place
+  readonly server: ServerAddress
   readonly facts: ServerFacts
 }
 
@@ -43,24 +43,27 @@ export async function connectToPrimary(
   signal: AbortSignal,
   sentinels: AskSentinels | undefined,
 ): Promise<Primary> {
-  const places = await placesOf(settings, sentinels)
+  const servers = await serversOf(settings, sentinels)
   let hops = settings.address.kind === 'cluster' ? HOP_LIMIT : 0
   let failure: unknown
-  for (let place = places.shift(); place !== undefined; place = places.shift()) {
+  for (let server = servers.shift(); server !== undefined; server = servers.shift()) {
     try {
-      return await openPrimary(settings, place, signal)
+      return await openPrimary(settings, server, signal)
     } catch (error) {
       failure = error
-      const next = hops > 0 ? movedTo(error, place) : undefined
+      const next = hops > 0 ? movedTo(error, server) : undefined
       if (next === undefined) continue
       hops -= 1
-      places.unshift(next)
+      servers.unshift(next)
     }
   }
   throw failure
 }
 
-async function placesOf({ address }: StoreSettings, sentinels: AskSentinels | undefined): Promise<Place[]> {
+async function serversOf(
+  { address }: StoreSettings,
+  sentinels: AskSentinels | undefined,
+): Promise<ServerAddress[]> {
   const { nodes, path } = address
   if (path !== undefined) return [{ path }]
   if (sentinels !== undefined) return [await sentinels()]
@@ -69,8 +72,12 @@ async function placesOf({ address }: StoreSettings, sentinels: AskSentinels | un
   return [...nodes.slice(first), ...nodes.slice(0, first)]
 }
 
-async function openPrimary(settings: StoreSettings, place: Place, signal: AbortSignal): Promise<Primary> {
-  const connection = await connect(settings, place, signal)
+async function openPrimary(
+  settings: StoreSettings,
+  server: ServerAddress,
+  signal: AbortSignal,
+): Promise<Primary> {
+  const connection = await connect(settings, server, signal)
   try {
     const [hello] = await Promise.all([
       connection.send(['HELLO']),
@@ -79,9 +86,9 @@ async function openPrimary(settings: StoreSettings, place: Place, signal: AbortS
     ])
     const fact = (name: string): string => valueIn(hello, name) ?? ''
     if (fact('role') !== 'master') throw new ServerReplyError('READONLY')
-    const at = 'path' in place ? place.path : formatHostPort(place)
+    const at = 'path' in server ? server.path : formatHostPort(server)
     const facts = { server: fact('server'), version: fact('version'), mode: fact('mode'), at }
-    return { connection, place, facts }
+    return { connection, server, facts }
   } catch (error) {
     connection.end(CLOSED)
     throw error
@@ -89,7 +96,7 @@ async function openPrimary(settings: StoreSettings, place: Place, signal: AbortS
 }
 
 /** The node in `MOVED 3999 127.0.0.1:6381`. Without a host, it is another port of the same host. */
-function movedTo(error: unknown, from: Place): StoreNode | undefined {
+function movedTo(error: unknown, from: ServerAddress): StoreNode | undefined {
   if (!(error instanceof ServerReplyError) || error.code !== 'MOVED' || 'path' in from) return undefined
   const [, host = '', port] = /^MOVED \d+ (.*):(\d+)$/.exec(error.message) ?? []
   if (port === undefined || host === '?') return undefined
@@ -97,7 +104,7 @@ function movedTo(error: unknown, from: Place): StoreNode | undefined {
 }
 
 /** The connections to one server. When one ends, all end, so all lead to the same primary. */
-export interface Session {
+export interface StoreSession {
   readonly at: string
   /** `follow` and confirmed scripts block theirs. */
   readonly to: Readonly<Record<'scripts' | 'stream' | 'confirmed', Connection>>
@@ -110,14 +117,14 @@ export async function openSession(
   settings: StoreSettings,
   signal: AbortSignal,
   sentinels: AskSentinels | undefined,
-): Promise<Session> {
+): Promise<StoreSession> {
   const over = new AbortController()
   const either = AbortSignal.any([signal, over.signal])
   try {
-    const { connection: scripts, place, facts } = await connectToPrimary(settings, either, sentinels)
+    const { connection: scripts, server, facts } = await connectToPrimary(settings, either, sentinels)
     const [stream, confirmed] = await Promise.all([
-      connect(settings, place, either),
-      wantedReplicas(settings) === 0 ? scripts : connect(settings, place, either),
+      connect(settings, server, either),
+      wantedReplicas(settings) === 0 ? scripts : connect(settings, server, either),
     ])
     const to = { scripts, stream, confirmed }
     const ended = Promise.race(Object.values(to).map((each) => each.ended))

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { formatHostPort } from '../system/listen-address.ts'
 import type { StoreSettings } from './connection.ts'
-import { type AskSentinels, openSession, type Session } from './find-primary.ts'
+import { type AskSentinels, openSession, type StoreSession } from './find-primary.ts'
 import {
   isAtWrongServer,
   isRefusal,
@@ -42,7 +42,7 @@ export function keepSessions(
   signal: AbortSignal,
   events: SessionEvents,
 ) {
-  let session: Session | undefined
+  let session: StoreSession | undefined
   let failure = new StoreUnavailable('connect', 'disconnected', 'not connected yet')
   const attempted = Promise.withResolvers<void>()
 
@@ -70,7 +70,7 @@ export function keepSessions(
 
   /** As `Connection.send`. Rejects with `StoreUnavailable`, at once without a session. */
   async function ask(
-    purpose: keyof Session['to'],
+    purpose: keyof StoreSession['to'],
     operation: StoreOperation,
     question: readonly string[],
     within = settings.timeout,

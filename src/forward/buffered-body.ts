@@ -2,7 +2,8 @@ import type { ForwardListener } from '../http/exchange.ts'
 import { type Refusal, StalledBodyError } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Forwarded } from './forwarded.ts'
-import { bodyRefusal, idleIn, OVERLOADED, type Places, waitForPlace, watchPace } from './place.ts'
+import { idleIn, watchPace } from './pace.ts'
+import { bodyRefusal, OVERLOADED, type Places, waitForPlace } from './place.ts'
 
 export type BufferedBody = ReturnType<typeof bufferBody>
 
@@ -91,24 +92,24 @@ const LARGEST_BLOCK = 64 * 1024
 export class Blocks {
   readonly #blocks: Buffer[] = []
   /** Free bytes in the last block. */
-  #room = 0
+  #free = 0
   /** The bytes that were added. */
   size = 0
 
   add(piece: Buffer): void {
     this.size += piece.length
     for (let at = 0; at < piece.length; ) {
-      if (this.#room === 0) this.#extend(piece.length - at)
+      if (this.#free === 0) this.#extend(piece.length - at)
       const last = this.#blocks.at(-1)
-      const taken = last === undefined ? 0 : piece.copy(last, last.length - this.#room, at)
-      this.#room -= taken
+      const taken = last === undefined ? 0 : piece.copy(last, last.length - this.#free, at)
+      this.#free -= taken
       at += taken
     }
   }
 
   filled(): readonly Buffer[] {
     const end = this.#blocks.length - 1
-    return this.#blocks.map((block, i) => (i < end ? block : block.subarray(0, block.length - this.#room)))
+    return this.#blocks.map((block, i) => (i < end ? block : block.subarray(0, block.length - this.#free)))
   }
 
   /** The bytes behind `position`, as far as one block holds them; undefined at the end. */
@@ -123,8 +124,8 @@ export class Blocks {
 
   /** The block does not fill its memory, so `writeSpent` does not free it. */
   #extend(needed: number): void {
-    this.#room = Math.max(needed, Math.min(this.size, LARGEST_BLOCK))
-    this.#blocks.push(Buffer.allocUnsafeSlow(this.#room + 1).subarray(0, this.#room))
+    this.#free = Math.max(needed, Math.min(this.size, LARGEST_BLOCK))
+    this.#blocks.push(Buffer.allocUnsafeSlow(this.#free + 1).subarray(0, this.#free))
   }
 }
 
@@ -154,7 +155,7 @@ export async function sendBuffered(
   exchange: Forwarded,
   buffering: UploadBuffering,
   clock: Clock,
-  send: (detour: BufferedUpload, listener: ForwardListener) => void,
+  send: (substitutes: BufferedUpload, listener: ForwardListener) => void,
 ): Promise<Refusal | undefined> {
   const { most, onLonger, queue, pace, uploadTimeout } = buffering
   const leave = queue.tryEnter() ?? (await waitForPlace(buffering, exchange, clock))

@@ -1,4 +1,5 @@
 import { failureOf } from '../device/failure.ts'
+import { isSafe } from '../http1/request-writer.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 import type { CeilingCause, LimitReason } from './bound.ts'
@@ -9,6 +10,16 @@ import type { Outage } from './outages.ts'
 
 /** How often (ms) the bound is looked at while requests wait. */
 const LOOK = 50
+
+/** A request at the device, and what the learner notes about it, which only the learner writes. */
+export interface Observed {
+  readonly method: string
+  readonly target: string
+  /** Undefined until its last byte is sent. */
+  place: DevicePlace | undefined
+  /** It has come to the device, and may change it. */
+  changes: boolean
+}
 
 /** Learns the number of places from what happens to the requests in them. */
 export interface Learner {
@@ -29,16 +40,16 @@ export interface Learner {
   wait(): void
   /** The fleet says so. `isNew`: another word of it than before. */
   share(ceiling: Ceiling, isNew: boolean): void
-  /** A request that may change the device comes to it (1), or has left it (-1). */
-  changing(by: 1 | -1): void
   /** A request waits for a place. */
   onWait(): void
-  /** The last byte of a request was sent. Returns its place, for `answered` and `left`. */
-  sent(target: string): DevicePlace
+  /** The head of a request was sent. */
+  begun(request: Observed): void
+  /** Its last byte was sent. */
+  sent(request: Observed): void
   /** The head of its response has come, at `now` (ms). */
-  answered(place: DevicePlace, now: number): void
+  answered(request: Observed, now: number): void
   /** The request has ended. `error`: why it has no response. */
-  left(place: DevicePlace | undefined, error?: unknown): void
+  left(request: Observed, error?: unknown): void
   /** A connection is opened: so many are at the device then. */
   opens(present: number): void
   /** The device refused a connection. */
@@ -125,18 +136,29 @@ export function createPlaces({
       measure.share(ceiling, isNew, clock.monotonic())
       queue.fill()
     },
-    changing: (by) => measure.changing(by, clock.monotonic()),
     onWait() {
       if (timer !== undefined) return
       waitsSince = clock.monotonic()
       timer = setInterval(look, LOOK).unref()
     },
-    sent(target) {
-      const end = target.indexOf('?')
-      return measure.sent(end < 0 ? target : target.slice(0, end), queue.inside, clock.monotonic())
+    begun(request) {
+      if (request.changes || isSafe(request.method)) return
+      request.changes = true
+      measure.changing(1, clock.monotonic())
     },
-    answered: (place, now) => measure.answered(place, now),
-    left(place, error) {
+    sent(request) {
+      const { place, target } = request
+      // It was sent before, on a connection that broke.
+      if (place !== undefined) measure.left(place)
+      const end = target.indexOf('?')
+      const path = end < 0 ? target : target.slice(0, end)
+      request.place = measure.sent(path, queue.inside, clock.monotonic())
+    },
+    answered({ place }, now) {
+      if (place !== undefined) measure.answered(place, now)
+    },
+    left({ place, changes }, error) {
+      if (changes) measure.changing(-1, clock.monotonic())
       if (place === undefined) return
       if (error !== undefined && failureOf(error) === 'http_response_timeout')
         measure.failed(place, clock.monotonic())

@@ -1,4 +1,5 @@
 import { type Addressed, publicOrigin } from '../http/browsers.ts'
+import { splitAbsolute } from '../http/request-path.ts'
 
 /** By which names the device knows itself. */
 export interface DeviceNames {
@@ -7,9 +8,6 @@ export interface DeviceNames {
   /** The `Host` that the device received, if it was not the client's own. */
   readonly host: string | undefined
 }
-
-/** An http URL in three parts: scheme, authority and the rest. */
-const ABSOLUTE = /^(https?):\/\/([^/?#]*)(.*)$/i
 
 /**
  * A URL with an authority: the scheme, which the device may leave out, host and port, and the rest. User information is left out. Browsers
@@ -23,10 +21,12 @@ const WITH_AUTHORITY = /^(https?:)?[\\/]{2,}(?:[^\\/?#"']*@)?([^\\/?#"'@]*)(?=[/
  * stays as it is, so a device that refuses requests of foreign pages still refuses them.
  */
 export function deviceReferrer(value: string, request: Addressed, device: string): string {
-  const [, scheme = '', authority = '', rest = ''] = ABSOLUTE.exec(value) ?? []
+  const url = splitAbsolute(value)
   const used = publicOrigin(request)
+  if (url === undefined || used === undefined) return value
+  const { scheme, authority, rest } = url
   // Parsers disagree about the host behind a backslash or an `@`.
-  if (used === undefined || /[\\@]/.test(authority)) return value
+  if (/[\\@]/.test(authority)) return value
   return isSameOrigin(`${scheme}://${authority}`, used) ? `${device}${rest}` : value
 }
 

@@ -8,7 +8,7 @@ import type { UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import type { BufferedBody } from './buffered-body.ts'
 import type { Learner } from './learner.ts'
-import type { Pace } from './place.ts'
+import type { Pace } from './pace.ts'
 import type { RequestFieldSettings } from './request-fields.ts'
 import type { ResponseFieldSettings } from './response-fields.ts'
 import type { Streams } from './streams.ts'
@@ -36,8 +36,8 @@ export interface RoundTripService {
   }
 }
 
-/** In what a request to the device differs from the one of its client. */
-export interface Detour {
+/** What takes the place of the client, or of parts of its request, at a request to the device. */
+export interface Substitutes {
   /** Receives the response in place of the client. */
   readonly client?: ClientSide
   readonly fields?: Fields

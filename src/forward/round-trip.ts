@@ -5,23 +5,25 @@ import type { Classified } from '../http/admission.ts'
 import type { ClientSide } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'
-import { StalledBodyError } from '../http/refusal.ts'
 import { type Deviation, describeDeviation } from '../http1/deviation.ts'
-import { isSafe, mayRepeat } from '../http1/request-writer.ts'
+import { mayRepeat } from '../http1/request-writer.ts'
 import type { Leave } from '../system/bounded-queue.ts'
+import { Backpressure } from './backpressure.ts'
 import type { DevicePlace } from './device-places.ts'
 import type { Forwarded } from './forwarded.ts'
-import { idleIn, watchPace } from './place.ts'
+import type { Observed } from './learner.ts'
+import { type Pace, watchUpload } from './pace.ts'
 import { requestFields, requestLines } from './request-fields.ts'
 import { responseHead } from './response-fields.ts'
-import type { Detour, RoundTripEnd, RoundTripService } from './round-trip-service.ts'
-import { streamStart, TOO_MANY_STREAMS } from './streams.ts'
+import type { RoundTripEnd, RoundTripService, Substitutes } from './round-trip-service.ts'
+import { type Extent, extentOf, streamStart, TOO_MANY_STREAMS } from './streams.ts'
 
 const RELAYED: RoundTripEnd = { kind: 'relayed' }
 
 type OnEnd = (end: RoundTripEnd, request: Forwarded) => void
 
-const STRAIGHT: Detour = {}
+/** The request goes as the client sent it. */
+const AS_SENT: Substitutes = {}
 const NO_FIELDS: Fields = []
 
 /**
@@ -32,19 +34,19 @@ export function forwardToDevice(
   service: RoundTripService,
   request: Forwarded,
   onEnd: OnEnd,
-  detour: Detour = STRAIGHT,
+  substitutes: Substitutes = AS_SENT,
 ): void {
   // `answered` is also true if the grant was revoked while the request waited: its refusal may still be in flight.
-  if ((detour.client ?? request).answered) onEnd({ kind: 'abandoned' }, request)
-  else new RoundTrip(service, request, onEnd, detour).attempt()
+  if ((substitutes.client ?? request).answered) onEnd({ kind: 'abandoned' }, request)
+  else new RoundTrip(service, request, onEnd, substitutes).attempt()
 }
 
 /**
- * One request at the device. It relays the response piece by piece: a client that is slower than the device pauses the device's
- * connection, so the response does not pile up in memory. Exported for the test that counts the objects left after a request.
+ * One request at the device, in one attempt or two. It relays the response piece by piece, and tells the learner what happens. Exported for
+ * the test that counts the objects left after a request.
  */
-export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detour>
-  implements ResponseHandler, DeviceRequest
+export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = Substitutes>
+  implements ResponseHandler, DeviceRequest, Observed
 {
   readonly method: string
   readonly target: string
@@ -55,41 +57,38 @@ export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detou
   body: AsyncIterable<Buffer> | undefined
   protected readonly service: RoundTripService
   protected readonly request: R
-  protected readonly detour: D
+  protected readonly substitutes: S
   readonly #client: ClientSide
   readonly #onEnd: OnEnd
   readonly #start: number
   protected loan: Loan | undefined
-  #place: DevicePlace | undefined
+  place: DevicePlace | undefined
+  changes = false
   /** If the device closed the connection while it was idle, the request is sent again. */
   #mayRepeat: boolean
   /** The client's response is the device's, not a refusal. */
   #begun = false
-  /** The request is at the device, and may change it. */
-  #changes = false
-  /** The device is paused until the client has read its backlog. */
-  #paused = false
-  #drains = 0
-  /** The response has no length, or the type of a stream: it may become one. */
-  #endless = false
+  #extent: Extent = 'counted'
+  /** The response has become a stream. */
   #leaveStreams: Leave | undefined
-  #upload: NodeJS.Timeout | undefined
-  #download: NodeJS.Timeout | undefined
+  #uploadWatch: NodeJS.Timeout | undefined
+  /** Undefined until the client first reads more slowly than the device sends. */
+  #backpressure: Backpressure | undefined
 
-  constructor(service: RoundTripService, request: R, onEnd: OnEnd, detour: D) {
+  constructor(service: RoundTripService, request: R, onEnd: OnEnd, substitutes: S) {
     const { head, classified } = request
-    const { client = request, framing = classified.framing, fields } = detour
+    const { client = request, framing = classified.framing, fields } = substitutes
     this.method = head.method
     this.target = classified.target
     this.framing = framing
-    const plain = detour === STRAIGHT && service.connections.version === '1.1'
+    const plain = substitutes === AS_SENT && service.connections.version === '1.1'
     this.lines = plain ? requestLines(request, service.fields.request) : undefined
     const needed = this.lines === undefined && fields === undefined
     this.fields = needed ? requestFields(request, framing, service.fields.request) : (fields ?? NO_FIELDS)
     this.service = service
     this.request = request
     this.#client = client
-    this.detour = detour
+    this.substitutes = substitutes
     this.#onEnd = onEnd
     this.#mayRepeat = mayRepeat(this)
     this.#start = service.clock.monotonic()
@@ -102,32 +101,29 @@ export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detou
     const { connections, uploadTimeout } = this.service
     try {
       const loan = connections.borrow(this.#mayRepeat, this.upgrade, now)
+      const { connection } = loan
       this.loan = loan
       if (this.framing !== null && this.framing !== 0) {
-        this.body = this.detour.body?.open() ?? this.request.body(uploadTimeout())
-        if (this.request.arrived < Number.POSITIVE_INFINITY) this.#watchUpload()
+        this.body = this.substitutes.body?.open() ?? this.request.body(uploadTimeout())
+        if (this.request.arrived < Number.POSITIVE_INFINITY)
+          this.#uploadWatch = watchUpload(this.request, connection, this.service.pace)
       }
-      loan.connection.send(this, this)
+      connection.send(this, this)
     } catch (error) {
       this.finish({ kind: 'bug', error })
     }
   }
 
   sent(reused: boolean): void {
-    if (!this.#changes && !isSafe(this.method)) {
-      this.#changes = true
-      this.service.learner?.changing(1)
-    }
+    this.service.learner?.begun(this)
     this.request.attempts += 1
     this.request.reused = reused
     if (this.body === undefined) this.uploaded()
   }
 
   uploaded(): void {
-    const { learner } = this.service
-    if (learner === undefined || this.upgrade || this.#client.answered) return
-    learner.left(this.#place)
-    this.#place = learner.sent(this.target)
+    if (this.upgrade || this.#client.answered) return
+    this.service.learner?.sent(this)
   }
 
   inform(status: number, fields: Fields): void {
@@ -139,13 +135,15 @@ export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detou
   head(head: DeviceHead, now: number): void {
     const { request, service } = this
     const { connections, fields, breaker, events, learner } = service
-    if (this.#place !== undefined) learner?.answered(this.#place, now)
+    learner?.answered(this, now)
     request.deviceStatus = head.status
     request.tolerant = connections.tolerant
-    const isByType = head.isStream === true && head.framing !== 0
-    this.#endless = isByType || head.framing === 'chunked' || head.framing === 'end'
-    request.streamAt = isByType ? now : this.#endless ? streamStart(head, now, service.streamAfter) : 0
-    if (isByType && service.streams?.allowed === true && !this.#becomeStream()) {
+    const { framing, isStream } = head
+    const extent = typeof framing === 'number' && isStream !== true ? 'counted' : extentOf(head)
+    this.#extent = extent
+    request.streamAt =
+      extent === 'counted' ? 0 : extent === 'stream' ? now : streamStart(head, now, service.streamAfter)
+    if (extent === 'stream' && service.streams?.allowed === true && !this.#becomeStream()) {
       breaker.succeeded()
       this.loan?.connection.abort(TOO_MANY_STREAMS)
       return
@@ -170,7 +168,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detou
   /** A response that goes on for long gives its place back, unless there are too many streams. */
   othersWait(): void {
     const { streams, streamAfter, clock } = this.service
-    if (streams?.allowed !== true || !this.#endless || this.#leaveStreams !== undefined) return
+    if (streams?.allowed !== true || this.#extent === 'counted' || this.#leaveStreams !== undefined) return
     if (clock.monotonic() - this.request.headAt >= streamAfter) this.#becomeStream()
   }
 
@@ -178,9 +176,14 @@ export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detou
     this.#leaveStreams = this.service.streams?.tryEnter(this.request.client.key)
     if (this.#leaveStreams === undefined) return false
     this.request.leavePlace?.()
-    // Its reader is not judged for a place that it does not hold.
-    if (this.#download !== undefined) this.#watchDownload()
+    this.#backpressure?.judgeBy(this.#downloadPace())
     return true
+  }
+
+  /** The reader of a stream is not judged for a place that it does not hold. */
+  #downloadPace(): Pace {
+    const { downloadPace } = this.service
+    return this.#leaveStreams === undefined ? downloadPace : { ...downloadPace, isCrowded: () => false }
   }
 
   get takesLarge(): boolean {
@@ -190,9 +193,8 @@ export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detou
   data(chunk: Buffer): void {
     // `write` may have cut the exchange, because too much is queued for its client.
     if (this.#client.write(chunk) || this.loan === undefined) return
-    this.loan.connection.pause()
-    this.#paused = true
-    if (this.#download === undefined) this.#watchDownload()
+    this.#backpressure ??= new Backpressure(this.#client, this.loan.connection, this.#downloadPace())
+    this.#backpressure.pause()
   }
 
   end(last?: Buffer): void {
@@ -222,32 +224,6 @@ export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detou
     this.attempt(this.service.clock.monotonic())
   }
 
-  /** What the device got of an unfinished request is worth nothing, so its connection closes. */
-  #watchUpload(): void {
-    this.#upload = watchPace(
-      this.service.pace,
-      idleIn(this.request.waited, this.request),
-      () => this.loan?.connection.uploaded,
-      () => this.loan?.connection.abort(new StalledBodyError()),
-    )
-  }
-
-  #watchDownload(): void {
-    this.#client.onDrain(() => {
-      this.#paused = false
-      this.#drains += 1
-      this.loan?.connection.resume()
-    })
-    const { downloadPace } = this.service
-    clearInterval(this.#download)
-    this.#download = watchPace(
-      this.#leaveStreams === undefined ? downloadPace : { ...downloadPace, isCrowded: () => false },
-      0,
-      () => (this.#paused ? this.#drains : undefined),
-      () => this.#client.cut(),
-    )
-  }
-
   /** After the end there is no connection. Before it, `abort` causes the end, which stops what watches the client. */
   #clientLeft(): void {
     this.loan?.connection.abort(new Error('the client has left'))
@@ -257,11 +233,10 @@ export class RoundTrip<R extends Forwarded = Forwarded, D extends Detour = Detou
   protected finish(end: RoundTripEnd): void {
     const loan = this.loan
     this.loan = undefined
-    clearInterval(this.#upload)
-    clearInterval(this.#download)
+    clearInterval(this.#uploadWatch)
+    this.#backpressure?.end()
     this.#leaveStreams?.()
-    if (this.#changes) this.service.learner?.changing(-1)
-    this.service.learner?.left(this.#place, end.kind === 'failed' ? end.error : undefined)
+    this.service.learner?.left(this, end.kind === 'failed' ? end.error : undefined)
     loan?.release(end.kind === 'relayed')
     this.#onEnd(end, this.request)
   }

@@ -20,7 +20,8 @@ import { readAuthorities, readNamedFile } from '../system/named-file.ts'
 import { certificatesIn, type PemFile, privateKeyIn } from '../system/pem.ts'
 import { reasonOf, SetupError } from '../system/setup-error.ts'
 import type { UploadBuffering } from './buffered-body.ts'
-import { type Places, uploadPace } from './place.ts'
+import { uploadPace } from './pace.ts'
+import type { Places } from './place.ts'
 import type { RequestFieldSettings } from './request-fields.ts'
 
 /**

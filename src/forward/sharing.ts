@@ -4,7 +4,7 @@ import type { Refusal } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import { atForward } from './forwarded.ts'
 import { requestFields } from './request-fields.ts'
-import type { Detour, RoundTripService } from './round-trip-service.ts'
+import type { RoundTripService, Substitutes } from './round-trip-service.ts'
 import { keyOf, onlyReads, type Reader, shareable } from './share.ts'
 import { SharedResponse, type SharingRules } from './shared-response.ts'
 import type { Upstream } from './upstream.ts'
@@ -36,7 +36,7 @@ function share(
   /** In the order in which they were asked for. */
   const held = new Set<SharedResponse>()
   const rules: SharingRules = { clock, streamAfter, keptFor, held, onAlone: askAlone, onShared }
-  let epoch = changes.count()
+  let counted = changes.count()
   let adapted = settings.response
 
   function ask(reader: Reader): void {
@@ -46,8 +46,8 @@ function share(
     }
     // A response from before a change may be old, and one from before a reload was adapted by other settings.
     const now = changes.count()
-    if (now !== epoch || settings.response !== adapted) for (const response of held) response.close()
-    epoch = now
+    if (now !== counted || settings.response !== adapted) for (const response of held) response.close()
+    counted = now
     adapted = settings.response
     const known = held.values().find(({ open, asker }) => open && asker.key === reader.key)
     if (known !== undefined) {
@@ -61,9 +61,9 @@ function share(
     else askFor(reader)
   }
 
-  function forward(request: Forward, listener: ForwardListener, detour?: Detour): void {
+  function forward(request: Forward, listener: ForwardListener, substitutes?: Substitutes): void {
     try {
-      inner(request, listener, detour)
+      inner(request, listener, substitutes)
     } catch (bug) {
       listener.onBug(request, bug)
     }
@@ -123,7 +123,7 @@ function share(
 
 /** The requests that may change what the device answers. A response that began before such a request was answered is joined no more. */
 class Changes {
-  #epoch = 0
+  #count = 0
   readonly #unanswered = new Set<Exchange>()
 
   /** A number that grows when such a request is admitted, when its response begins, and when it has ended. */
@@ -131,16 +131,16 @@ class Changes {
     for (const request of this.#unanswered) {
       if (!request.answered) continue
       this.#unanswered.delete(request)
-      this.#epoch += 1
+      this.#count += 1
     }
-    return this.#epoch
+    return this.#count
   }
 
   begin(request: Exchange): void {
-    this.#epoch += 1
+    this.#count += 1
     this.#unanswered.add(request)
     request.onEnd(() => {
-      this.#epoch += 1
+      this.#count += 1
       this.#unanswered.delete(request)
     })
   }

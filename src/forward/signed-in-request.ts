@@ -9,10 +9,10 @@ import type { SentCredentials, SignIn } from '../sign-in/sign-in.ts'
 import type { Leave } from '../system/bounded-queue.ts'
 import { Blocks, bufferBody } from './buffered-body.ts'
 import { requestFields, withCredentials, withoutClientSession } from './request-fields.ts'
-import type { Detour, RoundTripEnd, RoundTripService } from './round-trip-service.ts'
+import type { RoundTripEnd, RoundTripService, Substitutes } from './round-trip-service.ts'
 
 /** How a request with the sidecar's credentials is sent. */
-export interface SignedIn extends Detour {
+export interface SignedIn extends Substitutes {
   readonly client: HoldingClient
 }
 
@@ -33,15 +33,15 @@ export async function sendSignedIn(
   { fields: settings, uploadTimeout }: RoundTripService,
   request: Forward,
   signIn: SignIn,
-  detour: Detour = {},
+  substitutes: Substitutes = {},
   send: (signedIn: SignedIn, onEnd: (end: RoundTripEnd) => void) => void,
 ): Promise<RoundTripEnd> {
-  const { client: inner = request, framing = request.classified.framing } = detour
+  const { client: inner = request, framing = request.classified.framing } = substitutes
   const line = { method: request.head.method, target: request.classified.target }
-  const fields = detour.fields ?? requestFields(request, framing, settings.request)
+  const fields = substitutes.fields ?? requestFields(request, framing, settings.request)
   const hasBody = framing !== null && framing !== 0
   const source = { [Symbol.asyncIterator]: () => request.body(uploadTimeout())[Symbol.asyncIterator]() }
-  const body = detour.body ?? bufferBody(source)
+  const body = substitutes.body ?? bufferBody(source)
 
   const failure = await signIn.ready(!isRead(line.method))
   if (failure !== undefined) return { kind: 'failed', error: new DeviceFault(failure), silent: true }

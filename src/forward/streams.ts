@@ -61,6 +61,14 @@ export function createStreams(
   }
 }
 
+/** How long a response goes on: as its length says, without one, or by its type until one side ends it. */
+export type Extent = 'counted' | 'open-ended' | 'stream'
+
+export function extentOf({ framing, isStream }: Pick<DeviceHead, 'framing' | 'isStream'>): Extent {
+  if (isStream === true && framing !== 0) return 'stream'
+  return framing === 'chunked' || framing === 'end' ? 'open-ended' : 'counted'
+}
+
 /**
  * When a response without a length becomes a stream (`Exchange.streamAt`): `after` ms behind its head, which came at `now`. 0 if it never
  * does, because it is a download. A response with the type of a stream is one from its head on, and not asked about here.

@@ -9,12 +9,12 @@ import { limitFields } from '../http/limit-fields.ts'
 import type { Forwarded } from './forwarded.ts'
 import { responseHead } from './response-fields.ts'
 import { RoundTrip } from './round-trip.ts'
-import type { Detour, RoundTripEnd, RoundTripService } from './round-trip-service.ts'
+import type { RoundTripEnd, RoundTripService, Substitutes } from './round-trip-service.ts'
 import type { HoldingClient } from './signed-in-request.ts'
 import { TunnelEnd } from './tunnel-end.ts'
 
 /** What an upgrade does in its own way. */
-interface UpgradeRules extends Detour {
+interface UpgradeRules extends Substitutes {
   /** The client, with the sidecar's own login at the device. */
   readonly client?: HoldingClient
   readonly onTunnel: () => void
@@ -75,13 +75,13 @@ class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> {
     exchange.streamAt = exchange.headAt
     const seen = { status, reason, fields, remembered: false }
     const projected = responseHead(seen, exchange, this.service.fields.response)
-    const deviceFields = this.detour.client?.observe(projected) ?? projected.fields
+    const deviceFields = this.substitutes.client?.observe(projected) ?? projected.fields
     const client = this.#socket
     const early = exchange.tunnelled()
     // All data of the tunnel, in both directions, passes the client's connection.
-    client.setTimeout(this.detour.idleTimeout, () => client.destroy())
+    client.setTimeout(this.substitutes.idleTimeout, () => client.destroy())
     const head = [...SWITCH, ...deviceFields, ...limitFields(exchange)]
-    handshake.accept(head, early, rest, this.detour.onTunnel)
+    handshake.accept(head, early, rest, this.substitutes.onTunnel)
     exchange.onEnd(() => this.finish({ kind: 'relayed' }))
   }
 

@@ -8,7 +8,7 @@ import { sendBuffered, type UploadBuffering } from './buffered-body.ts'
 import { atForward, type Forwarded } from './forwarded.ts'
 import { bodyRefusal, OVERLOADED, type Places, waitForPlace } from './place.ts'
 import { forwardToDevice } from './round-trip.ts'
-import { type Detour, nameOf, type RoundTripEnd, type RoundTripService } from './round-trip-service.ts'
+import { nameOf, type RoundTripEnd, type RoundTripService, type Substitutes } from './round-trip-service.ts'
 import { type SignedIn, sendSignedIn } from './signed-in-request.ts'
 import { TOO_MANY_STREAMS } from './streams.ts'
 import { sendUpgrade } from './upgrades.ts'
@@ -37,9 +37,9 @@ export interface UpstreamDependencies extends RoundTripService, Places {
 /**
  * Forwards a request or an upgrade to the device, and then tells the listener.
  *
- * @param detour of a request without a body
+ * @param substitutes of a request without a body
  */
-export type Upstream = (request: Forward, listener: ForwardListener, detour?: Detour) => void
+export type Upstream = (request: Forward, listener: ForwardListener, substitutes?: Substitutes) => void
 
 const NO_UPGRADES: Refusal = {
   kind: 'invalid-request',
@@ -89,15 +89,19 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     return end.kind === 'failed' ? { kind: 'upstream', failure } : undefined
   }
 
-  function enqueue(request: Forwarded, listener: ForwardListener, detour?: Detour): void {
+  function enqueue(request: Forwarded, listener: ForwardListener, substitutes?: Substitutes): void {
     const leave = queue.tryEnter()
-    if (leave !== undefined) sendThenLeave(request, listener, detour, leave)
-    else guard(waitThenSend(request, listener, detour), request, listener)
+    if (leave !== undefined) sendThenLeave(request, listener, substitutes, leave)
+    else guard(waitThenSend(request, listener, substitutes), request, listener)
   }
 
-  async function waitThenSend(request: Forwarded, listener: ForwardListener, detour?: Detour): Promise<void> {
-    const entry = await waitForPlace(deps, request, clock, detour?.client)
-    if (typeof entry === 'function') sendThenLeave(request, listener, detour, entry)
+  async function waitThenSend(
+    request: Forwarded,
+    listener: ForwardListener,
+    substitutes?: Substitutes,
+  ): Promise<void> {
+    const entry = await waitForPlace(deps, request, clock, substitutes?.client)
+    if (typeof entry === 'function') sendThenLeave(request, listener, substitutes, entry)
     else listener.ended(request, entry)
   }
 
@@ -114,7 +118,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   function start(request: Forwarded, listener: ForwardListener): void {
     if (buffering === undefined || request.classified.framing !== 'chunked') enqueue(request, listener)
     else {
-      const send = (detour: Detour, ends: ForwardListener): void => enqueue(request, ends, detour)
+      const send = (substitutes: Substitutes, ends: ForwardListener): void =>
+        enqueue(request, ends, substitutes)
       notify(sendBuffered(request, buffering, clock, send), request, listener)
     }
   }
@@ -122,7 +127,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   function sendThenLeave(
     request: Forwarded,
     listener: ForwardListener,
-    detour: Detour | undefined,
+    substitutes: Substitutes | undefined,
     leave: Leave,
   ): void {
     request.othersWait = othersWait
@@ -130,8 +135,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     request.listener = listener
     try {
       // The gate decides which requests get the login: one without a valid token gets it on a public path that is signed in only.
-      if (request.signedIn && signIn !== undefined) sendAs(signIn, request, detour)
-      else forwardToDevice(deps, request, onEnd, detour)
+      if (request.signedIn && signIn !== undefined) sendAs(signIn, request, substitutes)
+      else forwardToDevice(deps, request, onEnd, substitutes)
     } catch (bug) {
       leave()
       throw bug
@@ -139,10 +144,10 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 
   /** A function of its own: the closures would cost a request without a login the context that they share. */
-  function sendAs(account: SignIn, request: Forwarded, detour: Detour | undefined): void {
+  function sendAs(account: SignIn, request: Forwarded, substitutes: Substitutes | undefined): void {
     const send = (signedIn: SignedIn, resolve: (end: RoundTripEnd) => void): void =>
       forwardToDevice(deps, request, resolve, signedIn)
-    sendSignedIn(deps, request, account, detour, send).then(
+    sendSignedIn(deps, request, account, substitutes, send).then(
       (end) => onEnd(end, request),
       (error: unknown) => onEnd({ kind: 'bug', error }, request),
     )
@@ -173,7 +178,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     return tunnels && end.kind === 'relayed' ? undefined : report(end, request)
   }
 
-  return atForward((request, listener: ForwardListener, detour?: Detour) => {
+  return atForward((request, listener: ForwardListener, substitutes?: Substitutes) => {
     request.route = route
     if (request.head.upgrade) {
       // The cast holds because the listener makes an `UpgradeExchange` of each head that asks for an upgrade.
@@ -191,7 +196,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       const refusal = broken ? BROKEN_BODY : breaker.open ? down(request) : undefined
       if (refusal !== undefined) listener.ended(request, refusal)
       else if (hasBody) start(request, listener)
-      else enqueue(request, listener, detour)
+      else enqueue(request, listener, substitutes)
     }
   })
 }

@@ -17,15 +17,22 @@ export function pathOf(target: string): string {
   return query < 0 ? target : target.slice(0, query)
 }
 
-const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i
+const ABSOLUTE_FORM = /^(https?):\/\/([^/?#]*)(.*)$/i
 
-/** The authority of an absolute http URL, and its path with query; undefined for any other text. */
-export function splitAbsolute(
-  url: string,
-): { readonly authority: string; readonly target: string } | undefined {
-  const [whole, authority = '', rest = ''] = ABSOLUTE_FORM.exec(url) ?? []
+interface AbsoluteUrl {
+  readonly scheme: string
+  readonly authority: string
+  /** What follows the authority, which may be nothing. */
+  readonly rest: string
+  /** The same as a request target: it begins with a slash. */
+  readonly target: string
+}
+
+/** The parts of an absolute http URL, byte for byte; undefined for any other text. */
+export function splitAbsolute(url: string): AbsoluteUrl | undefined {
+  const [whole, scheme = '', authority = '', rest = ''] = ABSOLUTE_FORM.exec(url) ?? []
   if (whole === undefined) return undefined
-  return { authority, target: rest.startsWith('/') ? rest : `/${rest}` }
+  return { scheme, authority, rest, target: rest.startsWith('/') ? rest : `/${rest}` }
 }
 
 /** Visible ASCII without `#`: a request target contains neither a fragment nor a raw 8-bit byte (RFC 9112 §3.2). */

@@ -97,13 +97,18 @@ export function memoryBounds({
   return [least, ...others]
 }
 
+/** The anonymous memory of this process (bytes): what no file can give back. 0 if it cannot be read. */
+export function privateMemory(read: ReadFile = readText): number {
+  const [, resident] = /^RssAnon:\s+(\d+) kB$/m.exec(read('/proc/self/status') ?? '') ?? []
+  return Number(resident ?? 0) * 1024
+}
+
 /**
  * How full the fullest bound of the memory is; 1 is full. For the process, its anonymous memory counts, against `most` bytes; for a cgroup
  * with a limit, all but its cached files. 0 if nothing can be read.
  */
 export function memoryInUse(most: number, read: ReadFile = readText): number {
-  const [, resident] = /^RssAnon:\s+(\d+) kB$/m.exec(read('/proc/self/status') ?? '') ?? []
-  const own = (Number(resident ?? 0) * 1024) / most
+  const own = privateMemory(read) / most
   const shares = cgroupsOf(read).map(({ limit, usage, path, files }) => {
     const bound = bytesIn(read(limit))
     const used = bytesIn(read(usage))

@@ -55,7 +55,7 @@ export function accountIn(
 }
 
 /**
- * The days from which PAM refuses every login (since the epoch), and why. A password that merely has to be changed still logs in, because
+ * The days from which PAM refuses every login (since the Unix epoch), and why. A password that merely has to be changed still logs in, because
  * Postern cannot change it.
  */
 function endsOf(columns: readonly string[]): { readonly day: number; readonly what: string }[] {

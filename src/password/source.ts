@@ -10,7 +10,7 @@ import { fingerprintOf } from './key-derivation.ts'
 import { type Credential, parseStoredLine } from './stored-line.ts'
 
 /** Where a password is: the only line of a file, or the line of one user in an htpasswd or shadow file. */
-export interface PasswordPlace {
+export interface PasswordLocation {
   readonly file: string
   readonly user?: string
   /** Whether the file is a shadow file, whose entries have dates. */
@@ -44,8 +44,8 @@ const TABLE_LIMIT = 1024 * 1024
  *
  * @param wall the present time (ms since the Unix epoch), by which an account has expired; without it none has
  */
-export async function readSource(place: PasswordPlace, wall?: number): Promise<SourceContent> {
-  const { file, user, shadow = false } = place
+export async function readSource(location: PasswordLocation, wall?: number): Promise<SourceContent> {
+  const { file, user, shadow = false } = location
   if (user === undefined) {
     const line = await readOnlyLine(file)
     return typeof line === 'string' ? contentOf(line, true) : line
@@ -132,14 +132,14 @@ interface Dependencies {
  * or has expired does not reject: it has no password, which the tokens of an earlier run have to learn.
  */
 export async function openPasswordSource(
-  place: PasswordPlace,
+  location: PasswordLocation,
   { clock, events, key, obstacle, isOneOfSeveral }: Dependencies,
 ) {
-  const { file, user } = place
+  const { file, user } = location
   const named = (reason: string): string => `password file ${file}: ${reason}`
 
   const read = async (): Promise<SourceContent> => {
-    const content = await readSource(place, clock.wall())
+    const content = await readSource(location, clock.wall())
     const reason = 'credential' in content ? obstacle(content.credential) : undefined
     return reason === undefined ? content : { reason }
   }

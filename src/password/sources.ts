@@ -2,14 +2,14 @@ import { textOfNames } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import {
   openPasswordSource,
-  type PasswordPlace,
+  type PasswordLocation,
   type PasswordSource,
   type PasswordSourceEvents,
   type PasswordSourceState,
 } from './source.ts'
 import { createVerifier, type HashMemory, type Verified } from './verifier.ts'
 
-interface NamedSource extends PasswordPlace {
+interface NamedSource extends PasswordLocation {
   /** Empty for the only password of a configuration without names. */
   readonly name: string
   /** The configuration key of its file. */
@@ -54,7 +54,7 @@ export async function openPasswords(
     verifier.close()
   }
   try {
-    for (const { name, key, ...place } of sources) {
+    for (const { name, key, ...location } of sources) {
       const changed = (): void => {
         generation += 1
         events.changed?.(name)
@@ -66,7 +66,7 @@ export async function openPasswords(
       const ofName = { ...events, changed, absent }
       const isOneOfSeveral = sources.length > 1
       const deps = { clock, events: ofName, key, obstacle, isOneOfSeveral }
-      opened.set(name, await openPasswordSource(place, deps))
+      opened.set(name, await openPasswordSource(location, deps))
     }
   } catch (error) {
     close()

@@ -106,7 +106,7 @@ function quoted(text: string, longest: number): string {
   return PLAIN.test(short) ? `"${short}"` : JSON.stringify(short.replace(/[^ -~]/g, '?'))
 }
 
-/** Formats times (ms since the epoch) as `toISOString` does. Within one second, and within one ms, it is much cheaper. */
+/** Formats times (ms since the Unix epoch) as `toISOString` does. Within one second, and within one ms, it is much cheaper. */
 export function createTimestamp(): (time: number) => string {
   let second = Number.NaN
   let upToSecond = ''

@@ -8,7 +8,7 @@ export type RecentRequests = ReturnType<typeof createRecentRequests>
 export interface Remembered {
   readonly what: 'answered' | 'rate-limited' | 'refused'
   readonly requests: number
-  /** When the oldest of them arrived (ms since the epoch); null if there is none. */
+  /** When the oldest of them arrived (ms since the Unix epoch); null if there is none. */
   readonly since: number | null
 }
 

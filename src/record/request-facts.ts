@@ -64,7 +64,7 @@ export type RequestFacts = ReturnType<typeof factsOf>
  * What is remembered of a request that has ended, without its query, its fields and its body. Times are in ms. 0 and the empty text mean
  * that there is none.
  *
- * @param wall when it ended (ms since the epoch)
+ * @param wall when it ended (ms since the Unix epoch)
  */
 function factsOf(exchange: Recorded, wall: number) {
   const {
@@ -83,7 +83,7 @@ function factsOf(exchange: Recorded, wall: number) {
   const { failure = '', cause } = exchange
   return {
     id: exchange.requestId,
-    /** When the request head was read (ms since the epoch). */
+    /** When the request head was read (ms since the Unix epoch). */
     time: wall - duration,
     duration,
     status: exchange.status,

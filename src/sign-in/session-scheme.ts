@@ -35,11 +35,11 @@ const SENDABLE = /^[!-~](?:[ -~]*[!-~])?$/
 export function createSessionScheme(settings: SessionConfig, device: SessionDevice): Scheme {
   const { login, token, expired } = settings
   const endSession = createLogout(settings, device)
-  const places = placesOf(settings)
+  const carriers = carriersOf(settings)
 
   return {
     isChallenge: (_request, { status }) => expired.includes(status),
-    names: sessionNames(places.cookies, places.headers),
+    names: sessionNames(carriers.cookies, carriers.headers),
     async login(password) {
       const response = await device.ask({
         method: login.method,
@@ -99,17 +99,17 @@ function isSendable(value: string, send: SessionConfig['send']): boolean {
 }
 
 /** The cookies and header fields in which the token comes and goes. */
-function placesOf({ token, send }: SessionConfig) {
-  const places = [...Object.entries<string>(token), ...Object.entries(send)]
+function carriersOf({ token, send }: SessionConfig) {
+  const carriers = [...Object.entries<string>(token), ...Object.entries(send)]
   const names = (wanted: 'header' | 'cookie'): readonly string[] =>
-    places.flatMap(([kind, name]) => (kind === wanted ? name : []))
+    carriers.flatMap(([kind, name]) => (kind === wanted ? name : []))
   return { headers: names('header'), cookies: names('cookie') }
 }
 
 function createSession(settings: SessionConfig, opened: Token, clock: Clock): Session {
   const { token, send, login, onChange } = settings
   const { header = 'Cookie', prefix = '', cookie } = send
-  const { headers, cookies } = placesOf(settings)
+  const { headers, cookies } = carriersOf(settings)
   let kept = opened
   let changed = false
   let isOver = false

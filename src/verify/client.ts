@@ -34,7 +34,10 @@ const RESPONSE_TIMEOUT = 10_000
 const EVERY_REQUEST: Fields = ['Accept-Encoding', 'identity']
 
 /** Where to connect to, without the brackets of an IPv6 address. */
-export function placeOf({ hostname, port, protocol }: URL): { readonly host: string; readonly port: number } {
+export function addressOf({ hostname, port, protocol }: URL): {
+  readonly host: string
+  readonly port: number
+} {
   const usual = protocol === 'https:' ? 443 : 80
   return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? usual : Number(port) }
 }
@@ -44,10 +47,10 @@ export function placeOf({ hostname, port, protocol }: URL): { readonly host: str
  * address (RFC 6066 §3). Without `ca` the authorities of Node and those of the system are trusted.
  */
 function tlsOptions({ url, tls: { ca, insecure } }: Target): ConnectionOptions {
-  const place = placeOf(url)
-  const servername = isIP(place.host) === 0 ? place.host : ''
+  const address = addressOf(url)
+  const servername = isIP(address.host) === 0 ? address.host : ''
   const trust = ca !== undefined ? { ca } : insecure ? {} : { secureContext: usualTrust() }
-  return { ...place, servername, rejectUnauthorized: !insecure, ...trust }
+  return { ...address, servername, rejectUnauthorized: !insecure, ...trust }
 }
 
 let usual: SecureContext | undefined
@@ -82,14 +85,14 @@ export function createHttp1Client(
   const kept = { keepAlive: true, maxSockets: connections, scheduling: 'fifo', timeout: FRESH } as const
   const agent =
     url.protocol === 'https:' ? new HttpsAgent({ ...kept, ...tlsOptions(target) }) : new HttpAgent(kept)
-  const place = { agent, protocol: url.protocol, ...placeOf(url), setDefaultHeaders: false }
+  const common = { agent, protocol: url.protocol, ...addressOf(url), setDefaultHeaders: false }
 
   async function send(question: Question, signal: AbortSignal, mayRepeat: boolean): Promise<Head> {
     const { method, path, fields, hosts = [url.host], body } = question
     const length = body === undefined ? [] : ['Content-Length', String(Buffer.byteLength(body))]
     // As a list, Node sends the fields in this order and with every repeat.
     const headers = [...hosts.flatMap((host) => ['Host', host]), ...EVERY_REQUEST, ...fields, ...length]
-    const sent = request({ ...place, method, path, headers, signal })
+    const sent = request({ ...common, method, path, headers, signal })
     // A connection may also break when the response has begun. Its body tells that.
     sent.on('error', () => undefined)
     sent.end(body)

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import { questionFaults, type RunUsage } from '../../bench/fleet/f1-request-cost.ts'
 import { sidecarCores } from '../../bench/fleet/f2-several-sidecars.ts'
-import { costFindings, type StoreCosts } from '../../bench/fleet/f3-store-costs.ts'
 import { parseInfo, type Usage, usageBetween } from '../../bench/fleet/usage.ts'
 
 const usage = (processor: number, commands: number, received: number, sent: number): Usage => ({
@@ -9,50 +8,6 @@ const usage = (processor: number, commands: number, received: number, sent: numb
   commands,
   received,
   sent,
-})
-
-const OPERATIONS: StoreCosts['operations'] = {
-  login: usage(3_600, 1, 7_200, 0),
-  refresh: usage(1_800, 1, 0, 3_600),
-  lookup: usage(36, 1, 0, 0),
-  revocation: usage(86_400, 3, 0, 0),
-  count: usage(20, 1, 100, 50),
-  idle: usage(10, 1, 40, 60),
-}
-
-const COSTS: StoreCosts = {
-  operations: OPERATIONS,
-  memory: { device: 1_000, smallDevice: 500, grant: 200, window: 100, connection: 5_000 },
-  connections: 2,
-}
-
-it('the tables of the figure tell of every operation, and give whole numbers', () => {
-  const { tables } = costFindings(COSTS)
-  expect(tables).toHaveLength(2)
-  for (const { head, rows } of tables) {
-    expect(rows.length).toBeGreaterThan(0)
-    for (const row of rows) expect(row).toHaveLength(head.length)
-  }
-  expect(tables.flatMap(({ rows }) => rows.flat()).filter((cell) => /NaN|Infinity|^-$/.test(cell))).toEqual(
-    [],
-  )
-})
-
-it('each operation is a check that later runs on the same machine compare', () => {
-  expect(costFindings(COSTS).checks.map(({ id, value, comparable }) => [id, value, comparable])).toEqual(
-    Object.entries(OPERATIONS).map(([name, { processor }]) => [`F3 ${name}`, processor, 'same machine']),
-  )
-})
-
-it('an operation that sent no command, a memory of nothing, and half a connection are faults', () => {
-  expect(costFindings(COSTS).faults).toEqual([])
-  const operations = { ...OPERATIONS, count: usage(0, 0, 0, 0) }
-  const memory = { ...COSTS.memory, window: 0 }
-  expect(costFindings({ ...COSTS, operations, memory, connections: 2.5 }).faults).toEqual([
-    'count: nothing was measured',
-    'window: no memory was measured',
-    'a sidecar has 2.5 connections',
-  ])
 })
 
 it('a request that asks for its token, and one that is not counted at the server, are faults', () => {
@@ -77,9 +32,7 @@ it('sidecars get every core but that of the load', () => {
 })
 
 const INFO = [
-  '# Memory',
-  'used_memory:1000',
-  'mem_clients_normal:300',
+  '# CPU',
   'used_cpu_sys:0.5',
   'used_cpu_user:1.25',
   'total_net_input_bytes:10',
@@ -90,7 +43,7 @@ const INFO = [
 
 it('what an operation costs is the difference of two readings of INFO', () => {
   const before = parseInfo(INFO.join('\r\n'))
-  expect(before).toMatchObject({ memory: 1_000, connections: 300, processor: 1_750_000 })
+  expect(before).toMatchObject({ processor: 1_750_000 })
   const later = INFO.join('\r\n')
     .replace('sys:0.5', 'sys:0.6')
     .replace('evalsha:calls=3', 'evalsha:calls=13')
@@ -103,5 +56,5 @@ it('what an operation costs is the difference of two readings of INFO', () => {
 })
 
 it('a reading of INFO without a counter is an error that names it', () => {
-  expect(() => parseInfo('used_memory:1\r\n')).toThrow('INFO has no used_cpu_user')
+  expect(() => parseInfo('used_cpu_sys:1\r\n')).toThrow('INFO has no used_cpu_user')
 })

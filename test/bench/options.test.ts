@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { readOptions, UsageError } from '../../bench/options.ts'
 import { shellBlock } from '../support/pages.ts'
 
-const KNOWN = ['limits', 'P1', 'P1f', 'P2', 'G1', 'F1', 'F3']
+const KNOWN = ['limits', 'P1', 'P1f', 'P2', 'F1', 'F2']
 const read = (...args: string[]): ReturnType<typeof readOptions> => readOptions(args, KNOWN)
 
 describe('The command line of the bench', () => {
-  it('by default measures everything but the curves, in three rounds', () => {
-    expect(read()).toMatchObject({ only: undefined, growth: false, strict: false, out: 'latest' })
+  it('by default measures everything, in three rounds', () => {
+    expect(read()).toMatchObject({ only: undefined, strict: false, out: 'latest' })
     expect(read().effort).toEqual({ rounds: 3, seconds: 4, warmUpSeconds: 2, part: 1 })
   })
 
@@ -22,8 +22,8 @@ describe('The command line of the bench', () => {
   })
 
   it('with --fleet measures only what sharing costs, or the figures of --only', () => {
-    expect(read('--fleet')).toMatchObject({ only: ['F1', 'F3'] })
-    expect(read('--fleet', '--floor').only).toEqual(['P1f', 'F1', 'F3'])
+    expect(read('--fleet')).toMatchObject({ only: ['F1', 'F2'] })
+    expect(read('--fleet', '--floor').only).toEqual(['P1f', 'F1', 'F2'])
     expect(read('--fleet', '--only', 'P1').only).toEqual(['P1'])
   })
 
@@ -37,9 +37,9 @@ describe('The command line of the bench', () => {
   })
 
   it('accepts lists', () => {
-    const options = read('--only', 'P1, G1', '--peers=postern,haproxy', '--node-flag=--a', '--node-flag=--b')
+    const options = read('--only', 'P1, P2', '--peers=postern,haproxy', '--node-flag=--a', '--node-flag=--b')
     expect(options).toMatchObject({
-      only: ['P1', 'G1'],
+      only: ['P1', 'P2'],
       peers: ['postern', 'haproxy'],
       nodeFlags: ['--a', '--b'],
     })

@@ -15,7 +15,7 @@ const LAYERS = [
   /^bench\/contest\//,
   /^bench\/lab\.ts$/,
   /^bench\/(?:peers|load|floor)\/|^bench\/device\.ts$/,
-  /^bench\/(?:sidecar|program|metrics|machine)\.ts$/,
+  /^bench\/(?:sidecar|program|machine)\.ts$/,
   /^bench\/(?:request|child|run-program|process-usage|node-device|unit-environment)\.ts$|^bench\/models\//,
   /^bench\/(?:figure|measure|format)\.ts$/,
 ]

@@ -6,7 +6,7 @@ import { failureOf } from '../../src/device/failure.ts'
 import type { DeviceRequest, ResponseHandler } from '../../src/device/request.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../../src/device/target.ts'
 import { deviceTls } from '../../src/device/target.ts'
-import { ENOUGH_ROOM, type Room, Turns } from '../../src/device/turns.ts'
+import { AMPLE_CAPACITY, type Capacity, Turns } from '../../src/device/turns.ts'
 import type { Clock } from '../../src/system/clock.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -21,12 +21,12 @@ interface OpenOptions {
   readonly deadlines?: Partial<UpstreamDeadlines>
   readonly target?: Partial<UpstreamTarget>
   readonly clock?: Clock
-  readonly room?: Room
+  readonly capacity?: Capacity
 }
 
 function open(
   url: string,
-  { deadlines, target, clock = movableClock(), room = ENOUGH_ROOM }: OpenOptions = {},
+  { deadlines, target, clock = movableClock(), capacity = AMPLE_CAPACITY }: OpenOptions = {},
 ): Connections {
   const connections = createConnections(
     {
@@ -38,7 +38,7 @@ function open(
     },
     { connect: PATIENCE, response: PATIENCE, idle: PATIENCE, ...deadlines },
     clock,
-    { room },
+    { capacity },
   )
   closeLater(() => connections.close())
   return connections
@@ -122,8 +122,12 @@ describe('a device that crashes', () => {
   it('H198 that it drops a connection before it is open is a sign that it has no room for it', async () => {
     const device = await startRawDevice((peer) => peer.reset())
     const signs: string[] = []
-    const room = { ...ENOUGH_ROOM, refused: () => signs.push('refused'), reset: () => signs.push('reset') }
-    const connections = open(device.url.replace('http:', 'https:'), { room })
+    const capacity = {
+      ...AMPLE_CAPACITY,
+      refused: () => signs.push('refused'),
+      reset: () => signs.push('reset'),
+    }
+    const connections = open(device.url.replace('http:', 'https:'), { capacity })
     expect((await sendRequest(connections)).events).toEqual(['connection_terminated, without a byte'])
     expect(new Set(signs)).toEqual(new Set(['reset']))
   })
@@ -196,9 +200,9 @@ describe('attempts to open a connection again', () => {
       else held.push(answer)
       if (held.length === 4) for (const each of held.splice(0)) each()
     })
-    const room = { ...ENOUGH_ROOM, places: () => bound, isCrowded: () => true }
+    const capacity = { ...AMPLE_CAPACITY, places: () => bound, isCrowded: () => true }
     const connections = open(device.url, {
-      room,
+      capacity,
       clock: stillClock(),
       deadlines: { connect: 20_000, response: 20_000 },
     })

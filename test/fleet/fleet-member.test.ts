@@ -4,7 +4,7 @@ import { FleetMember } from '../../src/compose/fleet-places.ts'
 import { createFleetPlaces } from '../../src/fleet/places.ts'
 import type { StoreReply } from '../../src/fleet/shared-store.ts'
 import type { Ceiling } from '../../src/forward/ceilings.ts'
-import { createPlaces } from '../../src/forward/learner.ts'
+import { createPlaces, type Observed } from '../../src/forward/learner.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import { stillClock } from '../support/clock.ts'
 import { scriptedStore, storeDown } from '../support/scripted-store.ts'
@@ -97,16 +97,19 @@ it('H286 what breaks the device at one sidecar is told at once, with what had wo
   await join()
   function fill() {
     const requests = []
-    for (let leave = queue.tryEnter(); leave !== undefined; leave = queue.tryEnter())
-      requests.push({ leave, place: learner.sent('/') })
+    for (let leave = queue.tryEnter(); leave !== undefined; leave = queue.tryEnter()) {
+      const request: Observed = { method: 'GET', target: '/', place: undefined, changes: false }
+      learner.sent(request)
+      requests.push({ leave, request })
+    }
     return requests
   }
   while (queue.places < 3) {
     const requests = fill()
     clock.advance(20)
-    for (const { leave, place } of requests) {
-      learner.answered(place, clock.monotonic())
-      learner.left(place)
+    for (const { leave, request } of requests) {
+      learner.answered(request, clock.monotonic())
+      learner.left(request)
       leave()
     }
   }

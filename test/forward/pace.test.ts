@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { downloadPace, laggedIn, type Pace, uploadPace, watchPace } from '../../src/forward/place.ts'
+import { Backpressure } from '../../src/forward/backpressure.ts'
+import { downloadPace, laggedIn, type Pace, uploadPace, watchPace } from '../../src/forward/pace.ts'
 import type { BoundedQueue } from '../../src/system/bounded-queue.ts'
 
 const KiB = 1024
@@ -95,4 +96,26 @@ it('C25 a client that reads nothing loses its place by idle_timeout though no ot
   const found = judged(downloadPace(6_000, 5_000, queue), () => 0)
   expect(found).toBeGreaterThanOrEqual(6_000)
   expect(found).toBeLessThan(6_600)
+})
+
+it('a client that reads its backlog after the end of its response resumes nothing: the connection may carry another', () => {
+  let drained = () => {}
+  const client = {
+    cut: vi.fn(),
+    onDrain: (listener: () => void) => {
+      drained = listener
+    },
+  }
+  const device = { pause: vi.fn(), resume: vi.fn() }
+  const backpressure = new Backpressure(client, device, downloadPace(60_000, 5_000, queue))
+  for (let pauses = 1; pauses < 3; pauses += 1) {
+    backpressure.pause()
+    expect(device.pause).toHaveBeenCalledTimes(pauses)
+    if (pauses === 1) drained()
+  }
+  backpressure.end()
+  drained()
+  expect(device.resume).toHaveBeenCalledOnce()
+  expect(vi.getTimerCount()).toBe(0)
+  expect(client.cut).not.toHaveBeenCalled()
 })

@@ -222,7 +222,7 @@ describe('H38 Floods of frames that cost work and carry no request', () => {
       const attacked = await startSidecar({ transport: 'h2' })
       const plan = { connections: 2, rate: 100, addresses: 'one', network: 1, token: '', path: '/' } as const
       const port = Number(new URL(attacked.url).port)
-      const attack = await startAttack({ kind, port, ...plan }, temporaryDirectory(), undefined)
+      const attack = await startAttack({ kind, port, ...plan }, temporaryDirectory())
       onTestFinished(async () => void (await attack.stop()))
       await expect
         .poll(() => attacked.metric('postern_connections_cut_total'), { message: kind })

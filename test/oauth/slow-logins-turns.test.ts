@@ -28,7 +28,7 @@ function createRequest(key: string) {
 }
 
 /** Logins whose passwords are verified when the test says so. */
-function start({ maxKeys = 100, bodyTimeout = 10_000 } = {}) {
+function start({ maxKeys = 100, bodyTimeout = 10_000, onRead = () => {} } = {}) {
   const clock = stillClock()
   const verified: { readonly password: string; readonly settle: (result: LogInResult) => void }[] = []
   let slowed = 0
@@ -38,7 +38,10 @@ function start({ maxKeys = 100, bodyTimeout = 10_000 } = {}) {
       gate: { scopes: undefined },
       config: { limits: { wrongPasswords: 'slow', maxKeys }, listen: { bodyTimeout } },
     },
-    grants: () => [],
+    grants() {
+      onRead()
+      return []
+    },
     onSlowed: () => {
       slowed += 1
     },
@@ -223,6 +226,60 @@ it.each([
     await site.pass(50)
   }
   expect(site.verified).toHaveLength(count + 1)
+})
+
+it('H213 a right password spares its client the wait for the others until it is wrong again', async () => {
+  const site = start()
+  await site.attempt('right', 'another')
+  await site.decide(TOKENS)
+  await manyWrong(site, 60)
+  await site.attempt('typo', 'another')
+  expect(site.verified).toHaveLength(62)
+  await site.decide('wrong')
+  await site.attempt('right', 'another')
+  expect(site.verified).toHaveLength(62)
+})
+
+it('H181 an attempt that waits is counted once, however often its turn is looked at', async () => {
+  const site = start()
+  for (let i = 0; i < 4; i += 1) await site.attempt()
+  await site.decide('wrong')
+  for (let i = 0; i < 3; i += 1) await site.attempt()
+  expect(site.slowed()).toBe(1)
+  await site.pass(250)
+  await site.decide('wrong')
+  expect(site.slowed()).toBe(2)
+})
+
+it('H181 the clients past limits.max_keys are forgotten together, after ten minutes without an attempt of any', async () => {
+  const site = start({ maxKeys: 1 })
+  await site.attempt('p', 'known')
+  const verifiedAfter = async (quiet: number): Promise<number> => {
+    site.clock.advance(quiet)
+    const before = site.verified.length
+    for (let i = 0; i < 5; i += 1) (await site.attempt('p', `further ${i}`)).leave()
+    await site.decide('wrong')
+    return site.verified.length - before
+  }
+  expect([await verifiedAfter(0), await verifiedAfter(599_999)]).toEqual([4, 0])
+  // The known client is forgotten, too, and one of the others takes its place.
+  expect(await verifiedAfter(600_000)).toBe(5)
+})
+
+it('H213 the grants are read at most once a second, however many attempts ask whether their client has one', async () => {
+  let reads = 0
+  const onRead = (): void => {
+    reads += 1
+  }
+  const site = start({ onRead })
+  await manyWrong(site, 60)
+  const counts: number[] = [reads]
+  for (const ms of [0, 0, 999, 1]) {
+    site.clock.advance(ms)
+    await site.attempt('mine', `another after ${ms}`)
+    counts.push(reads)
+  }
+  expect(counts).toEqual([0, 1, 1, 1, 2])
 })
 
 it('H213 one wrong password of many clients is forgotten every twelve seconds', async () => {

@@ -260,7 +260,8 @@ describe('H158 the sidecar', () => {
 
   it('counts errors and refusals as the alerts do: past ten errors and 5 %, from ten requests and half of them refused on', () => {
     const of = (more: Partial<Point>) => found({}, [point(more)]).map(({ name }) => name)
-    expect(of({ requests: 200, serverErrors: 10 })).toEqual([])
+    expect(of({ requests: 20, serverErrors: 10 })).toEqual([])
+    expect(of({ requests: 20, serverErrors: 11 })).toEqual(['PosternServerErrors'])
     expect(of({ requests: 200, serverErrors: 11 })).toEqual(['PosternServerErrors'])
     expect(of({ requests: 220, serverErrors: 11 })).toEqual([])
     expect(of({ requests: 219, serverErrors: 11 })).toEqual(['PosternServerErrors'])

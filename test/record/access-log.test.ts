@@ -166,6 +166,8 @@ it('H221 few clients cannot use up the lines of the others', () => {
   const honest = '198.51.100.1'
   refuse(honest, 5)
   expect(clients().filter((client) => client === honest)).toHaveLength(1)
+  // Thirty of the first three clients, and one of each other.
+  expect(clients()).toHaveLength(48)
 })
 
 it('H221 sprayed addresses get 60 lines of a kind, 200 in all, and the sum names the clients with most', () => {
@@ -186,6 +188,20 @@ it('H221 sprayed addresses get 60 lines of a kind, 200 in all, and the sum names
   // Never too high, and at most by a share of 1/200 of all too low.
   expect(count).toBeLessThanOrEqual(490)
   expect(count).toBeGreaterThan(430)
+})
+
+it('H221 the sum comes ten seconds after the first refusal, and names the five clients with most, these first', () => {
+  const { refuse, sums } = refusing()
+  for (let i = 1; i <= 7; i += 1) refuse(`192.0.2.${i}`, 10 + i)
+  vi.advanceTimersByTime(9_999)
+  expect(sums()).toEqual([])
+  vi.advanceTimersByTime(1)
+  const [sum] = sums()
+  const most = Object.entries(sum?.most ?? {})
+  expect(most.map(([client]) => client)).toEqual([7, 6, 5, 4, 3].map((i) => `192.0.2.${i}`))
+  expect(sum).toMatchObject({ clients: 7, count: 7 * 10 + 28 - 34 })
+  vi.advanceTimersByTime(20_000)
+  expect(sums()).toHaveLength(1)
 })
 
 it('H221 refused connections are bounded like refused requests', () => {

@@ -20,8 +20,6 @@ import {
 
 export type AttackKind =
   | 'idle'
-  | 'slow head'
-  | 'slow body'
   | 'rapid reset'
   | 'rapid reset with a token'
   | 'CONTINUATION'
@@ -60,17 +58,13 @@ export interface Attack {
 }
 
 /**
- * Starts an attacker in a separate process. On a given core it runs at idle priority.
+ * Starts an attacker in a separate process.
  * @param folder for the report of the process
  */
-export async function startAttack(
-  plan: AttackPlan,
-  folder: string,
-  core: number | undefined,
-): Promise<Attack> {
+export async function startAttack(plan: AttackPlan, folder: string): Promise<Attack> {
   const outputTo = join(folder, `report of ${plan.kind}`)
   const args = [fileURLToPath(import.meta.url), JSON.stringify(plan)]
-  const child = await startChild(process.execPath, args, { core, idlePriority: core !== undefined, outputTo })
+  const child = await startChild(process.execPath, args, { outputTo })
   const report = async (): Promise<AttackReport> => {
     const lines = (await readFile(outputTo, 'utf8')).trimEnd().split('\n')
     const none: AttackReport = { opened: 0, closed: 0 }
@@ -98,7 +92,6 @@ const ORDINARY_WINDOW = 65_535
 const TIME_LIMIT = 10 * 60_000
 const TICK = 10
 const REPORT_INTERVAL = 100
-const SLOW_INTERVAL = 5_000
 
 interface Behaviour {
   readonly protocol: 'http/1.1' | 'h2'
@@ -116,24 +109,6 @@ const IDLE: Readonly<Record<Behaviour['protocol'], Behaviour>> = {
     run: (socket) => socket.write(Buffer.concat([opening(ORDINARY_WINDOW), get(1)])),
   },
 }
-
-/** Sends the beginning of a request, and then a little more of it every five seconds, without an end. */
-function slow(beginning: string, more: string): Behaviour {
-  return {
-    protocol: 'http/1.1',
-    run(socket) {
-      socket.write(beginning)
-      const timer = setInterval(() => socket.write(more), SLOW_INTERVAL)
-      socket.on('close', () => clearInterval(timer))
-    },
-  }
-}
-
-/** The token endpoint is the only one whose request body the sidecar reads without a token. */
-const SLOW_BODY = slow(
-  'POST /oauth/token HTTP/1.1\r\nHost: device\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 4096\r\n\r\na',
-  'a',
-)
 
 function flood(first: Buffer, piece: (turn: number) => Buffer): Behaviour {
   return {
@@ -198,8 +173,6 @@ function run(plan: AttackPlan): void {
   const BEHAVIOURS: Readonly<Record<AttackKind, (connection: number) => Behaviour>> = {
     // Half of the connections each.
     idle: (connection) => IDLE[connection % 2 === 0 ? 'h2' : 'http/1.1'],
-    'slow head': () => slow('GET / HTTP/1.1\r\nHost: device\r\n', 'X: a\r\n'),
-    'slow body': () => SLOW_BODY,
     'rapid reset': () => rapidReset,
     'rapid reset with a token': () => lateReset,
     CONTINUATION: () => flood(BEGINNING, () => CONTINUATION),

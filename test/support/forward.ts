@@ -2,6 +2,7 @@ import type { Forwarded } from '../../src/forward/forwarded.ts'
 import type { RequestFieldSettings } from '../../src/forward/request-fields.ts'
 import { createGate } from '../../src/gate/admit.ts'
 import { createClientAddress } from '../../src/gate/client-address.ts'
+import { requestIdOf } from '../../src/gate/request-id.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { keepFields } from '../../src/http/fields.ts'
 import { type Cidr, parseCidr } from '../../src/http/ip.ts'
@@ -44,6 +45,8 @@ export function admitted(head: RequestHead, trustedProxies: readonly string[] = 
   const fields = [...withoutToken, 'Authorization', 'Bearer x']
   const admission = admit(new BareExchange(requestHead({ ...head, fields })))
   if (admission instanceof Promise || admission.kind !== 'forward') throw new Error('not admitted')
+  // What the passage does.
+  const requestId = requestIdOf(admission.head.survey.requestId, admission.client.peerTrusted)
   // What the door of `forward/` does.
-  return admission as Forwarded<BareExchange>
+  return Object.assign(admission, { requestId }) as Forwarded<BareExchange>
 }

@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { collectWhenIdle } from '../../src/system/idle-collection.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -15,22 +17,33 @@ afterEach(() => {
 function startProcess(): {
   work: number
   heap: number
+  beside: number
   flooded: boolean
+  calm: boolean
+  readonly setGrowth: ReturnType<typeof vi.fn>
   readonly collect: ReturnType<typeof vi.fn>
 } {
   const state = {
     work: 0,
     heap: 30 * MIB,
+    /** Private memory beside the heap. A collection frees it. */
+    beside: 0,
     flooded: false,
+    calm: true,
+    setGrowth: vi.fn(),
     collect: vi.fn(() => {
       state.heap = 10 * MIB
+      state.beside = 0
     }),
   }
   const collection = collectWhenIdle({
     collect: state.collect,
     workSince: () => ({ idle: 0, active: 0, utilization: state.work }),
     heapSize: () => state.heap,
+    privateSize: () => state.heap + state.beside,
     floodIsOver: () => state.flooded,
+    mayGrow: () => state.calm,
+    setGrowth: state.setGrowth,
   })
   closeLater(collection.close)
   return state
@@ -73,4 +86,42 @@ it('H250 a process that works collects once a flood is over', () => {
   state.flooded = true
   vi.advanceTimersByTime(1_000)
   expect(state.collect).toHaveBeenCalledOnce()
+})
+
+it('H270 a process collects for memory beside its heap, such as that of TLS connections', () => {
+  const state = startProcess()
+  vi.advanceTimersByTime(1_000)
+  state.beside = 16 * MIB - 1
+  vi.advanceTimersByTime(10_000)
+  expect(state.collect).toHaveBeenCalledOnce()
+  state.beside += 1
+  vi.advanceTimersByTime(10_000)
+  expect(state.collect).toHaveBeenCalledTimes(2)
+})
+
+it('a busy process collects less often, unless clients hold much', () => {
+  const state = startProcess()
+  const growths = (): unknown[] => state.setGrowth.mock.calls.flat()
+  state.work = 0.3
+  vi.advanceTimersByTime(10_000)
+  expect(growths()).toEqual([])
+  state.work = 0.31
+  vi.advanceTimersByTime(10_000)
+  expect(growths()).toEqual([300])
+  state.calm = false
+  vi.advanceTimersByTime(10_000)
+  expect(growths()).toEqual([300, 0])
+  state.calm = true
+  vi.advanceTimersByTime(10_000)
+  state.work = 0
+  vi.advanceTimersByTime(10_000)
+  expect(growths()).toEqual([300, 0, 300, 0])
+})
+
+it('V8 knows each flag that is set while it runs', () => {
+  const source = new URL('../../src/system/idle-collection.ts', import.meta.url)
+  const flags = readFileSync(source, 'utf8').match(/(?<=['`])--[a-z-]+/g) ?? []
+  expect(flags).toContain('--heap-growing-percent')
+  const known = execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' })
+  for (const flag of flags) expect(known).toContain(`  ${flag} (`)
 })

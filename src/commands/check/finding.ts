@@ -64,9 +64,12 @@ interface Outcome {
 /**
  * Runs a check. `exitCode` is 2 if `serve` would not start. Rejects only for a bug.
  *
- * @param placeOf where a key is set, for the message of a failure
+ * @param locationOf where a key is set, for the message of a failure
  */
-export async function runCheck(check: Check, placeOf: Loaded['placeOf'] = () => undefined): Promise<Outcome> {
+export async function runCheck(
+  check: Check,
+  locationOf: Loaded['locationOf'] = () => undefined,
+): Promise<Outcome> {
   const { name, run } = check
   try {
     const found = await run()
@@ -78,10 +81,10 @@ export async function runCheck(check: Check, placeOf: Loaded['placeOf'] = () => 
     if (isBug(error)) throw error
     const failure = error instanceof SetupError ? error : new SetupError(reasonOf(error))
     const { key = check.key, reason } = failure
-    const place = placeOf(key)
+    const location = locationOf(key)
     // The name of a check may be the key.
-    const named = key === name || (failure.key ?? place) === undefined ? reason : `${key}: ${reason}`
-    const rest = place === undefined ? named : `${place}: ${named}`
+    const named = key === name || (failure.key ?? location) === undefined ? reason : `${key}: ${reason}`
+    const rest = location === undefined ? named : `${location}: ${named}`
     const tls = error instanceof CheckFailure ? error.tls : undefined
     return { result: problemOf(check, 'failed', rest, failure), exitCode: exitCodeOf(error), tls }
   }

@@ -61,10 +61,8 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   /** When a look first found that the client reads nothing of an own answer (ms); undefined if the last look did not. */
   #unreadSince: number | undefined
   #current: Http1Exchange | undefined
-  /** Later bytes on the connection are not read as a request. */
-  #closing = false
-  /** The client has closed its sending side. */
-  #ended = false
+  /** `half-closed`: the client has closed its sending side. `closing`: later bytes on the connection are not read as a request. */
+  #state: 'open' | 'half-closed' | 'closing' = 'open'
   /** Runs while the connection waits for a head or drains an unread body. */
   #deadline: NodeJS.Timeout | undefined
 
@@ -128,7 +126,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   }
 
   get mayBegin(): boolean {
-    return this.#current === undefined && !this.#closing
+    return this.#current === undefined && this.#state !== 'closing'
   }
 
   /** The sidecar stops: the connection closes after the pending response, or soon if it stays idle, and a tunnel is closed. */
@@ -163,8 +161,12 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   begin(head: Http1RequestHead, body: RequestBody | undefined): void {
     if (this.#deadline !== undefined) this.#stopDeadline()
     const { onExchange, onUpgrade } = this.rules.handlers
-    if (head.leavesHttp) onUpgrade(this.#charge(this.#serve(this.#upgradeOf(head))))
-    else {
+    if (head.leavesHttp) {
+      const exchange = this.#charge(this.#serve(this.#upgradeOf(head)))
+      // The next bytes may belong to another protocol.
+      this.#state = 'closing'
+      onUpgrade(exchange)
+    } else {
       const exchange = this.#charge(this.#serve(new Http1Exchange(this, head, body)))
       // The bytes that came with the head were pushed before it was known whose request it is.
       const holding = this.#ofRequest
@@ -179,7 +181,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
 
   bodyBroken(): void {
     const exchange = this.#current
-    this.#closing = true
+    this.#state = 'closing'
     if (exchange === undefined) this.linger()
     // A response in flight is completed; then the connection closes.
     else if (!exchange.answered) exchange.breakBody()
@@ -195,14 +197,14 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   readonly #onData = (chunk: Buffer): void => {
     try {
       this.#intake.receive(chunk)
-      if (this.#ended) this.#finishIfDone()
+      if (this.#state === 'half-closed') this.#finishIfDone()
     } catch (bug) {
       this.#fail(bug)
     }
   }
 
   readonly #onEnd = (): void => {
-    this.#ended = true
+    if (this.#state === 'open') this.#state = 'half-closed'
     const { socket, wire } = this
     if (socket !== wire) socket.setTimeout(Math.min(this.rules.idleTimeout, ENDED_SILENCE))
     try {
@@ -243,9 +245,9 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
 
   #serve<E extends Http1Exchange>(exchange: E): E {
     this.#current = exchange
-    if (this.rules.draining) exchange.closing = true
+    if (this.rules.draining) exchange.afterwards = 'closes'
     // Deferred: the body of a pipelined request is not read yet at this point.
-    if (this.#ended) setImmediate(() => exchange.halfClosed())
+    if (this.#state === 'half-closed') setImmediate(() => exchange.halfClosed())
     return exchange
   }
 
@@ -283,7 +285,6 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   #upgradeOf(head: Http1RequestHead): Http1UpgradeExchange {
     const { socket } = this
     const early = this.#intake.stop()
-    this.#closing = true
     socket.off('data', this.#onData)
     socket.pause()
     return new Http1UpgradeExchange(this, head, early, () => {
@@ -297,12 +298,12 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   #served(exchange: Http1Exchange): void {
     this.#current = undefined
     this.#release()
-    if (exchange.persists && !exchange.closing && !this.#closing) {
+    if (exchange.afterwards === 'stays' && this.#state !== 'closing') {
       // The response, sent before the stop, announced that the connection stays open.
       if (this.rules.draining) this.#closeIdleSoon()
       if (this.#intake.withinBody) this.#deadline = setTimeout(this.linger, DRAIN_TIMEOUT)
       this.#intake.proceed()
-      if (this.#ended) this.#finishIfDone()
+      if (this.#state === 'half-closed') this.#finishIfDone()
     } else this.linger()
   }
 
@@ -322,7 +323,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   }
 
   #close(): void {
-    this.#closing = true
+    this.#state = 'closing'
     this.#intake.stop()
     this.#stopDeadline()
   }

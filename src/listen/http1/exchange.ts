@@ -28,27 +28,27 @@ export interface Http1Transport {
   readonly onFlushed: (error?: Error | null) => void
 }
 
+/**
+ * What becomes of the connection after the response. `stays`: the next request is read. `closes`: the connection lingers, so that bytes in
+ * flight do not reset it under the response. `ends`: it closes, too, and only that ends the response. It is `undecided` until the head is
+ * written.
+ */
+type Afterwards = 'undecided' | 'stays' | 'closes' | 'ends'
+
 /** One request on an HTTP/1 connection. The connection reports what the client does. */
 export class Http1Exchange extends ListenerExchange {
   protected readonly transport: Http1Transport
-  readonly #mayPersist: boolean
   /** The client waits for `100 Continue`. Until it receives that, it may or may not send its body. */
   #expects: boolean
   /** The response, while it is being sent in pieces. */
   #response: Http1Response | undefined
-  /** Only closing the connection ends the response. Still set while the last bytes are queued. */
-  #endsByClosing = false
-  /** The response, which has begun, keeps the connection open. */
-  persists = false
-  /** No other request follows on the connection. It lingers, so that bytes in flight do not reset it under the response. */
-  closing = false
-  #cut = false
+  afterwards: Afterwards
 
   /** The connection pushes the request's bytes into `body`; undefined if the request has no body. */
   constructor(transport: Http1Transport, request: Http1RequestHead, body: RequestBody | undefined) {
     super(request, body)
     this.transport = transport
-    this.#mayPersist = request.persists && !request.leavesHttp
+    this.afterwards = request.persists && !request.leavesHttp ? 'undecided' : 'closes'
     this.#expects = request.expects
   }
 
@@ -66,7 +66,7 @@ export class Http1Exchange extends ListenerExchange {
 
   reply(reply: Reply, close = false): void {
     if (this.answered) return
-    if (close || this.#leavesBody) this.closing = true
+    if (close || this.#leavesBody) this.afterwards = 'closes'
     const body = latin1Of(reply.body)
     const own = `${limitLines(this)}${this.requestId === '' ? '' : `X-Request-Id: ${this.requestId}\r\n`}`
     const head = this.#render(reply, own, body.length)
@@ -82,7 +82,7 @@ export class Http1Exchange extends ListenerExchange {
   begin(head: ResponseHead): void {
     if (this.answered) return
     // The device responds before the upload is complete: the rest of the upload must not be read as a request.
-    if (this.#leavesBody) this.closing = true
+    if (this.#leavesBody) this.afterwards = 'closes'
     this.#response = new Http1Response(this.transport.socket, this.#render(head, limitLines(this)))
   }
 
@@ -118,9 +118,8 @@ export class Http1Exchange extends ListenerExchange {
 
   cut(): void {
     if (this.ended) return
-    this.#cut = true
     // A reset would take the response from a client that still sends. Without its last bytes it looks broken as it is.
-    if (this.unread && this.#response !== undefined && !this.#endsByClosing) {
+    if (this.unread && this.#response !== undefined && this.afterwards !== 'ends') {
       this.#response.flush()
       this.transport.linger()
     } else this.abandon()
@@ -130,7 +129,7 @@ export class Http1Exchange extends ListenerExchange {
   /** Closes the connection without sending more. A response that ends with the connection must not look complete (C24). */
   abandon(): void {
     const { socket, wire } = this.transport
-    if (this.#endsByClosing) endBroken(socket, wire)
+    if (this.afterwards === 'ends') endBroken(socket, wire)
     else socket.destroy()
   }
 
@@ -146,11 +145,11 @@ export class Http1Exchange extends ListenerExchange {
   }
 
   serverStopping(): void {
-    if (!this.answered) this.closing = true
+    if (!this.answered) this.afterwards = 'closes'
   }
 
   clientGone(): void {
-    this.settle(this.#cut ? 'cut' : 'aborted')
+    this.settle('aborted')
   }
 
   /** HTTP/1.0 has no interim responses. */
@@ -168,13 +167,12 @@ export class Http1Exchange extends ListenerExchange {
     const rendered = renderHead(head, size, {
       method: this.head.method,
       oldClient: this.head.version === '1.0',
-      keepAliveFields: this.#mayPersist && !this.closing ? transport.rules.keepAliveFields : undefined,
+      keepAliveFields: this.afterwards === 'undecided' ? transport.rules.keepAliveFields : undefined,
       date: transport.rules.dateLine(),
       own,
     })
     this.status = head.status
-    this.persists = rendered.persists
-    this.#endsByClosing = rendered.framing === 'close'
+    this.afterwards = rendered.persists ? 'stays' : rendered.framing === 'close' ? 'ends' : 'closes'
     return rendered
   }
 }

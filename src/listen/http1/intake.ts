@@ -73,8 +73,8 @@ export class Http1Intake {
   #left = 0
   #chunked: ChunkedBody | undefined
   #body: RequestBody | undefined
-  #stopped = false
-  #held = false
+  /** `paused`: the client sends faster than its requests are served or its body is read. */
+  #state: 'reading' | 'paused' | 'stopped' = 'reading'
   /** The unread bytes that were told by `waits`, and the number of heads by `keepsHead`. */
   #waiting = 0
   #kept = 0
@@ -97,7 +97,7 @@ export class Http1Intake {
   }
 
   receive(chunk: Buffer): void {
-    if (this.#stopped) return
+    if (this.#state === 'stopped') return
     this.#pending = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk])
     this.proceed()
   }
@@ -115,8 +115,7 @@ export class Http1Intake {
   /** Stops reading. Returns the bytes that are received but not read. */
   stop(): Buffer {
     const rest = this.#pending
-    this.#stopped = true
-    this.#held = false
+    this.#state = 'stopped'
     this.#pending = NOTHING
     this.#body = undefined
     this.#tellWaiting()
@@ -227,12 +226,13 @@ export class Http1Intake {
     this.#waiting = length
   }
 
-  /** Pauses reading from a client that sends faster than its requests are served or its body is read. Resumes it later. */
+  /** Pauses or resumes the connection. */
   readonly #regulate = (): void => {
     this.#tellWaiting()
+    if (this.#state === 'stopped') return
     const full = this.#pending.length > MOST_WAITING || this.#body?.full === true
-    if (full === this.#held) return
-    this.#held = full
+    if (full === (this.#state === 'paused')) return
+    this.#state = full ? 'paused' : 'reading'
     if (full) this.#socket.pause()
     else this.#socket.resume()
   }

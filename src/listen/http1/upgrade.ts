@@ -23,8 +23,6 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
     this.#early = [early]
     this.#earlySize = early.length
     this.#onTunnel = onTunnel
-    // The next bytes may belong to another protocol, so they are never read as a request.
-    this.closing = true
   }
 
   /** A tunnel counts as answered, although this exchange sends no response for it. */

@@ -1,5 +1,5 @@
 import { constants, type ServerHttp2Stream } from 'node:http2'
-import type { Outcome, RequestHead, ResponseHead } from '../../http/exchange.ts'
+import type { RequestHead, ResponseHead } from '../../http/exchange.ts'
 import type { Fields } from '../../http/fields.ts'
 import { limitFields } from '../../http/limit-fields.ts'
 import type { Reply } from '../../http/refusal.ts'
@@ -26,6 +26,9 @@ const HIGH_WATER_MARK = 16 * 1024
 
 const NONE: Fields = []
 
+/** Node resets a stream with INTERNAL_ERROR for it. One for all: each new one would cost a stack. */
+const CUT = new Error('the response was cut')
+
 const ignore = (): void => {}
 
 const CARRIED = Symbol('exchange')
@@ -48,12 +51,11 @@ function onStreamClosed(this: CarryingStream): void {
 export class Http2Exchange extends ListenerExchange {
   readonly #stream: ServerHttp2Stream
   readonly #facts: StreamFacts<Http2Exchange>
-  #cut = false
   /** The head of an early response, until `#hold` releases it. */
   #held: ResponseHead | undefined
   #hold: NodeJS.Timeout | undefined
-  /** Its place among the open exchanges of its session; -1: it is none of them. */
-  place = -1
+  /** Its index among the open exchanges of its session; -1: it is none of them. */
+  index = -1
   /** The next one that arrived in the same turn of the event loop. */
   next: Http2Exchange | undefined = undefined
   /** What the stream is charged to, and the charge for its head and window (bytes). */
@@ -77,8 +79,9 @@ export class Http2Exchange extends ListenerExchange {
   }
 
   streamClosed(): void {
-    this.settle(this.#end)
-    this.#facts.onClosed(this, this.#end)
+    const end = this.#stream.writableEnded && isClean(this.#stream) ? 'complete' : 'aborted'
+    this.settle(end)
+    this.#facts.onClosed(this, this.outcome ?? end)
   }
 
   get answered(): boolean {
@@ -224,21 +227,25 @@ export class Http2Exchange extends ListenerExchange {
     this.#stopUpload()
   }
 
-  /** Resets the stream, which tells the client that the transfer broke. `stream.destroy()` would send a clean end. */
+  /** Resets the stream, which tells the client that the transfer broke. `stream.destroy()` without an error would send a clean end. */
   cut(): void {
     if (this.ended) return
-    this.#cut = true
-    // Node ends a stream before the reset, and would send that end with the queued bytes: the body would look complete.
-    this.#stream._final = (done) => done()
     clearTimeout(this.#hold)
-    if (!this.#stream.headersSent) {
-      // What waits behind a held head is dropped: Node would send a head of its own for it, and throws.
-      this.#stream._write = (_chunk, _encoding, done) => done()
-      this.#stream._writev = (_chunks, done) => done()
-    }
-    this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+    // `close` throws if bytes wait behind a held head: it writes them, and Node sends a head of its own for them, on a closed stream.
+    if (this.#stream.headersSent) this.#resetWithoutEnd()
+    else this.#stream.destroy(CUT)
     // The stream closes only when its reset is sent, which a client that does not read delays.
-    this.settle(this.#end)
+    this.settle('cut')
+  }
+
+  /**
+   * Node 26.10 has no public call for this. `close` ends the stream before the reset: while nothing else waits, END_STREAM goes out, and
+   * the body looks complete. `destroy` with an error sends the reset alone, but forgets the stream at once: its session could no longer
+   * tell that the client does not read, and would keep the connection for another `idle_timeout`.
+   */
+  #resetWithoutEnd(): void {
+    this.#stream._final = (done) => done()
+    this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
   }
 
   /** Sends the head. Returns whether a body follows. Throws on a status or a field that HTTP/2 cannot carry. */
@@ -267,11 +274,6 @@ export class Http2Exchange extends ListenerExchange {
     }
     if (stream.writableFinished) stop()
     else stream.once('finish', stop)
-  }
-
-  get #end(): Outcome {
-    if (this.#cut) return 'cut'
-    return this.#stream.writableEnded && isClean(this.#stream) ? 'complete' : 'aborted'
   }
 }
 

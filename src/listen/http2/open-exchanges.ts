@@ -42,20 +42,20 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
   }
 
   enter(exchange: Http2Exchange): void {
-    exchange.place = this.count
+    exchange.index = this.count
     this.#exchanges[this.count] = exchange
     this.count += 1
   }
 
   onClosed(exchange: Http2Exchange, end: Outcome): void {
-    const { place } = exchange
-    if (place >= 0) {
+    const { index } = exchange
+    if (index >= 0) {
       this.count -= 1
       const last = this.#exchanges[this.count]
       this.#exchanges[this.count] = undefined
       if (last !== undefined && last !== exchange) {
-        this.#exchanges[place] = last
-        last.place = place
+        this.#exchanges[index] = last
+        last.index = index
       }
     }
     this.#onLeft(exchange, end)

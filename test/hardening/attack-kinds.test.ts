@@ -1,20 +1,21 @@
 import { expect, it, onTestFinished } from 'vitest'
-import { type Metrics, parseMetrics } from '../../bench/metrics.ts'
 import { type AttackKind, startAttack } from '../support/attack.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
-import { startSidecar } from '../support/sidecar.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
 const CONNECTIONS = 2
 
-const stays = (metrics: Metrics): boolean =>
-  metrics.sum('connections') === CONNECTIONS && metrics.sum('upstream_in_flight') <= CONNECTIONS
+type Figures = Awaited<ReturnType<TestSidecar['figures']>>
+
+const stays = (figure: Figures): boolean =>
+  figure('postern_connections') === CONNECTIONS && figure('postern_upstream_in_flight') <= CONNECTIONS
 const isCut =
   (reason: string) =>
-  (metrics: Metrics): boolean =>
-    metrics.sum('connections_cut_total', reason) > CONNECTIONS
+  (figure: Figures): boolean =>
+    figure('postern_connections_cut_total', { reason }) > CONNECTIONS
 
-it.each<readonly [AttackKind, 'stays' | 'is cut', (metrics: Metrics) => boolean]>([
+it.each<readonly [AttackKind, 'stays' | 'is cut', (figure: Figures) => boolean]>([
   ['idle', 'stays', stays],
   ['zero windows', 'stays', stays],
   ['rapid reset', 'is cut', isCut('max_resets')],
@@ -22,7 +23,7 @@ it.each<readonly [AttackKind, 'stays' | 'is cut', (metrics: Metrics) => boolean]
   ['PING', 'is cut', isCut('max_control_frames')],
   ['SETTINGS', 'is cut', isCut('max_control_frames')],
   ['CONTINUATION', 'is cut', isCut('protocol_error')],
-])('an attack of the bench by %s %s, and reconnects what was cut', async (kind, fate, sign) => {
+])('an attack by %s %s, and reconnects what was cut', async (kind, fate, sign) => {
   const body = Buffer.alloc(kind === 'zero windows' ? 16 << 20 : 1)
   const device = await startDevice((_request, response) => response.end(body))
   const sidecar = await startSidecar({ transport: 'tls', device })
@@ -36,14 +37,14 @@ it.each<readonly [AttackKind, 'stays' | 'is cut', (metrics: Metrics) => boolean]
     token: await sidecar.token(),
     path: '/',
   } as const
-  const attack = await startAttack(plan, temporaryDirectory(), undefined)
+  const attack = await startAttack(plan, temporaryDirectory())
   onTestFinished(async () => void (await attack.stop()))
   const seen = async (): Promise<boolean> => {
     const { opened } = await attack.report()
-    const metrics = parseMetrics(await sidecar.metrics())
+    const figure = await sidecar.figures()
     // The sidecar forwards no request that arrives together with its reset, so it must read some of them before the reset.
     const reached = kind !== 'rapid reset with a token' || device.requests.length > 0
-    return (fate === 'stays' ? opened === CONNECTIONS : opened > CONNECTIONS) && sign(metrics) && reached
+    return (fate === 'stays' ? opened === CONNECTIONS : opened > CONNECTIONS) && sign(figure) && reached
   }
   await expect.poll(seen).toBe(true)
   if (kind === 'zero windows') await expect.poll(() => device.requests.length).toBe(CONNECTIONS)

@@ -1,0 +1,63 @@
+import { type Account, STAGES, type Stage } from '../memory/account.ts'
+import type { Logger } from '../record/log.ts'
+import type { Clock } from '../system/clock.ts'
+
+/** A flood is over when no stage was in effect for this long (ms). */
+const OVER_AFTER = 10_000
+
+/**
+ * Follows floods: times in which a stage of relief is in effect. Logs a stage only if it is worse than those before it, then the end of the
+ * flood: a flood costs a few lines.
+ *
+ * @param limit what clients may hold (bytes)
+ */
+export function watchFloods(log: Logger, clock: Pick<Clock, 'monotonic'>, limit: number) {
+  /** The rank of the worst stage of this flood; -1: none. */
+  let worst = -1
+  let shedInFlood = 0
+  let shed = 0
+  let logsEnd: NodeJS.Timeout | undefined
+  /** A stage was in effect since `isOver` was last true. */
+  let flooded = false
+  /** When the last stage ended (ms on the monotonic clock); undefined while one is in effect. */
+  let endedAt: number | undefined
+
+  function logEnd(): void {
+    log.info({ shed: shedInFlood }, 'memory: clients hold little again')
+    worst = -1
+    shedInFlood = 0
+  }
+
+  function logIfWorse(stage: Stage, account: Pick<Account, 'fullness' | 'sums'>): void {
+    const rank = STAGES.indexOf(stage)
+    if (rank <= worst) return
+    worst = rank
+    const held = Object.fromEntries(Object.entries(account.sums).filter(([, bytes]) => bytes > 0))
+    const fullness = Math.round(account.fullness * 100) / 100
+    log.warn({ stage, fullness, limit, held }, 'memory: clients hold much, so those who hold most get less')
+  }
+
+  return {
+    /** Another stage is in effect; undefined: none. */
+    stage(stage: Stage | undefined, account: Pick<Account, 'fullness' | 'sums'>): void {
+      flooded = true
+      endedAt = stage === undefined ? clock.monotonic() : undefined
+      clearTimeout(logsEnd)
+      if (stage === undefined) logsEnd = setTimeout(logEnd, OVER_AFTER).unref()
+      else logIfWorse(stage, account)
+    },
+    /** Something was refused to a client, or taken from it. */
+    shed(): void {
+      shedInFlood += 1
+      shed += 1
+    },
+    /** How often that happened since the start. */
+    timesShed: (): number => shed,
+    /** Whether a flood is over. True once for each flood. */
+    isOver(): boolean {
+      const isOver = flooded && endedAt !== undefined && clock.monotonic() - endedAt >= OVER_AFTER
+      if (isOver) flooded = false
+      return isOver
+    },
+  }
+}

@@ -1,0 +1,70 @@
+import type { Config } from '../config/schema.ts'
+import { createGate } from '../gate/admit.ts'
+import type { LiveExchanges } from '../gate/live-exchanges.ts'
+import { createPassage } from '../gate/passage.ts'
+import type { ServedCertificate } from '../listen/certificate.ts'
+import { createPublicListener } from '../listen/public-listener.ts'
+import { createAccessLog, refusedConnections } from '../record/access-log.ts'
+import type { Logger } from '../record/log.ts'
+import type { Metrics } from '../record/metrics.ts'
+import { createRecentRequests } from '../record/recent-requests.ts'
+import type { Clock } from '../system/clock.ts'
+import type { State } from '../tokens/state.ts'
+import type { DeviceServices } from './device-services.ts'
+import type { Memory } from './memory.ts'
+import type { Settings } from './settings.ts'
+import { type LimitTables, tokenServices } from './state.ts'
+
+interface Parts {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly settings: Settings
+  readonly memory: Pick<Memory, 'account'>
+  readonly live: LiveExchanges
+  readonly state: State
+  readonly tables: LimitTables
+  readonly services: Pick<DeviceServices, 'upstream'>
+  readonly certificate: ServedCertificate
+  readonly onBug: (error: unknown) => void
+}
+
+/** What clients meet: the public listener, the gate behind it, and the record of each exchange. */
+export function openPublicSide(config: Config, parts: Parts) {
+  const { clock, log, metrics, settings, memory, live, state, tables, services, certificate, onBug } = parts
+  const accessLog = createAccessLog(log, clock)
+  const requests = createRecentRequests(clock)
+  const { credentials, ...own } = tokenServices(state, { metrics, clock, live }, settings)
+  const passage = createPassage({
+    admit: createGate({ clock, tables, ...credentials, settings }),
+    ...own,
+    upstream: services.upstream,
+    live,
+    clock,
+    settings,
+    onBug,
+    record(exchange) {
+      metrics.exchange(exchange)
+      requests.add(exchange)
+      if (settings.config.log.access) accessLog.write(exchange)
+    },
+    onUnrecordedRefusal: metrics.refused,
+  })
+  const listener = createPublicListener({
+    clock,
+    limits: config.listen,
+    tls: certificate.material,
+    onExchange: passage.request,
+    onUpgrade: passage.request,
+    refusalMessage: passage.refusalMessage,
+    onBug,
+    onReached: certificate.reachedAt,
+    memory: {
+      account: memory.account,
+      clientOf: (peer, forwardedFor) => settings.clientOf(peer, forwardedFor),
+    },
+    events: { ...metrics.connections, refused: refusedConnections(metrics, accessLog, settings) },
+  })
+  certificate.serve(listener.applyTls)
+  return { listener, requests, accessLog, sessions: credentials.sessions }
+}

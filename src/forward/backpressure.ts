@@ -1,0 +1,54 @@
+import type { Connection } from '../device/connections.ts'
+import type { ClientSide } from '../http/exchange.ts'
+import { type Pace, watchPace } from './pace.ts'
+
+/**
+ * Pauses the device while the client has not read its backlog, so that a response does not pile up in memory, and cuts a client that reads
+ * too slowly. A response needs it only from its first pause on.
+ */
+export class Backpressure {
+  readonly #client: Pick<ClientSide, 'cut'>
+  /** Undefined after the end: the connection may carry another request. */
+  #device: Pick<Connection, 'pause' | 'resume'> | undefined
+  #paused = false
+  #drains = 0
+  #watch: NodeJS.Timeout | undefined
+
+  constructor(
+    client: Pick<ClientSide, 'cut' | 'onDrain'>,
+    device: Pick<Connection, 'pause' | 'resume'>,
+    pace: Pace,
+  ) {
+    this.#client = client
+    this.#device = device
+    client.onDrain(() => this.#drained())
+    this.judgeBy(pace)
+  }
+
+  pause(): void {
+    this.#device?.pause()
+    this.#paused = true
+  }
+
+  /** Judges the client by this pace, from now on. */
+  judgeBy(pace: Pace): void {
+    clearInterval(this.#watch)
+    this.#watch = watchPace(
+      pace,
+      0,
+      () => (this.#paused ? this.#drains : undefined),
+      () => this.#client.cut(),
+    )
+  }
+
+  end(): void {
+    clearInterval(this.#watch)
+    this.#device = undefined
+  }
+
+  #drained(): void {
+    this.#paused = false
+    this.#drains += 1
+    this.#device?.resume()
+  }
+}

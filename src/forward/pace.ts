@@ -1,0 +1,98 @@
+import type { Connection } from '../device/connections.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { StalledBodyError } from '../http/refusal.ts'
+import type { BoundedQueue } from '../system/bounded-queue.ts'
+
+/** How fast a client must move its bytes to keep a place, once other requests wait for it. */
+export interface Pace {
+  /** The time (ms) over which a client is judged. Time in which the device or the queue holds the transfer up does not count. */
+  readonly window: number
+  /** The fewest bytes that the client moves in `window`; 0: it is never too slow. */
+  readonly least: number
+  /** The client loses its place after this time (ms) without `least` bytes, even if no other request waits. */
+  readonly longest: number
+  readonly isCrowded: () => boolean
+}
+
+/** The longest window of an upload (ms). */
+const UPLOAD_WINDOW = 2_000
+/** A client is looked at this often in a window. It is judged at most one look later than after the window. */
+const LOOKS = 8
+/** The shortest time (ms) between two looks. */
+const SHORTEST_STEP = 5
+
+/** The listener reads at least so many bytes of a body (bytes) that waits for its place. After that, the client has to wait. */
+const ALWAYS_READ = 16 * 1024
+
+/** @param rate bytes per second */
+export function uploadPace(rate: number, queueTimeout: number, queue: BoundedQueue): Pace {
+  const window = Math.min(UPLOAD_WINDOW, judgedWithin(queueTimeout))
+  return {
+    window,
+    least: (rate * window) / 1000,
+    longest: Number.POSITIVE_INFINITY,
+    isCrowded: () => queue.waiting > 0,
+  }
+}
+
+/** A download counts as moved each time the client has read its backlog. */
+export function downloadPace(longest: number, queueTimeout: number, queue: BoundedQueue): Pace {
+  return { window: judgedWithin(queueTimeout), least: 1, longest, isCrowded: () => queue.waiting > 0 }
+}
+
+/** A window that ends within half of the waiting time: the waiting requests have not timed out when the place is free. */
+function judgedWithin(queueTimeout: number): number {
+  return (queueTimeout / 2) * (LOOKS / (LOOKS + 1))
+}
+
+/**
+ * Looks at a client that may be slow until the returned timer is cleared. One timer looks at the whole transfer, so the bytes
+ * themselves cost nothing.
+ *
+ * @param waited time (ms) before the first look in which the client could have moved bytes
+ * @param moved the bytes that the client has moved; undefined while something other than the client holds the transfer up
+ */
+export function watchPace(
+  { window, least, longest, isCrowded }: Pace,
+  waited: number,
+  moved: () => number | undefined,
+  onTooSlow: () => void,
+): NodeJS.Timeout {
+  const step = Math.max(SHORTEST_STEP, window / LOOKS)
+  let marked: number | undefined = 0
+  // The first look only marks: a part of the step before it may be the device's.
+  let quiet = Math.floor(waited / step) - 1
+  return setInterval(() => {
+    const now = moved()
+    if (now === undefined || marked === undefined || now - marked >= least) {
+      marked = now
+      quiet = 0
+    } else quiet += 1
+    if (quiet * step >= longest || (quiet >= LOOKS && isCrowded())) onTooSlow()
+  }, step)
+}
+
+/** Cuts an upload that is too slow: what the device got of an unfinished request is worth nothing, so its connection closes. */
+export function watchUpload(
+  exchange: Pick<Exchange, 'arrived' | 'waited'>,
+  device: Pick<Connection, 'uploaded' | 'abort'>,
+  pace: Pace,
+): NodeJS.Timeout {
+  return watchPace(
+    pace,
+    idleIn(exchange.waited, exchange),
+    () => device.uploaded,
+    () => device.abort(new StalledBodyError()),
+  )
+}
+
+/** The part of the time in the queue (ms) in which the client could have sent more of its body. */
+export function idleIn(waited: number, { arrived }: Pick<Exchange, 'arrived'>): number {
+  return arrived < ALWAYS_READ ? waited : 0
+}
+
+/** Whether an upload was too slow while it waited for its place (ms), and other requests still wait. */
+export function laggedIn(waited: number, { arrived }: Pick<Exchange, 'arrived'>, pace: Pace): boolean {
+  const { window, least, isCrowded } = pace
+  return waited >= window && arrived < Math.min((least * waited) / window, ALWAYS_READ) && isCrowded()
+}
