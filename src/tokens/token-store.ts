@@ -1,18 +1,21 @@
 import { randomBytes } from 'node:crypto'
-import { createWallOffset } from '../system/clock.ts'
-import { refreshMeans } from './grant-rules.ts'
-import { type Grant, summarize, type Token } from './grant-table.ts'
-import { createLocalRecords, type LocalRecordsDependencies } from './local-records.ts'
-import { digestToken, looksMinted, mintExchange, mintGrantId, mintPair } from './mint.ts'
+import { type Clock, createWallOffset } from '../system/clock.ts'
+import { refreshMeans, spentMeans } from './grant-rules.ts'
+import { type Grant, type GrantTable, summarize, type Token } from './grant-table.ts'
+import type { TokenJournal } from './journal.ts'
+import { digestToken, looksMinted, mintExchange, mintGrantId, mintPair, type NewToken } from './mint.ts'
 import {
   type GrantOwner,
   type GrantSummary,
+  grantsInFlight,
   type IssuedTokens,
   isTheirs,
+  type LiveRequests,
   type LocalLookup,
   REFUSED,
   type RecentGrants,
   type Revocation,
+  type TokenEvents,
   type TokenPolicy,
   type Tokens,
   unfinishedOf,
@@ -22,7 +25,17 @@ export type * from './state.ts'
 
 export type TokenStore = ReturnType<typeof createTokenStore>
 
-interface Dependencies extends LocalRecordsDependencies {
+interface RecordsDependencies {
+  readonly clock: Clock
+  /** Undefined for `tokens.store: memory`: a restart forgets every token. */
+  readonly journal: TokenJournal | undefined
+  /** With the tokens that the journal has restored. */
+  readonly table: GrantTable
+  readonly listener: TokenEvents
+  readonly live: LiveRequests
+}
+
+interface Dependencies extends RecordsDependencies {
   /** Its capacity is that of the table. */
   readonly policy: TokenPolicy
 }
@@ -34,7 +47,7 @@ export function createTokenStore(deps: Dependencies) {
   const { clock, table, listener, live } = deps
   let { policy } = deps
   const wallOffset = createWallOffset(clock)
-  const records = createLocalRecords(deps)
+  const records = createRecords(deps)
 
   /**
    * Issues the tokens of a new grant. `grantType`: the name of the grant type, the `grant` label of the metric. `name`: that of the
@@ -180,4 +193,76 @@ export function createTokenStore(deps: Dependencies) {
     },
     applyPolicy,
   } satisfies Tokens & Record<string, unknown>
+}
+
+/** The tokens of this process as records: in memory, which is authoritative; the journal follows. */
+function createRecords({ clock, journal, table, listener, live }: RecordsDependencies) {
+  /**
+   * Token responses that a retry within the grace gets again. No other structure holds tokens in plain text, and these are removed
+   * after the grace.
+   */
+  const responses = new Map<Token, IssuedTokens>()
+
+  function makeRoom(grown?: Grant): void {
+    const evicted = table.evict(grown)
+    if (evicted.length === 0) return
+    journal?.forget(evicted)
+    for (const kind of ['access', 'refresh'] as const) {
+      const count = evicted.filter((token) => token.kind === kind && token.spent === undefined).length
+      if (count > 0) listener.evicted(kind, count)
+    }
+  }
+
+  return {
+    /**
+     * Removes expired tokens, and responses whose grace is over. Returns the time in whole ms.
+     *
+     * @param grace `refresh_grace` (ms)
+     */
+    expire(grace: number): number {
+      journal?.followClock()
+      const now = Math.floor(clock.monotonic())
+      for (const token of responses.keys()) {
+        if (token.spent !== undefined && spentMeans(token.spent, now, grace) === 'retry') break
+        responses.delete(token)
+      }
+      const expired = table.expire(now)
+      if (expired.length > 0) journal?.forget(expired)
+      return now
+    },
+    /** A request in flight is a use: the grant of a stream that is quiet for hours is not evicted first. */
+    touchInFlight(now: number): void {
+      for (const id of grantsInFlight(live)) {
+        const grant = table.grant(id)
+        if (grant !== undefined) table.touch(grant, now)
+      }
+    },
+    makeRoom,
+    /**
+     * Adds tokens to a grant, and writes them to disk with those that were spent for them. The response is sent after that: a crash
+     * cannot invalidate tokens that a client has.
+     */
+    add(grant: Grant, added: readonly NewToken[], now: number, spent?: Token): void {
+      const changed = spent === undefined ? [] : [spent]
+      for (const { kind, digest, lifetime } of added)
+        changed.push(table.add(grant, kind, digest, now, now + lifetime))
+      makeRoom(grant)
+      journal?.record(changed.filter((token) => !token.removed))
+    },
+    /** Keeps the response for a retry with this token. */
+    keepResponse(token: Token, response: IssuedTokens): void {
+      responses.set(token, response)
+    },
+    responseTo: (token: Token): IssuedTokens | undefined => responses.get(token),
+    /** Deletes the tokens of grants, durably. `all`: also stored ones that this process never loaded. */
+    revoke(grants: readonly string[], all: boolean): void {
+      const tokens = grants.flatMap((id) => table.grant(id)?.tokens ?? [])
+      for (const token of tokens) {
+        table.drop(token, 'revoked')
+        responses.delete(token)
+      }
+      if (all) journal?.revoke('all')
+      else if (tokens.length > 0) journal?.revoke(tokens)
+    },
+  }
 }
