@@ -125,6 +125,7 @@ function refusing() {
     },
     endPeriod: () => void vi.advanceTimersByTime(10_000),
     clients: () => parsed().flatMap(({ msg, client }) => (msg === 'request' ? [client] : [])),
+    connections: () => parsed().filter(({ msg }) => `${msg}`.startsWith('connection refused')),
     sums: () => parsed().filter(({ msg }) => msg === 'more refusals'),
   }
 }
@@ -205,8 +206,9 @@ it('H221 the sum comes ten seconds after the first refusal, and names the five c
 })
 
 it('H221 refused connections are bounded like refused requests', () => {
-  const { log, sums, endPeriod } = refusing()
+  const { log, sums, connections, endPeriod } = refusing()
   for (let i = 0; i < 15; i += 1) log.refusedConnection('not_allowed', '::ffff:192.0.2.1')
+  expect(connections()).toHaveLength(10)
   endPeriod()
   expect(sums()).toMatchObject([{ refusal: 'not_allowed', count: 5, clients: 1 }])
 })
