@@ -8,6 +8,7 @@ import type { HashMemory } from '../password/verifier.ts'
 import { type Logger, unwrittenBytes } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import { type Clock, everySecond } from '../system/clock.ts'
+import { inMib } from '../system/mebibytes.ts'
 import { watchFloods } from './floods.ts'
 
 /** What `listen.memory` came to, and the keys that cannot be used up under it. */
@@ -31,10 +32,6 @@ export function describePlan({ limit, bound, isGiven, unusable }: MemoryPlan): s
     : `a share of ${inMib(bound.bytes)}, which ${bound.by} has`
   const keys = unusable.map(({ key, fits }) => `${key} (fits: ${fits})`).join(', ')
   return `${whole}, ${source}${keys === '' ? '' : `; not to be used up under it: ${keys}`}`
-}
-
-function inMib(bytes: number): string {
-  return `${Math.round(bytes / 1024 ** 2)} MiB`
 }
 
 /** While clients hold less than this part of the account, the memory of the process is not looked at. */

@@ -16,13 +16,13 @@ import type { Clock } from '../system/clock.ts'
 import { writeSoon } from '../system/write-soon.ts'
 import { BY_RESPONSE_FAULT, DeviceFault } from './failure.ts'
 import { Opener, type OpenerEvents, type OpenerSettings, TERMINATED } from './opener.ts'
-import { type DeviceRequest, type Loss, type ResponseHandler, sendUpload } from './request.ts'
-
-/** What a request asks for. */
-export interface RequestLine {
-  readonly method: string
-  readonly target: string
-}
+import {
+  type DeviceRequest,
+  type Loss,
+  type RequestLine,
+  type ResponseHandler,
+  sendUpload,
+} from './request.ts'
 
 /** What all connections to one device share. */
 export interface ConnectionSettings extends OpenerSettings {

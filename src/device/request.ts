@@ -6,6 +6,13 @@ import type { Http1ResponseHead } from '../http1/response-head.ts'
 import { writeSpent } from '../system/write-soon.ts'
 import { DeviceFault } from './failure.ts'
 
+/** What a request asks for. */
+export interface RequestLine {
+  readonly method: string
+  /** In origin form, byte for byte as it is sent. */
+  readonly target: string
+}
+
 export interface DeviceRequest extends OutgoingRequest {
   /** Defined if the framing announces a body. */
   readonly body: AsyncIterable<Buffer> | undefined

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { createBoundedQueue } from '../system/bounded-queue.ts'
+import { inMib } from '../system/mebibytes.ts'
 import { isWithheld, reasonOf } from '../system/setup-error.ts'
 import { derive, memoryFor } from './key-derivation.ts'
 import type { Credential, CryptCredential, DigestCredential } from './stored-line.ts'
@@ -117,10 +118,6 @@ export function beyondMemory(credential: Credential, limit: number): string | un
   const needed = memoryOf(credential)
   if (needed <= limit) return undefined
   return `a login with this hash takes ${inMib(needed)}, and clients may hold ${inMib(limit)} (listen.memory)`
-}
-
-function inMib(bytes: number): string {
-  return `${Math.round(bytes / 1024 ** 2)} MiB`
 }
 
 function neverMatches({ kind }: Credential, password: string): boolean {

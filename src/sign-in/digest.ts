@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
+import type { RequestLine } from '../device/request.ts'
 import { type Fields, fieldValues, listMembers } from '../http/fields.ts'
 import { type Parameters, parseChallenges } from './challenge.ts'
-import type { RequestLine } from './scheme.ts'
 
 /** A Digest challenge that the sidecar supports (RFC 7616 §3.3). Text as on the wire, one character for each byte. */
 export interface DigestChallenge {

@@ -1,16 +1,10 @@
 import type { UpstreamAuthConfig } from '../config/auth-fields.ts'
 import type { OwnResponse } from '../device/own-request.ts'
+import type { RequestLine } from '../device/request.ts'
 import { fieldValues } from '../http/fields.ts'
 import { loosePathOf } from '../http/request-path.ts'
 import type { Clock } from '../system/clock.ts'
-import {
-  type Ask,
-  checkedLogin,
-  type LoginResult,
-  type RequestLine,
-  type Scheme,
-  type Session,
-} from './scheme.ts'
+import { type Ask, checkedLogin, type LoginResult, type Scheme, type Session } from './scheme.ts'
 import { cookiesSetBy, isExpired, matchesPath, type SessionCookie, sessionNames } from './session-cookies.ts'
 
 /** `checkPath`: a path that refuses a client that is not signed in; without it the response to the login is the only check. */

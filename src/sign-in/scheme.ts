@@ -1,12 +1,7 @@
 import type { OwnRequest, OwnResponse } from '../device/own-request.ts'
+import type { RequestLine } from '../device/request.ts'
 import type { Fields } from '../http/fields.ts'
 import type { SessionNames } from './session-cookies.ts'
-
-export interface RequestLine {
-  readonly method: string
-  /** In origin form, byte for byte as it is sent. */
-  readonly target: string
-}
 
 /** Sends a request of the sidecar to the device. Fails with a `DeviceFault` if there is no response. */
 export type Ask = (request: OwnRequest) => Promise<OwnResponse>

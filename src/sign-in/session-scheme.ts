@@ -1,10 +1,11 @@
 import type { SessionConfig } from '../config/auth-fields.ts'
 import { DeviceFault } from '../device/failure.ts'
 import type { OwnResponse } from '../device/own-request.ts'
+import type { RequestLine } from '../device/request.ts'
 import { fieldValues } from '../http/fields.ts'
 import { loosePathOf } from '../http/request-path.ts'
 import { type Clock, waitAtMost } from '../system/clock.ts'
-import type { Ask, RequestLine, Scheme, Session } from './scheme.ts'
+import type { Ask, Scheme, Session } from './scheme.ts'
 import { cookiesSetBy, isExpired, type SessionCookie, sessionNames } from './session-cookies.ts'
 
 export interface SessionDevice {

@@ -103,7 +103,7 @@ it('H267 the control socket lets what broke the device be tried again', async ()
   expect(await ask(stateDir, 'GET', '/retry')).toMatch(/^404 /)
 })
 
-it('H393 `status` answers without the grants when the shared store does not say which there are', async () => {
+it('H291 `status` answers without the grants when the shared store does not say which there are', async () => {
   const stateDir = join(temporaryDirectory(), 'state')
   await open(stateDir, { grants: () => 'unavailable' })
   expect(await ask(stateDir, 'GET', '/status')).toBe(

@@ -144,7 +144,7 @@ const ALARM = {
   remedy: `See whether it is on, and whether http://192.0.2.7/${'p'.repeat(90)} is its address (upstream.url).`,
 }
 
-it('H233 H393 `status` begins with the alarms, in 80 columns, and says where each is explained', async () => {
+it('H233 H291 `status` begins with the alarms, in 80 columns, and says where each is explained', async () => {
   const since = Date.now() - 5 * 60_000 - 1_000
   const alarms = [
     { ...ALARM, since },
@@ -160,7 +160,7 @@ it('H233 H393 `status` begins with the alarms, in 80 columns, and says where eac
 })
 
 it.each([false, true])(
-  'H393 `status` lists the alarms also when the shared store does not say who is logged in (json: %s)',
+  'H291 `status` lists the alarms also when the shared store does not say who is logged in (json: %s)',
   async (json) => {
     const status = { alarms: [{ ...ALARM, name: 'PosternSharedStoreDown' }], tokens: null, grants: null }
     const { ended, text } = await printed(status, json)

@@ -76,7 +76,7 @@ function durationOf(text: string): number {
   return Number(number) * UNITS[unit as keyof typeof UNITS]
 }
 
-describe('H393 an alarm of the sidecar', () => {
+describe('H291 an alarm of the sidecar', () => {
   const withAlert = Object.entries(KINDS).filter(([, { alert }]) => alert !== null)
 
   it.each(withAlert)('%s has the figure, the thresholds and the times of its alert', (name, kind) => {

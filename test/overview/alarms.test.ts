@@ -310,7 +310,7 @@ describe('H158 the sidecar', () => {
   })
 })
 
-it('H393 the live page and `postern status` get the same alarms from the sidecar', async () => {
+it('H291 the live page and `postern status` get the same alarms from the sidecar', async () => {
   const sidecar = await startSidecar({ config: { enforce: false } })
   await sidecar.device.stop()
   for (let i = 0; i < 3; i += 1) await sidecar.request({})
@@ -323,7 +323,7 @@ it('H393 the live page and `postern status` get the same alarms from the sidecar
   expect(await control(stateDir, { method: 'GET', path: '/status' })).toMatchObject({ alarms })
 })
 
-it('H393 an alarm of the last minute needs no open page: the sidecar keeps the seconds itself', async () => {
+it('H291 an alarm of the last minute needs no open page: the sidecar keeps the seconds itself', async () => {
   const sidecar = await startSidecar({ clock: stillClock() })
   const { overview, clock } = sidecar
   for (let i = 0; i < 12; i += 1) await sidecar.request({})

@@ -109,7 +109,7 @@ export const OVERVIEW = {
       'Each alert fires when it should, stays silent at a healthy sidecar, and names a section that says how to check and what to do.',
     reason: 'decision: an alarm at night must say what to do',
   },
-  H393: {
+  H291: {
     sentence:
       'The sidecar itself decides what is an alarm, with or without an open page. The live page and `postern status` show the same ones in the same words, also while the shared store is down. An alert of deploy/postern.rules.yml with the same name has the figure, threshold, severity and times of the same list.',
     reason: 'decision: a threshold that is written down twice tells two operators two things',
