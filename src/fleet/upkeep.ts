@@ -20,13 +20,13 @@ const EVERY = 10_000
 const MOST = 50
 
 /**
- * Looks at some grants, from an index in their list on.
+ * Looks at some grants, from an offset in their list on.
  *
  * - A token that its grant lists and the server has lost is counted and forgotten. A grant without tokens is over, and copies of its tokens
  *   work for the offline grace.
  * - A token of a login in the future was issued before the clock was set back. From now on it has at most its lifetime.
  *
- * `ARGV`: prefix, index, most grants, lifetimes of access and refresh tokens (ms). Returns `{time, grants looked at that remain, lost tokens}`.
+ * `ARGV`: prefix, offset, most grants, lifetimes of access and refresh tokens (ms). Returns `{time, grants looked at that remain, lost tokens}`.
  */
 export const LOOK_AFTER = tokenScript(
   'upkeep',
@@ -60,8 +60,8 @@ end
 
 local reply = {string.format('%.0f', now), 0, 0}
 if not epoch then return reply end
-local index = tonumber(ARGV[2])
-local listed = redis.call('ZRANGE', p .. 'grants', index, index + ARGV[3] - 1, 'WITHSCORES')
+local offset = tonumber(ARGV[2])
+local listed = redis.call('ZRANGE', p .. 'grants', offset, offset + ARGV[3] - 1, 'WITHSCORES')
 for i = 1, #listed, 2 do
   local grant, lost, live = listed[i], 0, 1
   if grant ~= index and tonumber(listed[i + 1]) > soon then lost, live = lookAfter(grant) end
@@ -84,18 +84,18 @@ return reply
  * that live for decades when the server's clock is set back (H278). Also notices that this clock was set.
  */
 export function lookAfterTokens({ store, clock, lifetimes, onLost, onClockSet, onBug }: Dependencies) {
-  let index = 0
+  let offset = 0
   const askInTime = regularQuestion({ clock, every: EVERY, onBug })
   /** The bounds of how far the server's clock is ahead of the monotonic one (ms). */
   let ahead = { least: Number.NEGATIVE_INFINITY, most: Number.POSITIVE_INFINITY }
 
   async function ask(): Promise<void> {
-    const args = [store.prefix, index, MOST, ...lifetimes]
+    const args = [store.prefix, offset, MOST, ...lifetimes]
     const asked = clock.monotonic()
     const reply = listOf(await store.run(LOOK_AFTER, [`${store.prefix}state`], args))
     const [time, remaining, lost] = reply.map(Number)
     if (time === undefined || remaining === undefined || lost === undefined) return
-    index = remaining < 0 ? 0 : index + remaining
+    offset = remaining < 0 ? 0 : offset + remaining
     if (lost > 0) onLost(lost)
     const next = { least: time - clock.monotonic(), most: time - asked }
     if (next.least - ahead.most >= STEP) onClockSet(next.least - ahead.most)
