@@ -71,7 +71,7 @@ export interface StatusAnswer {
   /** Null: the shared store does not say. */
   readonly tokens: { readonly access: number; readonly refresh: number } | null
   readonly grants: readonly GrantSummary[] | null
-  /** Left out if there are none. */
+  /** Left out if there are none, or if `grants` is null. */
   readonly unfinished?: readonly UnfinishedRequest[]
 }
 
@@ -125,7 +125,7 @@ export async function openControlSocket(
   async function status(): Promise<Answer> {
     const found = await tokens.grants()
     const known = { alarms: alarms(), listening: listening(), places: places(), quirks: quirks() }
-    // The alarms say that the store is down.
+    // Mostly the alarms say why.
     if (found === 'unavailable')
       return json(200, { ...known, tokens: null, grants: null } satisfies StatusAnswer)
     const sum = (count: (grant: GrantSummary) => number): number =>

@@ -7,7 +7,7 @@ import { listOf, type SharedStore, type StoreReply } from './shared-store.ts'
 /**
  * Reads a token of either kind, with what a change of its grant depends on. `ARGV`: prefix, digest, how many tokens its grant may hold,
  * lifetime of access tokens. Returns `{time, epoch, {kind, grant, client, granted, text}, {stored response, its time left}, tokens above that
- * number, {member, expiry ...}, {member, expiry ...}}`, or `{time, epoch}` if there is no such token.
+ * number that have not expired, {member, expiry ...}, {member, expiry ...}}`, or `{time, epoch}` if there is no such token.
  *
  * The members are those of the grant that expire first, and those that expire first of all that live longer than an access token: one more
  * than the tokens above the number, but at most 1000, so that a smaller capacity does not block the server.
@@ -23,8 +23,9 @@ local set, response = p .. 'g:' .. grant, p .. 'r:' .. digest
 reply[3] = {kind, grant, client, granted, redis.call('GET', p .. 't:' .. digest)}
 reply[4] = {redis.call('GET', response) or '', redis.call('PTTL', response)}
 reply[5] = redis.call('ZCARD', set) - ARGV[3]
+if reply[5] > 0 then reply[5] = reply[5] - #redis.call('ZRANGEBYSCORE', set, '-inf', now) end
 if reply[5] > 0 then
-  for i, from in ipairs({'-inf', string.format('%.0f', now + ARGV[4])}) do
+  for i, from in ipairs({'(' .. string.format('%.0f', now), string.format('%.0f', now + ARGV[4])}) do
     local most = math.min(reply[5] + 1, 1000)
     reply[5 + i] = redis.call('ZRANGEBYSCORE', set, from, '+inf', 'WITHSCORES', 'LIMIT', 0, most)
   end
@@ -134,7 +135,7 @@ export function createSharedRecords({ prefix, runDurably }: Pick<SharedStore, 'p
         kind: letter === 'a' ? 'access' : 'refresh',
         spent: letter === 's' ? spent : undefined,
         ...{ digest, text, epoch, grant, client, granted: Number(granted), response },
-        ...membersIn(members, Number(above), now, lifetimes),
+        ...membersIn(members, Number(above), lifetimes),
       }
       return { now, epoch, token }
     },
@@ -161,17 +162,15 @@ function responseIn([stored, left]: readonly StoreReply[], now: number) {
   return { response, spent: { at: Number(at ?? now), graceEnd: now + Number(left) } }
 }
 
-/** The oldest members that have not expired, and how many are too many of these. */
-function membersIn(lists: readonly StoreReply[], above: number, now: number, lifetimes: Lifetimes) {
+/** The oldest members, and how many are too many. A refresh token in its last hour may be missing. */
+function membersIn(lists: readonly StoreReply[], above: number, lifetimes: Lifetimes) {
   const issued = new Map<string, number>()
-  const expired = new Set<string>()
   for (const list of lists.map(listOf))
     for (let at = 0; at < list.length; at += 2) {
       const [member, end] = [String(list[at]), Number(list[at + 1])]
       const lifetime = member.startsWith('a') ? lifetimes.accessLifetime : lifetimes.refreshLifetime
-      if (end > now) issued.set(member, end - lifetime)
-      else expired.add(member)
+      issued.set(member, end - lifetime)
     }
   const ages = [...issued].sort(([, one], [, other]) => one - other)
-  return { oldest: ages.map(([member]) => member), over: above - expired.size }
+  return { oldest: ages.map(([member]) => member), over: above }
 }

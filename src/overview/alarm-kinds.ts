@@ -172,7 +172,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     figure: 'postern_upstream_strikes_total',
     here: AT_ONCE,
     alert: { ...AT_ONCE, over: HOUR },
-    meaning: 'the bound is below that now',
+    meaning: 'no more than that number are sent at once now',
   },
   PosternCertificateExpires: {
     level: 'warning',
@@ -208,7 +208,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     alert: null,
     meaning: 'logins with it are refused, and its tokens have ended',
     remedy:
-      'unlock the account (usermod -U, chage -E -1) or give it a password, or remove the name; that holds within seconds',
+      'unlock the account (usermod -U, chage -E -1) or give it a password; with passwords, the name can be removed instead. It holds within seconds',
   },
   PosternTokensUnsaved: {
     level: 'warning',

@@ -113,6 +113,7 @@ const certificate: Rule = function* ({ facts: { certificate }, now }) {
   if (certificate === null) return
   const { from, until, selfSigned } = certificate
   const expires = KINDS.PosternCertificateExpires
+  // As the alert: 30 days before the end, and a day later, when an ACME client should have renewed. Of a short life the last third.
   const notice = Math.min(expires.here.threshold * SECOND - expires.here.for, (until - from) / 3)
   const remedy = selfSigned
     ? 'give clients the new cert.pem of state_dir: the sidecar renews it itself, with the same key'
