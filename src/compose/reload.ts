@@ -29,7 +29,7 @@ interface ReloadedParts extends Reloaded {
 /**
  * Reloads one configuration after the other: see `Sidecar.reload`.
  *
- * @param start the configuration at the start, which stays in effect for the keys that a reload does not change
+ * @param start the configuration at the start, which stays in effect for the keys that need a restart
  */
 export function createReload(start: Config, parts: ReloadedParts): (load: () => Config) => Promise<Changes> {
   const { settings, services, certificate, admin, metrics, isStopping, warnOf, onBug, ...ofState } = parts

@@ -78,7 +78,7 @@ async function openParts(
   const metrics = createMetrics({ version: VERSION, node: versions.node }, clock)
   const memory = openMemory(config, { clock, log, metrics, ownsProcess: collectGarbage !== undefined })
   opened.defer(memory.close)
-  const live = endingPrecedence(createLiveExchanges(), memory)
+  const live = tellMemory(createLiveExchanges(), memory)
   const onBug = (error: unknown): void =>
     log.error({ err: error }, 'internal error: this is a bug in Postern')
   const uploadTimeout = (): number => settings.config.listen.bodyTimeout
@@ -143,6 +143,7 @@ async function openParts(
   const collection = collectWhenIdle({
     collect: collectGarbage,
     privateSize: privateMemory,
+    held: () => memory.account.total,
     mayGrow: memory.nothingToShed,
     floodIsOver: memory.floodIsOver,
   })
@@ -203,7 +204,7 @@ async function openParts(
 }
 
 /** Grants that end give their clients no precedence in memory any more. */
-function endingPrecedence(exchanges: LiveExchanges, { account }: Memory): LiveExchanges {
+function tellMemory(exchanges: LiveExchanges, { account }: Memory): LiveExchanges {
   return {
     ...exchanges,
     cut(grants) {

@@ -71,7 +71,7 @@ const ignore = (): void => {}
 /**
  * A pool of keep-alive connections to the device. It lends the most recently used connection first, so connections that only a
  * burst needed become idle and are closed. The queue of `forward/` bounds how many are in use. With `reuse: never` a connection carries one request.
- * Then, or if the device has no room, a new connection is opened only when one that is closing has ended on both sides.
+ * Then, or if the device can take no more, a new connection is opened only when one that is closing has ended on both sides.
  */
 export function createConnections(
   target: UpstreamTarget,
@@ -145,7 +145,7 @@ export function createConnections(
 
 /**
  * - `new`: lent, before its first complete response
- * - `spare`: given back without one. It may still be opening, for the next request
+ * - `spare`: given back without a response. It may still be opening, for the next request
  * - `lent`: again, after a complete response
  * - `kept`: given back after a complete response
  */

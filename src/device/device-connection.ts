@@ -52,7 +52,7 @@ export interface ConnectionEvents {
 /**
  * - `opening`: the socket is not open; a request may wait for it
  * - `idle`: the socket is open, and no request is in flight
- * - `fresh`: a request is in flight, for which the connection was opened
+ * - `fresh`: a request is in flight that waited for the connection to open
  * - `reused`: a request is in flight that found the connection open. The device may have closed it while it was idle
  * - `switched`: a handler has the socket, as a tunnel
  */
@@ -82,7 +82,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
   #timer: NodeJS.Timeout | undefined
 
   /**
-   * @param repeatable its request would be repeated
+   * @param repeatable the request that opens it may be sent again if the device refuses or drops it
    * @param upgrade it may become a tunnel
    */
   constructor(settings: ConnectionSettings, owner: ConnectionEvents, repeatable: boolean, upgrade: boolean) {

@@ -14,7 +14,7 @@ export interface OpenerSettings {
 
 /** What an opener asks and tells the connection that it opens, which also receives the bytes of the socket. */
 export interface OpenerEvents extends Receiver {
-  /** Whether the connection was opened for a request that may be sent now; `sent`: once more. */
+  /** Whether another socket is of use: a request waits that was not sent yet or, if `sent`, may be sent a second time. */
   mayOpenAgain(sent: boolean): boolean
   /** The device has refused or dropped the socket. Another one is opened. */
   onOpenAgain(): void
@@ -74,7 +74,7 @@ export class Opener implements Ending {
   onEnded: (() => void) | undefined = undefined
 
   /**
-   * @param repeatable its request would be repeated
+   * @param repeatable the request that opens it may be sent again if the device refuses or drops it
    * @param mayTunnel the socket is read as a stream, and holds no place at the device
    */
   constructor(settings: OpenerSettings, events: OpenerEvents, repeatable: boolean, mayTunnel: boolean) {
@@ -87,7 +87,7 @@ export class Opener implements Ending {
     turns.take(this.#pause, () => this.#open())
   }
 
-  /** The device responded on this connection for the first time. `alone`: it has no other, so a refusal was about the pause. */
+  /** The device responded on this connection for the first time. `alone`: the device has no other connection, so it refused only because the pause was too short. */
   accepted(alone: boolean): void {
     this.#accepted = true
     if (this.#refused === 0 || alone) this.#settings.turns.accepted(this.#pause, this.#refused)
@@ -209,7 +209,7 @@ export class Opener implements Ending {
     const { turns, capacity } = this.#settings
     if (this.#state.kind !== 'waiting') return
     if (this.#mayTunnel || turns.present < capacity.places()) this.#open()
-    else turns.awaitRoom(() => this.#openAgain())
+    else turns.awaitCapacity(() => this.#openAgain())
   }
 
   #nextPause(sent: boolean, error: unknown): number | undefined {

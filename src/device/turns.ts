@@ -23,7 +23,7 @@ const GROWTH = 1.1
 
 /** How many connections the device can take, and what it does when it can take no more. */
 export interface Capacity {
-  /** The device has no room for a further connection: a new one takes the turn of one that is closing. */
+  /** The device can take no further connection: a new one takes the turn of one that is closing. */
   readonly isFull: () => boolean
   /** How many connections that hold a place the device may have. */
   readonly places: () => number
@@ -127,7 +127,7 @@ export class Turns {
   }
 
   /** Calls `ask` when a connection that holds a place has ended, or after a while: the bound may also rise. */
-  awaitRoom(ask: () => void): void {
+  awaitCapacity(ask: () => void): void {
     const again = (): void => {
       clearTimeout(timer)
       this.#waiting.delete(again)

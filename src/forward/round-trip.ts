@@ -138,8 +138,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     learner?.answered(this, now)
     request.deviceStatus = head.status
     request.tolerant = connections.tolerant
-    const { framing, isStream } = head
-    const extent = typeof framing === 'number' && isStream !== true ? 'counted' : extentOf(head)
+    const extent = extentOf(head)
     this.#extent = extent
     request.streamAt =
       extent === 'counted' ? 0 : extent === 'stream' ? now : streamStart(head, now, service.streamAfter)

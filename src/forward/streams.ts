@@ -61,7 +61,10 @@ export function createStreams(
   }
 }
 
-/** How long a response goes on: as its length says, without one, or by its type until one side ends it. */
+/**
+ * Where a response ends. `counted`: after its length. `open-ended`: it has none, and ends with its last chunk or its connection. `stream`:
+ * its type says that it goes on until one side ends it.
+ */
 export type Extent = 'counted' | 'open-ended' | 'stream'
 
 export function extentOf({ framing, isStream }: Pick<DeviceHead, 'framing' | 'isStream'>): Extent {

@@ -37,7 +37,7 @@ export interface UpstreamDependencies extends RoundTripService, Places {
 /**
  * Forwards a request or an upgrade to the device, and then tells the listener.
  *
- * @param substitutes of a request without a body
+ * @param substitutes only for a request without a body
  */
 export type Upstream = (request: Forward, listener: ForwardListener, substitutes?: Substitutes) => void
 

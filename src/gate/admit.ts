@@ -79,7 +79,7 @@ export function createGate(deps: GateDependencies): Admit {
     { find: identify, judge: authorize },
   ]
 
-  /** A limit per grant or name has to know the identity, which refuses nothing before the limit. */
+  /** A limit per grant or name, as every session has, needs the identity first. A token that is missing or invalid is refused only after the limit. */
   const identityFirst: Steps = [
     { find: identifyForLimit, judge: keepIdentity },
     { find: count, judge: keepDecision },
@@ -99,9 +99,9 @@ export function createGate(deps: GateDependencies): Admit {
     const bySession = admitted && rules.browser && isOfSession(exchange, deps)
     exchange.endpoint = bySession ? 'browser' : exchange.classified.endpoint
     exchange.per = rules.limits[exchange.endpoint].per
-    if (!admitted) return follow(denied, exchange, rules)
+    if (!admitted) return takeSteps(denied, exchange, rules)
     const byIdentity = exchange.per === 'grant' || exchange.per === 'name'
-    return follow(byIdentity ? identityFirst : limitFirst, exchange, rules)
+    return takeSteps(byIdentity ? identityFirst : limitFirst, exchange, rules)
   }
 
   /** Counts the request in the window of its endpoint type or session. */
@@ -135,7 +135,7 @@ export function createGate(deps: GateDependencies): Admit {
     return limit(exchange, rules, ofApi)
   }
 
-  /** Writes the decision, and the fields that every response gets. Refuses a request that exceeds the limit, or has no memory left. */
+  /** Writes the decision, and the fields that every response gets. Refuses a request whose client may not connect or holds too much memory, or that exceeds the limit. */
   function limit(exchange: GateExchange, rules: GateRules, decision: LimitDecision): Refusal | undefined {
     exchange.decision = decision
     exchange.resetAt = resetTime(decision, clock.wall())
@@ -172,12 +172,12 @@ export function createGate(deps: GateDependencies): Admit {
  * Takes one step after the other, until one refuses the request. A gate that only observes goes on and notes the refusal. Here alone
  * the gate waits for another process.
  */
-function follow(steps: Steps, exchange: GateExchange, rules: GateRules): Decided {
+function takeSteps(steps: Steps, exchange: GateExchange, rules: GateRules): Decided {
   for (let at = 0; at < steps.length; at += 1) {
     // Proof of the cast: `find` and `judge` of one step agree about the fact.
     const { find, judge } = steps[at] as Step<unknown>
     const fact = find(exchange, rules)
-    if (fact instanceof Promise) return followLater(fact, judge, steps.slice(at + 1), exchange, rules)
+    if (fact instanceof Promise) return takeStepsLater(fact, judge, steps.slice(at + 1), exchange, rules)
     const refusal = judge(exchange, rules, fact)
     if (refusal === undefined) continue
     if (isFinal(refusal, exchange, rules)) {
@@ -200,7 +200,7 @@ function follow(steps: Steps, exchange: GateExchange, rules: GateRules): Decided
 }
 
 /** Goes on when the fact for `judge` is known. */
-async function followLater(
+async function takeStepsLater(
   pending: Promise<unknown>,
   judge: Step<unknown>['judge'],
   others: Steps,
@@ -208,7 +208,7 @@ async function followLater(
   rules: GateRules,
 ): Promise<Admission<GateExchange>> {
   const fact = await pending
-  return follow([{ find: () => fact, judge }, ...others], exchange, rules)
+  return takeSteps([{ find: () => fact, judge }, ...others], exchange, rules)
 }
 
 /** There is room again when this client or others hold less. */

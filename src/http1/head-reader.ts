@@ -92,8 +92,8 @@ export class HeadReader {
   }
 
   /**
-   * Continues with the head. `start` is its first byte in `bytes`, on every call; `end` is where the received bytes end. After a fault it
-   * reads nothing more: where the next head would begin is uncertain.
+   * Continues with the head. `start` is its first byte in `bytes`, on every call; `end` is where the received bytes end. Do not
+   * call it after a fault: where the next head would begin is uncertain.
    */
   read(bytes: Buffer, start: number, end: number): HeadProgress {
     const progress =

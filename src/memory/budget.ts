@@ -6,7 +6,10 @@ const MIB = 1024 ** 2
 /** An idle process without its files, and what requests at the device, tables of moderate size and the log take (bytes). */
 const RESERVE = 56 * MIB
 
-/** The part of the rest that clients may hold. The other part is for garbage, which V8 lets grow as large as what lives. */
+/**
+ * The part of the rest that clients may hold. The other part is for garbage, which V8 lets grow as large as what
+ * lives, and larger only while clients hold little: see `collectWhenIdle`.
+ */
 const SHARE = 0.45
 
 /** The part of V8's heap that may be held: about half of what clients hold is in it. */

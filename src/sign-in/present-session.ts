@@ -54,7 +54,7 @@ export class PresentSession {
     this.retire()
   }
 
-  /** A login has ended that may have brought no session. */
+  /** Called after a login. If it brought no session, the challenged one is used again. */
   resumeChallenged(): void {
     this.#inUse ??= this.#challenged
     this.#challenged = undefined

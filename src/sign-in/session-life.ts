@@ -26,11 +26,11 @@ export class SessionLife {
   }
 
   seenOver(): void {
-    if (this.hasSurvivedThis) this.#survived = SHORTEST_LIFE
+    if (this.isKnownPause) this.#survived = SHORTEST_LIFE
   }
 
   /** Sessions of this device have survived a pause as long as the present one. */
-  get hasSurvivedThis(): boolean {
+  get isKnownPause(): boolean {
     return this.#clock.monotonic() - this.#seenAt <= this.#survived
   }
 }

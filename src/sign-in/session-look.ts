@@ -45,7 +45,7 @@ export function createSessionLook({ scheme, present, life, logins }: SessionLook
 
   return {
     /** Whether a look may say something new: it tells at this device, and the session was not seen alive for long. */
-    isDue: (): boolean => tells && !life.hasSurvivedThis,
+    isDue: (): boolean => tells && !life.isKnownPause,
     /** Signs in if the session is over. Concurrent callers share one look. Returns the failure if that login gets no response. */
     look(): Promise<UpstreamFailure | undefined> {
       looking ??= look().finally(() => {

@@ -15,9 +15,11 @@ afterEach(() => {
 
 /** A process with the heap and the work that the test sets. A collection leaves 10 MiB. */
 function startProcess(): {
+  readonly close: () => void
   work: number
   heap: number
   beside: number
+  held: number
   flooded: boolean
   calm: boolean
   readonly setGrowth: ReturnType<typeof vi.fn>
@@ -28,6 +30,7 @@ function startProcess(): {
     heap: 30 * MIB,
     /** Private memory beside the heap. A collection frees it. */
     beside: 0,
+    held: 0,
     flooded: false,
     calm: true,
     setGrowth: vi.fn(),
@@ -42,11 +45,12 @@ function startProcess(): {
     heapSize: () => state.heap,
     privateSize: () => state.heap + state.beside,
     floodIsOver: () => state.flooded,
+    held: () => state.held,
     mayGrow: () => state.calm,
     setGrowth: state.setGrowth,
   })
   closeLater(collection.close)
-  return state
+  return Object.assign(state, { close: collection.close })
 }
 
 it('an idle process collects the garbage of its start once', () => {
@@ -124,4 +128,24 @@ it('V8 knows each flag that is set while it runs', () => {
   expect(flags).toContain('--heap-growing-percent')
   const known = execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' })
   for (const flag of flags) expect(known).toContain(`  ${flag} (`)
+})
+
+it('H270 a process collects when clients have given back much, because it does not grow by that', () => {
+  const state = startProcess()
+  state.held = 32 * MIB
+  vi.advanceTimersByTime(1_000)
+  state.held = 16 * MIB + 1
+  vi.advanceTimersByTime(10_000)
+  expect(state.collect).toHaveBeenCalledOnce()
+  state.held = 0
+  vi.advanceTimersByTime(10_000)
+  expect(state.collect).toHaveBeenCalledTimes(2)
+})
+
+it('a process that stops while it is busy leaves the choice to V8', () => {
+  const state = startProcess()
+  state.work = 0.5
+  vi.advanceTimersByTime(1_000)
+  state.close()
+  expect(state.setGrowth.mock.calls.flat()).toEqual([300, 0])
 })

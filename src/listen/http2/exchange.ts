@@ -234,7 +234,7 @@ export class Http2Exchange extends ListenerExchange {
     // `close` throws if bytes wait behind a held head: it writes them, and Node sends a head of its own for them, on a closed stream.
     if (this.#stream.headersSent) this.#resetWithoutEnd()
     else this.#stream.destroy(CUT)
-    // The stream closes only when its reset is sent, which a client that does not read delays.
+    // After `close`, the stream closes only when its reset is sent, which a client that does not read delays.
     this.settle('cut')
   }
 
