@@ -22,7 +22,7 @@ it('H152 a sidecar serves its page after a login, tells it what happens, and end
   response.setEncoding('utf8').on('data', (chunk: string) => {
     received += chunk
   })
-  await expect.poll(() => received).toMatch(/event: start\ndata: .*"condition":\{"ready":true/)
+  await expect.poll(() => received).toMatch(/event: start\ndata: .*"condition":\{.*"ready":true/)
   await expect.poll(() => received).toMatch(/event: grants\ndata: \{"changed":\[\{"id"/)
   await expect.poll(() => received).toContain('event: point')
   const revoked = await fetch(`${sidecar.adminUrl}/page/revoke`, {
