@@ -76,7 +76,7 @@ export function openMemory(config: Config, { clock, log, metrics, ownsProcess }:
     account.set('log', unwrittenBytes(log))
     account.set('page', pageBytes())
     if (!ownsProcess) return
-    // With so little held there is nothing to shed, so the cgroups are not read.
+    // With so little held there is nothing to shed, and an idle process reads no files.
     if (nothingToShed()) {
       account.measured(0)
       return

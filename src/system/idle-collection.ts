@@ -83,8 +83,11 @@ export function collectWhenIdle({
   if (collect === undefined) return { close: () => {} }
   let before = workSince()
   let [heapBefore, privateBefore, heldBefore] = [0, 0, 0]
-  const hasGrown = (): boolean =>
-    heapSize() - heapBefore >= LEAST_GROWTH || privateSize() - privateBefore >= LEAST_PRIVATE_GROWTH
+  let idle = false
+  const hasGrown = (stayedIdle: boolean): boolean =>
+    heapSize() - heapBefore >= LEAST_GROWTH ||
+    // A process that stays idle does not grow, so it reads no file for this.
+    (!stayedIdle && privateSize() - privateBefore >= LEAST_PRIVATE_GROWTH)
   /** What clients have given back is garbage, or free pages of the C library: the process does not grow by it. */
   const isFreed = (): boolean => heldBefore - held() >= LEAST_PRIVATE_GROWTH
   let growth = 0
@@ -94,8 +97,10 @@ export function collectWhenIdle({
     const wanted = utilization > BUSY_SHARE && mayGrow() ? BUSY_GROWTH : 0
     if (wanted !== growth) setGrowth(wanted)
     growth = wanted
-    const isDue = floodIsOver() || utilization < IDLE_SHARE
-    if (!isDue || !(hasGrown() || isFreed())) return
+    const wasIdle = idle
+    idle = utilization < IDLE_SHARE
+    const isDue = floodIsOver() || idle
+    if (!isDue || !(hasGrown(wasIdle && idle) || isFreed())) return
     collect({ type: 'major', flavor: 'last-resort' })
     heapBefore = heapSize()
     privateBefore = privateSize()

@@ -16,6 +16,7 @@ afterEach(() => {
 /** A process with the heap and the work that the test sets. A collection leaves 10 MiB. */
 function startProcess(): {
   readonly close: () => void
+  readonly privateSize: ReturnType<typeof vi.fn<() => number>>
   work: number
   heap: number
   beside: number
@@ -31,6 +32,7 @@ function startProcess(): {
     /** Private memory beside the heap. A collection frees it. */
     beside: 0,
     held: 0,
+    privateSize: vi.fn(() => state.heap + state.beside),
     flooded: false,
     calm: true,
     setGrowth: vi.fn(),
@@ -43,7 +45,7 @@ function startProcess(): {
     collect: state.collect,
     workSince: () => ({ idle: 0, active: 0, utilization: state.work }),
     heapSize: () => state.heap,
-    privateSize: () => state.heap + state.beside,
+    privateSize: state.privateSize,
     floodIsOver: () => state.flooded,
     held: () => state.held,
     mayGrow: () => state.calm,
@@ -95,11 +97,17 @@ it('H250 a process that works collects once a flood is over', () => {
 it('H270 a process collects for memory beside its heap, such as that of TLS connections', () => {
   const state = startProcess()
   vi.advanceTimersByTime(1_000)
+  const workASecond = (): void => {
+    state.work = 0.5
+    vi.advanceTimersByTime(1_000)
+    state.work = 0
+    vi.advanceTimersByTime(10_000)
+  }
   state.beside = 16 * MIB - 1
-  vi.advanceTimersByTime(10_000)
+  workASecond()
   expect(state.collect).toHaveBeenCalledOnce()
   state.beside += 1
-  vi.advanceTimersByTime(10_000)
+  workASecond()
   expect(state.collect).toHaveBeenCalledTimes(2)
 })
 
@@ -148,4 +156,12 @@ it('a process that stops while it is busy leaves the choice to V8', () => {
   vi.advanceTimersByTime(1_000)
   state.close()
   expect(state.setGrowth.mock.calls.flat()).toEqual([300, 0])
+})
+
+it('a process that stays idle does not look at its private memory', () => {
+  const { privateSize } = startProcess()
+  vi.advanceTimersByTime(2_000)
+  privateSize.mockClear()
+  vi.advanceTimersByTime(60_000)
+  expect(privateSize).not.toHaveBeenCalled()
 })
