@@ -84,6 +84,9 @@ function fieldFault(line: string): Fault {
 /** A field name of words. Others are hidden: a line may begin in the middle of a value. */
 const NAME = /^[a-z]+(?:-[a-z]+)*$/i
 
+/** The words of a value, behind its colon. Behind anything else another field may follow, whose line end the device has forgotten. */
+const WORDS = /^:[ \t]*(?:[\w.+*-]+(?:[ \t]*[,;/][ \t]*[\w.+*-]+)*)?/
+
 /** A line of a head, without what could be a secret. */
 function masked(line: string): string {
   if (HARMLESS.test(line)) return line
@@ -91,8 +94,7 @@ function masked(line: string): string {
   const name = withoutBlanks(line.slice(0, Math.max(colon, 0)))
   if (!NAME.test(name) || /^[ \t]/.test(line)) return hidden(line)
   const value = line.slice(colon)
-  // Behind a control character another field may begin, by the reading of the device.
-  const shown = SHOWN_VALUES.has(name.toLowerCase()) ? value.slice(0, value.search(CONTROL)) : ''
+  const shown = SHOWN_VALUES.has(name.toLowerCase()) ? (WORDS.exec(value)?.[0] ?? '') : ''
   return line.slice(0, colon) + shown + hidden(value.slice(shown.length))
 }
 

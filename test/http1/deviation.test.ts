@@ -95,6 +95,17 @@ it('H272 no secret of a response reaches the words about its fault', () => {
       expect(bytes).toMatch(/^[ -~]{0,76}$/)
       for (let i = 0; i + 4 <= secret.length; i += 1) expect(bytes).not.toContain(secret.slice(i, i + 4))
     }),
-    { numRuns: 1000 },
+    {
+      numRuns: 1000,
+      // The device has forgotten a line end.
+      examples: [
+        [
+          [
+            { at: 114, put: ';', over: 2 },
+            { at: 138, put: '\n', over: 0 },
+          ],
+        ],
+      ],
+    },
   )
 })
