@@ -135,7 +135,7 @@ export function createSharedRecords({ prefix, runDurably }: Pick<SharedStore, 'p
         kind: letter === 'a' ? 'access' : 'refresh',
         spent: letter === 's' ? spent : undefined,
         ...{ digest, text, epoch, grant, client, granted: Number(granted), response },
-        ...membersIn(members, Number(above), lifetimes),
+        ...{ oldest: oldestOf(members, lifetimes), over: Number(above) },
       }
       return { now, epoch, token }
     },
@@ -162,8 +162,8 @@ function responseIn([stored, left]: readonly StoreReply[], now: number) {
   return { response, spent: { at: Number(at ?? now), graceEnd: now + Number(left) } }
 }
 
-/** The oldest members, and how many are too many. A refresh token in its last hour may be missing. */
-function membersIn(lists: readonly StoreReply[], above: number, lifetimes: Lifetimes) {
+/** The oldest members first. A refresh token in its last hour may be missing. */
+function oldestOf(lists: readonly StoreReply[], lifetimes: Lifetimes): readonly string[] {
   const issued = new Map<string, number>()
   for (const list of lists.map(listOf))
     for (let at = 0; at < list.length; at += 2) {
@@ -172,5 +172,5 @@ function membersIn(lists: readonly StoreReply[], above: number, lifetimes: Lifet
       issued.set(member, end - lifetime)
     }
   const ages = [...issued].sort(([, one], [, other]) => one - other)
-  return { oldest: ages.map(([member]) => member), over: above }
+  return ages.map(([member]) => member)
 }

@@ -28,10 +28,10 @@ interface AlarmKind {
   readonly follows?: readonly AlarmName[]
 }
 
-const SECOND = 1_000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
-const DAY = 24 * HOUR
+export const SECOND = 1_000
+export const MINUTE = 60 * SECOND
+export const HOUR = 60 * MINUTE
+export const DAY = 24 * HOUR
 
 const AT_ONCE: Bound = { threshold: 0, over: 0, events: 0, for: 0 }
 

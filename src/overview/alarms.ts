@@ -1,12 +1,7 @@
 import { count, type Facts, nameOf, type Rule, raise, words } from './alarm.ts'
-import { KINDS } from './alarm-kinds.ts'
+import { DAY, HOUR, KINDS, MINUTE, SECOND } from './alarm-kinds.ts'
 import { manyRefusals, memory, queueing, serverErrors, slowness } from './load-alarms.ts'
 import type { Alarm, Point, ServiceCondition } from './model.ts'
-
-const SECOND = 1_000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
-const DAY = 24 * HOUR
 
 const ORDER = { critical: 0, warning: 1, note: 2 }
 

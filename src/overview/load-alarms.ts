@@ -1,10 +1,8 @@
 import { count, type Rule, raise, share, sumOf, words } from './alarm.ts'
-import { KINDS } from './alarm-kinds.ts'
+import { KINDS, SECOND } from './alarm-kinds.ts'
 import type { ServiceCondition } from './model.ts'
 
 // The alarms of what happened in the last minute, and of what clients hold.
-
-const SECOND = 1_000
 
 /** The refusals that are responses of 500 and above: the errors count them. */
 const FAILURES = ['upstream', 'overloaded', 'store_unavailable', 'server_error']

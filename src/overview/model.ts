@@ -81,7 +81,7 @@ export type AlarmName =
   | 'PosternTokensUnsaved'
   | 'PosternTokensEvicted'
 
-/** `critical`: clients cannot use the device. `warning`: a person should look. `note`: nobody has to do anything. */
+/** `critical`: clients cannot use the device. `warning`: a person should look. `note`: it asks for no action. */
 export type AlarmLevel = 'critical' | 'warning' | 'note'
 
 /** Something that an operator should know. Its texts are sentences, but for `what`. */

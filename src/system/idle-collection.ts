@@ -84,10 +84,8 @@ export function collectWhenIdle({
   let before = workSince()
   let [heapBefore, privateBefore, heldBefore] = [0, 0, 0]
   let idle = false
-  const hasGrown = (stayedIdle: boolean): boolean =>
-    heapSize() - heapBefore >= LEAST_GROWTH ||
-    // A process that stays idle does not grow, so it reads no file for this.
-    (!stayedIdle && privateSize() - privateBefore >= LEAST_PRIVATE_GROWTH)
+  const hasGrown = (): boolean => heapSize() - heapBefore >= LEAST_GROWTH
+  const hasGrownBesideTheHeap = (): boolean => privateSize() - privateBefore >= LEAST_PRIVATE_GROWTH
   /** What clients have given back is garbage, or free pages of the C library: the process does not grow by it. */
   const isFreed = (): boolean => heldBefore - held() >= LEAST_PRIVATE_GROWTH
   let growth = 0
@@ -99,8 +97,10 @@ export function collectWhenIdle({
     growth = wanted
     const wasIdle = idle
     idle = utilization < IDLE_SHARE
-    const isDue = floodIsOver() || idle
-    if (!isDue || !(hasGrown(wasIdle && idle) || isFreed())) return
+    if (!floodIsOver() && !idle) return
+    // A process that stays idle does not grow beside its heap, so it reads no file for that.
+    const isWorth = hasGrown() || isFreed() || (!(idle && wasIdle) && hasGrownBesideTheHeap())
+    if (!isWorth) return
     collect({ type: 'major', flavor: 'last-resort' })
     heapBefore = heapSize()
     privateBefore = privateSize()

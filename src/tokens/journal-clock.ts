@@ -25,7 +25,7 @@ interface Dependencies {
   readonly policy: TokenPolicy
   /** The tokens of the file. */
   readonly stored: readonly TokenRecord[]
-  /** The facts about the whole state, of which the last known time is one. */
+  /** The facts about the whole state. One of them is the last known time. */
   readonly meta: Map<string, string>
 }
 
