@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
 import net from 'node:net'
 import tls from 'node:tls'
 import { closeLater } from './cleanup.ts'
@@ -152,10 +153,12 @@ export async function rawConnection(
  */
 const PORTS = { from: 10_000, to: 30_000 }
 
-/** A random port of 127.0.0.1 on which nothing listens. */
+/** A random port of 127.0.0.1 that no socket holds. */
 export async function unusedPort(): Promise<number> {
   for (;;) {
-    const server = net.createServer().listen(randomInt(PORTS.from, PORTS.to), '127.0.0.1')
+    const candidate = randomInt(PORTS.from, PORTS.to)
+    if (isHeld(candidate)) continue
+    const server = net.createServer().listen(candidate, '127.0.0.1')
     const listening = await new Promise<boolean>((resolve) => {
       server.once('listening', () => resolve(true)).once('error', () => resolve(false))
     })
@@ -165,4 +168,16 @@ export async function unusedPort(): Promise<number> {
     await once(server, 'close')
     return port
   }
+}
+
+/** The kernel's tables of sockets, on Linux only. They name the peers' ports too, so a port may pass for held that is not. */
+const SOCKETS = ['/proc/net/tcp', '/proc/net/tcp6']
+
+/**
+ * Whether a socket of this machine holds the port, also one whose connection is over (TIME_WAIT). Node can listen there, because it sets
+ * SO_REUSEADDR. A server that does not, such as fcgiwrap, can't.
+ */
+export function isHeld(port: number): boolean {
+  const local = `:${port.toString(16).toUpperCase().padStart(4, '0')} `
+  return SOCKETS.some((table) => existsSync(table) && readFileSync(table, 'latin1').includes(local))
 }

@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import http2 from 'node:http2'
-import type { AddressInfo } from 'node:net'
+import net, { type AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
 import { makeCertificate } from './certificate.ts'
 import { closeLater } from './cleanup.ts'
 import { connect, send } from './client.ts'
 import { readBody, startCannedDevice, startDevice, startRawDevice } from './device.ts'
 import { BrokenTransfer } from './message.ts'
-import { rawConnection } from './raw.ts'
+import { isHeld, rawConnection, unusedPort } from './raw.ts'
 
 // The other tests rely on this support code: each test here shows a fault that it detects, or a message that it keeps.
 
@@ -186,3 +186,18 @@ it('`write` returns false for a sender that is faster than the device', async ()
   exchange.end()
   expect((await exchange.response).text).toBe(String(sent))
 })
+
+it.skipIf(process.platform !== 'linux')(
+  'a port is held for as long as the kernel remembers a connection to it',
+  async () => {
+    const port = await unusedPort()
+    expect(isHeld(port)).toBe(false)
+    const server = net.createServer((socket) => socket.end('over')).listen(port, '127.0.0.1')
+    await once(server, 'listening')
+    const client = net.connect(port, '127.0.0.1').resume()
+    await once(client, 'close')
+    server.close()
+    await once(server, 'close')
+    expect(isHeld(port)).toBe(true)
+  },
+)
