@@ -1,6 +1,6 @@
 import type { Exchange } from '../http/exchange.ts'
 import { prefix64 } from '../http/ip.ts'
-import type { Refusal } from '../http/refusal.ts'
+import type { AuthFailure, Refusal, UpstreamFailure } from '../http/refusal.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Logger, lineWriter } from './log.ts'
@@ -86,7 +86,13 @@ function namedText(grant: string): string {
 }
 
 /** The name of a refusal in the access log. */
-export function nameOf(refusal: Refusal): string {
+export type RefusalName =
+  | Exclude<Refusal['kind'], 'unauthorized' | 'upstream'>
+  | `unauthorized: ${AuthFailure}`
+  | `upstream: ${UpstreamFailure}`
+
+/** Names a refusal for the access log and for explanations. */
+export function nameOf(refusal: Refusal): RefusalName {
   switch (refusal.kind) {
     case 'unauthorized':
       return `unauthorized: ${refusal.cause}`
