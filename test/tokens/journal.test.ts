@@ -102,6 +102,17 @@ describe('a restart', () => {
     expect(openJournaledStore(dir).store.counts()).toEqual({ access: 0, refresh: 0 })
   })
 
+  test('restores no evicted token, although there is room for it now', () => {
+    const dir = state()
+    const before = openJournaledStore(dir, { capacity: 4 })
+    const [first, , last] = ['a', 'b', 'c'].map((client) => before.store.issue(client, 'password'))
+    before.journal.close()
+    const { store } = openJournaledStore(dir)
+    expect(store.counts()).toEqual({ access: 2, refresh: 2 })
+    expect(store.identify(present(first).accessToken)).toEqual({ kind: 'refused', cause: 'unknown' })
+    expect(store.identify(present(last).accessToken)).toMatchObject({ kind: 'valid' })
+  })
+
   test('C6 keeps which refresh tokens are spent, so that reuse still revokes the grant, and no other one', () => {
     const dir = state()
     const clock = stillClock()
@@ -158,6 +169,7 @@ describe('a restart', () => {
     clock.advance(9 * SECOND)
     const { store } = openJournaledStore(dir, { clock, rotateRefresh: true, refreshGrace: HOUR })
     const retried = present(store.refresh(refreshToken))
+    expect(store.refresh(refreshToken)).toEqual(retried)
     clock.advance(SECOND)
     expect(store.refresh(refreshToken)).toBeUndefined()
     expect(store.identify(retried.accessToken)).toEqual({ kind: 'refused', cause: 'revoked' })
