@@ -220,6 +220,18 @@ test('H73 a store whose state_dir is a file serves from memory', () => {
   expect(reports[0]).toBe('trouble: open')
 })
 
+test('H73 a store that cannot write tries again every five seconds, whatever happens meanwhile', () => {
+  const dir = state()
+  writeFileSync(dir, '')
+  const { store, clock, reports } = openJournaledStore(dir)
+  for (let second = 1; second < 15; second += 1) {
+    clock.advance(SECOND)
+    store.issue('a', 'password')
+    store.sweep()
+  }
+  expect(reports).toEqual(Array(3).fill('trouble: open'))
+})
+
 describe('files that are removed while the sidecar runs', () => {
   test.each(['tokens.db', 'tokens.db-wal', 'tokens.lock', ''])('%j is replaced at the next login', (name) => {
     const dir = state()
@@ -236,11 +248,16 @@ describe('files that are removed while the sidecar runs', () => {
 
   test('are replaced at the next sweep if there is no login', () => {
     const dir = state()
-    const { store, journal, reports } = openJournaledStore(dir)
+    const { store, journal, reports, clock } = openJournaledStore(dir)
     const { accessToken } = store.issue('a', 'password')
     renameSync(join(dir, 'tokens.db'), join(dir, 'elsewhere'))
     store.sweep()
     expect(reports).toEqual(['trouble: open', 'recovered'])
+    // A later sweep looks again, five seconds after the last look.
+    rmSync(join(dir, 'tokens.db'))
+    clock.advance(5 * SECOND)
+    store.sweep()
+    expect(reports).toEqual(['trouble: open', 'recovered', 'trouble: open', 'recovered'])
     journal.close()
     expect(validAfterRestart(dir, [accessToken])).toBe(1)
   })

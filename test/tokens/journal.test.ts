@@ -2,8 +2,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } fr
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
 import { openJournaledStore } from './journaled-store.ts'
 import { DAY, HOUR, present, SECOND, WEEK } from './support.ts'
@@ -100,6 +101,17 @@ describe('a restart', () => {
     between.store.revoke({ all: true }, 'test')
     between.journal.close()
     expect(openJournaledStore(dir).store.counts()).toEqual({ access: 0, refresh: 0 })
+  })
+
+  test('C8 H102 restores no revoked grant that had a single token left', () => {
+    const dir = state()
+    const clock = stillClock()
+    const before = openJournaledStore(dir, { clock })
+    const { refreshToken } = before.store.issue('a', 'password')
+    clock.advance(HOUR)
+    expect(before.store.revoke({ token: refreshToken }, 'test')).toBe(1)
+    before.journal.close()
+    expect(openJournaledStore(dir, { clock }).store.refresh(refreshToken)).toBeUndefined()
   })
 
   test('restores no evicted token, although there is room for it now', () => {
@@ -250,6 +262,34 @@ test('expired tokens are removed from the disk in batches', () => {
   store.issue('a', 'password')
   journal.close()
   expect(rows(dir)).toBe(2)
+})
+
+test('expired tokens are deleted from the disk once a minute, or when they are 500: a write wears the flash', () => {
+  const exec = vi.spyOn(DatabaseSync.prototype, 'exec')
+  closeLater(() => void exec.mockRestore())
+  const { store, clock } = openJournaledStore(state(), { accessLifetime: SECOND })
+  /** How often the store has written since the last call. */
+  function writes(): number {
+    const count = exec.mock.calls.filter(([statement]) => statement.includes('BEGIN IMMEDIATE')).length
+    exec.mockClear()
+    return count
+  }
+  function expire(count: number): number {
+    for (let i = 0; i < count; i++) store.issue('a', 'password')
+    writes()
+    clock.advance(SECOND)
+    store.sweep()
+    return writes()
+  }
+  expect(expire(20)).toBe(0)
+  clock.advance(58_999)
+  store.sweep()
+  expect(writes()).toBe(0)
+  clock.advance(1)
+  store.sweep()
+  expect(writes()).toBe(1)
+  expect(expire(499)).toBe(0)
+  expect(expire(500)).toBe(1)
 })
 
 test('a login writes less than 16 KiB to the write-ahead log, to limit flash wear', () => {
