@@ -183,6 +183,11 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       { end: 'cut' },
       /^200, broken off by Postern: the device failed, or the client read /,
     ],
+    [
+      'whose grant has ended',
+      { end: 'cut', endedFor: 'unauthorized: expired' },
+      /: its grant has expired or was evicted at tokens\.capacity\. 0 bytes /,
+    ],
     ['revoked', { end: 'cut', endedFor: 'unauthorized: revoked' }, /: its grant was revoked\. 0 bytes /],
     [
       'no more admitted',
