@@ -206,6 +206,11 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
       { waited: 2, places: 4 },
       / 2 ms waiting for a place at the device \(all 4 were taken\), /,
     ],
+    [
+      'of less than a millisecond each',
+      { duration: 1.25, lookup: 0.3, waited: 0.4, sentAfter: 0.9, headAfter: 0.99 },
+      "1.3 ms in all: 0.3 ms waiting for the shared store, 0.4 ms waiting for a place at the device, 0.2 ms for other work before it was sent, 0.1 ms until the device's response began, 0.3 ms for the rest of the response.",
+    ],
     ['with places unknown', { waited: 2 }, / 2 ms waiting for a place at the device, /],
     ['refused', REFUSED, '12.3 ms in all.'],
     [
