@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
 import { openJournaledStore } from './journaled-store.ts'
-import { DAY, HOUR, present, SECOND, WEEK } from './support.ts'
+import { DAY, HOUR, POLICY, present, SECOND, WEEK } from './support.ts'
 
 const state = (): string => join(temporaryDirectory(), 'state')
 
@@ -103,6 +103,17 @@ describe('a restart', () => {
     expect(openJournaledStore(dir).store.counts()).toEqual({ access: 0, refresh: 0 })
   })
 
+  test('C8 H102 after a crash restores no token of a revoked name, though it was evicted before', () => {
+    const dir = state()
+    const { store } = openJournaledStore(dir)
+    for (const client of ['a', 'b', 'c']) store.issue(client, 'password', 'monitor')
+    store.applyPolicy({ ...POLICY, capacity: 4 })
+    expect(store.revoke({ name: 'monitor' }, 'test')).toBe(2)
+    const copy = state()
+    cpSync(dir, copy, { recursive: true })
+    expect(openJournaledStore(copy).store.counts()).toEqual({ access: 0, refresh: 0 })
+  })
+
   test('C8 H102 restores no revoked grant that had a single token left', () => {
     const dir = state()
     const clock = stillClock()
@@ -112,6 +123,20 @@ describe('a restart', () => {
     expect(before.store.revoke({ token: refreshToken }, 'test')).toBe(1)
     before.journal.close()
     expect(openJournaledStore(dir, { clock }).store.refresh(refreshToken)).toBeUndefined()
+  })
+
+  test('H194 gives grants without a name to the heir for good: a later heir gets none of them', () => {
+    const dir = state()
+    const before = openJournaledStore(dir)
+    before.store.issue('a', 'password')
+    before.journal.close()
+    const ids = ['admin', 'other'].map((heir) => {
+      const { store, journal } = openJournaledStore(dir, { heir })
+      const found = store.grants().map(({ id }) => id)
+      journal.close()
+      return found
+    })
+    expect(ids).toEqual([[expect.stringMatching(/^admin\.[0-9a-f]{16}$/)], ids[0]])
   })
 
   test('restores no evicted token, although there is room for it now', () => {
@@ -290,6 +315,22 @@ test('expired tokens are deleted from the disk once a minute, or when they are 5
   expect(writes()).toBe(1)
   expect(expire(499)).toBe(0)
   expect(expire(500)).toBe(1)
+})
+
+test('C8 H102 a revocation and a fact wait for the disk, a login does not', () => {
+  const exec = vi.spyOn(DatabaseSync.prototype, 'exec')
+  closeLater(() => void exec.mockRestore())
+  const { store, journal } = openJournaledStore(state())
+  const modeOf = (write: () => unknown): string | undefined => {
+    exec.mockClear()
+    write()
+    const begun = exec.mock.calls.map(([statement]) => /synchronous = (\w+); BEGIN/.exec(statement)?.[1])
+    return begun.find((mode) => mode !== undefined)
+  }
+  expect(modeOf(() => store.issue('a', 'password'))).toBe('NORMAL')
+  expect(modeOf(() => store.revoke({ client: 'a' }, 'test'))).toBe('FULL')
+  expect(modeOf(() => store.revoke({ all: true }, 'test'))).toBe('FULL')
+  expect(modeOf(() => journal.setMeta('key', 'value'))).toBe('FULL')
 })
 
 test('a login writes less than 16 KiB to the write-ahead log, to limit flash wear', () => {
