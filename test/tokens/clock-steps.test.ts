@@ -107,6 +107,24 @@ describe('H271 a board whose clock starts in 1970', () => {
     expect(starts).toBe(6)
   })
 
+  it('C7 counts what a run took that was stopped in order, to the minute', () => {
+    const dir = state()
+    const clock = stillClock()
+    const first = openJournaledStore(dir, { clock })
+    const old = first.store.issue('a', 'password')
+    clock.advance(HOUR / 2)
+    first.journal.close()
+    let runs = 0
+    for (; runs < 100; runs++) {
+      startIn1970(clock)
+      const run = openJournaledStore(dir, { clock })
+      if (!lives(run, old)) break
+      clock.advance(MINUTE)
+      run.journal.close()
+    }
+    expect(runs).toBe(30)
+  })
+
   it('writes a login by the last known time until the clock is set', () => {
     const dir = state()
     const clock = stillClock()
