@@ -228,6 +228,42 @@ describe('the responses on one connection', () => {
     expect(of(OK)).toEqual([200, ['ok', true]])
   })
 
+  it('C21 are read the same when their heads repeat, wherever each is cut', () => {
+    const { reader, of } = reading()
+    for (let cut = 0; cut <= OK.length - 2; cut += 1) {
+      reader.expect('GET', 'strict')
+      expect([...of(OK.slice(0, cut)), ...of(OK.slice(cut))], `${cut}`).toEqual([200, ['ok', true]])
+    }
+  })
+
+  it('H51 may have interim ones that only the tolerant rules read, too', () => {
+    const text = `${INTERIM}${INTERIM}${OK}`.replaceAll('\r\n', '\n')
+    for (const rules of ['auto', 'tolerant'] as const) {
+      for (let cut = 0; cut <= text.length - 2; cut += 1) {
+        const { reader, of } = reading()
+        reader.expect('GET', rules)
+        const told = [...of(text.slice(0, cut)), ...of(text.slice(cut))]
+        expect(
+          told.filter((each) => each !== 'a line that ends with LF alone'),
+          `${rules}, ${cut}`,
+        ).toEqual([103, 103, 200, ['ok', true]])
+      }
+    }
+  })
+
+  it('C24 have extensions of one chunk of up to 4 KiB', () => {
+    const chunks = (size: number): string =>
+      `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;${'x'.repeat(size)}\r\nok\r\n0\r\n\r\n`
+    for (const [size, told] of [
+      [4096, ['ok', true]],
+      [4097, 'malformed'],
+    ] as const) {
+      const { reader, of } = reading()
+      reader.expect('GET', 'strict')
+      expect(of(chunks(size))).toEqual([200, told])
+    }
+  })
+
   it('C24 end with the connection: whole after a FIN if one has no length, else incomplete, and nothing after that', () => {
     for (const [inOrder, end] of [
       [true, [undefined, true]],

@@ -251,6 +251,17 @@ test('H74 only the owner can access the folder and its files, and there are no o
   for (const name of readdirSync(dir)) expect(mode(name)).toBe(0o600)
 })
 
+test('a store that is closed leaves its folder to the next one, whatever still comes', () => {
+  const dir = state()
+  const { store, journal, clock } = openJournaledStore(dir)
+  store.issue('a', 'password')
+  journal.close()
+  store.issue('b', 'password')
+  clock.advance(60 * SECOND)
+  store.sweep()
+  expect(openJournaledStore(dir).store.grants()).toMatchObject([{ client: 'a' }])
+})
+
 test('an existing folder keeps its mode', () => {
   const dir = state()
   mkdirSync(dir, { mode: 0o750 })
