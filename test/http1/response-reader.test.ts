@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { HeadMemory } from '../../src/http1/head-memory.ts'
 import { ResponseReader } from '../../src/http1/response-reader.ts'
+import { LARGE_PIECE } from '../../src/system/write-soon.ts'
 import { compareResponses } from './compare-responses.ts'
 import { type Read, readResponse } from './read-response.ts'
 
@@ -249,6 +250,38 @@ describe('the responses on one connection', () => {
         ).toEqual([103, 103, 200, ['ok', true]])
       }
     }
+  })
+
+  it.each([
+    ['of a known length', `HTTP/1.1 200 OK\r\nContent-Length: ${4 * LARGE_PIECE}\r\n\r\n`],
+    [
+      'in a chunk',
+      `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${(4 * LARGE_PIECE).toString(16)}\r\n`,
+    ],
+  ])('C21 keep the bytes of a read only if the reader says so: a body %s', (_what, head) => {
+    const pieces: Buffer[] = []
+    const ignore = (): void => {}
+    const reader = new ResponseReader(
+      {
+        ...{ onInterim: ignore, onHead: ignore, onWhole: ignore, onFault: ignore, onSloppy: ignore },
+        onBody: (piece) => pieces.push(piece),
+      },
+      new HeadMemory(4),
+    )
+    reader.expect('GET', 'strict')
+    const taken = [
+      latin1(head),
+      Buffer.alloc(LARGE_PIECE, 'a'),
+      Buffer.alloc(LARGE_PIECE, 'b'),
+      latin1('c'),
+    ].map((bytes, i) => {
+      const said = reader.receive(bytes, bytes.length, i === 1 ? LARGE_PIECE : LARGE_PIECE + 1)
+      // The next read uses the memory again, unless it is kept.
+      if (said !== 'kept') bytes.fill('x')
+      return said
+    })
+    expect(taken).toEqual(['small', 'kept', 'large', 'small'])
+    expect(pieces.map(String)).toEqual(['a'.repeat(LARGE_PIECE), 'b'.repeat(LARGE_PIECE), 'c'])
   })
 
   it('C24 have extensions of one chunk of up to 4 KiB', () => {

@@ -57,10 +57,25 @@ describe('a restart', () => {
     const { accessToken, refreshToken } = before.store.issue('a', 'password')
     before.journal.close()
     clock.advance(HOUR)
-    const { store } = openJournaledStore(dir, { clock })
+    const { store, journal } = openJournaledStore(dir, { clock })
     expect(store.counts()).toEqual({ access: 0, refresh: 1 })
     expect(store.identify(accessToken)).toMatchObject({ kind: 'refused' })
     expect(store.refresh(refreshToken)).toBeDefined()
+    journal.close()
+    expect(rows(dir)).toBe(2)
+  })
+
+  test('C6 keeps the live refresh token of a grant that was refreshed in the millisecond of its login', () => {
+    const dir = state()
+    const before = openJournaledStore(dir, { rotateRefresh: true })
+    const grants = Array.from({ length: 20 }, () => {
+      const { refreshToken } = before.store.issue('a', 'password')
+      return present(before.store.refresh(refreshToken))
+    })
+    before.journal.close()
+    const { store } = openJournaledStore(dir, { rotateRefresh: true })
+    expect(store.grants().map(({ refreshTokens }) => refreshTokens)).toEqual(Array(20).fill(1))
+    for (const { refreshToken } of grants) expect(store.refresh(refreshToken)).toBeDefined()
   })
 
   test('C7 prolongs no token when the wall clock was set back', () => {
@@ -137,6 +152,23 @@ describe('a restart', () => {
       return found
     })
     expect(ids).toEqual([[expect.stringMatching(/^admin\.[0-9a-f]{16}$/)], ids[0]])
+  })
+
+  test('takes the grants for used in the order in which they last got a token', () => {
+    const dir = state()
+    const clock = stillClock()
+    const before = openJournaledStore(dir, { clock })
+    const pairs = ['a', 'b', 'c', 'd', 'e'].map((client) => {
+      clock.advance(SECOND)
+      return before.store.issue(client, 'password')
+    })
+    for (const at of [3, 0, 2]) {
+      clock.advance(SECOND)
+      before.store.refresh(present(pairs[at]).refreshToken)
+    }
+    before.journal.close()
+    const { store } = openJournaledStore(dir, { clock })
+    expect(store.owners().map(({ client }) => client)).toEqual(['b', 'e', 'd', 'a', 'c'])
   })
 
   test('restores no evicted token, although there is room for it now', () => {
