@@ -1,7 +1,7 @@
 import type { Exchange } from '../http/exchange.ts'
 import { prefix64 } from '../http/ip.ts'
 import { hasOverride } from '../http/overrides.ts'
-import type { Refusal } from '../http/refusal.ts'
+import type { AuthFailure, Refusal, UpstreamFailure } from '../http/refusal.ts'
 import { percentDecoded } from '../http/request-path.ts'
 import { isRead, nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
@@ -135,7 +135,13 @@ function mayChange({ method, upgrade, survey, fields }: Recorded['head']): boole
 }
 
 /** The name of a refusal in the access log. */
-export function nameOf(refusal: Refusal): string {
+export type RefusalName =
+  | Exclude<Refusal['kind'], 'unauthorized' | 'upstream'>
+  | `unauthorized: ${AuthFailure}`
+  | `upstream: ${UpstreamFailure}`
+
+/** Names a refusal for the access log and for explanations. */
+export function nameOf(refusal: Refusal): RefusalName {
   switch (refusal.kind) {
     case 'unauthorized':
       return `unauthorized: ${refusal.cause}`

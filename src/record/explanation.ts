@@ -65,7 +65,7 @@ function clientText(facts: RequestFacts): string {
 }
 
 function windowText(facts: RequestFacts): string {
-  if (facts.refusal === 'address_denied') return 'None: a client that may not connect counts nowhere.'
+  if (facts.refusal === 'address-denied') return 'None: a client that may not connect counts nowhere.'
   const { limit, remaining, client, per } = facts
   const owner = facts.overflow
     ? 'all clients beyond limits.max_keys together'

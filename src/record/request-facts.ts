@@ -122,7 +122,7 @@ function factsOf(exchange: Recorded, wall: number) {
     client: client.address,
     grant: exchange.grant ?? '',
     /** Its name in the access log. */
-    refusal: refusal === undefined ? '' : nameOf(refusal),
+    refusal: refusal === undefined ? ('' as const) : nameOf(refusal),
     /** The sentence that the client got. */
     description: refusal !== undefined && 'description' in refusal ? refusal.description : '',
     /** Why it was ended although it was admitted: the name of a refusal. */

@@ -1,7 +1,12 @@
 import fc from 'fast-check'
 import { expect, it, vi } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
-import { type AccessLogRules, createAccessLog, createTimestamp } from '../../src/record/access-log.ts'
+import {
+  type AccessLogRules,
+  createAccessLog,
+  createTimestamp,
+  refusedConnections,
+} from '../../src/record/access-log.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import { anyCodePoint } from '../support/any-code-point.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -65,6 +70,65 @@ it('the line of a request has its end, its refusal and the refusal that was not 
     refusal: 'unauthorized: expired',
     would_refuse: 'rate-limited',
   })
+})
+
+it('the line of a request that was admitted and then ended says why, unless it was refused', () => {
+  const endedFor = { kind: 'unauthorized', cause: 'revoked' } as const
+  const refusal = { kind: 'overloaded', retryAfter: 1 } as const
+  const [ended = ''] = accessLines(exchangeRecord({ outcome: 'cut', endedFor }))
+  expect(JSON.parse(ended)).toMatchObject({ end: 'cut', ended_for: 'unauthorized: revoked' })
+  const [refused = ''] = accessLines(exchangeRecord({ endedFor, refusal }))
+  expect(JSON.parse(refused)).toMatchObject({ refusal: 'overloaded' })
+  for (const line of [refused, ...accessLines(RECORD)]) expect(line).not.toContain('ended_for')
+})
+
+it('of a head that repeats, each line has the client, the grant and the endpoint of its own request', () => {
+  const head = requestHead({ target: '/status' })
+  const [one, other] = ['192.0.2.1', '192.0.2.2'].map((client) => exchangeRecord({ client }).client)
+  for (const [client, grant, endpoint] of [
+    [one, 'c0ffee', 'api'],
+    [one, 'c0ffee', 'api'],
+    [other, 'c0ffee', 'api'],
+    [other, 'monitor.f00d', 'api'],
+    [other, 'monitor.f00d', 'oauth'],
+    [other, undefined, 'oauth'],
+  ] as const) {
+    const exchange = Object.assign(exchangeRecord({ head, grant }), { client, endpoint })
+    const [line = ''] = accessLines(exchange)
+    const { client: address, grant: logged, name, endpoint: type } = JSON.parse(line)
+    expect([address, logged, name, type]).toEqual([
+      client?.address,
+      grant,
+      grant?.includes('.') ? 'monitor' : undefined,
+      endpoint,
+    ])
+  }
+})
+
+it('a value is cut where it is too long: a path at 256 characters, a method at 32, a grant at 64; an address never', () => {
+  const client = '2001:db8:1234:5678:9abc:def0:1234:5678'
+  for (const [more, end] of [
+    [0, ''],
+    [1, '...'],
+  ] as const) {
+    const [path, method, grant] = [256, 32, 64].map((most) => '/'.repeat(most)) as [string, string, string] // three
+    const head = requestHead({ target: path + 'x'.repeat(more), method: method + 'x'.repeat(more) })
+    const [line = ''] = accessLines(exchangeRecord({ head, client, grant: grant + 'x'.repeat(more) }))
+    expect(JSON.parse(line)).toMatchObject({
+      client,
+      path: path + end,
+      method: method + end,
+      grant: grant + end,
+    })
+  }
+})
+
+it('a duration has tenths of a millisecond, if it has any', () => {
+  const ms = (duration: number): string | undefined =>
+    /"ms":([^,]*),/.exec(accessLines(exchangeRecord({ duration }))[0] ?? '')?.[1]
+  expect([0, 0.04, 0.05, 7, 12.1, 12.96, 1234.56].map(ms)).toEqual([
+    ...['0', '0', '0.1', '7', '12.1', '13', '1234.6'],
+  ])
 })
 
 it('C9 user info of a target in absolute form is not logged', () => {
@@ -217,6 +281,17 @@ it('H221 refused connections are bounded like refused requests', () => {
   expect(connections()).toHaveLength(10)
   endPeriod()
   expect(sums()).toMatchObject([{ refusal: 'not_allowed', count: 5, clients: 1 }])
+})
+
+it('H182 a refused connection is counted, and logged if it has a peer', () => {
+  const told: unknown[] = []
+  const refused = refusedConnections(
+    { connections: { refused: (reason) => told.push(reason) } },
+    { refusedConnection: (...what) => told.push(what) },
+  )
+  refused('memory')
+  refused('not_allowed', '192.0.2.1')
+  expect(told).toEqual(['memory', 'not_allowed', ['not_allowed', '192.0.2.1']])
 })
 
 const CHANGES: AccessLogRules = { access: 'changes', query: [] }
