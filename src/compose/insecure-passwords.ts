@@ -1,7 +1,7 @@
+import { secretFiles } from '../config/files.ts'
 import type { ConfigWarning, WarningRule } from '../config/insecure-settings.ts'
 import { passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
-import { secretFiles } from '../config/secrets.ts'
 import { readSource } from '../password/source.ts'
 import type { Credential } from '../password/stored-line.ts'
 import { cheapHash, hasOuterBlank, mistakenFor, weaknessOf } from '../password/strength.ts'

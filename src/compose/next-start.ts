@@ -1,7 +1,7 @@
 import { access, constants } from 'node:fs/promises'
+import { secretFiles } from '../config/files.ts'
 import { passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
-import { secretFiles } from '../config/secrets.ts'
 import { endsStart, readOnlyLine, readSource, type SourceContent } from '../password/source.ts'
 import { beyondMemory } from '../password/verifier.ts'
 import type { Logger } from '../record/log.ts'

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import { isClientName, keepsBut } from '../config/header-field.ts'
+import { keepsBut } from '../config/dropped-fields.ts'
+import { isClientName } from '../config/header-field.ts'
 import {
   placesBounds,
   type ServiceConfig,
