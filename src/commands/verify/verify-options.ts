@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { exposureOf } from '../../config/exposed-secrets.ts'
 import { isAmbiguousPath, pathOf } from '../../http/request-path.ts'
-import { readOnlyLine } from '../../password/source.ts'
+import { readOnlyLine } from '../../password/read-source.ts'
 import { isHash } from '../../password/stored-line.ts'
 import { readAuthorities } from '../../system/named-file.ts'
 import { SetupError } from '../../system/setup-error.ts'
