@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Clock, everySecond } from '../system/clock.ts'
+import type { Clock } from '../system/clock.ts'
+import { everySecond } from '../system/every-second.ts'
 import { type FileWatch, watchFile } from '../system/file-watch.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { Absent } from './account.ts'
