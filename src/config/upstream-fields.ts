@@ -1,8 +1,7 @@
 import { isAuthority, parseUpstreamUrl, plainPathProblem, targetProblem } from './address.ts'
 import { authField } from './auth-fields.ts'
-import { dropProblem } from './dropped-fields.ts'
 import { ALWAYS, either, named, section, type ValueOf } from './field.ts'
-import { headers } from './header-field.ts'
+import { dropProblem, headers } from './header-field.ts'
 import { deviceTlsField } from './tls-field.ts'
 import {
   duration,

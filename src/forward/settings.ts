@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { keepsBut } from '../config/dropped-fields.ts'
-import { isClientName } from '../config/header-field.ts'
+import { isClientName, keepsBut } from '../config/header-field.ts'
 import {
   placesBounds,
   type ServiceConfig,
