@@ -105,7 +105,8 @@ export async function openDeviceService(
     downloadPace: downloadPace(downloadTimeout, service.queue.timeout, queue),
     streams: createStreams(service, queue, connections),
     streamAfter: service.streamAfter,
-    buffering: buffering && { ...buffering, uploadTimeout },
+    maxBody: () => longestBody(route === undefined ? settings.config.upstream : service),
+    buffering,
     idleTimeout: service.idleTimeout,
     maxTunnels: service.maxTunnels,
   })
@@ -115,6 +116,11 @@ export async function openDeviceService(
     ...{ fields, signIn, buffering, breaker, health, trouble, changes },
     upstream: sharing.of(upstream, service, { clock, fields, route: route ?? '', onShared }),
   })
+}
+
+/** The longest body that the service gets (bytes); `Infinity`: every body. */
+function longestBody({ maxBody }: Pick<ServiceConfig, 'maxBody'>): number {
+  return maxBody === 'off' ? Number.POSITIVE_INFINITY : maxBody
 }
 
 interface Parts {

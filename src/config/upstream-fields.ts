@@ -1,7 +1,7 @@
 import { isAuthority, parseUpstreamUrl, plainPathProblem, targetProblem } from './address.ts'
 import { authField } from './auth-fields.ts'
 import { ALWAYS, either, named, section, type ValueOf } from './field.ts'
-import { dropProblem, headers } from './header-field.ts'
+import { headers } from './header-field.ts'
 import { deviceTlsField } from './tls-field.ts'
 import {
   duration,
@@ -88,6 +88,7 @@ const service = {
   streamAfter: duration('1ms', '1d', { default: '2s' }),
   maxStreams: integer(1, 100_000, { default: 64 }),
   queue,
+  maxBody: size('1B', '1024GiB', { default: 'off', live: ALWAYS }, ['off']),
   share,
   health,
 }

@@ -126,7 +126,7 @@ export function placesOf({ minUploadRate, queue: { timeout } }: ServiceConfig, q
 }
 
 /** With `buffer_uploads: auto`: the bytes that are buffered of an upload, and the most uploads that are buffered at once. */
-const AUTO_BUFFER = 1024 ** 2
+export const AUTO_BUFFER: number = 1024 ** 2
 const MOST_BUFFERS = 64
 
 const HOUR = 3_600_000
@@ -143,7 +143,7 @@ export function uploadBuffering(
   key: string,
   clock: Clock,
   log: { warn(facts: object, message: string): void },
-): Omit<UploadBuffering, 'uploadTimeout'> | undefined {
+): UploadBuffering | undefined {
   const { bufferUploads } = service
   if (bufferUploads === 'off') return undefined
   const auto = bufferUploads === 'auto'

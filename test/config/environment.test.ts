@@ -96,6 +96,7 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'upstream.reuse': ['never', 'never'],
   'upstream.buffer_uploads': ['1MiB', '1MiB'],
   'upstream.min_upload_rate': ['2KiB', '2KiB'],
+  'upstream.max_body': ['64KiB', '64KiB'],
   'upstream.max_in_flight': ['1', 1],
   'upstream.max_in_flight.min': ['2', 2],
   'upstream.max_in_flight.max': ['16', 16],

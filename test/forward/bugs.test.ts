@@ -65,6 +65,7 @@ it('C18 a bug in the sign-in is reported as one, and is no failure of the device
     upstream(admitted(requestHead()), {
       ended: (_request, refusal) => resolve(refusal),
       onBug: (_request, found) => reject(found),
+      refuses: () => true,
     }),
   )
   await expect(outcome).rejects.toBe(bug)
