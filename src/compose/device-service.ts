@@ -32,7 +32,7 @@ import { Quirks } from './quirks.ts'
 import { ServicePlaces } from './service-places.ts'
 import type { Settings } from './settings.ts'
 
-export type ServiceSettings = Pick<Settings, 'request' | 'replaced'>
+export type ServiceSettings = Pick<Settings, 'config' | 'request' | 'replaced'>
 
 export interface ServiceDependencies {
   readonly clock: Clock
@@ -262,5 +262,6 @@ function fieldsOf(
   request: RequestFieldSettings,
   replaced: readonly string[],
 ): RoundTripService['fields'] {
-  return { request, response: { origin, host: request.host, rewrite: request.rewrite, replaced } }
+  const { host, rewrite, passes } = request
+  return { request, response: { origin, host, rewrite, replaced, passes } }
 }

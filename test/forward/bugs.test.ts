@@ -28,7 +28,7 @@ function serviceWith(connection: Partial<Connection>, release = () => {}): Round
 
 const FIELDS: RoundTripService['fields'] = {
   request: PLAIN,
-  response: { host: undefined, origin: 'http://127.0.0.1', rewrite: false, replaced: [] },
+  response: { host: undefined, origin: 'http://127.0.0.1', rewrite: false, replaced: [], passes: undefined },
 }
 
 it('C18 a bug while a request is sent is reported once, and the connection is given back', () => {

@@ -295,4 +295,14 @@ export const DEVICE = {
       'With `enforce: false` a body above `upstream.max_body` reaches the device whole, and is counted, logged and explained as one that would be refused.',
     reason: 'a bound is tried on a live plant before it bites',
   },
+  H414: {
+    sentence:
+      'No client gets a field of the device that `upstream.drop_response` of its service names, in any letter case and punctuation: not in a final, interim or shared response, nor in the answer to HEAD or a WebSocket. All other fields stay as they are.',
+    reason: 'the name and version of its software lead an attacker to its weaknesses',
+  },
+  H415: {
+    sentence:
+      '`upstream.drop_response` cannot name what clients, caches, browsers, logins or Postern itself need of a response, in any spelling, and a pattern leaves it alone.',
+    reason: 'a missing length, `Vary` or `Set-Cookie` breaks what the operator does not think of',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
