@@ -128,6 +128,14 @@ export type UpstreamAuthConfig = ValueOf<typeof authField>
 
 export type SessionConfig = ValueOf<typeof sessionSection>
 
+/** The fields of a response that can carry the token of `upstream.auth.session`. */
+export function tokenHeaders(auth: UpstreamAuthConfig): readonly string[] {
+  if (auth === 'off' || !('session' in auth)) return []
+  const { token, send } = auth.session
+  const named = 'header' in token ? [token.header] : []
+  return send.header === undefined ? named : [...named, send.header]
+}
+
 function method(options: FieldOptions = {}): Field<string> {
   return oneOf(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'], options)
 }

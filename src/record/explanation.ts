@@ -118,6 +118,7 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
     'The form has another Content-Type than application/x-www-form-urlencoded in UTF-8.',
   'content-too-large':
     'The body is larger than Postern buffers: 8 KiB of a form, upstream.buffer_uploads of an upload without Content-Length.',
+  'body-too-large': 'The body is longer than upstream.max_body, or that of its service in upstream.routes.',
   'length-required':
     'The device speaks HTTP/1.0, and the body had no Content-Length: upstream.buffer_uploads collects it.',
   'request-timeout': 'The body paused for too long: see listen.body_timeout and the network of the client.',
@@ -199,6 +200,7 @@ function whyUnsent({ sentAfter, failure }: RequestFacts): string {
 const ENDINGS: ReadonlyMap<string, string> = new Map([
   ['unauthorized: expired', 'its grant has expired or was evicted at tokens.capacity'],
   ['unauthorized: revoked', 'its grant was revoked'],
+  ['body-too-large', 'the body passed upstream.max_body while the device already answered'],
 ])
 
 function responseText({ status, end, endedFor, requestBytes, responseBytes }: RequestFacts): string {
