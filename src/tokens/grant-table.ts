@@ -79,7 +79,7 @@ export function createGrantTable(initialCapacity: number) {
    * a reload. (`max` would allocate for the capacity at the start.)
    */
   const recency = new LRUCache<string, Grant>({ maxSize: Number.MAX_SAFE_INTEGER, sizeCalculation: () => 1 })
-  /** The issued grants, by id. Each has one token. */
+  /** The issued grants, by id. Each has one token, which does not count for the capacity. */
   const issued = new Map<string, Grant>()
   /** Why access tokens were removed, for the latest `capacity` of them. No cache of the package: its bound could not follow a reload. */
   const removals = new Map<Digest, 'expired' | 'revoked'>()
@@ -112,9 +112,6 @@ export function createGrantTable(initialCapacity: number) {
     issued.set(id, labelled)
     return labelled
   }
-
-  /** The tokens that count for the capacity. */
-  const held = (): number => index.size - issued.size
 
   function* grants(): Generator<Grant, void> {
     for (const grant of recency.rvalues()) if (grant !== undefined) yield grant
@@ -193,7 +190,7 @@ export function createGrantTable(initialCapacity: number) {
     }
     if (grown !== undefined && grown.tokens.length > share)
       for (const token of surplusOf(grown.tokens, grown.tokens.length - share, grown.refresh)) leave(token)
-    while (held() > capacity) {
+    while (index.size - issued.size > capacity) {
       const grant = recency.pop()
       if (grant === undefined) break
       for (const token of grant.tokens) leave(token)
@@ -207,7 +204,7 @@ export function createGrantTable(initialCapacity: number) {
     grant: (id: string): Grant | undefined => recency.peek(id) ?? issued.get(id),
     /** Whether the tokens of another login would evict a grant. */
     get isFull(): boolean {
-      return held() + 2 > capacity
+      return index.size - issued.size + 2 > capacity
     },
     get grantCount(): number {
       return recency.size + issued.size
