@@ -53,7 +53,7 @@ it('H391 the commands of docs/issuing.md make the files that Prometheus and a pr
 })
 
 it('H391 the example of docs/issuing.md is a configuration of Prometheus', async () => {
-  const [example] = fencesOf(PAGE).filter(({ language }) => language === 'yaml')
+  const [example] = fencesOf(PAGE).filter(({ language }) => language === 'yml')
   expect(parse(example?.text ?? '')).toMatchObject({ scrape_configs: [{ scheme: 'https' }] })
   needs('promtool')
   const site = await prepareSite()
