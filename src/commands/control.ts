@@ -18,9 +18,13 @@ import { type ConfigOptions, configFrom } from './configuration.ts'
 /** How long the sidecar may take to respond (ms). */
 const LIMIT = 10_000
 
+/** The status of a command that names what the configuration does not have: its caller has to correct it. */
+const MISNAMED = 422
+
 /**
  * Sends a command to the sidecar that runs on `stateDir` and returns its response. Fails with a `SetupError` if no sidecar runs
- * there, if it refuses the command, or if it has not responded within `limit` ms.
+ * there, if it refuses the command, or if it has not responded within `limit` ms. The exit code is 2 for a command that names what the
+ * configuration does not have.
  */
 export async function control<Response extends object = object>(
   stateDir: string,
@@ -32,13 +36,23 @@ export async function control<Response extends object = object>(
   const { status, body } = await ask({ socketPath, method, path }, limit, sent).catch((error: unknown) => {
     throw new SetupError(reasonFor(error, stateDir, socketPath, limit), { exitCode: 1, cause: error })
   })
-  if (status !== 200) throw new SetupError(`the sidecar refused: ${body.trim()}`, { exitCode: 1 })
-  try {
-    const response: unknown = JSON.parse(body)
-    // Proof of the cast: the same program wrote the response.
-    if (typeof response === 'object' && response !== null) return response as Response
-  } catch {}
+  const response = parse(body)
+  if (status !== 200) {
+    const reason = response !== undefined && 'error' in response ? String(response.error) : body.trim()
+    throw new SetupError(`the sidecar refused: ${reason}`, { exitCode: status === MISNAMED ? 2 : 1 })
+  }
+  // Proof of the cast: the same program wrote the response.
+  if (response !== undefined) return response as Response
   throw new SetupError(`${socketPath} does not answer like Postern`, { exitCode: 1 })
+}
+
+function parse(body: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(body)
+    return typeof value === 'object' && value !== null ? value : undefined
+  } catch {
+    return undefined
+  }
 }
 
 function reasonFor(error: unknown, stateDir: string, socketPath: string, limit: number): string {
@@ -136,8 +150,8 @@ function unfinishedLines(unfinished: readonly UnfinishedRequest[], present: numb
 
 /** One line for each grant, or two if an id and an address are too long for one. */
 function grantLines(grants: readonly GrantSummary[], present: number): readonly string[] {
-  const rows = grants.map(({ client, issuedAt, expiresAt, usedAt, accessTokens }) => [
-    client,
+  const rows = grants.map(({ client, label = '', issuedAt, expiresAt, usedAt, accessTokens }) => [
+    label === '' ? client : `${client}: ${label}`,
     spanOf(present - issuedAt),
     spanOf(expiresAt - present),
     typeof usedAt === 'number' ? spanOf(present - usedAt) : '-',

@@ -12,6 +12,7 @@ import type { HashPasswordOptions } from './hash-password.ts'
 import type { HealthyOptions } from './healthy.ts'
 import * as help from './help.ts'
 import type { InitOptions } from './init.ts'
+import type { IssueOptions } from './issue.ts'
 import { exitCodeWith, helpOutput } from './output.ts'
 import type { RevokeOptions } from './revoke.ts'
 import type { VerifyCommandFlags } from './verify.ts'
@@ -121,6 +122,19 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .argument('[id]', 'X-Request-Id of the response, or request_id of the access log')
     .option('--json', 'print JSON', false)
     .addHelpText('after', help.EXPLAIN)
+
+  withConfig(
+    command(
+      'issue',
+      'Issue one access token for a client that cannot log in: a probe, a script, a guest.',
+      async (options: IssueOptions) => (await import('./issue.ts')).issueCommand(options, io),
+    ),
+  )
+    .option('--for <time>', 'how long it is valid: 1m to 366d, such as 90d or 2h (required)', parseOnce)
+    .option('--name <name>', 'whose allow it has: an entry of passwords (required with passwords)', parseOnce)
+    .option('--label <label>', 'what to call it in postern status: at most 64 characters', parseOnce)
+    .option('--json', 'print JSON: accessToken, grant, expiresAt', false)
+    .addHelpText('after', help.ISSUE)
 
   withConfig(
     command('revoke', 'Revoke grants and all their tokens at once.', async (options: RevokeOptions) =>

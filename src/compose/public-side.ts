@@ -33,7 +33,7 @@ interface Parts {
 export function openPublicSide(config: Config, parts: Parts) {
   const { clock, log, metrics, settings, memory, live, state, tables, services, certificate, onBug } = parts
   const accessLog = createAccessLog(log, clock, settings)
-  const requests = createRecentRequests(clock)
+  const requests = createRecentRequests(clock, state.issued)
   const { credentials, ...own } = tokenServices(state, { metrics, clock, live }, settings)
   const passage = createPassage({
     admit: createGate({ clock, tables, ...credentials, settings }),

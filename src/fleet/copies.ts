@@ -92,14 +92,15 @@ export function createTokenCopies(deps: Dependencies) {
   }
 
   /** Does nothing for a token of another epoch. The feed will announce a later one; until then the server is asked for the token. */
-  function add({ digest, grant: id, client, epoch: of, granted, until }: TokenCopy): void {
+  function add({ digest, grant: id, client, epoch: of, granted, until, handout }: TokenCopy): void {
     if (revoked.has(id) || of !== epoch.present || table.find(digest) !== undefined) return
     if (!hasName(nameOfGrant(id))) return
     const at = now()
     const issuedAt = Math.floor(at - Math.max(0, clock.wall() - granted))
-    const grant = table.grant(id) ?? table.open(id, client, issuedAt)
+    const grant = table.grant(id) ?? table.open(id, client, issuedAt, handout?.label)
     // A server whose clock was set back states a time left that is too long.
-    table.add(grant, 'access', digest, at, Math.floor(Math.min(until, at + accessLifetime)))
+    const most = handout?.lifetime ?? accessLifetime
+    table.add(grant, 'access', digest, at, Math.floor(Math.min(until, at + most)))
     table.evict(grant)
   }
 

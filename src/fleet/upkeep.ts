@@ -26,6 +26,7 @@ const MOST = 50
  * - A token that its grant lists and the server has lost is counted and forgotten. A grant without tokens is over, and copies of its tokens
  *   work for the offline grace.
  * - A token of a login in the future was issued before the clock was set back. From now on it has at most its lifetime.
+ * - An issued grant that the list of those has lost is in it again.
  *
  * `ARGV`: prefix, offset, most grants, lifetimes of access and refresh tokens (ms). Returns `{time, grants looked at that remain, lost tokens}`.
  */
@@ -37,7 +38,7 @@ local soon = now + 1000
 local lifetimes = {a = tonumber(ARGV[4]), r = tonumber(ARGV[5]), s = tonumber(ARGV[5])}
 
 local function lookAfter(grant)
-  local set, lost, live, isChanged = p .. 'g:' .. grant, 0, 0, false
+  local set, lost, live, isChanged, isIssued = p .. 'g:' .. grant, 0, 0, false, false
   local members = redis.call('ZRANGEBYSCORE', set, '(' .. string.format('%.0f', soon), '+inf', 'WITHSCORES')
   for i = 1, #members, 2 do
     local member, kind, key = members[i], string.sub(members[i], 1, 1), p .. 't:' .. string.sub(members[i], 2)
@@ -48,14 +49,18 @@ local function lookAfter(grant)
       lost = lost + 1
     else
       live = live + 1
-      if granted and granted > soon and lifetimes[kind] and tonumber(members[i + 1]) > soon + lifetimes[kind] then
-        redis.call('PEXPIRE', key, lifetimes[kind])
-        redis.call('ZADD', set, now + lifetimes[kind], member)
+      local own = handout(text)
+      local lifetime = tonumber(own) or lifetimes[kind]
+      isIssued = own ~= nil
+      if granted and granted > soon and lifetime and tonumber(members[i + 1]) > soon + lifetime then
+        redis.call('PEXPIRE', key, lifetime)
+        redis.call('ZADD', set, now + lifetime, member)
         isChanged = true
       end
     end
   end
   if isChanged then keep(grant) end
+  if isIssued then redis.call('ZADD', p .. 'issued', redis.call('ZSCORE', p .. 'grants', grant), grant) end
   return lost, live
 end
 

@@ -110,6 +110,8 @@ export async function openPasswords(
     get generation(): number {
       return generation
     },
+    /** Whether this name has a password: not if it is unknown, or if its account is locked, has expired or is gone. */
+    has: (name: string): boolean => opened.get(name)?.current !== undefined,
     /** The fingerprints of all names as one text: see `textOfNames`. */
     async fingerprint(salt: Uint8Array): Promise<string> {
       const prints = await Promise.all(

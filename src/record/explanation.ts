@@ -33,14 +33,18 @@ export function summaryOf({ id, time, method, path, client, status, refusal, dur
   }
 }
 
-/** Explains a request in plain sentences, one finding for each station that decided something about it. */
-export function explain(facts: RequestFacts): Explanation {
+/**
+ * Explains a request in plain sentences, one finding for each station that decided something about it.
+ *
+ * @param label that of its grant, if an operator issued it; empty if that has none
+ */
+export function explain(facts: RequestFacts, label?: string): Explanation {
   const forwarded = facts.kind === 'forward'
   const findings = [
     ['Request', requestText(facts)],
     ['Client', clientText(facts)],
     ['Window', windowText(facts)],
-    ['Token', tokenText(facts)],
+    ['Token', `${tokenText(facts)}${issuedText(label)}`],
     ['Decision', decisionText(facts)],
     ...(forwarded ? [['Device', deviceText(facts)] as const] : []),
     ['Response', responseText(facts)],
@@ -103,6 +107,11 @@ function tokenText(facts: RequestFacts): string {
   return token === 'valid' ? `Valid, of grant ${grant}${namedText(grant)}.` : TOKEN_FAULTS[token]
 }
 
+function issuedText(label: string | undefined): string {
+  if (label === undefined) return ''
+  return ` An operator issued it${label === '' ? '' : `: ${label}`}.`
+}
+
 const namedText = (grant: string): string =>
   nameOfGrant(grant) === '' ? '' : `, of the password ${nameOfGrant(grant)}`
 
@@ -139,7 +148,8 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
   'unauthorized: missing': 'The client has to send its access token.',
   'unauthorized: malformed': 'The client has to send one access token, as it came from the token endpoint.',
   'unauthorized: unknown': 'The client has to log in again.',
-  'unauthorized: expired': 'The client has to refresh its access token.',
+  'unauthorized: expired':
+    'The client has to refresh its access token. One of postern issue has to be issued anew.',
   'unauthorized: revoked': 'The client has to log in again.',
 }
 const SENTENCES: ReadonlyMap<string, string> = new Map(Object.entries(MEANINGS))

@@ -157,7 +157,7 @@ describe('postern check', () => {
       `state_dir=${join(directory, 'x'.repeat(90))}`,
     )
     expect(out).toMatch(
-      /^FAILED {2}state_dir: --set: status, explain and revoke will not work: .*at most 107 bytes$/m,
+      /^FAILED {2}state_dir: --set: status, explain, issue and revoke will not work: .*at most 107 bytes$/m,
     )
     expect(code).toBe(1)
   })

@@ -119,6 +119,7 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'password.device': ['true', true],
   'tokens.store': ['memory', 'memory'],
   'tokens.capacity': ['2', 2],
+  'tokens.issued': ['25', 25],
   'tokens.access_lifetime': ['2h', '2h'],
   'tokens.refresh_lifetime': ['8d', '8d'],
   'tokens.rotate_refresh': ['true', true],

@@ -245,6 +245,7 @@ test('a reload changes the lifetime of later tokens, not of those that were issu
   const before = store.issue('a', 'password')
   store.applyPolicy({
     capacity: 100,
+    issued: 100,
     accessLifetime: 60 * SECOND,
     refreshLifetime: HOUR,
     rotateRefresh: true,
