@@ -6,6 +6,8 @@ export interface Scope {
   readonly name: string
   /** Undefined: everything. */
   readonly allows: Allows | undefined
+  /** `allow` is on trial (`enforce: false`): what it would refuse or hold back is forwarded as the client sent it, and recorded. */
+  readonly onTrial: boolean
 }
 
 /** The scopes by name. */

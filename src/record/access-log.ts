@@ -92,6 +92,8 @@ export function nameOf(refusal: Refusal): string {
       return `unauthorized: ${refusal.cause}`
     case 'upstream':
       return `upstream: ${refusal.failure}`
+    case 'insufficient-scope':
+      return refusal.override ? 'insufficient-scope: override' : refusal.kind
     default:
       return refusal.kind
   }

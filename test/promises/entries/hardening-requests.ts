@@ -162,4 +162,19 @@ export const REQUESTS = {
       '`oauth.revocation_path` is a plain path, and neither is nor covers one of Postern itself; otherwise the start and `check` fail.',
     reason: 'a login page or token endpoint that silently became another one',
   },
+  H401: {
+    sentence:
+      'With `enforce: false` in an entry of `passwords`, a request that its `allow` would refuse is forwarded as the client sent it, counted by name as `would_refuse`, logged and explained; so is one with a field that `allow` would hold back. Nothing else is laxer: the token and its end, limits, faults, other names.',
+    reason: 'a list that is too short stops a client that worked; what is tried must not open anything else',
+  },
+  H402: {
+    sentence:
+      'A reload after which an `allow` holds ends the streams and tunnels that were forwarded without it, in flight as new ones: those that it does not have, and those with a field that it holds back.',
+    reason: 'a tunnel that a trial let in would stay for ever',
+  },
+  H403: {
+    sentence:
+      '`check`, the log, `status` and the page name each `allow` that is on trial. `enforce: false` without an `allow` is an error.',
+    reason: 'a forgotten trial is an open door',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
