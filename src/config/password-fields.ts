@@ -25,6 +25,15 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/
 
 const METHOD_NAMES: ReadonlySet<string> = new Set([...METHODS, UPGRADE])
 
+export function isName(text: string): boolean {
+  return NAME.test(text)
+}
+
+/** Whether `methods` of an `allow` can have it. */
+export function isAllowedMethod(text: string): boolean {
+  return METHOD_NAMES.has(text)
+}
+
 const allowRule = section({
   methods: optional(
     list('methods', 'must be a method such as GET, or UPGRADE for WebSockets', {

@@ -29,7 +29,8 @@ export interface AllowRule {
   readonly paths?: readonly string[]
 }
 
-const READ: readonly AllowRule[] = [{ methods: ['GET', 'HEAD', 'OPTIONS'] }]
+/** What `allow: read` is short for. */
+export const READ: readonly AllowRule[] = [{ methods: ['GET', 'HEAD', 'OPTIONS'] }]
 
 /**
  * Compiles `allow`. Paths are compared as `public_paths` are: byte for byte as forwarded, without the query. A path that two programs

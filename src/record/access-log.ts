@@ -11,7 +11,7 @@ import { shownPath } from './shown-path.ts'
 export type AccessLog = ReturnType<typeof createAccessLog>
 
 /** The longest values in a line, in characters. */
-const LONGEST_PATH = 256
+export const LONGEST_PATH = 256
 const LONGEST_METHOD = 32
 const LONGEST_GRANT = 64
 /** Longer than any address in text, with a zone. */

@@ -2,6 +2,9 @@ import { type DestinationStream, destination, type Logger, pino } from 'pino'
 
 export type { Logger } from 'pino'
 
+/** The message of the line that counts lines which are missing. */
+export const DROPPED = 'log lines were dropped: nobody read them'
+
 export interface LogSettings {
   readonly level: string
   /** `auto`: readable on a terminal, JSON otherwise. */
@@ -138,7 +141,7 @@ function bufferedStream(sink: LogSink, readable?: (line: string) => string) {
     const count = dropped
     dropped = 0
     const time = pino.stdTimeFunctions.isoTime()
-    writeLine(`{"level":40${time},"count":${count},"msg":"log lines were dropped: nobody read them"}\n`)
+    writeLine(`{"level":40${time},"count":${count},"msg":"${DROPPED}"}\n`)
   }
 
   /** Whether there is room for one more line of at most so many bytes, now or when the buffer has been written. */

@@ -177,4 +177,19 @@ export const REQUESTS = {
       '`check`, the log, `status` and the page name each `allow` that is on trial. `enforce: false` without an `allow` is an error.',
     reason: 'a forgotten trial is an open door',
   },
+  H404: {
+    sentence:
+      '`postern propose` prints an `allow` that `check` takes as it stands and that admits what it was made of. It opens a method and a path only together, as they were seen, says behind each path what it opens beyond that, and never proposes `/`.',
+    reason: 'a list that is written by hand is too short or too wide',
+  },
+  H405: {
+    sentence:
+      'Requests that Postern or the device refused, and paths that the log has cut or changed, stay out of a proposal, are counted and shown. It warns of a log that lacks requests.',
+    reason: 'a proposal from a scan would allow what was scanned',
+  },
+  H406: {
+    sentence:
+      'Nothing that a log holds becomes more of the proposal than a path of `allow`, in the characters that a configuration takes there, or a part of a comment in printable ASCII. What `propose` holds is bounded, however many and whatever lines it reads.',
+    reason: 'YAML injection by a path; a log of gigabytes',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
