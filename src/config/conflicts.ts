@@ -61,11 +61,13 @@ function judgePasswords({ passwords }: Config, must: Must): void {
     must('passwords', `have 1 to ${MOST_NAMES} entries`)
     return
   }
-  for (const [index, { name, file, htpasswd, shadow }] of passwords.entries()) {
+  for (const [index, { name, file, htpasswd, shadow, allow, enforce }] of passwords.entries()) {
     const sources = [file, htpasswd, shadow].filter((each) => each !== undefined).length
     if (sources !== 1) must(`passwords.${index}`, 'have exactly one of file, htpasswd, shadow')
     if (passwords.findIndex((other) => other.name === name) < index)
       must(`passwords.${index}.name`, 'not be the name of an earlier entry')
+    if (!enforce && allow === undefined)
+      must(`passwords.${index}.enforce`, 'be left out without allow, which it would try')
   }
 }
 

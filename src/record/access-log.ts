@@ -21,7 +21,7 @@ export interface AccessLogRules {
 export type AccessLog = ReturnType<typeof createAccessLog>
 
 /** The longest values in a line, in characters. */
-const LONGEST_PATH = 256
+export const LONGEST_PATH = 256
 const LONGEST_QUERY = 256
 const LONGEST_METHOD = 32
 const LONGEST_GRANT = 64
@@ -147,6 +147,8 @@ export function nameOf(refusal: Refusal): RefusalName {
       return `unauthorized: ${refusal.cause}`
     case 'upstream':
       return `upstream: ${refusal.failure}`
+    case 'insufficient-scope':
+      return refusal.override ? 'insufficient-scope: override' : refusal.kind
     default:
       return refusal.kind
   }
