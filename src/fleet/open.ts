@@ -3,7 +3,7 @@ import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { StoreAddress } from '../config/store-fields.ts'
 import { openPasswords } from '../password/sources.ts'
-import { everySecond } from '../system/clock.ts'
+import { everySecond } from '../system/every-second.ts'
 import {
   reportAbsent,
   type State,

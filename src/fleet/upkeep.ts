@@ -1,4 +1,5 @@
-import { type Clock, STEP } from '../system/clock.ts'
+import type { Clock } from '../system/clock.ts'
+import { STEP } from '../system/clock-steps.ts'
 import { regularQuestion } from './regular-question.ts'
 import { tokenScript } from './scripts.ts'
 import { listOf, type SharedStore } from './shared-store.ts'

@@ -1,4 +1,5 @@
-import type { Clock, Uptime } from '../system/clock.ts'
+import type { Clock } from '../system/clock.ts'
+import type { Uptime } from '../system/clock-steps.ts'
 import { createLastingClock } from '../system/lasting-clock.ts'
 import type { GrantTable, Token } from './grant-table.ts'
 import type { JournalFile } from './journal-file.ts'

@@ -8,7 +8,7 @@ import {
   type DevicePasswordEvents,
 } from '../password/device-source.ts'
 import { openPasswords, type PasswordsEvents } from '../password/sources.ts'
-import { everySecond } from '../system/clock.ts'
+import { everySecond } from '../system/every-second.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import { createGrantTable } from './grant-table.ts'
 import { openJournal } from './journal.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { decode } from '../../src/config/decode.ts'
 import { environmentName, knownKeys } from '../../src/config/known-keys.ts'
-import { decode } from '../../src/config/problem.ts'
 import { valueAt, type YamlValue } from '../../src/config/yaml.ts'
 import { load, problemsIn, treeOf } from './sources.ts'
 
