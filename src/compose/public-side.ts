@@ -32,7 +32,7 @@ interface Parts {
 /** What clients meet: the public listener, the gate behind it, and the record of each exchange. */
 export function openPublicSide(config: Config, parts: Parts) {
   const { clock, log, metrics, settings, memory, live, state, tables, services, certificate, onBug } = parts
-  const accessLog = createAccessLog(log, clock)
+  const accessLog = createAccessLog(log, clock, settings)
   const requests = createRecentRequests(clock)
   const { credentials, ...own } = tokenServices(state, { metrics, clock, live }, settings)
   const passage = createPassage({
@@ -46,7 +46,7 @@ export function openPublicSide(config: Config, parts: Parts) {
     record(exchange) {
       metrics.exchange(exchange)
       requests.add(exchange)
-      if (settings.config.log.access) accessLog.write(exchange)
+      accessLog.write(exchange)
     },
     onUnrecordedRefusal: metrics.refused,
   })
@@ -63,7 +63,7 @@ export function openPublicSide(config: Config, parts: Parts) {
       account: memory.account,
       clientOf: (peer, forwardedFor) => settings.clientOf(peer, forwardedFor),
     },
-    events: { ...metrics.connections, refused: refusedConnections(metrics, accessLog, settings) },
+    events: { ...metrics.connections, refused: refusedConnections(metrics, accessLog) },
   })
   certificate.serve(listener.applyTls)
   return { listener, requests, accessLog, sessions: credentials.sessions }

@@ -1,4 +1,4 @@
-import { ALWAYS, section, type ValueOf } from './field.ts'
+import { ALWAYS, field, section, type ValueOf, z } from './field.ts'
 import { adminField, listenField } from './listen-fields.ts'
 import { passwordField, passwordsField } from './password-fields.ts'
 import {
@@ -11,7 +11,17 @@ import {
 } from './policy-fields.ts'
 import { storeField } from './store-fields.ts'
 import { upstreamField } from './upstream-fields.ts'
-import { duration, flag, oneOf, path, plainText, unless } from './value-fields.ts'
+import { duration, flag, list, oneOf, path, plainText, unless } from './value-fields.ts'
+
+/** Parameters that hold secrets, as programs call them. */
+const SECRET_NAME = /pass|pwd|secret|token|credential|session|cookie|signature|api[-_]?key/i
+
+function loggedParameterProblem(given: string): string | undefined {
+  if (!/^[!-~]{1,64}$/.test(given) || /[&;=#%+]/.test(given)) {
+    return 'must be names of query parameters, of at most 64 visible ASCII characters without & ; = # % +'
+  }
+  return SECRET_NAME.test(given) ? `must not name a secret, which ${given} is by its name` : undefined
+}
 
 const logField = section({
   level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
@@ -19,7 +29,15 @@ const logField = section({
     live: ALWAYS,
   }),
   format: oneOf(['auto', 'json', 'pretty'], { default: 'auto' }),
-  access: flag({ default: true, live: ALWAYS }),
+  access: field<boolean | 'changes'>(
+    () => z.union([z.boolean(), z.literal('changes')], { error: 'must be true, false or changes' }),
+    { default: true, live: ALWAYS, type: '`true`, `false` or `changes`', textForm: 'yaml' },
+  ),
+  query: list('names of query parameters', 'must be a list of names', {
+    default: [],
+    live: ALWAYS,
+    problemOf: loggedParameterProblem,
+  }),
 })
 
 /** The whole configuration: source of the types, the error messages, the JSON Schema and the reference page. */

@@ -243,13 +243,19 @@ export function tokenEvents({ log, metrics }: Pick<StateDependencies, 'log' | 'm
     issued: metrics.tokensIssued,
     revoked(grants, reason, ids) {
       metrics.tokensRevoked(reason, grants)
-      log.warn({ grants, reason, ids: ids?.slice(0, MOST_LISTED) }, 'tokens revoked')
+      log.warn({ grants, reason, ...namesOf(ids), ids: ids?.slice(0, MOST_LISTED) }, 'tokens revoked')
     },
     evicted(kind, count) {
       metrics.tokensEvicted(kind, count)
       log.warn({ kind, count }, 'tokens evicted: the store is full, see tokens.capacity')
     },
   }
+}
+
+/** Whose grants these are, if `passwords` names them. */
+function namesOf(ids: readonly string[] = []): { readonly names?: readonly string[] } {
+  const names = [...new Set(ids.map(nameOfGrant))].filter((name) => name !== '')
+  return names.length === 0 ? {} : { names }
 }
 
 const NO_PASSWORD = 'there is no password: logins are refused, and the tokens of the earlier one have ended'

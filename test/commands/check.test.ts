@@ -42,7 +42,7 @@ async function run(name: string, command: Command, set: readonly string[]): Prom
   const sets = [...source, 'listen.tls=off', ...addresses, `state_dir=${directory}`, ...set]
   const [out, err] = [text(stdout), text(stderr)]
   const code = await command({ set: sets }, { stdout, stderr, env: {} }).catch((error: unknown) =>
-    reportFailure(name, error, { stderr }),
+    reportFailure(name, error, { env: {}, stderr }),
   )
   stdout.end()
   stderr.end()

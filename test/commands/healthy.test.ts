@@ -13,7 +13,7 @@ async function healthy(address: string, { ready = false } = {}): Promise<[number
   const out = { write: (text: string) => lines.push(text) }
   const set = ['upstream.url=http://127.0.0.1:9', 'password.file=/dev/null', `admin.address=${address}`]
   const code = await healthyCommand({ set, ready }, { stdout: out, stderr: out, env: {} }).catch(
-    (error: unknown) => reportFailure('healthy', error, { stderr: out }),
+    (error: unknown) => reportFailure('healthy', error, { stderr: out, env: {} }),
   )
   return [code, lines.join('')]
 }

@@ -151,6 +151,7 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'log.level': ['debug', 'debug'],
   'log.format': ['json', 'json'],
   'log.access': ['false', false],
+  'log.query': ['action,mode', ['action', 'mode']],
   shutdown_grace: ['0s', '0s'],
 }
 

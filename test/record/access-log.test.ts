@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it, vi } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
-import { createAccessLog, createTimestamp } from '../../src/record/access-log.ts'
+import { type AccessLogRules, createAccessLog, createTimestamp } from '../../src/record/access-log.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import { anyCodePoint } from '../support/any-code-point.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -20,10 +20,14 @@ const FACTS = {
 }
 const RECORD = exchangeRecord(FACTS)
 
-function accessLines(exchange: Exchange, level = 'info'): string[] {
+const EVERYTHING: AccessLogRules = { access: true, query: [] }
+
+function accessLines(exchange: Exchange, level = 'info', rules: AccessLogRules = EVERYTHING): string[] {
   const clock = movableClock()
   const lines: string[] = []
-  const log = createAccessLog(createLogOn(level, { write: (line) => lines.push(line) }), clock)
+  const log = createAccessLog(createLogOn(level, { write: (line) => lines.push(line) }), clock, {
+    config: { log: rules },
+  })
   closeLater(log.close)
   log.write(exchange)
   return lines
@@ -114,7 +118,9 @@ function refusing() {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   closeLater(() => void vi.useRealTimers())
   const lines: string[] = []
-  const log = createAccessLog(createLogOn('info', { write: (line) => lines.push(line) }), movableClock())
+  const log = createAccessLog(createLogOn('info', { write: (line) => lines.push(line) }), movableClock(), {
+    config: { log: EVERYTHING },
+  })
   closeLater(log.close)
   const parsed = (): Record<string, unknown>[] => lines.map((line) => JSON.parse(line))
   return {
@@ -211,4 +217,58 @@ it('H221 refused connections are bounded like refused requests', () => {
   expect(connections()).toHaveLength(10)
   endPeriod()
   expect(sums()).toMatchObject([{ refusal: 'not_allowed', count: 5, clients: 1 }])
+})
+
+const CHANGES: AccessLogRules = { access: 'changes', query: [] }
+
+it.each<readonly [string, Partial<Parameters<typeof requestHead>[0]>, number]>([
+  ['GET', {}, 0],
+  ['HEAD', { method: 'HEAD' }, 0],
+  ['OPTIONS', { method: 'OPTIONS' }, 0],
+  ['POST', { method: 'POST' }, 1],
+  ['PROPFIND', { method: 'PROPFIND' }, 1],
+  ['GET with another method', { fields: ['X-HTTP-Method-Override', 'DELETE'] }, 1],
+  ['GET with another method, as CGI reads it', { fields: ['X_Http.Method-Override', 'DELETE'] }, 1],
+  ['GET with another path', { fields: ['X-Original-URL', '/reboot'] }, 1],
+  ['GET with a Destination', { fields: ['Destination', '/b'] }, 1],
+  ['WebSocket', { upgrade: true }, 1],
+])('H451 with log.access: changes, %s', (_, head, lines) => {
+  expect(accessLines(exchangeRecord({ head: requestHead(head) }), 'info', CHANGES)).toHaveLength(lines)
+  expect(accessLines(exchangeRecord({ head: requestHead(head) }), 'info', EVERYTHING)).toHaveLength(1)
+  expect(
+    accessLines(exchangeRecord({ head: requestHead(head) }), 'info', { access: false, query: [] }),
+  ).toEqual([])
+})
+
+it.each([
+  ['/do?action=reboot&token=secret', 'action=reboot'],
+  ['/do?token=secret;action=reboot', 'action=reboot'],
+  ['/do?action=a&x=secret&action=b', 'action=a&action=b'],
+  ['/do?%61ction=reboot', '%61ction=reboot'],
+  ['/do?action', 'action'],
+  ['/do?Action=secret&xaction=secret&?action=secret', undefined],
+  ['/do', undefined],
+  [`/do?action=${'x'.repeat(500)}`, `action=${'x'.repeat(249)}...`],
+  ['/do?action="\\', 'action="\\'],
+])('H452 of the query %s, the line has the named parameters only', (target, query) => {
+  const record = exchangeRecord({ head: requestHead({ target }) })
+  const [line = ''] = accessLines(record, 'info', { access: true, query: ['action'] })
+  expect(JSON.parse(line).query).toBe(query)
+  expect(line).not.toContain('secret')
+})
+
+it('H452 a reload changes which parameters the line of a repeated head has', () => {
+  const lines: string[] = []
+  const settings = { config: { log: { access: true, query: ['action'] } } }
+  const log = createAccessLog(
+    createLogOn('info', { write: (line) => lines.push(line) }),
+    movableClock(),
+    settings,
+  )
+  closeLater(log.close)
+  const record = exchangeRecord({ head: requestHead({ target: '/do?action=a&mode=b' }) })
+  log.write(record)
+  settings.config = { log: { access: true, query: ['mode'] } }
+  log.write(record)
+  expect(lines.map((line) => JSON.parse(line).query)).toEqual(['action=a', 'mode=b'])
 })

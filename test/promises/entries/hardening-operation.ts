@@ -244,4 +244,19 @@ export const OPERATION = {
       'A service that listens may neither start programs nor call native code. The one native function that it has taken before that is `malloc_trim`.',
     reason: 'a fault in a package must not become a program of an attacker',
   },
+  H451: {
+    sentence:
+      '`log.access: changes` logs the requests that may change something, with name, grant and client: not GET, HEAD and OPTIONS, unless a field of theirs names another method or target, or they open a WebSocket.',
+    reason: 'who changed what is asked after an incident; a line for each read hides it',
+  },
+  H452: {
+    sentence:
+      'Of a query the log has the parameters in `log.query` alone, in any encoding of their names. A name that says that it holds a secret is refused.',
+    reason: 'many devices do what a parameter says; CWE-532',
+  },
+  H453: {
+    sentence:
+      'Each line that journald reads has its severity, also the reason why a command failed. No other line has one.',
+    reason: '`journalctl -p warning` is where an operator looks first; systemd',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
