@@ -152,11 +152,11 @@ async function openState(
       })
       return owed.hasPaid(which)
     },
-    async logIn(candidate, client, grantType) {
+    async logIn(candidate, client, grantType, username) {
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
         const present = await agreement.present()
         if (present.kind !== 'agreed') return 'unavailable'
-        const { result, generation, name = '' } = await password.verify(candidate, client.key)
+        const { result, generation, name = '' } = await password.verify(candidate, client.key, username)
         if (generation !== password.generation || generation !== present.generation) continue
         if (result !== 'right') return result
         if (!hasName(name)) return 'wrong'

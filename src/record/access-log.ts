@@ -92,6 +92,8 @@ export function nameOf(refusal: Refusal): string {
       return `unauthorized: ${refusal.cause}`
     case 'upstream':
       return `upstream: ${refusal.failure}`
+    case 'invalid-grant':
+      return refusal.cause === undefined ? refusal.kind : `${refusal.kind}: ${refusal.cause}`
     default:
       return refusal.kind
   }

@@ -157,20 +157,26 @@ export interface Tokens {
 export type Later<T> = T | Promise<T>
 
 /**
- * The tokens for a right password, or why there are none. `overloaded`: too many passwords are being checked. An `UpstreamFailure`: the
+ * The tokens for a right password, or why there are none. `other-name`: the password is that of another name than the username. `overloaded`: too many passwords are being checked. An `UpstreamFailure`: the
  * device has to check the password, and did not respond. `unavailable`: the shared store did not respond. `slowedFor`: the attempt may begin
  * after this time (ms).
  */
 export type LogInResult =
   | IssuedTokens
   | 'wrong'
+  | 'other-name'
   | 'overloaded'
   | Unavailable
   | { readonly unavailable: UpstreamFailure }
   | { readonly slowedFor: number }
 
-/** Verifies the password and issues the tokens of a new grant. `grantType`: the `grant` label of the metric. */
-export type LogIn = (password: string, client: Client, grantType: string) => Promise<LogInResult>
+/** Verifies the password and issues the tokens of a new grant. `grantType`: the `grant` label of the metric. `username`: as in `Passwords.verify`. */
+export type LogIn = (
+  password: string,
+  client: Client,
+  grantType: string,
+  username?: string,
+) => Promise<LogInResult>
 
 /** The password and the tokens issued for it: a password change revokes the tokens (C8). */
 export interface State {

@@ -141,6 +141,11 @@ export const REQUESTS = {
       'The name of a login reaches the device only by `{client_name: true}`, and no client can name itself in that field. It stands in the log, `status`, `explain`, the page and the metrics, and `per: name` gives it one window.',
     reason: 'identity spoofing by header; who did it has to be found',
   },
+  H421: {
+    sentence:
+      'With `passwords`, a login whose `username` is a configured name succeeds only with the password of that name. Every other username, also one in another letter case, is ignored. All passwords are verified in either case, the response is the one to a wrong password, and the log and `explain` alone name the reason.',
+    reason: 'a client that names itself `monitor` must not get the rights of the admin by mistake',
+  },
   H202: {
     sentence:
       'A field of a client reaches a CGI program under no name that `upstream.headers` sets or `upstream.drop` drops, whatever the punctuation of its name. Any other name reaches the device byte for byte.',
