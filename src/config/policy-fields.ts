@@ -1,5 +1,6 @@
 import { OWN_PATHS, type Per, type WindowType } from '../http/admission.ts'
 import { createPathTable, isAmbiguousPath } from '../http/request-path.ts'
+import { windowOfName } from '../http/scope.ts'
 import { requestPathProblem } from './address.ts'
 import { ALWAYS, either, field, section, type ValueOf, z } from './field.ts'
 import { tokenStoreField } from './store-fields.ts'
@@ -108,13 +109,23 @@ interface Limit {
 
 type LimitPer = Limit & { readonly per: Per }
 
-/** The limits of all windows. */
+/** `own`: the limits of single windows, by their keys. */
+export type LimitOfType = LimitPer & { readonly own?: ReadonlyMap<string, Limit> }
+
+/** The limits of all windows. Those of names are limits of the API. */
 export function limitsOf({
   limits: { api, oauth },
   browser,
+  passwords = [],
 }: {
   readonly limits: Readonly<Record<'api' | 'oauth', LimitPer>>
   readonly browser: { readonly limit: Limit }
-}): Readonly<Record<WindowType, LimitPer>> {
-  return { api, oauth, browser: { ...browser.limit, per: 'grant' } }
+  readonly passwords?: readonly { readonly name: string; readonly limit?: Limit }[]
+}): Readonly<Record<WindowType, LimitOfType>> {
+  const own = new Map(
+    passwords.flatMap(({ name, limit: ofName }) =>
+      ofName === undefined ? [] : [[windowOfName(name), ofName] as const],
+    ),
+  )
+  return { api: own.size === 0 ? api : { ...api, own }, oauth, browser: { ...browser.limit, per: 'grant' } }
 }

@@ -146,6 +146,11 @@ export const REQUESTS = {
       'With `passwords`, a login whose `username` is a configured name succeeds only with the password of that name. Every other username, also one in another letter case, is ignored. All passwords are verified in either case, the response is the one to a wrong password, and the log and `explain` alone name the reason.',
     reason: 'a client that names itself `monitor` must not get the rights of the admin by mistake',
   },
+  H422: {
+    sentence:
+      'With `per: name`, `passwords[].limit` gives all logins of a name another limit than that of the API. The rate-limit fields, `explain`, the metrics, the page and a fleet follow it, and a reload changes it; without `per: name` it is an error.',
+    reason: 'a script that polls needs another limit than the person who repairs the device',
+  },
   H202: {
     sentence:
       'A field of a client reaches a CGI program under no name that `upstream.headers` sets or `upstream.drop` drops, whatever the punctuation of its name. Any other name reaches the device byte for byte.',
