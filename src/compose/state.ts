@@ -116,7 +116,7 @@ export function tokenServices(
   const password = createPasswordGrant(slowed, metrics.passwordFailed, metrics.upstream(undefined).failed)
   const grants = [password, createRefreshGrant(tokens.refresh)]
   for (const { name } of grants) metrics.tokensIssued(name, 0)
-  const sessions = createSessions({ ...tokens, end }, live.handOver)
+  const sessions = createSessions({ ...tokens, end }, { clock, live, settings })
   const { login, logout, withPage } = createBrowserLogin(password, sessions, settings)
   return {
     credentials: { identify: tokens.identify, sessions },
