@@ -11,6 +11,7 @@ export const tokensField = section({
   capacity: integer(2, 10_000_000, { default: 10_000, live: ALWAYS }),
   accessLifetime: duration('1s', '365d', { wholeSeconds: true, default: '1h', live: ALWAYS }),
   refreshLifetime: duration('1s', '3650d', { wholeSeconds: true, default: '7d', live: ALWAYS }),
+  grantLifetime: duration('1s', '3650d', { wholeSeconds: true, default: 'off', live: ALWAYS }, ['off']),
   rotateRefresh: flag({ default: false, live: ALWAYS }),
   refreshGrace: duration('0s', '1h', { default: '10s', live: ALWAYS }),
   offlineGrace: duration('0s', '365d', { default: '1h', live: ALWAYS }),

@@ -110,6 +110,7 @@ async function openState(
     store,
     clock,
     lifetimes: [config.tokens.accessLifetime, config.tokens.refreshLifetime],
+    grantLasts: () => copies.grantLasts,
     onLost(count) {
       metrics.storeFailed('shared', 'lost')
       log.error({ count }, LOST_TOKENS)

@@ -8,15 +8,13 @@ import type { HashMemory } from '../password/verifier.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
-import type { TokenKind } from './grant-rules.ts'
+import type { Lifetimes, TokenKind } from './grant-rules.ts'
 
-export interface TokenPolicy {
+export interface TokenPolicy extends Lifetimes {
   /** The maximum number of tokens, both kinds together. */
   readonly capacity: number
-  /** Lifetimes and grace in milliseconds. */
-  readonly accessLifetime: number
-  readonly refreshLifetime: number
   readonly rotateRefresh: boolean
+  /** Milliseconds. */
   readonly refreshGrace: number
 }
 
@@ -147,7 +145,7 @@ export interface Tokens {
   describe(ids: readonly string[]): Later<readonly GrantSummary[] | Unavailable>
   /** The tokens in the memory of this process. */
   counts(): { readonly access: number; readonly refresh: number }
-  /** New lifetimes apply to tokens issued from now on. A smaller capacity evicts at once. */
+  /** New lifetimes apply to tokens issued from now on, that of a login to all logins. A smaller capacity evicts at once. */
   applyPolicy(policy: SharedTokenPolicy): void
   /** Removes expired tokens and runs the maintenance of the store. Call it about once a second. */
   sweep(): void

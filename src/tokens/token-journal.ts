@@ -1,6 +1,6 @@
 import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
-import { spentMeans } from './grant-rules.ts'
+import { endOfGrant, type Lifetimes, spentMeans } from './grant-rules.ts'
 import type { GrantTable } from './grant-table.ts'
 import type { Digest } from './mint.ts'
 import type { TokenPolicy } from './state.ts'
@@ -72,7 +72,7 @@ export function restoreGrants(
   stored: readonly TokenRecord[],
   clock: Clock,
   ahead: number,
-  policy: Pick<TokenPolicy, 'accessLifetime' | 'refreshLifetime' | 'refreshGrace'>,
+  policy: Lifetimes & Pick<TokenPolicy, 'refreshGrace'>,
   heir: string,
 ): { readonly areRenamed: boolean; readonly over: Digest[] } {
   const at = clock.monotonic()
@@ -83,7 +83,8 @@ export function restoreGrants(
 
   function add(record: TokenRecord): void {
     const lifetime = record.kind === 'access' ? policy.accessLifetime : policy.refreshLifetime
-    const left = Math.min(record.expires - wall, record.expires - record.issued, lifetime)
+    const end = Math.min(record.expires, endOfGrant(Math.min(record.granted, wall), policy))
+    const left = Math.min(end - wall, record.expires - record.issued, lifetime)
     if (!(left > 0)) {
       over.push(record.digest)
       return

@@ -151,6 +151,11 @@ export const REQUESTS = {
       'With `per: name`, `passwords[].limit` gives all logins of a name another limit than that of the API. The rate-limit fields, `explain`, the metrics, the page and a fleet follow it, and a reload changes it; without `per: name` it is an error.',
     reason: 'a script that polls needs another limit than the person who repairs the device',
   },
+  H424: {
+    sentence:
+      'With `tokens.grant_lifetime` a login ends after that time, however often it is refreshed: its access and refresh tokens, WebSockets and streams, after a restart and at each sidecar of a fleet, too. `expires_in` never goes beyond it. A reload that switches it on ends the logins that exist, and a clock that is set back gives none more time.',
+    reason: 'rotation renews a stolen login for ever; RFC 9700 §4.14',
+  },
   H202: {
     sentence:
       'A field of a client reaches a CGI program under no name that `upstream.headers` sets or `upstream.drop` drops, whatever the punctuation of its name. Any other name reaches the device byte for byte.',
