@@ -11,6 +11,7 @@ import { runProgram } from './commands/program.ts'
 import { typedProgram } from './commands/typed-program.ts'
 import { freePagesOf } from './system/free-pages.ts'
 import { collectGarbage } from './system/idle-collection.ts'
+import { isJournal } from './system/journal.ts'
 import type { PermissionedProcess } from './system/permissions.ts'
 import { keepTicksFast } from './system/tick-objects.ts'
 
@@ -67,7 +68,7 @@ function daemon(): DaemonIo {
     : undefined
   return {
     ...io,
-    logSink: { terminal: io.stdout.isTTY, fd: 1 },
+    logSink: { terminal: io.stdout.isTTY, fd: 1, journal: isJournal(1, process.env) },
     onStop: onSignals('SIGTERM', 'SIGINT'),
     onReload: onSignals('SIGHUP'),
     onCrash: (listener) => process.on('uncaughtException', listener),

@@ -125,6 +125,7 @@ describe('H117 the npm package', () => {
       'docs/clients.md',
       'docs/hardening.md',
       'docs/installing.md',
+      'docs/issuing.md',
       'docs/library.md',
       'docs/measure.md',
       'docs/operating.md',

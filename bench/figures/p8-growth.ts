@@ -69,6 +69,7 @@ export function openTokenStore(capacity: number): TokenStore {
   return createTokenStore({
     policy: {
       capacity,
+      issued: 100,
       accessLifetime: HOUR,
       refreshLifetime: 7 * 24 * HOUR,
       rotateRefresh: false,

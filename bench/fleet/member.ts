@@ -30,6 +30,7 @@ export interface Member {
 /** The defaults of the configuration, with a small table. */
 const POLICY: SharedTokenPolicy = {
   capacity: 1_000,
+  issued: 100,
   accessLifetime: 3_600_000,
   refreshLifetime: 7 * 24 * 3_600_000,
   rotateRefresh: false,

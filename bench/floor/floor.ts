@@ -32,7 +32,13 @@ const RESET = ['X-RateLimit-Reset', '1790000000'] as const
 const LIMIT_FIELDS = ['X-RateLimit-Limit', String(LIMIT), ...RESET, 'X-RateLimit-Remaining'] as const
 
 const ORIGIN = 'http://127.0.0.1'
-const RESPONSE_SETTINGS = { origin: ORIGIN, host: undefined, rewrite: false, replaced: LIMIT_FIELD_NAMES }
+const RESPONSE_SETTINGS = {
+  origin: ORIGIN,
+  host: undefined,
+  rewrite: false,
+  replaced: LIMIT_FIELD_NAMES,
+  passes: undefined,
+}
 const BEARER = 'Bearer '.length
 
 /**

@@ -21,8 +21,8 @@ const ownFiles = (worker: string): Plugin => ({
     if (id.endsWith('/src/version.ts')) return `export const VERSION = ${JSON.stringify(VERSION)}`
     if (id.endsWith('/src/admin/page-files.ts')) return pageFiles()
     if (id.endsWith('/src/node-version.cjs')) return '' // it is the start of postern.mjs
-    if (!id.endsWith('/src/password/verifier.ts')) return null
-    if (!WORKER.test(code)) throw new Error(`verifier.ts does not contain ${WORKER}`)
+    if (!id.endsWith('/src/password/crypt-workers.ts')) return null
+    if (!WORKER.test(code)) throw new Error(`crypt-workers.ts does not contain ${WORKER}`)
     return code.replace(WORKER, () => `new URL(${JSON.stringify(worker)})`)
   },
   // `#!` is a syntax error inside a function.

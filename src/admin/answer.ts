@@ -45,6 +45,11 @@ export function storeUnavailable(description: string): Answer {
   return errorAnswer(503, 'store_unavailable', description, { 'Retry-After': '5' })
 }
 
+/** 503 to a command of the control socket: the shared store has to be asked. */
+export const STORE_SILENT: Answer = json(503, {
+  error: 'the shared store does not respond, or refuses the command: /readyz says which',
+})
+
 export function methodNotAllowed(allowed: string): Answer {
   return json(405, { error: 'method_not_allowed' }, { Allow: allowed })
 }

@@ -6,12 +6,14 @@ import type { RecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
 import { listenPrivately } from '../system/listen.ts'
 import { ensureFolder } from '../system/own-files.ts'
-import type { GrantSummary, Tokens } from '../tokens/state.ts'
-import { type Answer, ClientGone, json, readSmallBody, send } from './answer.ts'
+import type { GrantSummary, HandedOut, State, Tokens } from '../tokens/state.ts'
+import { type Answer, ClientGone, json, readSmallBody, STORE_SILENT, send } from './answer.ts'
+import { answerToHandout, MALFORMED_HANDOUT, readHandout } from './operator-handout.ts'
 import { readRevocation } from './operator-revocation.ts'
 
 interface Dependencies {
   readonly tokens: Pick<Tokens, 'grants' | 'revoke'>
+  readonly handOut: State['handOut']
   /** Whether other sidecars share the tokens: they may have requests in flight of grants that are over. */
   readonly sharesTokens: boolean
   readonly requests: Pick<RecentRequests, 'recent' | 'explain' | 'remembered'>
@@ -83,6 +85,9 @@ export interface Revoked {
   readonly elsewhere?: 'uncounted'
 }
 
+/** The answer to `POST /issue`. */
+export type Issued = HandedOut
+
 export interface ListedRequests {
   readonly requests: ReturnType<RecentRequests['recent']>
 }
@@ -102,14 +107,15 @@ export function controlSocketPath(stateDir: string): string {
 }
 
 /**
- * Opens the socket for `postern status`, `explain`, `revoke` and `retry`: an HTTP server on a Unix socket. Only the sidecar's own user and
- * root can open it, whatever the mode of the folder is, and both may revoke tokens. If the socket cannot be opened,
+ * Opens the socket for `postern status`, `explain`, `issue`, `revoke` and `retry`: an HTTP server on a Unix socket. Only the sidecar's own
+ * user and root can open it, whatever the mode of the folder is, and both may issue and revoke tokens. If the socket cannot be opened,
  * `onFailure` is called, and the sidecar serves its clients without it.
  */
 export async function openControlSocket(
   stateDir: string,
   {
     tokens,
+    handOut,
     sharesTokens,
     requests,
     inFlight,
@@ -156,9 +162,14 @@ export async function openControlSocket(
     if (which === undefined)
       return json(400, { error: 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}' })
     const revoked = await tokens.revoke(which, 'operator')
-    if (revoked === 'unavailable') return STORE_UNAVAILABLE
+    if (revoked === 'unavailable') return STORE_SILENT
     const elsewhere = sharesTokens ? ({ elsewhere: 'uncounted' } as const) : {}
     return json(200, { revoked, ...elsewhere } satisfies Revoked)
+  }
+
+  async function issue(req: IncomingMessage): Promise<Answer> {
+    const handout = readHandout((await readSmallBody(req)) ?? '')
+    return handout === undefined ? MALFORMED_HANDOUT : answerToHandout(handout, await handOut(handout))
   }
 
   const list = (): Answer => json(200, { requests: requests.recent() } satisfies ListedRequests)
@@ -172,6 +183,7 @@ export async function openControlSocket(
     ['GET /status', status],
     ['GET /requests', list],
     ['GET /explain', explain],
+    ['POST /issue', issue],
     ['POST /revoke', revoke],
     ['POST /retry', () => json(200, { retried: retry() })],
   ])
@@ -194,7 +206,7 @@ export async function openControlSocket(
     ensureFolder(stateDir)
     remove = await listenPrivately(server, controlSocketPath(stateDir))
   } catch (error) {
-    onFailure(error, 'postern status, explain and revoke will not work')
+    onFailure(error, 'postern status, explain, issue and revoke will not work')
   }
   return {
     async close() {
@@ -206,7 +218,3 @@ export async function openControlSocket(
     },
   }
 }
-
-const STORE_UNAVAILABLE: Answer = json(503, {
-  error: 'the shared store does not respond, or refuses the command: /readyz says which',
-})

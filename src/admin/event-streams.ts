@@ -4,7 +4,8 @@ import type { GrantRows, Overview } from '../overview/overview.ts'
 import type { Clock } from '../system/clock.ts'
 import { PAGE_FIELDS } from './answer.ts'
 
-export interface Viewer {
+/** Who watches by one stream. */
+export interface StreamViewer {
   /** Streams end with it; undefined if no login is needed. */
   readonly session: object | undefined
   /** A random id that a page gives all its streams; undefined if the client sends none. */
@@ -29,7 +30,7 @@ const LAST_READ = 2_000
  * does not read is dropped.
  */
 export function createEventStreams(overview: Overview, clock: Clock, onBug: (error: unknown) => void) {
-  const streams = new Map<ServerResponse, Viewer>()
+  const streams = new Map<ServerResponse, StreamViewer>()
   let source: { close(): void } | undefined
   /** The condition that all viewers have; empty if one may have another. */
   let condition = ''
@@ -100,7 +101,7 @@ export function createEventStreams(overview: Overview, clock: Clock, onBug: (err
     grantsAt = Number.NEGATIVE_INFINITY
   }
 
-  function start(viewer: Viewer, after: number): string {
+  function start(viewer: StreamViewer, after: number): string {
     const now = clock.wall()
     // Ids are times. One in the future is of an earlier clock.
     const points = overview.points(after > now ? 0 : after)
@@ -125,7 +126,7 @@ export function createEventStreams(overview: Overview, clock: Clock, onBug: (err
      * Answers with a stream; false if there are `MOST_STREAMS` already. A new stream of a view replaces the one before, which may be on a
      * connection that broke without a sign: a phone that has changed its network.
      */
-    open(req: IncomingMessage, res: ServerResponse, viewer: Viewer): boolean {
+    open(req: IncomingMessage, res: ServerResponse, viewer: StreamViewer): boolean {
       for (const [stream, other] of [...streams]) if (isSameView(other, viewer)) drop(stream)
       if (streams.size >= MOST_STREAMS) return false
       const first = start(viewer, lastEventId(req))
@@ -162,7 +163,7 @@ export function createEventStreams(overview: Overview, clock: Clock, onBug: (err
 }
 
 /** Sessions are compared, too, so nobody ends the stream of another session. */
-function isSameView(a: Viewer, b: Viewer): boolean {
+function isSameView(a: StreamViewer, b: StreamViewer): boolean {
   return a.view !== undefined && a.view === b.view && a.session === b.session
 }
 

@@ -1,7 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { isFromHere } from '../http/browsers.ts'
 import { isLoopback, normalizeAddress } from '../http/ip.ts'
-import { isRead } from '../http/scope.ts'
 import { type Answer, errorAnswer } from './answer.ts'
 
 export interface HostCheckDependencies {
@@ -81,19 +79,4 @@ function isUnowned(name: string): boolean {
 function covers(names: readonly string[], name: string): boolean {
   const below = name.replace(/^[^.]+/, '*')
   return names.some((each) => each.toLowerCase() === name || each.toLowerCase() === below)
-}
-
-/**
- * Refuses a request that a page of another site causes (CSRF); undefined if a page of this listener sent it. `X-Forwarded-*` is not
- * believed. A request that only reads may have neither field. Other sites cannot read the response, but could occupy all streams.
- */
-export function refuseCrossOrigin(req: IncomingMessage): Answer | undefined {
-  const valuesOf = (name: string): readonly string[] => req.headersDistinct[name] ?? []
-  const [host = '', ...further] = valuesOf('host')
-  const reads = isRead(req.method)
-  const address = (): string => (further.length === 0 ? host : '')
-  if (isFromHere(valuesOf, address, { typed: reads, silent: reads })) return undefined
-  const remedy =
-    'Open the page and use it there. A proxy in front has to pass Host unchanged. Clients without a page send Origin with the address in Host.'
-  return errorAnswer(403, 'cross_origin', `The request does not come from a page of this address. ${remedy}`)
 }

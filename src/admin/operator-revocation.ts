@@ -1,18 +1,6 @@
-import type { IncomingMessage } from 'node:http'
 import { UNIX_PEER } from '../gate/client-address.ts'
 import { normalizeAddress, prefix64 } from '../http/ip.ts'
-import type { Logger } from '../record/log.ts'
-import type { Revocation, Tokens } from '../tokens/state.ts'
-import {
-  type Answer,
-  clientOf,
-  errorAnswer,
-  json,
-  readSmallBody,
-  storeUnavailable,
-  tooLarge,
-} from './answer.ts'
-import { loginRequired, type PageSessions, refuseRevocation, type Viewer } from './page-access.ts'
+import type { Revocation } from '../tokens/state.ts'
 
 /** What an operator can revoke: everything, the grants of one client, or one grant. */
 export type OperatorRevocation = Extract<
@@ -46,39 +34,5 @@ function parse(text: string): unknown {
     return JSON.parse(text)
   } catch {
     return undefined
-  }
-}
-
-/** As `mintGrantId` makes it. */
-const GRANT_ID = /^(?:[\w-]{1,32}\.)?[\da-f]{16}$/
-
-/** Answers `POST page/revoke` of a viewer: `{"all": true}` or `{"grant": ID}`, with the number of revoked grants. */
-export function createPageRevocation(
-  { revoke }: Pick<Tokens, 'revoke'>,
-  sessions: Pick<PageSessions, 'keep'>,
-  log: Logger,
-): (req: IncomingMessage, viewer: Viewer) => Promise<Answer> {
-  return async (req, { session, mayRevoke }) => {
-    if (!mayRevoke) return refuseRevocation()
-    // No form can send this type, so no other site can without asking first (CORS).
-    if (!/^application\/json *(?:;|$)/i.test(req.headers['content-type'] ?? '')) {
-      return errorAnswer(415, 'unsupported_media_type', 'Send application/json.')
-    }
-    const body = await readSmallBody(req)
-    if (body === undefined) return tooLarge()
-    const which = readRevocation(body)
-    if (which === undefined || 'client' in which || ('grant' in which && !GRANT_ID.test(which.grant))) {
-      return errorAnswer(400, 'invalid_request', 'Name what to revoke: {"all": true} or {"grant": ID}.')
-    }
-    // The session may have ended while the body came in.
-    if (session !== undefined && !sessions.keep(session)) return loginRequired()
-    const revoked = await revoke(which, 'operator')
-    if (revoked === 'unavailable')
-      return storeUnavailable('The shared store does not respond, or refuses the command.')
-    if (revoked > 0) {
-      const what = { client: clientOf(req), which: 'all' in which ? 'all' : which.grant, grants: revoked }
-      log.warn(what, 'live page: tokens revoked')
-    }
-    return json(200, { revoked })
   }
 }

@@ -5,8 +5,10 @@ import type { Verification } from '../password/verifier.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Answer, clientOf, errorAnswer, readSmallBody, tooLarge } from './answer.ts'
-import { CHALLENGE, type PageSessions } from './page-access.ts'
+import { createLoginAttempts, MOST_FAILURES } from './login-attempts.ts'
+import { CHALLENGE } from './page-access.ts'
 import type { PageFile, PageFiles } from './page-files.ts'
+import type { PageSessions } from './page-sessions.ts'
 
 export type PagePassword = Pick<Passwords, 'verify' | 'generation'>
 
@@ -97,49 +99,4 @@ export async function documentOf(files: PageFiles, name: string): Promise<PageFi
 /** Relative to `/page/`, so that it works behind a proxy that adds a prefix to the path. */
 export function goToPage(fields: Readonly<Record<string, string>> = {}): Answer {
   return { status: 303, fields: { Location: '../', ...fields } }
-}
-
-/** The failed attempts of a client. `until`: on the monotonic clock (ms). */
-interface Window {
-  readonly until: number
-  count: number
-}
-
-const MOST_FAILURES = 10
-/** Milliseconds. */
-const WINDOW = 60_000
-const MOST_CLIENTS = 1_000
-/** The key that clients share while the table is full. */
-const OTHERS = 'others'
-
-/**
- * Limits failed logins to `MOST_FAILURES` a minute from one client: an IPv4 address or an IPv6 /64. An attempt counts from its beginning,
- * so that attempts at the same time do not exceed the limit. An open window is never evicted: in a full table new clients share one, so an
- * attacker with many addresses gets no further guesses by them.
- */
-export function createLoginAttempts(clock: Clock) {
-  const windows = new Map<string, Window>()
-  /** @returns how many of this window have failed, with this attempt; or after how many seconds there may be another */
-  return (client: string) => {
-    const now = clock.monotonic()
-    // All windows have the same length, so the first ones close first.
-    for (const [key, { until }] of windows) {
-      if (until > now) break
-      windows.delete(key)
-    }
-    const own = prefix64(client)
-    const key = windows.has(own) || windows.size < MOST_CLIENTS ? own : OTHERS
-    const window = windows.get(key) ?? { until: now + WINDOW, count: 0 }
-    windows.set(key, window)
-    if (window.count >= MOST_FAILURES)
-      return { retryAfter: Math.max(1, Math.ceil((window.until - now) / 1000)) }
-    window.count += 1
-    return {
-      count: window.count,
-      /** The password was not wrong, so the attempt does not count. */
-      forgive(): void {
-        window.count -= 1
-      },
-    }
-  }
 }

@@ -6,20 +6,13 @@ import type { RecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Tokens } from '../tokens/state.ts'
 import { type Answer, errorAnswer, json, methodNotAllowed, PAGE_FIELDS, storeUnavailable } from './answer.ts'
+import { refuseCrossOrigin } from './cross-origin.ts'
 import { createEventStreams } from './event-streams.ts'
-import { refuseCrossOrigin } from './host-check.ts'
-import { createPageRevocation } from './operator-revocation.ts'
-import {
-  type Access,
-  accessOf,
-  CHALLENGE,
-  createPageSessions,
-  type Reach,
-  refuseAccess,
-  type Viewer,
-} from './page-access.ts'
+import { type Access, accessOf, CHALLENGE, type Reach, refuseAccess, type Viewer } from './page-access.ts'
 import type { PageFiles } from './page-files.ts'
 import { createLogin, documentOf, goToPage, type PagePassword } from './page-login.ts'
+import { createPageRevocation } from './page-revocation.ts'
+import { createPageSessions } from './page-sessions.ts'
 
 export interface PageDependencies {
   readonly clock: Clock

@@ -1,7 +1,7 @@
 import { warningsOf } from '../compose/config-warnings.ts'
+import { effectiveTree } from '../config/effective.ts'
 import type { Loaded } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { effectiveTree } from '../config/secrets.ts'
 import { writeYaml } from '../config/yaml.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { addressChecks } from './check/address-checks.ts'

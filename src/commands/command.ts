@@ -1,5 +1,6 @@
 import type { LogSink } from '../record/log.ts'
 import type { CollectGarbage } from '../system/idle-collection.ts'
+import { isJournal, withSeverity } from '../system/journal.ts'
 import type { PermissionedProcess } from '../system/permissions.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { Outputs } from './output.ts'
@@ -46,15 +47,25 @@ export interface ProgramIo extends CommandIo, Outputs, Pick<DaemonIo, 'permissio
 /** 0 stopped on purpose, 1 failed while running, 2 bad usage or configuration. */
 export type ExitCode = 0 | 1 | 2
 
+const STANDARD_ERROR = 2
+
 /** 2 for a problem that the operator has to fix before a start can succeed, 1 for any other failure. */
 export function exitCodeOf(error: unknown): 1 | 2 {
   return error instanceof SetupError ? error.exitCode : 1
 }
 
-/** Writes why a command failed and returns its exit code. Only a bug is written with its stack. */
-export function reportFailure(command: string, error: unknown, { stderr }: Pick<CommandIo, 'stderr'>): 1 | 2 {
+/** Writes why a command failed and returns its exit code. Only a bug is written with its stack. For journald it is an error. */
+export function reportFailure(
+  command: string,
+  error: unknown,
+  { stderr, env }: Pick<CommandIo, 'stderr' | 'env'>,
+): 1 | 2 {
   const problems = error instanceof SetupError ? error.problems : [describe(error)]
-  for (const problem of problems) stderr.write(`postern ${command}: ${problem}\n`)
+  const journal = isJournal(STANDARD_ERROR, env)
+  for (const problem of problems) {
+    const text = `postern ${command}: ${problem}\n`
+    stderr.write(journal ? withSeverity(3, text) : text)
+  }
   return exitCodeOf(error)
 }
 

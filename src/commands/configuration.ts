@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import { type ConfigFile, type Loaded, loadWithPlaces, readConfigFile } from '../config/load.ts'
+import { type ConfigFile, type Loaded, loadWithLocations, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { codeOf, isWithheld, SetupError } from '../system/setup-error.ts'
 import type { CommandIo } from './command.ts'
@@ -48,9 +48,9 @@ export function loadedFrom(
 ): Loaded {
   const path = configPath(options, io)
   const { env } = io
-  if (path !== undefined) return loadWithPlaces({ file: read(path), env, sets: options.set })
+  if (path !== undefined) return loadWithLocations({ file: read(path), env, sets: options.set })
   try {
-    return loadWithPlaces({ env, sets: options.set })
+    return loadWithLocations({ env, sets: options.set })
   } catch (error) {
     if (!(error instanceof SetupError)) throw error
     throw lacksKey(error) ? new SetupError([...error.problems, noFile(io)]) : error

@@ -3,15 +3,12 @@ import { text } from 'node:stream/consumers'
 import {
   controlSocketPath,
   type PlacesCondition,
-  type Revoked,
   type RouteQuirk,
   type StatusAnswer,
   type UnfinishedRequest,
 } from '../admin/control-socket.ts'
-import { clientKeyOf, type OperatorRevocation } from '../admin/operator-revocation.ts'
 import type { Alarm } from '../overview/model.ts'
 import { systemClock } from '../system/clock.ts'
-import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { GrantSummary } from '../tokens/state.ts'
 import { linesOf, spanOf, WIDTH, wrapped } from './columns.ts'
@@ -21,9 +18,13 @@ import { type ConfigOptions, configFrom } from './configuration.ts'
 /** How long the sidecar may take to respond (ms). */
 const LIMIT = 10_000
 
+/** The status of a command that names what the configuration does not have: its caller has to correct it. */
+const MISNAMED = 422
+
 /**
  * Sends a command to the sidecar that runs on `stateDir` and returns its response. Fails with a `SetupError` if no sidecar runs
- * there, if it refuses the command, or if it has not responded within `limit` ms.
+ * there, if it refuses the command, or if it has not responded within `limit` ms. The exit code is 2 for a command that names what the
+ * configuration does not have.
  */
 export async function control<Response extends object = object>(
   stateDir: string,
@@ -35,13 +36,23 @@ export async function control<Response extends object = object>(
   const { status, body } = await ask({ socketPath, method, path }, limit, sent).catch((error: unknown) => {
     throw new SetupError(reasonFor(error, stateDir, socketPath, limit), { exitCode: 1, cause: error })
   })
-  if (status !== 200) throw new SetupError(`the sidecar refused: ${body.trim()}`, { exitCode: 1 })
-  try {
-    const response: unknown = JSON.parse(body)
-    // Proof of the cast: the same program wrote the response.
-    if (typeof response === 'object' && response !== null) return response as Response
-  } catch {}
+  const response = parse(body)
+  if (status !== 200) {
+    const reason = response !== undefined && 'error' in response ? String(response.error) : body.trim()
+    throw new SetupError(`the sidecar refused: ${reason}`, { exitCode: status === MISNAMED ? 2 : 1 })
+  }
+  // Proof of the cast: the same program wrote the response.
+  if (response !== undefined) return response as Response
   throw new SetupError(`${socketPath} does not answer like Postern`, { exitCode: 1 })
+}
+
+function parse(body: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(body)
+    return typeof value === 'object' && value !== null ? value : undefined
+  } catch {
+    return undefined
+  }
 }
 
 function reasonFor(error: unknown, stateDir: string, socketPath: string, limit: number): string {
@@ -139,8 +150,8 @@ function unfinishedLines(unfinished: readonly UnfinishedRequest[], present: numb
 
 /** One line for each grant, or two if an id and an address are too long for one. */
 function grantLines(grants: readonly GrantSummary[], present: number): readonly string[] {
-  const rows = grants.map(({ client, issuedAt, expiresAt, usedAt, accessTokens }) => [
-    client,
+  const rows = grants.map(({ client, label = '', issuedAt, expiresAt, usedAt, accessTokens }) => [
+    label === '' ? client : `${client}: ${label}`,
     spanOf(present - issuedAt),
     spanOf(expiresAt - present),
     typeof usedAt === 'number' ? spanOf(present - usedAt) : '-',
@@ -200,125 +211,3 @@ function quirkLine({ route, kind, since, malformed }: RouteQuirk, present: numbe
 export function counted(number: number, what: string): string {
   return `${number} ${number === 1 ? what : `${what}s`}`
 }
-
-/** Forgets what has broken the device, so that more requests at once are tried again. */
-export async function retryCommand(options: ConfigOptions, io: CommandIo): Promise<ExitCode> {
-  const { stateDir } = configFrom(options, io)
-  const response = await control(stateDir, { method: 'POST', path: '/retry' })
-  const count = 'retried' in response ? Number(response.retried) : 0
-  const none = 'nothing to try again: the device has not shown that a number is too many\n'
-  io.stdout.write(
-    count === 0 ? none : 'the bound is forgotten: one more request at once is tried by and by\n',
-  )
-  return 0
-}
-
-export interface RevokeOptions extends ConfigOptions {
-  readonly all?: boolean
-  readonly client?: string
-  readonly grant?: string
-}
-
-/**
- * Revokes grants with all their tokens and closes their connections. Rejects with exit code 1 if `--grant` or `--client` matches no grant,
- * which is probably a typing error. `--all` may match none.
- */
-export async function revokeCommand(options: RevokeOptions, io: CommandIo): Promise<ExitCode> {
-  const command = revocationOf(options)
-  if (command === undefined) {
-    throw new SetupError('name exactly one of --all, --client ADDRESS and --grant ID')
-  }
-  if ('client' in command && clientKeyOf(command.client) === undefined) {
-    throw new SetupError('--client: must be an IP address, such as 192.0.2.7 or 2001:db8::7, or unix')
-  }
-  const { stateDir } = configFrom(options, io)
-  const { revoked, elsewhere } = await control<Revoked>(stateDir, {
-    method: 'POST',
-    path: '/revoke',
-    command,
-  })
-  const note = elsewhere === undefined ? '' : `; ${elsewhereOf(command)}`
-  if (revoked === 0 && !('all' in command)) {
-    const remedy = `postern status lists the grants${note}`
-    throw new SetupError(`nothing revoked: ${noMatch(command)}`, { exitCode: 1, remedy })
-  }
-  io.stdout.write(`${counted(revoked, 'grant')} revoked${note}\n`)
-  return 0
-}
-
-/** What becomes of the requests of ended grants at other sidecars. Each sidecar knows only its own. */
-function elsewhereOf(command: OperatorRevocation): string {
-  const which = 'uploads and downloads of ended grants at other sidecars'
-  return 'client' in command ? `${which} go on: run it there, too` : `${which} end, too, and are not counted`
-}
-
-/** The message does not repeat the id: the operator may have typed a token instead. */
-function noMatch(command: Exclude<OperatorRevocation, { readonly all: true }>): string {
-  return 'client' in command ? `no grant of client ${command.client}` : 'no such grant'
-}
-
-function revocationOf({ all, client, grant }: RevokeOptions): OperatorRevocation | undefined {
-  const named: readonly OperatorRevocation[] = [
-    ...(all === true ? [{ all: true } as const] : []),
-    ...(client === undefined ? [] : [{ client }]),
-    ...(grant === undefined ? [] : [{ grant }]),
-  ]
-  return named.length === 1 ? named[0] : undefined
-}
-
-export interface HealthyOptions extends ConfigOptions {
-  /** Asks whether the sidecar is ready for traffic, not only whether it responds. */
-  readonly ready: boolean
-}
-
-/** Milliseconds. Shorter than the time that a health check in a container usually has. */
-const TIMEOUT = 3_000
-
-/**
- * Asks the running sidecar at its `admin.address` for `/healthz`, or `/readyz` with `ready`, and prints one line. Rejects with
- * a `SetupError`: exit code 1 if the response is not 200 or none comes within 3 s, 2 if there is no address to ask.
- */
-export async function healthyCommand(options: HealthyOptions, io: CommandIo): Promise<ExitCode> {
-  const { admin } = configFrom(options, io)
-  const target = targetOf(admin.address)
-  const path = options.ready ? '/readyz' : '/healthz'
-  const where = `${path} at ${admin.address === 'off' ? 'off' : formatAddress(admin.address)}`
-  const { status, body } = await ask({ ...target, path }, TIMEOUT).catch((error: unknown) => {
-    throw new SetupError(`${where}: ${describe(error)}`, { exitCode: 1 })
-  })
-  if (status !== 200) {
-    throw new SetupError(`${where} responded ${status}: ${body.trim().slice(0, 500)}`, { exitCode: 1 })
-  }
-  io.stdout.write(`ok: ${where}\n`)
-  return 0
-}
-
-function targetOf(address: ListenAddress | 'off'): RequestOptions {
-  if (address === 'off') {
-    throw new SetupError(
-      'admin.address: is off, so the sidecar cannot be asked; give it an address such as 127.0.0.1:9464',
-    )
-  }
-  switch (address.kind) {
-    case 'unix':
-      return { socketPath: address.path }
-    case 'tcp':
-      if (address.port === 0) {
-        throw new SetupError(
-          'admin.address: has port 0, a different port at each start; give it one, such as 9464',
-        )
-      }
-      return { host: LOOPBACK[address.host] ?? address.host, port: address.port }
-    case 'fd':
-      throw new SetupError(
-        'admin.address: is a socket of the service manager, whose address is not known here; ask it with curl',
-      )
-  }
-}
-
-function describe(error: unknown): string {
-  return ['ECONNREFUSED', 'ENOENT'].includes(codeOf(error)) ? 'no sidecar is running there' : reasonOf(error)
-}
-
-/** A listener on every address is asked on loopback. */
-const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }

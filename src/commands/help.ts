@@ -83,6 +83,24 @@ ${FINDS}
 Exit codes: 0 if the request is found; 1 if it is not remembered, or no sidecar
 runs; 2 for bad usage.`
 
+export const ISSUE = `
+The token is printed once, alone on standard output. It cannot be refreshed,
+works until --for is over, and ends earlier with postern revoke or when the
+password of its name changes. No login evicts it.
+  umask 077
+  postern issue --for 90d --label prometheus > /etc/prometheus/postern.token
+  postern issue --for 2h --name support --label 'ticket 4711'
+  postern issue --for 1d --json | jq -r .grant
+
+To replace it, issue one with the same --label, and revoke the old one when the
+client has the new one. A week before the end of a token that was issued for
+more than two weeks, postern status and the live page tell of it.
+
+${FINDS}
+Exit codes: 0 if a token is issued; 1 if the sidecar refuses (tokens.issued are
+issued, the account has no password, password.device) or does not run; 2 for a
+bad flag or a name that passwords does not have. docs/issuing.md says more.`
+
 export const REVOKE = `
 The connections of a revoked grant are closed. The password does not change.
 

@@ -13,8 +13,8 @@ import {
 import { dirname, join, resolve } from 'node:path'
 import { firstConfiguration } from '../config/first-configuration.ts'
 import { loadConfig } from '../config/load.ts'
-import { shellWord } from '../system/named-file.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
+import { shellWord } from '../system/shell-word.ts'
 import type { CommandIo, ExitCode, ProgramIo } from './command.ts'
 import { DEFAULT_CONFIG } from './help.ts'
 import {

@@ -5,13 +5,16 @@ import { VERSION } from '../version.ts'
 import type { CheckOptions } from './check.ts'
 import { type ExitCode, type ProgramIo, reportFailure } from './command.ts'
 import type { ConfigOptions } from './configuration.ts'
-import type { HealthyOptions, RevokeOptions, StatusOptions } from './control.ts'
+import type { StatusOptions } from './control.ts'
 import type { DemoOptions } from './demo.ts'
 import type { ExplainOptions } from './explain.ts'
 import type { HashPasswordOptions } from './hash-password.ts'
+import type { HealthyOptions } from './healthy.ts'
 import * as help from './help.ts'
 import type { InitOptions } from './init.ts'
+import type { IssueOptions } from './issue.ts'
 import { exitCodeWith, helpOutput } from './output.ts'
+import type { RevokeOptions } from './revoke.ts'
 import type { VerifyCommandFlags } from './verify.ts'
 
 const BAD_USAGE: ExitCode = 2
@@ -92,7 +95,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     command(
       'healthy',
       'Ask the running sidecar whether it is healthy: exit code 0 if it is, 1 if not.',
-      async (options: HealthyOptions) => (await import('./control.ts')).healthyCommand(options, io),
+      async (options: HealthyOptions) => (await import('./healthy.ts')).healthyCommand(options, io),
     ),
   )
     .option('--ready', 'ask whether it is ready for traffic, too: /readyz in place of /healthz', false)
@@ -121,8 +124,21 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .addHelpText('after', help.EXPLAIN)
 
   withConfig(
+    command(
+      'issue',
+      'Issue one access token for a client that cannot log in: a probe, a script, a guest.',
+      async (options: IssueOptions) => (await import('./issue.ts')).issueCommand(options, io),
+    ),
+  )
+    .option('--for <time>', 'how long it is valid: 1m to 366d, such as 90d or 2h (required)', parseOnce)
+    .option('--name <name>', 'whose allow it has: an entry of passwords (required with passwords)', parseOnce)
+    .option('--label <label>', 'what to call it in postern status: at most 64 characters', parseOnce)
+    .option('--json', 'print JSON: accessToken, grant, expiresAt', false)
+    .addHelpText('after', help.ISSUE)
+
+  withConfig(
     command('revoke', 'Revoke grants and all their tokens at once.', async (options: RevokeOptions) =>
-      (await import('./control.ts')).revokeCommand(options, io),
+      (await import('./revoke.ts')).revokeCommand(options, io),
     ),
   )
     .option('--all', 'every grant')
@@ -134,7 +150,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     command(
       'retry',
       'Try again how many requests the device takes at once, after that has broken it.',
-      async (options: ConfigOptions) => (await import('./control.ts')).retryCommand(options, io),
+      async (options: ConfigOptions) => (await import('./retry.ts')).retryCommand(options, io),
     ),
   ).addHelpText('after', help.RETRY)
 

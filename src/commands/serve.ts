@@ -2,9 +2,9 @@ import { resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { SidecarStopped } from '../compose/reload.ts'
 import { createSidecar, type Sidecar } from '../compose/sidecar.ts'
+import { certificateFiles, neededPermissions } from '../config/files.ts'
 import { type ConfigFile, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { certificateFiles, neededPermissions } from '../config/secrets.ts'
 import { createLog, finishLog, type Logger } from '../record/log.ts'
 import { systemClock } from '../system/clock.ts'
 import { type FileWatch, watchFile } from '../system/file-watch.ts'
@@ -84,7 +84,7 @@ async function runSidecar(
     })
   })
   const reloader = createReloader(sidecar, { configFile, seen, load }, log)
-  io.onReload(reloader.reload)
+  io.onReload(() => reloader.reload('signal'))
   if (asked === 0) {
     await sidecar.start().catch((error: unknown) => {
       if (asked === 0) throw error
@@ -109,7 +109,8 @@ export function createReloader(
   /** A reload waits for its turn, and will read what is in the files then. */
   let waiting = false
 
-  async function reload(): Promise<void> {
+  /** @param by what asked for it: a signal, or the path of a file that has changed */
+  async function reload(by: string): Promise<void> {
     if (waiting) return
     waiting = true
     try {
@@ -120,11 +121,12 @@ export function createReloader(
         return next
       })
       if (next !== undefined && watches.length > 0) watch(next)
-      log.info({ changed: live }, 'configuration reloaded')
+      log.info({ changed: live, by }, 'configuration reloaded')
       if (restart.length > 0) log.warn({ keys: restart }, 'these keys take effect after a restart')
     } catch (error) {
       if (error instanceof SidecarStopped) log.info('configuration not reloaded: the sidecar stops')
-      else log.error(causeOf(error), 'configuration not reloaded: the previous one stays in effect')
+      else
+        log.error({ ...causeOf(error), by }, 'configuration not reloaded: the previous one stays in effect')
     }
   }
 
@@ -146,13 +148,13 @@ export function createReloader(
       // After the wait: of two watches of a file, the one that a reload has closed and the one in its place, one sees the change.
       const before = seen.get(file)
       seen.set(file, content)
-      if (before !== undefined && before !== content) await reload()
+      if (before !== undefined && before !== content) await reload(file)
     })
   }
 
   return {
     /** Reloads the configuration. Calls during a reload cause one more. */
-    reload: () => void reload(),
+    reload: (by: string) => void reload(by),
     watch,
     close,
   }

@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { shellWord } from '../system/named-file.ts'
+import { shellWord } from '../system/shell-word.ts'
 
 /** What tells how a person started the process. */
 export interface Start {

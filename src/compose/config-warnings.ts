@@ -1,3 +1,4 @@
+import { EXPOSURE_RULE, exposedSecrets } from '../config/exposed-secrets.ts'
 import {
   type ConfigWarning,
   insecureSettings,
@@ -5,7 +6,6 @@ import {
   type WarningRule,
 } from '../config/insecure-settings.ts'
 import type { Config } from '../config/schema.ts'
-import { EXPOSURE_RULE, exposedSecrets } from '../config/secrets.ts'
 import type { Logger } from '../record/log.ts'
 import { insecurePasswords, PASSWORD_RULES } from './insecure-passwords.ts'
 

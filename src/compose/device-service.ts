@@ -32,7 +32,7 @@ import { Quirks } from './quirks.ts'
 import { ServicePlaces } from './service-places.ts'
 import type { Settings } from './settings.ts'
 
-export type ServiceSettings = Pick<Settings, 'request' | 'replaced'>
+export type ServiceSettings = Pick<Settings, 'config' | 'request' | 'replaced'>
 
 export interface ServiceDependencies {
   readonly clock: Clock
@@ -105,7 +105,8 @@ export async function openDeviceService(
     downloadPace: downloadPace(downloadTimeout, service.queue.timeout, queue),
     streams: createStreams(service, queue, connections),
     streamAfter: service.streamAfter,
-    buffering: buffering && { ...buffering, uploadTimeout },
+    maxBody: () => longestBody(route === undefined ? settings.config.upstream : service),
+    buffering,
     idleTimeout: service.idleTimeout,
     maxTunnels: service.maxTunnels,
   })
@@ -115,6 +116,11 @@ export async function openDeviceService(
     ...{ fields, signIn, buffering, breaker, health, trouble, changes },
     upstream: sharing.of(upstream, service, { clock, fields, route: route ?? '', onShared }),
   })
+}
+
+/** The longest body that the service gets (bytes); `Infinity`: every body. */
+function longestBody({ maxBody }: Pick<ServiceConfig, 'maxBody'>): number {
+  return maxBody === 'off' ? Number.POSITIVE_INFINITY : maxBody
 }
 
 interface Parts {
@@ -256,5 +262,6 @@ function fieldsOf(
   request: RequestFieldSettings,
   replaced: readonly string[],
 ): RoundTripService['fields'] {
-  return { request, response: { origin, host: request.host, rewrite: request.rewrite, replaced } }
+  const { host, rewrite, passes } = request
+  return { request, response: { origin, host, rewrite, replaced, passes } }
 }

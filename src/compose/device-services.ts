@@ -6,7 +6,7 @@ import { createRoutedUpstream } from '../forward/routes.ts'
 import { createTargets } from '../forward/settings.ts'
 import { createSharing } from '../forward/sharing.ts'
 import type { DeviceLoad } from '../record/upstream-metrics.ts'
-import { everySecond } from '../system/clock.ts'
+import { everySecond } from '../system/every-second.ts'
 import {
   type DeviceService,
   openDeviceService,

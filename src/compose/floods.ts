@@ -1,6 +1,5 @@
 import { type Account, STAGES, type Stage } from '../memory/account.ts'
 import type { Logger } from '../record/log.ts'
-import type { Clock } from '../system/clock.ts'
 
 /** A flood is over when no stage was in effect for this long (ms). */
 const OVER_AFTER = 10_000
@@ -11,19 +10,18 @@ const OVER_AFTER = 10_000
  *
  * @param limit what clients may hold (bytes)
  */
-export function watchFloods(log: Logger, clock: Pick<Clock, 'monotonic'>, limit: number) {
+export function watchFloods(log: Logger, limit: number) {
   /** The rank of the worst stage of this flood; -1: none. */
   let worst = -1
   let shedInFlood = 0
   let shed = 0
-  let logsEnd: NodeJS.Timeout | undefined
-  /** A stage was in effect since `isOver` was last true. */
-  let flooded = false
-  /** When the last stage ended (ms on the monotonic clock); undefined while one is in effect. */
-  let endedAt: number | undefined
+  let untilOver: NodeJS.Timeout | undefined
+  /** A flood is over, and `takeEnd` has not told it yet. */
+  let isOver = false
 
-  function logEnd(): void {
+  function end(): void {
     log.info({ shed: shedInFlood }, 'memory: clients hold little again')
+    isOver = true
     worst = -1
     shedInFlood = 0
   }
@@ -40,10 +38,9 @@ export function watchFloods(log: Logger, clock: Pick<Clock, 'monotonic'>, limit:
   return {
     /** Another stage is in effect; undefined: none. */
     stage(stage: Stage | undefined, account: Pick<Account, 'fullness' | 'sums'>): void {
-      flooded = true
-      endedAt = stage === undefined ? clock.monotonic() : undefined
-      clearTimeout(logsEnd)
-      if (stage === undefined) logsEnd = setTimeout(logEnd, OVER_AFTER).unref()
+      isOver = false
+      clearTimeout(untilOver)
+      if (stage === undefined) untilOver = setTimeout(end, OVER_AFTER).unref()
       else logIfWorse(stage, account)
     },
     /** Something was refused to a client, or taken from it. */
@@ -54,10 +51,10 @@ export function watchFloods(log: Logger, clock: Pick<Clock, 'monotonic'>, limit:
     /** How often that happened since the start. */
     timesShed: (): number => shed,
     /** Whether a flood is over. True once for each flood. */
-    isOver(): boolean {
-      const isOver = flooded && endedAt !== undefined && clock.monotonic() - endedAt >= OVER_AFTER
-      if (isOver) flooded = false
-      return isOver
+    takeEnd(): boolean {
+      const ended = isOver
+      isOver = false
+      return ended
     },
   }
 }

@@ -1,11 +1,11 @@
+import { secretFiles } from '../config/files.ts'
 import type { ConfigWarning, WarningRule } from '../config/insecure-settings.ts'
 import { passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
-import { secretFiles } from '../config/secrets.ts'
-import { readSource } from '../password/source.ts'
+import { readSource } from '../password/read-source.ts'
 import type { Credential } from '../password/stored-line.ts'
 import { cheapHash, hasOuterBlank, mistakenFor, weaknessOf } from '../password/strength.ts'
-import { shellWord } from '../system/named-file.ts'
+import { shellWord } from '../system/shell-word.ts'
 
 /** A password that clients or viewers log in with, as its file holds it. */
 interface StoredPassword {

@@ -7,7 +7,8 @@ import type { Condition } from '../overview/model.ts'
 import type { HashMemory } from '../password/verifier.ts'
 import { type Logger, unwrittenBytes } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
-import { type Clock, everySecond } from '../system/clock.ts'
+import type { Clock } from '../system/clock.ts'
+import { everySecond } from '../system/every-second.ts'
 import { inMib } from '../system/mebibytes.ts'
 import { watchFloods } from './floods.ts'
 
@@ -59,7 +60,7 @@ export function openMemory(config: Config, { clock, log, metrics, ownsProcess }:
   const plan = planMemory(config)
   // The anonymous memory of the process is more than its heap, so the heap's bound is none for it.
   const ofProcess = memoryBounds().find(({ by }) => by !== "V8's heap") ?? plan.bound
-  const floods = watchFloods(log, clock, plan.limit)
+  const floods = watchFloods(log, plan.limit)
   let pageBytes = (): number => 0
   let hashing = 0
   const account: Account = new Account({
@@ -95,7 +96,7 @@ export function openMemory(config: Config, { clock, log, metrics, ownsProcess }:
     account,
     plan,
     hashes,
-    floodIsOver: floods.isOver,
+    floodIsOver: floods.takeEnd,
     nothingToShed,
     /** What the live page shows. */
     condition: (): Condition['memory'] => ({

@@ -15,6 +15,7 @@ import type { Timeline } from '../overview/timeline.ts'
 import type { Metrics } from '../record/metrics.ts'
 import { type Clock, createWallOffset } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
+import { unreplaced } from '../tokens/handout.ts'
 import type { State } from '../tokens/state.ts'
 import { VERSION } from '../version.ts'
 import type { DeviceServices } from './device-services.ts'
@@ -28,7 +29,7 @@ interface Sources extends Pick<About, 'node'> {
   readonly timeline: Pick<Timeline, 'entries'>
   readonly current: () => Config
   readonly services: Pick<DeviceServices, 'load' | 'bounds' | 'conditions'>
-  readonly state: Pick<State, 'tokens' | 'unsaved' | 'password' | 'storeUp'>
+  readonly state: Pick<State, 'tokens' | 'issued' | 'unsaved' | 'password' | 'storeUp'>
   readonly tables: LimitTables
   readonly certificate: Pick<ServedCertificate, 'present'>
   readonly readiness: () => Readiness
@@ -62,7 +63,12 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
       load: { inFlight, maxInFlight: limit, queued, tunnels: totals.tunnels, ...services.bounds },
       memory: sources.memory.condition(),
       limits: { api: shown('api'), oauth: shown('oauth'), ...furtherLimits(config, shown) },
-      tokens: { ...state.tokens.counts(), capacity: tokens.capacity, unsaved: state.unsaved() ?? null },
+      tokens: {
+        ...state.tokens.counts(),
+        capacity: tokens.capacity,
+        unsaved: state.unsaved() ?? null,
+        unreplaced: unreplaced(state.issued()).map(({ id, label, expiresAt }) => ({ id, label, expiresAt })),
+      },
       certificate: certificate.present() ?? null,
       password: {
         source: checkedByDevice(config) ? 'device' : 'file',

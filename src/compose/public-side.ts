@@ -8,7 +8,8 @@ import { createAccessLog, refusedConnections } from '../record/access-log.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import { createRecentRequests } from '../record/recent-requests.ts'
-import { type Clock, everySecond } from '../system/clock.ts'
+import type { Clock } from '../system/clock.ts'
+import { everySecond } from '../system/every-second.ts'
 import type { State } from '../tokens/state.ts'
 import type { DeviceServices } from './device-services.ts'
 import type { Memory } from './memory.ts'
@@ -32,8 +33,8 @@ interface Parts {
 /** What clients meet: the public listener, the gate behind it, and the record of each exchange. */
 export function openPublicSide(config: Config, parts: Parts) {
   const { clock, log, metrics, settings, memory, live, state, tables, services, certificate, onBug } = parts
-  const accessLog = createAccessLog(log, clock)
-  const requests = createRecentRequests(clock)
+  const accessLog = createAccessLog(log, clock, settings)
+  const requests = createRecentRequests(clock, state.issued)
   const { credentials, ...own } = tokenServices(state, { metrics, clock, live }, settings)
   const passage = createPassage({
     admit: createGate({ clock, tables, ...credentials, settings }),
@@ -46,7 +47,7 @@ export function openPublicSide(config: Config, parts: Parts) {
     record(exchange) {
       metrics.exchange(exchange)
       requests.add(exchange)
-      if (settings.config.log.access) accessLog.write(exchange)
+      accessLog.write(exchange)
     },
     onUnrecordedRefusal: metrics.refused,
   })
@@ -63,7 +64,7 @@ export function openPublicSide(config: Config, parts: Parts) {
       account: memory.account,
       clientOf: (peer, forwardedFor) => settings.clientOf(peer, forwardedFor),
     },
-    events: { ...metrics.connections, refused: refusedConnections(metrics, accessLog, settings) },
+    events: { ...metrics.connections, refused: refusedConnections(metrics, accessLog) },
   })
   certificate.serve(listener.applyTls)
   const sweeping = everySecond(credentials.sessions.sweep)

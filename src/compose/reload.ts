@@ -1,4 +1,5 @@
-import { type Changes, type Config, changesBetween } from '../config/schema.ts'
+import { type Changes, changesBetween } from '../config/changes.ts'
+import type { Config } from '../config/schema.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
 import type { Metrics } from '../record/metrics.ts'
 import { SetupError } from '../system/setup-error.ts'

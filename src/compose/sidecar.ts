@@ -1,7 +1,8 @@
 import { pid, versions } from 'node:process'
 import type { Readiness } from '../admin/admin-listener.ts'
 import { openControlSocket } from '../admin/control-socket.ts'
-import type { Changes, Config } from '../config/schema.ts'
+import type { Changes } from '../config/changes.ts'
+import type { Config } from '../config/schema.ts'
 import { createLiveExchanges, type LiveExchanges } from '../gate/live-exchanges.ts'
 import { openCertificate } from '../listen/certificate.ts'
 import { type Addresses, createListeners } from '../listen/public-listener.ts'
@@ -13,6 +14,7 @@ import { createMetrics } from '../record/metrics.ts'
 import { type Clock, waitAtMost } from '../system/clock.ts'
 import { type CollectGarbage, collectWhenIdle } from '../system/idle-collection.ts'
 import { type MachineNames, machineNames } from '../system/machine-names.ts'
+import { unreplaced } from '../tokens/handout.ts'
 import { VERSION } from '../version.ts'
 import { openAdmin } from './admin.ts'
 import { createConfigWarnings } from './config-warnings.ts'
@@ -110,6 +112,8 @@ async function openParts(
 
   metrics.setScrapeSources({
     tokens: () => state.tokens.counts(),
+    issued: () => state.issued().length,
+    issuedEnds: () => unreplaced(state.issued())[0]?.expiresAt,
     unsaved: state.unsaved,
     windows: (type) => tables[type].size,
     memory: memory.account,
@@ -158,6 +162,7 @@ async function openParts(
   })
   const control = await openControlSocket(config.stateDir, {
     tokens: state.tokens,
+    handOut: state.handOut,
     sharesTokens: state.storeUp() !== undefined,
     requests,
     alarms: () => overview.condition().alarms,

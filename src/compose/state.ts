@@ -19,6 +19,7 @@ import {
 } from '../oauth/token-endpoint.ts'
 import { nameOf } from '../record/access-log.ts'
 import type { Logger } from '../record/log.ts'
+import { ISSUED } from '../tokens/handout.ts'
 import { openLocalState } from '../tokens/local-state.ts'
 import type { State, StateDependencies } from '../tokens/state.ts'
 
@@ -115,7 +116,7 @@ export function tokenServices(
   const slowed = slowLogins(logIn, { clock, settings, grants: tokens.grants, onSlowed: metrics.loginSlowed })
   const password = createPasswordGrant(slowed, metrics.passwordFailed, metrics.upstream(undefined).failed)
   const grants = [password, createRefreshGrant(tokens.refresh)]
-  for (const { name } of grants) metrics.tokensIssued(name, 0)
+  for (const name of [...grants.map((each) => each.name), ISSUED]) metrics.tokensIssued(name, 0)
   const sessions = createSessions({ ...tokens, end }, { clock, live, settings })
   const { login, logout, withPage } = createBrowserLogin(password, sessions, settings)
   return {

@@ -14,10 +14,10 @@ import {
 import { headerNameProblem } from './header-field.ts'
 import { integer, list, oneOf, path, plainText, unless } from './value-fields.ts'
 
-/** The keys that several ways to sign in share. */
+/** Names the file with the password of the account. */
 const passwordSection = section({ file: path() })
 
-/** The file that holds a password. */
+/** The file that holds the password of the account. */
 export type PasswordFile = ValueOf<typeof passwordSection>
 
 const accountName = plainText('a user name', {
@@ -38,7 +38,7 @@ function target(options: FieldOptions = {}): Field<string> {
   return plainText('a path that begins with /', { ...options, problemOf: targetProblem })
 }
 
-/** What a response to a client that changes the session means. */
+/** What Postern does when the device sets another session in its response to a client's request. */
 const onChange = oneOf(['sign_in', 'follow'], { default: 'sign_in' })
 
 const sessionSection = section({
@@ -127,6 +127,14 @@ function fieldName(options: FieldOptions = {}): Field<string> {
 export type UpstreamAuthConfig = ValueOf<typeof authField>
 
 export type SessionConfig = ValueOf<typeof sessionSection>
+
+/** The fields of a response that can carry the token of `upstream.auth.session`. */
+export function tokenHeaders(auth: UpstreamAuthConfig): readonly string[] {
+  if (auth === 'off' || !('session' in auth)) return []
+  const { token, send } = auth.session
+  const named = 'header' in token ? [token.header] : []
+  return send.header === undefined ? named : [...named, send.header]
+}
 
 function method(options: FieldOptions = {}): Field<string> {
   return oneOf(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'], options)

@@ -2,9 +2,9 @@ import { isIPv4 } from 'node:net'
 import { asCgi } from '../http/fields.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import type { UpstreamUrl } from './address.ts'
-import type { PasswordFile, SessionConfig } from './auth-fields.ts'
+import { type PasswordFile, type SessionConfig, tokenHeaders } from './auth-fields.ts'
+import type { Issue } from './decode.ts'
 import { checkedByDevice, MOST_NAMES } from './password-fields.ts'
-import type { Issue } from './problem.ts'
 import type { Config } from './schema.ts'
 import { ownPair } from './tls-field.ts'
 import { formatDuration } from './units.ts'
@@ -120,13 +120,17 @@ function judgeService(
   above: readonly string[],
   must: Must,
 ): void {
-  const { url, tls } = service
+  const { url, tls, auth, dropResponse } = service
   const { insecure, ca, weak, minVersion, pin, cert, key } = tls
   const name = [...above, 'tls', 'ca'].join('.')
   const { min, max } = placesBounds(service)
   if (isOwnAddress(url, own))
     must('url', 'be the device, not listen.address: the sidecar would forward to itself')
   if (min > max) must('max_in_flight.min', 'be at most max')
+  const read = tokenHeaders(auth).map(asCgi)
+  for (const [index, name] of dropResponse.entries())
+    if (read.includes(asCgi(name)))
+      must(`drop_response.${index}`, `not name ${name}: the device gives its token in it (upstream.auth)`)
   if (insecure && ca !== undefined)
     must('tls.insecure', `be false if ${name} is set, because ${name} would be ignored`)
   if (pin !== undefined && insecure)

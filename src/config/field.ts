@@ -8,8 +8,8 @@ z.config({ jitless: true })
 export { z }
 
 /**
- * `section`: a mapping of known keys. `choice`: a mapping with exactly one of several keys. `either`: a word, or a mapping of
- * known keys. `headers`: a mapping of any names to values. `named`: a mapping of any names to sections. `value`: the rest.
+ * `section`: a mapping of known keys. `choice`: a mapping with exactly one of several keys. `either`: a word or a number, or a mapping
+ * of known keys. `headers`: a mapping of any names to values. `named`: a mapping of any names to sections. `value`: the rest.
  */
 export type Kind = 'value' | 'section' | 'choice' | 'either' | 'headers' | 'named'
 

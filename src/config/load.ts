@@ -3,9 +3,10 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { explainPathError, LARGEST_FILE } from '../system/named-file.ts'
 import { codeOf, SetupError } from '../system/setup-error.ts'
 import { conflictsIn, passwordChoice } from './conflicts.ts'
+import { decode } from './decode.ts'
 import { layer } from './layers.ts'
 import { type Environment, readEnvironment, readFlags, stateDirectory } from './overrides.ts'
-import { decode, locationOf, problemsOf } from './problem.ts'
+import { locationOf, problemsOf } from './problem.ts'
 import { type Config, schema } from './schema.ts'
 import {
   isMapping,
@@ -45,11 +46,11 @@ export interface Loaded {
  * all problems at once. Reads no files.
  */
 export function loadConfig(sources: Sources): Config {
-  return loadWithPlaces(sources).config
+  return loadWithLocations(sources).config
 }
 
-/** The same, with the location of each value. */
-export function loadWithPlaces({ file, object, env = {}, sets = [] }: Sources): Loaded {
+/** As `loadConfig`, and tells where each value is set. */
+export function loadWithLocations({ file, object, env = {}, sets = [] }: Sources): Loaded {
   const environment = readEnvironment(env)
   const flags = readFlags(sets)
   const problems = [...environment.problems, ...flags.problems]

@@ -1,5 +1,6 @@
 import { type Field, fieldBelow } from './field.ts'
-import { adviceOn, dottedKeys, environmentName, knownKeys, nearestKey, nearestName } from './known-keys.ts'
+import { dottedKeys, environmentName, knownKeys } from './known-keys.ts'
+import { adviceOn, nearestKey, nearestVariable } from './nearest.ts'
 import { schema } from './schema.ts'
 import { type Parsed, parseYaml, type YamlValue } from './yaml.ts'
 
@@ -52,7 +53,7 @@ export function readEnvironment(environment: Environment): Overrides {
     const known = keys.get(name)
     if (known === undefined) {
       if (!isFromKubernetes(name, value))
-        problems.push(`${name}: unknown variable; ${adviceOn(nearestName(name, [...keys.keys()]))}`)
+        problems.push(`${name}: unknown variable; ${adviceOn(nearestVariable(name, [...keys.keys()]))}`)
       continue
     }
     const parsed = parseText(known.field, value)

@@ -9,6 +9,7 @@ import { duration, flag, integer, list, oneOf, plainText, truth, unless } from '
 export const tokensField = section({
   store: tokenStoreField,
   capacity: integer(2, 10_000_000, { default: 10_000, live: ALWAYS }),
+  issued: integer(0, 1_000, { default: 100, live: ALWAYS }),
   accessLifetime: duration('1s', '365d', { wholeSeconds: true, default: '1h', live: ALWAYS }),
   refreshLifetime: duration('1s', '3650d', { wholeSeconds: true, default: '7d', live: ALWAYS }),
   grantLifetime: duration('1s', '3650d', { wholeSeconds: true, default: 'off', live: ALWAYS }, ['off']),

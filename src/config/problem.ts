@@ -1,14 +1,16 @@
-import { type Field, fieldBelow, z } from './field.ts'
-import { adviceOn, dottedKeys, nearestKey } from './known-keys.ts'
+import { decode, type Issue } from './decode.ts'
+import { type Field, fieldBelow } from './field.ts'
+import { dottedKeys } from './known-keys.ts'
 import type { Layered } from './layers.ts'
+import { adviceOn, nearestKey } from './nearest.ts'
 import { schema } from './schema.ts'
 import { valueAt, type YamlDocument, type YamlValue } from './yaml.ts'
 import { gluedKey } from './yaml-faults.ts'
 
 const LONGEST_SHOWN = 60
 
-/** The file that a configuration is read from, and the lines of its keys. */
-export interface FilePlaces extends Pick<YamlDocument, 'lineOf'> {
+/** The file of a configuration, and the lines of its keys. */
+export interface FileLines extends Pick<YamlDocument, 'lineOf'> {
   readonly path: string
 }
 
@@ -19,7 +21,7 @@ export interface FilePlaces extends Pick<YamlDocument, 'lineOf'> {
 export function problemsOf(
   issues: readonly Issue[],
   layered: Layered,
-  file: FilePlaces | undefined,
+  file: FileLines | undefined,
 ): readonly string[] {
   const { tree } = layered
   const meant = issues.flatMap(({ path, isUnknown }) => (isUnknown ? (nearestTo(path) ?? []) : []))
@@ -48,25 +50,25 @@ const blankMissing = (key: string): string => `a blank is missing behind \`${key
 export function locationOf(
   path: readonly string[],
   layered: Layered,
-  file: FilePlaces | undefined,
+  file: FileLines | undefined,
 ): string | undefined {
-  return layered.sourceOf(path) ?? (isDefault(path, layered.tree) ? undefined : placeIn(file, path))
+  return layered.sourceOf(path) ?? (isDefault(path, layered.tree) ? undefined : lineIn(file, path))
 }
 
 /** `postern.yaml:7`, the form that editors and terminals open. */
-function placeIn(file: FilePlaces | undefined, path: readonly string[]): string | undefined {
+function lineIn(file: FileLines | undefined, path: readonly string[]): string | undefined {
   const number = file?.lineOf(path)
   return number === undefined ? file?.path : `${file?.path}:${number}`
 }
 
-/** Whether the key is not set, so that its default is in conflict. */
+/** Whether the key is not set and has a default: a problem with it is then one of the default. */
 function isDefault(path: readonly string[], tree: YamlValue): boolean {
   const fields = fieldsAlong(path)
   const last = fields.length === path.length ? fields.at(-1) : undefined
   return last?.default !== undefined && last.kind !== 'section' && valueAt(tree, path) === undefined
 }
 
-/** The key that is meant. */
+/** The known key that an unknown one probably means; `undefined` if none is near. */
 function nearestTo(path: readonly string[]): string | undefined {
   const fields = fieldsAlong(path)
   const names = fields.findIndex(({ kind }) => kind === 'named')
@@ -119,39 +121,4 @@ function show(value: YamlValue): string | undefined {
   const at = value.lastIndexOf('@')
   const harmless = at === -1 ? value : `***${value.slice(at)}`
   return JSON.stringify(harmless.length > LONGEST_SHOWN ? `${harmless.slice(0, LONGEST_SHOWN)}…` : harmless)
-}
-
-/** One problem with the value at `path`, or that its last key is unknown. */
-export interface Issue {
-  readonly path: readonly string[]
-  readonly message: string
-  readonly isUnknown?: true
-}
-
-type Decoded<T> = { readonly value: T } | { readonly issues: readonly Issue[] }
-
-/** Converts a YAML tree to the value that the field describes, or returns all issues at once. */
-export function decode<T>(field: Field<T>, tree: YamlValue): Decoded<T> {
-  const result = z.safeParse(field.schema(), tree)
-  return result.success
-    ? { value: result.data }
-    : { issues: result.error.issues.flatMap((issue) => flatten(issue, [])) }
-}
-
-/** If only one alternative of a union has the type of the value, reports the issues of that alternative instead of the union's. */
-function flatten(issue: z.core.$ZodIssue, above: readonly string[]): readonly Issue[] {
-  const path = [...above, ...issue.path.map(String)]
-  if (issue.code === 'unrecognized_keys')
-    return issue.keys.map((key) => ({ path: [...path, key], message: issue.message, isUnknown: true }))
-  if (issue.code === 'invalid_union') {
-    const matching = issue.errors.filter((branch) => !branch.some(isWrongType))
-    const [only] = matching
-    if (only !== undefined && matching.length === 1) return only.flatMap((inner) => flatten(inner, path))
-  }
-  return [{ path, message: issue.message }]
-}
-
-function isWrongType(issue: z.core.$ZodIssue): boolean {
-  const codes = ['invalid_type', 'invalid_value', 'invalid_union']
-  return issue.path.length === 0 && codes.includes(issue.code ?? '')
 }

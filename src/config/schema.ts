@@ -1,4 +1,4 @@
-import { ALWAYS, camelCase, type Field, section, type ValueOf } from './field.ts'
+import { ALWAYS, field, section, type ValueOf, z } from './field.ts'
 import { adminField, listenField } from './listen-fields.ts'
 import { passwordField, passwordsField } from './password-fields.ts'
 import {
@@ -11,7 +11,17 @@ import {
 } from './policy-fields.ts'
 import { storeField } from './store-fields.ts'
 import { upstreamField } from './upstream-fields.ts'
-import { duration, flag, oneOf, path, plainText, unless } from './value-fields.ts'
+import { duration, flag, list, oneOf, path, plainText, unless } from './value-fields.ts'
+
+/** Parameters that hold secrets, as programs call them. */
+const SECRET_NAME = /pass|pwd|secret|token|credential|session|cookie|signature|api[-_]?key/i
+
+function loggedParameterProblem(given: string): string | undefined {
+  if (!/^[!-~]{1,64}$/.test(given) || /[&;=#%+]/.test(given)) {
+    return 'must be names of query parameters, of at most 64 visible ASCII characters without & ; = # % +'
+  }
+  return SECRET_NAME.test(given) ? `must not name a secret, which ${given} is by its name` : undefined
+}
 
 const logField = section({
   level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
@@ -19,7 +29,15 @@ const logField = section({
     live: ALWAYS,
   }),
   format: oneOf(['auto', 'json', 'pretty'], { default: 'auto' }),
-  access: flag({ default: true, live: ALWAYS }),
+  access: field<boolean | 'changes'>(
+    () => z.union([z.boolean(), z.literal('changes')], { error: 'must be true, false or changes' }),
+    { default: true, live: ALWAYS, type: '`true`, `false` or `changes`', textForm: 'yaml' },
+  ),
+  query: list('names of query parameters', 'must be a list of names', {
+    default: [],
+    live: ALWAYS,
+    problemOf: loggedParameterProblem,
+  }),
 })
 
 /** The whole configuration: source of the types, the error messages, the JSON Schema and the reference page. */
@@ -53,50 +71,3 @@ export const schema = section({
 
 /** The complete configuration: defaults filled in, durations in milliseconds, sizes in bytes. */
 export type Config = ValueOf<typeof schema>
-
-/** The keys that differ between two configurations, in dotted form. */
-export interface Changes {
-  /** They take effect without a restart. */
-  readonly live: readonly string[]
-  /** They take effect only after a restart. */
-  readonly restart: readonly string[]
-}
-
-/** Finds the keys that differ between two configurations. */
-export function changesBetween(before: Config, after: Config): Changes {
-  const changed = changesBelow(schema, before, after, [])
-  const keys = (live: boolean): string[] =>
-    changed.filter((change) => change.live === live).map(({ path }) => path.join('.'))
-  return { live: keys(true), restart: keys(false) }
-}
-
-interface Change {
-  readonly path: readonly string[]
-  readonly live: boolean
-}
-
-/** `upstream.routes` counts as one key, although the operator chooses the names in it. Each header counts as its own key. */
-function changesBelow(
-  field: Field<unknown>,
-  before: unknown,
-  after: unknown,
-  path: readonly string[],
-): Change[] {
-  if (JSON.stringify(before) === JSON.stringify(after)) return []
-  if (field.kind === 'value' || field.kind === 'named' || !isMapping(before) || !isMapping(after))
-    return [{ path, live: field.live(before, after) }]
-  if (field.kind === 'headers') {
-    const names = new Set([...Object.keys(before), ...Object.keys(after)])
-    return [...names]
-      .filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
-      .map((name) => ({ path: [...path, name], live: field.live(before, after) }))
-  }
-  return [...field.keys].flatMap(([key, each]) => {
-    const name = camelCase(key)
-    return changesBelow(each, before[name], after[name], [...path, key])
-  })
-}
-
-function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value)
-}

@@ -46,3 +46,9 @@ export function parseSize(given: string | number): Parsed<number> {
   const value = Number(digits) * (SIZES.find(([name]) => name === unit)?.[1] ?? 1)
   return Number.isSafeInteger(value) ? { value } : { problem: 'must be whole bytes' }
 }
+
+/** Formats bytes in the largest unit that divides them; `parseSize` parses the same value. */
+export function formatSize(bytes: number): string {
+  const [unit, factor] = SIZES.find(([, each]) => bytes % each === 0) ?? ['B', 1]
+  return `${bytes / factor}${unit}`
+}

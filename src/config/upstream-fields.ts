@@ -1,7 +1,8 @@
 import { isAuthority, parseUpstreamUrl, plainPathProblem, targetProblem } from './address.ts'
 import { authField } from './auth-fields.ts'
+import { dropProblem, dropResponseProblem } from './dropped-fields.ts'
 import { ALWAYS, either, named, section, type ValueOf } from './field.ts'
-import { dropProblem, headers } from './header-field.ts'
+import { headers } from './header-field.ts'
 import { deviceTlsField } from './tls-field.ts'
 import {
   duration,
@@ -75,6 +76,11 @@ const service = {
     live: ALWAYS,
     problemOf: dropProblem,
   }),
+  dropResponse: list('field names', 'must be text, in quotes if it begins with a *', {
+    default: [],
+    live: ALWAYS,
+    problemOf: dropResponseProblem,
+  }),
   version: oneOf(['1.0', '1.1'], { default: '1.1', must: 'must be "1.0" or "1.1", in quotes' }),
   rewrite: oneOf(['on', 'off'], { default: 'off', live: ALWAYS, must: 'must be on or off' }),
   connectTimeout: duration('1ms', '1h', { default: '5s' }),
@@ -82,6 +88,7 @@ const service = {
   idleTimeout: duration('1ms', '1d', { default: '60s' }),
   reuse: oneOf(['shared', 'never'], { default: 'shared' }),
   bufferUploads: size('1B', '1GiB', { default: 'auto' }, ['auto', 'off']),
+  maxBody: size('1B', '1024GiB', { default: 'off', live: ALWAYS }, ['off']),
   minUploadRate: size('1B', '1GiB', { default: '1KiB' }, ['off']),
   maxInFlight: places,
   maxTunnels: integer(1, 100_000, { default: 64 }),

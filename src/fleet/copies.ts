@@ -88,22 +88,26 @@ export function createTokenCopies(deps: Dependencies) {
     if (!answer.isFounded) epoch.apply({ kind: 'begun', epoch: answer.epoch })
     if (revoked.has(answer.grant) || epoch.isBehind(answer.epoch)) return REFUSED.revoked
     // A token of an earlier policy, by which it lives longer.
-    if (endOfGrant(-answer.age, { grantLifetime }) <= 0) return REFUSED.expired
+    if (answer.handout === undefined && endOfGrant(-answer.age, { grantLifetime }) <= 0)
+      return REFUSED.expired
     add({ ...answer, digest })
     use(answer.grant)
     return { kind: 'valid', grant: answer.grant }
   }
 
   /** Does nothing for a token of another epoch. The feed will announce a later one; until then the server is asked for the token. */
-  function add({ digest, grant: id, client, epoch: of, age, until }: TokenCopy): void {
+  function add({ digest, grant: id, client, epoch: of, age, until, handout }: TokenCopy): void {
     if (revoked.has(id) || of !== epoch.present || table.find(digest) !== undefined) return
     if (!hasName(nameOfGrant(id))) return
     const at = now()
     const issuedAt = Math.floor(at - age)
-    const grant = table.grant(id) ?? table.open(id, client, issuedAt)
+    const grant = table.grant(id) ?? table.open(id, client, issuedAt, handout?.label)
     // A server whose clock was set back states a time left that is too long.
-    const end = Math.min(until, at + accessLifetime, endOfGrant(grant.issuedAt, { grantLifetime }))
-    table.add(grant, 'access', digest, at, Math.floor(end))
+    const most =
+      handout === undefined
+        ? Math.min(at + accessLifetime, endOfGrant(grant.issuedAt, { grantLifetime }))
+        : at + handout.lifetime
+    table.add(grant, 'access', digest, at, Math.floor(Math.min(until, most)))
     table.evict(grant)
   }
 

@@ -105,6 +105,7 @@ local function enter(number, kind, since)
     end
   end
   redis.call('ZADD', p .. 'grants', '+inf', index)
+  issued()
   if since == '' then announce(kind, epoch) else announce(kind, epoch, 'since', since) end
 end
 

@@ -1,4 +1,5 @@
-import type { GrantSummary, RecentGrants } from '../tokens/state.ts'
+import { issuedOf } from '../tokens/handout.ts'
+import type { GrantSummary, IssuedGrant, RecentGrants } from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
 import { REVOKE_GRANTS, tokenScript } from './scripts.ts'
 import { listOf, type SharedStore, type StoreReply } from './shared-store.ts'
@@ -21,7 +22,7 @@ return {count, listed}
 
 /**
  * Describes grants. `ARGV`: prefix, grant ... Returns for each that is live: id, client, time of the login, expiry of its last token, number
- * of its access tokens and of its refresh tokens that are not spent.
+ * of its access tokens and of its refresh tokens that are not spent, and its label if it is an issued one.
  */
 export const DESCRIBE_GRANTS = tokenScript(
   'list',
@@ -31,17 +32,26 @@ for argument = 2, #ARGV do
   local grant = ARGV[argument]
   local set = p .. 'g:' .. grant
   local members = redis.call('ZRANGEBYSCORE', set, '(' .. string.format('%.0f', now), '+inf', 'WITHSCORES')
-  local count, client, granted = {a = 0, r = 0, s = 0}, nil, nil
+  local count, client, granted, label = {a = 0, r = 0, s = 0}, nil, nil, nil
   for i = 1, #members, 2 do
-    local kind, _, of, at = token(string.sub(members[i], 2))
+    local kind, _, of, at, _, called = token(string.sub(members[i], 2))
     if kind then
       count[kind] = count[kind] + 1
-      client, granted = of, at
+      client, granted, label = of, at, called
     end
   end
-  if client then list[#list + 1] = {grant, client, granted, members[#members], count.a, count.r} end
+  if client then list[#list + 1] = {grant, client, granted, members[#members], count.a, count.r, label} end
 end
 return list
+`,
+)
+
+/** Lists the live issued grants. `ARGV`: prefix. */
+const LIST_ISSUED = tokenScript(
+  'list',
+  `
+expire()
+return issued()
 `,
 )
 
@@ -77,7 +87,7 @@ export async function describeGrants(
   for (const page of pagesOf(ids))
     found.push(...listOf(await run(DESCRIBE_GRANTS, [`${prefix}state`], [prefix, ...page])))
   return found.map((each) => {
-    const [id, client, issuedAt, expiresAt, accessTokens, refreshTokens] = listOf(each)
+    const [id, client, issuedAt, expiresAt, accessTokens, refreshTokens, label] = listOf(each)
     return {
       id: String(id),
       client: String(client),
@@ -85,6 +95,7 @@ export async function describeGrants(
       expiresAt: Number(expiresAt),
       accessTokens: Number(accessTokens),
       refreshTokens: Number(refreshTokens),
+      ...(label === undefined ? {} : { label: String(label) }),
     }
   })
 }
@@ -97,6 +108,15 @@ export async function describeWithUse(
 ): Promise<readonly GrantSummary[]> {
   const grants = await describeGrants(store, ids)
   return grants.map((each) => ({ ...each, usedAt: copies.usedAt(each.id) }))
+}
+
+/** The live issued grants of all sidecars. Rejects with `StoreUnavailable` if the store does not answer. */
+export async function listIssued(
+  store: SharedStore,
+  copies: Pick<TokenCopies, 'usedAt'>,
+): Promise<readonly IssuedGrant[]> {
+  const listed = listOf(await store.run(LIST_ISSUED, [`${store.prefix}state`], [store.prefix]))
+  return issuedOf(await describeWithUse(store, copies, listed.map(String)))
 }
 
 /** More grants than a server can hold. */

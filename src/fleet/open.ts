@@ -3,8 +3,10 @@ import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { StoreAddress } from '../config/store-fields.ts'
 import { openPasswords } from '../password/sources.ts'
-import { everySecond } from '../system/clock.ts'
+import { everySecond } from '../system/every-second.ts'
+import { reportHandOut } from '../tokens/handout.ts'
 import {
+  type IssuedGrant,
   reportAbsent,
   type State,
   type StateDependencies,
@@ -15,9 +17,11 @@ import { createPasswordAgreement } from './agreement.ts'
 import type { StoreSettings } from './connection.ts'
 import { createTokenCopies } from './copies.ts'
 import { followRevocations } from './feed.ts'
+import { listIssued } from './grants.ts'
 import { openSharedStore } from './open-store.ts'
 import { watchStreams } from './open-streams.ts'
 import { createFleetPlaces, type FleetPlaces } from './places.ts'
+import { regularQuestion } from './regular-question.ts'
 import { type SharedStore, STORE_OPERATIONS, StoreUnavailable } from './shared-store.ts'
 import { createSharedTokens } from './tokens.ts'
 import { lookAfterTokens } from './upkeep.ts'
@@ -25,6 +29,8 @@ import { createSharedTables } from './windows.ts'
 
 /** How often a login is verified again because the password changed meanwhile. */
 const ATTEMPTS = 4
+/** How often the store is asked for the issued grants of all sidecars (ms). */
+const LIST_EVERY = 10_000
 
 const LOST =
   'shared store: it has lost its data; the tokens that this sidecar knows work for tokens.offline_grace, all others have to log in again'
@@ -128,12 +134,18 @@ async function openState(
   const feed = followRevocations({ store, copies, settle: agreement.settle, onLost, onPlaces, onBug })
   await feed.started
 
+  let issued: readonly IssuedGrant[] = []
+  const askForIssued = regularQuestion({ clock, every: LIST_EVERY, onBug })
+
   let deaf = false
   const seconds = everySecond(() => {
     tokens.sweep()
     sweepStreams()
     places.look()
     sweepTokens()
+    askForIssued(async () => {
+      issued = await listIssued(store, copies)
+    })
     if (deaf === !copies.hears) return
     deaf = !copies.hears
     if (deaf) log.error(`${DEAF}: see tokens.offline_grace`)
@@ -152,6 +164,23 @@ async function openState(
         if (!(error instanceof StoreUnavailable)) onBug(error)
       })
       return owed.hasPaid(which)
+    },
+    issued: () => issued.filter(({ expiresAt }) => expiresAt > clock.wall()),
+    async handOut(handout) {
+      const { name } = handout
+      for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+        const present = await agreement.present()
+        if (present.kind !== 'agreed') return 'unavailable'
+        if (present.generation !== password.generation) continue
+        if (!hasName(name)) return 'unknown-name'
+        if (!password.has(name)) return 'no-password'
+        const handedOut = await tokens.handOut(handout, present.epoch)
+        if (typeof handedOut === 'object' && 'accessToken' in handedOut)
+          reportHandOut(deps, handout, handedOut)
+        if (handedOut !== 'stale') return handedOut
+        await agreement.settle().catch(() => {})
+      }
+      return 'unavailable'
     },
     async logIn(candidate, client, grantType, username) {
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {

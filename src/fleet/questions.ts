@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { createFairQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Digest } from '../tokens/mint.ts'
+import type { Handout } from '../tokens/state.ts'
 import type { Epoch } from './epoch.ts'
 import { LOOK_UP } from './scripts.ts'
 import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
@@ -17,6 +18,8 @@ export interface FoundToken {
   readonly isFounded: boolean
   /** When it expires, on the monotonic clock (ms). */
   readonly until: number
+  /** Only of an issued grant. */
+  readonly handout?: Pick<Handout, 'label' | 'lifetime'> | undefined
 }
 
 /** `unavailable`: the server did not answer, or it has lost data and with it perhaps the token. */
@@ -105,12 +108,14 @@ export function createTokenQuestions(
       const [present, founded, ...found] = listOf(reply)
       const isFounded = founded === present
       questions.forEach(({ digest, answer }, at) => {
-        const [grant, client, age, left] = listOf(found[at])
+        const [grant, client, age, left, lifetime, label] = listOf(found[at])
         if (grant === undefined) answer.resolve(unknownBy(String(present), digest))
         else {
           const facts = { grant: String(grant), client: String(client), age: Number(age) }
           const until = asked + Number(left)
-          answer.resolve({ ...facts, epoch: String(present), isFounded, until })
+          const handout =
+            label === undefined ? undefined : { label: String(label), lifetime: Number(lifetime) }
+          answer.resolve({ ...facts, epoch: String(present), isFounded, until, handout })
         }
       })
     } catch (error) {

@@ -5,7 +5,8 @@ import type { Script, StoreOperation } from './shared-store.ts'
  * the server's (ms).
  *
  * A token is a text under its digest: kind (`a` access, `r` refresh, `s` spent refresh), epoch, grant, client, time of the login, and
- * `named` if the grant has a name: earlier versions, which would let the token do everything, cannot read that. A token of an earlier epoch
+ * `named` if the grant has a name: earlier versions, which would let the token do everything, cannot read that. Of an issued grant
+ * `issued`, its lifetime and its label follow; such grants are also in the sorted set `issued`, by their end. A token of an earlier epoch
  * is void, unless `since` has its name (see `DeviceState.since`). The set of a grant holds kind and digest of its tokens, by their expiry.
  * Under `r:` and its digest a spent token has the time when it was spent and the sealed response, for the grace.
  *
@@ -28,6 +29,7 @@ if index and not redis.call('ZSCORE', p .. 'grants', index) then epoch = false e
 
 local function expire()
   redis.call('ZREMRANGEBYSCORE', p .. 'grants', '-inf', now)
+  redis.call('ZREMRANGEBYSCORE', p .. 'issued', '-inf', now)
 end
 
 local function announce(...)
@@ -40,6 +42,24 @@ end
 local function grants()
   local indexed = index and redis.call('ZSCORE', p .. 'grants', index)
   return redis.call('ZCARD', p .. 'grants') - (indexed and 1 or 0)
+end
+
+-- The live issued grants. Another version may have revoked some without removing them here.
+local function issued()
+  local live = {}
+  for _, grant in ipairs(redis.call('ZRANGE', p .. 'issued', 0, -1)) do
+    if redis.call('ZSCORE', p .. 'grants', grant) then
+      live[#live + 1] = grant
+    else
+      redis.call('ZREM', p .. 'issued', grant)
+    end
+  end
+  return live
+end
+
+-- The lifetime and the label of an issued token.
+local function handout(text)
+  return string.match(text, ' issued (%d+) (.*)$')
 end
 
 local function first(since, grant)
@@ -63,16 +83,18 @@ local function token(digest)
   if not grant or not holds(of, grant) then return nil end
   if not redis.call('ZSCORE', p .. 'g:' .. grant, kind .. digest) then return nil end
   if not redis.call('ZSCORE', p .. 'grants', grant) then return nil end
-  return kind, grant, client, granted
+  return kind, grant, client, granted, handout(text)
 end
 
-local function text(kind, grant, client, granted)
+local function text(kind, grant, client, granted, label, lifetime)
   local named = string.find(grant, '.', 1, true) and ' named' or ''
-  return table.concat({kind, epoch, grant, client, granted}, ' ') .. named
+  local issued = label and table.concat({' issued', lifetime, label}, ' ') or ''
+  return table.concat({kind, epoch, grant, client, granted}, ' ') .. named .. issued
 end
 
-local function add(kind, digest, grant, client, granted, lifetime)
-  redis.call('SET', p .. 't:' .. digest, text(kind, grant, client, granted), 'PX', lifetime)
+-- With a label the token is one of an issued grant.
+local function add(kind, digest, grant, client, granted, lifetime, label)
+  redis.call('SET', p .. 't:' .. digest, text(kind, grant, client, granted, label, lifetime), 'PX', lifetime)
   redis.call('ZADD', p .. 'g:' .. grant, now + lifetime, kind .. digest)
 end
 
@@ -98,6 +120,7 @@ local function remove(grant)
     if kind == 's' then redis.call('DEL', p .. 'r:' .. digest) end
   end
   redis.call('DEL', set)
+  redis.call('ZREM', p .. 'issued', grant)
   local held = redis.call('ZREM', p .. 'grants', grant)
   return held, count
 end
@@ -111,7 +134,7 @@ export function tokenScript(name: StoreOperation, body: string): Script {
 /**
  * Issues the tokens of a new grant, unless the epoch is not the one under which the password was verified. Evicts the grants that
  * expire first if there are too many, at most 100, so that a smaller capacity does not block the server. Among the first 1000, those with
- * an open stream go last.
+ * an open stream go last. Issued grants are not among the grants that count, and stay.
  *
  * `ARGV`: prefix, epoch, grant, client, access digest, its lifetime, refresh digest, its lifetime, most grants.
  * Returns `{'issued', evicted access tokens, evicted refresh tokens, evicted grant ...}` or `{'stale'}`.
@@ -127,12 +150,13 @@ add('r', ARGV[7], grant, client, granted, ARGV[8])
 keep(grant)
 expire()
 local reply = {'issued', 0, 0}
-local over = grants() - ARGV[9]
+local beside = redis.call('ZCARD', p .. 'issued')
+local over = grants() - beside - ARGV[9]
 if over > 0 then
   local most, unused, used = math.min(over, 100), {}, {}
-  for _, each in ipairs(redis.call('ZRANGE', p .. 'grants', 0, most + 999)) do
+  for _, each in ipairs(redis.call('ZRANGE', p .. 'grants', 0, most + beside + 999)) do
     if #unused == most then break end
-    if each ~= grant and each ~= index then
+    if each ~= grant and each ~= index and not redis.call('ZSCORE', p .. 'issued', each) then
       local list = held(each) and used or unused
       list[#list + 1] = each
     end
@@ -152,16 +176,41 @@ return reply
 )
 
 /**
+ * Issues a token that an operator hands out, as a grant of its own, unless the epoch is another one or there are too many.
+ *
+ * `ARGV`: prefix, epoch, grant, client, digest, lifetime, label, most issued grants.
+ * Returns `{'issued', time}`, `{'full', issued grant ...}` or `{'stale'}`.
+ */
+export const HAND_OUT = tokenScript(
+  'issue',
+  `
+if epoch ~= ARGV[2] then return {'stale'} end
+expire()
+local live = issued()
+if #live >= tonumber(ARGV[8]) then return {'full', unpack(live)} end
+local granted = string.format('%.0f', now)
+add('a', ARGV[5], ARGV[3], ARGV[4], granted, ARGV[6], ARGV[7])
+keep(ARGV[3])
+redis.call('ZADD', p .. 'issued', now + ARGV[6], ARGV[3])
+return {'issued', granted}
+`,
+)
+
+/**
  * Looks up access tokens. `ARGV`: prefix, digest ... Returns `{epoch, founded epoch, found ...}`, with empty epochs if there is no state.
- * Each `found` is `{grant, client, time since the login, time left}`, or `{}` for any other text.
+ * Each `found` is `{grant, client, time since it began, time left}`, with lifetime and label behind it if the grant is an issued one, or `{}` for any
+ * other text.
  */
 export const LOOK_UP = tokenScript(
   'lookup',
   `
 local reply = {epoch or '', redis.call('HGET', KEYS[1], 'founded') or ''}
 for i = 2, #ARGV do
-  local kind, grant, client, granted = token(ARGV[i])
-  reply[i + 1] = kind == 'a' and {grant, client, math.max(0, now - granted), redis.call('PTTL', p .. 't:' .. ARGV[i])} or {}
+  local kind, grant, client, granted, lifetime, label = token(ARGV[i])
+  reply[i + 1] = {}
+  if kind == 'a' then
+    reply[i + 1] = {grant, client, math.max(0, now - granted), redis.call('PTTL', p .. 't:' .. ARGV[i]), lifetime, label}
+  end
 end
 return reply
 `,
@@ -231,6 +280,8 @@ local function left(grant)
     if string.sub(last[1], 1, 1) ~= 's' then
       local text = redis.call('GET', p .. 't:' .. string.sub(last[1], 2))
       local granted = text and tonumber(string.match(text, '^%a %S+ %S+ %S+ (%d+)'))
+      -- An issued grant is no login.
+      if text and handout(text) then granted = nil end
       return math.max(0, math.min(tonumber(last[2]), (granted or math.huge) + lasts) - now)
     end
     at = at - 1

@@ -1,5 +1,6 @@
 import type { Clock } from '../system/clock.ts'
 import { endOfGrant, lifetimesWithin, refreshMeans, shareOf, surplusOf } from '../tokens/grant-rules.ts'
+import { longestUnused, OPERATOR } from '../tokens/handout.ts'
 import {
   digestToken,
   looksMinted,
@@ -7,10 +8,14 @@ import {
   mintExchange,
   mintGrantId,
   mintPair,
+  mintToken,
   type RandomBytes,
 } from '../tokens/mint.ts'
 import {
+  type AllIssued,
   grantsInFlight,
+  type HandedOut,
+  type Handout,
   type IssuedTokens,
   isTheirs,
   type LiveRequests,
@@ -27,7 +32,7 @@ import { REVOKE_ALL } from './epoch.ts'
 import { describeGrants, describeWithUse, listGrants, listWithLost, revokeAtServer } from './grants.ts'
 import type { FoundToken } from './questions.ts'
 import { createSharedRecords, type GrantChange, memberOf, type StoredToken } from './records.ts'
-import { ISSUE, REVOKE_LOST, REVOKE_TOKEN } from './scripts.ts'
+import { HAND_OUT, ISSUE, REVOKE_LOST, REVOKE_TOKEN } from './scripts.ts'
 import { openResponse, sealResponse } from './sealed-response.ts'
 import {
   listOf,
@@ -96,6 +101,25 @@ export function createSharedTokens(deps: Dependencies) {
     copies.add({ digest, grant, client, epoch, age: 0, until: asked + lifetimes.accessLifetime })
     listener.issued(grantType)
     return { grant, ...response }
+  }
+
+  /**
+   * Issues a token that the operator hands out, unless there are too many. `stale`: as for `issue`. `reportHandOut` counts it.
+   *
+   * @param epoch the epoch in which the password of the name is the present one
+   */
+  async function handOut(handout: Handout, epoch: string): Promise<HandedOut | AllIssued | 'stale'> {
+    const { name, label, lifetime } = handout
+    const grant = mintGrantId(random, name)
+    const accessToken = mintToken(random)
+    const digest = digestToken(accessToken)
+    const until = clock.monotonic() + lifetime
+    const args = [epoch, grant, OPERATOR, digest, lifetime, label, policy.issued]
+    const [kind, ...said] = listOf(await lasting(HAND_OUT, ...args)).map(String)
+    if (kind === 'full') return { longestUnused: longestUnused(await describeWithUse(store, copies, said)) }
+    if (kind !== 'issued') return 'stale'
+    copies.add({ digest, grant, client: OPERATOR, epoch, age: 0, until, handout })
+    return { accessToken, grant, expiresAt: Number(said[0]) + lifetime }
   }
 
   async function refresh(presented: string): Promise<IssuedTokens | undefined> {
@@ -220,7 +244,11 @@ export function createSharedTokens(deps: Dependencies) {
       copies.applyPolicy(next)
     },
   }
-  return { ...tokens, issue: (...grant: Parameters<typeof issue>) => orUnavailable(issue(...grant)) }
+  return {
+    ...tokens,
+    issue: (...grant: Parameters<typeof issue>) => orUnavailable(issue(...grant)),
+    handOut: (handout: Handout, epoch: string) => orUnavailable(handOut(handout, epoch)),
+  }
 }
 
 function lostState(operation: StoreOperation): StoreUnavailable {

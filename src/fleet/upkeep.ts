@@ -1,4 +1,5 @@
-import { type Clock, STEP } from '../system/clock.ts'
+import type { Clock } from '../system/clock.ts'
+import { STEP } from '../system/clock-steps.ts'
 import { regularQuestion } from './regular-question.ts'
 import { tokenScript } from './scripts.ts'
 import { listOf, type SharedStore } from './shared-store.ts'
@@ -28,6 +29,7 @@ const MOST = 50
  *   work for the offline grace.
  * - A token that ends after its login does so in a second or at the end of the login: it is of an earlier policy.
  * - A token of a login in the future was issued before the clock was set back. From now on it has at most its lifetime.
+ * - An issued grant that the list of those has lost is in it again.
  *
  * `ARGV`: prefix, offset, most grants, lifetimes of access and refresh tokens, how long a login lasts (ms;
  * empty: without end). Returns `{time, grants looked at that remain, lost tokens}`.
@@ -41,7 +43,7 @@ local lifetimes = {a = tonumber(ARGV[4]), r = tonumber(ARGV[5]), s = tonumber(AR
 local lasts = tonumber(ARGV[6]) or math.huge
 
 local function lookAfter(grant)
-  local set, lost, live, isChanged = p .. 'g:' .. grant, 0, 0, false
+  local set, lost, live, isChanged, isIssued = p .. 'g:' .. grant, 0, 0, false, false
   local members = redis.call('ZRANGEBYSCORE', set, '(' .. string.format('%.0f', soon), '+inf', 'WITHSCORES')
   for i = 1, #members, 2 do
     local member, kind, key = members[i], string.sub(members[i], 1, 1), p .. 't:' .. string.sub(members[i], 2)
@@ -52,13 +54,16 @@ local function lookAfter(grant)
       lost = lost + 1
     else
       live = live + 1
-      if granted and granted > soon and lifetimes[kind] and tonumber(members[i + 1]) > soon + lifetimes[kind] then
-        redis.call('PEXPIRE', key, lifetimes[kind])
-        redis.call('ZADD', set, now + lifetimes[kind], member)
+      local own = handout(text)
+      local lifetime = tonumber(own) or lifetimes[kind]
+      isIssued = own ~= nil
+      if granted and granted > soon and lifetime and tonumber(members[i + 1]) > soon + lifetime then
+        redis.call('PEXPIRE', key, lifetime)
+        redis.call('ZADD', set, now + lifetime, member)
         isChanged = true
       end
       local last = math.max(soon, (granted or math.huge) + lasts)
-      if tonumber(members[i + 1]) > last then
+      if not own and tonumber(members[i + 1]) > last then
         redis.call('PEXPIREAT', key, last)
         redis.call('ZADD', set, last, member)
         isChanged = true
@@ -66,6 +71,7 @@ local function lookAfter(grant)
     end
   end
   if isChanged then keep(grant) end
+  if isIssued then redis.call('ZADD', p .. 'issued', redis.call('ZSCORE', p .. 'grants', grant), grant) end
   return lost, live
 end
 

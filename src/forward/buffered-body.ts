@@ -1,4 +1,4 @@
-import type { ForwardListener } from '../http/exchange.ts'
+import type { ForwardEnd } from '../http/exchange.ts'
 import { type Refusal, StalledBodyError } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Forwarded } from './forwarded.ts'
@@ -134,8 +134,6 @@ export interface UploadBuffering extends Places {
   readonly most: number
   /** Called for a longer one, which then streams in chunks; undefined: it is refused. */
   readonly onLonger: (() => void) | undefined
-  /** How long a client may pause within its body (ms). */
-  readonly uploadTimeout: () => number
 }
 
 interface BufferedUpload {
@@ -149,15 +147,17 @@ interface BufferedUpload {
  * only when it is complete or exceeds the bound, so a slow client holds none, and no byte of an upload that is refused here reaches
  * the device.
  *
+ * @param source the body
  * @param send in chunks if the body is longer than the bound
  */
 export async function sendBuffered(
   exchange: Forwarded,
+  source: AsyncIterable<Buffer>,
   buffering: UploadBuffering,
   clock: Clock,
-  send: (substitutes: BufferedUpload, listener: ForwardListener) => void,
+  send: (substitutes: BufferedUpload, end: ForwardEnd) => void,
 ): Promise<Refusal | undefined> {
-  const { most, onLonger, queue, pace, uploadTimeout } = buffering
+  const { most, onLonger, queue, pace } = buffering
   const leave = queue.tryEnter() ?? (await waitForPlace(buffering, exchange, clock))
   if (typeof leave !== 'function') return leave
   const { memory } = exchange
@@ -168,7 +168,7 @@ export async function sendBuffered(
     held += bytes
     return true
   }
-  const body = bufferBody(exchange.body(uploadTimeout()), most, leave, mayHold)
+  const body = bufferBody(source, most, leave, mayHold)
   const tooSlow = Promise.withResolvers<never>()
   const watch = watchPace(
     pace,
@@ -182,11 +182,11 @@ export async function sendBuffered(
     if (length === undefined && onLonger === undefined) return { kind: 'content-too-large' }
     if (length === undefined) onLonger?.()
     return await new Promise((resolve, reject) => {
-      const listener: ForwardListener = {
+      const end: ForwardEnd = {
         ended: (_request, refusal) => resolve(refusal),
         onBug: (_request, bug) => reject(bug),
       }
-      send({ body, framing: length ?? 'chunked' }, listener)
+      send({ body, framing: length ?? 'chunked' }, end)
     })
   } catch (error) {
     return error instanceof OverMemoryError ? OVERLOADED : bodyRefusal(error)

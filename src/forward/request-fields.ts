@@ -30,6 +30,8 @@ export interface RequestFieldSettings {
   readonly forwarding: 'full' | 'minimal' | 'off'
   /** Whether a field is sent, by its name in lower case; undefined if all are. `added` is always sent. */
   readonly keeps: ((name: string) => boolean) | undefined
+  /** Whether a field of a response passes, by its name in lower case; undefined if all do. */
+  readonly passes: ((name: string) => boolean) | undefined
   /** The device's origin, which replaces Postern's own in `Origin` and `Referer`; undefined: both stay. */
   readonly origin: string | undefined
   readonly rewrite: boolean

@@ -9,6 +9,8 @@ export interface ResponseFieldSettings extends DeviceNames {
   readonly rewrite: boolean
   /** Names of the device's fields that the rate-limit fields replace, in lower case. */
   readonly replaced: readonly string[]
+  /** Whether a field of the device passes, by its name in lower case; undefined if all do. */
+  readonly passes: ((name: string) => boolean) | undefined
 }
 
 interface Projection extends ResponseHead {
@@ -20,14 +22,15 @@ const projections = new WeakMap<Fields, Projection>()
 
 /**
  * The head of the device's response for the client, its fields in the same order and letter case: without those of the device's
- * connection, and without those that the rate-limit fields replace (C16, C21, C22), which the exchange adds.
+ * connection, without those that the rate-limit fields replace (C16, C21, C22), which the exchange adds, and without those of
+ * `upstream.drop_response`.
  */
 export function responseHead(
   { status, reason, fields: device, remembered }: DeviceHead,
   request: Forward,
   settings: ResponseFieldSettings,
 ): ResponseHead {
-  const { replaced, rewrite } = settings
+  const { replaced, rewrite, passes } = settings
   const known = remembered ? projections.get(device) : undefined
   if (known?.settings === settings) return known
   // The fields that `Connection` names belong to the connection, too (RFC 9110 §7.6.1).
@@ -38,6 +41,7 @@ export function responseHead(
     const name = device[i] ?? ''
     const { lower, hops, adapt: adaptOf, always } = rules.get(name) ?? ruleOf(name)
     if (hops || replaced.includes(lower) || options.includes(lower)) continue
+    if (passes !== undefined && !passes(lower)) continue
     // Such a response has no body and must not have a length (RFC 9110 §8.6).
     if (lower === 'content-length' && (status < 200 || status === 204)) continue
     const value = device[i + 1] ?? ''

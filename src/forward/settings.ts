@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import { isClientName, keepsBut } from '../config/header-field.ts'
+import { tokenHeaders } from '../config/auth-fields.ts'
+import { requestKeeps, responseKeeps } from '../config/dropped-fields.ts'
+import { isClientName } from '../config/header-field.ts'
 import {
   placesBounds,
   type ServiceConfig,
@@ -126,7 +128,7 @@ export function placesOf({ minUploadRate, queue: { timeout } }: ServiceConfig, q
 }
 
 /** With `buffer_uploads: auto`: the bytes that are buffered of an upload, and the most uploads that are buffered at once. */
-const AUTO_BUFFER = 1024 ** 2
+export const AUTO_BUFFER: number = 1024 ** 2
 const MOST_BUFFERS = 64
 
 const HOUR = 3_600_000
@@ -143,7 +145,7 @@ export function uploadBuffering(
   key: string,
   clock: Clock,
   log: { warn(facts: object, message: string): void },
-): Omit<UploadBuffering, 'uploadTimeout'> | undefined {
+): UploadBuffering | undefined {
   const { bufferUploads } = service
   if (bufferUploads === 'off') return undefined
   const auto = bufferUploads === 'auto'
@@ -169,14 +171,15 @@ export function uploadBuffering(
  * How header fields change on the way to a service and back. Reads the secret ones from their files. Rejects with `SetupError`.
  */
 export async function readRequestFields(service: ServiceConfig, key: string): Promise<RequestFieldSettings> {
-  const { headers, host, forwarding, drop, rewrite, url } = service
+  const { headers, host, forwarding, drop, dropResponse, rewrite, url, auth } = service
   return {
     host: host === 'preserve' ? undefined : host === 'target' ? new URL(url.origin).host : host,
     added: await readAddedFields(headers, `${key}.headers`),
     named: Object.keys(headers).filter((name) => isClientName(headers[name])),
     set: new Set(Object.keys(headers).map(asCgi)),
     forwarding,
-    keeps: drop.length === 0 ? undefined : keepsBut(drop),
+    keeps: drop.length === 0 ? undefined : requestKeeps(drop),
+    passes: dropResponse.length === 0 ? undefined : responseKeeps(dropResponse, tokenHeaders(auth)),
     origin: host === 'target' ? url.origin : undefined,
     rewrite: rewrite === 'on',
   }

@@ -105,6 +105,7 @@ function share(
         asker.listener.onBug(request, bug)
         for (const reader of waiting) if (reader !== asker) askAlone(reader)
       },
+      refuses: asker.listener.refuses,
     }
   }
 

@@ -1,10 +1,17 @@
 import { faultOf } from '../device/tls-faults.ts'
-import type { Exchange, Forward, ForwardListener, UpgradeExchange } from '../http/exchange.ts'
-import { BROKEN_BODY, bodyFault, type Refusal, type UpstreamFailure } from '../http/refusal.ts'
+import type { Exchange, Forward, ForwardEnd, ForwardListener, UpgradeExchange } from '../http/exchange.ts'
+import {
+  BROKEN_BODY,
+  bodyFault,
+  OVERSIZED_BODY,
+  type Refusal,
+  type UpstreamFailure,
+} from '../http/refusal.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import type { Leave } from '../system/bounded-queue.ts'
 import { isBug } from '../system/setup-error.ts'
-import { sendBuffered, type UploadBuffering } from './buffered-body.ts'
+import { cutOff } from './body-bound.ts'
+import { bufferBody, sendBuffered, type UploadBuffering } from './buffered-body.ts'
 import { atForward, type Forwarded } from './forwarded.ts'
 import { bodyRefusal, OVERLOADED, type Places, waitForPlace } from './place.ts'
 import { forwardToDevice } from './round-trip.ts'
@@ -27,6 +34,8 @@ export interface UpstreamDependencies extends RoundTripService, Places {
   readonly idleTimeout: number
   /** The maximum of upgrades in progress and open tunnels together. They take no place in `queue`. */
   readonly maxTunnels: number
+  /** The longest request body (bytes); `Infinity`: every body passes. */
+  readonly maxBody: () => number
   /** How uploads of unknown length are buffered before they are sent; undefined if they are not. */
   readonly buffering: UploadBuffering | undefined
   /** The sidecar's own account at the device, if it has one. */
@@ -89,7 +98,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     return end.kind === 'failed' ? { kind: 'upstream', failure } : undefined
   }
 
-  function enqueue(request: Forwarded, listener: ForwardListener, substitutes?: Substitutes): void {
+  function enqueue(request: Forwarded, listener: ForwardEnd, substitutes?: Substitutes): void {
     const leave = queue.tryEnter()
     if (leave !== undefined) sendThenLeave(request, listener, substitutes, leave)
     else guard(waitThenSend(request, listener, substitutes), request, listener)
@@ -97,7 +106,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
 
   async function waitThenSend(
     request: Forwarded,
-    listener: ForwardListener,
+    listener: ForwardEnd,
     substitutes?: Substitutes,
   ): Promise<void> {
     const entry = await waitForPlace(deps, request, clock, substitutes?.client)
@@ -116,17 +125,44 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 
   function start(request: Forwarded, listener: ForwardListener): void {
-    if (buffering === undefined || request.classified.framing !== 'chunked') enqueue(request, listener)
-    else {
-      const send = (substitutes: Substitutes, ends: ForwardListener): void =>
-        enqueue(request, ends, substitutes)
-      notify(sendBuffered(request, buffering, clock, send), request, listener)
+    if (request.classified.framing === 'chunked') startUnknown(request, listener)
+    else enqueue(request, listener)
+  }
+
+  /** Sends a body of unknown length: buffered, or as it comes. It never passes `maxBody`. */
+  function startUnknown(request: Forwarded, listener: ForwardListener): void {
+    const most = deps.maxBody()
+    const source = {
+      [Symbol.asyncIterator]: () => {
+        const body = request.body(deps.uploadTimeout())
+        const bounded =
+          most === Number.POSITIVE_INFINITY
+            ? body
+            : cutOff(body, most, () => listener.refuses(request, OVERSIZED_BODY))
+        return bounded[Symbol.asyncIterator]()
+      },
     }
+    if (buffering !== undefined) {
+      const send = (substitutes: Substitutes, end: ForwardEnd): void => enqueue(request, end, substitutes)
+      notify(sendBuffered(request, source, buffering, clock, send), request, listener)
+    } else if (most === Number.POSITIVE_INFINITY) enqueue(request, listener)
+    // What Postern signs in is kept up to a bound, to be sent again.
+    else
+      enqueue(request, listener, {
+        body: bufferBody(source, request.signedIn && signIn !== undefined ? undefined : 0),
+      })
+  }
+
+  /** Whether the length that the head names is too long, and the request is refused for it. */
+  function isOversized(request: Forwarded, listener: ForwardListener): boolean {
+    const { framing } = request.classified
+    const isLonger = typeof framing === 'number' && framing > deps.maxBody()
+    return isLonger && listener.refuses(request, OVERSIZED_BODY)
   }
 
   function sendThenLeave(
     request: Forwarded,
-    listener: ForwardListener,
+    listener: ForwardEnd,
     substitutes: Substitutes | undefined,
     leave: Leave,
   ): void {
@@ -190,6 +226,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     const broken = hasBody && request.broken
     if (isOld && buffering === undefined && framing === 'chunked') {
       listener.ended(request, { kind: 'length-required' })
+    } else if (hasBody && isOversized(request, listener)) {
+      listener.ended(request, OVERSIZED_BODY)
     } else if (hasBody && request.arrived === 0 && !broken) {
       guard(startLater(request, listener), request, listener)
     } else {
@@ -201,11 +239,11 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   })
 }
 
-function guard(work: Promise<void>, request: Exchange, listener: ForwardListener): void {
+function guard(work: Promise<void>, request: Exchange, listener: ForwardEnd): void {
   work.catch((bug: unknown) => listener.onBug(request, bug))
 }
 
-function notify(work: Promise<Refusal | undefined>, request: Exchange, listener: ForwardListener): void {
+function notify(work: Promise<Refusal | undefined>, request: Exchange, listener: ForwardEnd): void {
   const told = work.then((refusal) => listener.ended(request, refusal))
   guard(told, request, listener)
 }

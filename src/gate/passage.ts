@@ -52,6 +52,15 @@ export function createPassage(deps: PassageDependencies) {
       deps.onBug(bug)
       end(exchange, SERVER_ERROR, true)
     }),
+    refuses: atGate((exchange, refusal: Refusal) => {
+      if (!settings.gate.enforce) {
+        exchange.wouldRefuse ??= refusal
+        return false
+      }
+      // The device has begun to answer an upload that goes on: the response is cut.
+      if (exchange.answered) exchange.endedFor = refusal
+      return true
+    }),
   }
 
   function pass(exchange: GateExchange): void {

@@ -51,6 +51,7 @@ const RESPONSES: Readonly<Record<Refusal['kind'], RefusalResponse>> = {
     'The Content-Type must be application/x-www-form-urlencoded in UTF-8.',
   ),
   'content-too-large': invalid(413, 'The request body is too large.'),
+  'body-too-large': invalid(413, 'The request body is longer than the device may get.'),
   'length-required': invalid(411, 'The device needs the length of the body: send Content-Length.'),
   'request-timeout': invalid(408, 'The request did not arrive in time.'),
   'expectation-failed': invalid(417, 'The only supported expectation is 100-continue.'),

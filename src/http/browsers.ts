@@ -31,7 +31,7 @@ export function sessionCookieIn(fields: Fields): string | undefined {
   return another === undefined ? pair?.slice(SESSION_COOKIE.length + 1) : undefined
 }
 
-/** The cookies of Postern: those of browsers, and those of the live page (`admin/page-access.ts`), because cookies ignore ports. */
+/** The cookies of Postern: those of browsers, and those of the live page (`admin/page-sessions.ts`), because cookies ignore ports. */
 const OWN_NAME = /^(?:__Host-postern|postern-[0-9a-f]{12})$/
 
 /** A `Cookie` field without sessions of Postern, with which the device could act as their owner. Undefined if none is left. */

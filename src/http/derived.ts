@@ -20,7 +20,7 @@ export interface DerivedByForward {
 export interface DerivedByRecord {
   /** The path to be logged or shown. */
   shown: string | undefined
-  /** A part of the access line, and for which client, grant and endpoint type it is. */
+  /** A part of the access line, and for which client, grant, endpoint type and logged parameters it is. */
   logged: LoggedText | undefined
 }
 
@@ -30,6 +30,7 @@ interface LoggedText {
   readonly client: Client
   readonly grant: string | undefined
   readonly endpoint: WindowType
+  readonly query: readonly string[]
   readonly text: string
 }
 

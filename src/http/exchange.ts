@@ -40,11 +40,17 @@ export interface ResponseHead {
 export type Outcome = 'complete' | 'aborted' | 'cut'
 
 /** What follows when a request has been forwarded. One of the methods is called, once for each request. */
-export interface ForwardListener {
+export interface ForwardEnd {
   /** @param refusal to send to the client; undefined if the client has a response or has left */
   readonly ended: (request: Exchange, refusal: Refusal | undefined) => void
   /** A bug of the sidecar ended the request. */
   readonly onBug: (request: Exchange, bug: unknown) => void
+}
+
+/** What the side of the device tells and asks about a request. */
+export interface ForwardListener extends ForwardEnd {
+  /** Whether a refusal is sent. If not, the gate only observes: it notes the refusal, and the request goes on. */
+  readonly refuses: (request: Exchange, refusal: Refusal) => boolean
 }
 
 /** The client, as the side of the device sees it: one response goes to it. */
@@ -91,7 +97,7 @@ export interface DeviceFacts {
   /** Gives its place at the device back, which happens at its end otherwise. */
   leavePlace: (() => void) | undefined
   /** Told when the side of the device is done with it. */
-  listener: ForwardListener | undefined
+  listener: ForwardEnd | undefined
   /** How often the head of the request was sent. */
   attempts: number
   /** The last attempt used a connection that was already open. */

@@ -13,6 +13,7 @@ export type Refusal =
   | { readonly kind: 'method-not-allowed'; readonly allow: string }
   | { readonly kind: 'unsupported-media-type' }
   | { readonly kind: 'content-too-large' }
+  | { readonly kind: 'body-too-large' }
   | { readonly kind: 'length-required' }
   | { readonly kind: 'request-timeout' }
   | { readonly kind: 'expectation-failed' }
@@ -75,10 +76,20 @@ export class BrokenBodyError extends Error {
   override readonly message = 'the request body broke off'
 }
 
+/** The body passed `upstream.max_body` while it was read. */
+export class OversizedBodyError extends Error {
+  override readonly name = 'OversizedBodyError'
+  override readonly message = 'the request body is too long for the device'
+}
+
 export const BROKEN_BODY: Refusal = { kind: 'malformed', description: 'The request body broke off.' }
 
-/** The refusal if a request body stalled or broke off; undefined for any other error. */
+/** The body is longer than `upstream.max_body`. */
+export const OVERSIZED_BODY: Refusal = { kind: 'body-too-large' }
+
+/** The refusal if a request body stalled, broke off or was too long; undefined for any other error. */
 export function bodyFault(error: unknown): Refusal | undefined {
+  if (error instanceof OversizedBodyError) return OVERSIZED_BODY
   if (error instanceof StalledBodyError) return { kind: 'request-timeout' }
   return error instanceof BrokenBodyError ? BROKEN_BODY : undefined
 }

@@ -36,9 +36,8 @@ const TOLERANT = /^[ \t]*([\da-f]{1,16})[ \t]*(?:;.*|\r*)\n$/is
 const STRICT_PART = new RegExp(`^[\\da-f]{1,16}(?:;[${TEXT}]*)?\\r?$`, 'i')
 const TOLERANT_PART = /^[ \t]*(?:[\da-f]{1,16}[ \t]*(?:;.*|\r*))?$/is
 
-/** The longest chunk line without its extensions, and the longest one that only the tolerant rules accept (bytes). */
+/** The longest chunk line without its extensions (bytes). The tolerant rules accept as many blanks as extensions. */
 const LONGEST_BARE_LINE = '1234567890123456;\r\n'.length
-const LONGEST_SLOPPY_LINE = 4096
 
 const NOTHING = Buffer.alloc(0)
 
@@ -108,8 +107,7 @@ export class ChunkedBody {
 
   #readLine(bytes: Buffer, at: number, end: number): number {
     const { longestExtension, tolerant } = this.#rules
-    const longest =
-      LONGEST_BARE_LINE + (tolerant ? Math.max(longestExtension, LONGEST_SLOPPY_LINE) : longestExtension)
+    const longest = LONGEST_BARE_LINE + longestExtension
     const most = Math.min(end, at + longest - this.#line.length)
     const lineEnd = bytes.indexOf(LF, at)
     const whole = lineEnd >= 0 && lineEnd < most

@@ -1,5 +1,6 @@
 import type { ClientMemory } from '../http/exchange.ts'
 import { type FairShare, fairShare } from './fair-share.ts'
+import { RememberedGrants } from './remembered-grants.ts'
 
 /** What the account tells apart: the `of` label of `postern_memory_bytes`. */
 export const KINDS = [
@@ -53,10 +54,6 @@ const LOOK = 250
 
 /** How long (ms) a fair share counts until it is computed anew. */
 const SHARE_LASTS = 50
-
-/** How many clients with a grant are remembered when they hold nothing, and for how long (ms). */
-const REMEMBERED = 10_000
-const REMEMBERED_FOR = 3_600_000
 
 /** What can be taken from a client: a connection, or one request behind a trusted proxy. */
 export interface Holder {
@@ -133,7 +130,7 @@ export class Holding implements ClientMemory {
     this.add(kind, bytes - this.#sums[kind])
   }
 
-  /** The bytes of one kind. */
+  /** The bytes of one kind that it holds. */
   held(kind: Kind): number {
     return this.#sums[kind]
   }
@@ -182,8 +179,8 @@ export class Account {
   stage: Stage | undefined = undefined
   readonly #deps: AccountDependencies
   readonly #clients = new Map<string, ClientAccount>()
-  /** The grants of clients that hold nothing, and until when they are remembered. */
-  readonly #grants = new Map<string, { readonly grant: string; readonly until: number }>()
+  /** The grants of clients that hold nothing. */
+  readonly #remembered: RememberedGrants
   /** The fullness by the memory of the process, at the last look. */
   #real = 0
   /** A look is due when the total reaches it. */
@@ -197,6 +194,7 @@ export class Account {
   constructor(deps: AccountDependencies) {
     this.#deps = deps
     this.limit = deps.limit
+    this.#remembered = new RememberedGrants(deps.clock)
     this.#lookAt = BEGINS.streams * this.limit
   }
 
@@ -207,7 +205,7 @@ export class Account {
 
   /** The account of a client: a new, empty one if the client holds nothing. */
   client(key: string, isProxy: boolean): ClientAccount {
-    return this.#clients.get(key) ?? new ClientAccount(key, isProxy, this.#grantOf(key))
+    return this.#clients.get(key) ?? new ClientAccount(key, isProxy, this.#remembered.grantOf(key))
   }
 
   open(client: ClientAccount, holder: Holder): Holding {
@@ -225,7 +223,7 @@ export class Account {
     client.holdings.delete(holding)
     if (client.holdings.size > 0) return
     this.#clients.delete(client.key)
-    if (client.grant !== undefined) this.#remember(client.key, client.grant)
+    if (client.grant !== undefined) this.#remembered.remember(client.key, client.grant)
   }
 
   /** Adds bytes that a holding, or no client, is charged for. */
@@ -260,7 +258,7 @@ export class Account {
     return offered
   }
 
-  /** Something was given up because of a stage. */
+  /** A holder gave something up because of a stage, so it counts as shed. */
   gaveUp(stage: Stage, what: Shed): void {
     this.#deps.onShed(stage, what)
   }
@@ -269,7 +267,7 @@ export class Account {
   grantsEnded(grants: ReadonlySet<string>): void {
     for (const client of this.#clients.values())
       if (client.grant !== undefined && grants.has(client.grant)) client.grant = undefined
-    for (const [key, { grant }] of this.#grants) if (grants.has(grant)) this.#grants.delete(key)
+    this.#remembered.forget(grants)
   }
 
   /** @param fullness by the memory of the process: 1 is the most that it may take */
@@ -392,17 +390,5 @@ export class Account {
     const clients = this.#judged()
     const ofOthers = this.total - clients.reduce((sum, { bytes }) => sum + bytes, 0)
     return fairShare(clients, Math.max(0, whole - ofOthers), present >= BEGINS.grants)
-  }
-
-  #grantOf(key: string): string | undefined {
-    const known = this.#grants.get(key)
-    return known !== undefined && this.#deps.clock.monotonic() < known.until ? known.grant : undefined
-  }
-
-  #remember(key: string, grant: string): void {
-    this.#grants.delete(key)
-    const [oldest] = this.#grants.keys()
-    if (this.#grants.size >= REMEMBERED && oldest !== undefined) this.#grants.delete(oldest)
-    this.#grants.set(key, { grant, until: this.#deps.clock.monotonic() + REMEMBERED_FOR })
   }
 }

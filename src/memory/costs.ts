@@ -2,7 +2,8 @@ import type { RequestHead } from '../http/exchange.ts'
 
 /**
  * What the things that clients make the process hold cost beside their bytes (bytes): the objects of JavaScript, what Node, nghttp2 and
- * OpenSSL allocate for them, and the kernel's structures. Each is an upper bound that `test/memory/costs.test.ts` measures.
+ * OpenSSL allocate for them, and the kernel's structures. Each is an upper bound; `test/memory/costs.test.ts` measures those of a
+ * connection, a session and a stream.
  */
 
 /** A connection in cleartext. */

@@ -227,4 +227,14 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     meaning: 'beyond it the least recently used logins are dropped',
     remedy: 'raise tokens.capacity, or find the client that logs in so often',
   },
+  PosternIssuedTokenEnds: {
+    level: 'warning',
+    // Seconds until it ends. Only of tokens that were issued for more than two weeks: see `tokens/handout.ts`.
+    figure: 'postern_issued_token_expiry_timestamp_seconds',
+    here: { ...AT_ONCE, threshold: (7 * DAY) / SECOND },
+    alert: { ...AT_ONCE, threshold: (7 * DAY) / SECOND },
+    meaning: 'then its client gets 401, and cannot refresh it',
+    remedy:
+      'issue one with the same label (postern issue --label) and give it to the client; a token that nobody needs can be revoked',
+  },
 }

@@ -154,6 +154,17 @@ const tokens: Rule = function* ({ facts: { tokens } }) {
   }
 }
 
+const issuedTokens: Rule = function* ({ facts: { tokens }, now }) {
+  const notice = KINDS.PosternIssuedTokenEnds.here.threshold * SECOND
+  const [first, ...others] = tokens.unreplaced.filter(({ expiresAt }) => expiresAt - now < notice)
+  if (first === undefined) return
+  const { id, label = '', expiresAt } = first
+  const called = label === '' ? id : `"${label}", ${id},`
+  const more = others.length === 0 ? '' : `; ${count(others.length)} more within a week`
+  const what = `The issued token ${called} ends in ${span(expiresAt - now)}, on ${date(expiresAt)}${more}`
+  yield raise('PosternIssuedTokenEnds', { what, since: expiresAt - notice })
+}
+
 /** A length of time (ms) in its largest unit: `3 min`, `5 h`, `28 d`. */
 function span(time: number): string {
   if (time < HOUR) return `${Math.floor(time / MINUTE)} min`
@@ -181,4 +192,5 @@ const RULES: readonly Rule[] = [
   certificate,
   password,
   tokens,
+  issuedTokens,
 ]

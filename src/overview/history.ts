@@ -1,7 +1,8 @@
 import { BOUNDS } from '../record/metric-registry.ts'
 import type { Totals } from '../record/metrics.ts'
 import { REFUSAL_REASONS } from '../record/tally.ts'
-import { type Clock, everySecond } from '../system/clock.ts'
+import type { Clock } from '../system/clock.ts'
+import { everySecond } from '../system/every-second.ts'
 import type { Condition, Latency, Point } from './model.ts'
 
 export type History = ReturnType<typeof createHistory>

@@ -12,7 +12,7 @@ import type { Endpoint, Per, WindowType } from '../http/admission.ts'
 export type { Explanation, RequestRow } from '../record/explanation.ts'
 
 /**
- * `GET page/grants?find=TEXT`: the live grants with this text in the client's address or the id, in any letter case. 400 unless the text has 1
+ * `GET page/grants?find=TEXT`: the live grants with this text in the client's address, the id or the label, in any letter case. 400 unless the text has 1
  * to 100 characters; 503 if too many searches wait, or the shared store does not answer.
  */
 export interface GrantsFound {
@@ -80,6 +80,7 @@ export type AlarmName =
   | 'NoPassword'
   | 'PosternTokensUnsaved'
   | 'PosternTokensEvicted'
+  | 'PosternIssuedTokenEnds'
 
 /** `critical`: clients cannot use the device. `warning`: a person should look. `note`: it asks for no action. */
 export type AlarmLevel = 'critical' | 'warning' | 'note'
@@ -129,11 +130,14 @@ export interface Condition {
   }
   readonly limits: Readonly<Record<Endpoint, LimitCondition> & Partial<Record<WindowType, LimitCondition>>>
   readonly tokens: {
+    /** Those of logins. */
     readonly access: number
     readonly refresh: number
     readonly capacity: number
     /** Tokens that a restart would lose; null without a token file. */
     readonly unsaved: number | null
+    /** The issued tokens that a person has to replace before they end, the first to end first. */
+    readonly unreplaced: readonly Pick<GrantRow, 'id' | 'label' | 'expiresAt'>[]
   }
   /** Null for cleartext. */
   readonly certificate: { readonly from: number; readonly until: number; readonly selfSigned: boolean } | null
@@ -216,6 +220,8 @@ export interface UsedUpRow {
 export interface GrantRow {
   readonly id: string
   readonly client: string
+  /** Only of a token that an operator issued; empty if it has none. */
+  readonly label?: string
   readonly issuedAt: number
   readonly expiresAt: number
   /** The last request or refresh that this sidecar saw; null if none since it started. */

@@ -22,7 +22,7 @@ const TIMES = {
  * The logins that the filter leaves, in the order of what a column shows.
  *
  * @param {Iterable<GrantRow>} grants
- * @param {string} filter part of a client's address or of an id
+ * @param {string} filter part of a client's address, of an id or of a label
  * @param {Column} column
  * @param {1 | -1} direction 1 is ascending: the youngest, the last used or the first to expire comes first
  * @returns {GrantRow[]}
@@ -30,10 +30,10 @@ const TIMES = {
 export function selectGrants(grants, filter, column, direction) {
   const part = filter.trim().toLowerCase()
   return [...grants]
-    .filter(({ id, client }) => `${client} ${id}`.toLowerCase().includes(part))
+    .filter(({ id, client, label = '' }) => `${client} ${id} ${label}`.toLowerCase().includes(part))
     .sort((a, b) => {
       const order =
-        column === 'client' ? COLLATOR.compare(a.client, b.client) : TIMES[column](a) - TIMES[column](b)
+        column === 'client' ? COLLATOR.compare(holderOf(a), holderOf(b)) : TIMES[column](a) - TIMES[column](b)
       return direction * order || COLLATOR.compare(a.id, b.id)
     })
 }
@@ -89,8 +89,7 @@ export function showGrants(state, announce) {
   byId('grant-rows', HTMLElement).addEventListener('click', ({ target }) => {
     const value = target instanceof HTMLButtonElement ? target.value : ''
     const grant = rows.find(({ id }) => id === value)
-    if (grant !== undefined)
-      confirmRevocation({ grant: grant.id }, `the login of ${grant.client}`, grantText(grant))
+    if (grant !== undefined) confirmRevocation({ grant: grant.id }, nameOf(grant), grantText(grant))
   })
   filter.addEventListener('input', () => draw(true))
   for (const button of document.querySelectorAll('button[data-sort]')) {
@@ -135,15 +134,27 @@ function grantText({ id, issuedAt, usedAt }) {
   return `Its id is ${id}. It is ${span(present - issuedAt)} old, and ${used}. `
 }
 
+/** Who has its tokens: a client, or whom the operator gave it to. @param {GrantRow} grant */
+function holderOf({ client, label = '' }) {
+  return label === '' ? client : `${client}: ${label}`
+}
+
+/** @param {GrantRow} grant */
+function nameOf(grant) {
+  if (grant.label === undefined) return `the login of ${grant.client}`
+  return grant.label === '' ? 'the issued token' : `the issued token “${grant.label}”`
+}
+
 /** @param {GrantRow} row @param {boolean} mayRevoke */
-function rowOf({ id, client, issuedAt, usedAt, expiresAt }, mayRevoke) {
+function rowOf(row, mayRevoke) {
+  const { id, issuedAt, usedAt, expiresAt } = row
   const present = now()
-  const label = `Revoke the login of ${client}, ${id}`
-  const button = el('button', { type: 'button', value: id, 'aria-label': label }, 'Revoke')
+  const described = `Revoke ${nameOf(row)}, ${id}`
+  const button = el('button', { type: 'button', value: id, 'aria-label': described }, 'Revoke')
   return el(
     'tr',
     { 'data-key': id },
-    el('th', { scope: 'row' }, client, ' ', el('code', {}, id)),
+    el('th', { scope: 'row' }, holderOf(row), ' ', el('code', {}, id)),
     el('td', { title: moment(issuedAt, present) }, span(present - issuedAt)),
     usedAt === null
       ? el('td', { title: 'not since this sidecar started' }, '–')
@@ -199,7 +210,7 @@ function prepareRevocation(announce, onRevoked) {
     write('confirm-title', `Revoke ${what}?`)
     write(
       'confirm-text',
-      `${which}The tokens are void at once, and their connections close. ${whose} has to log in with the password again. This cannot be undone.`,
+      `${which}The tokens are void at once, and their connections close. ${whose} has to log in with the password again, or needs a new token of postern issue. This cannot be undone.`,
     )
     write('confirm-problem', '')
     dialog.showModal()

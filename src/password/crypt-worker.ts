@@ -1,10 +1,10 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { parentPort } from 'node:worker_threads'
 import { decodeBase64, hashSync } from 'bcryptjs'
+import type { CryptJob } from './crypt-workers.ts'
 import type { CryptCredential } from './stored-line.ts'
-import type { CryptJob } from './verifier.ts'
 
-// The thread's side of `verifier.ts`: each message is one job, each reply one boolean.
+// The thread's side of `crypt-workers.ts`: each message is one job, each reply one boolean.
 parentPort?.on('message', (job: CryptJob) => {
   parentPort?.postMessage(cryptMatches(job.credential, job.password))
 })

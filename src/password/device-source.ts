@@ -117,6 +117,8 @@ export function createDevicePassword(signIn: DeviceSignIn, events: DevicePasswor
     get generation(): number {
       return generation
     },
+    /** A password that only the device knows. */
+    has: (_name: string): boolean => known !== undefined,
     /**
      * The fingerprint of the known password; `undefined` while none is known, as after each start. A file with the password
      * in plain text has the same one, so a change of the source from such a file to the device keeps the tokens.

@@ -1,8 +1,8 @@
 import { textOfNames } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
+import type { PasswordLocation } from './read-source.ts'
 import {
   openPasswordSource,
-  type PasswordLocation,
   type PasswordSource,
   type PasswordSourceEvents,
   type PasswordSourceState,
@@ -39,7 +39,7 @@ export async function openPasswords(
   }: {
     readonly clock: Clock
     readonly events?: Partial<PasswordsEvents>
-    /** Whether a reload has left the name. */
+    /** Whether the configuration still has the name, after a reload too. */
     readonly hasName?: (name: string) => boolean
     /** Default: as much as a login takes. */
     readonly memory?: HashMemory | undefined
@@ -121,6 +121,8 @@ export async function openPasswords(
     get generation(): number {
       return generation
     },
+    /** Whether this name has a password: not if it is unknown, or if its account is locked, has expired or is gone. */
+    has: (name: string): boolean => opened.get(name)?.current !== undefined,
     /** The fingerprints of all names as one text: see `textOfNames`. */
     async fingerprint(salt: Uint8Array): Promise<string> {
       const prints = await Promise.all(

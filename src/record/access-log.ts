@@ -1,39 +1,57 @@
 import type { Exchange } from '../http/exchange.ts'
 import { prefix64 } from '../http/ip.ts'
-import type { Refusal } from '../http/refusal.ts'
-import { nameOfGrant } from '../http/scope.ts'
+import { hasOverride } from '../http/overrides.ts'
+import type { AuthFailure, Refusal, UpstreamFailure } from '../http/refusal.ts'
+import { percentDecoded } from '../http/request-path.ts'
+import { isRead, nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Logger, lineWriter } from './log.ts'
 import { atRecord, type Recorded } from './recorded.ts'
 import { createRefusalLines } from './refusal-lines.ts'
 import { shownPath } from './shown-path.ts'
 
+/** Which requests have a line, and what of their queries it holds: a reload may change both. */
+export interface AccessLogRules {
+  /** `changes`: only requests that may change something. */
+  readonly access: boolean | 'changes'
+  /** Names of parameters. */
+  readonly query: readonly string[]
+}
+
 export type AccessLog = ReturnType<typeof createAccessLog>
 
 /** The longest values in a line, in characters. */
 const LONGEST_PATH = 256
+const LONGEST_QUERY = 256
 const LONGEST_METHOD = 32
 const LONGEST_GRANT = 64
 /** Longer than any address in text, with a zone. */
 const LONGEST_CLIENT = 64
 
 /**
- * Writes one line for each exchange, with the path but without the query, the fields and the body, which may hold secrets. Of a flood of
- * refusals it writes a part and the sum: see `createRefusalLines`.
+ * Writes one line for each exchange that the rules name, with the path but without the fields, the body and the query, which may hold secrets:
+ * of the query only the parameters that the rules name. Of a flood of refusals it writes a part and the sum: see `createRefusalLines`.
  */
-export function createAccessLog(log: Logger, clock: Clock) {
+export function createAccessLog(
+  log: Logger,
+  clock: Clock,
+  settings: { readonly config: { readonly log: AccessLogRules } },
+) {
   const refusals = createRefusalLines(log)
   const writeLine = lineWriter(log)
   const timestamp = createTimestamp()
 
   return {
     write: atRecord((exchange): void => {
-      const { refusal, client } = exchange
+      const { refusal, client, head } = exchange
+      const { access, query } = settings.config.log
+      if (access !== true && (access === false || !mayChange(head))) return
       if (refusal !== undefined && !refusals.take(refusal.kind, client.key)) return
-      if (log.isLevelEnabled('info')) writeLine(lineOf(exchange, timestamp(clock.wall())))
+      if (log.isLevelEnabled('info')) writeLine(lineOf(exchange, query, timestamp(clock.wall())))
     }),
     /** Logs that the public listener closed a connection unread, because of its address. Its flood is bounded as that of requests is. */
     refusedConnection(reason: string, peer: string): void {
+      if (settings.config.log.access !== true) return
       if (refusals.take(reason, prefix64(peer))) log.info({ client: peer, reason }, CONNECTION_REFUSED)
     },
     /** Writes the pending sums of refusals. */
@@ -47,13 +65,13 @@ const CONNECTION_REFUSED = 'connection refused: see listen.allow and listen.deny
  * The line that pino would write. It is built by hand, which is faster, because every request writes one. 30 is `info`. A number with a
  * fraction would cost more than the rest of the line, so the time is put together from two whole ones.
  */
-function lineOf(exchange: Recorded, time: string): string {
+function lineOf(exchange: Recorded, query: AccessLogRules['query'], time: string): string {
   const { status, requestBytes, responseBytes } = exchange
   const tenths = Math.round(exchange.duration * 10)
   const ms = Math.floor(tenths / 10)
   const fraction = tenths % 10 === 0 ? '' : `.${tenths % 10}`
   return (
-    `{"level":30,"time":"${time}","request_id":"${exchange.requestId}${knownText(exchange)}${status}${unusualText(exchange)}` +
+    `{"level":30,"time":"${time}","request_id":"${exchange.requestId}${knownText(exchange, query)}${status}${unusualText(exchange)}` +
     `,"ms":${ms}${fraction},"in":${requestBytes},"out":${responseBytes},"msg":"request"}\n`
   )
 }
@@ -68,14 +86,20 @@ function unusualText({ refusal, wouldRefuse, endedFor, outcome }: Exchange): str
 }
 
 /** What stands between id and status: grant, client and head. Many requests have the same, so the text is kept with the head. */
-function knownText({ head, client, endpoint, grant }: Recorded): string {
+function knownText({ head, client, endpoint, grant }: Recorded, query: AccessLogRules['query']): string {
   const known = head.logged
-  if (known?.client === client && known.grant === grant && known.endpoint === endpoint) return known.text
+  if (
+    known?.client === client &&
+    known.grant === grant &&
+    known.endpoint === endpoint &&
+    known.query === query
+  )
+    return known.text
   const granted = grant === undefined ? '' : `,"grant":${quoted(grant, LONGEST_GRANT)}${namedText(grant)}`
   const text =
     `"${granted},"client":${quoted(client.address, LONGEST_CLIENT)},"method":${quoted(head.method, LONGEST_METHOD)}` +
-    `,"path":${quoted(head.shown ?? shownPath(head), LONGEST_PATH)},"version":"${head.version}","endpoint":"${endpoint}","status":`
-  head.logged = { client, grant, endpoint, text }
+    `,"path":${quoted(head.shown ?? shownPath(head), LONGEST_PATH)}${queryText(head.target, query)},"version":"${head.version}","endpoint":"${endpoint}","status":`
+  head.logged = { client, grant, endpoint, query, text }
   return text
 }
 
@@ -85,8 +109,40 @@ function namedText(grant: string): string {
   return name === '' ? '' : `,"name":"${name}"`
 }
 
+/** The parameters with these names, as the client sent them. Some programs separate parameters by `;`. */
+function queryText(target: string, names: AccessLogRules['query']): string {
+  const start = target.indexOf('?')
+  if (names.length === 0 || start < 0) return ''
+  const kept = target
+    .slice(start + 1)
+    .split(/[&;]/)
+    .filter((parameter) => names.includes(nameOfParameter(parameter)))
+  return kept.length === 0 ? '' : `,"query":${quoted(kept.join('&'), LONGEST_QUERY)}`
+}
+
+function nameOfParameter(parameter: string): string {
+  const [name = ''] = parameter.split('=', 1)
+  return percentDecoded(name.replaceAll('+', ' '))
+}
+
+/**
+ * Whether a request may change something: not one that reads, unless a field names another method, path or target. A tunnel may, because
+ * nobody knows what it will carry.
+ */
+function mayChange({ method, upgrade, survey, fields }: Recorded['head']): boolean {
+  const reads = isRead(method) || method === 'OPTIONS'
+  return !reads || upgrade || survey.destination.length > 0 || hasOverride(fields)
+}
+
 /** The name of a refusal in the access log. */
-export function nameOf(refusal: Refusal): string {
+export type RefusalName =
+  | Exclude<Refusal['kind'], 'unauthorized' | 'upstream'>
+  | `unauthorized: ${AuthFailure}`
+  | 'invalid-grant: other-name'
+  | `upstream: ${UpstreamFailure}`
+
+/** Names a refusal for the access log and for explanations. */
+export function nameOf(refusal: Refusal): RefusalName {
   switch (refusal.kind) {
     case 'unauthorized':
       return `unauthorized: ${refusal.cause}`
@@ -132,10 +188,9 @@ export function createTimestamp(): (time: number) => string {
 export function refusedConnections(
   metrics: { readonly connections: { refused(reason: string): void } },
   accessLog: Pick<AccessLog, 'refusedConnection'>,
-  settings: { readonly config: { readonly log: { readonly access: boolean } } },
 ): (reason: string, peer?: string) => void {
   return (reason, peer) => {
     metrics.connections.refused(reason)
-    if (peer !== undefined && settings.config.log.access) accessLog.refusedConnection(reason, peer)
+    if (peer !== undefined) accessLog.refusedConnection(reason, peer)
   }
 }

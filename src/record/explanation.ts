@@ -33,14 +33,18 @@ export function summaryOf({ id, time, method, path, client, status, refusal, dur
   }
 }
 
-/** Explains a request in plain sentences, one finding for each station that decided something about it. */
-export function explain(facts: RequestFacts): Explanation {
+/**
+ * Explains a request in plain sentences, one finding for each station that decided something about it.
+ *
+ * @param label that of its grant, if an operator issued it; empty if that has none
+ */
+export function explain(facts: RequestFacts, label?: string): Explanation {
   const forwarded = facts.kind === 'forward'
   const findings = [
     ['Request', requestText(facts)],
     ['Client', clientText(facts)],
     ['Window', windowText(facts)],
-    ['Token', tokenText(facts)],
+    ['Token', `${tokenText(facts)}${issuedText(label)}`],
     ['Decision', decisionText(facts)],
     ...(forwarded ? [['Device', deviceText(facts)] as const] : []),
     ['Response', responseText(facts)],
@@ -65,7 +69,7 @@ function clientText(facts: RequestFacts): string {
 }
 
 function windowText(facts: RequestFacts): string {
-  if (facts.refusal === 'address_denied') return 'None: a client that may not connect counts nowhere.'
+  if (facts.refusal === 'address-denied') return 'None: a client that may not connect counts nowhere.'
   const { limit, remaining, client, per } = facts
   const owner = facts.overflow
     ? 'all clients beyond limits.max_keys together'
@@ -103,6 +107,11 @@ function tokenText(facts: RequestFacts): string {
   return token === 'valid' ? `Valid, of grant ${grant}${namedText(grant)}.` : TOKEN_FAULTS[token]
 }
 
+function issuedText(label: string | undefined): string {
+  if (label === undefined) return ''
+  return ` An operator issued it${label === '' ? '' : `: ${label}`}.`
+}
+
 const namedText = (grant: string): string =>
   nameOfGrant(grant) === '' ? '' : `, of the password ${nameOfGrant(grant)}`
 
@@ -119,6 +128,7 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
     'The form has another Content-Type than application/x-www-form-urlencoded in UTF-8.',
   'content-too-large':
     'The body is larger than Postern buffers: 8 KiB of a form, upstream.buffer_uploads of an upload without Content-Length.',
+  'body-too-large': 'The body is longer than upstream.max_body, or that of its service in upstream.routes.',
   'length-required':
     'The device speaks HTTP/1.0, and the body had no Content-Length: upstream.buffer_uploads collects it.',
   'request-timeout': 'The body paused for too long: see listen.body_timeout and the network of the client.',
@@ -141,7 +151,8 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
   'unauthorized: missing': 'The client has to send its access token.',
   'unauthorized: malformed': 'The client has to send one access token, as it came from the token endpoint.',
   'unauthorized: unknown': 'The client has to log in again.',
-  'unauthorized: expired': 'The client has to refresh its access token.',
+  'unauthorized: expired':
+    'The client has to refresh its access token. One of postern issue has to be issued anew.',
   'unauthorized: revoked': 'The client has to log in again.',
 }
 const SENTENCES: ReadonlyMap<string, string> = new Map(Object.entries(MEANINGS))
@@ -202,6 +213,7 @@ function whyUnsent({ sentAfter, failure }: RequestFacts): string {
 const ENDINGS: ReadonlyMap<string, string> = new Map([
   ['unauthorized: expired', 'its grant has expired or was evicted at tokens.capacity'],
   ['unauthorized: revoked', 'its grant was revoked'],
+  ['body-too-large', 'the body passed upstream.max_body while the device already answered'],
 ])
 
 function responseText({ status, end, endedFor, requestBytes, responseBytes }: RequestFacts): string {

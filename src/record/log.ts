@@ -1,4 +1,5 @@
 import { type DestinationStream, destination, type Logger, pino } from 'pino'
+import { type Severity, withSeverity } from '../system/journal.ts'
 
 export type { Logger } from 'pino'
 
@@ -12,6 +13,8 @@ export interface LogSink {
   readonly terminal: boolean
   /** File descriptor that the lines are written to. */
   readonly fd: number
+  /** journald reads it: each line carries its severity. */
+  readonly journal?: boolean
 }
 
 /** Lines are buffered until they have this size (bytes) or `FLUSH_INTERVAL` (ms) has passed. A crash flushes the buffer. */
@@ -29,7 +32,19 @@ const MAX_BYTES_PER_UNIT = 3
 /** A log with one JSON object on each line, or readable text on a terminal. */
 export async function createLog({ level, format }: LogSettings, sink: LogSink): Promise<Logger> {
   const isReadable = format === 'pretty' || (format === 'auto' && sink.terminal)
-  return createLogOn(level, bufferedStream(sink, isReadable ? await readableLines(sink.terminal) : undefined))
+  const readable = isReadable ? await readableLines(sink.terminal) : undefined
+  return createLogOn(level, bufferedStream(sink, readable, sink.journal === true ? forJournal : undefined))
+}
+
+/** The severities of pino's levels by their first digit. */
+const SEVERITIES: Readonly<Record<string, Severity>> = { 6: 3, 5: 3, 4: 4, 3: 6 }
+
+const LEVEL = '{"level":'
+
+/** The form of a line, perhaps as a text for people, in which journald knows its severity. */
+function forJournal(line: string, text: string = line): string {
+  const digit = line.startsWith(LEVEL) ? line.charAt(LEVEL.length) : ''
+  return withSeverity(SEVERITIES[digit] ?? 7, text)
 }
 
 /** A log that writes to a stream, for tests and for programs that embed the sidecar. */
@@ -61,8 +76,13 @@ export function unwrittenBytes(log: Logger): number {
  * of a line. A full disk or a reader that pauses ends and delays nothing.
  *
  * @param readable makes a text for people of a line. Such texts do not wait for others, because a person reads them
+ * @param marked the form in which a line, or the text that was made of it, is written. ASCII stays ASCII
  */
-function bufferedStream(sink: LogSink, readable?: (line: string) => string) {
+function bufferedStream(
+  sink: LogSink,
+  readable?: (line: string) => string,
+  marked?: (line: string, text?: string) => string,
+) {
   const file = destination({
     fd: sink.fd,
     sync: false,
@@ -161,16 +181,23 @@ function bufferedStream(sink: LogSink, readable?: (line: string) => string) {
     if (most > BUFFER_SIZE) writeBytes(Buffer.from(text))
     else length += buffer.write(text, length)
   }
-  const writeLine = readable === undefined ? write : (line: string): void => write(readable(line))
+  const writeLine =
+    readable === undefined && marked === undefined ? write : (line: string): void => write(formOf(line))
+
+  function formOf(line: string): string {
+    const text = readable?.(line)
+    return marked === undefined ? (text ?? line) : marked(line, text)
+  }
 
   /** The same for a line of at most `BUFFER_SIZE` bytes of ASCII, in half the time. */
   function writeAscii(line: string): void {
     if (hasRoom(line.length)) length += buffer.write(line, length, 'latin1')
   }
+  const writeAsciiLine = marked === undefined ? writeAscii : (line: string): void => writeAscii(marked(line))
 
   return {
     write: writeLine,
-    writeAscii: readable === undefined ? writeAscii : writeLine,
+    writeAscii: readable === undefined ? writeAsciiLine : writeLine,
     unwritten: (): number => unwritten + length,
     /** Called by `log.flush()`. */
     flush: writeOut,

@@ -4,8 +4,9 @@ import { createConnectionMetrics } from './connection-metrics.ts'
 import { createMetricRegistry, type MetricRegistry, seriesOf } from './metric-registry.ts'
 import { processMetrics } from './process-metrics.ts'
 import { createRequestMetrics } from './request-metrics.ts'
+import { createStoreMetrics } from './store-metrics.ts'
 import { createTokenMetrics, type TokenCounts } from './token-metrics.ts'
-import { createStoreMetrics, createUpstreamMetrics, type DeviceLoad } from './upstream-metrics.ts'
+import { createUpstreamMetrics, type DeviceLoad } from './upstream-metrics.ts'
 
 interface ScrapeSources extends TokenCounts {
   readonly windows: (endpoint: WindowType) => number

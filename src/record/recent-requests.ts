@@ -28,8 +28,13 @@ const ROWS = 50
 /**
  * Remembers the last requests, to explain a decision afterwards: in 1 MiB at most, whatever clients send. A request is one text of its own:
  * a string that V8 cut out of a request head would keep the whole head, and the token in it, in memory.
+ *
+ * @param issued the live issued grants, whose labels the explanations name
  */
-export function createRecentRequests(clock: Clock) {
+export function createRecentRequests(
+  clock: Clock,
+  issued: () => readonly { readonly id: string; readonly label: string }[] = () => [],
+) {
   const answered = createRing('answered', ANSWERED)
   const limited = createRing('rate-limited', LIMITED)
   const refused = createRing('refused', REFUSED)
@@ -50,7 +55,10 @@ export function createRecentRequests(clock: Clock) {
     /** What was decided about the requests with this id, the latest first. (A trusted proxy may send an id twice.) */
     explain(id: string): readonly Explanation[] {
       const isFound = (row: string): boolean => row.startsWith(startOf(id))
-      return latestFirst(rings.flatMap((ring) => ring.rows().filter(isFound))).map(explain)
+      const found = latestFirst(rings.flatMap((ring) => ring.rows().filter(isFound)))
+      const grants = found.length === 0 ? [] : issued()
+      const labelOf = (grant: string): string | undefined => grants.find((each) => each.id === grant)?.label
+      return found.map((facts) => explain(facts, labelOf(facts.grant)))
     },
     remembered: (): readonly Remembered[] => rings.map((ring) => ring.remembered()),
   }

@@ -123,7 +123,7 @@ function factsOf(exchange: Recorded, wall: number) {
     /** Of the tokens in the response, or of the token in the request, also if that was refused. */
     grant: exchange.grant ?? (identity?.kind === 'valid' ? identity.grant : ''),
     /** Its name in the access log. */
-    refusal: refusal === undefined ? '' : nameOf(refusal),
+    refusal: refusal === undefined ? ('' as const) : nameOf(refusal),
     /** The sentence that the client got. */
     description: refusal !== undefined && 'description' in refusal ? refusal.description : '',
     /** Why it was ended although it was admitted: the name of a refusal. */

@@ -67,7 +67,7 @@ export function createRequestMetrics(
   )
   const ended = counter(
     'requests_ended_total',
-    'Admitted requests, streams and WebSockets ended because their grant has ended or a reload admits them no more, by reason.',
+    'Admitted requests, streams and WebSockets ended because their grant has ended, a reload admits them no more, or their body passed `upstream.max_body`, by reason.',
     ['reason'],
   )
   seriesOf(ended, ['expired', 'revoked'])

@@ -11,6 +11,7 @@ export const REASONS = {
   'method-not-allowed': 'method_not_allowed',
   'unsupported-media-type': 'unsupported_media_type',
   'content-too-large': 'content_too_large',
+  'body-too-large': 'body_too_large',
   'length-required': 'length_required',
   'request-timeout': 'request_timeout',
   'expectation-failed': 'expectation_failed',

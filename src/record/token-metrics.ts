@@ -2,8 +2,12 @@ import { type MetricRegistry, seriesOf } from './metric-registry.ts'
 
 /** Asked on each scrape. */
 export interface TokenCounts {
-  /** Live tokens. */
+  /** Live tokens of logins. */
   readonly tokens: () => { readonly access: number; readonly refresh: number }
+  /** Live tokens that an operator issued. */
+  readonly issued: () => number
+  /** When the first of these ends that has to be replaced (ms since the Unix epoch); undefined if there is none. */
+  readonly issuedEnds: () => number | undefined
   /** Live tokens that are not in the token file and that a restart would lose; undefined for `tokens.store: memory`. */
   readonly unsaved: () => number | undefined
 }
@@ -21,6 +25,22 @@ export function createTokenMetrics(
   gauge('tokens', 'Live tokens.', ['kind'], (tokens) => {
     for (const kind of ['access', 'refresh'] as const) tokens(kind).value = counts()?.tokens()[kind] ?? 0
   })
+  gauge(
+    'issued_tokens',
+    'Live tokens of postern issue, which are not among postern_tokens.',
+    [],
+    (issued) => {
+      issued().value = counts()?.issued() ?? 0
+    },
+  )
+  gauge(
+    'issued_token_expiry_timestamp_seconds',
+    'When the first token of postern issue ends that was issued for more than two weeks and has no successor.',
+    [],
+    (expiry) => {
+      expiry().value = (counts()?.issuedEnds() ?? Number.NaN) / 1000
+    },
+  )
   gauge(
     'tokens_unsaved',
     'Live tokens that are missing in the token file because writing it failed. A restart would lose them.',

@@ -1,7 +1,7 @@
 import { type EventLoopUtilization, eventLoopUtilization } from 'node:perf_hooks'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { everySecond } from './clock.ts'
+import { everySecond } from './every-second.ts'
 
 /** The process is idle if the event loop had less than this share of work for a second. */
 const IDLE_SHARE = 0.02

@@ -1,4 +1,5 @@
-import { type Clock, STEP, type Uptime, watchSteps } from './clock.ts'
+import type { Clock } from './clock.ts'
+import { STEP, type Uptime, watchSteps } from './clock-steps.ts'
 
 /** A wall clock before this (ms) has not been set: boards without a battery start in 1970 or 2000. */
 const EARLIEST = Date.UTC(2025, 0)

@@ -156,8 +156,3 @@ function requireFile(found: Stats): void {
   if (found.isDirectory()) throw Object.assign(new Error('it is a folder'), { code: 'EISDIR' })
   if (!found.isFile()) throw new OddFile('it is not a regular file')
 }
-
-/** A word of a POSIX shell, such as a path in a printed command: quoted where it has to be. */
-export function shellWord(text: string): string {
-  return /^[\w./:=@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
-}

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { createExpiryQueue } from './expiry-queue.ts'
 import { endOfGrant, type Lifetimes, type Spent, shareOf, surplusOf, type TokenKind } from './grant-rules.ts'
 import type { Digest } from './mint.ts'
+import type { GrantSummary } from './state.ts'
 
 /** All times are on the monotonic clock in whole ms: V8 stores a fraction in an extra heap object. */
 export interface Token {
@@ -19,6 +20,8 @@ export interface Token {
 export interface Grant {
   readonly id: string
   readonly client: string
+  /** Only of an issued grant (`Handout`): what the operator calls it. */
+  readonly label?: string
   issuedAt: number
   /** In order of issue. Each change makes a new array of exact size, which takes the least memory for two tokens. */
   tokens: readonly Token[]
@@ -41,8 +44,8 @@ export type GrantTable = ReturnType<typeof createGrantTable>
  *
  * @param ahead what the wall clock is ahead of the monotonic one (ms)
  */
-export function summarize(grant: Grant, ahead: number) {
-  const { tokens } = grant
+export function summarize(grant: Grant, ahead: number): GrantSummary {
+  const { tokens, label } = grant
   const expiresAt = tokens.reduce((last, token) => Math.max(last, token.expiresAt), 0)
   return {
     id: grant.id,
@@ -52,6 +55,7 @@ export function summarize(grant: Grant, ahead: number) {
     usedAt: lastUse(grant, ahead),
     accessTokens: tokens.filter((token) => token.kind === 'access').length,
     refreshTokens: grant.refresh === undefined ? 0 : 1,
+    ...(label === undefined ? {} : { label }),
   }
 }
 
@@ -64,6 +68,8 @@ export function lastUse({ usedAt }: Grant, ahead: number): number | null {
  * Grants in order of use and their tokens by digest, at most `capacity` tokens in all. If the table is full, the least recently
  * used grant is evicted with all its tokens. Above its share (`shareOf`) a grant loses its own tokens (`surplusOf`). (The default share is
  * 2500 tokens. With 30 requests a minute at most 1801 tokens of a grant are alive.)
+ *
+ * Issued grants are outside of the capacity and are never evicted: `TokenPolicy.issued` bounds them.
  */
 export function createGrantTable(initialCapacity: number) {
   let capacity = 0
@@ -73,6 +79,8 @@ export function createGrantTable(initialCapacity: number) {
    * a reload. (`max` would allocate for the capacity at the start.)
    */
   const recency = new LRUCache<string, Grant>({ maxSize: Number.MAX_SAFE_INTEGER, sizeCalculation: () => 1 })
+  /** The issued grants, by id. Each has one token, which does not count for the capacity. */
+  const issued = new Map<string, Grant>()
   /** Why access tokens were removed, for the latest `capacity` of them. No cache of the package: its bound could not follow a reload. */
   const removals = new Map<Digest, 'expired' | 'revoked'>()
   const index = new Map<Digest, Token>()
@@ -93,17 +101,28 @@ export function createGrantTable(initialCapacity: number) {
     }
   }
 
-  function open(id: string, client: string, issuedAt: number): Grant {
+  /** @param label of an issued grant; undefined for a login */
+  function open(id: string, client: string, issuedAt: number, label?: string): Grant {
     const grant: Grant = { id, client, issuedAt, tokens: [], refresh: undefined, usedAt: UNUSED }
-    recency.set(id, grant)
-    return grant
+    if (label === undefined) {
+      recency.set(id, grant)
+      return grant
+    }
+    const labelled = { ...grant, label }
+    issued.set(id, labelled)
+    return labelled
+  }
+
+  function* grants(): Generator<Grant, void> {
+    for (const grant of recency.rvalues()) if (grant !== undefined) yield grant
+    yield* issued.values()
   }
 
   function add(grant: Grant, kind: TokenKind, digest: Digest, issuedAt: number, expiresAt: number): Token {
     const token: Token = { digest, kind, grant, issuedAt, expiresAt, spent: undefined, removed: false }
     grant.tokens = grant.tokens.concat(token)
     if (kind === 'refresh') grant.refresh = token
-    live[kind]++
+    if (grant.label === undefined) live[kind]++
     index.set(digest, token)
     queue.push(token)
     return token
@@ -145,7 +164,7 @@ export function createGrantTable(initialCapacity: number) {
     const limited: Token[] = []
     for (const token of index.values()) {
       const end = endOfGrant(token.grant.issuedAt, lifetimes)
-      if (token.expiresAt <= end) continue
+      if (token.expiresAt <= end || issued.has(token.grant.id)) continue
       token.expiresAt = end
       limited.push(token)
     }
@@ -158,12 +177,14 @@ export function createGrantTable(initialCapacity: number) {
     index.delete(token.digest)
     token.grant.tokens = token.grant.tokens.filter((other) => other !== token)
     if (token.grant.refresh === token) token.grant.refresh = undefined
-    if (token.spent === undefined) live[token.kind]--
+    if (token.spent === undefined && token.grant.label === undefined) live[token.kind]--
     if (reason !== 'evicted' && token.kind === 'access') {
       removals.set(token.digest, reason)
       forgetRemovals()
     }
-    if (token.grant.tokens.length === 0) recency.delete(token.grant.id)
+    if (token.grant.tokens.length > 0) return
+    recency.delete(token.grant.id)
+    issued.delete(token.grant.id)
   }
 
   function drop(token: Token, reason: RemovalReason): void {
@@ -190,7 +211,7 @@ export function createGrantTable(initialCapacity: number) {
     }
     if (grown !== undefined && grown.tokens.length > share)
       for (const token of surplusOf(grown.tokens, grown.tokens.length - share, grown.refresh)) leave(token)
-    while (index.size > capacity) {
+    while (index.size - issued.size > capacity) {
       const grant = recency.pop()
       if (grant === undefined) break
       for (const token of grant.tokens) leave(token)
@@ -201,19 +222,22 @@ export function createGrantTable(initialCapacity: number) {
   return {
     find: (digest: Digest): Token | undefined => index.get(digest),
     /** Does not count as a use. */
-    grant: (id: string): Grant | undefined => recency.peek(id),
+    grant: (id: string): Grant | undefined => recency.peek(id) ?? issued.get(id),
     /** Whether the tokens of another login would evict a grant. */
     get isFull(): boolean {
-      return index.size + 2 > capacity
+      return index.size - issued.size + 2 > capacity
     },
     get grantCount(): number {
-      return recency.size
+      return recency.size + issued.size
     },
-    /** Least recently used first. */
-    grants: () => recency.rvalues().filter((grant) => grant !== undefined),
-    /** At most `most`, the most recently used first. */
-    recent: (most: number): readonly Grant[] =>
-      [...recency.values().take(most)].filter((grant) => grant !== undefined),
+    /** The least recently used first, and the issued ones last. */
+    grants,
+    issued: issued as ReadonlyMap<string, Grant>,
+    /** At most `most`: the issued ones, then the most recently used. */
+    recent(most: number): readonly Grant[] {
+      const logins = recency.values().filter((grant) => grant !== undefined)
+      return [...issued.values(), ...logins.take(Math.max(0, most - issued.size))].slice(0, most)
+    },
     open,
     /** Makes a grant the most recently used. `now`: on the monotonic clock (ms), whole or not. */
     touch(grant: Grant, now: number): void {
@@ -229,7 +253,7 @@ export function createGrantTable(initialCapacity: number) {
     evict,
     /** Why an access token that `find` does not know was removed, as far as the table remembers. */
     removalReason: (digest: Digest): 'expired' | 'revoked' | undefined => removals.get(digest),
-    /** The number of live tokens. Spent refresh tokens are not counted, though they take room. */
+    /** The number of live tokens of logins. Spent refresh tokens are not counted, though they take room. */
     counts: (): { readonly access: number; readonly refresh: number } => ({ ...live }),
     resize,
   }

@@ -1,10 +1,17 @@
-import type { Clock, Uptime } from '../system/clock.ts'
+import type { Clock } from '../system/clock.ts'
+import type { Uptime } from '../system/clock-steps.ts'
 import { createLastingClock } from '../system/lasting-clock.ts'
 import type { GrantTable, Token } from './grant-table.ts'
 import type { JournalFile } from './journal-file.ts'
 import type { Digest } from './mint.ts'
 import type { TokenPolicy } from './state.ts'
-import { type JournalListener, latestOf, restoreGrants, type TokenRecord } from './token-journal.ts'
+import {
+  type JournalListener,
+  latestOf,
+  lifetimeOf,
+  restoreGrants,
+  type TokenRecord,
+} from './token-journal.ts'
 
 /** The key of the last known time, which a restart takes for a floor. */
 const TIME = 'time'
@@ -47,9 +54,14 @@ export function createJournalClock(deps: Dependencies) {
   let restored: readonly Token[] = []
   if (time.behind() > 0) listener.clock('behind', time.behind())
 
+  /** How long the tokens of issued grants were valid from their issue on (ms), by digest. */
+  const lasting = new Map<Digest, number>()
+  for (const record of stored)
+    if (record.label !== null) lasting.set(record.digest, lifetimeOf(record, policy))
+
   /** The latest end of a restored token, however the clock is set later. */
-  const latestEnd = ({ kind }: Token): number =>
-    restoredAt + (kind === 'access' ? policy.accessLifetime : policy.refreshLifetime)
+  const latestEnd = ({ kind, digest }: Token): number =>
+    restoredAt + (lasting.get(digest) ?? (kind === 'access' ? policy.accessLifetime : policy.refreshLifetime))
   const present = (): number => Math.round(clock.monotonic() + time.ahead())
   const lead = (): number => (time.behind() > LEAD ? LEAD : 0)
 
@@ -84,6 +96,7 @@ export function createJournalClock(deps: Dependencies) {
         expires: Math.round(ahead + token.expiresAt),
         spent: spent === undefined ? null : Math.round(ahead + spent.at),
         graceEnd: spent === undefined ? null : Math.round(ahead + spent.graceEnd),
+        label: grant.label ?? null,
       }
     },
     /** Whether the last known time has to be written again. */

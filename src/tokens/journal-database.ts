@@ -101,6 +101,7 @@ const MIGRATIONS: readonly string[] = [
    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
    PRAGMA application_id = ${APPLICATION_ID}`,
   'ALTER TABLE tokens ADD COLUMN grace_end INTEGER',
+  'ALTER TABLE tokens ADD COLUMN label TEXT',
 ]
 const VERSION = MIGRATIONS.length + 1
 
@@ -129,11 +130,11 @@ function isWellFormed(db: DatabaseSync): boolean {
   return db.prepare('PRAGMA quick_check(1)').get()?.quick_check === 'ok'
 }
 
-/** A row without `grace_end` has the checksum of earlier versions. */
+/** A row without `grace_end` and `label` has the checksum of earlier versions. */
 export function checksum(record: TokenRecord): number {
-  const { digest, grant, client, granted, kind, issued, expires, spent, graceEnd } = record
-  const grace = graceEnd === null ? [] : [graceEnd]
-  return crc32([digest, grant, client, granted, kind, issued, expires, spent, ...grace].join('\n'))
+  const { digest, grant, client, granted, kind, issued, expires, spent, graceEnd, label } = record
+  const later = [graceEnd, ...(label === null ? [] : ['label', label])].filter((each) => each !== null)
+  return crc32([digest, grant, client, granted, kind, issued, expires, spent, ...later].join('\n'))
 }
 
 /** All tokens of the file, or `undefined` if one of them fails its checksum. */

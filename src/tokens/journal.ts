@@ -1,4 +1,5 @@
-import type { Clock, Uptime } from '../system/clock.ts'
+import type { Clock } from '../system/clock.ts'
+import type { Uptime } from '../system/clock-steps.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { GrantTable, Token } from './grant-table.ts'
 import { createJournalClock } from './journal-clock.ts'

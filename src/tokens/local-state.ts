@@ -8,9 +8,10 @@ import {
   type DevicePasswordEvents,
 } from '../password/device-source.ts'
 import { openPasswords, type PasswordsEvents } from '../password/sources.ts'
-import { everySecond } from '../system/clock.ts'
+import { everySecond } from '../system/every-second.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import { createGrantTable } from './grant-table.ts'
+import { issuedOf, reportHandOut } from './handout.ts'
 import { openJournal } from './journal.ts'
 import {
   grantsInFlight,
@@ -112,6 +113,21 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     end(which, reason) {
       tokens.revoke(which, reason)
       return true
+    },
+    issued: () => issuedOf(tokens.issued()),
+    async handOut(handout) {
+      if (checkedByDevice(config)) return 'checked-by-device'
+      const { name } = handout
+      for (;;) {
+        const { generation } = password
+        await settled()
+        if (generation !== password.generation) continue
+        if (!deps.hasName(name)) return 'unknown-name'
+        if (!password.has(name)) return 'no-password'
+        const handedOut = tokens.handOut(handout)
+        if ('accessToken' in handedOut) reportHandOut(deps, handout, handedOut)
+        return handedOut
+      }
     },
     /**
      * Issues no token before the journal holds the fingerprint of the password. Otherwise a restart would take the token for one

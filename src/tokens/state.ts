@@ -13,6 +13,8 @@ import type { Lifetimes, TokenKind } from './grant-rules.ts'
 export interface TokenPolicy extends Lifetimes {
   /** The maximum number of tokens, both kinds together. */
   readonly capacity: number
+  /** The maximum number of issued grants (`Handout`). They are outside of the capacity. */
+  readonly issued: number
   readonly rotateRefresh: boolean
   /** Milliseconds. */
   readonly refreshGrace: number
@@ -104,18 +106,20 @@ export interface GrantSummary {
   /** The last request or refresh that this sidecar saw; null if it saw none since its start. */
   readonly usedAt: number | null
   readonly accessTokens: number
-  /** 1, or 0 once the refresh token has expired. */
+  /** 1, or 0 once the refresh token has expired. An issued grant has none. */
   readonly refreshTokens: number
+  /** Only of an issued grant (`Handout`); empty if the operator gave none. */
+  readonly label?: string
 }
 
 /** Whose grant it is: the parts that a search compares. */
-export type GrantOwner = Pick<GrantSummary, 'id' | 'client'>
+export type GrantOwner = Pick<GrantSummary, 'id' | 'client' | 'label'>
 
 /** The grants that were used last. */
 export interface RecentGrants {
   /** All live grants. */
   readonly total: number
-  /** The most recently used first. A login is a use. */
+  /** The issued ones, then the most recently used first. A login is a use. */
   readonly grants: readonly GrantSummary[]
 }
 
@@ -139,11 +143,11 @@ export interface Tokens {
    * a shared store, those whose last token expires last.
    */
   recentGrants(most: number): Later<RecentGrants | Unavailable>
-  /** The owners of all live grants, the least recently used first; in a shared store, the first to expire first. */
+  /** The owners of all live grants, the least recently used first, issued ones last; in a shared store, the first to expire first. */
   owners(): Later<readonly GrantOwner[] | Unavailable>
   /** The summaries of those of these grants that are live. */
   describe(ids: readonly string[]): Later<readonly GrantSummary[] | Unavailable>
-  /** The tokens in the memory of this process. */
+  /** The tokens of logins in the memory of this process. */
   counts(): { readonly access: number; readonly refresh: number }
   /** New lifetimes apply to tokens issued from now on, that of a login to all logins. A smaller capacity evicts at once. */
   applyPolicy(policy: SharedTokenPolicy): void
@@ -176,9 +180,49 @@ export type LogIn = (
   username?: string,
 ) => Promise<LogInResult>
 
+/**
+ * What an operator asks for: one access token without a refresh token, for a client that cannot log in. Its grant is an issued grant. No
+ * login evicts it, and it ends with its password as every other (C8).
+ */
+export interface Handout {
+  /** Of the password that it ends with, and whose `allow` it has; empty for `password`. */
+  readonly name: string
+  /** What the operator calls it; may be empty. */
+  readonly label: string
+  /** Milliseconds. */
+  readonly lifetime: number
+}
+
+export interface HandedOut {
+  readonly accessToken: string
+  /** The id of its grant. */
+  readonly grant: string
+  /** On the wall clock (ms). */
+  readonly expiresAt: number
+}
+
+/** There are `tokens.issued` grants. `longestUnused`: the one that was used longest ago; undefined if the bound is 0. */
+export interface AllIssued {
+  readonly longestUnused: GrantSummary | undefined
+}
+
+/**
+ * Issues a token, unless nothing could end it or the bound is reached. `unknown-name`: no password has this name. `no-password`: the
+ * account has none now. `checked-by-device`: `password.device` has no fingerprint before a login, so a changed password would go unnoticed.
+ */
+export type HandOut = (
+  handout: Handout,
+) => Later<HandedOut | AllIssued | 'unknown-name' | 'no-password' | 'checked-by-device' | Unavailable>
+
+/** A live issued grant, of which an alarm may tell. */
+export type IssuedGrant = GrantSummary & { readonly label: string }
+
 /** The password and the tokens issued for it: a password change revokes the tokens (C8). */
 export interface State {
   readonly logIn: LogIn
+  readonly handOut: HandOut
+  /** The live issued grants. With a shared store, as it said last: it is asked every ten seconds. */
+  issued(): readonly IssuedGrant[]
   readonly tokens: Tokens
   /**
    * Revokes grants for good. They are over at this sidecar at once. A shared store that does not take the revocation is owed it, and gets
@@ -247,13 +291,19 @@ export function tokenEvents({ log, metrics }: Pick<StateDependencies, 'log' | 'm
     issued: metrics.tokensIssued,
     revoked(grants, reason, ids) {
       metrics.tokensRevoked(reason, grants)
-      log.warn({ grants, reason, ids: ids?.slice(0, MOST_LISTED) }, 'tokens revoked')
+      log.warn({ grants, reason, ...namesOf(ids), ids: ids?.slice(0, MOST_LISTED) }, 'tokens revoked')
     },
     evicted(kind, count) {
       metrics.tokensEvicted(kind, count)
       log.warn({ kind, count }, 'tokens evicted: the store is full, see tokens.capacity')
     },
   }
+}
+
+/** Whose grants these are, if `passwords` names them. */
+function namesOf(ids: readonly string[] = []): { readonly names?: readonly string[] } {
+  const names = [...new Set(ids.map(nameOfGrant))].filter((name) => name !== '')
+  return names.length === 0 ? {} : { names }
 }
 
 const NO_PASSWORD = 'there is no password: logins are refused, and the tokens of the earlier one have ended'

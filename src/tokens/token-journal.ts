@@ -26,6 +26,8 @@ export interface TokenRecord {
   readonly spent: number | null
   /** When its grace ends; null, too, in a file of version 2 or earlier: there it is over. */
   readonly graceEnd: number | null
+  /** Of an issued grant; null for a login, and in a file of version 3 or earlier. */
+  readonly label: string | null
 }
 
 /** What can fail: the values of the `operation` label of `postern_store_errors_total`. */
@@ -50,6 +52,15 @@ export interface JournalListener {
   clock(event: 'set' | 'behind', ms: number): void
 }
 
+/** The longest time for which this token may be valid from now on (ms), whatever the clock says. */
+export function lifetimeOf(
+  { kind, label, issued, expires }: Pick<TokenRecord, 'kind' | 'label' | 'issued' | 'expires'>,
+  { accessLifetime, refreshLifetime }: Pick<TokenPolicy, 'accessLifetime' | 'refreshLifetime'>,
+): number {
+  if (label !== null) return expires - issued
+  return kind === 'access' ? accessLifetime : refreshLifetime
+}
+
 /** The latest time that the records know; 0 without any. */
 export function latestOf(stored: readonly TokenRecord[]): number {
   return stored.reduce((last, { issued, spent }) => Math.max(last, issued, spent ?? 0), 0)
@@ -57,7 +68,7 @@ export function latestOf(stored: readonly TokenRecord[]): number {
 
 /**
  * Fills an empty table with the records of the journal. Only the wall clock ran while the process was down, and it may have been set back.
- * So no token gets more time than its own lifetime or the configured one, whichever is shorter. And the grace of a token that was spent
+ * So no token gets more time than its own lifetime or the configured one, whichever is shorter (an issued one has its own only). And the grace of a token that was spent
  * "in the future" of the wall clock is over: how long ago that was is unknown. The journal does not record use: the grants are in the
  * order in which they last got a token.
  *
@@ -82,14 +93,17 @@ export function restoreGrants(
   const over: Digest[] = []
 
   function add(record: TokenRecord): void {
-    const lifetime = record.kind === 'access' ? policy.accessLifetime : policy.refreshLifetime
-    const end = Math.min(record.expires, endOfGrant(Math.min(record.granted, wall), policy))
-    const left = Math.min(end - wall, record.expires - record.issued, lifetime)
+    // An issued grant is no login.
+    const ends = record.label === null ? endOfGrant(Math.min(record.granted, wall), policy) : record.expires
+    const end = Math.min(record.expires, ends)
+    const left = Math.min(end - wall, record.expires - record.issued, lifetimeOf(record, policy))
     if (!(left > 0)) {
       over.push(record.digest)
       return
     }
-    const grant = table.grant(record.grant) ?? table.open(record.grant, record.client, since(record.granted))
+    const grant =
+      table.grant(record.grant) ??
+      table.open(record.grant, record.client, since(record.granted), record.label ?? undefined)
     const live = grant.refresh
     const token = table.add(grant, record.kind, record.digest, since(record.issued), now + left)
     if (record.spent === null) return

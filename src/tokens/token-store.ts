@@ -2,12 +2,24 @@ import { randomBytes } from 'node:crypto'
 import { type Clock, createWallOffset } from '../system/clock.ts'
 import { endOfGrant, type Lifetimes, lifetimesWithin, refreshMeans, spentMeans } from './grant-rules.ts'
 import { type Grant, type GrantTable, summarize, type Token } from './grant-table.ts'
+import { longestUnused, OPERATOR } from './handout.ts'
 import type { TokenJournal } from './journal.ts'
-import { digestToken, looksMinted, mintExchange, mintGrantId, mintPair, type NewToken } from './mint.ts'
 import {
+  digestToken,
+  looksMinted,
+  mintExchange,
+  mintGrantId,
+  mintPair,
+  mintToken,
+  type NewToken,
+} from './mint.ts'
+import {
+  type AllIssued,
   type GrantOwner,
   type GrantSummary,
   grantsInFlight,
+  type HandedOut,
+  type Handout,
   type IssuedTokens,
   isTheirs,
   type LiveRequests,
@@ -67,6 +79,21 @@ export function createTokenStore(deps: Dependencies) {
     records.add(grant, added, now)
     listener.issued(grantType)
     return { grant: grant.id, ...response }
+  }
+
+  /** Issues a token that the operator hands out, unless there are too many. `reportHandOut` counts it. */
+  function handOut({ name, label, lifetime }: Handout): HandedOut | AllIssued {
+    const now = records.expire(policy)
+    if (table.issued.size >= policy.issued) return { longestUnused: longestUnused(issuedGrants()) }
+    const grant = table.open(mintGrantId(randomBytes, name), OPERATOR, now, label)
+    const accessToken = mintToken()
+    records.add(grant, [{ kind: 'access', digest: digestToken(accessToken), lifetime }], now)
+    return { accessToken, grant: grant.id, expiresAt: Math.round(wallOffset() + now + lifetime) }
+  }
+
+  function issuedGrants(): readonly GrantSummary[] {
+    const ahead = wallOffset()
+    return Array.from(table.issued.values(), (grant) => summarize(grant, ahead))
   }
 
   function refresh(presented: string): IssuedTokens | undefined {
@@ -165,6 +192,11 @@ export function createTokenStore(deps: Dependencies) {
 
   return {
     issue,
+    handOut,
+    issued(): readonly GrantSummary[] {
+      records.expire(policy)
+      return issuedGrants()
+    },
     refresh,
     identify,
     revoke,

@@ -15,6 +15,7 @@ async function open(stateDir: string, tokens: { grants?: () => 'unavailable'; re
   const failures: string[] = []
   const control = await openControlSocket(stateDir, {
     tokens: { grants: () => [], revoke: () => 0, ...tokens },
+    handOut: () => 'unavailable',
     sharesTokens: false,
     requests: createRecentRequests(movableClock()),
     inFlight: () => [],
@@ -72,11 +73,11 @@ it('a control socket that another process uses, or a file in its place, stays as
   await open(stateDir)
   const second = await open(stateDir)
   await second.close()
-  expect(second.failures).toEqual(['postern status, explain and revoke will not work'])
+  expect(second.failures).toEqual(['postern status, explain, issue and revoke will not work'])
   expect(await ask(stateDir, 'GET', '/requests')).toBe('200 {"requests":[]}')
   const other = temporaryDirectory()
   writeFileSync(join(other, 'control.sock'), '')
-  expect((await open(other)).failures).toEqual(['postern status, explain and revoke will not work'])
+  expect((await open(other)).failures).toEqual(['postern status, explain, issue and revoke will not work'])
   expect(existsSync(join(other, 'control.sock'))).toBe(true)
 })
 

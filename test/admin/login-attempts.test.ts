@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createLoginAttempts } from '../../src/admin/page-login.ts'
+import { createLoginAttempts } from '../../src/admin/login-attempts.ts'
 import { movableClock } from '../support/clock.ts'
 
 it('H152 a client that is at the limit stays there, however many others come, and new ones share one window', () => {

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { expect, it } from 'vitest'
-import { everySecond } from '../../src/system/clock.ts'
+import { everySecond } from '../../src/system/every-second.ts'
 import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { makeNames, passwordOf } from '../support/names.ts'

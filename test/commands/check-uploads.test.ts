@@ -11,6 +11,8 @@ import { nextRequest, startScripted } from '../support/scripted.ts'
 import { needs } from '../support/tools.ts'
 import { runCheck } from './run-check.ts'
 
+const ANY_LENGTH = '; a body of any length passes (max_body: off)'
+
 /** What `check --uploads` prints of a device: its lines on uploads. */
 async function check(url: string, uploads: string | undefined, ...set: readonly string[]) {
   const { code, printed } = await runCheck(url, set, uploads === undefined ? {} : { uploads })
@@ -40,7 +42,7 @@ describe('postern check --uploads', () => {
     const { code, line } = await check(device.url, '/up?x=1', 'upstream.headers.X-Key=k')
     expect([code, line]).toEqual([
       0,
-      'ok      uploads to /up?x=1: a POST with a length got 201, one in chunks 201 with the same body',
+      'ok      uploads to /up?x=1: a POST with a length got 201, one in chunks 201 with the same body; a body of any length passes (max_body: off)',
     ])
     const [whole, chunked, ...others] = posts(device)
     expect(others).toEqual([])
@@ -81,19 +83,19 @@ describe('postern check --uploads', () => {
       )
       const found = `uploads to /up: a POST with a length got 200, one in chunks ${shown}`
       const auto = await check(device.url, '/up')
-      expect([auto.code, auto.line]).toEqual([0, `WARNING ${found}`])
+      expect([auto.code, auto.line]).toEqual([0, `WARNING ${found}${ANY_LENGTH}`])
       expect(auto.remedy).toBe(
         'of an upload in chunks the device may take only a part, or nothing; for uploads above 1 MiB, write upstream: {buffer_uploads: 16MiB}, or the size of the longest',
       )
       const off = await check(device.url, '/up', 'upstream.buffer_uploads=off')
-      expect(off.line).toBe(`WARNING ${found}`)
+      expect(off.line).toBe(`WARNING ${found}${ANY_LENGTH}`)
       const [, lines = ''] = /; write (upstream: \{.*?\});/.exec(off.remedy) ?? []
       const file = { path: 'postern.yaml', text: `password: {file: x}\n${lines}\n` }
       expect(loadConfig({ file, env: {}, sets: [`upstream.url=${device.url}`] }).upstream.bufferUploads).toBe(
         'auto',
       )
       const sized = await check(device.url, '/up', 'upstream.buffer_uploads=2MiB')
-      expect(sized.line).toBe(`ok      ${found}; Postern sends it none in chunks`)
+      expect(sized.line).toBe(`ok      ${found}; Postern sends it none in chunks${ANY_LENGTH}`)
     },
   )
 
@@ -106,7 +108,10 @@ describe('postern check --uploads', () => {
     ],
   ])('concludes nothing from %s', async (_what, answer, shown) => {
     const { code, line, remedy } = await check((await startPosted(answer)).url, '/up')
-    expect([code, line]).toEqual([0, `WARNING uploads to /up: a POST with a length got ${shown}`])
+    expect([code, line]).toEqual([
+      0,
+      `WARNING uploads to /up: a POST with a length got ${shown}${ANY_LENGTH}`,
+    ])
     expect(remedy).toBe(
       'it is unknown whether the device reads an upload in chunks; name a path of the device that takes a POST',
     )
@@ -129,6 +134,19 @@ describe('postern check --uploads', () => {
       'ok      uploads to /up: nothing was sent, because HTTP/1.0 has no chunks',
       [],
     ])
+  })
+
+  it.each([
+    ['1B', 1],
+    ['10B', 8],
+    ['64KiB', 4096],
+  ])('H411 posts no more than max_body: %s, and says that a longer body is refused', async (bound, size) => {
+    const device = await startPosted(({ chunked, body }) => [chunked ? 411 : 200, body])
+    const { line } = await check(device.url, '/up', `upstream.max_body=${bound}`)
+    expect(line).toBe(
+      `ok      uploads to /up: a POST with a length got 200, one in chunks 411; Postern sends it none in chunks; a longer body than ${bound} is refused`,
+    )
+    expect(posts(device).map(({ body }) => body?.length)).toEqual([size, size])
   })
 
   it('asks the service of the path, and writes the line below its key', async () => {
@@ -186,7 +204,7 @@ describe('postern check --uploads', () => {
     const { code, line } = await check(String(url), '/cgi-bin/length')
     expect([code, line]).toEqual([
       0,
-      'WARNING uploads to /cgi-bin/length: a POST with a length got 200, one in chunks 200 with another body',
+      'WARNING uploads to /cgi-bin/length: a POST with a length got 200, one in chunks 200 with another body; a body of any length passes (max_body: off)',
     ])
   })
 })

@@ -42,7 +42,7 @@ async function run(name: string, command: Command, set: readonly string[]): Prom
   const sets = [...source, 'listen.tls=off', ...addresses, `state_dir=${directory}`, ...set]
   const [out, err] = [text(stdout), text(stderr)]
   const code = await command({ set: sets }, { stdout, stderr, env: {} }).catch((error: unknown) =>
-    reportFailure(name, error, { stderr }),
+    reportFailure(name, error, { env: {}, stderr }),
   )
   stdout.end()
   stderr.end()
@@ -157,7 +157,7 @@ describe('postern check', () => {
       `state_dir=${join(directory, 'x'.repeat(90))}`,
     )
     expect(out).toMatch(
-      /^FAILED {2}state_dir: --set: status, explain and revoke will not work: .*at most 107 bytes$/m,
+      /^FAILED {2}state_dir: --set: status, explain, issue and revoke will not work: .*at most 107 bytes$/m,
     )
     expect(code).toBe(1)
   })

@@ -51,7 +51,7 @@ function startDemo(
     node: program.node,
     program: [process.execPath, join(import.meta.dirname, '../../src/main.ts')],
     onStop: (listener) => stopped.promise.then(listener),
-  }).catch((error: unknown) => reportFailure('demo', error, { stderr }))
+  }).catch((error: unknown) => reportFailure('demo', error, { stderr, env: {} }))
   closeLater(async () => {
     stopped.resolve()
     await exit

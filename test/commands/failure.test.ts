@@ -5,6 +5,7 @@ import { SetupError } from '../../src/system/setup-error.ts'
 function reported(error: unknown): { readonly code: number; readonly lines: readonly string[] } {
   let text = ''
   const code = reportFailure('serve', error, {
+    env: {},
     stderr: {
       write(written) {
         text += written

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { reportFailure } from '../../src/commands/command.ts'
-import { healthyCommand } from '../../src/commands/control.ts'
+import { healthyCommand } from '../../src/commands/healthy.ts'
 import { prepareSite } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -13,7 +13,7 @@ async function healthy(address: string, { ready = false } = {}): Promise<[number
   const out = { write: (text: string) => lines.push(text) }
   const set = ['upstream.url=http://127.0.0.1:9', 'password.file=/dev/null', `admin.address=${address}`]
   const code = await healthyCommand({ set, ready }, { stdout: out, stderr: out, env: {} }).catch(
-    (error: unknown) => reportFailure('healthy', error, { stderr: out }),
+    (error: unknown) => reportFailure('healthy', error, { stderr: out, env: {} }),
   )
   return [code, lines.join('')]
 }

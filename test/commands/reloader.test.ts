@@ -33,7 +33,7 @@ it('a change of a file causes one reload, although others come while it settles 
     writeFileSync(configFile, content)
     while (reloads - asked === index) {
       asked += 1
-      reloader.reload()
+      reloader.reload('signal')
       await delay(5)
     }
   }
@@ -51,7 +51,7 @@ it('a reload of a sidecar that is about to stop is no failure', async () => {
     },
   })
   const source = { configFile: undefined, seen: new Map<string, string>(), load: () => assert.fail() }
-  createReloader(sidecar, source, log).reload()
+  createReloader(sidecar, source, log).reload('signal')
   await written.promise
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
     { level: 30, msg: 'configuration not reloaded: the sidecar stops' },

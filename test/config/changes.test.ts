@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
+import { changesBetween } from '../../src/config/changes.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
-import { changesBetween } from '../../src/config/schema.ts'
 
 function load(...sets: string[]): Config {
   return loadConfig({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { decode } from '../../src/config/decode.ts'
 import { environmentName, knownKeys } from '../../src/config/known-keys.ts'
-import { decode } from '../../src/config/problem.ts'
 import { valueAt, type YamlValue } from '../../src/config/yaml.ts'
 import { load, problemsIn, treeOf } from './sources.ts'
 
@@ -88,6 +88,7 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'upstream.parser': ['strict', 'strict'],
   'upstream.forwarding': ['minimal', 'minimal'],
   'upstream.drop': ['Cookie, sec-*', ['Cookie', 'sec-*']],
+  'upstream.drop_response': ['Server, x-powered-*', ['Server', 'x-powered-*']],
   'upstream.version': ['1.0', '1.0'],
   'upstream.rewrite': ['on', 'on'],
   'upstream.connect_timeout': ['1s', '1s'],
@@ -95,6 +96,7 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'upstream.idle_timeout': ['1s', '1s'],
   'upstream.reuse': ['never', 'never'],
   'upstream.buffer_uploads': ['1MiB', '1MiB'],
+  'upstream.max_body': ['64KiB', '64KiB'],
   'upstream.min_upload_rate': ['2KiB', '2KiB'],
   'upstream.max_in_flight': ['1', 1],
   'upstream.max_in_flight.min': ['2', 2],
@@ -117,6 +119,7 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'password.device': ['true', true],
   'tokens.store': ['memory', 'memory'],
   'tokens.capacity': ['2', 2],
+  'tokens.issued': ['25', 25],
   'tokens.access_lifetime': ['2h', '2h'],
   'tokens.refresh_lifetime': ['8d', '8d'],
   'tokens.rotate_refresh': ['true', true],
@@ -153,6 +156,7 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'log.level': ['debug', 'debug'],
   'log.format': ['json', 'json'],
   'log.access': ['false', false],
+  'log.query': ['action,mode', ['action', 'mode']],
   shutdown_grace: ['0s', '0s'],
 }
 

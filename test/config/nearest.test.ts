@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { adviceOn, dottedKeys, nearestKey } from '../../src/config/known-keys.ts'
+import { dottedKeys } from '../../src/config/known-keys.ts'
+import { adviceOn, nearestKey } from '../../src/config/nearest.ts'
 
 describe('the nearest known key', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { changesBetween } from '../../src/config/schema.ts'
+import { changesBetween } from '../../src/config/changes.ts'
 import { effectiveYaml, load, problemsIn } from './sources.ts'
 
 const URL_A = 'http://127.0.0.1:8081'

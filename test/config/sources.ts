@@ -1,6 +1,6 @@
-import { loadWithPlaces } from '../../src/config/load.ts'
+import { effectiveTree } from '../../src/config/effective.ts'
+import { loadWithLocations } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
-import { effectiveTree } from '../../src/config/secrets.ts'
 import { writeYaml, type YamlValue } from '../../src/config/yaml.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
 
@@ -29,7 +29,7 @@ export function effectiveYaml(given: Given = {}): string {
 }
 
 function loaded({ file = MINIMAL, env = {}, sets = [] }: Given) {
-  return loadWithPlaces({ file: { path: 'postern.yaml', text: file }, env, sets })
+  return loadWithLocations({ file: { path: 'postern.yaml', text: file }, env, sets })
 }
 
 /** The problems of a configuration, a line each; empty when it is valid. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { neededPermissions, secretFiles } from '../../src/config/secrets.ts'
+import { neededPermissions, secretFiles } from '../../src/config/files.ts'
 import { parseStoreUrl, STORE_PROBLEM } from '../../src/config/store-fields.ts'
 import { effectiveYaml, load } from './sources.ts'
 

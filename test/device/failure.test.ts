@@ -77,6 +77,7 @@ it('C18 a bug of the sidecar does not count as a failure of the device', async (
     upstream(admitted(requestHead()), {
       ended: (_request, refusal) => ended(refusal),
       onBug: (_request, bug) => failed(bug),
+      refuses: () => true,
     }),
   )
   await expect(ended).rejects.toBe(bug)

@@ -50,7 +50,13 @@ function serviceWith(connections: Partial<Connections>): RoundTripService {
     ...unhurried(),
     fields: {
       request: PLAIN,
-      response: { host: undefined, origin: 'http://127.0.0.1', rewrite: false, replaced: [] },
+      response: {
+        host: undefined,
+        origin: 'http://127.0.0.1',
+        rewrite: false,
+        replaced: [],
+        passes: undefined,
+      },
     },
     breaker: createBreaker(stillClock()),
     clock: stillClock(),

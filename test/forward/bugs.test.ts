@@ -28,7 +28,7 @@ function serviceWith(connection: Partial<Connection>, release = () => {}): Round
 
 const FIELDS: RoundTripService['fields'] = {
   request: PLAIN,
-  response: { host: undefined, origin: 'http://127.0.0.1', rewrite: false, replaced: [] },
+  response: { host: undefined, origin: 'http://127.0.0.1', rewrite: false, replaced: [], passes: undefined },
 }
 
 it('C18 a bug while a request is sent is reported once, and the connection is given back', () => {
@@ -65,6 +65,7 @@ it('C18 a bug in the sign-in is reported as one, and is no failure of the device
     upstream(admitted(requestHead()), {
       ended: (_request, refusal) => resolve(refusal),
       onBug: (_request, found) => reject(found),
+      refuses: () => true,
     }),
   )
   await expect(outcome).rejects.toBe(bug)

@@ -222,6 +222,7 @@ it('C22 C16 no connection field and no rate-limit field of a device reaches the 
         host: undefined,
         rewrite: false,
         replaced: limitNames,
+        passes: undefined,
       }
       const admission = admitted(head)
       const kept = responseHead({ status, reason: '', fields, remembered: false }, admission, settings).fields

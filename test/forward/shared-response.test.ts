@@ -22,7 +22,7 @@ function readerOf(takes: number): Reader & { drain(): void; readonly got: number
     onDrain: (listener: () => void) => Object.assign(state, { drain: listener }),
   })
   return {
-    ...{ exchange, listener: { ended() {}, onBug() {} }, key: '' },
+    ...{ exchange, listener: { ended() {}, onBug() {}, refuses: () => true }, key: '' },
     ...{ fields: requestFields(exchange, null, PLAIN), since: 0, again: false },
     get got() {
       return state.got

@@ -44,7 +44,13 @@ export async function startFront(
     streamAfter: 2000,
     fields: {
       request: PLAIN,
-      response: { host: undefined, origin: 'http://127.0.0.1', rewrite: false, replaced: [] },
+      response: {
+        host: undefined,
+        origin: 'http://127.0.0.1',
+        rewrite: false,
+        replaced: [],
+        passes: undefined,
+      },
     },
     breaker: createBreaker(clock),
     clock,

@@ -19,6 +19,7 @@ const ROWS: readonly Row[] = [
   [{ kind: 'method-not-allowed', allow: 'POST' }, 405, 400, 'invalid_request', 'Allow', 'POST'],
   [{ kind: 'unsupported-media-type' }, 415, 400, 'invalid_request'],
   [{ kind: 'content-too-large' }, 413, 400, 'invalid_request'],
+  [{ kind: 'body-too-large' }, 413, 400, 'invalid_request'],
   [{ kind: 'length-required' }, 411, 400, 'invalid_request'],
   [{ kind: 'request-timeout' }, 408, 400, 'invalid_request'],
   [{ kind: 'expectation-failed' }, 417, 400, 'invalid_request'],

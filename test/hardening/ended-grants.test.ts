@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { beforeAll, expect, it } from 'vitest'
-import { control, revokeCommand, type Status } from '../../src/commands/control.ts'
+import { control, type Status } from '../../src/commands/control.ts'
+import { revokeCommand } from '../../src/commands/revoke.ts'
 import {
   bearer,
   DOWNLOAD_SIZE,

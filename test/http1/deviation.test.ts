@@ -50,6 +50,13 @@ const ROWS: readonly (readonly [response: string, fault: string, bytes: string])
     'a control character in a value',
     'Content-Type: text/html\\rxxx-xxxxxx: xxx=xxx\\r\\n',
   ],
+  [headOf(': x'), 'a character that no field name may have', ': x\\r\\n'],
+  [headOf('Connection: close\x01'), 'a control character in a value', 'Connection: close\\x01\\r\\n'],
+  [
+    headOf('Transfer-Encoding: identity, chunked'),
+    'a length or transfer coding that is not certain',
+    'Transfer-Encoding: identity, chunked\\r\\n',
+  ],
   [
     headOf('Content-Length: 2', 'Content-Length: 2'),
     'a length or transfer coding that is not certain',
@@ -66,8 +73,18 @@ describe('H272 a response that only the tolerant rules read', () => {
   })
 
   it('of a long line, what stands around the fault is shown', () => {
+    expect(deviationOf(`http/1.1 200 ${'a'.repeat(100)}\r\n\r\n`)?.bytes).toBe(
+      `http/1.1 200 ${'a'.repeat(76 - 13)}`,
+    )
     const found = deviationOf(headOf(`X: ${'a'.repeat(500)}\x02${'b'.repeat(500)}`))
     expect(found?.bytes).toBe(`${'x'.repeat(38)}\\x02${'x'.repeat(34)}`)
+    for (const [end, shown] of [
+      ['\n', '\\n'],
+      ['\r\r\n', '\\r\\r\\n'],
+    ] as const)
+      expect(deviationOf(`HTTP/1.1 200 OK\r\nX: ${'a'.repeat(500)}${end}\r\n`)?.bytes).toBe(
+        `${'x'.repeat(38 - end.length)}${shown}`,
+      )
   })
 })
 

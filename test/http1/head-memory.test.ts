@@ -17,6 +17,17 @@ describe('The memory of heads', () => {
     expect(memory.find(bytes, 1, bytes.length)).toEqual({ bytes: latin1(HEAD), head: 'the head' })
   })
 
+  it('keeps two heads that would have the same place, and of three the last two', () => {
+    const memory = new HeadMemory<number>(4)
+    // Equal in length and in their middle byte.
+    const heads = ['a', 'b', 'c'].map((name) => latin1(`${name}: xxxxx\r\n\r\n`))
+    for (const [i, head] of heads.entries()) {
+      memory.keep(head, 0, head.length, i)
+      const found = heads.map((each) => memory.find(each, 0, each.length)?.head)
+      expect(found).toEqual(heads.map((_, at) => (at <= i && at > i - 2 ? at : undefined)))
+    }
+  })
+
   it('does not find a head of which a byte differs, or that is not complete', () => {
     const memory = new HeadMemory<string>(1)
     memory.keep(latin1(HEAD), 0, HEAD.length, 'the head')
@@ -30,9 +41,12 @@ describe('The memory of heads', () => {
 
   it('does not keep a long head, and holds no more heads than it was made for', () => {
     const memory = new HeadMemory<number>(3)
-    const long = `X: ${'y'.repeat(1024)}\r\n\r\n`
-    memory.keep(latin1(long), 0, long.length, 0)
-    expect(memory.find(latin1(long), 0, long.length)).toBeUndefined()
+    for (const size of [1024, 1025]) {
+      const text = `${'y'.repeat(size - 4)}\r\n\r\n`
+      expect(memory.keep(latin1(text), 0, size, 0)).toBe(size === 1024)
+      const found = memory.find(latin1(text), 0, size)
+      expect(found === undefined).toBe(size !== 1024)
+    }
     const heads = Array.from({ length: 20 }, (_, i) => `X: ${'y'.repeat(i)}\r\n\r\n`)
     for (const [i, text] of heads.entries()) memory.keep(latin1(text), 0, text.length, i)
     const found = heads.filter((text) => memory.find(latin1(text), 0, text.length) !== undefined)

@@ -1,5 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { HeadMemory } from '../../src/http1/head-memory.ts'
+import { ResponseReader } from '../../src/http1/response-reader.ts'
+import { LARGE_PIECE } from '../../src/system/write-soon.ts'
 import { compareResponses } from './compare-responses.ts'
 import { type Read, readResponse } from './read-response.ts'
 
@@ -159,6 +162,191 @@ describe('a response of the device', () => {
     'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n0\r\n\r\n',
   ])('C24 is separated from the bytes after it: %j', (bytes) => {
     expect(read(bytes).end).toBe('whole, with more after it')
+  })
+})
+
+describe('the responses on one connection', () => {
+  /** A reader and what it tells, in order. */
+  function reading() {
+    const told: unknown[] = []
+    const reader = new ResponseReader(
+      {
+        onInterim: ({ status }) => told.push(status),
+        onHead: ({ status }) => told.push(status),
+        onBody: (bytes) => told.push(`${bytes}`),
+        onWhole: (last, clean) => told.push([last?.toString(), clean]),
+        onFault: (fault) => told.push(fault),
+        onSloppy: ({ fault }) => told.push(fault),
+        onSwitch: ({ status }, rest) => told.push([status, `${rest}`]),
+      },
+      new HeadMemory(4),
+    )
+    return {
+      reader,
+      /** What it tells of these bytes. */
+      of(text: string): readonly unknown[] {
+        const bytes = latin1(text)
+        reader.receive(bytes, bytes.length, Number.POSITIVE_INFINITY)
+        return told.splice(0)
+      },
+      told: () => told.splice(0),
+    }
+  }
+  const INTERIM = 'HTTP/1.1 103 Early Hints\r\n\r\n'
+  const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+  it('C24 are read each for itself: the interim ones, what has come, and whether another may follow', () => {
+    const { reader, of } = reading()
+    for (const method of ['GET', 'POST', 'GET']) {
+      reader.expect(method, 'strict')
+      expect([reader.heard, reader.head, reader.persists]).toEqual([false, undefined, false])
+      expect(of(INTERIM.repeat(16))).toEqual(Array(16).fill(103))
+      expect([reader.heard, reader.persists]).toEqual([true, false])
+      expect(of(OK)).toEqual([200, ['ok', true]])
+      expect([reader.head?.status, reader.persists]).toEqual([200, true])
+    }
+    reader.expect('GET', 'strict')
+    expect(of(INTERIM.repeat(17))).toEqual([...Array(16).fill(103), 'malformed'])
+  })
+
+  it('C24 do not go on after one that only the tolerant rules read, in its head or in its chunks', () => {
+    const chunks = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok'
+    for (const [text, fault] of [
+      [OK.replaceAll('\r\n', '\n'), 'a line that ends with LF alone'],
+      [`${chunks}0\r\n`, 'a chunk whose data ends without CR LF'],
+    ] as const) {
+      const { reader, of } = reading()
+      reader.expect('GET', 'auto')
+      expect(of(text)).toContain(fault)
+      expect([reader.head?.status, reader.persists]).toEqual([200, false])
+    }
+    const { reader, of } = reading()
+    reader.expect('GET', 'auto')
+    expect(of(`${chunks}\r\n0\r\n\r\n`)).toEqual([200, ['ok', true]])
+    expect(reader.persists).toBe(true)
+    // A response without chunks after one with them.
+    reader.expect('GET', 'auto')
+    expect(of(OK)).toEqual([200, ['ok', true]])
+  })
+
+  it('C21 are read the same when their heads repeat, wherever each is cut', () => {
+    const { reader, of } = reading()
+    for (let cut = 0; cut <= OK.length - 2; cut += 1) {
+      reader.expect('GET', 'strict')
+      expect([...of(OK.slice(0, cut)), ...of(OK.slice(cut))], `${cut}`).toEqual([200, ['ok', true]])
+    }
+  })
+
+  it('H51 may have interim ones that only the tolerant rules read, too', () => {
+    const text = `${INTERIM}${INTERIM}${OK}`.replaceAll('\r\n', '\n')
+    for (const rules of ['auto', 'tolerant'] as const) {
+      for (let cut = 0; cut <= text.length - 2; cut += 1) {
+        const { reader, of } = reading()
+        reader.expect('GET', rules)
+        const told = [...of(text.slice(0, cut)), ...of(text.slice(cut))]
+        expect(
+          told.filter((each) => each !== 'a line that ends with LF alone'),
+          `${rules}, ${cut}`,
+        ).toEqual([103, 103, 200, ['ok', true]])
+      }
+    }
+  })
+
+  it.each([
+    ['of a known length', `HTTP/1.1 200 OK\r\nContent-Length: ${4 * LARGE_PIECE}\r\n\r\n`],
+    [
+      'in a chunk',
+      `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${(4 * LARGE_PIECE).toString(16)}\r\n`,
+    ],
+  ])('C21 keep the bytes of a read only if the reader says so: a body %s', (_what, head) => {
+    const pieces: Buffer[] = []
+    const ignore = (): void => {}
+    const reader = new ResponseReader(
+      {
+        ...{ onInterim: ignore, onHead: ignore, onWhole: ignore, onFault: ignore, onSloppy: ignore },
+        onBody: (piece) => pieces.push(piece),
+      },
+      new HeadMemory(4),
+    )
+    reader.expect('GET', 'strict')
+    const taken = [
+      latin1(head),
+      Buffer.alloc(LARGE_PIECE, 'a'),
+      Buffer.alloc(LARGE_PIECE, 'b'),
+      latin1('c'),
+    ].map((bytes, i) => {
+      const said = reader.receive(bytes, bytes.length, i === 1 ? LARGE_PIECE : LARGE_PIECE + 1)
+      // The next read uses the memory again, unless it is kept.
+      if (said !== 'kept') bytes.fill('x')
+      return said
+    })
+    expect(taken).toEqual(['small', 'kept', 'large', 'small'])
+    expect(pieces.map(String)).toEqual(['a'.repeat(LARGE_PIECE), 'b'.repeat(LARGE_PIECE), 'c'])
+  })
+
+  it('C24 have extensions of one chunk of up to 4 KiB', () => {
+    const chunks = (size: number): string =>
+      `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;${'x'.repeat(size)}\r\nok\r\n0\r\n\r\n`
+    for (const [size, told] of [
+      [4096, ['ok', true]],
+      [4097, 'malformed'],
+    ] as const) {
+      const { reader, of } = reading()
+      reader.expect('GET', 'strict')
+      expect(of(chunks(size))).toEqual([200, told])
+    }
+  })
+
+  it('C24 end with the connection: whole after a FIN if one has no length, else incomplete, and nothing after that', () => {
+    for (const [inOrder, end] of [
+      [true, [undefined, true]],
+      [false, 'incomplete'],
+    ] as const) {
+      const { reader, of, told } = reading()
+      reader.expect('GET', 'strict')
+      reader.finish(inOrder)
+      expect(told()).toEqual([])
+      expect(of('HTTP/1.1 200 OK\r\n\r\n')).toEqual([200])
+      expect(of('some')).toEqual(['some'])
+      reader.finish(inOrder)
+      reader.finish(inOrder)
+      expect(told()).toEqual([end])
+    }
+    const { reader, of, told } = reading()
+    reader.expect('GET', 'strict')
+    of('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel')
+    reader.close()
+    reader.finish(true)
+    expect(told()).toEqual([])
+  })
+
+  it('C23 switch protocols only if the request asked for it, and the bytes behind the head are of the other one', () => {
+    const switching =
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nframes'
+    const { reader, of } = reading()
+    reader.expect('GET', 'strict', true)
+    expect(of(switching)).toEqual([[101, 'frames']])
+    const other = reading()
+    other.reader.expect('GET', 'strict')
+    expect(other.of(switching)).toEqual(['malformed'])
+  })
+
+  it('C24 have heads of up to 64 KiB, interim ones too, and not a byte more', () => {
+    const head = (size: number): string => {
+      const [start, end] = ['HTTP/1.1 200 OK\r\nX: ', '\r\nContent-Length: 0\r\n\r\n']
+      return start + 'y'.repeat(size - start.length - end.length) + end
+    }
+    for (const cut of [0, 60_000]) {
+      for (const [size, told] of [
+        [65_536, [200, [undefined, true]]],
+        [65_537, ['too-large']],
+      ] as const) {
+        const { reader, of } = reading()
+        reader.expect('GET', 'strict')
+        const text = head(size)
+        expect([...of(text.slice(0, cut)), ...of(text.slice(cut))], `${size}, ${cut}`).toEqual(told)
+      }
+    }
   })
 })
 

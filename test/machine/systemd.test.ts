@@ -55,7 +55,8 @@ describe('Another Linux with systemd', () => {
 
   it('H76 says of a start that fails and of a reload that is refused that they failed, with the reason in the journal', async () => {
     needsMachine(...TOOLS)
-    const journal = (): Promise<string> => type('journalctl --sync; journalctl -u postern -n 20 -o cat')
+    const journal = (): Promise<string> =>
+      type('journalctl --sync; journalctl -u postern -p err -n 20 -o cat')
     await type('cp -a /etc/postern/postern.yaml . && mv /etc/postern/password .')
     expect((await machine.run('systemctl restart postern')).code).not.toBe(0)
     expect(await type('systemctl is-active postern || true')).toBe('failed\n')

@@ -217,6 +217,21 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     /^warning A restart would lose 1 token:.*state_dir/,
   ],
   [
+    'issued tokens that end within a week',
+    {
+      tokens: {
+        ...CALM.tokens,
+        unreplaced: [
+          { id: 'monitor.0123456789abcdef', label: 'probe', expiresAt: NOW + 3 * DAY },
+          { id: '0123456789abcdef', label: '', expiresAt: NOW + 6 * DAY },
+          { id: '0123456789abcde0', label: '', expiresAt: NOW + 7 * DAY },
+        ],
+      },
+    },
+    [],
+    /^warning The issued token "probe", monitor\.0123456789abcdef, ends in 3 d, on 2026-11-25 UTC; 1 more within a week .*401.*same label/,
+  ],
+  [
     'tokens near the maximum',
     { tokens: { ...CALM.tokens, access: 9_000 } },
     [],

@@ -64,11 +64,11 @@ it('H150 a reload is in the timeline', async () => {
   const load = () => ({}) as never // this sidecar does not look at it
   const reloader = createReloader(sidecar, { configFile: undefined, seen: new Map(), load }, log)
   for (const count of [1, 2]) {
-    reloader.reload()
+    reloader.reload('signal')
     await vi.waitUntil(() => timeline.entries(0).length === count, { timeout: PATIENCE })
   }
   expect(timeline.entries(0)).toMatchObject([
-    { level: 'info', text: 'configuration reloaded', details: 'changed: limits.api.requests' },
-    { level: 'error', details: 'problems: no' },
+    { level: 'info', text: 'configuration reloaded', details: 'changed: limits.api.requests, by: signal' },
+    { level: 'error', details: 'problems: no, by: signal' },
   ])
 })

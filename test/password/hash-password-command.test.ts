@@ -18,7 +18,7 @@ async function piped(...chunks: readonly (string | Uint8Array)[]) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
   const stdin = Readable.from(chunks.map((chunk) => Buffer.from(chunk)))
   const code = await hashPasswordCommand({ stdin, stdout, stderr }).catch((error: unknown) =>
-    reportFailure('hash-password', error, { stderr }),
+    reportFailure('hash-password', error, { stderr, env: {} }),
   )
   stdout.end()
   stderr.end()
@@ -112,7 +112,7 @@ describe('postern hash-password on a terminal', () => {
        const { stdin, stderr } = process
        const stdout = createWriteStream(${JSON.stringify(result)})
        const code = await hashPasswordCommand({ stdin, stdout, stderr }).catch((error) =>
-         reportFailure('hash-password', error, { stderr }))
+         reportFailure('hash-password', error, { stderr, env: {} }))
        stdout.end(() => process.exit(code))`,
     )
     const child = spawn('script', ['-qec', `"${process.execPath}" "${program}"`, '/dev/null'])

@@ -53,6 +53,7 @@ describe('C8 H194 several passwords', () => {
     expect(kept.every((stream) => stream.open)).toBe(true)
     expect(await sidecar.use((await logInAs(sidecar, 'monitor', 'another password')).access_token)).toBe(200)
     expect(await sidecar.waitForLog(CHANGED)).toMatchObject({ name: 'monitor' })
+    expect(await sidecar.waitForLog('tokens revoked')).toMatchObject({ names: ['monitor'] })
     expect(await sidecar.metric('postern_tokens_revoked_total', 'reason="password_changed"')).toBe(1)
   })
 

@@ -114,6 +114,7 @@ describe('A reload', () => {
     await download.waitFor('first piece')
     writeFileSync(secretFile, 'second secret\n')
     await expectReload(sidecar, 'success', () => sidecar.signal('SIGHUP'))
+    await sidecar.waitForLog(RELOADED, ({ by }) => by === 'signal')
     await sidecar.request({ path: '/after', token })
     expect(site.device.requests.at(-1)?.header('x-firmware-key')).toBe('second secret')
     const rest = Buffer.alloc(DOWNLOAD_SIZE - 'first piece\n'.length, 'x')

@@ -1,7 +1,12 @@
 import fc from 'fast-check'
 import { expect, it, vi } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
-import { createAccessLog, createTimestamp } from '../../src/record/access-log.ts'
+import {
+  type AccessLogRules,
+  createAccessLog,
+  createTimestamp,
+  refusedConnections,
+} from '../../src/record/access-log.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import { anyCodePoint } from '../support/any-code-point.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -20,10 +25,14 @@ const FACTS = {
 }
 const RECORD = exchangeRecord(FACTS)
 
-function accessLines(exchange: Exchange, level = 'info'): string[] {
+const EVERYTHING: AccessLogRules = { access: true, query: [] }
+
+function accessLines(exchange: Exchange, level = 'info', rules: AccessLogRules = EVERYTHING): string[] {
   const clock = movableClock()
   const lines: string[] = []
-  const log = createAccessLog(createLogOn(level, { write: (line) => lines.push(line) }), clock)
+  const log = createAccessLog(createLogOn(level, { write: (line) => lines.push(line) }), clock, {
+    config: { log: rules },
+  })
   closeLater(log.close)
   log.write(exchange)
   return lines
@@ -61,6 +70,65 @@ it('the line of a request has its end, its refusal and the refusal that was not 
     refusal: 'unauthorized: expired',
     would_refuse: 'rate-limited',
   })
+})
+
+it('the line of a request that was admitted and then ended says why, unless it was refused', () => {
+  const endedFor = { kind: 'unauthorized', cause: 'revoked' } as const
+  const refusal = { kind: 'overloaded', retryAfter: 1 } as const
+  const [ended = ''] = accessLines(exchangeRecord({ outcome: 'cut', endedFor }))
+  expect(JSON.parse(ended)).toMatchObject({ end: 'cut', ended_for: 'unauthorized: revoked' })
+  const [refused = ''] = accessLines(exchangeRecord({ endedFor, refusal }))
+  expect(JSON.parse(refused)).toMatchObject({ refusal: 'overloaded' })
+  for (const line of [refused, ...accessLines(RECORD)]) expect(line).not.toContain('ended_for')
+})
+
+it('of a head that repeats, each line has the client, the grant and the endpoint of its own request', () => {
+  const head = requestHead({ target: '/status' })
+  const [one, other] = ['192.0.2.1', '192.0.2.2'].map((client) => exchangeRecord({ client }).client)
+  for (const [client, grant, endpoint] of [
+    [one, 'c0ffee', 'api'],
+    [one, 'c0ffee', 'api'],
+    [other, 'c0ffee', 'api'],
+    [other, 'monitor.f00d', 'api'],
+    [other, 'monitor.f00d', 'oauth'],
+    [other, undefined, 'oauth'],
+  ] as const) {
+    const exchange = Object.assign(exchangeRecord({ head, grant }), { client, endpoint })
+    const [line = ''] = accessLines(exchange)
+    const { client: address, grant: logged, name, endpoint: type } = JSON.parse(line)
+    expect([address, logged, name, type]).toEqual([
+      client?.address,
+      grant,
+      grant?.includes('.') ? 'monitor' : undefined,
+      endpoint,
+    ])
+  }
+})
+
+it('a value is cut where it is too long: a path at 256 characters, a method at 32, a grant at 64; an address never', () => {
+  const client = '2001:db8:1234:5678:9abc:def0:1234:5678'
+  for (const [more, end] of [
+    [0, ''],
+    [1, '...'],
+  ] as const) {
+    const [path, method, grant] = [256, 32, 64].map((most) => '/'.repeat(most)) as [string, string, string] // three
+    const head = requestHead({ target: path + 'x'.repeat(more), method: method + 'x'.repeat(more) })
+    const [line = ''] = accessLines(exchangeRecord({ head, client, grant: grant + 'x'.repeat(more) }))
+    expect(JSON.parse(line)).toMatchObject({
+      client,
+      path: path + end,
+      method: method + end,
+      grant: grant + end,
+    })
+  }
+})
+
+it('a duration has tenths of a millisecond, if it has any', () => {
+  const ms = (duration: number): string | undefined =>
+    /"ms":([^,]*),/.exec(accessLines(exchangeRecord({ duration }))[0] ?? '')?.[1]
+  expect([0, 0.04, 0.05, 7, 12.1, 12.96, 1234.56].map(ms)).toEqual([
+    ...['0', '0', '0.1', '7', '12.1', '13', '1234.6'],
+  ])
 })
 
 it('C9 user info of a target in absolute form is not logged', () => {
@@ -114,7 +182,9 @@ function refusing() {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   closeLater(() => void vi.useRealTimers())
   const lines: string[] = []
-  const log = createAccessLog(createLogOn('info', { write: (line) => lines.push(line) }), movableClock())
+  const log = createAccessLog(createLogOn('info', { write: (line) => lines.push(line) }), movableClock(), {
+    config: { log: EVERYTHING },
+  })
   closeLater(log.close)
   const parsed = (): Record<string, unknown>[] => lines.map((line) => JSON.parse(line))
   return {
@@ -211,4 +281,69 @@ it('H221 refused connections are bounded like refused requests', () => {
   expect(connections()).toHaveLength(10)
   endPeriod()
   expect(sums()).toMatchObject([{ refusal: 'not_allowed', count: 5, clients: 1 }])
+})
+
+it('H182 a refused connection is counted, and logged if it has a peer', () => {
+  const told: unknown[] = []
+  const refused = refusedConnections(
+    { connections: { refused: (reason) => told.push(reason) } },
+    { refusedConnection: (...what) => told.push(what) },
+  )
+  refused('memory')
+  refused('not_allowed', '192.0.2.1')
+  expect(told).toEqual(['memory', 'not_allowed', ['not_allowed', '192.0.2.1']])
+})
+
+const CHANGES: AccessLogRules = { access: 'changes', query: [] }
+
+it.each<readonly [string, Partial<Parameters<typeof requestHead>[0]>, number]>([
+  ['GET', {}, 0],
+  ['HEAD', { method: 'HEAD' }, 0],
+  ['OPTIONS', { method: 'OPTIONS' }, 0],
+  ['POST', { method: 'POST' }, 1],
+  ['PROPFIND', { method: 'PROPFIND' }, 1],
+  ['GET with another method', { fields: ['X-HTTP-Method-Override', 'DELETE'] }, 1],
+  ['GET with another method, as CGI reads it', { fields: ['X_Http.Method-Override', 'DELETE'] }, 1],
+  ['GET with another path', { fields: ['X-Original-URL', '/reboot'] }, 1],
+  ['GET with a Destination', { fields: ['Destination', '/b'] }, 1],
+  ['WebSocket', { upgrade: true }, 1],
+])('H451 with log.access: changes, %s', (_, head, lines) => {
+  expect(accessLines(exchangeRecord({ head: requestHead(head) }), 'info', CHANGES)).toHaveLength(lines)
+  expect(accessLines(exchangeRecord({ head: requestHead(head) }), 'info', EVERYTHING)).toHaveLength(1)
+  expect(
+    accessLines(exchangeRecord({ head: requestHead(head) }), 'info', { access: false, query: [] }),
+  ).toEqual([])
+})
+
+it.each([
+  ['/do?action=reboot&token=secret', 'action=reboot'],
+  ['/do?token=secret;action=reboot', 'action=reboot'],
+  ['/do?action=a&x=secret&action=b', 'action=a&action=b'],
+  ['/do?%61ction=reboot', '%61ction=reboot'],
+  ['/do?action', 'action'],
+  ['/do?Action=secret&xaction=secret&?action=secret', undefined],
+  ['/do', undefined],
+  [`/do?action=${'x'.repeat(500)}`, `action=${'x'.repeat(249)}...`],
+  ['/do?action="\\', 'action="\\'],
+])('H452 of the query %s, the line has the named parameters only', (target, query) => {
+  const record = exchangeRecord({ head: requestHead({ target }) })
+  const [line = ''] = accessLines(record, 'info', { access: true, query: ['action'] })
+  expect(JSON.parse(line).query).toBe(query)
+  expect(line).not.toContain('secret')
+})
+
+it('H452 a reload changes which parameters the line of a repeated head has', () => {
+  const lines: string[] = []
+  const settings = { config: { log: { access: true, query: ['action'] } } }
+  const log = createAccessLog(
+    createLogOn('info', { write: (line) => lines.push(line) }),
+    movableClock(),
+    settings,
+  )
+  closeLater(log.close)
+  const record = exchangeRecord({ head: requestHead({ target: '/do?action=a&mode=b' }) })
+  log.write(record)
+  settings.config = { log: { access: true, query: ['mode'] } }
+  log.write(record)
+  expect(lines.map((line) => JSON.parse(line).query)).toEqual(['action=a', 'mode=b'])
 })

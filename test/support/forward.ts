@@ -20,6 +20,7 @@ export const PLAIN: RequestFieldSettings = {
   set: new Set(),
   forwarding: 'full',
   keeps: undefined,
+  passes: undefined,
   origin: undefined,
   rewrite: false,
 }

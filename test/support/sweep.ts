@@ -1,4 +1,4 @@
-import { everySecond } from '../../src/system/clock.ts'
+import { everySecond } from '../../src/system/every-second.ts'
 
 /** Waits until the sidecars of this process have looked for what has expired. */
 export async function nextSweep(): Promise<void> {

@@ -1,9 +1,11 @@
 import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { IssuedTokens } from '../../src/tokens/state.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 import { type JournaledStore, openJournaledStore } from './journaled-store.ts'
 import { DAY, HOUR, SECOND, WEEK } from './support.ts'
@@ -84,7 +86,10 @@ describe('H271 a board whose clock starts in 1970', () => {
     expect(refreshes(openJournaledStore(dir, { clock }), old)).toBe(false)
   })
 
-  it('C7 counts ten minutes for a run that a power cut ends earlier', () => {
+  it.each([
+    ['after a minute', MINUTE],
+    ['before the first sweep', 0],
+  ])('C7 counts ten minutes for a run that a power cut ends %s', (_when, ran) => {
     let dir = state()
     const clock = stillClock()
     const first = openJournaledStore(dir, { clock })
@@ -94,12 +99,30 @@ describe('H271 a board whose clock starts in 1970', () => {
     for (; starts < 20; starts++) {
       startIn1970(clock)
       const run = openJournaledStore(dir, { clock })
-      clock.advance(MINUTE)
-      run.store.sweep()
+      clock.advance(ran)
+      if (ran > 0) run.store.sweep()
       if (!lives(run, old)) break
       dir = afterPowerCut(dir)
     }
     expect(starts).toBe(6)
+  })
+
+  it('C7 counts what a run took that was stopped in order, to the minute', () => {
+    const dir = state()
+    const clock = stillClock()
+    const first = openJournaledStore(dir, { clock })
+    const old = first.store.issue('a', 'password')
+    clock.advance(HOUR / 2)
+    first.journal.close()
+    let runs = 0
+    for (; runs < 100; runs++) {
+      startIn1970(clock)
+      const run = openJournaledStore(dir, { clock })
+      if (!lives(run, old)) break
+      clock.advance(MINUTE)
+      run.journal.close()
+    }
+    expect(runs).toBe(30)
   })
 
   it('writes a login by the last known time until the clock is set', () => {
@@ -115,6 +138,30 @@ describe('H271 a board whose clock starts in 1970', () => {
     startIn1970(clock)
     expect(lives(openJournaledStore(dir, { clock }), issued)).toBe(true)
   })
+})
+
+it('the last known time is written once an hour, every ten minutes while the clock has lost it, and not without tokens', () => {
+  const exec = vi.spyOn(DatabaseSync.prototype, 'exec')
+  closeLater(() => void exec.mockRestore())
+  const clock = stillClock()
+  /** How often a store writes in three hours in which nothing happens. */
+  function writesOf({ store }: JournaledStore): number {
+    exec.mockClear()
+    for (let minute = 0; minute < 180; minute += 1) {
+      clock.advance(MINUTE)
+      store.sweep()
+    }
+    return exec.mock.calls.filter(([statement]) => statement.includes('BEGIN IMMEDIATE')).length
+  }
+  const dir = state()
+  const policy = { clock, accessLifetime: WEEK }
+  const first = openJournaledStore(dir, policy)
+  expect(writesOf(first)).toBe(0)
+  first.store.issue('a', 'password')
+  expect(writesOf(first)).toBe(3)
+  first.journal.close()
+  startIn1970(clock)
+  expect(writesOf(openJournaledStore(dir, policy))).toBe(18)
 })
 
 it('H271 a clock that was ahead and is set back costs nothing that lives', () => {

@@ -10,8 +10,9 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
 import { needs, run, underFileModes } from '../support/tools.ts'
 import { openJournaledStore } from './journaled-store.ts'
 import { present, SECOND } from './support.ts'
@@ -162,6 +163,11 @@ describe('H72 a token file that could not be opened at the start', () => {
     clock.advance(5 * SECOND)
     store.sweep()
     expect(reports).toEqual(['trouble: open', 'set aside: unread', 'recovered'])
+    // The new file is known, so no later recovery sets it aside.
+    rmSync(join(dir, 'tokens.lock'))
+    clock.advance(5 * SECOND)
+    store.issue('a', 'password')
+    expect(reports.slice(3)).toEqual(['trouble: issue', 'recovered'])
     journal.close()
     expect(validAfterRestart(dir, [fresh, ...tokens])).toBe(1)
     moveBack(dir)
@@ -220,6 +226,47 @@ test('H73 a store whose state_dir is a file serves from memory', () => {
   expect(reports[0]).toBe('trouble: open')
 })
 
+test('a login is flushed by the next sweep, for the sake of a power cut', async () => {
+  const dir = state()
+  const { store, reports } = openJournaledStore(dir)
+  // Looks at the files, so the next one only flushes.
+  store.sweep()
+  store.issue('a', 'password')
+  rmSync(join(dir, 'tokens.db-wal'))
+  store.sweep()
+  await expect.poll(() => reports).toEqual(['trouble: flush'])
+})
+
+test('H73 tokens that are on the disk again do not count as unsaved after a later failure', () => {
+  const dir = state()
+  writeFileSync(dir, '')
+  const { store, clock, journal } = openJournaledStore(dir)
+  store.issue('a', 'password')
+  expect(journal.unsaved()).toBe(2)
+  rmSync(dir)
+  clock.advance(5 * SECOND)
+  store.sweep()
+  expect(journal.unsaved()).toBe(0)
+  const exec = vi.spyOn(DatabaseSync.prototype, 'exec').mockImplementation(() => {
+    throw new Error('disk I/O error')
+  })
+  closeLater(() => void exec.mockRestore())
+  store.issue('b', 'password')
+  expect(journal.unsaved()).toBe(2)
+})
+
+test('H73 a store that cannot write tries again every five seconds, whatever happens meanwhile', () => {
+  const dir = state()
+  writeFileSync(dir, '')
+  const { store, clock, reports } = openJournaledStore(dir)
+  for (let second = 1; second < 15; second += 1) {
+    clock.advance(SECOND)
+    store.issue('a', 'password')
+    store.sweep()
+  }
+  expect(reports).toEqual(Array(3).fill('trouble: open'))
+})
+
 describe('files that are removed while the sidecar runs', () => {
   test.each(['tokens.db', 'tokens.db-wal', 'tokens.lock', ''])('%j is replaced at the next login', (name) => {
     const dir = state()
@@ -236,20 +283,25 @@ describe('files that are removed while the sidecar runs', () => {
 
   test('are replaced at the next sweep if there is no login', () => {
     const dir = state()
-    const { store, journal, reports } = openJournaledStore(dir)
+    const { store, journal, reports, clock } = openJournaledStore(dir)
     const { accessToken } = store.issue('a', 'password')
     renameSync(join(dir, 'tokens.db'), join(dir, 'elsewhere'))
     store.sweep()
     expect(reports).toEqual(['trouble: open', 'recovered'])
+    // A later sweep looks again, five seconds after the last look.
+    rmSync(join(dir, 'tokens.db'))
+    clock.advance(5 * SECOND)
+    store.sweep()
+    expect(reports).toEqual(['trouble: open', 'recovered', 'trouble: open', 'recovered'])
     journal.close()
     expect(validAfterRestart(dir, [accessToken])).toBe(1)
   })
 
-  test('C8 H102 do not lose a revocation', () => {
+  test.each(['tokens.db', 'tokens.lock'])('C8 H102 do not lose a revocation: %s', (name) => {
     const dir = state()
     const { store, journal } = openJournaledStore(dir)
     const { accessToken } = store.issue('a', 'password')
-    renameSync(join(dir, 'tokens.db'), join(dir, 'elsewhere'))
+    renameSync(join(dir, name), join(dir, 'elsewhere'))
     store.revoke({ token: accessToken }, 'test')
     journal.close()
     expect(validAfterRestart(dir, [accessToken])).toBe(0)

@@ -1,12 +1,13 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
 import { openJournaledStore } from './journaled-store.ts'
-import { DAY, HOUR, present, SECOND, WEEK } from './support.ts'
+import { DAY, HOUR, POLICY, present, SECOND, WEEK } from './support.ts'
 
 const state = (): string => join(temporaryDirectory(), 'state')
 
@@ -56,10 +57,25 @@ describe('a restart', () => {
     const { accessToken, refreshToken } = before.store.issue('a', 'password')
     before.journal.close()
     clock.advance(HOUR)
-    const { store } = openJournaledStore(dir, { clock })
+    const { store, journal } = openJournaledStore(dir, { clock })
     expect(store.counts()).toEqual({ access: 0, refresh: 1 })
     expect(store.identify(accessToken)).toMatchObject({ kind: 'refused' })
     expect(store.refresh(refreshToken)).toBeDefined()
+    journal.close()
+    expect(rows(dir)).toBe(2)
+  })
+
+  test('C6 keeps the live refresh token of a grant that was refreshed in the millisecond of its login', () => {
+    const dir = state()
+    const before = openJournaledStore(dir, { rotateRefresh: true })
+    const grants = Array.from({ length: 20 }, () => {
+      const { refreshToken } = before.store.issue('a', 'password')
+      return present(before.store.refresh(refreshToken))
+    })
+    before.journal.close()
+    const { store } = openJournaledStore(dir, { rotateRefresh: true })
+    expect(store.grants().map(({ refreshTokens }) => refreshTokens)).toEqual(Array(20).fill(1))
+    for (const { refreshToken } of grants) expect(store.refresh(refreshToken)).toBeDefined()
   })
 
   test('C7 prolongs no token when the wall clock was set back', () => {
@@ -100,6 +116,70 @@ describe('a restart', () => {
     between.store.revoke({ all: true }, 'test')
     between.journal.close()
     expect(openJournaledStore(dir).store.counts()).toEqual({ access: 0, refresh: 0 })
+  })
+
+  test('C8 H102 after a crash restores no token of a revoked name, though it was evicted before', () => {
+    const dir = state()
+    const { store } = openJournaledStore(dir)
+    for (const client of ['a', 'b', 'c']) store.issue(client, 'password', 'monitor')
+    store.applyPolicy({ ...POLICY, capacity: 4 })
+    expect(store.revoke({ name: 'monitor' }, 'test')).toBe(2)
+    const copy = state()
+    cpSync(dir, copy, { recursive: true })
+    expect(openJournaledStore(copy).store.counts()).toEqual({ access: 0, refresh: 0 })
+  })
+
+  test('C8 H102 restores no revoked grant that had a single token left', () => {
+    const dir = state()
+    const clock = stillClock()
+    const before = openJournaledStore(dir, { clock })
+    const { refreshToken } = before.store.issue('a', 'password')
+    clock.advance(HOUR)
+    expect(before.store.revoke({ token: refreshToken }, 'test')).toBe(1)
+    before.journal.close()
+    expect(openJournaledStore(dir, { clock }).store.refresh(refreshToken)).toBeUndefined()
+  })
+
+  test('H194 gives grants without a name to the heir for good: a later heir gets none of them', () => {
+    const dir = state()
+    const before = openJournaledStore(dir)
+    before.store.issue('a', 'password')
+    before.journal.close()
+    const ids = ['admin', 'other'].map((heir) => {
+      const { store, journal } = openJournaledStore(dir, { heir })
+      const found = store.grants().map(({ id }) => id)
+      journal.close()
+      return found
+    })
+    expect(ids).toEqual([[expect.stringMatching(/^admin\.[0-9a-f]{16}$/)], ids[0]])
+  })
+
+  test('takes the grants for used in the order in which they last got a token', () => {
+    const dir = state()
+    const clock = stillClock()
+    const before = openJournaledStore(dir, { clock })
+    const pairs = ['a', 'b', 'c', 'd', 'e'].map((client) => {
+      clock.advance(SECOND)
+      return before.store.issue(client, 'password')
+    })
+    for (const at of [3, 0, 2]) {
+      clock.advance(SECOND)
+      before.store.refresh(present(pairs[at]).refreshToken)
+    }
+    before.journal.close()
+    const { store } = openJournaledStore(dir, { clock })
+    expect(store.owners().map(({ client }) => client)).toEqual(['b', 'e', 'd', 'a', 'c'])
+  })
+
+  test('restores no evicted token, although there is room for it now', () => {
+    const dir = state()
+    const before = openJournaledStore(dir, { capacity: 4 })
+    const [first, , last] = ['a', 'b', 'c'].map((client) => before.store.issue(client, 'password'))
+    before.journal.close()
+    const { store } = openJournaledStore(dir)
+    expect(store.counts()).toEqual({ access: 2, refresh: 2 })
+    expect(store.identify(present(first).accessToken)).toEqual({ kind: 'refused', cause: 'unknown' })
+    expect(store.identify(present(last).accessToken)).toMatchObject({ kind: 'valid' })
   })
 
   test('C6 keeps which refresh tokens are spent, so that reuse still revokes the grant, and no other one', () => {
@@ -158,6 +238,7 @@ describe('a restart', () => {
     clock.advance(9 * SECOND)
     const { store } = openJournaledStore(dir, { clock, rotateRefresh: true, refreshGrace: HOUR })
     const retried = present(store.refresh(refreshToken))
+    expect(store.refresh(refreshToken)).toEqual(retried)
     clock.advance(SECOND)
     expect(store.refresh(refreshToken)).toBeUndefined()
     expect(store.identify(retried.accessToken)).toEqual({ kind: 'refused', cause: 'revoked' })
@@ -202,6 +283,17 @@ test('H74 only the owner can access the folder and its files, and there are no o
   for (const name of readdirSync(dir)) expect(mode(name)).toBe(0o600)
 })
 
+test('a store that is closed leaves its folder to the next one, whatever still comes', () => {
+  const dir = state()
+  const { store, journal, clock } = openJournaledStore(dir)
+  store.issue('a', 'password')
+  journal.close()
+  store.issue('b', 'password')
+  clock.advance(60 * SECOND)
+  store.sweep()
+  expect(openJournaledStore(dir).store.grants()).toMatchObject([{ client: 'a' }])
+})
+
 test('an existing folder keeps its mode', () => {
   const dir = state()
   mkdirSync(dir, { mode: 0o750 })
@@ -238,6 +330,50 @@ test('expired tokens are removed from the disk in batches', () => {
   store.issue('a', 'password')
   journal.close()
   expect(rows(dir)).toBe(2)
+})
+
+test('expired tokens are deleted from the disk once a minute, or when they are 500: a write wears the flash', () => {
+  const exec = vi.spyOn(DatabaseSync.prototype, 'exec')
+  closeLater(() => void exec.mockRestore())
+  const { store, clock } = openJournaledStore(state(), { accessLifetime: SECOND })
+  /** How often the store has written since the last call. */
+  function writes(): number {
+    const count = exec.mock.calls.filter(([statement]) => statement.includes('BEGIN IMMEDIATE')).length
+    exec.mockClear()
+    return count
+  }
+  function expire(count: number): number {
+    for (let i = 0; i < count; i++) store.issue('a', 'password')
+    writes()
+    clock.advance(SECOND)
+    store.sweep()
+    return writes()
+  }
+  expect(expire(20)).toBe(0)
+  clock.advance(58_999)
+  store.sweep()
+  expect(writes()).toBe(0)
+  clock.advance(1)
+  store.sweep()
+  expect(writes()).toBe(1)
+  expect(expire(499)).toBe(0)
+  expect(expire(500)).toBe(1)
+})
+
+test('C8 H102 a revocation and a fact wait for the disk, a login does not', () => {
+  const exec = vi.spyOn(DatabaseSync.prototype, 'exec')
+  closeLater(() => void exec.mockRestore())
+  const { store, journal } = openJournaledStore(state())
+  const modeOf = (write: () => unknown): string | undefined => {
+    exec.mockClear()
+    write()
+    const begun = exec.mock.calls.map(([statement]) => /synchronous = (\w+); BEGIN/.exec(statement)?.[1])
+    return begun.find((mode) => mode !== undefined)
+  }
+  expect(modeOf(() => store.issue('a', 'password'))).toBe('NORMAL')
+  expect(modeOf(() => store.revoke({ client: 'a' }, 'test'))).toBe('FULL')
+  expect(modeOf(() => store.revoke({ all: true }, 'test'))).toBe('FULL')
+  expect(modeOf(() => journal.setMeta('key', 'value'))).toBe('FULL')
 })
 
 test('a login writes less than 16 KiB to the write-ahead log, to limit flash wear', () => {

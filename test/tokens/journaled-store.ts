@@ -11,12 +11,17 @@ export interface JournaledStore extends TestStore {
   readonly reports: string[]
 }
 
-type Options = Partial<TokenPolicy> & { readonly clock?: TestStore['clock']; readonly uptime?: () => number }
+type Options = Partial<TokenPolicy> & {
+  readonly clock?: TestStore['clock']
+  readonly uptime?: () => number
+  /** The name that grants without a name get. */
+  readonly heir?: string
+}
 
 /** Opens a store with a journal in `dir`, as a sidecar does. */
 export function openJournaledStore(
   dir: string,
-  { clock = stillClock(), uptime = () => clock.monotonic() / SECOND, ...policy }: Options = {},
+  { clock = stillClock(), uptime = () => clock.monotonic() / SECOND, heir = '', ...policy }: Options = {},
 ): JournaledStore {
   const reports: string[] = []
   const whole = { ...POLICY, ...policy }
@@ -27,7 +32,7 @@ export function openJournaledStore(
     uptime,
     table,
     policy: whole,
-    heir: '',
+    heir,
     listener: {
       failed: (operation) => reports.push(`trouble: ${operation}`),
       recovered: () => reports.push('recovered'),

@@ -1,5 +1,7 @@
+import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { LiveRequests } from '../../src/tokens/state.ts'
+import { collectGarbage } from '../support/collect-garbage.ts'
 import { createTestStore, HOUR, POLICY, present, SECOND, WEEK } from './support.ts'
 
 test('C6 with rotation every refresh returns a new pair, and each refresh token is valid for its own week', () => {
@@ -35,6 +37,29 @@ test('C6 a retry within the grace gets the same pair, and at its end none', () =
   expect(store.identify(lost.accessToken)).toMatchObject({ kind: 'valid' })
   clock.advance(1)
   expect(store.refresh(first.refreshToken)).toBeUndefined()
+})
+
+test('C9 the pair that a retry gets is in memory until its grace is over or its grant is revoked, and no longer', async () => {
+  const { store, clock } = createTestStore({ rotateRefresh: true })
+  /** Logs in and refreshes. Only the store has the pair then. */
+  function refreshed(client: string): WeakRef<object> {
+    return new WeakRef(present(store.refresh(store.issue(client, 'password').refreshToken)))
+  }
+  const [kept, revoked] = [refreshed('a'), refreshed('b')]
+  const inMemory = async (): Promise<readonly boolean[]> => {
+    // A turn of the event loop: until then, what a WeakRef was asked for stays.
+    await setImmediate()
+    collectGarbage()
+    return [kept, revoked].map((pair) => pair.deref() !== undefined)
+  }
+  clock.advance(10 * SECOND - 1)
+  store.sweep()
+  expect(await inMemory()).toEqual([true, true])
+  store.revoke({ client: 'b' }, 'operator')
+  expect(await inMemory()).toEqual([true, false])
+  clock.advance(1)
+  store.sweep()
+  expect(await inMemory()).toEqual([false, false])
 })
 
 test('C6 a retry gets the same pair even if that pair was refreshed meanwhile', () => {

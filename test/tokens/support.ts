@@ -12,6 +12,7 @@ export const WEEK: number = 7 * DAY
 
 export const POLICY: TokenPolicy = {
   capacity: 10_000,
+  issued: 100,
   accessLifetime: HOUR,
   refreshLifetime: WEEK,
   rotateRefresh: false,

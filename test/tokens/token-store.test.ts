@@ -71,6 +71,21 @@ describe('lifetimes', () => {
     clock.advance(HOUR)
     expect(store.counts()).toEqual({ access: 0, refresh: 1 })
   })
+
+  test('a grant whose tokens have expired is in no list, and no revocation counts it, even before a sweep', () => {
+    const { store, clock } = createTestStore()
+    const { grant } = store.issue('a', 'password')
+    expect(store.describe(['nobody', present(grant)])).toEqual(store.grants())
+    expect(store.owners()).toMatchObject([{ id: grant, client: 'a' }])
+    clock.advance(WEEK)
+    expect([...store.owners(), ...store.grants()]).toEqual([])
+    store.issue('a', 'password')
+    clock.advance(WEEK)
+    expect(store.grants()).toEqual([])
+    store.issue('a', 'password')
+    clock.advance(WEEK)
+    expect(store.revoke({ client: 'a' }, 'operator')).toBe(0)
+  })
 })
 
 describe('H34 access and refresh tokens never stand in for each other', () => {
@@ -169,7 +184,9 @@ describe('revocation', () => {
       expect(store.refresh(refreshToken)).toBeUndefined()
     }
     expect(store.counts()).toEqual({ access: 0, refresh: 0 })
+    events.length = 0
     expect(store.revoke({ all: true }, 'again')).toBe(0)
+    expect(events).toEqual([])
   })
 
   test('by grant, by client or by a token of either kind ends only the grants that match', () => {
@@ -188,11 +205,47 @@ describe('revocation', () => {
   })
 })
 
+describe('C8 a grant that is over, while a request of it is in flight,', () => {
+  const OVER = '0123456789abcdef'
+  const flight = { grant: OVER, client: { address: '192.0.2.9' } }
+
+  test.each([
+    { all: true },
+    { grant: OVER },
+    { grants: [OVER] },
+    { client: '192.0.2.9' },
+    { name: '' },
+  ] as const)('is revoked by %j', (which) => {
+    const { store, events } = createTestStore({}, undefined, undefined, undefined, {
+      granted: () => [flight, flight],
+    })
+    expect(store.revoke(which, 'operator')).toBe(1)
+    expect(events).toEqual([['revoked', [OVER], 'operator']])
+  })
+
+  test.each([{ grant: 'f00' }, { grants: ['f00'] }, { client: '192.0.2.1' }, { name: 'a' }, { token: OVER }])(
+    'is not revoked by %j',
+    (which) => {
+      const { store } = createTestStore({}, undefined, undefined, undefined, { granted: () => [flight] })
+      expect(store.revoke(which, 'operator')).toBe(0)
+    },
+  )
+
+  test('counts once if the store has it still', () => {
+    const flights: (typeof flight)[] = []
+    const { store } = createTestStore({}, undefined, undefined, undefined, { granted: () => flights })
+    const { grant } = store.issue('192.0.2.9', 'password')
+    flights.push({ ...flight, grant: present(grant) })
+    expect(store.revoke({ grants: [present(grant), 'f00'] }, 'operator')).toBe(1)
+  })
+})
+
 test('a reload changes the lifetime of later tokens, not of those that were issued before', () => {
   const { store, clock } = createTestStore()
   const before = store.issue('a', 'password')
   store.applyPolicy({
     capacity: 100,
+    issued: 100,
     accessLifetime: 60 * SECOND,
     refreshLifetime: HOUR,
     rotateRefresh: true,

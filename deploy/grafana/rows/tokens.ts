@@ -14,7 +14,7 @@ export const TOKENS: Row = {
     chart({
       title: 'Token responses',
       description:
-        'Logins ("password") and refreshes ("refresh_token"). A client that logs in for every request shows as many logins as requests.',
+        'Logins ("password"), refreshes ("refresh_token") and tokens of postern issue ("issued"). A client that logs in for every request shows as many logins as requests.',
       unit: 'short',
       queries: [{ expr: events('postern_tokens_issued_total', 'grant'), legend: '{{grant}}' }],
     }),
@@ -79,6 +79,29 @@ export const TOKENS: Row = {
       queries: [{ expr: `sum(${at('postern_tokens_unsaved')})`, legend: 'unsaved' }],
       steps: [[1, 'red']],
       empty: 'no token file',
+    }),
+    figure({
+      title: 'Tokens of postern issue',
+      description: 'Valid now, of at most tokens.issued. No login drops them. See docs/issuing.md.',
+      unit: 'short',
+      span: 12,
+      queries: [{ expr: `max(${at('postern_issued_tokens')})`, legend: 'issued' }],
+      steps: [],
+    }),
+    figure({
+      title: 'First issued token to end',
+      description:
+        'Until then it needs a successor with the same label. Only tokens that were issued for more than two weeks. See docs/alerts.md#posternissuedtokenends.',
+      unit: 's',
+      span: 12,
+      queries: [
+        {
+          expr: `min(${at('postern_issued_token_expiry_timestamp_seconds')}) - time()`,
+          legend: 'ends in',
+        },
+      ],
+      steps: [],
+      empty: 'none',
     }),
     figure({
       title: 'Failed readings of the password',

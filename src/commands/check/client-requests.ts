@@ -1,4 +1,5 @@
 import type { Config } from '../../config/schema.ts'
+import { formatSize } from '../../config/units.ts'
 import { type ServiceConfig, servicesOf } from '../../config/upstream-fields.ts'
 import { createConnections, type Malformed } from '../../device/connections.ts'
 import { failureOf } from '../../device/failure.ts'
@@ -7,7 +8,7 @@ import type { UpstreamTarget } from '../../device/target.ts'
 import { withCredentials } from '../../forward/request-fields.ts'
 import { createRouter } from '../../forward/routes.ts'
 import { CHROMIUM, CURL, sampleFields } from '../../forward/sample-heads.ts'
-import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
+import { AUTO_BUFFER, readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
 import { openSignIn } from '../../sign-in/settings.ts'
 import { systemClock } from '../../system/clock.ts'
 import { isBug, SetupError } from '../../system/setup-error.ts'
@@ -150,6 +151,23 @@ function otherHost({ host }: ServiceConfig): Trial {
 
 /** Several, because some firmware reads only the first. */
 const CHUNKS = Array.from('abcd', (letter) => `${letter.repeat(1023)}\n`)
+
+/** The chunks, none of them empty, up to the longest body that the device may get (bytes). */
+function chunksFor({ maxBody }: ServiceConfig): readonly string[] {
+  const each = maxBody === 'off' ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor(maxBody / CHUNKS.length))
+  const chunks = CHUNKS.map((chunk) => chunk.slice(-each))
+  return maxBody === 'off' ? chunks : chunks.slice(0, maxBody)
+}
+
+/** Which length passes. */
+function bounded(finding: Finding, { maxBody }: ServiceConfig): Finding {
+  const bound =
+    maxBody === 'off'
+      ? 'a body of any length passes (max_body: off)'
+      : `a longer body than ${formatSize(maxBody)} is refused`
+  if (typeof finding === 'string') return `${finding}; ${bound}`
+  return { ...finding, warning: `${finding.warning}; ${bound}` }
+}
 const SAMPLE = { ...CURL, fields: [...CURL.fields, 'content-type', 'text/plain'] }
 
 /** The service that gets this path, with its key. Throws `SetupError` if the path is not one of a single service. */
@@ -161,7 +179,7 @@ export function serviceAt({ upstream }: Config, path: string, argument: string) 
   return { service: named.service, key: named.path.join('.') }
 }
 
-/** Compares the responses to 4 KiB with their length, and in chunks. Throws `SetupError` if `path` is not that of one service. */
+/** Compares the responses to 4 KiB, or to what `max_body` lets through, with their length and in chunks. Throws `SetupError` if `path` is not that of one service. */
 export function uploadCheck(config: Config, path: string): Check {
   const { service, key } = serviceAt(config, path, '--uploads')
   return {
@@ -193,13 +211,20 @@ async function tryUploads(service: ServiceConfig, key: string, path: string): Pr
     if (signIn?.credentialsFor(line) === undefined && signIn !== undefined) {
       return { warning: 'nothing was sent, because Postern is not signed in', remedy: `correct ${key}.auth` }
     }
-    const whole = await post(CHUNKS.join('')).catch((error: unknown) => {
+    const chunks = chunksFor(service)
+    const whole = await post(chunks.join('')).catch((error: unknown) => {
       throw isBug(error) ? error : new CheckFailure(`no answer to a POST with a length (${failureOf(error)})`)
     })
-    return judge(service, key, whole, await post(CHUNKS).catch(() => undefined))
+    return bounded(judge(service, key, whole, await post(chunks).catch(() => undefined)), service)
   } finally {
     await close()
   }
+}
+
+/** Whether each upload of unknown length is collected. */
+function sendsNoChunks({ bufferUploads, maxBody }: ServiceConfig): boolean {
+  if (bufferUploads === 'auto') return maxBody !== 'off' && maxBody <= AUTO_BUFFER
+  return bufferUploads !== 'off'
 }
 
 function judge(service: ServiceConfig, key: string, whole: OwnResponse, chunked?: OwnResponse): Finding {
@@ -210,7 +235,7 @@ function judge(service: ServiceConfig, key: string, whole: OwnResponse, chunked?
   if (whole.status >= 400 && (alike || Number(status) < 400)) return { warning: found }
   if (alike && String(chunked?.body) === String(whole.body)) return `${found} with the same body`
   const warning = alike ? `${found} with another body` : found
-  if (typeof service.bufferUploads === 'number') return `${warning}; Postern sends it none in chunks`
+  if (sendsNoChunks(service)) return `${warning}; Postern sends it none in chunks`
   const meaning = 'of an upload in chunks the device may take only a part, or nothing'
   const auto = service.bufferUploads === 'off' ? `write ${key}: {buffer_uploads: auto}; ` : ''
   const size = `write ${key}: {buffer_uploads: 16MiB}, or the size of the longest`

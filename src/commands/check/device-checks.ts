@@ -1,3 +1,5 @@
+import { tokenHeaders } from '../../config/auth-fields.ts'
+import { responseKeeps } from '../../config/dropped-fields.ts'
 import { checkedByDevice } from '../../config/password-fields.ts'
 import type { Config } from '../../config/schema.ts'
 import { type ServiceConfig, servicesOf } from '../../config/upstream-fields.ts'
@@ -9,6 +11,7 @@ import type { UpstreamTarget } from '../../device/target.ts'
 import { withCredentials } from '../../forward/request-fields.ts'
 import { CHROMIUM, CURL, sampleFields, sampleSize } from '../../forward/sample-heads.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
+import { type Fields, namesIn } from '../../http/fields.ts'
 import type { UpstreamFailure } from '../../http/refusal.ts'
 import { KINDS } from '../../overview/alarm-kinds.ts'
 import { tokenPlace } from '../../sign-in/session-scheme.ts'
@@ -51,14 +54,14 @@ async function checkNamedPage(service: ServiceConfig, key: string, path: string)
     await signIn?.ready()
     const own = signIn?.credentialsFor(line)?.fields ?? []
     const fields = withCredentials(sampleFields(CURL, settings), own)
-    const { status } = await sendOwnRequest(connections, { ...line, fields }, true).catch(
+    const { status, fields: answered } = await sendOwnRequest(connections, { ...line, fields }, true).catch(
       (error: unknown) => {
         if (isBug(error)) throw error
         const failure = failureOf(error)
         throw new CheckFailure(`no usable answer (${failure})`, { remedy: failureHint(failure, key) })
       },
     )
-    const found = `answered ${status}`
+    const found = `answered ${status}${withoutText(answered, service)}`
     if (told.malformed !== undefined) return malformedFinding(found, told.malformed, key)
     return status >= 400 ? { warning: found } : found
   } finally {
@@ -144,7 +147,7 @@ export async function judgeDevice(
     throw await explained(error, target, service, key)
   })
   const { status, fields } = response
-  const found = `${at} answered ${status}`
+  const found = `${at} answered ${status}${withoutText(fields, service)}`
   // A TLS server answers a cleartext request with 400.
   const secure = status === 400 ? await diagnose(target, key, limitOf(service)) : undefined
   if (secure !== undefined) return { warning: `${found}; ${secure.reason}`, remedy: secure.remedy }
@@ -171,6 +174,17 @@ export async function judgeDevice(
     meaning: 'the device sends head and body apart and waits for an acknowledgement between them',
     remedy: `set ${key}.reuse: never; without it, Postern finds out by itself after some requests`,
   }
+}
+
+/** The fields of a response that clients do not get; empty if there are none. */
+function withoutText(fields: Fields, { dropResponse, auth }: ServiceConfig): string {
+  const passes = responseKeeps(dropResponse, tokenHeaders(auth))
+  const dropped = new Set(
+    namesIn(fields)
+      .values()
+      .filter((name) => !passes(name)),
+  )
+  return dropped.size === 0 ? '' : `; clients do not get ${[...dropped].join(', ')}`
 }
 
 function pageOf({ health }: ServiceConfig): string {

@@ -89,7 +89,7 @@ async function checkStateFolder({ listen, stateDir }: Config): Promise<Finding> 
   const socket = controlSocketPath(stateDir)
   const tooLong = socketLengthProblem(socket)
   if (tooLong !== undefined) {
-    throw new CheckFailure(`status, explain and revoke will not work: ${socket} ${tooLong}`, {
+    throw new CheckFailure(`status, explain, issue and revoke will not work: ${socket} ${tooLong}`, {
       meaning: 'the kernel takes no longer path for a Unix socket',
       remedy: 'set state_dir to a shorter path',
     })

@@ -227,25 +227,15 @@ export class Http2Exchange extends ListenerExchange {
     this.#stopUpload()
   }
 
-  /** Resets the stream, which tells the client that the transfer broke. `stream.destroy()` without an error would send a clean end. */
+  /**
+   * Resets the stream, which tells the client that the transfer broke. Without an error, `destroy` would send a clean end. `close` ends the
+   * stream before the reset: while nothing else waits, END_STREAM goes out, and the body looks complete.
+   */
   cut(): void {
     if (this.ended) return
     clearTimeout(this.#hold)
-    // `close` throws if bytes wait behind a held head: it writes them, and Node sends a head of its own for them, on a closed stream.
-    if (this.#stream.headersSent) this.#resetWithoutEnd()
-    else this.#stream.destroy(CUT)
-    // After `close`, the stream closes only when its reset is sent, which a client that does not read delays.
+    this.#stream.destroy(CUT)
     this.settle('cut')
-  }
-
-  /**
-   * Node 26.10 has no public call for this. `close` ends the stream before the reset: while nothing else waits, END_STREAM goes out, and
-   * the body looks complete. `destroy` with an error sends the reset alone, but forgets the stream at once: its session could no longer
-   * tell that the client does not read, and would keep the connection for another `idle_timeout`.
-   */
-  #resetWithoutEnd(): void {
-    this.#stream._final = (done) => done()
-    this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
   }
 
   /** Sends the head. Returns whether a body follows. Throws on a status or a field that HTTP/2 cannot carry. */

@@ -80,6 +80,6 @@ export interface StreamFacts<Stream> {
   readonly mayQueue: () => boolean
   /** See `Exchange.takesLarge`. */
   readonly takesLarge: () => boolean
-  /** The stream has closed. After the cut of a response that has begun, that is later than the end of the exchange: the reset waits while the client does not read. */
+  /** The stream has closed: for Node, which forgets a cut one before its reset is sent. */
   readonly onClosed: (exchange: Stream, end: Outcome) => void
 }

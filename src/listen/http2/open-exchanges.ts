@@ -12,6 +12,10 @@ interface OpenExchangesOptions {
   readonly holding: Holding
   /** The responses hold more than `max_queued_bytes`. */
   readonly onFull: () => void
+  /** Whether frames of the session wait to be written. */
+  readonly hasFrames: () => boolean
+  /** The bytes that the session has written. */
+  readonly written: () => number
   /** A stream has closed, also one that never entered. It is no longer among the open ones. */
   readonly onLeft: (exchange: Http2Exchange, end: Outcome) => void
 }
@@ -27,13 +31,22 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
   readonly #holding: Holding
   readonly #onFull: () => void
   readonly #onLeft: (exchange: Http2Exchange, end: Outcome) => void
+  readonly #hasFrames: () => boolean
+  readonly #written: () => number
+  /** Since when (ms) the client has read nothing, if a response was cut and its reset may wait; undefined if none does. */
+  #resetSince: number | undefined
+  /** The time of the last check (ms), and what was written by then. */
+  #checkedAt = 0
+  #writtenThen = 0
   count = 0
 
-  constructor({ limits, account, holding, onFull, onLeft }: OpenExchangesOptions) {
+  constructor({ limits, account, holding, onFull, hasFrames, written, onLeft }: OpenExchangesOptions) {
     this.#limits = limits
     this.#account = account
     this.#holding = holding
     this.#onFull = onFull
+    this.#hasFrames = hasFrames
+    this.#written = written
     this.#onLeft = onLeft
   }
 
@@ -58,6 +71,7 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
         last.index = index
       }
     }
+    if (end === 'cut') this.#resetSince ??= this.#checkedAt
     this.#onLeft(exchange, end)
   }
 
@@ -78,8 +92,7 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
 
   /**
    * Cuts each response that the client has not read for its patience: `idleTimeout`, or `PATIENCE` for an own answer while memory is short.
-   * The stream of a cut response may stay open: its reset waits while the client reads nothing, and is never sent if nghttp2 has ended the
-   * session for a broken frame, which Node 26.10 does not report while streams are open.
+   * Node forgets a cut stream at once, but its reset waits while the client reads nothing, so that time goes on.
    *
    * @param time in ms of any clock
    * @returns the longest time without a read (ms). With a shorter patience, the difference to `idleTimeout` is added: so after any cut, the
@@ -87,7 +100,7 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
    */
   cutUnread(time: number): number {
     const { idleTimeout } = this.#limits
-    let longest = 0
+    let longest = this.#unreadReset(time)
     const isShort = this.#account.stage !== undefined && this.#account.stage !== 'streams'
     for (const exchange of this.all()) {
       const unread = exchange.unreadFor(time)
@@ -95,10 +108,23 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
       const patience = isShort && isOwn ? Math.min(PATIENCE, idleTimeout) : idleTimeout
       if (unread >= patience) {
         if (patience < idleTimeout && !exchange.ended) this.#account.gaveUp('answers', 'answer')
+        this.#resetSince ??= time - unread - idleTimeout + patience
         exchange.cut()
       }
       longest = Math.max(longest, unread + idleTimeout - patience)
     }
     return longest
+  }
+
+  /** How long (ms) the client has read nothing of the session, while the reset of a cut response waits; 0 if none does. */
+  #unreadReset(time: number): number {
+    const written = this.#written()
+    const isStill = written === this.#writtenThen
+    this.#writtenThen = written
+    this.#checkedAt = time
+    if (this.#resetSince === undefined) return 0
+    if (isStill && this.#hasFrames()) return time - this.#resetSince
+    this.#resetSince = undefined
+    return 0
   }
 }

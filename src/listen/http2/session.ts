@@ -53,7 +53,9 @@ export function serveSession(
   const misuse = new Misuse(session, { limits, onOveruse, now })
   const arrivals = new Arrivals(handlers, misuse)
   const onFull = (): void => onOveruse('max_queued_bytes')
-  const open = new OpenExchanges({ limits, account, holding, onFull, onLeft })
+  const hasFrames = (): boolean => (session.state.outboundQueueSize ?? 0) > 0
+  const written = (): number => socket.bytesWritten
+  const open = new OpenExchanges({ limits, account, holding, onFull, hasFrames, written, onLeft })
   const deadlines = new SessionDeadlines(session, { socket, limits, open, now })
   const { headers } = deadlines
   holding.holder = holderOf(session, socket, open)

@@ -1,0 +1,20 @@
+import type { IncomingMessage } from 'node:http'
+import { isFromHere } from '../http/browsers.ts'
+import { isRead } from '../http/scope.ts'
+import { type Answer, errorAnswer } from './answer.ts'
+
+/**
+ * Refuses a request that a page of another site causes (CSRF); undefined if a page of this listener sent it. `X-Forwarded-*` is not
+ * believed. A request that only reads may have neither `Origin` nor `Sec-Fetch-Site`. Reading is guarded, too: another site cannot see the
+ * response, but could occupy all streams.
+ */
+export function refuseCrossOrigin(req: IncomingMessage): Answer | undefined {
+  const valuesOf = (name: string): readonly string[] => req.headersDistinct[name] ?? []
+  const [host = '', ...further] = valuesOf('host')
+  const reads = isRead(req.method)
+  const address = (): string => (further.length === 0 ? host : '')
+  if (isFromHere(valuesOf, address, { typed: reads, silent: reads })) return undefined
+  const remedy =
+    'Open the page and use it there. A proxy in front has to pass Host unchanged. Clients without a page send Origin with the address in Host.'
+  return errorAnswer(403, 'cross_origin', `The request does not come from a page of this address. ${remedy}`)
+}

@@ -1,0 +1,72 @@
+import type { GrantSummary, Handout, State } from '../tokens/state.ts'
+import { type Answer, json, STORE_SILENT } from './answer.ts'
+
+/** For how long a token may be issued (ms): a minute to 366 days. */
+export const SHORTEST = 60_000
+export const LONGEST: number = 366 * 86_400_000
+
+/** Letters, numbers, signs, and spaces between them: nothing that breaks a line, or turns the order of what stands beside it. */
+const LABEL = /^(?! )[\p{L}\p{M}\p{N}\p{P}\p{S} ]+(?<! )$/u
+const LONGEST_LABEL = 64
+
+/** What is wrong with a label; undefined if it may be used. */
+export function problemOfLabel(label: string): string | undefined {
+  if (LABEL.test(label) && [...label].length <= LONGEST_LABEL) return undefined
+  return `must have 1 to ${LONGEST_LABEL} printable characters, such as probe or "Prometheus 2"; no space at an end`
+}
+
+export const MALFORMED_HANDOUT: Answer = json(400, {
+  error: 'say what to issue: {"lifetime": MS}, perhaps with "name" and "label"',
+})
+
+/** Parses the body of an `issue` command. Undefined unless each member is as `Handout` demands it. */
+export function readHandout(text: string): Handout | undefined {
+  const value = parse(text)
+  if (value === null || typeof value !== 'object') return undefined
+  const { name = '', label = '', lifetime, ...others }: Partial<Record<string, unknown>> = { ...value }
+  if (Object.keys(others).length > 0 || typeof name !== 'string' || typeof label !== 'string')
+    return undefined
+  if (label !== '' && problemOfLabel(label) !== undefined) return undefined
+  if (typeof lifetime !== 'number' || !Number.isSafeInteger(lifetime)) return undefined
+  return lifetime >= SHORTEST && lifetime <= LONGEST ? { name, label, lifetime } : undefined
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The answer to an `issue` command. 422: the command names what the configuration does not have. 409: the sidecar refuses. */
+export function answerToHandout({ name }: Handout, result: Awaited<ReturnType<State['handOut']>>): Answer {
+  switch (result) {
+    case 'unknown-name':
+      return json(422, { error: name === '' ? NAMELESS : UNKNOWN })
+    case 'no-password':
+      return json(409, { error: `${name || 'the account'} has no password now, so its tokens have ended` })
+    case 'checked-by-device':
+      return json(409, { error: BY_DEVICE })
+    case 'unavailable':
+      return STORE_SILENT
+    default:
+      return 'accessToken' in result ? json(200, result) : json(409, { error: fullText(result) })
+  }
+}
+
+const NAMELESS = '--name: say whose token it is: the name of an entry of passwords'
+const UNKNOWN = '--name: no entry of passwords has this name; with password there are no names'
+const BY_DEVICE =
+  'with password.device a changed password is noticed only at a login, so nothing would end the token; use password.file, htpasswd or shadow'
+
+function fullText({ longestUnused }: { readonly longestUnused: GrantSummary | undefined }): string {
+  if (longestUnused === undefined) return 'tokens.issued is 0, so no token is issued'
+  const { id, label = '', usedAt } = longestUnused
+  const called = label === '' ? id : `${id} (${label})`
+  const used =
+    usedAt === null
+      ? 'was not used since this sidecar started'
+      : `was used last at ${new Date(usedAt).toISOString()}`
+  return `as many tokens as tokens.issued allows are issued; ${called} ${used}: postern revoke --grant ${id} makes room`
+}

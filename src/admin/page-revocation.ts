@@ -1,0 +1,49 @@
+import type { IncomingMessage } from 'node:http'
+import type { Logger } from '../record/log.ts'
+import type { Tokens } from '../tokens/state.ts'
+import {
+  type Answer,
+  clientOf,
+  errorAnswer,
+  json,
+  readSmallBody,
+  storeUnavailable,
+  tooLarge,
+} from './answer.ts'
+import { readRevocation } from './operator-revocation.ts'
+import { loginRequired, refuseRevocation, type Viewer } from './page-access.ts'
+import type { PageSessions } from './page-sessions.ts'
+
+/** As `mintGrantId` makes it. */
+const GRANT_ID = /^(?:[\w-]{1,32}\.)?[\da-f]{16}$/
+
+/** Answers `POST page/revoke` of a viewer: `{"all": true}` or `{"grant": ID}`, with the number of revoked grants. */
+export function createPageRevocation(
+  { revoke }: Pick<Tokens, 'revoke'>,
+  sessions: Pick<PageSessions, 'keep'>,
+  log: Logger,
+): (req: IncomingMessage, viewer: Viewer) => Promise<Answer> {
+  return async (req, { session, mayRevoke }) => {
+    if (!mayRevoke) return refuseRevocation()
+    // No form can send this type, so no other site can without asking first (CORS).
+    if (!/^application\/json *(?:;|$)/i.test(req.headers['content-type'] ?? '')) {
+      return errorAnswer(415, 'unsupported_media_type', 'Send application/json.')
+    }
+    const body = await readSmallBody(req)
+    if (body === undefined) return tooLarge()
+    const which = readRevocation(body)
+    if (which === undefined || 'client' in which || ('grant' in which && !GRANT_ID.test(which.grant))) {
+      return errorAnswer(400, 'invalid_request', 'Name what to revoke: {"all": true} or {"grant": ID}.')
+    }
+    // The session may have ended while the body came in.
+    if (session !== undefined && !sessions.keep(session)) return loginRequired()
+    const revoked = await revoke(which, 'operator')
+    if (revoked === 'unavailable')
+      return storeUnavailable('The shared store does not respond, or refuses the command.')
+    if (revoked > 0) {
+      const what = { client: clientOf(req), which: 'all' in which ? 'all' : which.grant, grants: revoked }
+      log.warn(what, 'live page: tokens revoked')
+    }
+    return json(200, { revoked })
+  }
+}

@@ -1,0 +1,63 @@
+import type { RequestOptions } from 'node:http'
+import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
+import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
+import type { CommandIo, ExitCode } from './command.ts'
+import { type ConfigOptions, configFrom } from './configuration.ts'
+import { ask } from './control.ts'
+
+export interface HealthyOptions extends ConfigOptions {
+  /** Asks whether the sidecar is ready for traffic, not only whether it responds. */
+  readonly ready: boolean
+}
+
+/** Milliseconds. Shorter than the time that a health check in a container usually has. */
+const TIMEOUT = 3_000
+
+/**
+ * Asks the running sidecar at its `admin.address` for `/healthz`, or `/readyz` with `ready`, and prints one line. Rejects with
+ * a `SetupError`: exit code 1 if the response is not 200 or none comes within 3 s, 2 if there is no address to ask.
+ */
+export async function healthyCommand(options: HealthyOptions, io: CommandIo): Promise<ExitCode> {
+  const { admin } = configFrom(options, io)
+  const target = targetOf(admin.address)
+  const path = options.ready ? '/readyz' : '/healthz'
+  const where = `${path} at ${admin.address === 'off' ? 'off' : formatAddress(admin.address)}`
+  const { status, body } = await ask({ ...target, path }, TIMEOUT).catch((error: unknown) => {
+    throw new SetupError(`${where}: ${describe(error)}`, { exitCode: 1 })
+  })
+  if (status !== 200) {
+    throw new SetupError(`${where} responded ${status}: ${body.trim().slice(0, 500)}`, { exitCode: 1 })
+  }
+  io.stdout.write(`ok: ${where}\n`)
+  return 0
+}
+
+function targetOf(address: ListenAddress | 'off'): RequestOptions {
+  if (address === 'off') {
+    throw new SetupError(
+      'admin.address: is off, so the sidecar cannot be asked; give it an address such as 127.0.0.1:9464',
+    )
+  }
+  switch (address.kind) {
+    case 'unix':
+      return { socketPath: address.path }
+    case 'tcp':
+      if (address.port === 0) {
+        throw new SetupError(
+          'admin.address: has port 0, a different port at each start; give it one, such as 9464',
+        )
+      }
+      return { host: LOOPBACK[address.host] ?? address.host, port: address.port }
+    case 'fd':
+      throw new SetupError(
+        'admin.address: is a socket of the service manager, whose address is not known here; ask it with curl',
+      )
+  }
+}
+
+function describe(error: unknown): string {
+  return ['ECONNREFUSED', 'ENOENT'].includes(codeOf(error)) ? 'no sidecar is running there' : reasonOf(error)
+}
+
+/** A listener on every address is asked on loopback. */
+const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }

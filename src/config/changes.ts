@@ -1,0 +1,49 @@
+import { camelCase, type Field } from './field.ts'
+import { type Config, schema } from './schema.ts'
+
+/** The keys that differ between two configurations, in dotted form. */
+export interface Changes {
+  /** They take effect without a restart. */
+  readonly live: readonly string[]
+  /** They take effect only after a restart. */
+  readonly restart: readonly string[]
+}
+
+/** Finds the keys that differ between two configurations. */
+export function changesBetween(before: Config, after: Config): Changes {
+  const changed = changesBelow(schema, before, after, [])
+  const keys = (live: boolean): string[] =>
+    changed.filter((change) => change.live === live).map(({ path }) => path.join('.'))
+  return { live: keys(true), restart: keys(false) }
+}
+
+interface Change {
+  readonly path: readonly string[]
+  readonly live: boolean
+}
+
+/** `upstream.routes` counts as one key, although the operator chooses the names in it. Each header counts as its own key. */
+function changesBelow(
+  field: Field<unknown>,
+  before: unknown,
+  after: unknown,
+  path: readonly string[],
+): Change[] {
+  if (JSON.stringify(before) === JSON.stringify(after)) return []
+  if (field.kind === 'value' || field.kind === 'named' || !isMapping(before) || !isMapping(after))
+    return [{ path, live: field.live(before, after) }]
+  if (field.kind === 'headers') {
+    const names = new Set([...Object.keys(before), ...Object.keys(after)])
+    return [...names]
+      .filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
+      .map((name) => ({ path: [...path, name], live: field.live(before, after) }))
+  }
+  return [...field.keys].flatMap(([key, each]) => {
+    const name = camelCase(key)
+    return changesBelow(each, before[name], after[name], [...path, key])
+  })
+}
+
+function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value)
+}

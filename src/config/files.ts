@@ -1,0 +1,66 @@
+import type { NeededPath } from '../system/permissions.ts'
+import type { PasswordFile } from './auth-fields.ts'
+import { isClientName } from './header-field.ts'
+import { passwordSources } from './password-fields.ts'
+import type { Config } from './schema.ts'
+import { ownPair } from './tls-field.ts'
+import { type ServiceConfig, servicesOf } from './upstream-fields.ts'
+
+/** A file, and the configuration key that names it. */
+export interface SecretFile {
+  readonly key: string
+  readonly file: string
+}
+
+/** Every file of the configuration that holds a secret. */
+export function secretFiles(config: Config): readonly SecretFile[] {
+  const { admin, listen, upstream, store } = config
+  const files: SecretFile[] = passwordSources(config).map(({ key, file }) => ({ key, file }))
+  if (admin.passwordFile !== undefined) files.push({ key: 'admin.password_file', file: admin.passwordFile })
+  const own = ownPair(listen.tls)
+  if (own !== undefined) files.push({ key: 'listen.tls.key', file: own.key })
+  if (store.passwordFile !== undefined) files.push({ key: 'store.password_file', file: store.passwordFile })
+  return files.concat(
+    servicesOf(upstream).flatMap(({ path, service }) => secretFilesOf(path.join('.'), service)),
+  )
+}
+
+function secretFilesOf(above: string, { headers, auth, tls }: ServiceConfig): SecretFile[] {
+  const files: SecretFile[] = []
+  if (tls.key !== undefined) files.push({ key: `${above}.tls.key`, file: tls.key })
+  for (const [name, value] of Object.entries(headers)) {
+    if (typeof value !== 'string' && !isClientName(value))
+      files.push({ key: `${above}.headers.${name}.file`, file: value.file })
+  }
+  if (auth === 'off') return files
+  for (const [kind, { password }] of Object.entries<{ readonly password?: PasswordFile }>(auth)) {
+    if (password !== undefined) {
+      files.push({ key: `${above}.auth.${kind}.password.file`, file: password.file })
+    }
+  }
+  return files
+}
+
+/** What a sidecar with this configuration needs: each file and folder that it reads, watches or writes, and a thread for some hashes. */
+export function neededPermissions(config: Config): readonly (NeededPath | 'thread')[] {
+  const { listen, admin, stateDir, store } = config
+  const sockets = [listen.address, admin.address].flatMap((address) =>
+    address !== 'off' && address.kind === 'unix' ? [address.path] : [],
+  )
+  return [
+    ...[secretFiles(config).map(({ file }) => file), certificateFiles(config), store.tls.ca ?? []]
+      .flat()
+      .map((path) => ({ path, kind: 'file', write: false }) as const),
+    ...sockets.map((path) => ({ path, kind: 'file', write: true }) as const),
+    { path: stateDir, kind: 'folder', write: true },
+    // Of their hashes, JavaScript computes nearly all.
+    ...(passwordSources(config).some(({ user }) => user !== undefined) ? (['thread'] as const) : []),
+  ]
+}
+
+/** The certificates and keys that a reload reads again: of the public listener and towards the device. */
+export function certificateFiles({ listen, upstream }: Config): readonly string[] {
+  const own = ownPair(listen.tls)
+  const services = servicesOf(upstream).flatMap(({ service: { tls } }) => [tls.ca, tls.cert, tls.key])
+  return [own?.cert, own?.key, ...services].filter((path) => path !== undefined)
+}

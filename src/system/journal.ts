@@ -1,0 +1,26 @@
+import { fstatSync } from 'node:fs'
+
+/**
+ * Whether journald reads what is written to a file descriptor. systemd names the device and inode of that stream in `JOURNAL_STREAM`, and
+ * programs whose output goes elsewhere inherit the variable, too (systemd.exec(5)).
+ */
+export function isJournal(
+  fd: number,
+  { JOURNAL_STREAM }: Readonly<Record<string, string | undefined>>,
+): boolean {
+  if (JOURNAL_STREAM === undefined) return false
+  try {
+    const { dev, ino } = fstatSync(fd, { bigint: true })
+    return JOURNAL_STREAM === `${dev}:${ino}`
+  } catch {
+    return false // The descriptor is closed.
+  }
+}
+
+/** What journald takes from the begin of a line as its severity, and does not keep (sd-daemon(3)). */
+export type Severity = 3 | 4 | 6 | 7
+
+/** A text of one or more lines, each with its severity. A line without one would count as information. */
+export function withSeverity(severity: Severity, text: string): string {
+  return text.replace(/^(?=.)/gm, `<${severity}>`)
+}

@@ -1,0 +1,64 @@
+import { expect, it } from 'vitest'
+import type { ListenLimits } from '../../src/listen/connection-caps.ts'
+import type { Http2Exchange } from '../../src/listen/http2/exchange.ts'
+import { OpenExchanges } from '../../src/listen/http2/open-exchanges.ts'
+import { Account } from '../../src/memory/account.ts'
+import { stillClock } from '../support/clock.ts'
+
+const IDLE_TIMEOUT = 60_000
+
+function openOne() {
+  const session = { frames: false, written: 0, unread: 0 }
+  const account = new Account({ limit: 1e9, clock: stillClock(), onStage() {}, onShed() {} })
+  const holder = { working: true, atDevice: false, giveUpUnread: () => 0, drop() {} }
+  const open = new OpenExchanges({
+    limits: { idleTimeout: IDLE_TIMEOUT, maxQueuedBytes: 1e6 } as ListenLimits, // it uses no others
+    account,
+    holding: account.open(account.client('192.0.2.1', false), holder),
+    onFull() {},
+    hasFrames: () => session.frames,
+    written: () => session.written,
+    onLeft() {},
+  })
+  const exchange = {
+    index: -1,
+    sentAt: 1,
+    ended: false,
+    unreadFor: () => session.unread,
+    /** As Node does: a cut stream is forgotten at once. */
+    cut: () => open.onClosed(exchange, 'cut'),
+  } as unknown as Http2Exchange // it uses no others
+  open.enter(exchange)
+  open.cutUnread(0)
+  return { open, session, exchange }
+}
+
+it('H43 the time without a read goes on after the cut, while the client takes no reset', () => {
+  const { open, session } = openOne()
+  Object.assign(session, { unread: IDLE_TIMEOUT, frames: true })
+  expect(open.cutUnread(IDLE_TIMEOUT)).toBe(IDLE_TIMEOUT)
+  expect(open.count).toBe(0)
+  expect(open.cutUnread(IDLE_TIMEOUT + 3_000)).toBe(IDLE_TIMEOUT + 3_000)
+})
+
+it.each([
+  ['it takes the reset', { frames: false }],
+  ['it reads what waits before it', { written: 100 }],
+])('H43 the time without a read is over when %s', (_name, change) => {
+  const { open, session } = openOne()
+  Object.assign(session, { unread: IDLE_TIMEOUT, frames: true })
+  open.cutUnread(IDLE_TIMEOUT)
+  expect(open.cutUnread(IDLE_TIMEOUT + 1_000)).toBeGreaterThan(IDLE_TIMEOUT)
+  Object.assign(session, change)
+  expect(open.cutUnread(IDLE_TIMEOUT + 3_000)).toBe(0)
+  session.frames = true
+  expect(open.cutUnread(IDLE_TIMEOUT + 4_000)).toBe(0)
+})
+
+it('H43 a client that does not take the reset of a revoked response reads nothing from then on', () => {
+  const { open, session, exchange } = openOne()
+  open.cutUnread(1_000)
+  session.frames = true
+  exchange.cut()
+  expect(open.cutUnread(5_000)).toBe(4_000)
+})

@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest'
+import { logInAs, makeNames } from '../support/names.ts'
+import { prepareSite } from './serve.ts'
+
+it.each(['tls', 'h2'] as const)('H451 H452 the log says who changed what, by %s', async (transport) => {
+  const names = makeNames({ admin: undefined, monitor: undefined })
+  const log = { access: 'changes', query: ['action'] }
+  const site = await prepareSite({ transport, config: { ...names.config, log } })
+  const sidecar = await site.serve()
+  const { access_token: token } = await logInAs(sidecar, 'monitor')
+  expect((await sidecar.request({ path: '/do?action=read', token })).status).toBe(200)
+  expect((await sidecar.request({ path: '/do?action=reboot&pin=1234', method: 'POST', token })).status).toBe(
+    200,
+  )
+  await sidecar.stop()
+  const lines = sidecar.logged('request')
+  expect(lines).toMatchObject([
+    { method: 'POST', path: '/oauth/token', name: 'monitor', status: 200 },
+    { method: 'POST', path: '/do', query: 'action=reboot', name: 'monitor', status: 200 },
+  ])
+  expect(new Set(lines.map(({ grant }) => grant)).size).toBe(1)
+})
