@@ -120,6 +120,7 @@ describe('H117 the npm package', () => {
       'deploy/postern.schema.json',
       'deploy/postern.yaml',
       'docs/alerts.md',
+      'docs/allow.md',
       'docs/api.md',
       'docs/browsers.md',
       'docs/clients.md',

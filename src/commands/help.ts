@@ -127,6 +127,28 @@ unless --weak is given.
 The exit code is 0 only if the hash is written whole: replace a file by
   postern hash-password > password.new && mv password.new password`
 
+export const PROPOSE = `
+It needs no configuration and no running sidecar. The log must be JSON
+(log.format), and have all requests (log.access: true):
+  journalctl -u postern -o cat | postern propose --name monitor
+  postern propose --name monitor --since 7d /var/log/postern.log
+  zcat -f /var/log/postern.log* | postern propose --name monitor
+
+It prints allow as YAML, indented for the entry of the name in passwords. Behind
+each path stand how often it was asked for, and when last. The path to a folder,
+which ends with a slash, opens all below it, and there is no other wildcard: so
+/ports/1/config and /ports/2/config become /ports/, and the line says what was
+seen there. That happens where two different numbers, a UUID or 20 different
+names stand. A path that you know better can be narrowed by hand. / itself would
+open everything and is never proposed.
+
+Left out, counted and shown: requests that Postern or the device refused (401,
+403, 404, 405), or that the log has cut or changed. Then try it before it holds:
+set enforce: false in the entry. docs/allow.md has the steps.
+
+Exit codes: 0 if it is printed; 1 if no request belongs in it; 2 for bad usage,
+a file that cannot be read, or a log of several names without --name.`
+
 export const INIT = `
 On a terminal init asks for what the flags leave open. It tries the device and
 the password, writes a commented configuration and prints the next steps. It can

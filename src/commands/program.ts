@@ -1,4 +1,5 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { parseDuration } from '../config/units.ts'
 import { systemClock } from '../system/clock.ts'
 import { ensurePermissions, type Needs } from '../system/permissions.ts'
 import { VERSION } from '../version.ts'
@@ -14,6 +15,7 @@ import * as help from './help.ts'
 import type { InitOptions } from './init.ts'
 import type { IssueOptions } from './issue.ts'
 import { exitCodeWith, helpOutput } from './output.ts'
+import type { ProposeOptions } from './propose.ts'
 import type { RevokeOptions } from './revoke.ts'
 import type { VerifyCommandFlags } from './verify.ts'
 
@@ -176,6 +178,18 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .option('--weak', 'take a password that is short or one of the usual ones', false)
     .addHelpText('after', help.INIT)
 
+  command(
+    'propose',
+    'Write the allow that fits the requests in an access log.',
+    async (files: readonly string[], options: ProposeOptions) =>
+      (await import('./propose.ts')).proposeCommand(files, options, { ...io, clock: systemClock }),
+  )
+    .argument('[file...]', 'logs to read; none, or -, is standard input')
+    .option('--name <name>', 'only requests of this name of passwords', parseOnce)
+    .option('--since <time>', 'only requests of the last 7d, 12h and the like', parseSince)
+    .option('--config <file>', 'also say what of the allow in this configuration is unused', parseOnce)
+    .addHelpText('after', help.PROPOSE)
+
   const verify = command(
     'verify',
     'Check from outside, over real connections, whether a server keeps the documented API.',
@@ -266,6 +280,13 @@ function withConfig(target: Command): Command {
 function parseOnce(value: string, before: string | undefined): string {
   if (before !== undefined) throw new InvalidArgumentError('The option must not be given twice.')
   return value
+}
+
+function parseSince(text: string, before: number | undefined): number {
+  if (before !== undefined) throw new InvalidArgumentError('The option must not be given twice.')
+  const parsed = parseDuration(text)
+  if ('problem' in parsed) throw new InvalidArgumentError('It must be a time such as 7d, 12h or 30m.')
+  return parsed.value
 }
 
 function parsePort(text: string): number {

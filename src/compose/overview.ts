@@ -25,7 +25,7 @@ import type { LimitTables } from './state.ts'
 interface Sources extends Pick<About, 'node'> {
   readonly clock: Clock
   readonly machine: () => MachineNames
-  readonly metrics: Pick<Metrics, 'totals'>
+  readonly metrics: Pick<Metrics, 'totals' | 'wouldRefuse'>
   readonly timeline: Pick<Timeline, 'entries'>
   readonly current: () => Config
   readonly services: Pick<DeviceServices, 'load' | 'bounds' | 'conditions'>
@@ -45,7 +45,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
   function facts(): Facts {
     const readiness = sources.readiness()
     const config = current()
-    const { enforce, tokens } = config
+    const { enforce, tokens, passwords = [] } = config
     const limits = limitsOf(config)
     const { inFlight, limit, queued } = services.load()
     const source = state.password.state()
@@ -58,6 +58,9 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
       ready: readiness.ready,
       reasons: readiness.ready ? [] : readiness.reasons,
       enforce,
+      trials: passwords.flatMap(({ name, enforce: holds }) =>
+        holds ? [] : [{ name, wouldRefuse: metrics.wouldRefuse(name) }],
+      ),
       totals: sumsSinceStart(totals),
       services: services.conditions(),
       load: { inFlight, maxInFlight: limit, queued, tunnels: totals.tunnels, ...services.bounds },

@@ -29,9 +29,9 @@ function scopesIn({ passwords }: Config, start: Config): Scopes | undefined {
   if (start.passwords === undefined) return undefined
   const entries = passwords ?? start.passwords
   return new Map(
-    entries.map(({ name, allow }) => [
+    entries.map(({ name, allow, enforce }) => [
       name,
-      { name, allows: allow === undefined ? undefined : compileAllow(allow) },
+      { name, allows: allow === undefined ? undefined : compileAllow(allow), onTrial: !enforce },
     ]),
   )
 }

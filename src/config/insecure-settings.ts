@@ -23,6 +23,12 @@ export interface WarningRule {
   readonly about: string
 }
 
+/** The same of `enforce: false` for one name. */
+export const TRYING: Pick<ConfigWarning, 'meaning' | 'remedy'> = {
+  meaning: 'requests that its allow does not have reach the device',
+  remedy: 'remove enforce: false from its entry in passwords when the log shows no more would_refuse of it',
+}
+
 interface SettingRule extends WarningRule {
   readonly find: (config: Config) => readonly ConfigWarning[]
 }
@@ -121,6 +127,22 @@ export const SETTING_RULES: readonly SettingRule[] = [
               ...OBSERVING,
             },
           ],
+  },
+  {
+    about: '`enforce: false` for a name of `passwords`, whose `allow` is then only tried',
+    find: ({ passwords = [] }) =>
+      passwords.flatMap(({ name, enforce }, index) =>
+        enforce
+          ? []
+          : [
+              {
+                key: `passwords.${index}.enforce`,
+                reason: `false, for ${name}`,
+                ...TRYING,
+                message: `the allow of ${name} is on trial: requests that it does not have reach the device`,
+              },
+            ],
+      ),
   },
   {
     about: '`public_paths` with `/`, which is every path',

@@ -2,7 +2,7 @@ import { METHODS } from 'node:http'
 import { UPGRADE } from '../http/scope.ts'
 import { plainPathProblem } from './address.ts'
 import { choice, field, optional, section, type ValueOf, z } from './field.ts'
-import { duration, integer, list, path, plainText, truth, unless } from './value-fields.ts'
+import { duration, flag, integer, list, path, plainText, truth, unless } from './value-fields.ts'
 
 const ADVICE = 'such as {file: /etc/postern/password}, a file with one line, the password or its hash'
 
@@ -24,6 +24,15 @@ export const MOST_NAMES = 16
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/
 
 const METHOD_NAMES: ReadonlySet<string> = new Set([...METHODS, UPGRADE])
+
+export function isName(text: string): boolean {
+  return NAME.test(text)
+}
+
+/** Whether `methods` of an `allow` can have it. */
+export function isAllowedMethod(text: string): boolean {
+  return METHOD_NAMES.has(text)
+}
 
 const allowRule = section({
   methods: optional(
@@ -63,6 +72,7 @@ const namedPassword = section({
       window: duration('1s', '1d', { wholeSeconds: true, default: '60s' }),
     }),
   ),
+  enforce: flag({ default: true }),
 })
 
 export const passwordsField = optional(
@@ -110,7 +120,7 @@ export function checkedByDevice({ password }: PasswordConfig): boolean {
   return password !== undefined && 'device' in password
 }
 
-type Entry = Omit<ValueOf<typeof namedPassword>, 'name' | 'allow' | 'limit'>
+type Entry = Omit<ValueOf<typeof namedPassword>, 'name' | 'allow' | 'enforce' | 'limit'>
 
 /** The source that an entry has; none if it is invalid. */
 function sourcesIn(name: string, { file, htpasswd, shadow }: Entry, above: string): NamedSource[] {
@@ -119,11 +129,11 @@ function sourcesIn(name: string, { file, htpasswd, shadow }: Entry, above: strin
   return shadow === undefined ? [] : [{ name, ...shadow, shadow: true, key: `${above}.shadow.file` }]
 }
 
-/** Whether a reload can apply the change: it changes `allow` and `limit`, and removes names, but opens no file for a new name or source. */
+/** Whether a reload can apply the change: it changes `allow`, `enforce` and `limit`, and removes names, but opens no file for a new name or source. */
 function sameSources(before: unknown, after: unknown): boolean {
   const sources = (value: unknown): string[] =>
     // Proof of the cast: a value of this field.
-    ((value ?? []) as NonNullable<PasswordConfig['passwords']>).map(({ allow, limit, ...source }) =>
+    ((value ?? []) as NonNullable<PasswordConfig['passwords']>).map(({ allow, enforce, limit, ...source }) =>
       JSON.stringify(source),
     )
   const known = new Set(sources(before))

@@ -1,5 +1,5 @@
 import {
-  type Document,
+  Document,
   isAlias,
   isMap,
   isNode,
@@ -130,6 +130,34 @@ function pairOf(node: unknown, key: string): unknown {
 /** Writes a tree of plain values as YAML; keys keep their order. */
 export function writeYaml(tree: unknown): string {
   return stringify(tree, { lineWidth: 0, aliasDuplicateObjects: false })
+}
+
+/** Where a value stands in a tree. */
+export type YamlPath = readonly (string | number)[]
+
+/**
+ * The same, with these lists in one line, and with a comment behind these values. A comment must be printable ASCII: a line end would end it.
+ */
+export function writeCommentedYaml(
+  tree: unknown,
+  {
+    inLine,
+    comments,
+  }: {
+    readonly inLine: readonly YamlPath[]
+    readonly comments: readonly (readonly [value: YamlPath, comment: string])[]
+  },
+): string {
+  const document = new Document(tree, { aliasDuplicateObjects: false })
+  for (const path of inLine) {
+    const list = document.getIn(path)
+    if (isSeq(list)) list.flow = true
+  }
+  for (const [path, comment] of comments) {
+    const value = document.getIn(path, true)
+    if (isScalar(value)) value.comment = ` ${comment}`
+  }
+  return document.toString({ lineWidth: 0, flowCollectionPadding: false })
 }
 
 /** What YAML cannot hold, and the path of it. */

@@ -7,6 +7,7 @@ import {
 } from '../http/admission.ts'
 import type { Admission, Exchange, Forward } from '../http/exchange.ts'
 import { ietfLimitFields, resetTime, secondsToReset } from '../http/limit-fields.ts'
+import { hasOverride } from '../http/overrides.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { LimitPolicy } from '../limits/own-windows.ts'
 import type { WindowPolicy, WindowTable } from '../limits/window-table.ts'
@@ -20,6 +21,7 @@ import {
   type CredentialStores,
   credentialAnew,
   credentialFault,
+  HELD_BACK,
   identifyCredential,
   isOfSession,
   type Judged,
@@ -187,7 +189,9 @@ function takeSteps(steps: Steps, exchange: GateExchange, rules: GateRules): Deci
       // Proof of the cast: the lines above.
       return exchange as Admission<GateExchange>
     }
-    exchange.wouldRefuse ??= refusal
+    // What a name may not do is refused also past the limit, so it also comes first of what would be refused.
+    if (exchange.wouldRefuse === undefined || refusal.kind === 'insufficient-scope')
+      exchange.wouldRefuse = refusal
   }
   if (exchange.classified.ownEndpoint !== undefined) {
     exchange.kind = 'own-endpoint'
@@ -275,21 +279,25 @@ export function judgeAnew(
   if (refusal !== undefined && isFinal(refusal, anew, rules)) return refusal
   // It was forwarded with the sidecar's own login, to which it has no right any more.
   if (exchange.signedIn && !isSignedIn(anew, rules)) return NOT_SIGNED_IN
+  // Nor has it a right any more to the fields with which it was forwarded.
+  if (anew.confined && !exchange.confined && hasOverride(head.fields))
+    return anew.grant === undefined ? NOT_SIGNED_IN : HELD_BACK
   exchange.scope = anew.scope
   return undefined
 }
 
 /**
- * Whether a refusal is sent. A gate that only observes also forwards requests that exceed the limit or have no valid token. It
- * never forwards a faulty request, nor one that its name may not make, nor one to the sidecar's own endpoints.
+ * Whether a refusal is sent. A gate that only observes also forwards requests that exceed the limit or have no valid token; one with an
+ * `allow` on trial, those that this `allow` would refuse. Neither forwards a faulty request, nor one to the sidecar's own endpoints.
  */
 function isFinal(
   { kind }: Refusal,
-  { classified }: Pick<Judged, 'classified'>,
+  { classified, scope }: Pick<Judged, 'classified' | 'scope'>,
   { enforce }: GateRules,
 ): boolean {
-  if (enforce || classified.ownEndpoint !== undefined || classified.fault !== undefined) return true
-  return !OBSERVED.has(kind)
+  if (classified.ownEndpoint !== undefined || classified.fault !== undefined) return true
+  if (kind === 'insufficient-scope') return scope?.onTrial !== true
+  return enforce || !OBSERVED.has(kind)
 }
 
 const OBSERVED: ReadonlySet<Refusal['kind']> = new Set([

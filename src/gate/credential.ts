@@ -1,6 +1,6 @@
 import type { Identity, OwnEndpoint, Presented } from '../http/admission.ts'
 import { isOfThisOrigin, sessionCookieIn } from '../http/browsers.ts'
-import { destinationOf } from '../http/overrides.ts'
+import { destinationOf, hasOverride } from '../http/overrides.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { type Allows, isRead, nameOfGrant, type Scopes, UPGRADE } from '../http/scope.ts'
 import type { Sessions } from '../oauth/sessions.ts'
@@ -135,32 +135,47 @@ export function credentialFault(exchange: Judged, rules: CredentialRules): Refus
     return { kind: 'unauthorized', cause: identity?.cause ?? 'missing' }
   }
   const { grant } = identity
-  const fault = rules.scopes === undefined ? undefined : scopeFault(exchange, grant, rules.scopes)
-  if (fault !== undefined && admitAsPublic(exchange, rules)) return undefined
+  const fault = rules.scopes === undefined ? undefined : scopeFault(exchange, grant, rules.scopes, rules)
+  if (fault !== undefined && exchange.scope === undefined && admitAsPublic(exchange, rules)) return undefined
   // Also for the record of a refused request, which is not live.
   exchange.grant = grant
   return fault
 }
 
 /** Whether the path of a request is public, and that of its `Destination`, if it has one. Such a request is marked as confined. */
-function admitAsPublic(exchange: Judged, { findPublic }: CredentialRules): boolean {
-  if (findPublic(exchange.classified.target) === undefined) return false
-  const destination = destinationOf(exchange)
-  if (destination !== undefined && findPublic(destination) === undefined) return false
+function admitAsPublic(exchange: Judged, rules: CredentialRules): boolean {
+  if (!isPublic(exchange, rules)) return false
   exchange.confined = true
   return true
 }
 
-/** Why the name of a grant may not make the request. If the name may, writes its scope into the exchange. */
-function scopeFault(exchange: Judged, grant: string, scopes: Scopes): Refusal | undefined {
+function isPublic(request: Judged, { findPublic }: CredentialRules): boolean {
+  if (findPublic(request.classified.target) === undefined) return false
+  const destination = destinationOf(request)
+  return destination === undefined || findPublic(destination) !== undefined
+}
+
+/**
+ * Why the name of a grant may not make the request. If the name may, writes its scope into the exchange; if its `allow` is on trial, also
+ * with a refusal, which `gate/admit.ts` then only notes.
+ */
+function scopeFault(
+  exchange: Judged,
+  grant: string,
+  scopes: Scopes,
+  rules: CredentialRules,
+): Refusal | undefined {
   const scope = scopes.get(nameOfGrant(grant))
   // A reload has removed the name.
   if (scope === undefined) return REVOKED
-  const { allows } = scope
-  if (allows !== undefined && !isAllowed(exchange, allows)) return OUT_OF_SCOPE
+  const { allows, onTrial } = scope
+  const fault = allows === undefined || isAllowed(exchange, allows) ? undefined : OUT_OF_SCOPE
+  if (fault !== undefined && !onTrial) return fault
   exchange.scope = scope
-  exchange.confined = allows !== undefined
-  return undefined
+  exchange.confined = allows !== undefined && !onTrial
+  if (allows === undefined || !onTrial) return undefined
+  if (fault !== undefined && !isPublic(exchange, rules)) return fault
+  return hasOverride(exchange.head.fields) ? HELD_BACK : undefined
 }
 
 /** Whether `allow` admits the request, and its method for the path of its `Destination`, too. */
@@ -173,6 +188,9 @@ function isAllowed(exchange: Judged, allows: Allows): boolean {
 }
 
 const OUT_OF_SCOPE: Refusal = { kind: 'insufficient-scope' }
+
+/** For a request that a name with `allow` may only make without one of its fields. */
+export const HELD_BACK: Refusal = { kind: 'insufficient-scope', override: true }
 
 /**
  * The sidecar's own endpoints find the credential in the body of a POST. Login and logout also have a page, for GET, and their POST must

@@ -20,7 +20,11 @@ export type Refusal =
   | { readonly kind: 'header-too-large' }
   | { readonly kind: 'unauthorized'; readonly cause: AuthFailure }
   | { readonly kind: 'cross-origin' }
-  | { readonly kind: 'insufficient-scope' }
+  | {
+      readonly kind: 'insufficient-scope'
+      /** Only a field that names another path, method or host keeps the request from being as `allow` wants it. */
+      readonly override?: true
+    }
   | { readonly kind: 'rate-limited'; readonly retryAfter: number }
   | { readonly kind: 'wrong-passwords'; readonly retryAfter: number }
   | { readonly kind: 'address-denied' }

@@ -6,6 +6,8 @@ export interface Scope {
   readonly name: string
   /** Undefined: everything. */
   readonly allows: Allows | undefined
+  /** `allow` is on trial (`enforce: false`): what it would refuse or hold back is forwarded as the client sent it, and recorded. */
+  readonly onTrial: boolean
 }
 
 /** The scopes by name. */
@@ -27,7 +29,8 @@ export interface AllowRule {
   readonly paths?: readonly string[]
 }
 
-const READ: readonly AllowRule[] = [{ methods: ['GET', 'HEAD', 'OPTIONS'] }]
+/** What `allow: read` is short for. */
+export const READ: readonly AllowRule[] = [{ methods: ['GET', 'HEAD', 'OPTIONS'] }]
 
 /**
  * Compiles `allow`. Paths are compared as `public_paths` are: byte for byte as forwarded, without the query. A path that two programs

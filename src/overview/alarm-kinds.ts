@@ -1,4 +1,4 @@
-import { OBSERVING } from '../config/insecure-settings.ts'
+import { OBSERVING, TRYING } from '../config/insecure-settings.ts'
 import type { AlarmLevel, AlarmName } from './model.ts'
 
 /** When a figure is an alarm. Times in ms. */
@@ -142,6 +142,13 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     here: AT_ONCE,
     alert: null,
     ...OBSERVING,
+  },
+  AllowOnTrial: {
+    level: 'warning',
+    figure: 'postern_named_requests_total',
+    here: AT_ONCE,
+    alert: null,
+    ...TRYING,
   },
   PosternMemoryShort: {
     level: 'warning',

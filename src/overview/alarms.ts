@@ -70,6 +70,16 @@ const observing: Rule = function* ({ facts: { enforce } }) {
   if (!enforce) yield raise('ObservingOnly', { what: 'Observing only (enforce: false)' })
 }
 
+const trials: Rule = function* ({ facts: { trials } }) {
+  for (const { name, wouldRefuse } of trials) {
+    const found = `${count(wouldRefuse)} ${wouldRefuse === 1 ? 'request' : 'requests'}`
+    yield raise('AllowOnTrial', {
+      of: name,
+      what: `The allow of ${name} is on trial (enforce: false): it would have refused ${found}`,
+    })
+  }
+}
+
 const tolerance: Rule = function* ({ facts }) {
   for (const service of facts.services.filter(({ tolerant }) => tolerant)) {
     const found = service.quirks.find(({ malformed }) => malformed !== null)
@@ -186,6 +196,7 @@ const RULES: readonly Rule[] = [
   sharedStore,
   manyRefusals,
   observing,
+  trials,
   memory,
   tolerance,
   ceilings,

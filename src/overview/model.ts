@@ -70,6 +70,7 @@ export type AlarmName =
   | 'PosternRateLimiting'
   | 'ManyRefusals'
   | 'ObservingOnly'
+  | 'AllowOnTrial'
   | 'PosternMemoryShort'
   | 'MalformedHttp'
   | 'DeviceCrowded'
@@ -106,6 +107,8 @@ export interface Condition {
   readonly reasons: readonly string[]
   /** False: the gate only observes. */
   readonly enforce: boolean
+  /** The names whose `allow` is on trial, and how many requests since the start it would have refused, or stripped of a field. */
+  readonly trials: readonly { readonly name: string; readonly wouldRefuse: number }[]
   /** Sums since the start. Each counts what the member of the same name in `Point` counts in a second; `refused` sums `refusals`. */
   readonly totals: { readonly requests: number; readonly refused: number; readonly serverErrors: number }
   /** The main service first. */

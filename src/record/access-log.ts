@@ -21,7 +21,7 @@ export interface AccessLogRules {
 export type AccessLog = ReturnType<typeof createAccessLog>
 
 /** The longest values in a line, in characters. */
-const LONGEST_PATH = 256
+export const LONGEST_PATH = 256
 const LONGEST_QUERY = 256
 const LONGEST_METHOD = 32
 const LONGEST_GRANT = 64
@@ -140,6 +140,7 @@ export type RefusalName =
   | `unauthorized: ${AuthFailure}`
   | 'invalid-grant: other-name'
   | `upstream: ${UpstreamFailure}`
+  | 'insufficient-scope: override'
 
 /** Names a refusal for the access log and for explanations. */
 export function nameOf(refusal: Refusal): RefusalName {
@@ -150,6 +151,8 @@ export function nameOf(refusal: Refusal): RefusalName {
       return `upstream: ${refusal.failure}`
     case 'invalid-grant':
       return refusal.cause === undefined ? refusal.kind : `${refusal.kind}: ${refusal.cause}`
+    case 'insufficient-scope':
+      return refusal.override ? 'insufficient-scope: override' : refusal.kind
     default:
       return refusal.kind
   }

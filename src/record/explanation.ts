@@ -120,6 +120,7 @@ type WithoutSentence =
   | Exclude<Exclude<Refusal, { readonly description: string }>['kind'], 'unauthorized'>
   | `unauthorized: ${AuthFailure}`
   | 'invalid-grant: other-name'
+  | 'insufficient-scope: override'
 
 /** What a refusal means, and what to do next. */
 const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
@@ -135,6 +136,8 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
   'expectation-failed': 'The field Expect asks for something else than 100-continue.',
   'header-too-large': 'The header is over listen.max_header_size or listen.max_header_count.',
   'insufficient-scope': 'The name of the login may not make this request: see its allow in passwords.',
+  'insufficient-scope: override':
+    'The name of the login may not send a field of it, which names another path, method or host: see docs/hardening.md.',
   'rate-limited': 'The window is used up. The client may send again when it closes, as Retry-After says.',
   'wrong-passwords':
     'Too many wrong passwords came from this client, or from all: see limits.wrong_passwords. The next attempt may begin when Retry-After says.',
@@ -163,10 +166,7 @@ function meaningOf(refusal: string, description: string): string {
 
 function decisionText(facts: RequestFacts): string {
   const { kind, refusal, status, token, wouldRefuse, description } = facts
-  const observed =
-    wouldRefuse === ''
-      ? ''
-      : ` With enforce: true the refusal would be "${wouldRefuse}": ${meaningOf(wouldRefuse, '')}`
+  const observed = wouldRefuse === '' ? '' : ` ${observedText(facts)}`
   const admitted =
     kind === 'own-endpoint'
       ? 'Served by Postern itself.'
@@ -176,6 +176,17 @@ function decisionText(facts: RequestFacts): string {
   if (refusal === '') return admitted
   const refused = `Refused with ${status === 0 ? 'a response that the client did not wait for' : status}, ${refusal}. ${meaningOf(refusal, description)}`
   return kind === 'refused' ? refused : `${admitted} Then ${refused[0]?.toLowerCase()}${refused.slice(1)}`
+}
+
+/** What would have become of a request that was only observed. */
+function observedText({ wouldRefuse, grant }: RequestFacts): string {
+  const isTried = wouldRefuse.startsWith('insufficient-scope')
+  const when = isTried
+    ? `The allow of ${nameOfGrant(grant)} is on trial. Without enforce: false`
+    : 'With enforce: true'
+  if (wouldRefuse === 'insufficient-scope: override')
+    return `${when} a field that names another path, method or host would not reach the device.`
+  return `${when} the refusal would be "${wouldRefuse}": ${meaningOf(wouldRefuse, '')}`
 }
 
 function deviceText(facts: RequestFacts): string {

@@ -3,6 +3,9 @@ import { type Severity, withSeverity } from '../system/journal.ts'
 
 export type { Logger } from 'pino'
 
+/** The message of the line that counts lines which are missing. */
+export const DROPPED = 'log lines were dropped: nobody read them'
+
 export interface LogSettings {
   readonly level: string
   /** `auto`: readable on a terminal, JSON otherwise. */
@@ -158,7 +161,7 @@ function bufferedStream(
     const count = dropped
     dropped = 0
     const time = pino.stdTimeFunctions.isoTime()
-    writeLine(`{"level":40${time},"count":${count},"msg":"log lines were dropped: nobody read them"}\n`)
+    writeLine(`{"level":40${time},"count":${count},"msg":"${DROPPED}"}\n`)
   }
 
   /** Whether there is room for one more line of at most so many bytes, now or when the buffer has been written. */

@@ -52,6 +52,7 @@ export function createMetrics(
     exchange: requests.exchange,
     refused: requests.refused,
     rateFallback: requests.rateFallback,
+    wouldRefuse: requests.wouldRefuse,
     /** @param route the path of a route's service; undefined for the device's main service */
     upstream: upstream.service,
     ...tokens,

@@ -50,7 +50,7 @@ export function createRequestMetrics(
   seriesOf(fallbacks, always)
   const named = counter(
     'named_requests_total',
-    'Requests with a token of a name of `passwords`, by whether the name may make them and has requests left (`per: name`).',
+    'Requests with a token of a name of `passwords`, by whether the name may make them and has requests left (`per: name`). `would_refuse`: its `allow` is on trial.',
     ['name', 'result'],
   )
   const refusals = seriesOf(
@@ -101,18 +101,23 @@ export function createRequestMetrics(
       if (status >= 500) serverErrors += 1
       requestBytes.value += exchange.requestBytes
       responseBytes.value += exchange.responseBytes
+      const isTried = wouldRefuse?.kind === 'insufficient-scope'
       if (refusal?.kind === 'insufficient-scope')
         named(nameOfGrant(exchange.grant ?? ''), 'insufficient_scope').value += 1
+      else if (isTried) named(nameOfGrant(exchange.grant ?? ''), 'would_refuse').value += 1
       else if (scope !== undefined) named(scope.name, 'admitted').value += 1
       else if (refusal?.kind === 'rate-limited' && exchange.per === 'name') countLimited(exchange)
       if (exchange.endedFor !== undefined) ended(endReasonOf(exchange.endedFor)).value += 1
-      const gateRefusal = refusal ?? wouldRefuse
+      // An `allow` on trial refuses nothing: only its name counts what it would refuse.
+      const gateRefusal = refusal ?? (isTried ? undefined : wouldRefuse)
       if (gateRefusal === undefined) return
       countRefusal(gateRefusal)
       const { kind } = gateRefusal
       if (kind === 'rate-limited' || kind === 'wrong-passwords') series.limited.value += 1
       if (gateRefusal.kind === 'unauthorized') authFailures[gateRefusal.cause].value += 1
     },
+    /** How many requests the `allow` of a name on trial would have refused, or stripped of a field, since the start. */
+    wouldRefuse: (name: string): number => named(name, 'would_refuse').value,
     /** Counts a refusal that belongs to no exchange record. */
     refused: countRefusal,
     /** The shared store did not answer, so this sidecar alone counted a request. */

@@ -324,7 +324,7 @@ export function reportAbsent(
  * @param onChanged revokes the tokens of a name whose password has changed; empty for `password`
  */
 export function sourceEvents(
-  { log, metrics, onPasswordRead }: StateDependencies,
+  { log, metrics, onPasswordRead }: Pick<StateDependencies, 'log' | 'metrics' | 'onPasswordRead'>,
   onChanged: (name: string) => void,
 ) {
   metrics.storeOpened('password', ['read', 'absent'])

@@ -39,8 +39,11 @@ export function submitLogin(
 }
 
 /** The `Cookie` field of a new session. */
-export async function logIn(sidecar: Pick<TestSidecar, 'request'>): Promise<string> {
-  const response = await submitLogin(sidecar)
+export async function logIn(
+  sidecar: Pick<TestSidecar, 'request'>,
+  form: Parameters<typeof submitLogin>[1] = {},
+): Promise<string> {
+  const response = await submitLogin(sidecar, form)
   const [set = ''] = response.values('set-cookie')
   expect(set).toMatch(SESSION)
   return set.split(';', 1)[0] ?? ''

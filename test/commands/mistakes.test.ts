@@ -11,6 +11,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { prepareSite, type Site } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { makeNames, onTrial } from '../support/names.ts'
 import { HASHED_PASSWORD, type YamlPart } from '../support/sidecar.ts'
 
 interface Mistake {
@@ -187,6 +188,32 @@ describe('H107 an insecure setting', () => {
     for (const { reason, remedy } of lines)
       expect([reason, remedy]).toEqual([expect.any(String), expect.any(String)])
     await launched.stop()
+  })
+
+  it('H403 that is an allow on trial is a warning of check, and lines at the start and at a reload, with the name', async () => {
+    const names = makeNames({ admin: undefined, monitor: 'read', probe: 'read' })
+    const site = await prepareSite({ config: onTrial(names, 'monitor') })
+    const { stdout, code } = await site.postern('check', '--quiet')
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^WARNING passwords\.1\.enforce: .*false, for monitor\n {8}.+; .+\n/m)
+    const launched = site.launch()
+    await launched.waitForLog('listening')
+    const lines = () => launched.log.filter(({ msg }) => msg.includes('is on trial'))
+    expect(lines().map(({ level, msg }) => [level, msg])).toEqual([
+      [40, 'the allow of monitor is on trial: requests that it does not have reach the device'],
+    ])
+    site.configure(onTrial(names, 'monitor', 'probe'))
+    await expect
+      .poll(() => lines().map(({ key }) => key))
+      .toEqual(['passwords.1.enforce', 'passwords.2.enforce'])
+    await launched.stop()
+  })
+
+  it('H403 enforce: false without an allow is an error, as nothing is tried', () => {
+    const entry = { name: 'admin', file: '/x', enforce: false }
+    expect(() => warningsIn({ password: undefined, passwords: [entry] })).toThrow(
+      'passwords.0.enforce: must be left out without allow, which it would try',
+    )
   })
 
   it.each(['[::0]:0', '[0:0::0]:0', '[::ffff:0.0.0.0]:0'])(

@@ -229,7 +229,7 @@ describe('the environment', () => {
     const file = 'upstream: {url: "http://device"}'
     const text = '[{name: a, file: f, allow: read}]'
     const byEnvironment = load({ file, env: { POSTERN_PASSWORDS: text } })
-    expect(byEnvironment.passwords).toEqual([{ name: 'a', file: 'f', allow: 'read' }])
+    expect(byEnvironment.passwords).toEqual([{ name: 'a', file: 'f', allow: 'read', enforce: true }])
     expect(load({ file, sets: [`passwords=${text}`] })).toEqual(byEnvironment)
   })
 

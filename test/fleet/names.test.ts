@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { beforeAll, beforeEach, expect, it } from 'vitest'
 import { prepareSite } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { logInAs, makeNames, type Names, OF_MONITOR, passwordOf } from '../support/names.ts'
+import { logInAs, makeNames, type Names, OF_MONITOR, onTrial, passwordOf } from '../support/names.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { isInstalled, needs } from '../support/tools.ts'
@@ -49,6 +49,20 @@ it('H193 H194 in a fleet each sidecar knows the name of a token, and judges it b
     expect([refused.status, refused.json().error]).toEqual([400, 'insufficient_scope'])
   }
   expect(two.sidecar.device.requests.map(({ method }) => method)).toEqual(['GET', 'GET'])
+})
+
+it('H401 in a fleet an allow on trial at one sidecar holds at the other, for the same token', async () => {
+  const trial = await startSidecar({ config: { ...onTrial(makeNames(ALLOWS), 'monitor'), ...shared() } })
+  const held = await start()
+  const { access_token: token } = await logInAs(held.sidecar, 'monitor')
+  for (const [sidecar, status] of [
+    [trial, 200],
+    [held.sidecar, 400],
+  ] as const) {
+    expect((await sidecar.request({ method: 'POST', path: '/firmware', token })).status).toBe(status)
+    expect(sidecar.device.requests).toHaveLength(status === 200 ? 1 : 0)
+  }
+  expect(await trial.metric('postern_named_requests_total', { result: 'would_refuse' })).toBe(1)
 })
 
 it('C8 H194 in a fleet a password that one sidecar sees change ends the tokens of its name everywhere, and no others', async () => {

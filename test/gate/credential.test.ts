@@ -107,6 +107,7 @@ describe('H193 the name of a grant', () => {
   const scopeOf = (allow?: Parameters<typeof compileAllow>[0]): Scope => ({
     name: 'reader',
     allows: allow === undefined ? undefined : compileAllow(allow),
+    onTrial: false,
   })
   const by = (request: Judged, scope: Scope | undefined, publicPaths: readonly string[] = []) =>
     credentialFault(request, {

@@ -249,6 +249,12 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     [],
     /^warning Observing only \(enforce: false\) Requests without a token .*would_refuse\.$/,
   ],
+  [
+    'an allow on trial',
+    { trials: [{ name: 'monitor', wouldRefuse: 1_234 }] },
+    [],
+    /^warning The allow of monitor is on trial \(enforce: false\): it would have refused 1,234 requests .*would_refuse of it\.$/,
+  ],
 ]
 
 describe('H158 the sidecar raises an alarm, with what it means and what to do, for', () => {

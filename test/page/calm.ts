@@ -11,6 +11,7 @@ export function calm(now: number): Condition {
     ready: true,
     reasons: [],
     enforce: true,
+    trials: [],
     totals: { requests: 1_234_567, refused: 4_321, serverErrors: 17 },
     services: [
       {

@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import { mintToken } from '../../src/tokens/mint.ts'
 import { FROM_PAGE, logIn } from '../browser/browsing.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { logInAs, makeNames, onTrial, passwordOf } from '../support/names.ts'
 import { startRedis } from '../support/redis.ts'
 import type { YamlPart } from '../support/sidecar.ts'
 import { needs } from '../support/tools.ts'
@@ -56,6 +57,8 @@ async function expectEnded(
   expect(await served.metric('postern_requests_ended_total', `reason="${label}"`)).toBe(streams.length)
 }
 
+const ALLOW = [{ methods: ['GET', 'UPGRADE'], paths: ['/events/'] }]
+
 const areOpen = (streams: readonly Stream[]): boolean => streams.every(({ open }) => open)
 
 const TRUSTED = { listen: { trusted_proxies: ['127.0.0.1'] } }
@@ -96,6 +99,59 @@ it('H209 with enforce: true again, a reload ends what was only observed', async 
   await expectEnded(started, observed, 'unauthorized: unknown', 'unknown')
   expect(areOpen(admitted)).toBe(true)
 })
+
+it('H402 a reload that ends the trial of an allow ends what only the trial admitted, also of a session, and nothing else', async () => {
+  const names = makeNames({ admin: undefined, monitor: ALLOW })
+  const started = await start({ ...onTrial(names, 'monitor'), browser: { login: 'on' } })
+  const { served } = started
+  const token = bearer((await logInAs(served, 'monitor')).access_token)
+  const admin = bearer((await logInAs(served, 'admin')).access_token)
+  const cookie = await logIn(served, { password: passwordOf('monitor') })
+  const session = [...FROM_PAGE, 'Cookie', cookie]
+  const kept = [
+    await openResponse(served, token, '/events/1', 'h2'),
+    await openTunnel(served, token, { path: '/events/ws' }),
+    await openResponse(served, admin, '/log', 'tls'),
+  ]
+  const tried = [
+    await openResponse(served, token, '/log', 'tls'),
+    await openResponse(served, token, '/download/1', 'h2'),
+    await openTunnel(served, token, { path: '/log/ws' }),
+    await openResponse(served, session, '/log', 'h2'),
+  ]
+  await reload(started, names.config)
+  await expectEnded(started, tried, 'insufficient-scope', 'insufficient_scope')
+  expect(areOpen(kept)).toBe(true)
+})
+
+it.each([
+  ['that is on trial no more', true],
+  ['that a name had not before', false],
+])(
+  'H402 a reload with an allow %s ends what was forwarded with a field that it holds back',
+  async (_what, hasAllow) => {
+    const names = makeNames({ admin: undefined, monitor: ALLOW })
+    const before = hasAllow
+      ? onTrial(names, 'monitor')
+      : { passwords: names.config.passwords.map(({ allow, ...entry }) => entry), password: undefined }
+    const started = await start(before)
+    const { served } = started
+    const token = bearer((await logInAs(served, 'monitor')).access_token)
+    const admin = bearer((await logInAs(served, 'admin')).access_token)
+    const override = ['X-Original-URL', '/firmware']
+    const kept = [
+      await openResponse(served, token, '/events/1', 'h2'),
+      await openResponse(served, [...admin, ...override], '/events/2', 'tls'),
+    ]
+    const held = [
+      await openResponse(served, [...token, ...override], '/events/3', 'h2'),
+      await openTunnel(served, [...token, ...override], { path: '/events/ws' }),
+    ]
+    await reload(started, names.config)
+    await expectEnded(started, held, 'insufficient-scope: override', 'insufficient_scope')
+    expect(areOpen(kept)).toBe(true)
+  },
+)
 
 it('H209 H210 with browser.login: off, a reload ends the requests of sessions and revokes their grants', async () => {
   const started = await start({ browser: { login: 'on' } })

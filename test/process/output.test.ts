@@ -43,6 +43,11 @@ async function commandLines(): Promise<ReadonlyMap<string, readonly string[]>> {
   const { host } = new URL(sidecar.adminUrl)
   const password = join(temporaryDirectory(), 'password')
   writeFileSync(password, PASSWORD, { mode: 0o600 })
+  const log = join(temporaryDirectory(), 'log')
+  writeFileSync(
+    log,
+    '{"time":"2026-11-26T10:00:00Z","grant":"0","method":"GET","path":"/a","status":200,"msg":"request"}\n',
+  )
   return new Map([
     ['--help', ['--help']],
     ['--version', ['--version']],
@@ -56,6 +61,7 @@ async function commandLines(): Promise<ReadonlyMap<string, readonly string[]>> {
     ['revoke', ['revoke', '--all', ...configured]],
     ['verify --dry-run', ['verify', sidecar.url, '--password-file', password, '--dry-run']],
     ['verify', ['verify', sidecar.url, '--password-file', password, '--only', 'C11', '--quick']],
+    ['propose', ['propose', log]],
     ['hash-password', ['hash-password']],
     ['init', ['init', '--url', site.device.url, '--password-file', password, '--skip-checks']],
     ['demo', ['demo']],

@@ -30,6 +30,14 @@ export function makeNames(allows: Readonly<Record<string, unknown>>): Names {
   return { config: { password: undefined, passwords }, files, set }
 }
 
+/** A configuration in which the `allow` of some names is on trial. */
+export function onTrial({ config }: Names, ...trials: readonly string[]): Names['config'] {
+  const passwords = config.passwords.map((entry) =>
+    trials.some((name) => name === entry.name) ? { ...entry, enforce: false } : entry,
+  )
+  return { ...config, passwords }
+}
+
 /** The tokens for a name's password; fails unless the status is 200. */
 export async function logInAs(
   sidecar: { postToken(form: Readonly<Record<string, string>>): Promise<Response> },

@@ -177,4 +177,34 @@ export const REQUESTS = {
       '`oauth.revocation_path` is a plain path, and neither is nor covers one of Postern itself; otherwise the start and `check` fail.',
     reason: 'a login page or token endpoint that silently became another one',
   },
+  H401: {
+    sentence:
+      'With `enforce: false` in an entry of `passwords`, a request that its `allow` would refuse is forwarded as the client sent it, counted by name as `would_refuse`, logged and explained; so is one with a field that `allow` would hold back. Nothing else is laxer: the token and its end, limits, faults, other names.',
+    reason: 'a list that is too short stops a client that worked; what is tried must not open anything else',
+  },
+  H402: {
+    sentence:
+      'A reload after which an `allow` holds ends the streams and tunnels that were forwarded without it, in flight as new ones: those that it does not have, and those with a field that it holds back.',
+    reason: 'a tunnel that a trial let in would stay for ever',
+  },
+  H403: {
+    sentence:
+      '`check`, the log, `status` and the page name each `allow` that is on trial. `enforce: false` without an `allow` is an error.',
+    reason: 'a forgotten trial is an open door',
+  },
+  H404: {
+    sentence:
+      '`postern propose` prints an `allow` that `check` takes as it stands and that admits what it was made of. It opens a method and a path only together, as they were seen, says behind each path what it opens beyond that, and never proposes `/`.',
+    reason: 'a list that is written by hand is too short or too wide',
+  },
+  H405: {
+    sentence:
+      'Requests that Postern or the device refused, and paths that the log has cut or changed, stay out of a proposal, are counted and shown. It warns of a log that lacks requests.',
+    reason: 'a proposal from a scan would allow what was scanned',
+  },
+  H406: {
+    sentence:
+      'Nothing that a log holds becomes more of the proposal than a path of `allow`, in the characters that a configuration takes there, or a part of a comment in printable ASCII. What `propose` holds is bounded, however many and whatever lines it reads.',
+    reason: 'YAML injection by a path; a log of gigabytes',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

@@ -1,0 +1,101 @@
+import { plainPathProblem } from '../../config/address.ts'
+import { isAllowedMethod, isName } from '../../config/password-fields.ts'
+import { splitAbsolute } from '../../http/request-path.ts'
+import { UPGRADE } from '../../http/scope.ts'
+import { LONGEST_PATH } from '../../record/access-log.ts'
+import { DROPPED } from '../../record/log.ts'
+
+/** A request as its access line tells it. */
+export interface LoggedRequest {
+  /** Of its login; empty for one without a name. Undefined without a login. */
+  readonly name: string | undefined
+  /** `UPGRADE` for a WebSocket that was opened. */
+  readonly method: string
+  /** As the log has it, perhaps cut or changed; of a target in absolute form, its path. */
+  readonly path: string
+  /** ms since the Unix epoch */
+  readonly time: number
+  readonly status: number
+  /** Postern itself has refused it. */
+  readonly isRefused: boolean
+  /** It was on trial, and a field of it would not have reached the device. */
+  readonly hasOverride: boolean
+}
+
+/** What a line of a log is: a request to the device, another line of Postern, or neither. */
+export type LogLine = LoggedRequest | 'own-endpoint' | 'lines-dropped' | 'other' | 'foreign'
+
+/** Reads a line. Something may stand before its object, such as the prefix of `docker compose logs`. Nothing of it is trusted. */
+export function readLogLine(line: string): LogLine {
+  const at = line.indexOf('{')
+  if (at < 0) return 'foreign'
+  let record: unknown
+  try {
+    record = JSON.parse(line.slice(at))
+  } catch {
+    return 'foreign'
+  }
+  if (typeof record !== 'object' || record === null || !('msg' in record)) return 'foreign'
+  if (record.msg === DROPPED) return 'lines-dropped'
+  return record.msg === 'request' ? requestIn(record) : 'other'
+}
+
+function requestIn(record: object): LogLine {
+  const { method, path, status, endpoint, grant, name = '', refusal, would_refuse: would } = fieldsOf(record)
+  const time = Date.parse(String(fieldsOf(record).time))
+  if (typeof method !== 'string' || typeof path !== 'string' || typeof status !== 'number') return 'other'
+  if (Number.isNaN(time) || typeof name !== 'string' || (name !== '' && !isName(name))) return 'other'
+  if (endpoint === 'oauth') return 'own-endpoint'
+  return {
+    name: grant === undefined ? undefined : name,
+    method: status === 101 ? UPGRADE : method,
+    path: path.length > LONGEST_PATH ? path : (splitAbsolute(path)?.target ?? path),
+    time,
+    status,
+    isRefused: refusal !== undefined,
+    hasOverride: would === 'insufficient-scope: override',
+  }
+}
+
+function fieldsOf(record: object): Partial<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(record))
+}
+
+/** Why a request stays out of the proposal. */
+export type LeftOut = keyof typeof LEFT_OUT
+
+/** Each reason, as the end of a sentence about a number of requests. */
+export const LEFT_OUT = {
+  old: 'older than --since',
+  anonymous: 'without a login',
+  refused: 'refused by Postern',
+  'not-served': 'refused by the device (401, 403, 404, 405)',
+  unanswered: 'without a response: the client had left',
+  cut: 'with a path that the log has cut',
+  changed: 'with a path or method that the log has changed',
+  unnamable: 'with a path or method that allow cannot name, because programs may read it differently',
+  root: 'for / itself: in allow it would open every path',
+  crowded: 'with a path that was one too many to remember',
+} as const
+
+const NOT_SERVED: ReadonlySet<number> = new Set([401, 403, 404, 405])
+
+/** Why a request of the right name stays out of the proposal; undefined if it belongs there. */
+export function leftOut(request: LoggedRequest, since: number): LeftOut | undefined {
+  const { name, method, path, time, status, isRefused } = request
+  if (time < since) return 'old'
+  if (isRefused) return 'refused'
+  if (name === undefined) return 'anonymous'
+  if (NOT_SERVED.has(status)) return 'not-served'
+  if (status === 0) return 'unanswered'
+  if (path.length > LONGEST_PATH) return 'cut'
+  // The log has no query, and a question mark in place of a character that is not printed.
+  if (path.includes('?') || method.includes('?')) return 'changed'
+  if (!isAllowedMethod(method) || plainPathProblem(path) !== undefined) return 'unnamable'
+  return path === '/' ? 'root' : undefined
+}
+
+/** The part of a path that is as the client sent it. */
+export function knownPart(path: string): string {
+  return (path.split('?', 1)[0] ?? '').slice(0, LONGEST_PATH)
+}
