@@ -9,6 +9,7 @@ import type { Admission, Exchange, Forward } from '../http/exchange.ts'
 import { ietfLimitFields, resetTime, secondsToReset } from '../http/limit-fields.ts'
 import { hasOverride } from '../http/overrides.ts'
 import type { Refusal } from '../http/refusal.ts'
+import type { LimitPolicy } from '../limits/own-windows.ts'
 import type { WindowPolicy, WindowTable } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Later } from '../tokens/state.ts'
@@ -28,7 +29,7 @@ import {
 import { atGate, type GateExchange } from './gate-exchange.ts'
 
 export interface GateRules extends ClassifyRules, CredentialRules {
-  readonly limits: Readonly<Record<WindowType, WindowPolicy & { readonly per: Per }>>
+  readonly limits: Readonly<Record<WindowType, LimitPolicy & { readonly per: Per }>>
   readonly ietfHeaders: boolean
   /** False: the gate only observes. It forwards requests that exceed the limit or lack a valid token, and records them. */
   readonly enforce: boolean
@@ -143,7 +144,7 @@ export function createGate(deps: GateDependencies): Admit {
     exchange.resetAt = resetTime(decision, clock.wall())
     if (rules.ietfHeaders) {
       const type = windowTypeOf(exchange)
-      exchange.ownFields = ietfLimitFields(type, decision, rules.limits[type])
+      exchange.ownFields = ietfLimitFields(type, decision, policyOf(exchange, rules.limits[type]))
     }
     if (rules.cors !== undefined)
       exchange.ownFields = [...exchange.ownFields, ...corsFields(exchange.head, rules.cors)]
@@ -222,6 +223,11 @@ const OVER_MEMORY: Refusal = { kind: 'overloaded', retryAfter: 1 }
 function unusedWindow({ endpoint }: GateExchange, { limits }: GateRules): LimitDecision {
   const { requests, window } = limits[endpoint]
   return { admitted: true, limit: requests, remaining: requests, closesIn: window }
+}
+
+/** The policy of the window that decided about a request. */
+function policyOf({ per, client, identity }: GateExchange, limit: LimitPolicy): WindowPolicy {
+  return limit.own?.get(windowKey(per, client, identity)) ?? limit
 }
 
 function keepIdentity(exchange: GateExchange, _rules: GateRules, identity: Identity | undefined): undefined {

@@ -114,7 +114,7 @@ export function identifyCredential(
       return identify(presented.token, client.key)
     case 'session':
       if (!browser) return MISSING
-      if (exchange.endpoint === 'browser') return sessions.identify(presented.id, client.key)
+      if (exchange.endpoint === 'browser') return sessions.identify(presented.id, client.key, exchange.start)
       return sessions.has(presented.id) ? FOREIGN : MISSING
     case 'none':
       return { kind: 'refused', cause: presented.cause }

@@ -7,7 +7,8 @@ import type { Fields } from './fields.ts'
 export type Refusal =
   | { readonly kind: 'malformed'; readonly description: string }
   | { readonly kind: 'invalid-request'; readonly description: string }
-  | { readonly kind: 'invalid-grant'; readonly description: string }
+  /** `cause`: the password is that of another name than the `username`. Only the log says so. */
+  | { readonly kind: 'invalid-grant'; readonly description: string; readonly cause?: 'other-name' }
   | { readonly kind: 'unsupported-grant-type'; readonly description: string }
   | { readonly kind: 'method-not-allowed'; readonly allow: string }
   | { readonly kind: 'unsupported-media-type' }

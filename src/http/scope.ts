@@ -70,6 +70,11 @@ export function namesInText(text: string): Map<string, string> {
   )
 }
 
+/** The key of the window that all logins of a name share (`per: name`). No address and no grant has it. */
+export function windowOfName(name: string): string {
+  return `name ${name}`
+}
+
 /**
  * The name in the id of a grant: `monitor` in `monitor.0123456789abcdef`. Empty for a grant of `password`, whose id is the
  * hexadecimal part alone.

@@ -138,6 +138,7 @@ function mayChange({ method, upgrade, survey, fields }: Recorded['head']): boole
 export type RefusalName =
   | Exclude<Refusal['kind'], 'unauthorized' | 'upstream'>
   | `unauthorized: ${AuthFailure}`
+  | 'invalid-grant: other-name'
   | `upstream: ${UpstreamFailure}`
   | 'insufficient-scope: override'
 
@@ -148,6 +149,8 @@ export function nameOf(refusal: Refusal): RefusalName {
       return `unauthorized: ${refusal.cause}`
     case 'upstream':
       return `upstream: ${refusal.failure}`
+    case 'invalid-grant':
+      return refusal.cause === undefined ? refusal.kind : `${refusal.kind}: ${refusal.cause}`
     case 'insufficient-scope':
       return refusal.override ? 'insufficient-scope: override' : refusal.kind
     default:

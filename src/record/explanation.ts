@@ -119,6 +119,7 @@ const namedText = (grant: string): string =>
 type WithoutSentence =
   | Exclude<Exclude<Refusal, { readonly description: string }>['kind'], 'unauthorized'>
   | `unauthorized: ${AuthFailure}`
+  | 'invalid-grant: other-name'
   | 'insufficient-scope: override'
 
 /** What a refusal means, and what to do next. */
@@ -148,6 +149,8 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
   'store-unavailable': 'The shared store did not answer: see postern check and the log.',
   upstream: 'The device sent no usable response: see Device, and postern check.',
   'server-error': 'A bug in Postern: the log has the error.',
+  'invalid-grant: other-name':
+    'The password is that of another name than the username of the login. The client got the response to a wrong password.',
   'unauthorized: missing': 'The client has to send its access token.',
   'unauthorized: malformed': 'The client has to send one access token, as it came from the token endpoint.',
   'unauthorized: unknown': 'The client has to log in again.',

@@ -120,7 +120,8 @@ function factsOf(exchange: Recorded, wall: number) {
     /** `none`: no service of the device was chosen. */
     route: exchange.route ?? 'none',
     client: client.address,
-    grant: exchange.grant ?? '',
+    /** Of the tokens in the response, or of the token in the request, also if that was refused. */
+    grant: exchange.grant ?? (identity?.kind === 'valid' ? identity.grant : ''),
     /** Its name in the access log. */
     refusal: refusal === undefined ? ('' as const) : nameOf(refusal),
     /** The sentence that the client got. */

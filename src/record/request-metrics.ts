@@ -50,7 +50,7 @@ export function createRequestMetrics(
   seriesOf(fallbacks, always)
   const named = counter(
     'named_requests_total',
-    'Requests with a token of a name of `passwords`, by whether the name may make them. `would_refuse`: its `allow` is on trial.',
+    'Requests with a token of a name of `passwords`, by whether the name may make them and has requests left (`per: name`). `would_refuse`: its `allow` is on trial.',
     ['name', 'result'],
   )
   const refusals = seriesOf(
@@ -86,6 +86,11 @@ export function createRequestMetrics(
     refusals[REASONS[kind]].value += 1
   }
 
+  /** A request of a name, whose window was used up. One without a valid token counts by its client. */
+  function countLimited({ identity }: Exchange): void {
+    if (identity?.kind === 'valid') named(nameOfGrant(identity.grant), 'rate_limited').value += 1
+  }
+
   return {
     /** Counts an exchange that has ended. */
     exchange(exchange: Exchange): void {
@@ -101,6 +106,7 @@ export function createRequestMetrics(
         named(nameOfGrant(exchange.grant ?? ''), 'insufficient_scope').value += 1
       else if (isTried) named(nameOfGrant(exchange.grant ?? ''), 'would_refuse').value += 1
       else if (scope !== undefined) named(scope.name, 'admitted').value += 1
+      else if (refusal?.kind === 'rate-limited' && exchange.per === 'name') countLimited(exchange)
       if (exchange.endedFor !== undefined) ended(endReasonOf(exchange.endedFor)).value += 1
       // An `allow` on trial refuses nothing: only its name counts what it would refuse.
       const gateRefusal = refusal ?? (isTried ? undefined : wouldRefuse)
