@@ -77,6 +77,8 @@ it('what a scrape asks has no sample before there is an answer, and then the las
   metrics.setScrapeSources({
     memory: held,
     tokens: () => ({ access: 3, refresh: 1 }),
+    issued: () => 4,
+    issuedEnds: () => undefined,
     unsaved: () => 2,
     windows: (endpoint) => endpoint.length,
     upstream: () => ({ inFlight: 0, queued: 0, tolerant: false, limit: 0 }),
