@@ -139,6 +139,7 @@ export type RefusalName =
   | Exclude<Refusal['kind'], 'unauthorized' | 'upstream'>
   | `unauthorized: ${AuthFailure}`
   | `upstream: ${UpstreamFailure}`
+  | 'insufficient-scope: override'
 
 /** Names a refusal for the access log and for explanations. */
 export function nameOf(refusal: Refusal): RefusalName {

@@ -442,7 +442,7 @@ describe('docs/allow.md', () => {
   })
 
   it('H404 shows a proposal as it is printed', async () => {
-    const [page = ''] = blocksOf('docs/allow.md', 'yaml').filter((block) => block.includes('# From '))
+    const [page = ''] = blocksOf('docs/allow.md', '').filter((block) => block.includes('# From '))
     const statuses = Array.from({ length: 5 }, (): Line => ({}))
     const { stdout } = await propose(
       linesOf(

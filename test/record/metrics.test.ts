@@ -80,6 +80,8 @@ it('what a scrape asks has no sample before there is an answer, and then the las
     issued: () => 4,
     issuedEnds: () => undefined,
     unsaved: () => 2,
+    issued: () => 4,
+    issuedEnds: () => 1_900_000_000_000,
     windows: (endpoint) => endpoint.length,
     upstream: () => ({ inFlight: 0, queued: 0, tolerant: false, limit: 0 }),
   })
