@@ -77,8 +77,6 @@ it('what a scrape asks has no sample before there is an answer, and then the las
   metrics.setScrapeSources({
     memory: held,
     tokens: () => ({ access: 3, refresh: 1 }),
-    issued: () => 4,
-    issuedEnds: () => undefined,
     unsaved: () => 2,
     issued: () => 4,
     issuedEnds: () => 1_900_000_000_000,
