@@ -20,7 +20,8 @@ export function isJournal(
 /** What journald takes from the begin of a line as its severity, and does not keep (sd-daemon(3)). */
 export type Severity = 3 | 4 | 6 | 7
 
-/** A text of one or more lines, each with its severity. A line without one would count as information. */
+/** A text of one or more lines, each with its severity. A line without one would count as information. Only a line feed ends a line there. */
 export function withSeverity(severity: Severity, text: string): string {
-  return text.replace(/^(?=.)/gm, `<${severity}>`)
+  const lines = text.split('\n')
+  return lines.map((line) => (line === '' ? line : `<${severity}>${line}`)).join('\n')
 }
