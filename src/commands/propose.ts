@@ -105,7 +105,7 @@ function createSurvey({
   let first = Number.POSITIVE_INFINITY
   const out = new Map<LeftOut, Kept>()
   const names = new Map<string, number>()
-  const lines = { foreign: 0, own: 0, other: 0, requests: 0, reads: 0, dropped: 0, overrides: 0 }
+  const lines = { foreign: 0, own: 0, other: 0, requests: 0, reads: 0, dropped: 0, overrides: 0, moves: 0 }
 
   function takeRequest(request: LoggedRequest): void {
     const { method, path, time } = request
@@ -121,6 +121,7 @@ function createSurvey({
       return
     }
     if (request.hasOverride) lines.overrides += 1
+    if (method === 'MOVE' || method === 'COPY') lines.moves += 1
     addTo(seen, 1, time)
     first = Math.min(first, time)
   }
@@ -170,6 +171,8 @@ function createSurvey({
       if (lines.dropped > 0) yield 'Postern has dropped lines of this log: requests are missing'
       if (lines.overrides > 0)
         yield `${requests(lines.overrides)} with a field that names another request, which will not reach the device: see docs/hardening.md`
+      if (lines.moves > 0)
+        yield 'MOVE and COPY also need the path of their Destination, which the log does not have; add it to their paths'
     },
   }
 }

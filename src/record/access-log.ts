@@ -43,9 +43,9 @@ export function createAccessLog(
 
   return {
     write: atRecord((exchange): void => {
-      const { refusal, client, head } = exchange
+      const { refusal, client } = exchange
       const { access, query } = settings.config.log
-      if (access !== true && (access === false || !mayChange(head))) return
+      if (access !== true && (access === false || !mayChange(exchange))) return
       if (refusal !== undefined && !refusals.take(refusal.kind, client.key)) return
       if (log.isLevelEnabled('info')) writeLine(lineOf(exchange, query, timestamp(clock.wall())))
     }),
@@ -126,11 +126,12 @@ function nameOfParameter(parameter: string): string {
 }
 
 /**
- * Whether a request may change something: not one that reads, unless a field names another method, path or target. A tunnel may, because
- * nobody knows what it will carry.
+ * Whether a request may change something: not one that reads, unless it has a body, which some programs read as a form, or a field that
+ * names another method, path or target. A tunnel may, because nobody knows what it will carry.
  */
-function mayChange({ method, upgrade, survey, fields }: Recorded['head']): boolean {
-  const reads = isRead(method) || method === 'OPTIONS'
+function mayChange({ head, classified: { framing } }: Recorded): boolean {
+  const { method, upgrade, survey, fields } = head
+  const reads = (isRead(method) || method === 'OPTIONS') && !framing
   return !reads || upgrade || survey.destination.length > 0 || hasOverride(fields)
 }
 
