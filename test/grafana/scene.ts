@@ -155,7 +155,8 @@ async function operator(site: Site, alone: Served, round: number): Promise<void>
   const closed = once(socket, 'close')
   await alone.revoke({ all: true })
   await closed
-  if (!broken) expect(await site.postern('issue', '--for', '30d')).toMatchObject({ code: 0 })
+  if (!broken)
+    expect(await site.postern('issue', '--name', 'admin', '--for', '30d')).toMatchObject({ code: 0 })
 }
 
 /** A token, as soon as the sidecar has found the store again. */
