@@ -246,8 +246,9 @@ export const OPERATION = {
   },
   H391: {
     sentence:
-      '`postern issue` prints one access token, once, for a client that cannot log in: with the `allow` of its name, without a refresh token, evicted by no login, shown by its label everywhere, and the token itself nowhere else.',
-    reason: 'many clients can send one fixed field only, and must never see the password; CWE-532',
+      '`postern issue` prints one access token, once, for a client that cannot log in: with the `allow` of its name, without a refresh token, evicted by no login, shown by its label everywhere, and the token itself nowhere else. One that cannot be printed is revoked.',
+    reason:
+      'many clients can send one fixed field only, and must never see the password; CWE-532; a token that nobody has must not end the alarm for its predecessor',
   },
   H392: {
     sentence:
