@@ -49,6 +49,8 @@ interface Plan {
 
 const CLIENT = '192.0.2.7'
 
+const DAY = 86_400_000
+
 /** More than a measurement sends. */
 const LIMIT = { requests: 1_000_000_000, window: 60_000, per: 'client' } as const
 
@@ -59,7 +61,14 @@ const LIMIT = { requests: 1_000_000_000, window: 60_000, per: 'client' } as cons
 async function measureAdmission({ duration, by }: Plan): Promise<number> {
   const table = () => createWindowTable(LIMIT, { clock: systemClock, maxKeys: 100_000 })
   const tokens = openTokenStore(10_000)
-  const sessions = createSessions({ ...tokens, end: () => true }, () => {})
+  const sessions = createSessions(
+    { ...tokens, end: () => true },
+    {
+      clock: systemClock,
+      live: { handOver() {}, granted: () => [] },
+      settings: { config: { browser: { idle: DAY }, tokens: { refreshLifetime: DAY } } },
+    },
+  )
   const rules = gateRules(LIMIT, { browser: true })
   const limits = { ...rules.limits, browser: { ...LIMIT, per: 'grant' } } as const
   const admit = createGate({

@@ -55,7 +55,7 @@ export function createLogin(deps: Dependencies): (req: IncomingMessage) => Promi
       return failedLogin(files, 429, sentence, { 'Retry-After': seconds })
     }
     const result = await verified(candidate, client)
-    if (result === 'wrong') {
+    if (result === 'wrong' || result === 'other-name') {
       const failures = attempt.count
       if (failures === 1 || failures === MOST_FAILURES)
         log.warn({ client, failures }, 'live page: failed login')

@@ -53,7 +53,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
     const ahead = wallOffset()
     const totals = metrics.totals()
     const shown = (type: WindowType): LimitCondition =>
-      limitCondition(limits[type], tables[type].usedUp(), ahead)
+      limitCondition({ ...limits[type], names: namedLimits(type, config) }, tables[type].usedUp(), ahead)
     return {
       ready: readiness.ready,
       reasons: readiness.ready ? [] : readiness.reasons,
@@ -107,6 +107,12 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
     findGrants: createGrantSearch(state.tokens, clock),
     close: history.close,
   }
+}
+
+/** The limits of names, which are limits of the API. */
+function namedLimits(type: WindowType, { passwords = [] }: Config): LimitCondition['names'] {
+  if (type !== 'api') return []
+  return passwords.flatMap(({ name, limit }) => (limit === undefined ? [] : { name, ...limit }))
 }
 
 /** The limits that the configuration switches on. The type demands a line here for each new window. */

@@ -9,6 +9,7 @@ import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import { createRecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
+import { everySecond } from '../system/every-second.ts'
 import type { State } from '../tokens/state.ts'
 import type { DeviceServices } from './device-services.ts'
 import type { Memory } from './memory.ts'
@@ -66,5 +67,10 @@ export function openPublicSide(config: Config, parts: Parts) {
     events: { ...metrics.connections, refused: refusedConnections(metrics, accessLog) },
   })
   certificate.serve(listener.applyTls)
-  return { listener, requests, accessLog, sessions: credentials.sessions }
+  const sweeping = everySecond(credentials.sessions.sweep)
+  function close(): void {
+    sweeping.close()
+    accessLog.close()
+  }
+  return { listener, requests, sessions: credentials.sessions, close }
 }

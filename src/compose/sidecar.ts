@@ -120,8 +120,8 @@ async function openParts(
     upstream: services.load,
   })
   const built = { clock, log, metrics, settings, memory, live, state, tables, services, certificate, onBug }
-  const { listener, requests, accessLog, sessions } = openPublicSide(config, built)
-  opened.defer(accessLog.close)
+  const { listener, requests, sessions, close: closePublicSide } = openPublicSide(config, built)
+  opened.defer(closePublicSide)
 
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
   const readiness = (): Readiness => {
@@ -149,7 +149,7 @@ async function openParts(
     privateSize: privateMemory,
     held: () => memory.account.total,
     mayGrow: memory.nothingToShed,
-    floodIsOver: memory.floodIsOver,
+    takeFloodEnd: memory.takeFloodEnd,
   })
   const listeners = createListeners(config, {
     public: listener.server,
@@ -198,7 +198,7 @@ async function openParts(
       await services.close()
       await control.close()
       await state.close()
-      accessLog.close()
+      closePublicSide()
       overview.close()
       timeline.close()
       admin.close()

@@ -6,6 +6,7 @@ import { createPreflight } from '../gate/cors.ts'
 import type { LiveExchanges } from '../gate/live-exchanges.ts'
 import { WINDOW_TYPES, type WindowType } from '../http/admission.ts'
 import type { Refusal } from '../http/refusal.ts'
+import { createOwnWindows } from '../limits/own-windows.ts'
 import { createWindowTable, type WindowTable } from '../limits/window-table.ts'
 import { createBrowserLogin } from '../oauth/browser-login.ts'
 import { createSessions, LOGIN_OFF, type Sessions } from '../oauth/sessions.ts'
@@ -46,7 +47,8 @@ export async function openState(
         await (await import('../fleet/open.ts')).openFleet(config, tokens.store, deps)
   const options = { clock: deps.clock, maxKeys: limits.maxKeys }
   const policies = limitsOf(config)
-  const alone = (endpoint: WindowType): WindowTable => createWindowTable(policies[endpoint], options)
+  const alone = (endpoint: WindowType): WindowTable =>
+    createOwnWindows(policies[endpoint], (policy) => createWindowTable(policy, options))
   return {
     state,
     places,
@@ -115,7 +117,7 @@ export function tokenServices(
   const password = createPasswordGrant(slowed, metrics.passwordFailed, metrics.upstream(undefined).failed)
   const grants = [password, createRefreshGrant(tokens.refresh)]
   for (const name of [...grants.map((each) => each.name), ISSUED]) metrics.tokensIssued(name, 0)
-  const sessions = createSessions({ ...tokens, end }, live.handOver)
+  const sessions = createSessions({ ...tokens, end }, { clock, live, settings })
   const { login, logout, withPage } = createBrowserLogin(password, sessions, settings)
   return {
     credentials: { identify: tokens.identify, sessions },

@@ -55,17 +55,19 @@ export function passwordChoice(tree: YamlValue): readonly Issue[] {
   return [{ path: ['passwords'], message: 'must not be set together with password; keep one of the two' }]
 }
 
-function judgePasswords({ passwords }: Config, must: Must): void {
+function judgePasswords({ passwords, limits }: Config, must: Must): void {
   if (passwords === undefined) return
   if (passwords.length === 0 || passwords.length > MOST_NAMES) {
     must('passwords', `have 1 to ${MOST_NAMES} entries`)
     return
   }
-  for (const [index, { name, file, htpasswd, shadow, allow, enforce }] of passwords.entries()) {
+  for (const [index, { name, file, htpasswd, shadow, allow, enforce, limit }] of passwords.entries()) {
     const sources = [file, htpasswd, shadow].filter((each) => each !== undefined).length
     if (sources !== 1) must(`passwords.${index}`, 'have exactly one of file, htpasswd, shadow')
     if (passwords.findIndex((other) => other.name === name) < index)
       must(`passwords.${index}.name`, 'not be the name of an earlier entry')
+    if (limit !== undefined && limits.api.per !== 'name')
+      must(`passwords.${index}.limit`, 'be left out unless limits.api.per is name, which counts by name')
     if (!enforce && allow === undefined)
       must(`passwords.${index}.enforce`, 'be left out without allow, which it would try')
   }

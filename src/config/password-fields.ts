@@ -2,7 +2,7 @@ import { METHODS } from 'node:http'
 import { UPGRADE } from '../http/scope.ts'
 import { plainPathProblem } from './address.ts'
 import { choice, field, optional, section, type ValueOf, z } from './field.ts'
-import { flag, list, path, plainText, truth, unless } from './value-fields.ts'
+import { duration, flag, integer, list, path, plainText, truth, unless } from './value-fields.ts'
 
 const ADVICE = 'such as {file: /etc/postern/password}, a file with one line, the password or its hash'
 
@@ -25,6 +25,7 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/
 
 const METHOD_NAMES: ReadonlySet<string> = new Set([...METHODS, UPGRADE])
 
+/** Whether a text can be a name of `passwords`. */
 export function isName(text: string): boolean {
   return NAME.test(text)
 }
@@ -66,6 +67,12 @@ const namedPassword = section({
       { type: '`read`, or a list' },
     ),
   ),
+  limit: optional(
+    section({
+      requests: integer(1, 1_000_000_000),
+      window: duration('1s', '1d', { wholeSeconds: true, default: '60s' }),
+    }),
+  ),
   enforce: flag({ default: true }),
 })
 
@@ -76,7 +83,7 @@ export const passwordsField = optional(
         error: 'must be a list such as [{name: admin, file: /etc/postern/password}]',
       }),
     {
-      type: 'list of `{name: N, file: F, allow: A}`',
+      type: 'list of `{name: N, file: F, allow: A, limit: L, enforce: E}`',
       textForm: 'yaml',
       // A common mistake is to write the password itself here.
       secret: true,
@@ -114,7 +121,7 @@ export function checkedByDevice({ password }: PasswordConfig): boolean {
   return password !== undefined && 'device' in password
 }
 
-type Entry = Omit<ValueOf<typeof namedPassword>, 'name' | 'allow' | 'enforce'>
+type Entry = Omit<ValueOf<typeof namedPassword>, 'name' | 'allow' | 'enforce' | 'limit'>
 
 /** The source that an entry has; none if it is invalid. */
 function sourcesIn(name: string, { file, htpasswd, shadow }: Entry, above: string): NamedSource[] {
@@ -123,11 +130,11 @@ function sourcesIn(name: string, { file, htpasswd, shadow }: Entry, above: strin
   return shadow === undefined ? [] : [{ name, ...shadow, shadow: true, key: `${above}.shadow.file` }]
 }
 
-/** Whether a reload can apply the change: it changes `allow` and `enforce`, and removes names, but opens no file for a new name or source. */
+/** Whether a reload can apply the change: it changes `allow`, `enforce` and `limit`, and removes names, but opens no file for a new name or source. */
 function sameSources(before: unknown, after: unknown): boolean {
   const sources = (value: unknown): string[] =>
     // Proof of the cast: a value of this field.
-    ((value ?? []) as NonNullable<PasswordConfig['passwords']>).map(({ allow, enforce, ...source }) =>
+    ((value ?? []) as NonNullable<PasswordConfig['passwords']>).map(({ allow, enforce, limit, ...source }) =>
       JSON.stringify(source),
     )
   const known = new Set(sources(before))

@@ -1,5 +1,6 @@
 import { OWN_PATHS, type Per, type WindowType } from '../http/admission.ts'
 import { createPathTable, isAmbiguousPath } from '../http/request-path.ts'
+import { windowOfName } from '../http/scope.ts'
 import { requestPathProblem } from './address.ts'
 import { ALWAYS, either, field, section, type ValueOf, z } from './field.ts'
 import { tokenStoreField } from './store-fields.ts'
@@ -11,6 +12,7 @@ export const tokensField = section({
   issued: integer(0, 1_000, { default: 100, live: ALWAYS }),
   accessLifetime: duration('1s', '365d', { wholeSeconds: true, default: '1h', live: ALWAYS }),
   refreshLifetime: duration('1s', '3650d', { wholeSeconds: true, default: '7d', live: ALWAYS }),
+  grantLifetime: duration('1s', '3650d', { wholeSeconds: true, default: 'off', live: ALWAYS }, ['off']),
   rotateRefresh: flag({ default: false, live: ALWAYS }),
   refreshGrace: duration('0s', '1h', { default: '10s', live: ALWAYS }),
   offlineGrace: duration('0s', '365d', { default: '1h', live: ALWAYS }),
@@ -83,6 +85,7 @@ function limit(requests: number) {
 
 export const browserField = section({
   login: oneOf(['off', 'on'], { default: 'off', live: ALWAYS }),
+  idle: duration('1s', '3650d', { default: '12h', live: ALWAYS }),
   limit: section({
     requests: integer(1, 1_000_000_000, { default: 600, live: ALWAYS }),
     window: duration('1s', '1d', { wholeSeconds: true, default: '60s', live: ALWAYS }),
@@ -109,13 +112,23 @@ interface Limit {
 
 type LimitPer = Limit & { readonly per: Per }
 
-/** The limits of all windows. */
+/** `own`: the limits of single windows, by their keys. */
+export type LimitOfType = LimitPer & { readonly own?: ReadonlyMap<string, Limit> }
+
+/** The limits of all windows. Those of names are limits of the API. */
 export function limitsOf({
   limits: { api, oauth },
   browser,
+  passwords = [],
 }: {
   readonly limits: Readonly<Record<'api' | 'oauth', LimitPer>>
   readonly browser: { readonly limit: Limit }
-}): Readonly<Record<WindowType, LimitPer>> {
-  return { api, oauth, browser: { ...browser.limit, per: 'grant' } }
+  readonly passwords?: readonly { readonly name: string; readonly limit?: Limit }[]
+}): Readonly<Record<WindowType, LimitOfType>> {
+  const own = new Map(
+    passwords.flatMap(({ name, limit: ofName }) =>
+      ofName === undefined ? [] : [[windowOfName(name), ofName] as const],
+    ),
+  )
+  return { api: own.size === 0 ? api : { ...api, own }, oauth, browser: { ...browser.limit, per: 'grant' } }
 }

@@ -116,21 +116,34 @@ export function list(
   return field<readonly string[]>(build, { ...options, type: `list of ${type}`, textForm: 'list' })
 }
 
-/** A duration in ms. The bounds are as the reference page shows them: `1s`, `1d`. */
+type DurationOptions = FieldOptions & { readonly wholeSeconds?: boolean }
+
+/** A duration in ms, or one of `words`. The bounds are as the reference page shows them: `1s`, `1d`. */
+export function duration(least: string, most: string, options: DurationOptions): Field<number>
+export function duration<const Word extends string>(
+  least: string,
+  most: string,
+  options: DurationOptions,
+  words: readonly Word[],
+): Field<number | Word>
 export function duration(
   least: string,
   most: string,
-  { wholeSeconds = false, ...options }: FieldOptions & { readonly wholeSeconds?: boolean },
-): Field<number> {
-  const must = `must be a duration from ${least} to ${most}, such as 500ms, 10s, 5m, 1h or 7d`
+  { wholeSeconds = false, ...options }: DurationOptions,
+  words: readonly string[] = [],
+): Field<number | string> {
+  const range = `a duration from ${least} to ${most}, such as 500ms, 10s, 5m, 1h or 7d`
+  const must = ['must be', ...words.flatMap((word) => [word, 'or']), range].join(' ')
   const parse = bounded(parseDuration, least, most, must)
-  return measured({
+  return measured<number | string>({
     ...options,
-    type: `duration, ${least} to ${most}`,
+    type: [`duration, ${least} to ${most}`, ...words.map((word) => `or \`${word}\``)].join(', '),
     must,
-    pattern: DURATION_PATTERN,
+    pattern: new RegExp([...words.map((word) => `^${word}$`), DURATION_PATTERN.source].join('|')),
     // A response field states some in seconds.
     parse: (given) => {
+      const word = words.find((each) => each === given)
+      if (word !== undefined) return { value: word }
       const parsed = wholeSeconds ? parseDuration(given) : undefined
       const isFraction = parsed !== undefined && 'value' in parsed && parsed.value % 1000 !== 0
       return isFraction ? { problem: 'must be whole seconds' } : parse(given)

@@ -1,5 +1,6 @@
 import { nameOfGrant } from '../http/scope.ts'
 import { createWallOffset } from '../system/clock.ts'
+import { endOfGrant } from '../tokens/grant-rules.ts'
 import { createGrantTable, lastUse } from '../tokens/grant-table.ts'
 import { type Digest, digestToken, looksMinted } from '../tokens/mint.ts'
 import {
@@ -20,7 +21,7 @@ type TokenCopy = Omit<FoundToken, 'isFounded'> & { readonly digest: Digest }
 
 export type TokenCopies = ReturnType<typeof createTokenCopies>
 
-type CopyPolicy = Pick<SharedTokenPolicy, 'capacity' | 'accessLifetime' | 'offlineGrace'>
+type CopyPolicy = Pick<SharedTokenPolicy, 'capacity' | 'accessLifetime' | 'offlineGrace' | 'grantLifetime'>
 
 interface Dependencies extends Pick<StateDependencies, 'clock' | 'live' | 'hasName'> {
   readonly store: SharedStore
@@ -40,7 +41,7 @@ const MOST_REVOKED = 10_000
  */
 export function createTokenCopies(deps: Dependencies) {
   const { store, clock, policy, live, hasName, timeout } = deps
-  let { accessLifetime, offlineGrace } = policy
+  let { accessLifetime, offlineGrace, grantLifetime = 'off' } = policy
   const table = createGrantTable(policy.capacity)
   const wallOffset = createWallOffset(clock)
   const epoch = createEpoch(react)
@@ -86,21 +87,27 @@ export function createTokenCopies(deps: Dependencies) {
     // Which copies stay in a founded epoch depends on the passwords, so it is left to the agreement on them.
     if (!answer.isFounded) epoch.apply({ kind: 'begun', epoch: answer.epoch })
     if (revoked.has(answer.grant) || epoch.isBehind(answer.epoch)) return REFUSED.revoked
+    // A token of an earlier policy, by which it lives longer.
+    if (answer.handout === undefined && endOfGrant(-answer.age, { grantLifetime }) <= 0)
+      return REFUSED.expired
     add({ ...answer, digest })
     use(answer.grant)
     return { kind: 'valid', grant: answer.grant }
   }
 
   /** Does nothing for a token of another epoch. The feed will announce a later one; until then the server is asked for the token. */
-  function add({ digest, grant: id, client, epoch: of, granted, until, handout }: TokenCopy): void {
+  function add({ digest, grant: id, client, epoch: of, age, until, handout }: TokenCopy): void {
     if (revoked.has(id) || of !== epoch.present || table.find(digest) !== undefined) return
     if (!hasName(nameOfGrant(id))) return
     const at = now()
-    const issuedAt = Math.floor(at - Math.max(0, clock.wall() - granted))
+    const issuedAt = Math.floor(at - age)
     const grant = table.grant(id) ?? table.open(id, client, issuedAt, handout?.label)
     // A server whose clock was set back states a time left that is too long.
-    const most = handout?.lifetime ?? accessLifetime
-    table.add(grant, 'access', digest, at, Math.floor(Math.min(until, at + most)))
+    const most =
+      handout === undefined
+        ? Math.min(at + accessLifetime, endOfGrant(grant.issuedAt, { grantLifetime }))
+        : at + handout.lifetime
+    table.add(grant, 'access', digest, at, Math.floor(Math.min(until, most)))
     table.evict(grant)
   }
 
@@ -215,6 +222,10 @@ export function createTokenCopies(deps: Dependencies) {
     },
     /** Another server may answer from now on: it may know what the one before it did not. */
     forgetUnknown: questions.forget,
+    /** How long a login lasts, for a script (ms); empty: without end. */
+    get grantLasts(): number | '' {
+      return typeof grantLifetime === 'number' ? grantLifetime : ''
+    },
     grants: known,
     /** At most `most` grants with a copy, the most recently used first. */
     recent: (most: number): readonly string[] => table.recent(most).map(({ id }) => id),
@@ -223,7 +234,8 @@ export function createTokenCopies(deps: Dependencies) {
     counts: table.counts,
     sweep,
     applyPolicy(next: CopyPolicy): void {
-      ;({ accessLifetime, offlineGrace } = next)
+      ;({ accessLifetime, offlineGrace, grantLifetime = 'off' } = next)
+      table.limit(next)
       table.resize(next.capacity)
       table.evict()
     },

@@ -10,7 +10,7 @@ interface Dependencies {
   readonly store: SharedStore
   readonly clock: Clock
   readonly live: LiveRequests
-  readonly copies: Pick<TokenCopies, 'epoch' | 'dataset' | 'isOrphan'>
+  readonly copies: Pick<TokenCopies, 'epoch' | 'dataset' | 'isOrphan' | 'grantLasts'>
   readonly onBug: (error: unknown) => void
 }
 
@@ -33,7 +33,11 @@ export function watchStreams({ store, clock, live, copies, onBug }: Dependencies
     const said = new Map<string, number>()
     for (const page of pagesOf(grants)) {
       const asked = clock.monotonic()
-      const reply = await store.run(HOLD, [`${store.prefix}state`], [store.prefix, HELD_FOR, ...page])
+      const reply = await store.run(
+        HOLD,
+        [`${store.prefix}state`],
+        [store.prefix, HELD_FOR, copies.grantLasts, ...page],
+      )
       const [epoch, dataset, ...left] = listOf(reply)
       // The server has lost data, perhaps these grants, too. The feed decides what becomes of them.
       if (copies.epoch.isBehind(String(epoch)) || dataset !== copies.dataset) return

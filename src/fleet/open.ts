@@ -116,6 +116,7 @@ async function openState(
     store,
     clock,
     lifetimes: [config.tokens.accessLifetime, config.tokens.refreshLifetime],
+    grantLasts: () => copies.grantLasts,
     onLost(count) {
       metrics.storeFailed('shared', 'lost')
       log.error({ count }, LOST_TOKENS)
@@ -181,11 +182,11 @@ async function openState(
       }
       return 'unavailable'
     },
-    async logIn(candidate, client, grantType) {
+    async logIn(candidate, client, grantType, username) {
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
         const present = await agreement.present()
         if (present.kind !== 'agreed') return 'unavailable'
-        const { result, generation, name = '' } = await password.verify(candidate, client.key)
+        const { result, generation, name = '' } = await password.verify(candidate, client.key, username)
         if (generation !== password.generation || generation !== present.generation) continue
         if (result !== 'right') return result
         if (!hasName(name)) return 'wrong'

@@ -11,8 +11,8 @@ import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
 export interface FoundToken {
   readonly grant: string
   readonly client: string
-  /** When the password was given, on the server's clock (ms). */
-  readonly granted: number
+  /** How long ago the password was given, by the server's clock (ms). */
+  readonly age: number
   readonly epoch: string
   /** Whether the epoch is the first one of an emptied server. */
   readonly isFounded: boolean
@@ -108,10 +108,10 @@ export function createTokenQuestions(
       const [present, founded, ...found] = listOf(reply)
       const isFounded = founded === present
       questions.forEach(({ digest, answer }, at) => {
-        const [grant, client, granted, left, lifetime, label] = listOf(found[at])
+        const [grant, client, age, left, lifetime, label] = listOf(found[at])
         if (grant === undefined) answer.resolve(unknownBy(String(present), digest))
         else {
-          const facts = { grant: String(grant), client: String(client), granted: Number(granted) }
+          const facts = { grant: String(grant), client: String(client), age: Number(age) }
           const until = asked + Number(left)
           const handout =
             label === undefined ? undefined : { label: String(label), lifetime: Number(lifetime) }

@@ -1,6 +1,5 @@
-import type { Spent, TokenKind } from '../tokens/grant-rules.ts'
+import { endOfGrant, type Lifetimes, type Spent, type TokenKind } from '../tokens/grant-rules.ts'
 import type { Digest, NewToken } from '../tokens/mint.ts'
-import type { TokenPolicy } from '../tokens/state.ts'
 import { tokenScript } from './scripts.ts'
 import { listOf, type SharedStore, type StoreReply } from './shared-store.ts'
 
@@ -38,15 +37,22 @@ return reply
  * Changes a grant, unless the token that was read does not count any more, or is another one: compare and set. Spends that token, keeps a
  * response to it, adds tokens, and drops members.
  *
- * `ARGV`: prefix, digest and text of the token, response (empty: the token is not spent), for how long it is kept, number of tokens to add,
+ * `ARGV`: prefix, digest and text of the token, response (empty: the token is not spent), for how long it is kept, how long a grant lasts (ms;
+ * empty: without end), number of tokens to add,
  * for each its kind, digest and lifetime, and members to drop. Returns 1 if it has changed the grant, 0 if not.
+ *
+ * No token is added that ends after the grant. A login in the future was before the server's clock was set back: from now on it counts as one
+ * of now, so that its grant ends.
  */
 const CHANGE_GRANT = tokenScript(
   'refresh',
   `
-local digest, response, keeps, at = ARGV[2], ARGV[4], tonumber(ARGV[5]), 7
+local digest, response, keeps, at = ARGV[2], ARGV[4], tonumber(ARGV[5]), 8
 local kind, grant, client, granted = token(digest)
 if not kind or redis.call('GET', p .. 't:' .. digest) ~= ARGV[3] then return 0 end
+granted = string.format('%.0f', math.min(tonumber(granted), now))
+local left = granted + (tonumber(ARGV[6]) or math.huge) - now
+if left <= 0 then return 0 end
 local set = p .. 'g:' .. grant
 if response ~= '' then
   redis.call('SET', p .. 't:' .. digest, text('s', grant, client, granted), 'KEEPTTL')
@@ -55,8 +61,8 @@ if response ~= '' then
   local stored = string.format('%.0f %s', now, response)
   if keeps > 0 then redis.call('SET', p .. 'r:' .. digest, stored, 'PX', keeps) end
 end
-for _ = 1, tonumber(ARGV[6]) do
-  add(ARGV[at], ARGV[at + 1], grant, client, granted, ARGV[at + 2])
+for _ = 1, tonumber(ARGV[7]) do
+  add(ARGV[at], ARGV[at + 1], grant, client, granted, math.min(tonumber(ARGV[at + 2]), left))
   at = at + 3
 end
 redis.call('ZREMRANGEBYSCORE', set, '-inf', now)
@@ -97,6 +103,8 @@ export interface GrantChange {
   readonly response: string | undefined
   /** How long the response is kept (ms). */
   readonly grace: number
+  /** As in `Lifetimes`. */
+  readonly grantLifetime: Lifetimes['grantLifetime']
 }
 
 /** How the server names kinds. */
@@ -106,8 +114,6 @@ const LETTERS: Readonly<Record<TokenKind, string>> = { access: 'a', refresh: 'r'
 export function memberOf(kind: TokenKind, digest: Digest): string {
   return LETTERS[kind] + digest
 }
-
-type Lifetimes = Pick<TokenPolicy, 'accessLifetime' | 'refreshLifetime'>
 
 /**
  * The tokens of a shared store as records. Both steps wait for a replica, because a former primary must neither change nor refuse a token.
@@ -130,11 +136,14 @@ export function createSharedRecords({ prefix, runDurably }: Pick<SharedStore, 'p
       const [now, epoch] = [Number(time), String(present)]
       if (record === undefined) return { now, epoch, token: undefined }
       const [letter = '', grant = '', client = '', granted, text = ''] = listOf(record).map(String)
+      const login = Math.min(Number(granted), now)
+      // Its tokens are of an earlier policy, by which they live longer.
+      if (now >= endOfGrant(login, lifetimes)) return { now, epoch, token: undefined }
       const { response, spent } = responseIn(listOf(stored), now)
       const token: StoredToken = {
         kind: letter === 'a' ? 'access' : 'refresh',
         spent: letter === 's' ? spent : undefined,
-        ...{ digest, text, epoch, grant, client, granted: Number(granted), response },
+        ...{ digest, text, epoch, grant, client, granted: login, response },
         ...{ oldest: oldestOf(members, lifetimes), over: Number(above) },
       }
       return { now, epoch, token }
@@ -142,11 +151,12 @@ export function createSharedRecords({ prefix, runDurably }: Pick<SharedStore, 'p
     /** Returns whether the grant is changed. It is not if the token has been spent, or revoked with its grant, since it was read. */
     async change(
       token: StoredToken,
-      { added, dropped, response = '', grace }: GrantChange,
+      { added, dropped, response = '', grace, grantLifetime }: GrantChange,
     ): Promise<boolean> {
       const { digest, text } = token
       const tokens = added.flatMap((each) => [LETTERS[each.kind], each.digest, each.lifetime])
-      const args = [digest, text, response, grace, added.length, ...tokens, ...dropped]
+      const lasts = typeof grantLifetime === 'number' ? grantLifetime : ''
+      const args = [digest, text, response, grace, lasts, added.length, ...tokens, ...dropped]
       return (await runDurably(CHANGE_GRANT, keys, [prefix, ...args])) === 1
     },
   }

@@ -198,7 +198,7 @@ return {'issued', granted}
 
 /**
  * Looks up access tokens. `ARGV`: prefix, digest ... Returns `{epoch, founded epoch, found ...}`, with empty epochs if there is no state.
- * Each `found` is `{grant, client, granted, time left}`, with lifetime and label behind it if the grant is an issued one, or `{}` for any
+ * Each `found` is `{grant, client, time since it began, time left}`, with lifetime and label behind it if the grant is an issued one, or `{}` for any
  * other text.
  */
 export const LOOK_UP = tokenScript(
@@ -209,7 +209,7 @@ for i = 2, #ARGV do
   local kind, grant, client, granted, lifetime, label = token(ARGV[i])
   reply[i + 1] = {}
   if kind == 'a' then
-    reply[i + 1] = {grant, client, granted, redis.call('PTTL', p .. 't:' .. ARGV[i]), lifetime, label}
+    reply[i + 1] = {grant, client, math.max(0, now - granted), redis.call('PTTL', p .. 't:' .. ARGV[i]), lifetime, label}
   end
 end
 return reply
@@ -262,29 +262,37 @@ return {epoch, grant}
 
 /**
  * Says until when grants hold, and keeps them from being evicted first: a sidecar has open streams of them. A grant holds until its last token
- * expires; a spent refresh token does not count.
+ * expires, and no longer than a login lasts; a spent refresh token does not count.
  *
- * `ARGV`: prefix, time (ms) for which they are held, grant ... Returns `{epoch, dataset, time left ...}`: 0 for a grant that is over.
+ * `ARGV`: prefix, time (ms) for which they are held, how long a login lasts (ms; empty: without end), grant ... Returns `{epoch, dataset, time left ...}`: 0 for a grant that is over.
  */
 export const HOLD = tokenScript(
   'list',
   `
+local lasts = tonumber(ARGV[3]) or math.huge
+
 local function left(grant)
   if not redis.call('ZSCORE', p .. 'grants', grant) then return 0 end
   local at = -1
   while true do
     local last = redis.call('ZRANGE', p .. 'g:' .. grant, at, at, 'WITHSCORES')
     if not last[1] then return 0 end
-    if string.sub(last[1], 1, 1) ~= 's' then return math.max(0, tonumber(last[2]) - now) end
+    if string.sub(last[1], 1, 1) ~= 's' then
+      local text = redis.call('GET', p .. 't:' .. string.sub(last[1], 2))
+      local granted = text and tonumber(string.match(text, '^%a %S+ %S+ %S+ (%d+)'))
+      -- An issued grant is no login.
+      if text and handout(text) then granted = nil end
+      return math.max(0, math.min(tonumber(last[2]), (granted or math.huge) + lasts) - now)
+    end
     at = at - 1
   end
 end
 
 redis.call('ZREMRANGEBYSCORE', p .. 'held', '-inf', now) -- first, for a full server
 local reply = {epoch or '', redis.call('HGET', KEYS[1], 'dataset') or ''}
-for i = 3, #ARGV do
-  reply[i] = left(ARGV[i])
-  if reply[i] > 0 then redis.call('ZADD', p .. 'held', now + ARGV[2], ARGV[i]) end
+for i = 4, #ARGV do
+  reply[i - 1] = left(ARGV[i])
+  if reply[i - 1] > 0 then redis.call('ZADD', p .. 'held', now + ARGV[2], ARGV[i]) end
 end
 redis.call('PEXPIRE', p .. 'held', ARGV[2])
 return reply

@@ -1,5 +1,5 @@
 import type { Clock } from '../system/clock.ts'
-import { refreshMeans, shareOf, surplusOf } from '../tokens/grant-rules.ts'
+import { endOfGrant, lifetimesWithin, refreshMeans, shareOf, surplusOf } from '../tokens/grant-rules.ts'
 import { longestUnused, OPERATOR } from '../tokens/handout.ts'
 import {
   digestToken,
@@ -30,6 +30,7 @@ import {
 import type { TokenCopies } from './copies.ts'
 import { REVOKE_ALL } from './epoch.ts'
 import { describeGrants, describeWithUse, listGrants, listWithLost, revokeAtServer } from './grants.ts'
+import type { FoundToken } from './questions.ts'
 import { createSharedRecords, type GrantChange, memberOf, type StoredToken } from './records.ts'
 import { HAND_OUT, ISSUE, REVOKE_LOST, REVOKE_TOKEN } from './scripts.ts'
 import { openResponse, sealResponse } from './sealed-response.ts'
@@ -82,9 +83,10 @@ export function createSharedTokens(deps: Dependencies) {
     epoch: string,
     name = '',
   ): Promise<IssuedTokens | 'stale'> {
-    const { accessLifetime, capacity } = policy
+    const { capacity } = policy
     const grant = mintGrantId(random, name)
-    const { response, added } = mintPair(policy, random)
+    const lifetimes = lifetimesWithin(policy, endOfGrant(0, policy))
+    const { response, added } = mintPair(lifetimes, random)
     const asked = clock.monotonic()
     const most = Math.max(1, Math.floor(capacity / 2))
     const tokens = added.flatMap(({ digest, lifetime }) => [digest, lifetime])
@@ -96,7 +98,7 @@ export function createSharedTokens(deps: Dependencies) {
     if (Number(ofAccess) > 0) listener.evicted('access', Number(ofAccess))
     if (Number(ofRefresh) > 0) listener.evicted('refresh', Number(ofRefresh))
     const digest = digestToken(response.accessToken)
-    copies.add({ digest, grant, client, epoch, granted: clock.wall(), until: asked + accessLifetime })
+    copies.add({ digest, grant, client, epoch, age: 0, until: asked + lifetimes.accessLifetime })
     listener.issued(grantType)
     return { grant, ...response }
   }
@@ -116,15 +118,14 @@ export function createSharedTokens(deps: Dependencies) {
     const [kind, ...said] = listOf(await lasting(HAND_OUT, ...args)).map(String)
     if (kind === 'full') return { longestUnused: longestUnused(await describeWithUse(store, copies, said)) }
     if (kind !== 'issued') return 'stale'
-    copies.add({ digest, grant, client: OPERATOR, epoch, granted: clock.wall(), until, handout })
+    copies.add({ digest, grant, client: OPERATOR, epoch, age: 0, until, handout })
     return { accessToken, grant, expiresAt: Number(said[0]) + lifetime }
   }
 
   async function refresh(presented: string): Promise<IssuedTokens | undefined> {
     if (!looksMinted(presented)) return undefined
     const { rotateRefresh: rotates, refreshGrace: grace, capacity } = policy
-    const minted = mintExchange(presented, rotates, policy, random)
-    const most = shareOf(capacity) - minted.added.length
+    const most = shareOf(capacity) - (rotates ? 2 : 1)
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const { now, epoch, token } = await records.find(digestToken(presented), most, policy)
       requirePresent('refresh', epoch)
@@ -135,8 +136,12 @@ export function createSharedTokens(deps: Dependencies) {
         await revokeGrants([token.grant], 'refresh_token_reuse')
         return undefined
       }
+      const { granted } = token
+      const lifetimes = lifetimesWithin(policy, endOfGrant(granted, policy) - now)
+      const minted = mintExchange(presented, rotates, lifetimes, random)
       const response = rotates ? sealResponse(minted.response, presented, random) : undefined
-      if (await exchange(token, minted, { response, grace }))
+      const until = clock.monotonic() + lifetimes.accessLifetime
+      if (await exchange(token, minted, { response, grace, until, age: now - granted }))
         return { grant: token.grant, ...minted.response }
     }
     throw new StoreUnavailable('refresh', 'error', 'the token keeps changing')
@@ -146,13 +151,13 @@ export function createSharedTokens(deps: Dependencies) {
   async function exchange(
     token: StoredToken,
     { response, added }: Minted,
-    spends: Pick<GrantChange, 'response' | 'grace'>,
+    { until, age, ...spends }: Pick<GrantChange, 'response' | 'grace'> & Pick<FoundToken, 'until' | 'age'>,
   ): Promise<boolean> {
-    const { grant, client, granted, epoch } = token
+    const { grant, client, epoch } = token
+    const { grantLifetime } = policy
     const dropped = surplusOf(token.oldest, token.over, memberOf('refresh', token.digest))
-    const until = clock.monotonic() + policy.accessLifetime
-    if (!(await records.change(token, { added, dropped, ...spends }))) return false
-    copies.add({ digest: digestToken(response.accessToken), grant, client, epoch, granted, until })
+    if (!(await records.change(token, { added, dropped, grantLifetime, ...spends }))) return false
+    copies.add({ digest: digestToken(response.accessToken), grant, client, epoch, age, until })
     copies.use(grant)
     listener.issued('refresh_token')
     return true

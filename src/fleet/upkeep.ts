@@ -9,6 +9,8 @@ interface Dependencies {
   readonly clock: Clock
   /** Of access and refresh tokens (ms). */
   readonly lifetimes: readonly [number, number]
+  /** How long a login lasts now (ms); empty: without end. */
+  readonly grantLasts: () => number | ''
   /** The server has lost tokens of live grants: another program has evicted or deleted their keys. */
   readonly onLost: (tokens: number) => void
   /** The clock of the server was set by this time (ms), or another server with another clock answers. */
@@ -25,10 +27,12 @@ const MOST = 50
  *
  * - A token that its grant lists and the server has lost is counted and forgotten. A grant without tokens is over, and copies of its tokens
  *   work for the offline grace.
+ * - A token that ends after its login does so in a second or at the end of the login: it is of an earlier policy.
  * - A token of a login in the future was issued before the clock was set back. From now on it has at most its lifetime.
  * - An issued grant that the list of those has lost is in it again.
  *
- * `ARGV`: prefix, offset, most grants, lifetimes of access and refresh tokens (ms). Returns `{time, grants looked at that remain, lost tokens}`.
+ * `ARGV`: prefix, offset, most grants, lifetimes of access and refresh tokens, how long a login lasts (ms;
+ * empty: without end). Returns `{time, grants looked at that remain, lost tokens}`.
  */
 export const LOOK_AFTER = tokenScript(
   'upkeep',
@@ -36,6 +40,7 @@ export const LOOK_AFTER = tokenScript(
 -- A key may expire a moment before its entry in the list.
 local soon = now + 1000
 local lifetimes = {a = tonumber(ARGV[4]), r = tonumber(ARGV[5]), s = tonumber(ARGV[5])}
+local lasts = tonumber(ARGV[6]) or math.huge
 
 local function lookAfter(grant)
   local set, lost, live, isChanged, isIssued = p .. 'g:' .. grant, 0, 0, false, false
@@ -55,6 +60,12 @@ local function lookAfter(grant)
       if granted and granted > soon and lifetime and tonumber(members[i + 1]) > soon + lifetime then
         redis.call('PEXPIRE', key, lifetime)
         redis.call('ZADD', set, now + lifetime, member)
+        isChanged = true
+      end
+      local last = math.max(soon, (granted or math.huge) + lasts)
+      if not own and tonumber(members[i + 1]) > last then
+        redis.call('PEXPIREAT', key, last)
+        redis.call('ZADD', set, last, member)
         isChanged = true
       end
     end
@@ -89,14 +100,22 @@ return reply
  * Looks after the tokens on the server, some every ten seconds. So their loss is noticed (H277), and a login at a wrong time leaves no tokens
  * that live for decades when the server's clock is set back (H278). Also notices that this clock was set.
  */
-export function lookAfterTokens({ store, clock, lifetimes, onLost, onClockSet, onBug }: Dependencies) {
+export function lookAfterTokens({
+  store,
+  clock,
+  lifetimes,
+  grantLasts,
+  onLost,
+  onClockSet,
+  onBug,
+}: Dependencies) {
   let offset = 0
   const askInTime = regularQuestion({ clock, every: EVERY, onBug })
   /** The bounds of how far the server's clock is ahead of the monotonic one (ms). */
   let ahead = { least: Number.NEGATIVE_INFINITY, most: Number.POSITIVE_INFINITY }
 
   async function ask(): Promise<void> {
-    const args = [store.prefix, offset, MOST, ...lifetimes]
+    const args = [store.prefix, offset, MOST, ...lifetimes, grantLasts()]
     const asked = clock.monotonic()
     const reply = listOf(await store.run(LOOK_AFTER, [`${store.prefix}state`], args))
     const [time, remaining, lost] = reply.map(Number)

@@ -1,6 +1,7 @@
 import { limitsOf } from '../config/policy-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { LimitDecision, WindowType } from '../http/admission.ts'
+import { createOwnWindows } from '../limits/own-windows.ts'
 import {
   createUsedUpWindows,
   createWindowTable,
@@ -24,7 +25,7 @@ const REPEAT = 60_000
 
 /** Creates shared windows. The log says when they fall back to local ones, when they are back, and when the store has lost some. */
 export function createSharedTables(
-  config: Pick<Config, 'limits' | 'browser'>,
+  config: Pick<Config, 'limits' | 'browser' | 'passwords'>,
   store: SharedStore,
   { clock, log, metrics }: Pick<StateDependencies, 'clock' | 'log' | 'metrics'>,
 ): Readonly<Record<WindowType, WindowTable>> {
@@ -58,7 +59,7 @@ export function createSharedTables(
 
   const shared = { store, clock, maxKeys, onFallback, onAnswer, onLost }
   const table = (endpoint: WindowType): WindowTable =>
-    createSharedWindows(limits[endpoint], { ...shared, endpoint })
+    createOwnWindows(limits[endpoint], (policy) => createSharedWindows(policy, { ...shared, endpoint }))
   return { api: table('api'), oauth: table('oauth'), browser: table('browser') }
 }
 

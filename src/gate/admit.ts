@@ -9,6 +9,7 @@ import type { Admission, Exchange, Forward } from '../http/exchange.ts'
 import { ietfLimitFields, resetTime, secondsToReset } from '../http/limit-fields.ts'
 import { hasOverride } from '../http/overrides.ts'
 import type { Refusal } from '../http/refusal.ts'
+import type { LimitPolicy } from '../limits/own-windows.ts'
 import type { WindowPolicy, WindowTable } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Later } from '../tokens/state.ts'
@@ -28,7 +29,7 @@ import {
 import { atGate, type GateExchange } from './gate-exchange.ts'
 
 export interface GateRules extends ClassifyRules, CredentialRules {
-  readonly limits: Readonly<Record<WindowType, WindowPolicy & { readonly per: Per }>>
+  readonly limits: Readonly<Record<WindowType, LimitPolicy & { readonly per: Per }>>
   readonly ietfHeaders: boolean
   /** False: the gate only observes. It forwards requests that exceed the limit or lack a valid token, and records them. */
   readonly enforce: boolean
@@ -143,7 +144,7 @@ export function createGate(deps: GateDependencies): Admit {
     exchange.resetAt = resetTime(decision, clock.wall())
     if (rules.ietfHeaders) {
       const type = windowTypeOf(exchange)
-      exchange.ownFields = ietfLimitFields(type, decision, rules.limits[type])
+      exchange.ownFields = ietfLimitFields(type, decision, policyOf(exchange, rules.limits[type]))
     }
     if (rules.cors !== undefined)
       exchange.ownFields = [...exchange.ownFields, ...corsFields(exchange.head, rules.cors)]
@@ -188,7 +189,7 @@ function takeSteps(steps: Steps, exchange: GateExchange, rules: GateRules): Deci
       // Proof of the cast: the lines above.
       return exchange as Admission<GateExchange>
     }
-    // What a name may not do is refused also past the limit, so it also comes first of what would be refused.
+    // With `enforce: false` the limit only notes, but an `allow` that holds refuses: so the refusal of an `allow` on trial replaces that of the limit.
     if (exchange.wouldRefuse === undefined || refusal.kind === 'insufficient-scope')
       exchange.wouldRefuse = refusal
   }
@@ -222,6 +223,11 @@ const OVER_MEMORY: Refusal = { kind: 'overloaded', retryAfter: 1 }
 function unusedWindow({ endpoint }: GateExchange, { limits }: GateRules): LimitDecision {
   const { requests, window } = limits[endpoint]
   return { admitted: true, limit: requests, remaining: requests, closesIn: window }
+}
+
+/** The policy of the window that decided about a request. */
+function policyOf({ per, client, identity }: GateExchange, limit: LimitPolicy): WindowPolicy {
+  return limit.own?.get(windowKey(per, client, identity)) ?? limit
 }
 
 function keepIdentity(exchange: GateExchange, _rules: GateRules, identity: Identity | undefined): undefined {
@@ -273,7 +279,7 @@ export function judgeAnew(
   if (refusal !== undefined && isFinal(refusal, anew, rules)) return refusal
   // It was forwarded with the sidecar's own login, to which it has no right any more.
   if (exchange.signedIn && !isSignedIn(anew, rules)) return NOT_SIGNED_IN
-  // Nor has it a right any more to the fields with which it was forwarded.
+  // It was forwarded with fields that its name, or a public path, may no longer send.
   if (anew.confined && !exchange.confined && hasOverride(head.fields))
     return anew.grant === undefined ? NOT_SIGNED_IN : HELD_BACK
   exchange.scope = anew.scope
@@ -281,8 +287,8 @@ export function judgeAnew(
 }
 
 /**
- * Whether a refusal is sent. A gate that only observes also forwards requests that exceed the limit or have no valid token; one with an
- * `allow` on trial, those that this `allow` would refuse. Neither forwards a faulty request, nor one to the sidecar's own endpoints.
+ * Whether a refusal is sent. A gate that only observes forwards requests over the limit or without a valid token. An `allow` on trial forwards
+ * what it would refuse. Both refuse a faulty request, and one to the sidecar's own endpoints.
  */
 function isFinal(
   { kind }: Refusal,

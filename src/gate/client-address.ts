@@ -1,7 +1,7 @@
 import type { Client, Identity, Per } from '../http/admission.ts'
 import { listMembers } from '../http/fields.ts'
 import { type AdmitsAddress, type Cidr, matchesAny, normalizeAddress, prefix64 } from '../http/ip.ts'
-import { nameOfGrant } from '../http/scope.ts'
+import { nameOfGrant, windowOfName } from '../http/scope.ts'
 
 /** The address of a peer on a Unix socket. The file mode of the socket decides which processes may connect. */
 export const UNIX_PEER = 'unix'
@@ -72,7 +72,7 @@ export function windowKey(per: Per, client: Client, identity: Identity | undefin
     case 'grant':
       return identity?.kind === 'valid' ? `grant ${identity.grant}` : client.key
     case 'name':
-      return identity?.kind === 'valid' ? `name ${nameOfGrant(identity.grant)}` : client.key
+      return identity?.kind === 'valid' ? windowOfName(nameOfGrant(identity.grant)) : client.key
     case 'client':
       return client.key
   }

@@ -7,7 +7,8 @@ import type { Fields } from './fields.ts'
 export type Refusal =
   | { readonly kind: 'malformed'; readonly description: string }
   | { readonly kind: 'invalid-request'; readonly description: string }
-  | { readonly kind: 'invalid-grant'; readonly description: string }
+  /** `cause`: the password is that of another name than the `username`. Only the log says so. */
+  | { readonly kind: 'invalid-grant'; readonly description: string; readonly cause?: 'other-name' }
   | { readonly kind: 'unsupported-grant-type'; readonly description: string }
   | { readonly kind: 'method-not-allowed'; readonly allow: string }
   | { readonly kind: 'unsupported-media-type' }
@@ -21,7 +22,7 @@ export type Refusal =
   | { readonly kind: 'cross-origin' }
   | {
       readonly kind: 'insufficient-scope'
-      /** Only a field that names another path, method or host keeps the request from being as `allow` wants it. */
+      /** The request is in `allow`, but has a field that names another path, method or host. */
       readonly override?: true
     }
   | { readonly kind: 'rate-limited'; readonly retryAfter: number }

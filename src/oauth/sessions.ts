@@ -2,8 +2,16 @@ import type { Identity } from '../http/admission.ts'
 import { SESSION_COOKIE, sessionCookieIn } from '../http/browsers.ts'
 import type { Fields } from '../http/fields.ts'
 import { nameOfGrant } from '../http/scope.ts'
+import type { Clock } from '../system/clock.ts'
 import { mintToken } from '../tokens/mint.ts'
-import type { IssuedTokens, Later, State, Tokens } from '../tokens/state.ts'
+import {
+  grantsInFlight,
+  type IssuedTokens,
+  type Later,
+  type LiveRequests,
+  type State,
+  type Tokens,
+} from '../tokens/state.ts'
 
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict'
 
@@ -15,6 +23,10 @@ interface Session {
   /** The grant of the login. A renewal keeps it. */
   readonly grant: string | undefined
   tokens: IssuedTokens
+  /** The last request, or the last look at one in flight (ms on the monotonic clock). */
+  usedAt: number
+  /** When it ends, however it is used: renewals with `tokens.rotate_refresh` do not prolong it. As `usedAt`. */
+  readonly endsAt: number
   /** The exchange of the refresh token, while it lasts. */
   renewal: Promise<Awaited<ReturnType<Tokens['refresh']>>> | undefined
 }
@@ -22,14 +34,33 @@ interface Session {
 /** Why sessions end when `browser.login` is switched off: a value of the `reason` label of `postern_tokens_revoked_total`. */
 export const LOGIN_OFF = 'browser_login_off'
 
+/** Why a session ends without a request for `browser.idle`, and after the lifetime of its first refresh token: as `LOGIN_OFF`. */
+const IDLE = 'browser_idle'
+const OVER = 'browser_session_over'
+
 /** The value of `Set-Cookie` that removes the cookie. */
 export const CLEARED_COOKIE = `${SESSION_COOKIE}=; ${ATTRIBUTES}; Max-Age=0`
 
 const NONE: Identity = { kind: 'refused', cause: 'missing' }
 const UNAVAILABLE: Identity = { kind: 'unavailable' }
 
-/** The requests in flight of the first grant go on with the second one. */
-type HandOver = (from: string, to: string) => void
+/** What sessions need of the requests in flight. */
+export interface LiveSessions extends Pick<LiveRequests, 'granted'> {
+  /** The requests in flight of the first grant go on with the second one. */
+  handOver(from: string, to: string): void
+}
+
+interface SessionDependencies {
+  readonly clock: Clock
+  readonly live: LiveSessions
+  /** A reload replaces `config`. Times in ms. */
+  readonly settings: {
+    readonly config: {
+      readonly browser: { readonly idle: number }
+      readonly tokens: { readonly refreshLifetime: number }
+    }
+  }
+}
 
 export type Sessions = ReturnType<typeof createSessions>
 
@@ -40,7 +71,7 @@ export type Sessions = ReturnType<typeof createSessions>
  */
 export function createSessions(
   tokens: Pick<Tokens, 'identify' | 'refresh'> & Pick<State, 'end'>,
-  handOver: HandOver,
+  { clock, live, settings }: SessionDependencies,
 ) {
   const sessions = new Map<string, Session>()
 
@@ -67,18 +98,34 @@ export function createSessions(
   }
 
   /** The tokens of a session are nowhere else, so it is over at once, whether a shared store answers or not. */
-  function drop(id: string): Later<boolean> {
+  function drop(id: string, reason = 'client'): Later<boolean> {
     const session = sessions.get(id)
     sessions.delete(id)
-    return session?.grant === undefined ? true : tokens.end({ grants: [session.grant] }, 'client')
+    return session?.grant === undefined ? true : tokens.end({ grants: [session.grant] }, reason)
+  }
+
+  /** Why a session is over at a time (ms on the monotonic clock); undefined if it is not. */
+  function endOf({ usedAt, endsAt }: Session, now: number): string | undefined {
+    if (now >= endsAt) return OVER
+    return now - usedAt >= settings.config.browser.idle ? IDLE : undefined
   }
 
   return {
     has: (id: string): boolean => sessions.has(id),
-    /** The grant of a session, as `Tokens.identify` says it. An access token that has expired is renewed first. */
-    identify(id: string, client: string): Later<Identity> {
+    /**
+     * The grant of a session, as `Tokens.identify` says it. An access token that has expired is renewed first.
+     *
+     * @param at when the request came (ms on the monotonic clock): it is a use
+     */
+    identify(id: string, client: string, at: number): Later<Identity> {
       const session = sessions.get(id)
       if (session === undefined) return NONE
+      const end = endOf(session, at)
+      if (end !== undefined) {
+        void drop(id, end)
+        return NONE
+      }
+      session.usedAt = at
       const asked = tokens.identify(session.tokens.accessToken, client)
       return asked instanceof Promise || asked.kind === 'refused'
         ? settled(id, session, client, asked)
@@ -89,7 +136,9 @@ export function createSessions(
       const [first] = sessions.keys()
       if (first !== undefined && sessions.size >= MOST_SESSIONS) void drop(first)
       const id = mintToken()
-      sessions.set(id, { grant: issued.grant, tokens: issued, renewal: undefined })
+      const now = clock.monotonic()
+      const endsAt = now + settings.config.tokens.refreshLifetime
+      sessions.set(id, { grant: issued.grant, tokens: issued, usedAt: now, endsAt, renewal: undefined })
       return `${SESSION_COOKIE}=${id}; ${ATTRIBUTES}`
     },
     /** Ends all sessions with their grants, for good: no later setting brings them back. */
@@ -113,9 +162,20 @@ export function createSessions(
       if (id === undefined || session === undefined) return 'continued'
       const { grant: earlier } = session
       const isSame = earlier !== undefined && nameOfGrant(earlier) === nameOfGrant(grant ?? '')
-      if (isSame && grant !== undefined) handOver(earlier, grant)
+      if (isSame && grant !== undefined) live.handOver(earlier, grant)
       await drop(id)
       return isSame ? 'continued' : 'ended'
+    },
+    /** Ends the sessions that are over. A request in flight, such as an open stream, is a use. Call it about once a second. */
+    sweep(): void {
+      if (sessions.size === 0) return
+      const now = clock.monotonic()
+      const inFlight = grantsInFlight(live)
+      for (const [id, session] of sessions) {
+        if (session.grant !== undefined && inFlight.has(session.grant)) session.usedAt = now
+        const end = endOf(session, now)
+        if (end !== undefined) void drop(id, end)
+      }
     },
     /** Whether the cookie in these fields is that of a session; `ended`: of one that is over. */
     stateOf(fields: Fields): 'open' | 'ended' | 'none' {

@@ -79,7 +79,12 @@ interface SlowLoginDependencies {
 type Asking = Pick<Exchange, 'client' | 'ended' | 'onEnd'>
 
 /** A login as the endpoints ask for it: the same as `LogIn`, but it may wait before. */
-export type SlowLogIn = (password: string, request: Asking, grantType: string) => Promise<LogInResult>
+export type SlowLogIn = (
+  password: string,
+  request: Asking,
+  grantType: string,
+  username?: string,
+) => Promise<LogInResult>
 
 /**
  * Makes guessing slower with `limits.wrong_passwords: slow`: after four wrong passwords of a client, its attempts are verified one after
@@ -212,7 +217,7 @@ export function slowLogins(
   }
 
   function judge(guesses: Guesses, result: LogInResult): void {
-    if (result === 'wrong') {
+    if (result === 'wrong' || result === 'other-name') {
       guesses.wrong += 1
       guesses.right = false
       forgetSome()
@@ -231,15 +236,15 @@ export function slowLogins(
     }
   }
 
-  return async (password, request, grantType) => {
+  return async (password, request, grantType, username) => {
     const { client } = request
-    if (settings.config.limits.wrongPasswords === 'off') return logIn(password, client, grantType)
+    if (settings.config.limits.wrongPasswords === 'off') return logIn(password, client, grantType, username)
     const guesses = guessesOf(client.key)
     const spared = waitForAll() > 0 && (await hasGrant(client))
     const turn = request.ended ? 'overloaded' : await turnOf(guesses, spared, request)
     if (turn !== 'begins') return turn
     try {
-      const result = await logIn(password, client, grantType)
+      const result = await logIn(password, client, grantType, username)
       judge(guesses, result)
       return result
     } finally {

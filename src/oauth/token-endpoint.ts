@@ -53,10 +53,15 @@ export function createTokenEndpoint(
 
 const PASSWORD = 'password'
 
+const NOT_RIGHT = { kind: 'invalid-grant', description: 'The password is not right.' } as const
+
 /** The `Retry-After` (seconds) if too many passwords are being checked. */
 const RETRY_AFTER_OVERLOAD = 1
 
-/** Exchanges the admin password of the device for a pair of tokens (RFC 6749 §4.3). The API has no user names. */
+/**
+ * Exchanges a password for a pair of tokens (RFC 6749 §4.3). The documented API has no user names, so `username` may be missing or anything
+ * (C3). The response to a password of another name is the one to a wrong password.
+ */
 export function createPasswordGrant(
   logIn: SlowLogIn,
   onWrongPassword: () => void,
@@ -67,11 +72,14 @@ export function createPasswordGrant(
     async exchange(form, request) {
       const password = required(form, PASSWORD)
       if (typeof password !== 'string') return password
-      const result = await logIn(password, request, PASSWORD)
+      const result = await logIn(password, request, PASSWORD, form.get('username'))
       switch (result) {
         case 'wrong':
           onWrongPassword()
-          return { kind: 'invalid-grant', description: 'The password is not right.' }
+          return NOT_RIGHT
+        case 'other-name':
+          onWrongPassword()
+          return { ...NOT_RIGHT, cause: result }
         case 'overloaded':
           return { kind: 'overloaded', retryAfter: RETRY_AFTER_OVERLOAD }
         case 'unavailable':

@@ -125,7 +125,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     alert: { ...AT_ONCE, threshold: 1, over: 5 * MINUTE, for: 10 * MINUTE, severity: 'info' },
     meaning: 'a client asks too often, or the limit is too low for normal use',
     remedy:
-      '"At the limit" on the live page has the clients: correct the one that asks so often. Raise limits.api.requests only if this use is normal. If all have one address, it is a proxy: name it in listen.trusted_proxies',
+      '"At the limit" on the live page has the clients: correct the one that asks so often. Raise limits.api.requests, or the limit of the name, only if this use is normal. If all have one address, it is a proxy: name it in listen.trusted_proxies',
   },
   ManyRefusals: {
     level: 'warning',
@@ -242,6 +242,6 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     alert: { ...AT_ONCE, threshold: (7 * DAY) / SECOND },
     meaning: 'then its client gets 401, and cannot refresh it',
     remedy:
-      'issue one with the same label (postern issue --label) and give it to the client; a token that nobody needs can be revoked',
+      'issue one with the same label (postern issue --label) and give it to the client; revoke it if it is no longer needed',
   },
 }

@@ -205,6 +205,8 @@ export interface LimitCondition {
   readonly requests: number
   readonly window: number
   readonly per: Per
+  /** The limits of single names (`passwords[].limit`). */
+  readonly names: readonly { readonly name: string; readonly requests: number; readonly window: number }[]
   /** The most refused first, at most 100. */
   readonly usedUp: readonly UsedUpRow[]
   /** How many there are, up to 1,000; `usedUp` may hold fewer. */

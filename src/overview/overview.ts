@@ -59,7 +59,7 @@ function rowsOf({ total, grants }: RecentGrants): GrantRows {
  * @param ahead what the wall clock is ahead of the monotonic one (ms)
  */
 export function limitCondition(
-  { requests, window, per }: Pick<LimitCondition, 'requests' | 'window' | 'per'>,
+  { requests, window, per, names }: Omit<LimitCondition, 'usedUp' | 'usedUpCount'>,
   usedUp: readonly UsedUpWindow[],
   ahead: number,
 ): LimitCondition {
@@ -67,5 +67,5 @@ export function limitCondition(
     .toSorted((a, b) => b.refused - a.refused)
     .slice(0, MOST_WINDOWS)
     .map(({ key, closesAt, refused }) => ({ key, until: Math.ceil(closesAt + ahead), refused }))
-  return { requests, window, per, usedUp: shown, usedUpCount: usedUp.length }
+  return { requests, window, per, names, usedUp: shown, usedUpCount: usedUp.length }
 }

@@ -141,9 +141,10 @@ function showLimits({ limits, enforce }) {
 }
 
 /** @param {LimitCondition} limit */
-function limitNote({ requests, window, per, usedUp, usedUpCount }) {
+function limitNote({ requests, window, per, names, usedUp, usedUpCount }) {
   const who = { client: 'client', grant: 'login', name: 'name', device: 'device' }[per]
-  const rule = `${count(requests)} in ${span(window)} per ${who}`
+  const own = names.map((each) => `, ${each.name} ${count(each.requests)} in ${span(each.window)}`)
+  const rule = `${count(requests)} in ${span(window)} per ${who}${own.join('')}`
   if (usedUpCount === 0) return `${rule}: none is at the limit`
   const more = usedUpCount > usedUp.length ? `, the ${count(usedUp.length)} most refused here` : ''
   return `${rule}: ${count(usedUpCount)} at the limit${more}`

@@ -106,9 +106,9 @@ export function createDevicePassword(signIn: DeviceSignIn, events: DevicePasswor
   return {
     /**
      * Signs in to the device for each call. If a different password is right, `changed` is called before `right` is returned. `client` and
-     * `generation`: as in `Passwords`.
+     * `generation`: as in `Passwords`. The device has one account here, so a username says nothing.
      */
-    verify(password: string, client: string): Promise<Verified | Unavailable> {
+    verify(password: string, client: string, _username?: string): Promise<Verified | Unavailable> {
       const key = digestOf(password).toString('base64')
       const running = inFlight.get(key) ?? checkInTurn(password, client).finally(() => inFlight.delete(key))
       inFlight.set(key, running)

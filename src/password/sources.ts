@@ -86,6 +86,9 @@ export async function openPasswords(
     return present.filter(({ name }, at) => found.includes(at) && hasName(name)).map(({ name }) => name)
   }
 
+  /** Letter case counts, as in the configuration. */
+  const isName = (username: string): boolean => opened.has(username) && hasName(username)
+
   /** The generation in which the same password of two names was reported. */
   let reported = -1
 
@@ -93,13 +96,21 @@ export async function openPasswords(
     /**
      * Verifies against the passwords of all names that are valid now. If one changes meanwhile, the result is about an earlier
      * `generation`: verify again. The password of two names is `wrong`. `client`: as in `Verifier`.
+     *
+     * @param username that came with the password: if it is one of the names, the password has to be that of this name. Any other one says
+     * nothing. All passwords are verified in either case
      */
-    async verify(password: string, client: string): Promise<Verified> {
+    async verify(password: string, client: string, username?: string): Promise<Verified> {
       const before = generation
       const found = await namesOf(password, client)
       if (found === 'overloaded') return { result: found, generation: before }
       const [name] = found
-      if (name !== undefined && found.length === 1) return { result: 'right', generation: before, name }
+      if (name !== undefined && found.length === 1) {
+        const isOther = username !== undefined && username !== name && isName(username)
+        return isOther
+          ? { result: 'other-name', generation: before }
+          : { result: 'right', generation: before, name }
+      }
       if (name !== undefined && reported !== generation) {
         reported = generation
         events.ambiguous?.(found)

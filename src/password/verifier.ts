@@ -5,8 +5,11 @@ import { createCryptWorkers } from './crypt-workers.ts'
 import { derive, memoryFor } from './key-derivation.ts'
 import type { Credential, DigestCredential } from './stored-line.ts'
 
-/** `overloaded`: the queue was full or the wait too long, so the password was not checked. */
-export type Verification = 'right' | 'wrong' | 'overloaded'
+/**
+ * `overloaded`: the queue was full or the wait too long, so the password was not checked. `other-name`: the password is right, but for
+ * another name than the one that came with it.
+ */
+export type Verification = 'right' | 'wrong' | 'other-name' | 'overloaded'
 
 /** The result of a verification, and the generation of the passwords that it is about: see `Passwords.verify`. */
 export interface Verified {

@@ -146,6 +146,7 @@ function mayHaveChanged(exchange: Recorded): boolean {
 export type RefusalName =
   | Exclude<Refusal['kind'], 'unauthorized' | 'upstream'>
   | `unauthorized: ${AuthFailure}`
+  | 'invalid-grant: other-name'
   | `upstream: ${UpstreamFailure}`
   | 'insufficient-scope: override'
 
@@ -156,6 +157,8 @@ export function nameOf(refusal: Refusal): RefusalName {
       return `unauthorized: ${refusal.cause}`
     case 'upstream':
       return `upstream: ${refusal.failure}`
+    case 'invalid-grant':
+      return refusal.cause === undefined ? refusal.kind : `${refusal.kind}: ${refusal.cause}`
     case 'insufficient-scope':
       return refusal.override ? 'insufficient-scope: override' : refusal.kind
     default:

@@ -50,7 +50,7 @@ export function createRequestMetrics(
   seriesOf(fallbacks, always)
   const named = counter(
     'named_requests_total',
-    'Requests with a token of a name of `passwords`, by whether the name may make them. `would_refuse`: its `allow` is on trial.',
+    'Requests with a token of a name of `passwords`, by whether the name may make them and has requests left (`per: name`). `would_refuse`: its `allow` is on trial.',
     ['name', 'result'],
   )
   const refusals = seriesOf(
@@ -70,7 +70,7 @@ export function createRequestMetrics(
     'Admitted requests, streams and WebSockets ended because their grant has ended, a reload admits them no more, or their body passed `upstream.max_body`, by reason.',
     ['reason'],
   )
-  seriesOf(ended, ['expired', 'revoked'])
+  seriesOf(ended, ['expired', 'revoked', 'body_too_large'])
 
   function openEndpoint(endpoint: WindowType) {
     const series = {
@@ -84,6 +84,12 @@ export function createRequestMetrics(
 
   function countRefusal({ kind }: Refusal): void {
     refusals[REASONS[kind]].value += 1
+  }
+
+  /** A request that the window of its name refused. One without a valid token counts by its client. */
+  function countLimited({ identity }: Exchange): void {
+    const name = identity?.kind === 'valid' ? nameOfGrant(identity.grant) : ''
+    if (name !== '') named(name, 'rate_limited').value += 1
   }
 
   return {
@@ -101,6 +107,7 @@ export function createRequestMetrics(
         named(nameOfGrant(exchange.grant ?? ''), 'insufficient_scope').value += 1
       else if (isTried) named(nameOfGrant(exchange.grant ?? ''), 'would_refuse').value += 1
       else if (scope !== undefined) named(scope.name, 'admitted').value += 1
+      else if (refusal?.kind === 'rate-limited' && exchange.per === 'name') countLimited(exchange)
       if (exchange.endedFor !== undefined) ended(endReasonOf(exchange.endedFor)).value += 1
       // An `allow` on trial refuses nothing: only its name counts what it would refuse.
       const gateRefusal = refusal ?? (isTried ? undefined : wouldRefuse)

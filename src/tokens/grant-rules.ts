@@ -58,3 +58,28 @@ export function surplusOf<T>(oldest: readonly T[], over: number, live: T | undef
   const candidates = oldest.slice(0, over + 1)
   return candidates.filter((each) => each !== live).slice(0, over)
 }
+
+/** Lifetimes of tokens (ms). */
+export interface Lifetimes {
+  readonly accessLifetime: number
+  readonly refreshLifetime: number
+  /** How long a login lasts, however often it is refreshed; left out: `off`. */
+  readonly grantLifetime?: number | 'off'
+}
+
+/**
+ * When a login ends at the latest, on the clock of `granted` (ms). Its tokens end then, so all that asks whether a token is valid follows.
+ *
+ * @param granted when the password was given
+ */
+export function endOfGrant(granted: number, { grantLifetime }: Pick<Lifetimes, 'grantLifetime'>): number {
+  return typeof grantLifetime === 'number' ? granted + grantLifetime : Number.POSITIVE_INFINITY
+}
+
+/** The lifetimes of tokens that a login gets `left` ms before its end. */
+export function lifetimesWithin({ accessLifetime, refreshLifetime }: Lifetimes, left: number): Lifetimes {
+  return {
+    accessLifetime: Math.min(accessLifetime, left),
+    refreshLifetime: Math.min(refreshLifetime, left),
+  }
+}

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { createExpiryQueue } from './expiry-queue.ts'
-import { type Spent, shareOf, surplusOf, type TokenKind } from './grant-rules.ts'
+import { endOfGrant, type Lifetimes, type Spent, shareOf, surplusOf, type TokenKind } from './grant-rules.ts'
 import type { Digest } from './mint.ts'
 import type { GrantSummary } from './state.ts'
 
@@ -10,7 +10,7 @@ export interface Token {
   readonly kind: TokenKind
   readonly grant: Grant
   issuedAt: number
-  /** Valid while `now < expiresAt` (C7). `GrantTable.retime` alone changes it. */
+  /** Valid while `now < expiresAt` (C7). `GrantTable.retime` and `GrantTable.limit` alone change it. */
   expiresAt: number
   /** Set for a rotated refresh token, which is kept to detect reuse. Times as of the token. */
   spent: Spent | undefined
@@ -139,9 +139,16 @@ export function createGrantTable(initialCapacity: number) {
    * that has begun ends no later.
    *
    * @param latest the latest time at which a token may end
+   * @param issuedBy the latest time at which their grants were issued
    */
-  function retime(tokens: readonly Token[], by: number, latest: (token: Token) => number): void {
-    for (const grant of new Set(tokens.map((token) => token.grant))) grant.issuedAt += by
+  function retime(
+    tokens: readonly Token[],
+    by: number,
+    latest: (token: Token) => number,
+    issuedBy: number,
+  ): void {
+    for (const grant of new Set(tokens.map((token) => token.grant)))
+      grant.issuedAt = Math.min(grant.issuedAt + by, issuedBy)
     for (const token of tokens) {
       token.issuedAt += by
       token.expiresAt = Math.min(token.expiresAt + by, latest(token))
@@ -149,6 +156,20 @@ export function createGrantTable(initialCapacity: number) {
         token.spent = { at: token.spent.at + by, graceEnd: token.spent.graceEnd + by }
     }
     queue.reorder()
+  }
+
+  /** Lets no token end after its grant: see `endOfGrant`. Returns those that end earlier now. */
+  function limit(lifetimes: Pick<Lifetimes, 'grantLifetime'>): readonly Token[] {
+    if (typeof lifetimes.grantLifetime !== 'number') return []
+    const limited: Token[] = []
+    for (const token of index.values()) {
+      const end = endOfGrant(token.grant.issuedAt, lifetimes)
+      if (token.expiresAt <= end || issued.has(token.grant.id)) continue
+      token.expiresAt = end
+      limited.push(token)
+    }
+    if (limited.length > 0) queue.reorder()
+    return limited
   }
 
   function remove(token: Token, reason: RemovalReason): void {
@@ -226,6 +247,7 @@ export function createGrantTable(initialCapacity: number) {
     add,
     spend,
     retime,
+    limit,
     drop,
     expire,
     evict,

@@ -124,7 +124,7 @@ export function createJournalClock(deps: Dependencies) {
       const ahead = time.ahead()
       listener.clock('set', ahead - restoredAhead)
       restored = step === 'shift' ? [] : restored.filter((token) => !token.removed)
-      table.retime(restored, Math.round(restoredAhead - ahead), latestEnd)
+      table.retime(restored, Math.round(restoredAhead - ahead), latestEnd, restoredAt)
       restoredAhead = ahead
       const theirs = new Set(restored)
       return tokensOf(table).filter((token) => !theirs.has(token))

@@ -159,13 +159,14 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
     if (file === undefined) miss(changed)
   }
 
-  function followClock(): void {
+  function followClock(): boolean {
     const changed = time.follow()
-    if (changed === undefined) return
+    if (changed === undefined) return false
     write('issue', true, (file) => {
       for (const token of changed) file.put(time.toRecord(token))
       time.keep(file)
     })
+    return true
   }
 
   let stored: readonly TokenRecord[] = []
@@ -190,7 +191,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
     record,
     /**
      * Looks whether the wall clock was set since the last call. Then it rewrites what this run has issued, and changes how long the tokens
-     * of the file live.
+     * of the file live. Returns whether it was.
      */
     followClock,
     /** Deletes expired or evicted tokens, with a delay, because a late deletion does no harm. */

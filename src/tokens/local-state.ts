@@ -133,9 +133,9 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
      * Issues no token before the journal holds the fingerprint of the password. Otherwise a restart would take the token for one
      * of an earlier password and revoke it.
      */
-    async logIn(candidate, client, grantType) {
+    async logIn(candidate, client, grantType, username) {
       for (;;) {
-        const verified = await password.verify(candidate, client.key)
+        const verified = await password.verify(candidate, client.key, username)
         if ('unavailable' in verified) return verified
         const { result, generation, name = '' } = verified
         if (result === 'right') await settled()

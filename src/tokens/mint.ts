@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
-import type { TokenKind } from './grant-rules.ts'
-import type { IssuedTokens, TokenPolicy } from './state.ts'
+import type { Lifetimes, TokenKind } from './grant-rules.ts'
+import type { IssuedTokens } from './state.ts'
 
 /** A source of random bytes, such as `crypto.randomBytes`. */
 export type RandomBytes = (size: number) => Buffer
@@ -51,8 +51,6 @@ export interface Minted {
   readonly response: Omit<IssuedTokens, 'grant'>
   readonly added: readonly NewToken[]
 }
-
-type Lifetimes = Pick<TokenPolicy, 'accessLifetime' | 'refreshLifetime'>
 
 /** The tokens of a new grant. */
 export function mintPair({ accessLifetime, refreshLifetime }: Lifetimes, random: RandomBytes): Minted {

@@ -8,17 +8,15 @@ import type { HashMemory } from '../password/verifier.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
-import type { TokenKind } from './grant-rules.ts'
+import type { Lifetimes, TokenKind } from './grant-rules.ts'
 
-export interface TokenPolicy {
+export interface TokenPolicy extends Lifetimes {
   /** The maximum number of tokens, both kinds together. */
   readonly capacity: number
   /** The maximum number of issued grants (`Handout`). They are outside of the capacity. */
   readonly issued: number
-  /** Lifetimes and grace in milliseconds. */
-  readonly accessLifetime: number
-  readonly refreshLifetime: number
   readonly rotateRefresh: boolean
+  /** Milliseconds. */
   readonly refreshGrace: number
 }
 
@@ -151,7 +149,7 @@ export interface Tokens {
   describe(ids: readonly string[]): Later<readonly GrantSummary[] | Unavailable>
   /** The tokens of logins in the memory of this process. */
   counts(): { readonly access: number; readonly refresh: number }
-  /** New lifetimes apply to tokens issued from now on. A smaller capacity evicts at once. */
+  /** New lifetimes apply to tokens issued from now on, that of a login to all logins. A smaller capacity evicts at once. */
   applyPolicy(policy: SharedTokenPolicy): void
   /** Removes expired tokens and runs the maintenance of the store. Call it about once a second. */
   sweep(): void
@@ -161,20 +159,26 @@ export interface Tokens {
 export type Later<T> = T | Promise<T>
 
 /**
- * The tokens for a right password, or why there are none. `overloaded`: too many passwords are being checked. An `UpstreamFailure`: the
+ * The tokens for a right password, or why there are none. `other-name`: the password is that of another name than the username. `overloaded`: too many passwords are being checked. An `UpstreamFailure`: the
  * device has to check the password, and did not respond. `unavailable`: the shared store did not respond. `slowedFor`: the attempt may begin
  * after this time (ms).
  */
 export type LogInResult =
   | IssuedTokens
   | 'wrong'
+  | 'other-name'
   | 'overloaded'
   | Unavailable
   | { readonly unavailable: UpstreamFailure }
   | { readonly slowedFor: number }
 
-/** Verifies the password and issues the tokens of a new grant. `grantType`: the `grant` label of the metric. */
-export type LogIn = (password: string, client: Client, grantType: string) => Promise<LogInResult>
+/** Verifies the password and issues the tokens of a new grant. `grantType`: the `grant` label of the metric. `username`: as in `Passwords.verify`. */
+export type LogIn = (
+  password: string,
+  client: Client,
+  grantType: string,
+  username?: string,
+) => Promise<LogInResult>
 
 /**
  * What an operator asks for: one access token without a refresh token, for a client that cannot log in. Its grant is an issued grant. No

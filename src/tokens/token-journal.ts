@@ -1,6 +1,6 @@
 import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
-import { spentMeans } from './grant-rules.ts'
+import { endOfGrant, type Lifetimes, spentMeans } from './grant-rules.ts'
 import type { GrantTable } from './grant-table.ts'
 import type { Digest } from './mint.ts'
 import type { TokenPolicy } from './state.ts'
@@ -83,7 +83,7 @@ export function restoreGrants(
   stored: readonly TokenRecord[],
   clock: Clock,
   ahead: number,
-  policy: Pick<TokenPolicy, 'accessLifetime' | 'refreshLifetime' | 'refreshGrace'>,
+  policy: Lifetimes & Pick<TokenPolicy, 'refreshGrace'>,
   heir: string,
 ): { readonly areRenamed: boolean; readonly over: Digest[] } {
   const at = clock.monotonic()
@@ -93,7 +93,10 @@ export function restoreGrants(
   const over: Digest[] = []
 
   function add(record: TokenRecord): void {
-    const left = Math.min(record.expires - wall, record.expires - record.issued, lifetimeOf(record, policy))
+    // An issued grant is no login.
+    const ends = record.label === null ? endOfGrant(Math.min(record.granted, wall), policy) : record.expires
+    const end = Math.min(record.expires, ends)
+    const left = Math.min(end - wall, record.expires - record.issued, lifetimeOf(record, policy))
     if (!(left > 0)) {
       over.push(record.digest)
       return

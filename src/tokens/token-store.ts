@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type Clock, createWallOffset } from '../system/clock.ts'
-import { refreshMeans, spentMeans } from './grant-rules.ts'
+import { endOfGrant, type Lifetimes, lifetimesWithin, refreshMeans, spentMeans } from './grant-rules.ts'
 import { type Grant, type GrantTable, summarize, type Token } from './grant-table.ts'
 import { longestUnused, OPERATOR } from './handout.ts'
 import type { TokenJournal } from './journal.ts'
@@ -61,15 +61,21 @@ export function createTokenStore(deps: Dependencies) {
   const wallOffset = createWallOffset(clock)
   const records = createRecords(deps)
 
+  /** The lifetimes of tokens that a grant gets now: none ends after the grant. */
+  function lifetimesOf(granted: number, now: number): Lifetimes {
+    return lifetimesWithin(policy, endOfGrant(granted, policy) - now)
+  }
+
   /**
    * Issues the tokens of a new grant. `grantType`: the name of the grant type, the `grant` label of the metric. `name`: that of the
    * password; empty for `password`.
    */
   function issue(client: string, grantType: string, name = ''): IssuedTokens {
-    const now = records.expire(policy.refreshGrace)
+    const now = records.expire(policy)
     if (table.isFull) records.touchInFlight(now)
     const grant = table.open(mintGrantId(randomBytes, name), client, now)
-    const { response, added } = mintPair(policy, randomBytes)
+    const lifetimes = typeof policy.grantLifetime === 'number' ? lifetimesOf(now, now) : policy
+    const { response, added } = mintPair(lifetimes, randomBytes)
     records.add(grant, added, now)
     listener.issued(grantType)
     return { grant: grant.id, ...response }
@@ -77,7 +83,7 @@ export function createTokenStore(deps: Dependencies) {
 
   /** Issues a token that the operator hands out, unless there are too many. `reportHandOut` counts it. */
   function handOut({ name, label, lifetime }: Handout): HandedOut | AllIssued {
-    const now = records.expire(policy.refreshGrace)
+    const now = records.expire(policy)
     if (table.issued.size >= policy.issued) return { longestUnused: longestUnused(issuedGrants()) }
     const grant = table.open(mintGrantId(randomBytes, name), OPERATOR, now, label)
     const accessToken = mintToken()
@@ -92,7 +98,7 @@ export function createTokenStore(deps: Dependencies) {
 
   function refresh(presented: string): IssuedTokens | undefined {
     if (!looksMinted(presented)) return undefined
-    const now = records.expire(policy.refreshGrace)
+    const now = records.expire(policy)
     const token = table.find(digestToken(presented))
     const meaning = refreshMeans(token, now, policy.refreshGrace)
     if (token === undefined || meaning === 'unknown') return undefined
@@ -113,7 +119,8 @@ export function createTokenStore(deps: Dependencies) {
   function exchange(token: Token, presented: string, now: number): IssuedTokens {
     const { grant } = token
     const rotates = policy.rotateRefresh || token.spent !== undefined
-    const { response, added } = mintExchange(presented, rotates, policy, randomBytes)
+    const lifetimes = typeof policy.grantLifetime === 'number' ? lifetimesOf(grant.issuedAt, now) : policy
+    const { response, added } = mintExchange(presented, rotates, lifetimes, randomBytes)
     const issued = { grant: grant.id, ...response }
     const spent = rotates ? grant.refresh : undefined
     if (spent !== undefined) {
@@ -165,7 +172,7 @@ export function createTokenStore(deps: Dependencies) {
   }
 
   function revoke(which: Revocation, reason: string): number {
-    records.expire(policy.refreshGrace)
+    records.expire(policy)
     return revokeGrants(select(which), reason, 'all' in which)
   }
 
@@ -175,8 +182,9 @@ export function createTokenStore(deps: Dependencies) {
   }
 
   function applyPolicy(next: TokenPolicy): void {
-    const now = records.expire(policy.refreshGrace)
+    const now = records.expire(policy)
     policy = next
+    records.limit(policy)
     table.resize(next.capacity)
     if (table.isFull) records.touchInFlight(now)
     records.makeRoom()
@@ -186,24 +194,24 @@ export function createTokenStore(deps: Dependencies) {
     issue,
     handOut,
     issued(): readonly GrantSummary[] {
-      records.expire(policy.refreshGrace)
+      records.expire(policy)
       return issuedGrants()
     },
     refresh,
     identify,
     revoke,
     grants(): readonly GrantSummary[] {
-      records.expire(policy.refreshGrace)
+      records.expire(policy)
       const ahead = wallOffset()
       return [...table.grants()].map((grant) => summarize(grant, ahead))
     },
     recentGrants(most: number): RecentGrants {
-      records.expire(policy.refreshGrace)
+      records.expire(policy)
       const ahead = wallOffset()
       return { total: table.grantCount, grants: table.recent(most).map((grant) => summarize(grant, ahead)) }
     },
     owners(): readonly GrantOwner[] {
-      records.expire(policy.refreshGrace)
+      records.expire(policy)
       return [...table.grants()]
     },
     describe(ids: readonly string[]): readonly GrantSummary[] {
@@ -214,11 +222,11 @@ export function createTokenStore(deps: Dependencies) {
       })
     },
     counts() {
-      records.expire(policy.refreshGrace)
+      records.expire(policy)
       return table.counts()
     },
     sweep(): void {
-      const now = records.expire(policy.refreshGrace)
+      const now = records.expire(policy)
       records.touchInFlight(now)
       live.endStreams(now, isOver)
       deps.journal?.maintain()
@@ -245,14 +253,22 @@ function createRecords({ clock, journal, table, listener, live }: RecordsDepende
     }
   }
 
+  /** Lets no token outlive its grant, in the journal, too: a later policy must not prolong it after a restart. */
+  function limit(policy: TokenPolicy): void {
+    const limited = table.limit(policy)
+    if (limited.length > 0) journal?.record(limited)
+  }
+
   return {
+    limit,
     /**
      * Removes expired tokens, and responses whose grace is over. Returns the time in whole ms.
      *
-     * @param grace `refresh_grace` (ms)
+     * @param policy by which they expire
      */
-    expire(grace: number): number {
-      journal?.followClock()
+    expire(policy: TokenPolicy): number {
+      const { refreshGrace: grace } = policy
+      if (journal?.followClock()) limit(policy)
       const now = Math.floor(clock.monotonic())
       for (const token of responses.keys()) {
         if (token.spent !== undefined && spentMeans(token.spent, now, grace) === 'retry') break

@@ -26,3 +26,16 @@ it('H193 H194 the session of a browser may do what the name of its password may 
   await expect.poll(() => statusOf(monitor, '/status')).toBe(401)
   expect(await statusOf(admin, '/status')).toBe(200)
 })
+
+it('H421 the login of browsers holds a username against its name, too', async () => {
+  const sidecar = await startWithLogin({
+    config: makeNames({ admin: undefined, monitor: OF_MONITOR }).config,
+  })
+  const statusOf = async (username: string, name: string): Promise<number> => {
+    const body = new URLSearchParams({ username, password: passwordOf(name) }).toString()
+    return (await submitLogin(sidecar, { body })).status
+  }
+  expect(await statusOf('monitor', 'admin')).toBe(400)
+  expect(await statusOf('monitor', 'monitor')).toBe(200)
+  expect(await statusOf('nobody', 'admin')).toBe(200)
+})

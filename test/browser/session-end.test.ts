@@ -1,5 +1,7 @@
 import { once } from 'node:events'
 import { expect, it } from 'vitest'
+import { everySecond } from '../../src/system/every-second.ts'
+import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { makeNames, passwordOf } from '../support/names.ts'
 import type { TestSidecar } from '../support/sidecar.ts'
@@ -8,6 +10,8 @@ import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 import { FROM_PAGE, logIn, NAVIGATION, startWithLogin, submitLogin } from './browsing.ts'
 
 const CLEARED = '"cache"'
+const HOUR = 3_600_000
+const IDLE = { login: 'on', idle: '1h' }
 const FROM_FORM: readonly string[] = ['Sec-Fetch-Mode', 'navigate', 'Sec-Fetch-Site', 'same-origin']
 
 async function logOut(sidecar: Pick<TestSidecar, 'request'>, cookie: string) {
@@ -146,3 +150,43 @@ it('H219 a login of another name ends what the first one has open, and clears th
   expect(second.response.header('clear-site-data')).toBe(CLEARED)
   await closed
 })
+
+/** Resolves when the sidecar has looked after its sessions, as it does once a second. */
+const nextSecond = (): Promise<void> =>
+  new Promise((resolve) => {
+    const seconds = everySecond(() => {
+      seconds.close()
+      resolve()
+    })
+  })
+
+for (const transport of transports) {
+  it(`H423 a session ends after browser.idle without a request, and an open WebSocket is one, over ${transport}`, async () => {
+    const sidecar = await startWithLogin({ transport, clock: stillClock(), config: { browser: IDLE } })
+    acceptWebSockets(sidecar.device)
+    const ask = (cookie: string) => sidecar.request({ path: '/a', fields: [...NAVIGATION, 'Cookie', cookie] })
+    const [idle, used, streaming] = [await logIn(sidecar), await logIn(sidecar), await logIn(sidecar)]
+    const { socket } = await openWebSocket(sidecar.url, {
+      headers: { Cookie: streaming, Origin: sidecar.url },
+    })
+    sidecar.clock.advance(HOUR - 1)
+    expect((await ask(used)).status).toBe(200)
+    await nextSecond()
+    sidecar.clock.advance(1)
+    const ended = await ask(idle)
+    expect([ended.status, ended.header('clear-site-data')]).toEqual([401, CLEARED])
+    expect(ended.text).toContain('The session has ended')
+    expect((await ask(used)).status).toBe(200)
+    expect((await ask(streaming)).status).toBe(200)
+    const counted = () => sidecar.metric('postern_tokens_revoked_total', { reason: 'browser_idle' })
+    expect(await counted()).toBe(1)
+    const closed = once(socket, 'close')
+    socket.close()
+    await closed
+    await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
+    sidecar.clock.advance(HOUR)
+    // Nobody asks: the sidecar ends them itself.
+    await nextSecond()
+    expect([await counted(), await sidecar.metric('postern_tokens')]).toEqual([3, 0])
+  })
+}

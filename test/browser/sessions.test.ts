@@ -2,6 +2,9 @@ import { expect, it } from 'vitest'
 import type { Fields } from '../../src/http/fields.ts'
 import { createSessions } from '../../src/oauth/sessions.ts'
 import type { IssuedTokens, TokenLookup } from '../../src/tokens/state.ts'
+import { stillClock } from '../support/clock.ts'
+
+const HOUR = 3_600_000
 
 type Refreshed = IssuedTokens | 'unavailable' | undefined
 
@@ -14,7 +17,11 @@ function store() {
   const asked: string[] = []
   const answers: ((refreshed: Refreshed) => void)[] = []
   const revoked: unknown[] = []
+  const reasons: string[] = []
   const handedOver: unknown[] = []
+  const inFlight: string[] = []
+  const clock = stillClock()
+  const settings = { config: { browser: { idle: 12 * HOUR }, tokens: { refreshLifetime: 168 * HOUR } } }
   const state = { valid: 'access 0' }
   const tokens: Parameters<typeof createSessions>[0] = {
     identify: async (token): Promise<TokenLookup> =>
@@ -23,20 +30,42 @@ function store() {
       asked.push(token)
       return new Promise((resolve) => answers.push(resolve))
     },
-    end: (what) => {
+    end: (what, reason) => {
       revoked.push(what)
+      reasons.push(reason)
       return true
     },
   }
-  const sessions = createSessions(tokens, (from, to) => handedOver.push([from, to]))
+  const sessions = createSessions(tokens, {
+    clock,
+    live: {
+      handOver: (from, to) => handedOver.push([from, to]),
+      granted: () => inFlight.map((grant) => ({ grant, client: { address: '192.0.2.7' } })),
+    },
+    settings,
+  })
   const begin = (n: number): string => /=([^;]+)/.exec(sessions.begin(tokensOf(n)))?.[1] ?? ''
-  return { sessions, begin, asked, answers, revoked, handedOver, state }
+  const identify = (id: string) => sessions.identify(id, '192.0.2.7', clock.monotonic())
+  return {
+    sessions,
+    begin,
+    identify,
+    asked,
+    answers,
+    revoked,
+    reasons,
+    handedOver,
+    inFlight,
+    clock,
+    settings,
+    state,
+  }
 }
 
 it('H188 requests at the same time share one renewal at a shared store, and a store that is down ends no session', async () => {
-  const { sessions, begin, asked, answers, state } = store()
+  const { sessions, begin, identify: find, asked, answers, state } = store()
   const id = begin(0)
-  const identify = () => sessions.identify(id, '192.0.2.7')
+  const identify = () => find(id)
   expect(await identify()).toEqual({ kind: 'valid', grant: 'g' })
   state.valid = 'access 1'
   const down = [identify(), identify(), identify()]
@@ -91,16 +120,16 @@ it('H188 with a store in this process an expired token is renewed, and a valid o
       refresh: () => tokensOf(1),
       end: () => true,
     },
-    () => {},
+    { clock: stillClock(), live: { handOver() {}, granted: () => [] }, settings: store().settings },
   )
   const id = /=([^;]+)/.exec(sessions.begin(tokensOf(0)))?.[1] ?? ''
-  expect(await sessions.identify(id, '192.0.2.7')).toEqual({ kind: 'valid', grant: 'g' })
-  expect(sessions.identify(id, '192.0.2.7')).toEqual({ kind: 'valid', grant: 'g' })
+  expect(await sessions.identify(id, '192.0.2.7', 0)).toEqual({ kind: 'valid', grant: 'g' })
+  expect(sessions.identify(id, '192.0.2.7', 0)).toEqual({ kind: 'valid', grant: 'g' })
 })
 
 it('H188 a cookie of no session is no credential', async () => {
-  const { sessions, asked } = store()
-  expect(await sessions.identify('unknown', '192.0.2.7')).toEqual({ kind: 'refused', cause: 'missing' })
+  const { identify, asked } = store()
+  expect(await identify('unknown')).toEqual({ kind: 'refused', cause: 'missing' })
   expect(asked).toEqual([])
 })
 
@@ -128,4 +157,54 @@ it.each([
   expect(revoked).toEqual(earlier === undefined ? [] : [{ grants: [earlier] }])
   expect(await sessions.replace(cookieOf(id), grant)).toBe('continued')
   expect(await sessions.replace([], grant)).toBe('continued')
+})
+
+it('H423 a session ends when it had no request for so long, and each request begins that time anew', async () => {
+  const { sessions, begin, identify, clock, revoked, reasons } = store()
+  const [id, other] = [begin(0), begin(0)]
+  for (let i = 0; i < 3; i += 1) {
+    clock.advance(12 * HOUR - 1)
+    expect(await identify(id)).toEqual({ kind: 'valid', grant: 'g' })
+  }
+  sessions.sweep()
+  expect([id, other].map(sessions.has)).toEqual([true, false])
+  clock.advance(12 * HOUR)
+  expect(await identify(id)).toEqual({ kind: 'refused', cause: 'missing' })
+  expect(sessions.has(id)).toBe(false)
+  expect([revoked, reasons]).toEqual([
+    [{ grants: ['g'] }, { grants: ['g'] }],
+    ['browser_idle', 'browser_idle'],
+  ])
+})
+
+it('H423 a request in flight is a use, and a reload changes the time for sessions that exist', () => {
+  const { sessions, begin, inFlight, clock, settings } = store()
+  const id = begin(0)
+  inFlight.push('g')
+  for (let i = 0; i < 3; i += 1) {
+    clock.advance(11 * HOUR)
+    sessions.sweep()
+  }
+  expect(sessions.has(id)).toBe(true)
+  inFlight.pop()
+  clock.advance(HOUR)
+  sessions.sweep()
+  expect(sessions.has(id)).toBe(true)
+  settings.config.browser.idle = HOUR
+  sessions.sweep()
+  expect(sessions.has(id)).toBe(false)
+})
+
+it('H423 a session that is used all the time ends a week after its login, also if its tokens are renewed for ever', async () => {
+  const { sessions, begin, identify, inFlight, clock, reasons } = store()
+  const id = begin(0)
+  inFlight.push('g')
+  for (let hours = 6; hours < 168; hours += 6) {
+    clock.advance(6 * HOUR)
+    sessions.sweep()
+    expect(await identify(id)).toEqual({ kind: 'valid', grant: 'g' })
+  }
+  clock.advance(6 * HOUR)
+  sessions.sweep()
+  expect([sessions.has(id), reasons]).toEqual([false, ['browser_session_over']])
 })

@@ -672,6 +672,18 @@ describe('passwords', () => {
       'passwords.0.allow.0.paths.0: must be a plain path',
     ],
     ['a mistyped key', [{ ...a, alow: 'read' }], 'passwords.0.alow: unknown key'],
+    [
+      'a limit without per: name',
+      [{ ...a, limit: { requests: 5, window: '60s' } }],
+      'passwords.0.limit: must be left out unless limits.api.per is name, which counts by name',
+    ],
+    ['a limit without requests', [{ ...a, limit: { window: '60s' } }], 'passwords.0.limit.requests: '],
+    ['a limit that is a number', [{ ...a, limit: 5 }], 'passwords.0.limit: must be a mapping of keys'],
+    [
+      'a limit of part of a second',
+      [{ ...a, limit: { requests: 5, window: '1500ms' } }],
+      'passwords.0.limit.window: ',
+    ],
   ])('%s', (what, passwords, problem) => {
     const more = what === 'beside password' ? { password: { file: 'f' } } : {}
     const problems = problemsOf(passwords, more)

@@ -232,3 +232,13 @@ it('H194 H196 H274 in a fleet a name that is removed and brought back while the 
   for (const at of [sidecar, two]) for (const each of [fresh, admin]) expect(await use(at, each)).toBe(200)
   expect(await sidecar.metric('postern_tokens_revoked_total', 'reason="name_removed"')).toBe(1)
 })
+
+it('H421 in a fleet a username that is a name needs the password of that name at every sidecar', async () => {
+  for (const { sidecar } of await Promise.all([start(), start()])) {
+    const statusOf = async (username: string, name: string): Promise<number> =>
+      (await sidecar.postToken({ grant_type: 'password', username, password: passwordOf(name) })).status
+    await expect.poll(() => statusOf('monitor', 'monitor')).toBe(200)
+    expect(await statusOf('monitor', 'admin')).toBe(400)
+    expect(await statusOf('nobody', 'admin')).toBe(200)
+  }
+})

@@ -25,6 +25,7 @@ it('H278 a step of the clock of the shared store is noticed, in both directions,
   const sweep = lookAfterTokens({
     store,
     clock,
+    grantLasts: () => '',
     lifetimes: [HOUR, HOUR],
     onLost: unexpected,
     onClockSet: (by) => steps.push(by),

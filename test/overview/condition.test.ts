@@ -65,6 +65,7 @@ it('H150 the condition tells who has used up a window, until when, and how often
     requests: 2,
     window: 60_000,
     per: 'grant',
+    names: [],
     usedUp: [],
     usedUpCount: 0,
   })

@@ -42,7 +42,7 @@ it('H150 a shared store is asked for the grants at most once in 10 s, whatever i
 
 it('H150 of the used-up windows the 100 most refused are shown, the worst first, and all are counted', () => {
   const windows = Array.from({ length: 250 }, (_, i) => ({ key: `k${i}`, closesAt: 500.5, refused: i }))
-  const shown = limitCondition({ requests: 1, window: 1000, per: 'client' }, windows, 1_000)
+  const shown = limitCondition({ requests: 1, window: 1000, per: 'client', names: [] }, windows, 1_000)
   expect(shown).toMatchObject({ requests: 1, window: 1000, per: 'client', usedUpCount: 250 })
   expect(shown.usedUp).toHaveLength(100)
   expect(shown.usedUp[7]).toEqual({ key: 'k242', until: 1_501, refused: 242 })

@@ -59,7 +59,7 @@ async function open({ config }: Names): Promise<Passwords> {
 const SIXTEEN = Array.from({ length: 16 }, (_, at) => `name-${at}`)
 const everything = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, undefined]))
 
-it('H195 each login verifies the password of every name, in one entry of the queue, whichever is right', async () => {
+it('H195 H421 each login verifies the password of every name, in one entry of the queue, whichever is right', async () => {
   const names = makeNames(everything(SIXTEEN))
   for (const name of SIXTEEN) names.set(name, argon2id(passwordOf(name)))
   const passwords = await open(names)
@@ -70,6 +70,13 @@ it('H195 each login verifies the password of every name, in one entry of the que
       right === undefined ? { result: 'wrong' } : { result: 'right', name: right },
     )
     expect(derivations.count, right).toBe(16)
+  }
+  // A username is compared after that.
+  for (const username of ['name-0', 'name-15', 'nobody']) {
+    derivations.count = 0
+    const result = username === 'nobody' ? 'right' : 'other-name'
+    expect(await passwords.verify(passwordOf('name-7'), 'client', username)).toMatchObject({ result })
+    expect(derivations.count, username).toBe(16)
   }
   // 66 of 200 are accepted, as of one password, and two are verified at a time.
   derivations.most = 0

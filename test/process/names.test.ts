@@ -158,7 +158,7 @@ describe('H196 a reload', () => {
     expect(await statusOfRefresh(sidecar, monitor.refresh_token)).toBe(200)
   })
 
-  it('H194 H196 ends the tokens, streams and logins of a name that is gone', async () => {
+  it('H194 H196 H421 ends the tokens, streams and logins of a name that is gone', async () => {
     const started = await start(EVERYTHING)
     const { sidecar } = started
     const [admin, monitor] = [await logInAs(sidecar, 'admin'), await logInAs(sidecar, 'monitor')]
@@ -170,6 +170,9 @@ describe('H196 a reload', () => {
     expect((await sidecar.login(passwordOf('monitor'))).status).toBe(400)
     expect(await sidecar.use(admin.access_token)).toBe(200)
     expect((await sidecar.status()).grants).toHaveLength(1)
+    // It is no name any more, so it says nothing.
+    const gone = { grant_type: 'password', username: 'monitor', password: passwordOf('admin') }
+    expect((await sidecar.postToken(gone)).status).toBe(200)
   })
 
   it('H194 H196 with a renamed name ends its tokens at once, and names the key that needs a restart', async () => {

@@ -83,6 +83,8 @@ export interface TestSidecar {
   logLines(): string[]
   /** The certificates that the listener presents (PEM), for clients that check it. */
   certificate(): Promise<string>
+  /** Reloads with these keys over the configuration of the start. */
+  reload(change: YamlPart): Promise<unknown>
   stop(graceMs?: number): Promise<void>
 }
 
@@ -177,14 +179,18 @@ export async function startSidecar(options: SidecarOptions = {}): Promise<TestSi
     },
     options.config ?? {},
   )
-  const file = { path: join(directory, 'postern.yaml'), text: JSON.stringify(yaml) } // JSON is YAML
+  const fileOf = (content: YamlPart) => ({
+    path: join(directory, 'postern.yaml'),
+    text: JSON.stringify(content), // JSON is YAML
+  })
   let logged = ''
   const sink = {
     write(line: string) {
       logged += line
     },
   }
-  const config = loadConfig({ file, env: {}, sets: [] })
+  const configOf = (content: YamlPart) => loadConfig({ file: fileOf(content), env: {}, sets: [] })
+  const config = configOf(yaml)
   const sidecar = await createSidecar(config, {
     clock,
     log: createLogOn(config.log.level, sink),
@@ -235,6 +241,7 @@ export async function startSidecar(options: SidecarOptions = {}): Promise<TestSi
     overview: sidecar.overview,
     logLines: () => logged.split('\n').filter((line) => line !== ''),
     certificate: () => presentedCertificate(url),
+    reload: (change) => sidecar.reload(() => configOf(overlay(yaml, change))),
     stop,
   }
   return self

@@ -89,7 +89,7 @@ it('H131 H206 the streams of grants that the server has lost end after the grace
   const { copies, over, pass } = watching(() => says(0))
   copies.add({
     ...{ digest: mintToken(randomBytes), grant: 'g1', client: '192.0.2.9', epoch: '100' },
-    ...{ granted: 0, until: Number.POSITIVE_INFINITY },
+    ...{ age: 0, until: Number.POSITIVE_INFINITY },
   })
   copies.epoch.apply({ kind: 'lost' })
   await pass(59)

@@ -62,7 +62,7 @@ export const TOKENS: Row = {
     chart({
       title: 'Requests by name',
       description:
-        'Requests with a token of a name of passwords, and those that the name may not make, or could not if its allow were not on trial. Only with passwords: docs/hardening.md#one-password-for-each-purpose.',
+        'Requests with a token of a name of passwords, and those that the name may not make, that are over its limit, or could not if its allow were not on trial. Only with passwords: docs/hardening.md#one-password-for-each-purpose.',
       unit: 'reqps',
       span: 24,
       queries: [

@@ -141,6 +141,21 @@ export const REQUESTS = {
       'The name of a login reaches the device only by `{client_name: true}`, and no client can name itself in that field. It stands in the log, `status`, `explain`, the page and the metrics, and `per: name` gives it one window.',
     reason: 'identity spoofing by header; who did it has to be found',
   },
+  H421: {
+    sentence:
+      'With `passwords`, a login whose `username` is a configured name succeeds only with the password of that name. Every other username, also one in another letter case, is ignored. All passwords are verified in either case, the response is the one to a wrong password, and the log and `explain` alone name the reason.',
+    reason: 'a client that names itself `monitor` must not get the rights of the admin by mistake',
+  },
+  H422: {
+    sentence:
+      'With `per: name`, `passwords[].limit` gives all logins of a name another limit than that of the API. The rate-limit fields, `explain`, the metrics, the page and a fleet follow it, and a reload changes it; without `per: name` it is an error.',
+    reason: 'a script that polls needs another limit than the person who repairs the device',
+  },
+  H424: {
+    sentence:
+      'With `tokens.grant_lifetime` a login ends after that time, however often it is refreshed: its access and refresh tokens, WebSockets and streams, after a restart and at each sidecar of a fleet, too. `expires_in` never goes beyond it. A reload that switches it on ends the logins that exist, and a clock that is set back gives none more time.',
+    reason: 'rotation renews a stolen login for ever; RFC 9700 §4.14',
+  },
   H202: {
     sentence:
       'A field of a client reaches a CGI program under no name that `upstream.headers` sets or `upstream.drop` drops, whatever the punctuation of its name. Any other name reaches the device byte for byte.',
