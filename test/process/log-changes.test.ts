@@ -24,3 +24,24 @@ it.each(['tls', 'h2'] as const)('H451 H452 the log says who changed what, by %s'
   ])
   expect(new Set(lines.map(({ grant }) => grant)).size).toBe(1)
 })
+
+it.each(['tls', 'h2'] as const)(
+  'H451 no failure of the device keeps a change out of the log, by %s',
+  async (transport) => {
+    const site = await prepareSite({ transport, config: { log: { access: 'changes' } } })
+    const reached: string[] = []
+    site.device.handle(({ url = '' }, response) => {
+      reached.push(url)
+      response.destroy()
+    })
+    const sidecar = await site.serve()
+    const { access_token: token } = await sidecar.grant()
+    for (let i = 0; i < 12; i += 1)
+      expect((await sidecar.request({ path: `/reboot/${i}`, method: 'POST', token })).status).toBe(500)
+    await sidecar.stop()
+    expect(reached).toHaveLength(12)
+    expect(sidecar.logged('request').flatMap(({ path }) => (path === '/oauth/token' ? [] : [path]))).toEqual(
+      reached,
+    )
+  },
+)
