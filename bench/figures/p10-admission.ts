@@ -66,7 +66,9 @@ async function measureAdmission({ duration, by }: Plan): Promise<number> {
     {
       clock: systemClock,
       live: { handOver() {}, granted: () => [] },
-      settings: { config: { browser: { idle: DAY }, tokens: { refreshLifetime: DAY } } },
+      settings: {
+        config: { browser: { idle: DAY }, tokens: { refreshLifetime: DAY, grantLifetime: 'off' as const } },
+      },
     },
   )
   const rules = gateRules(LIMIT, { browser: true })

@@ -143,9 +143,10 @@ async function openState(
     sweepStreams()
     places.look()
     sweepTokens()
-    askForIssued(async () => {
-      issued = await listIssued(store, copies)
-    })
+    if (store.up)
+      askForIssued(async () => {
+        issued = await listIssued(store, copies)
+      })
     if (deaf === !copies.hears) return
     deaf = !copies.hears
     if (deaf) log.error(`${DEAF}: see tokens.offline_grace`)

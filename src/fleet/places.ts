@@ -158,17 +158,17 @@ elseif most then
   local isNew = redis.call('ZADD', d .. ':all', now + ${GONE}, id) == 1
   local all = redis.call('ZRANGE', d .. ':all', 0, -1)
   table.sort(all)
-  local held, others, busy, before, full = mine, 0, 0, 0, carries == '1'
+  local has, others, busy, before, full = mine, 0, 0, 0, carries == '1'
   for _, each in ipairs(all) do
-    local text = redis.call('GET', d .. ':' .. each)
-    if not text and each == id then
-      text = isNew and '0 0 0 0' or '1 1 0 0'
-      if mine and not isNew then held = math.min(mine, 1) end
+    local stored = redis.call('GET', d .. ':' .. each)
+    if not stored and each == id then
+      stored = isNew and '0 0 0 0' or '1 1 0 0'
+      if mine and not isNew then has = math.min(mine, 1) end
     end
-    local got, taken, works, carried = string.match(text or '1 1 0 0', '^(%d+) (%d+) (%d) (%d)$')
+    local got, taken, works, carried = string.match(stored or '1 1 0 0', '^(%d+) (%d+) (%d) (%d)$')
     if each == id then
       works = active
-      if not mine then held = tonumber(got) end
+      if not mine then has = tonumber(got) end
     else
       others = others + taken
       full = full and carried == '1'
@@ -183,7 +183,7 @@ elseif most then
   if busy == 0 then fair = math.max(1, math.floor(most / #all)) end
   local free, age = most - others, now - since
   if age < ${LIFE} then free = math.min(free, age < ${SETTLE} and 0 or 1) end
-  share = math.min(fair, math.max(held, free))
+  share = math.min(fair, math.max(has, free))
   if #all > most then share = math.max(1, share) end
   local taken = math.max(share, inside, mine or 0)
   redis.call('SET', d .. ':' .. id, table.concat({share, taken, active, carries}, ' '), 'PX', ${LIFE})

@@ -88,8 +88,8 @@ end
 
 local function text(kind, grant, client, granted, label, lifetime)
   local named = string.find(grant, '.', 1, true) and ' named' or ''
-  local issued = label and table.concat({' issued', lifetime, label}, ' ') or ''
-  return table.concat({kind, epoch, grant, client, granted}, ' ') .. named .. issued
+  local tail = label and table.concat({' issued', lifetime, label}, ' ') or ''
+  return table.concat({kind, epoch, grant, client, granted}, ' ') .. named .. tail
 end
 
 -- With a label the token is one of an issued grant.
@@ -121,8 +121,8 @@ local function remove(grant)
   end
   redis.call('DEL', set)
   redis.call('ZREM', p .. 'issued', grant)
-  local held = redis.call('ZREM', p .. 'grants', grant)
-  return held, count
+  local wasLive = redis.call('ZREM', p .. 'grants', grant)
+  return wasLive, count
 end
 `
 
@@ -185,13 +185,17 @@ export const HAND_OUT = tokenScript(
   'issue',
   `
 if epoch ~= ARGV[2] then return {'stale'} end
+local grant, granted = ARGV[3], string.format('%.0f', now)
+-- Before 'expire', so that a full server refuses it.
+add('a', ARGV[5], grant, ARGV[4], granted, ARGV[6], ARGV[7])
+keep(grant)
 expire()
 local live = issued()
-if #live >= tonumber(ARGV[8]) then return {'full', unpack(live)} end
-local granted = string.format('%.0f', now)
-add('a', ARGV[5], ARGV[3], ARGV[4], granted, ARGV[6], ARGV[7])
-keep(ARGV[3])
-redis.call('ZADD', p .. 'issued', now + ARGV[6], ARGV[3])
+if #live >= tonumber(ARGV[8]) then
+  remove(grant)
+  return {'full', unpack(live)}
+end
+redis.call('ZADD', p .. 'issued', now + ARGV[6], grant)
 return {'issued', granted}
 `,
 )
@@ -226,8 +230,8 @@ export const REVOKE_GRANTS = tokenScript(
 local revoked = {}
 announce('revoked', table.concat(ARGV, ' ', 2))
 for i = 2, #ARGV do
-  local held = remove(ARGV[i])
-  if held == 1 then revoked[#revoked + 1] = ARGV[i] end
+  local wasLive = remove(ARGV[i])
+  if wasLive == 1 then revoked[#revoked + 1] = ARGV[i] end
 end
 return revoked
 `,
@@ -278,11 +282,11 @@ local function left(grant)
     local last = redis.call('ZRANGE', p .. 'g:' .. grant, at, at, 'WITHSCORES')
     if not last[1] then return 0 end
     if string.sub(last[1], 1, 1) ~= 's' then
-      local text = redis.call('GET', p .. 't:' .. string.sub(last[1], 2))
-      local granted = text and tonumber(string.match(text, '^%a %S+ %S+ %S+ (%d+)'))
+      local stored = redis.call('GET', p .. 't:' .. string.sub(last[1], 2))
+      local granted = stored and tonumber(string.match(stored, '^%a %S+ %S+ %S+ (%d+)'))
       -- An issued grant is no login.
-      if text and handout(text) then granted = nil end
-      return math.max(0, math.min(tonumber(last[2]), (granted or math.huge) + lasts) - now)
+      if stored and handout(stored) then granted = nil end
+      return math.max(0, math.min(tonumber(last[2]), (granted and math.min(granted, now) or math.huge) + lasts) - now)
     end
     at = at - 1
   end

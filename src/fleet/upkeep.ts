@@ -47,23 +47,20 @@ local function lookAfter(grant)
   local members = redis.call('ZRANGEBYSCORE', set, '(' .. string.format('%.0f', soon), '+inf', 'WITHSCORES')
   for i = 1, #members, 2 do
     local member, kind, key = members[i], string.sub(members[i], 1, 1), p .. 't:' .. string.sub(members[i], 2)
-    local text = redis.call('GET', key)
-    local granted = text and tonumber(string.match(text, '^%a %S+ %S+ %S+ (%d+)'))
-    if not text then
+    local stored = redis.call('GET', key)
+    local granted = stored and tonumber(string.match(stored, '^%a %S+ %S+ %S+ (%d+)'))
+    if not stored then
       redis.call('ZREM', set, member)
       lost = lost + 1
     else
       live = live + 1
-      local own = handout(text)
+      local own = handout(stored)
       local lifetime = tonumber(own) or lifetimes[kind]
       isIssued = own ~= nil
-      if granted and granted > soon and lifetime and tonumber(members[i + 1]) > soon + lifetime then
-        redis.call('PEXPIRE', key, lifetime)
-        redis.call('ZADD', set, now + lifetime, member)
-        isChanged = true
-      end
-      local last = math.max(soon, (granted or math.huge) + lasts)
-      if not own and tonumber(members[i + 1]) > last then
+      local last = math.huge
+      if granted and granted > soon and lifetime then last = now + lifetime end
+      if granted and not own then last = math.min(last, math.max(soon, math.min(granted, now) + lasts)) end
+      if tonumber(members[i + 1]) > last then
         redis.call('PEXPIREAT', key, last)
         redis.call('ZADD', set, last, member)
         isChanged = true
@@ -71,7 +68,11 @@ local function lookAfter(grant)
     end
   end
   if isChanged then keep(grant) end
-  if isIssued then redis.call('ZADD', p .. 'issued', redis.call('ZSCORE', p .. 'grants', grant), grant) end
+  local ends = isIssued and redis.call('ZSCORE', p .. 'grants', grant)
+  if ends and redis.call('ZSCORE', p .. 'issued', grant) ~= ends then
+    redis.call('ZREM', p .. 'issued', grant) -- first, for a full server
+    redis.call('ZADD', p .. 'issued', ends, grant)
+  end
   return lost, live
 end
 

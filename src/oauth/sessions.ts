@@ -57,7 +57,7 @@ interface SessionDependencies {
   readonly settings: {
     readonly config: {
       readonly browser: { readonly idle: number }
-      readonly tokens: { readonly refreshLifetime: number }
+      readonly tokens: { readonly refreshLifetime: number; readonly grantLifetime: number | 'off' }
     }
   }
 }
@@ -137,7 +137,9 @@ export function createSessions(
       if (first !== undefined && sessions.size >= MOST_SESSIONS) void drop(first)
       const id = mintToken()
       const now = clock.monotonic()
-      const endsAt = now + settings.config.tokens.refreshLifetime
+      const { refreshLifetime, grantLifetime } = settings.config.tokens
+      const endsAt =
+        now + (grantLifetime === 'off' ? refreshLifetime : Math.min(refreshLifetime, grantLifetime))
       sessions.set(id, { grant: issued.grant, tokens: issued, usedAt: now, endsAt, renewal: undefined })
       return `${SESSION_COOKIE}=${id}; ${ATTRIBUTES}`
     },
@@ -171,11 +173,17 @@ export function createSessions(
       if (sessions.size === 0) return
       const now = clock.monotonic()
       const inFlight = grantsInFlight(live)
+      /** By reason. One revocation for all: each is written to disk, or told to the shared store. */
+      const over = new Map<string, string[]>()
       for (const [id, session] of sessions) {
-        if (session.grant !== undefined && inFlight.has(session.grant)) session.usedAt = now
-        const end = endOf(session, now)
-        if (end !== undefined) void drop(id, end)
+        const { grant } = session
+        if (grant !== undefined && inFlight.has(grant)) session.usedAt = now
+        const reason = endOf(session, now)
+        if (reason === undefined) continue
+        sessions.delete(id)
+        if (grant !== undefined) over.set(reason, [...(over.get(reason) ?? []), grant])
       }
+      for (const [reason, grants] of over) void tokens.end({ grants }, reason)
     },
     /** Whether the cookie in these fields is that of a session; `ended`: of one that is over. */
     stateOf(fields: Fields): 'open' | 'ended' | 'none' {

@@ -60,7 +60,7 @@ const RETRY_AFTER_OVERLOAD = 1
 
 /**
  * Exchanges a password for a pair of tokens (RFC 6749 §4.3). The documented API has no user names, so `username` may be missing or anything
- * (C3). The response to a password of another name is the one to a wrong password.
+ * (C3). A password of another name gets the response to a wrong one.
  */
 export function createPasswordGrant(
   logIn: SlowLogIn,

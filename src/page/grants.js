@@ -89,7 +89,8 @@ export function showGrants(state, announce) {
   byId('grant-rows', HTMLElement).addEventListener('click', ({ target }) => {
     const value = target instanceof HTMLButtonElement ? target.value : ''
     const grant = rows.find(({ id }) => id === value)
-    if (grant !== undefined) confirmRevocation({ grant: grant.id }, nameOf(grant), grantText(grant))
+    if (grant !== undefined)
+      confirmRevocation({ grant: grant.id }, nameOf(grant), grantText(grant), grant.label !== undefined)
   })
   filter.addEventListener('input', () => draw(true))
   for (const button of document.querySelectorAll('button[data-sort]')) {
@@ -182,7 +183,7 @@ function keepOrder(before, selected) {
  *
  * @param {(text: string) => void} announce reads a text to a screen reader
  * @param {() => void} onRevoked
- * @returns {(revocation: { all: true } | { grant: string }, what: string, which?: string) => void} asks whether to revoke, says what
+ * @returns {(revocation: { all: true } | { grant: string }, what: string, which?: string, isIssued?: boolean) => void} asks whether to revoke, says what
  *   happens, and does it; `what` names the logins, and `which` tells one of several apart
  */
 function prepareRevocation(announce, onRevoked) {
@@ -204,13 +205,18 @@ function prepareRevocation(announce, onRevoked) {
     announce(`${found.revoked} ${found.revoked === 1 ? 'login' : 'logins'} revoked`)
     onRevoked()
   })
-  return (revocation, what, which = '') => {
+  return (revocation, what, which = '', isIssued = false) => {
     body = JSON.stringify(revocation)
-    const whose = 'all' in revocation ? 'Every client' : 'The client'
+    const next =
+      'all' in revocation
+        ? 'Every client has to log in with the password again, or needs a new token (postern issue).'
+        : isIssued
+          ? 'Its client needs a new token (postern issue).'
+          : 'The client has to log in with the password again.'
     write('confirm-title', `Revoke ${what}?`)
     write(
       'confirm-text',
-      `${which}The tokens are void at once, and their connections close. ${whose} has to log in with the password again, or needs a new token of postern issue. This cannot be undone.`,
+      `${which}The tokens are void at once, and their connections close. ${next} This cannot be undone.`,
     )
     write('confirm-problem', '')
     dialog.showModal()

@@ -3,10 +3,10 @@ import type { GrantSummary, HandedOut, Handout, IssuedGrant, StateDependencies }
 /** The name of issued grants in `postern_tokens_issued_total`. */
 export const ISSUED = 'issued'
 
-/** In place of the address of a client: the operator gave no password, and which client will use the token is unknown. */
+/** The `client` of an issued grant, because its client is unknown until the token is used. */
 export const OPERATOR = 'operator'
 
-/** The grants of these that were issued. */
+/** Those of the grants that an operator issued. */
 export function issuedOf(grants: readonly GrantSummary[]): readonly IssuedGrant[] {
   return grants.flatMap((grant) => (grant.label === undefined ? [] : { ...grant, label: grant.label }))
 }
@@ -16,16 +16,18 @@ export function longestUnused(grants: readonly GrantSummary[]): GrantSummary | u
   return grants.toSorted((a, b) => (a.usedAt ?? 0) - (b.usedAt ?? 0) || a.issuedAt - b.issuedAt)[0]
 }
 
-/** The shortest time for which a token is issued that needs a successor (ms): two weeks. A shorter one ends as planned. */
+/** A token that was issued for longer than this (ms, two weeks) needs a successor. A shorter one ends as planned. */
 const LASTING = 14 * 86_400_000
 
 /**
- * The tokens that somebody has to replace, the first to end first: issued for more than two weeks, and none with the same label lives longer.
- * Without a label, none is its successor.
+ * The issued tokens that a person has to replace, the first to end first: those issued for more than two weeks, unless one with the same label
+ * lives longer. A token without a label has no successor.
  */
 export function unreplaced(issued: readonly IssuedGrant[]): readonly IssuedGrant[] {
+  const latest = new Map<string, number>()
+  for (const { label, expiresAt } of issued) latest.set(label, Math.max(latest.get(label) ?? 0, expiresAt))
   const isReplaced = ({ label, expiresAt }: IssuedGrant): boolean =>
-    label !== '' && issued.some((other) => other.label === label && other.expiresAt > expiresAt)
+    label !== '' && (latest.get(label) ?? 0) > expiresAt
   return issued
     .filter((grant) => grant.expiresAt - grant.issuedAt > LASTING && !isReplaced(grant))
     .toSorted((a, b) => a.expiresAt - b.expiresAt)

@@ -67,18 +67,18 @@ export function createJournalClock(deps: Dependencies) {
 
   return {
     /**
-     * Fills the table with the tokens of the file. `renamed`: those that have got a name, so their records have to be replaced. `over`:
-     * those that have expired or do not fit.
+     * Fills the table with the tokens of the file. `changed`: those that have got a name or an earlier end of their login, so their records
+     * have to be replaced. `over`: those that have expired or do not fit.
      *
      * @param heir the name for grants without a name; empty: they keep none
      */
     restore(
       records: readonly TokenRecord[],
       heir: string,
-    ): { readonly renamed: readonly Token[]; readonly over: readonly Digest[] } {
-      const { areRenamed, over } = restoreGrants(table, records, clock, restoredAhead, policy, heir)
+    ): { readonly changed: readonly Token[]; readonly over: readonly Digest[] } {
+      const { areRenamed, limited, over } = restoreGrants(table, records, clock, restoredAhead, policy, heir)
       restored = tokensOf(table)
-      return { renamed: areRenamed ? restored : [], over }
+      return { changed: areRenamed ? restored : restored.filter((token) => limited.has(token)), over }
     },
     /** Whether the wall clock has lost the time. */
     isLost: (): boolean => lead() > 0,

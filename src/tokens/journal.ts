@@ -182,9 +182,9 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
     fail('open', error)
   }
   const time = createJournalClock({ clock, uptime, listener, table, policy, stored, meta })
-  const { renamed, over } = time.restore(stored, heir)
+  const { changed, over } = time.restore(stored, heir)
   deletions.add(over)
-  if (renamed.length > 0) record(renamed)
+  if (changed.length > 0) record(changed)
   if (time.isLost()) write('meta', true, (file) => time.keep(file))
 
   return {

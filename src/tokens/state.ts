@@ -159,7 +159,7 @@ export interface Tokens {
 export type Later<T> = T | Promise<T>
 
 /**
- * The tokens for a right password, or why there are none. `other-name`: the password is that of another name than the username. `overloaded`: too many passwords are being checked. An `UpstreamFailure`: the
+ * The tokens for a right password, or why there are none. `other-name`: the password is right, but not the one of the name in `username`. `overloaded`: too many passwords are being checked. An `UpstreamFailure`: the
  * device has to check the password, and did not respond. `unavailable`: the shared store did not respond. `slowedFor`: the attempt may begin
  * after this time (ms).
  */

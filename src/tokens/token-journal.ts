@@ -1,7 +1,7 @@
 import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { endOfGrant, type Lifetimes, spentMeans } from './grant-rules.ts'
-import type { GrantTable } from './grant-table.ts'
+import type { GrantTable, Token } from './grant-table.ts'
 import type { Digest } from './mint.ts'
 import type { TokenPolicy } from './state.ts'
 
@@ -72,7 +72,8 @@ export function latestOf(stored: readonly TokenRecord[]): number {
  * "in the future" of the wall clock is over: how long ago that was is unknown. The journal does not record use: the grants are in the
  * order in which they last got a token.
  *
- * `areRenamed`: grants have got a name, so the journal has to replace their tokens. `over`: the tokens that have expired or do not fit,
+ * `areRenamed`: grants have got a name, so the journal has to replace their tokens. `limited`: the tokens that end earlier than their records
+ * say, because their login ends. `over`: the tokens that have expired or do not fit,
  * which the journal may forget.
  *
  * @param ahead how far the time of the records is ahead of the monotonic clock (ms): `createLastingClock`
@@ -85,12 +86,13 @@ export function restoreGrants(
   ahead: number,
   policy: Lifetimes & Pick<TokenPolicy, 'refreshGrace'>,
   heir: string,
-): { readonly areRenamed: boolean; readonly over: Digest[] } {
+): { readonly areRenamed: boolean; readonly limited: ReadonlySet<Token>; readonly over: Digest[] } {
   const at = clock.monotonic()
   const now = Math.floor(at)
   const wall = Math.round(at + ahead)
   const since = (moment: number): number => now - Math.max(0, wall - moment)
   const over: Digest[] = []
+  const limited = new Set<Token>()
 
   function add(record: TokenRecord): void {
     // An issued grant is no login.
@@ -106,6 +108,7 @@ export function restoreGrants(
       table.open(record.grant, record.client, since(record.granted), record.label ?? undefined)
     const live = grant.refresh
     const token = table.add(grant, record.kind, record.digest, since(record.issued), now + left)
+    if (ends < record.expires) limited.add(token)
     if (record.spent === null) return
     const spent = { at: record.spent, graceEnd: record.graceEnd ?? wall }
     const graceLeft = spent.graceEnd - wall
@@ -125,5 +128,5 @@ export function restoreGrants(
     // Evicts after each grant, so that a smaller capacity evicts whole grants.
     for (const evicted of table.evict(table.grant(id))) over.push(evicted.digest)
   }
-  return { areRenamed: stored.some(inherits), over }
+  return { areRenamed: stored.some(inherits), limited, over }
 }

@@ -182,9 +182,9 @@ export function createTokenStore(deps: Dependencies) {
   }
 
   function applyPolicy(next: TokenPolicy): void {
-    const now = records.expire(policy)
     policy = next
     records.limit(policy)
+    const now = records.expire(policy)
     table.resize(next.capacity)
     if (table.isFull) records.touchInFlight(now)
     records.makeRoom()

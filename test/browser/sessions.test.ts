@@ -21,7 +21,12 @@ function store() {
   const handedOver: unknown[] = []
   const inFlight: string[] = []
   const clock = stillClock()
-  const settings = { config: { browser: { idle: 12 * HOUR }, tokens: { refreshLifetime: 168 * HOUR } } }
+  const settings = {
+    config: {
+      browser: { idle: 12 * HOUR },
+      tokens: { refreshLifetime: 168 * HOUR, grantLifetime: 'off' as const },
+    },
+  }
   const state = { valid: 'access 0' }
   const tokens: Parameters<typeof createSessions>[0] = {
     identify: async (token): Promise<TokenLookup> =>

@@ -54,7 +54,7 @@ describe('H424 tokens.grant_lifetime', () => {
     expect(store.refresh(issued.refreshToken)).toBeUndefined()
   })
 
-  test('H424 a reload that switches it on ends the logins that exist, and one that switches it off prolongs none', () => {
+  test('H424 a reload that switches it on ends the logins that are older, and one that switches it off prolongs none', () => {
     const dir = join(temporaryDirectory(), 'state')
     const clock = stillClock()
     const first = openJournaledStore(dir, { clock, rotateRefresh: true })
@@ -177,7 +177,7 @@ describe('H424 in a fleet', () => {
     expect((grant?.expiresAt ?? 0) - (grant?.issuedAt ?? 0)).toBeLessThanOrEqual(100_000)
   })
 
-  it('H424 a reload that switches it on ends the logins that exist, with their streams', async () => {
+  it('H424 a reload that switches it on ends the logins that are older, with their streams', async () => {
     const [sidecar] = (await fleet({})) as [TestSidecar]
     acceptWebSockets(sidecar.device)
     const issued = await sidecar.grant()
