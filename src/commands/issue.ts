@@ -1,6 +1,5 @@
 import type { Issued } from '../admin/control-socket.ts'
 import { LONGEST, problemOfLabel, SHORTEST } from '../admin/operator-handout.ts'
-import { parseDuration } from '../config/units.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { Handout } from '../tokens/state.ts'
 import { spanOf, timeOf } from './columns.ts'
@@ -8,6 +7,7 @@ import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
 import { control } from './control.ts'
 import type { Outputs } from './output.ts'
+import { typedDuration } from './typed-duration.ts'
 
 export interface IssueOptions extends ConfigOptions {
   readonly for?: string
@@ -56,11 +56,9 @@ async function revokeUnprinted(grant: string, stateDir: string, { stderr }: Comm
 const FOR = 'say for how long the token is valid, from 1m to 366d, such as 90d or 2h'
 
 function handoutOf({ for: given, name = '', label = '' }: IssueOptions): Handout {
-  // A number alone would be seconds in the configuration. Here it is probably meant as days.
-  const parsed = given === undefined || !/[a-z]$/.test(given) ? undefined : parseDuration(given)
-  if (parsed === undefined || 'problem' in parsed) throw new SetupError(`--for: ${FOR}`)
-  const lifetime = parsed.value
-  if (!(lifetime >= SHORTEST && lifetime <= LONGEST)) throw new SetupError(`--for: ${FOR}`)
+  const lifetime = given === undefined ? undefined : typedDuration(given)
+  if (lifetime === undefined || lifetime < SHORTEST || lifetime > LONGEST)
+    throw new SetupError(`--for: ${FOR}`)
   const problem = label === '' ? undefined : problemOfLabel(label)
   if (problem !== undefined) throw new SetupError(`--label: ${problem}`)
   return { name, label, lifetime }

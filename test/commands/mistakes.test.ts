@@ -6,8 +6,11 @@ import { describe, expect, it } from 'vitest'
 import { hardeningPage } from '../../deploy/build/hardening.ts'
 import { checkCommand } from '../../src/commands/check.ts'
 import { WARNING_RULES } from '../../src/compose/config-warnings.ts'
-import { type ConfigWarning, insecureSettings } from '../../src/config/insecure-settings.ts'
+import { PASSWORD_RULES } from '../../src/compose/insecure-passwords.ts'
+import { type ConfigWarning, insecureSettings, SETTING_RULES } from '../../src/config/insecure-settings.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import type { Config } from '../../src/config/schema.ts'
+import { parseStoredLine } from '../../src/password/stored-line.ts'
 import { prepareSite, type Site } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -154,12 +157,14 @@ it('a folder in place of a password file is not said to be made safe by chmod', 
   expect(stdout).not.toContain('chmod')
 })
 
-/** What is found in a configuration that gives up nothing but that. */
-function warningsIn(given: object): readonly ConfigWarning[] {
+/** A configuration that gives up nothing but that. */
+function configOf(given: object): Config {
   const usual = { password: { file: '/x' }, limits: { wrong_passwords: 'slow' } }
   const text = JSON.stringify({ upstream: { url: 'http://192.0.2.7' }, ...usual, ...given })
-  return insecureSettings(loadConfig({ file: { path: 'postern.yaml', text }, env: {}, sets: [] }))
+  return loadConfig({ file: { path: 'postern.yaml', text }, env: {}, sets: [] })
 }
+
+const warningsIn = (given: object): readonly ConfigWarning[] => insecureSettings(configOf(given))
 
 const keysIn = (given: object): readonly string[] => warningsIn(given).map(({ key }) => key)
 
@@ -200,7 +205,7 @@ describe('H107 an insecure setting', () => {
     await launched.waitForLog('listening')
     const lines = () => launched.log.filter(({ msg }) => msg.includes('is on trial'))
     expect(lines().map(({ level, msg }) => [level, msg])).toEqual([
-      [40, 'the allow of monitor is on trial: requests that it does not have reach the device'],
+      [40, 'the allow of monitor is on trial: requests outside it reach the device'],
     ])
     site.configure(onTrial(names, 'monitor', 'probe'))
     await expect
@@ -269,63 +274,98 @@ describe('H107 an insecure setting', () => {
   })
 })
 
-describe('H224 an open door', () => {
-  it.each<[what: string, given: object, keys: readonly string[]]>([
-    ['/ in public_paths', { public_paths: ['/'] }, ['public_paths']],
-    ['/ among public_paths', { public_paths: ['/login', '/'] }, ['public_paths']],
-    ['another public path', { public_paths: ['/static/', '/login'] }, []],
-    ['no wait after wrong passwords', { limits: { wrong_passwords: 'off' } }, ['limits.wrong_passwords']],
-    ['no wait by default', { limits: {} }, ['limits.wrong_passwords']],
-    ['no wait behind the login page', { limits: {}, browser: { login: 'on' } }, ['limits.wrong_passwords']],
-    ['tokens of ten years', { tokens: { refresh_lifetime: '3650d' } }, ['tokens.refresh_lifetime']],
-    [
-      'access tokens of a year',
-      { tokens: { access_lifetime: '365d', refresh_lifetime: '365d' } },
-      ['tokens.access_lifetime', 'tokens.refresh_lifetime'],
-    ],
-    ['tokens of three months', { tokens: { access_lifetime: '7d', refresh_lifetime: '90d' } }, []],
-    [
-      'a year without hearing of revocations',
-      { tokens: { store: 'valkey://127.0.0.1', offline_grace: '365d' } },
-      ['tokens.offline_grace'],
-    ],
-    ['the same without a shared store', { tokens: { offline_grace: '365d' } }, []],
-    [
-      'a shared store with any certificate',
-      { tokens: { store: 'valkeys://127.0.0.1' }, store: { tls: { insecure: true } } },
-      ['store.tls.insecure'],
-    ],
-    [
-      'a device with any certificate',
-      {
-        upstream: {
-          url: 'https://192.0.2.7',
-          tls: { insecure: true },
-          routes: { '/cam/': { url: 'https://192.0.2.8', tls: { insecure: true, weak: true } } },
-        },
+/** Settings, and the keys that are warned of. Each rule has a row that it finds. */
+const OPEN_DOORS: readonly (readonly [what: string, given: object, keys: readonly string[]])[] = [
+  ['no TLS', { listen: { address: '0.0.0.0:80', tls: 'off' } }, ['listen.tls']],
+  [
+    'a login page without TLS',
+    { listen: { address: '0.0.0.0:80', tls: 'off', insecure: true }, browser: { login: 'on' } },
+    ['browser.login'],
+  ],
+  [
+    'every address as trusted proxy',
+    { listen: { trusted_proxies: ['0.0.0.0/0'] } },
+    ['listen.trusted_proxies'],
+  ],
+  ['the admin listener on all addresses', { admin: { address: '[::]:0' } }, ['admin.address']],
+  ['a gate that only observes', { enforce: false }, ['enforce']],
+  [
+    'an allow on trial',
+    {
+      password: undefined,
+      passwords: [{ name: 'probe', file: '/x', allow: 'read', enforce: false }],
+    },
+    ['passwords.0.enforce'],
+  ],
+  [
+    'a shared path that acts',
+    { upstream: { url: 'http://192.0.2.7', share: { paths: ['/reboot'] } } },
+    ['upstream.share.paths'],
+  ],
+  ['/ in public_paths', { public_paths: ['/'] }, ['public_paths']],
+  ['/ among public_paths', { public_paths: ['/login', '/'] }, ['public_paths']],
+  ['another public path', { public_paths: ['/static/', '/login'] }, []],
+  ['no wait after wrong passwords', { limits: { wrong_passwords: 'off' } }, ['limits.wrong_passwords']],
+  ['no wait by default', { limits: {} }, ['limits.wrong_passwords']],
+  ['no wait behind the login page', { limits: {}, browser: { login: 'on' } }, ['limits.wrong_passwords']],
+  ['tokens of ten years', { tokens: { refresh_lifetime: '3650d' } }, ['tokens.refresh_lifetime']],
+  [
+    'access tokens of a year',
+    { tokens: { access_lifetime: '365d', refresh_lifetime: '365d' } },
+    ['tokens.access_lifetime', 'tokens.refresh_lifetime'],
+  ],
+  ['tokens of three months', { tokens: { access_lifetime: '7d', refresh_lifetime: '90d' } }, []],
+  [
+    'a year without hearing of revocations',
+    { tokens: { store: 'valkey://127.0.0.1', offline_grace: '365d' } },
+    ['tokens.offline_grace'],
+  ],
+  ['the same without a shared store', { tokens: { offline_grace: '365d' } }, []],
+  [
+    'a shared store with any certificate',
+    { tokens: { store: 'valkeys://127.0.0.1' }, store: { tls: { insecure: true } } },
+    ['store.tls.insecure'],
+  ],
+  [
+    'a device with any certificate',
+    {
+      upstream: {
+        url: 'https://192.0.2.7',
+        tls: { insecure: true },
+        routes: { '/cam/': { url: 'https://192.0.2.8', tls: { insecure: true, weak: true } } },
       },
-      ['upstream.tls.insecure', 'upstream.routes./cam/.tls.insecure'],
-    ],
-    [
-      'a session that a client can replace',
-      {
-        upstream: {
-          url: 'http://192.0.2.7',
-          auth: {
-            form: {
-              user: 'admin',
-              password: { file: '/x' },
-              path: '/login',
-              on_change: 'follow',
-            },
+    },
+    ['upstream.tls.insecure', 'upstream.routes./cam/.tls.insecure'],
+  ],
+  [
+    'a session that a client can replace',
+    {
+      upstream: {
+        url: 'http://192.0.2.7',
+        auth: {
+          form: {
+            user: 'admin',
+            password: { file: '/x' },
+            path: '/login',
+            on_change: 'follow',
           },
         },
       },
-      ['upstream.auth.form.on_change'],
-    ],
-    ['an old device', { upstream: { url: 'https://192.0.2.7', tls: { weak: true } } }, []],
-  ])('%s is a warning', (_what, given, keys) => {
+    },
+    ['upstream.auth.form.on_change'],
+  ],
+  ['an old device', { upstream: { url: 'https://192.0.2.7', tls: { weak: true } } }, []],
+]
+
+describe('H224 an open door', () => {
+  it.each(OPEN_DOORS)('%s is a warning', (_what, given, keys) => {
     expect(keysIn(given)).toEqual(keys)
+  })
+
+  it('each rule has a row in OPEN_DOORS that it finds', () => {
+    const configs = OPEN_DOORS.map(([, given]) => configOf(given))
+    const unproved = SETTING_RULES.filter(({ find }) => !configs.some((config) => find(config).length > 0))
+    expect(unproved.map(({ about }) => about)).toEqual([])
   })
 
   it('tls.insecure with weak says both', () => {
@@ -374,7 +414,8 @@ describe('H225 a password that protects little', () => {
       .map((each) => each.replaceAll(site.directory, 'DIR'))
   }
 
-  it.each<[what: string, line: string, says: readonly RegExp[]]>([
+  /** Lines of a password file, and what is warned of. Each rule has a row that it finds. */
+  const LINES: readonly (readonly [what: string, line: string, says: readonly RegExp[]])[] = [
     ['one letter', 'x', [/plain text/, /has fewer than 8 characters/]],
     ['a usual one', 'PassWord1', [/plain text/, /is one of the usual ones/]],
     ['one letter many times', 'aaaaaaaaaaaa', [/plain text/, /is one of the usual ones/]],
@@ -393,11 +434,25 @@ describe('H225 a password that protects little', () => {
     ['an LDAP scheme in lower case', '{ssha}c2FsdHNhbHRzYWx0', [/plain text/, /its scheme in lower case/]],
     ['a blank at its end', 'correct horse ', [/plain text/, /begins or ends with a blank/]],
     ['a good hash', HASHED_PASSWORD, []],
-  ])('%s is a warning', async (_what, line, says) => {
+  ]
+
+  it.each(LINES)('%s is a warning', async (_what, line, says) => {
     const warnings = await found(line)
     expect(warnings).toEqual(says.map((each) => expect.stringMatching(each)))
     for (const each of warnings)
       expect(each).toMatch(/^WARNING password\.file: DIR\/stored: .+\n {8}.+; .+\n$/)
+  })
+
+  it('each rule has a row in LINES that it finds', () => {
+    const unproved = PASSWORD_RULES.filter(
+      ({ judge }) =>
+        !LINES.some(([, line]) => {
+          const credential = parseStoredLine(line, true)
+          if (typeof credential === 'string') return expect.fail(credential)
+          return judge({ key: 'password.file', file: '/x', line, credential, isSent: false }) !== undefined
+        }),
+    )
+    expect(unproved.map(({ about }) => about)).toEqual([])
   })
 
   it('is found in passwords, in htpasswd and shadow files, and for the live page', async () => {

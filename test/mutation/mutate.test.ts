@@ -220,6 +220,7 @@ describe('npm run mutate', () => {
   it.each([
     ['README.md', 'README.md: must be a .ts or .js file under src/'],
     ['src/none.ts', 'src/none.ts: no such file'],
+    ['src/gate/admit.ts:1', 'src/gate/admit.ts:1: nothing can be changed here: name other lines'],
   ])('refuses %s', (named, expected) => {
     expect(() => readSubject(named, { sample: 1, tests: undefined })).toThrow(new UsageError(expected))
   })

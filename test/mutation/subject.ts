@@ -31,7 +31,7 @@ export interface Choice {
 /**
  * Reads `FILE[:LINE[-LINE]]`.
  * @param root the folder of the project, where `src/` is
- * @throws UsageError if it is no file under `src/`
+ * @throws UsageError if it is no file under `src/`, or nothing can be changed in the lines
  */
 export function readSubject(
   named: string,
@@ -45,6 +45,8 @@ export function readSubject(
   if (!existsSync(path)) throw new UsageError(`${file}: no such file`)
   const text = readFileSync(path, 'utf8')
   const mutants = mutantsOf(text).filter(({ line }) => !(line < Number(first) || line > Number(last)))
+  if (first !== undefined && mutants.length === 0)
+    throw new UsageError(`${named}: nothing can be changed here: name other lines`)
   const tree = readTree(root, 'test')
   const tests =
     parts === undefined

@@ -272,7 +272,7 @@ export const OPERATION = {
   },
   H451: {
     sentence:
-      '`log.access: changes` logs the requests that may change something, with name, grant and client: not GET, HEAD and OPTIONS, unless a field of theirs names another method or target, or they open a WebSocket.',
+      '`log.access: changes` logs the requests that may change something, with name, grant and client: not GET, HEAD and OPTIONS, unless they have a body, a field of theirs names another method or target, or they open a WebSocket. No flood or failure keeps one that the device got out of the log.',
     reason: 'who changed what is asked after an incident; a line for each read hides it',
   },
   H452: {
