@@ -1,5 +1,12 @@
 import type { Clock } from '../system/clock.ts'
-import { endOfGrant, lifetimesWithin, refreshMeans, shareOf, surplusOf } from '../tokens/grant-rules.ts'
+import {
+  endOfGrant,
+  endsTooSoon,
+  lifetimesWithin,
+  refreshMeans,
+  shareOf,
+  surplusOf,
+} from '../tokens/grant-rules.ts'
 import { longestUnused, OPERATOR } from '../tokens/handout.ts'
 import {
   digestToken,
@@ -138,6 +145,7 @@ export function createSharedTokens(deps: Dependencies) {
       }
       const { granted } = token
       const lifetimes = lifetimesWithin(policy, endOfGrant(granted, policy) - now)
+      if (endsTooSoon(lifetimes)) return undefined
       const minted = mintExchange(presented, rotates, lifetimes, random)
       const response = rotates ? sealResponse(minted.response, presented, random) : undefined
       const until = clock.monotonic() + lifetimes.accessLifetime

@@ -83,3 +83,11 @@ export function lifetimesWithin({ accessLifetime, refreshLifetime }: Lifetimes, 
     refreshLifetime: Math.min(refreshLifetime, left),
   }
 }
+
+/**
+ * Whether a login is too near to its end for a new access token of this lifetime (ms): `expires_in` would be 0. Many clients take 0 for a token
+ * that never expires (`golang.org/x/oauth2` does), and would not log in again.
+ */
+export function endsTooSoon({ accessLifetime }: Pick<Lifetimes, 'accessLifetime'>): boolean {
+  return accessLifetime < 1_000
+}

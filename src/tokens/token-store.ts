@@ -1,6 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { type Clock, createWallOffset } from '../system/clock.ts'
-import { endOfGrant, type Lifetimes, lifetimesWithin, refreshMeans, spentMeans } from './grant-rules.ts'
+import {
+  endOfGrant,
+  endsTooSoon,
+  type Lifetimes,
+  lifetimesWithin,
+  refreshMeans,
+  spentMeans,
+} from './grant-rules.ts'
 import { type Grant, type GrantTable, summarize, type Token } from './grant-table.ts'
 import { longestUnused, OPERATOR } from './handout.ts'
 import type { TokenJournal } from './journal.ts'
@@ -114,12 +121,13 @@ export function createTokenStore(deps: Dependencies) {
   /**
    * A spent token has no stored response only after a restart: the earlier process ended, perhaps before its client got the
    * response. A refusal would lock out that client, so it gets a new pair. The live refresh token, which the client may not have
-   * received, becomes spent. So one live refresh token remains, and reuse is still detected.
+   * received, becomes spent. So one live refresh token remains, and reuse is still detected. Undefined in the last second of a login.
    */
-  function exchange(token: Token, presented: string, now: number): IssuedTokens {
+  function exchange(token: Token, presented: string, now: number): IssuedTokens | undefined {
     const { grant } = token
     const rotates = policy.rotateRefresh || token.spent !== undefined
     const lifetimes = typeof policy.grantLifetime === 'number' ? lifetimesOf(grant.issuedAt, now) : policy
+    if (endsTooSoon(lifetimes)) return undefined
     const { response, added } = mintExchange(presented, rotates, lifetimes, randomBytes)
     const issued = { grant: grant.id, ...response }
     const spent = rotates ? grant.refresh : undefined

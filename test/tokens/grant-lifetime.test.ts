@@ -54,6 +54,21 @@ describe('H424 tokens.grant_lifetime', () => {
     expect(store.refresh(issued.refreshToken)).toBeUndefined()
   })
 
+  test.each([{ rotateRefresh: true }, { rotateRefresh: false }])(
+    'H424 in its last second a login gets no token: `expires_in` is never 0, %o',
+    (rotation) => {
+      const { store, clock } = createTestStore({ ...rotation, grantLifetime: 10 * SECOND })
+      const { refreshToken } = store.issue('a', 'password')
+      clock.advance(9 * SECOND)
+      const issued = present(store.refresh(refreshToken))
+      expect(issued.expiresIn).toBe(1)
+      clock.advance(1)
+      expect(store.refresh(issued.refreshToken)).toBeUndefined()
+      // That is no reuse, so what it has lives on.
+      expect(store.identify(issued.accessToken).kind).toBe('valid')
+    },
+  )
+
   test('H424 a reload that switches it on ends the logins that are older, and one that switches it off prolongs none', () => {
     const dir = join(temporaryDirectory(), 'state')
     const clock = stillClock()
@@ -175,6 +190,16 @@ describe('H424 in a fleet', () => {
     if (grants === 'unavailable') expect.unreachable()
     const [grant] = grants.rows
     expect((grant?.expiresAt ?? 0) - (grant?.issuedAt ?? 0)).toBeLessThanOrEqual(100_000)
+  })
+
+  it('H424 in its last second a login gets no token: `expires_in` is never 0', async () => {
+    const [one] = (await fleet({ grant_lifetime: '1s' })) as [TestSidecar]
+    const first = await one.grant()
+    expect(first.expires_in).toBe(1)
+    const response = await refresh(one, first.refresh_token)
+    // Within the same millisecond of the server as the login, a whole second is left.
+    if (response.status === 200) expect(response.json().expires_in).toBe(1)
+    else expect(response.json().error).toBe('invalid_grant')
   })
 
   it('H424 a reload that switches it on ends the logins that are older, with their streams', async () => {

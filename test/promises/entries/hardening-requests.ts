@@ -153,7 +153,7 @@ export const REQUESTS = {
   },
   H424: {
     sentence:
-      'With `tokens.grant_lifetime` a login ends after that time, however often it is refreshed: its access and refresh tokens, WebSockets and streams, after a restart and at each sidecar of a fleet, too. `expires_in` never goes beyond it. A reload applies it to the logins that exist, too, and a clock that is set back gives none more time.',
+      'With `tokens.grant_lifetime` a login ends after that time, however often it is refreshed: its access and refresh tokens, WebSockets and streams, after a restart and at each sidecar of a fleet, too. `expires_in` never goes beyond it, and is never 0: in its last second a login gets no new token. A reload applies it to the logins that exist, too, and a clock that is set back gives none more time.',
     reason: 'rotation renews a stolen login for ever; RFC 9700 §4.14',
   },
   H202: {
