@@ -134,12 +134,12 @@ It needs no configuration and no running sidecar. The log must be JSON
   postern propose --name monitor --since 7d /var/log/postern.log
   zcat -f /var/log/postern.log* | postern propose --name monitor
 
-It prints allow as YAML, indented for the entry of the name in passwords. Behind
-each path stand how often it was asked for, and when last. The path to a folder,
-which ends with a slash, opens all below it, and there is no other wildcard: so
-/ports/1/config and /ports/2/config become /ports/, and the line says what was
-seen there. That happens where two different numbers, a UUID or 20 different
-names stand. A path that you know better can be narrowed by hand. / itself would
+It prints allow as YAML, indented for the entry of the name in passwords. After
+each path comes how often it was requested, and when last. A path that ends with
+a slash opens everything below it; there is no other wildcard. If the log shows
+two different numbers, a UUID or 20 different names in a folder, the folder
+becomes one entry: /ports/1/config and /ports/2/config become /ports/, with
+examples of what was seen. List the paths by hand if that opens too much. / would
 open everything and is never proposed.
 
 Left out, counted and shown: requests that Postern or the device refused (401,

@@ -1,12 +1,13 @@
 import type { Issued } from '../admin/control-socket.ts'
 import { LONGEST, problemOfLabel, SHORTEST } from '../admin/operator-handout.ts'
-import { parseDuration } from '../config/units.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { Handout } from '../tokens/state.ts'
 import { spanOf, timeOf } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
 import { control } from './control.ts'
+import type { Outputs } from './output.ts'
+import { typedDuration } from './typed-duration.ts'
 
 export interface IssueOptions extends ConfigOptions {
   readonly for?: string
@@ -17,18 +18,23 @@ export interface IssueOptions extends ConfigOptions {
 
 /**
  * Issues one access token for a client that cannot log in, and prints it: alone on standard output, so that a file can take it, and what it is
- * on standard error. Nothing shows it again. Rejects with exit code 2 for a bad flag or an unknown name, with 1 if the sidecar refuses.
+ * on standard error. Nothing shows it again, so a token that cannot be printed is revoked. Rejects with exit code 2 for a bad flag or an unknown
+ * name, with 1 if the sidecar refuses.
  */
-export async function issueCommand(options: IssueOptions, io: CommandIo): Promise<ExitCode> {
+export async function issueCommand(
+  options: IssueOptions,
+  io: CommandIo & Pick<Outputs, 'lostOutput'>,
+): Promise<ExitCode> {
   const command = handoutOf(options)
   const { stateDir, tokens } = configFrom(options, io)
   const issued = await control<Issued>(stateDir, { method: 'POST', path: '/issue', command })
-  if (options.json) {
-    io.stdout.write(`${JSON.stringify(issued)}\n`)
-    return 0
-  }
   const { accessToken, grant, expiresAt } = issued
-  io.stdout.write(`${accessToken}\n`)
+  io.stdout.write(options.json ? `${JSON.stringify(issued)}\n` : `${accessToken}\n`)
+  if (io.lostOutput() !== undefined) {
+    await revokeUnprinted(grant, stateDir, io)
+    return 1
+  }
+  if (options.json) return 0
   const restart = tokens.store === 'memory' ? ', or at a restart (tokens.store: memory)' : ''
   io.stderr.write(
     `grant ${grant} ends at ${timeOf(expiresAt)}, in ${spanOf(command.lifetime)}${restart}\n` +
@@ -37,14 +43,22 @@ export async function issueCommand(options: IssueOptions, io: CommandIo): Promis
   return 0
 }
 
+/** Nobody has this token. It would hold a place of `tokens.issued` until its end, and end the alarm for the one that it was to replace. */
+async function revokeUnprinted(grant: string, stateDir: string, { stderr }: CommandIo): Promise<void> {
+  const isRevoked = await control(stateDir, { method: 'POST', path: '/revoke', command: { grant } }).then(
+    () => true,
+    () => false,
+  )
+  const remedy = isRevoked ? `so grant ${grant} is revoked` : `and postern revoke --grant ${grant} ends it`
+  stderr.write(`the token could not be printed, ${remedy}\n`)
+}
+
 const FOR = 'say for how long the token is valid, from 1m to 366d, such as 90d or 2h'
 
 function handoutOf({ for: given, name = '', label = '' }: IssueOptions): Handout {
-  // A number alone would be seconds in the configuration. Here it is probably meant as days.
-  const parsed = given === undefined || !/[a-z]$/.test(given) ? undefined : parseDuration(given)
-  if (parsed === undefined || 'problem' in parsed) throw new SetupError(`--for: ${FOR}`)
-  const lifetime = parsed.value
-  if (!(lifetime >= SHORTEST && lifetime <= LONGEST)) throw new SetupError(`--for: ${FOR}`)
+  const lifetime = given === undefined ? undefined : typedDuration(given)
+  if (lifetime === undefined || lifetime < SHORTEST || lifetime > LONGEST)
+    throw new SetupError(`--for: ${FOR}`)
   const problem = label === '' ? undefined : problemOfLabel(label)
   if (problem !== undefined) throw new SetupError(`--label: ${problem}`)
   return { name, label, lifetime }

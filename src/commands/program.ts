@@ -1,5 +1,4 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
-import { parseDuration } from '../config/units.ts'
 import { systemClock } from '../system/clock.ts'
 import { ensurePermissions, type Needs } from '../system/permissions.ts'
 import { VERSION } from '../version.ts'
@@ -17,6 +16,7 @@ import type { IssueOptions } from './issue.ts'
 import { exitCodeWith, helpOutput } from './output.ts'
 import type { ProposeOptions } from './propose.ts'
 import type { RevokeOptions } from './revoke.ts'
+import { typedDuration } from './typed-duration.ts'
 import type { VerifyCommandFlags } from './verify.ts'
 
 const BAD_USAGE: ExitCode = 2
@@ -284,9 +284,9 @@ function parseOnce(value: string, before: string | undefined): string {
 
 function parseSince(text: string, before: number | undefined): number {
   if (before !== undefined) throw new InvalidArgumentError('The option must not be given twice.')
-  const parsed = parseDuration(text)
-  if ('problem' in parsed) throw new InvalidArgumentError('It must be a time such as 7d, 12h or 30m.')
-  return parsed.value
+  const since = typedDuration(text)
+  if (since === undefined) throw new InvalidArgumentError('It must be a time such as 7d, 12h or 30m.')
+  return since
 }
 
 function parsePort(text: string): number {

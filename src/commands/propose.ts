@@ -38,6 +38,9 @@ export interface ProposeIo extends Pick<CommandIo, 'env'> {
   readonly clock: Clock
 }
 
+/** A request that is left out for one of these reasons has used its entry of `allow` nevertheless. */
+const USED: ReadonlySet<LeftOut> = new Set(['unanswered', 'cut', 'changed', 'unnamable', 'root', 'crowded'])
+
 /** How many names of a log are told apart, and how many requests of each kind that is left out are shown. */
 const MOST_NAMES = 64
 const SHOWN = 3
@@ -102,23 +105,23 @@ function createSurvey({
   let first = Number.POSITIVE_INFINITY
   const out = new Map<LeftOut, Kept>()
   const names = new Map<string, number>()
-  const lines = { foreign: 0, own: 0, other: 0, requests: 0, reads: 0, dropped: 0, overrides: 0 }
+  const lines = { foreign: 0, own: 0, other: 0, requests: 0, reads: 0, dropped: 0, overrides: 0, moves: 0 }
 
   function takeRequest(request: LoggedRequest): void {
     const { method, path, time } = request
     lines.requests += 1
     if (isRead(method) || method === 'OPTIONS') lines.reads += 1
-    if (request.name !== undefined && (names.has(request.name) || names.size < MOST_NAMES))
+    if (time >= since && request.name !== undefined && (names.has(request.name) || names.size < MOST_NAMES))
       names.set(request.name, (names.get(request.name) ?? 0) + 1)
     if (name !== undefined && request.name !== name) return
     const why = leftOut(request, since) ?? (treeOf(method).add(path, time) ? undefined : 'crowded')
-    if (why === undefined || why === 'cut' || why === 'changed' || why === 'root')
-      usage?.mark(method, knownPart(path))
+    if (why === undefined || USED.has(why)) usage?.mark(method, knownPart(path))
     if (why !== undefined) {
       leave(why, request)
       return
     }
     if (request.hasOverride) lines.overrides += 1
+    if (method === 'MOVE' || method === 'COPY') lines.moves += 1
     addTo(seen, 1, time)
     first = Math.min(first, time)
   }
@@ -167,7 +170,9 @@ function createSurvey({
         yield `none of ${lines.foreign} lines is a line of Postern in JSON (log.format: json); use journalctl -o cat, and zcat for a .gz file`
       if (lines.dropped > 0) yield 'Postern has dropped lines of this log: requests are missing'
       if (lines.overrides > 0)
-        yield `${lines.overrides} requests have a field that names another request; it will not reach the device: see docs/hardening.md`
+        yield `${requests(lines.overrides)} with a field that names another request, which will not reach the device: see docs/hardening.md`
+      if (lines.moves > 0)
+        yield 'MOVE and COPY also need the path of their Destination, which the log does not have; add it to their paths'
     },
   }
 }

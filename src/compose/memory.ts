@@ -96,7 +96,7 @@ export function openMemory(config: Config, { clock, log, metrics, ownsProcess }:
     account,
     plan,
     hashes,
-    floodIsOver: floods.takeEnd,
+    takeFloodEnd: floods.takeEnd,
     nothingToShed,
     /** What the live page shows. */
     condition: (): Condition['memory'] => ({

@@ -149,7 +149,7 @@ async function openParts(
     privateSize: privateMemory,
     held: () => memory.account.total,
     mayGrow: memory.nothingToShed,
-    floodIsOver: memory.floodIsOver,
+    takeFloodEnd: memory.takeFloodEnd,
   })
   const listeners = createListeners(config, {
     public: listener.server,

@@ -37,19 +37,24 @@ function requestNeed(pattern: string): string | undefined {
 const NEEDED: readonly (readonly [why: string, ...names: string[]])[] = [
   ['without it the client cannot find the end of the body', 'content-length', 'transfer-encoding'],
   ['the client needs it to read the body', 'content-type', 'content-encoding', 'content-range'],
-  ['the client needs it to act on the status', 'location', 'allow', 'retry-after', 'accept-ranges'],
+  [
+    'the client needs it to act on the status',
+    ...['location', 'allow', 'retry-after', 'accept-ranges', 'lock-token'],
+  ],
   [
     'caches and upstream.share decide by it',
     ...['age', 'cache-control', 'cdn-cache-control', 'content-location', 'date', 'etag', 'expires'],
-    ...['last-modified', 'pragma', 'surrogate-control', 'vary'],
+    ...['last-modified', 'pragma', 'surrogate-control', 'vary', 'x-accel-expires'],
   ],
   ['logins need it', 'www-authenticate', 'authentication-info', 'set-cookie', 'set-cookie2'],
   ['a WebSocket handshake needs it', 'sec-websocket-*'],
   [
     'browsers protect their users by it',
-    ...['access-control-*', 'clear-site-data', 'content-disposition', 'content-security-policy'],
-    ...['content-security-policy-report-only', 'cross-origin-*', 'permissions-policy', 'referrer-policy'],
-    ...['strict-transport-security', 'x-content-type-options', 'x-frame-options'],
+    ...['access-control-*', 'clear-site-data', 'content-disposition', 'content-security-policy*'],
+    ...['cross-origin-*', 'document-policy*', 'feature-policy', 'integrity-policy*', 'origin-agent-cluster'],
+    ...['permissions-policy*', 'referrer-policy', 'strict-transport-security', 'x-content-security-policy*'],
+    ...['x-content-type-options', 'x-download-options', 'x-frame-options'],
+    ...['x-permitted-cross-domain-policies', 'x-webkit-csp*', 'x-xss-protection'],
   ],
   [
     'the sidecar writes it itself',

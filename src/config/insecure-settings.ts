@@ -23,9 +23,9 @@ export interface WarningRule {
   readonly about: string
 }
 
-/** The same of `enforce: false` for one name. */
+/** What `enforce: false` in an entry of `passwords` means, and what mends it. */
 export const TRYING: Pick<ConfigWarning, 'meaning' | 'remedy'> = {
-  meaning: 'requests that its allow does not have reach the device',
+  meaning: 'requests outside its allow reach the device',
   remedy: 'remove enforce: false from its entry in passwords when the log shows no more would_refuse of it',
 }
 
@@ -139,7 +139,7 @@ export const SETTING_RULES: readonly SettingRule[] = [
                 key: `passwords.${index}.enforce`,
                 reason: `false, for ${name}`,
                 ...TRYING,
-                message: `the allow of ${name} is on trial: requests that it does not have reach the device`,
+                message: `the allow of ${name} is on trial: requests outside it reach the device`,
               },
             ],
       ),

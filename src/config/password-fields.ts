@@ -25,6 +25,7 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/
 
 const METHOD_NAMES: ReadonlySet<string> = new Set([...METHODS, UPGRADE])
 
+/** Whether a text can be a name of `passwords`. */
 export function isName(text: string): boolean {
   return NAME.test(text)
 }
@@ -82,7 +83,7 @@ export const passwordsField = optional(
         error: 'must be a list such as [{name: admin, file: /etc/postern/password}]',
       }),
     {
-      type: 'list of `{name: N, file: F, allow: A, limit: L}`',
+      type: 'list of `{name: N, file: F, allow: A, limit: L, enforce: E}`',
       textForm: 'yaml',
       // A common mistake is to write the password itself here.
       secret: true,

@@ -14,7 +14,8 @@ import { upstreamField } from './upstream-fields.ts'
 import { duration, flag, list, oneOf, path, plainText, unless } from './value-fields.ts'
 
 /** Parameters that hold secrets, as programs call them. */
-const SECRET_NAME = /pass|pwd|secret|token|credential|session|cookie|signature|api[-_]?key/i
+const SECRET_NAME =
+  /pass|pwd|secret|token|credential|session|sessid|cookie|signature|^sig$|authori[sz]ation|bearer|jwt|psk|^otp$|(?:api|private|wep|wpa)[-_]?key/i
 
 function loggedParameterProblem(given: string): string | undefined {
   if (!/^[!-~]{1,64}$/.test(given) || /[&;=#%+]/.test(given)) {

@@ -1,8 +1,7 @@
 import { OversizedBodyError } from '../http/refusal.ts'
 
 /**
- * A body of unknown length that is cut off before it passes a bound: the piece that would pass it is not yielded, and reading fails with
- * `OversizedBodyError`.
+ * Yields a body of unknown length up to a bound. The piece that would pass it is not yielded; reading fails with `OversizedBodyError`.
  *
  * @param most bytes
  * @param refuses asked once, when the body passes the bound; if it returns false, the rest is yielded

@@ -146,7 +146,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       const send = (substitutes: Substitutes, end: ForwardEnd): void => enqueue(request, end, substitutes)
       notify(sendBuffered(request, source, buffering, clock, send), request, listener)
     } else if (most === Number.POSITIVE_INFINITY) enqueue(request, listener)
-    // What Postern signs in is kept up to a bound, to be sent again.
+    // A request that Postern signs in may be sent twice, so the first 64 KiB of its body are kept.
     else
       enqueue(request, listener, {
         body: bufferBody(source, request.signedIn && signIn !== undefined ? undefined : 0),
@@ -154,7 +154,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 
   /** Whether the length that the head names is too long, and the request is refused for it. */
-  function isOversized(request: Forwarded, listener: ForwardListener): boolean {
+  function refusesLength(request: Forwarded, listener: ForwardListener): boolean {
     const { framing } = request.classified
     const isLonger = typeof framing === 'number' && framing > deps.maxBody()
     return isLonger && listener.refuses(request, OVERSIZED_BODY)
@@ -226,7 +226,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     const broken = hasBody && request.broken
     if (isOld && buffering === undefined && framing === 'chunked') {
       listener.ended(request, { kind: 'length-required' })
-    } else if (hasBody && isOversized(request, listener)) {
+    } else if (hasBody && refusesLength(request, listener)) {
       listener.ended(request, OVERSIZED_BODY)
     } else if (hasBody && request.arrived === 0 && !broken) {
       guard(startLater(request, listener), request, listener)

@@ -189,7 +189,7 @@ function takeSteps(steps: Steps, exchange: GateExchange, rules: GateRules): Deci
       // Proof of the cast: the lines above.
       return exchange as Admission<GateExchange>
     }
-    // What a name may not do is refused also past the limit, so it also comes first of what would be refused.
+    // With `enforce: false` the limit only notes, but an `allow` that holds refuses: so the refusal of an `allow` on trial replaces that of the limit.
     if (exchange.wouldRefuse === undefined || refusal.kind === 'insufficient-scope')
       exchange.wouldRefuse = refusal
   }
@@ -279,7 +279,7 @@ export function judgeAnew(
   if (refusal !== undefined && isFinal(refusal, anew, rules)) return refusal
   // It was forwarded with the sidecar's own login, to which it has no right any more.
   if (exchange.signedIn && !isSignedIn(anew, rules)) return NOT_SIGNED_IN
-  // Nor has it a right any more to the fields with which it was forwarded.
+  // It was forwarded with fields that its name, or a public path, may no longer send.
   if (anew.confined && !exchange.confined && hasOverride(head.fields))
     return anew.grant === undefined ? NOT_SIGNED_IN : HELD_BACK
   exchange.scope = anew.scope
@@ -287,8 +287,8 @@ export function judgeAnew(
 }
 
 /**
- * Whether a refusal is sent. A gate that only observes also forwards requests that exceed the limit or have no valid token; one with an
- * `allow` on trial, those that this `allow` would refuse. Neither forwards a faulty request, nor one to the sidecar's own endpoints.
+ * Whether a refusal is sent. A gate that only observes forwards requests over the limit or without a valid token. An `allow` on trial forwards
+ * what it would refuse. Both refuse a faulty request, and one to the sidecar's own endpoints.
  */
 function isFinal(
   { kind }: Refusal,

@@ -156,8 +156,8 @@ function isPublic(request: Judged, { findPublic }: CredentialRules): boolean {
 }
 
 /**
- * Why the name of a grant may not make the request. If the name may, writes its scope into the exchange; if its `allow` is on trial, also
- * with a refusal, which `gate/admit.ts` then only notes.
+ * Why the name of a grant may not make the request. Writes the scope into the exchange if the name may make it, or if its `allow` is on
+ * trial: then `gate/admit.ts` only notes the refusal.
  */
 function scopeFault(
   exchange: Judged,
@@ -189,7 +189,7 @@ function isAllowed(exchange: Judged, allows: Allows): boolean {
 
 const OUT_OF_SCOPE: Refusal = { kind: 'insufficient-scope' }
 
-/** For a request that a name with `allow` may only make without one of its fields. */
+/** The request is in `allow`, but has a field that names another path, method or host. */
 export const HELD_BACK: Refusal = { kind: 'insufficient-scope', override: true }
 
 /**

@@ -30,6 +30,7 @@ export function isOverride(name: string): boolean {
   return OVERRIDE.test(asCgi(name))
 }
 
+/** Whether a device may take the path, the method or the host of a request from one of these fields. */
 export function hasOverride(fields: Fields): boolean {
   return fields.some((text, at) => at % 2 === 0 && isOverride(text))
 }

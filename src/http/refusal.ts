@@ -22,7 +22,7 @@ export type Refusal =
   | { readonly kind: 'cross-origin' }
   | {
       readonly kind: 'insufficient-scope'
-      /** Only a field that names another path, method or host keeps the request from being as `allow` wants it. */
+      /** The request is in `allow`, but has a field that names another path, method or host. */
       readonly override?: true
     }
   | { readonly kind: 'rate-limited'; readonly retryAfter: number }

@@ -30,25 +30,37 @@ export interface AllowRule {
 }
 
 /** What `allow: read` is short for. */
-export const READ: readonly AllowRule[] = [{ methods: ['GET', 'HEAD', 'OPTIONS'] }]
+const READ: readonly AllowRule[] = [{ methods: ['GET', 'HEAD', 'OPTIONS'] }]
+
+interface CompiledRule extends AllowRule {
+  /** The path in the rule that covers a request, `/` for a rule without paths; undefined if the rule does not cover it. */
+  readonly covers: (method: string, target: string) => string | undefined
+}
 
 /**
- * Compiles `allow`. Paths are compared as `public_paths` are: byte for byte as forwarded, without the query. A path that two programs
- * could read differently is in no list of paths.
+ * Compiles the rules of `allow`. Paths are compared as `public_paths` are: byte for byte as forwarded, without the query. A path that two
+ * programs could read differently is in no list of paths.
  */
+export function compileRules(allow: 'read' | readonly AllowRule[]): readonly CompiledRule[] {
+  return (allow === 'read' ? READ : allow).map((rule) => {
+    const takes = rule.methods && new Set(rule.methods)
+    const find = rule.paths && createPathTable(rule.paths.map((path) => [path, path] as const))
+    return {
+      ...rule,
+      covers(method, target) {
+        if (takes === undefined ? method === UPGRADE : !takes.has(method)) return undefined
+        if (find === undefined) return '/'
+        const path = pathOf(target)
+        return isAmbiguousPath(path) ? undefined : find(path)
+      },
+    }
+  })
+}
+
+/** Compiles `allow`: a request is allowed if one of its rules covers it. */
 export function compileAllow(allow: 'read' | readonly AllowRule[]): Allows {
-  const rules = (allow === 'read' ? READ : allow).map(({ methods, paths }) => ({
-    takes: methods && new Set(methods),
-    find: paths && createPathTable(paths.map((path) => [path, true] as const)),
-  }))
-  return (method, target) => {
-    const path = pathOf(target)
-    return rules.some(
-      ({ takes, find }) =>
-        (takes === undefined ? method !== UPGRADE : takes.has(method)) &&
-        (find === undefined || (!isAmbiguousPath(path) && find(path) === true)),
-    )
-  }
+  const rules = compileRules(allow)
+  return (method, target) => rules.some(({ covers }) => covers(method, target) !== undefined)
 }
 
 /** A text with a value for each name: `admin=12 monitor=17`. The value alone stands for the empty name. */

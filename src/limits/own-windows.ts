@@ -6,7 +6,7 @@ export interface LimitPolicy extends WindowPolicy {
 }
 
 /**
- * Windows of which single keys have a policy of their own, each in a table of its own, because the windows of a table have one length. Without
+ * A window table in which some keys have policies of their own. Each such key has a table of its own, because all windows of a table have the same length. Without
  * such keys, `count` is that of the one table.
  *
  * @param make opens a table

@@ -242,6 +242,6 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     alert: { ...AT_ONCE, threshold: (7 * DAY) / SECOND },
     meaning: 'then its client gets 401, and cannot refresh it',
     remedy:
-      'issue one with the same label (postern issue --label) and give it to the client; a token that nobody needs can be revoked',
+      'issue one with the same label (postern issue --label) and give it to the client; revoke it if it is no longer needed',
   },
 }

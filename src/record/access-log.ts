@@ -30,7 +30,8 @@ const LONGEST_CLIENT = 64
 
 /**
  * Writes one line for each exchange that the rules name, with the path but without the fields, the body and the query, which may hold secrets:
- * of the query only the parameters that the rules name. Of a flood of refusals it writes a part and the sum: see `createRefusalLines`.
+ * of the query only the parameters that the rules name. Of a flood of refusals it writes a part and the sum (see `createRefusalLines`), but
+ * each line of what may have changed something.
  */
 export function createAccessLog(
   log: Logger,
@@ -43,10 +44,11 @@ export function createAccessLog(
 
   return {
     write: atRecord((exchange): void => {
-      const { refusal, client, head } = exchange
+      const { refusal, client } = exchange
       const { access, query } = settings.config.log
-      if (access !== true && (access === false || !mayChange(head))) return
-      if (refusal !== undefined && !refusals.take(refusal.kind, client.key)) return
+      if (access !== true && (access === false || !mayChange(exchange))) return
+      if (refusal !== undefined && !mayHaveChanged(exchange) && !refusals.take(refusal.kind, client.key))
+        return
       if (log.isLevelEnabled('info')) writeLine(lineOf(exchange, query, timestamp(clock.wall())))
     }),
     /** Logs that the public listener closed a connection unread, because of its address. Its flood is bounded as that of requests is. */
@@ -126,12 +128,18 @@ function nameOfParameter(parameter: string): string {
 }
 
 /**
- * Whether a request may change something: not one that reads, unless a field names another method, path or target. A tunnel may, because
- * nobody knows what it will carry.
+ * Whether a request may change something: not one that reads, unless it has a body, which some programs read as a form, or a field that
+ * names another method, path or target. A tunnel may, because nobody knows what it will carry.
  */
-function mayChange({ method, upgrade, survey, fields }: Recorded['head']): boolean {
-  const reads = isRead(method) || method === 'OPTIONS'
+function mayChange({ head, classified: { framing } }: Recorded): boolean {
+  const { method, upgrade, survey, fields } = head
+  const reads = (isRead(method) || method === 'OPTIONS') && !framing
   return !reads || upgrade || survey.destination.length > 0 || hasOverride(fields)
+}
+
+/** Whether the device had got a request that may change something before it was refused, for example because the response never came. */
+function mayHaveChanged(exchange: Recorded): boolean {
+  return exchange.attempts > 0 && mayChange(exchange)
 }
 
 /** The name of a refusal in the access log. */

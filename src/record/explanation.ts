@@ -137,7 +137,7 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
   'header-too-large': 'The header is over listen.max_header_size or listen.max_header_count.',
   'insufficient-scope': 'The name of the login may not make this request: see its allow in passwords.',
   'insufficient-scope: override':
-    'The name of the login may not send a field of it, which names another path, method or host: see docs/hardening.md.',
+    'The request has a field that names another path, method or host. A login with allow may not send one: see docs/hardening.md.',
   'rate-limited': 'The window is used up. The client may send again when it closes, as Retry-After says.',
   'wrong-passwords':
     'Too many wrong passwords came from this client, or from all: see limits.wrong_passwords. The next attempt may begin when Retry-After says.',
@@ -155,7 +155,7 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
   'unauthorized: malformed': 'The client has to send one access token, as it came from the token endpoint.',
   'unauthorized: unknown': 'The client has to log in again.',
   'unauthorized: expired':
-    'The client has to refresh its access token. One of postern issue has to be issued anew.',
+    'The client has to refresh its access token. A token of postern issue cannot be refreshed: issue a new one.',
   'unauthorized: revoked': 'The client has to log in again.',
 }
 const SENTENCES: ReadonlyMap<string, string> = new Map(Object.entries(MEANINGS))

@@ -44,10 +44,12 @@ const SEVERITIES: Readonly<Record<string, Severity>> = { 6: 3, 5: 3, 4: 4, 3: 6 
 
 const LEVEL = '{"level":'
 
-/** The form of a line, perhaps as a text for people, in which journald knows its severity. */
-function forJournal(line: string, text: string = line): string {
+/** The form in which journald knows the severity of a line, or of the text for people that was made of it. */
+function forJournal(line: string, text?: string): string {
   const digit = line.startsWith(LEVEL) ? line.charAt(LEVEL.length) : ''
-  return withSeverity(SEVERITIES[digit] ?? 7, text)
+  const severity = SEVERITIES[digit] ?? 7
+  // JSON has no line end within, and every request pays for its access line: only a text for people is searched for more lines.
+  return text === undefined ? `<${severity}>${line}` : withSeverity(severity, text)
 }
 
 /** A log that writes to a stream, for tests and for programs that embed the sidecar. */
@@ -79,7 +81,7 @@ export function unwrittenBytes(log: Logger): number {
  * of a line. A full disk or a reader that pauses ends and delays nothing.
  *
  * @param readable makes a text for people of a line. Such texts do not wait for others, because a person reads them
- * @param marked the form in which a line, or the text that was made of it, is written. ASCII stays ASCII
+ * @param marked adds what journald needs to a line, or to the text for people that was made of it; of ASCII it makes ASCII
  */
 function bufferedStream(
   sink: LogSink,

@@ -120,7 +120,7 @@ function factsOf(exchange: Recorded, wall: number) {
     /** `none`: no service of the device was chosen. */
     route: exchange.route ?? 'none',
     client: client.address,
-    /** Of the tokens in the response, or of the token in the request, also if that was refused. */
+    /** The grant of the tokens in the response, else that of a valid token in the request, even if the request was refused. */
     grant: exchange.grant ?? (identity?.kind === 'valid' ? identity.grant : ''),
     /** Its name in the access log. */
     refusal: refusal === undefined ? ('' as const) : nameOf(refusal),

@@ -70,7 +70,7 @@ export function createRequestMetrics(
     'Admitted requests, streams and WebSockets ended because their grant has ended, a reload admits them no more, or their body passed `upstream.max_body`, by reason.',
     ['reason'],
   )
-  seriesOf(ended, ['expired', 'revoked'])
+  seriesOf(ended, ['expired', 'revoked', 'body_too_large'])
 
   function openEndpoint(endpoint: WindowType) {
     const series = {
@@ -86,9 +86,10 @@ export function createRequestMetrics(
     refusals[REASONS[kind]].value += 1
   }
 
-  /** A request of a name, whose window was used up. One without a valid token counts by its client. */
+  /** A request that the window of its name refused. One without a valid token counts by its client. */
   function countLimited({ identity }: Exchange): void {
-    if (identity?.kind === 'valid') named(nameOfGrant(identity.grant), 'rate_limited').value += 1
+    const name = identity?.kind === 'valid' ? nameOfGrant(identity.grant) : ''
+    if (name !== '') named(name, 'rate_limited').value += 1
   }
 
   return {

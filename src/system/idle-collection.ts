@@ -59,7 +59,7 @@ interface Dependencies {
   readonly mayGrow?: () => boolean
   readonly setGrowth?: (percent: number) => void
   /** Whether a flood is over since the last call: its memory is given back although the process works on. */
-  readonly floodIsOver?: () => boolean
+  readonly takeFloodEnd?: () => boolean
 }
 
 /**
@@ -78,7 +78,7 @@ export function collectWhenIdle({
   held = () => 0,
   mayGrow = () => true,
   setGrowth = setHeapGrowth,
-  floodIsOver = () => false,
+  takeFloodEnd = () => false,
 }: Dependencies): { readonly close: () => void } {
   if (collect === undefined) return { close: () => {} }
   let before = workSince()
@@ -97,7 +97,7 @@ export function collectWhenIdle({
     growth = wanted
     const wasIdle = idle
     idle = utilization < IDLE_SHARE
-    if (!floodIsOver() && !idle) return
+    if (!takeFloodEnd() && !idle) return
     // A process that stays idle does not grow beside its heap, so it reads no file for that.
     const isWorth = hasGrown() || isFreed() || (!(idle && wasIdle) && hasGrownBesideTheHeap())
     if (!isWorth) return

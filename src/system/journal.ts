@@ -17,10 +17,11 @@ export function isJournal(
   }
 }
 
-/** What journald takes from the begin of a line as its severity, and does not keep (sd-daemon(3)). */
+/** The severities that journald reads from the prefix of a line, and strips (sd-daemon(3)): 3 error, 4 warning, 6 information, 7 debug. */
 export type Severity = 3 | 4 | 6 | 7
 
-/** A text of one or more lines, each with its severity. A line without one would count as information. */
+/** A text of one or more lines, each with its severity. A line without one would count as information. Only a line feed ends a line there. */
 export function withSeverity(severity: Severity, text: string): string {
-  return text.replace(/^(?=.)/gm, `<${severity}>`)
+  const lines = text.split('\n')
+  return lines.map((line) => (line === '' ? line : `<${severity}>${line}`)).join('\n')
 }

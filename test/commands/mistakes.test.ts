@@ -205,7 +205,7 @@ describe('H107 an insecure setting', () => {
     await launched.waitForLog('listening')
     const lines = () => launched.log.filter(({ msg }) => msg.includes('is on trial'))
     expect(lines().map(({ level, msg }) => [level, msg])).toEqual([
-      [40, 'the allow of monitor is on trial: requests that it does not have reach the device'],
+      [40, 'the allow of monitor is on trial: requests outside it reach the device'],
     ])
     site.configure(onTrial(names, 'monitor', 'probe'))
     await expect

@@ -307,6 +307,7 @@ describe('H405 propose leaves out, counts and shows', () => {
       linesOf({ would_refuse: 'insufficient-scope: override' }),
       'will not reach',
     ],
+    ['methods with a second path', linesOf({}, { method: 'MOVE', path: '/a' }), 'MOVE and COPY'],
   ])('H405 warns of a log with %s', async (_what, log, warning) => {
     expect((await propose(log)).stderr).toContain(warning)
   })
@@ -380,6 +381,27 @@ describe('H406 nothing that a log holds', () => {
         )
     }
     await fc.assert(fc.asyncProperty(fc.array(line, { maxLength: 20 }), run), { numRuns: 150 })
+  })
+
+  it.each<[string, unknown]>([
+    ['an object with a toString that is no function', { toString: 1 }],
+    ['an array with a time', [TIME]],
+  ])('H406 and is no text becomes one, or ends it: %s', async (_what, value) => {
+    for (const member of [
+      'time',
+      'name',
+      'method',
+      'path',
+      'status',
+      'msg',
+      'endpoint',
+      'refusal',
+      'grant',
+    ]) {
+      const { code, stdout } = await propose(linesOf({ path: '/odd', [member]: value }, {}))
+      expect([member, code]).toEqual([member, 0])
+      if (member === 'time') expect(stdout).not.toContain('/odd')
+    }
   })
 
   it('H406 makes it hold more than a line and 20,000 nodes of paths', async () => {

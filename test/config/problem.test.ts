@@ -204,6 +204,12 @@ describe('a value', () => {
       'log: {query: [action, access_token]}',
       'log.query.1: must not name a secret, which access_token is by its name (given: "access_token")',
     ],
+    ...['PHPSESSID', 'Authorization', 'bearer', 'jwt', 'psk', 'wpa_key', 'privateKey', 'sig', 'otp'].map(
+      (name): [string, string] => [
+        `log: {query: [${name}]}`,
+        `log.query.0: must not name a secret, which ${name} is by its name (given: "${name}")`,
+      ],
+    ),
     [
       'log: {query: ["a=b"]}',
       'log.query.0: must be names of query parameters, of at most 64 visible ASCII characters without & ; = # % + (given: "a=b")',

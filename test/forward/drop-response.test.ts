@@ -173,7 +173,26 @@ const NEVER = [
   ],
   // RFC 6455 and Fetch
   ...['Sec-WebSocket-Accept', 'sec-websocket-*', 'Access-Control-Allow-Origin', 'Content-Security-Policy'],
-  ...['X-Content-Type-Options', 'X-Frame-Options', 'Content-Disposition'],
+  ...[
+    'X-Content-Type-Options',
+    'X-Frame-Options',
+    'Content-Disposition',
+    'Content-Security-Policy-Report-Only',
+  ],
+  ...['Document-Policy', 'Integrity-Policy', 'Permissions-Policy', 'Origin-Agent-Cluster'],
+  // What old firmware sets for the browsers of its time, and Adobe's clients
+  ...[
+    'X-Content-Security-Policy',
+    'X-WebKit-CSP',
+    'X-XSS-Protection',
+    'X-Download-Options',
+    'Feature-Policy',
+  ],
+  ...['X-Permitted-Cross-Domain-Policies'],
+  // nginx in front
+  ...['X-Accel-Expires'],
+  // RFC 4918 §10.5
+  ...['Lock-Token'],
   // Postern's own
   ...['X-RateLimit-Limit', 'RateLimit', 'RateLimit-Policy', 'X-Request-Id', 'Proxy-Status'],
 ]

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type http from 'node:http'
 import net from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import { expect } from 'vitest'
 import { prepareSite, type Served, type Site, tokensOf } from '../process/serve.ts'
 import { type Device, readBody, startDevice } from '../support/device.ts'
 import { ping } from '../support/http2-frames.ts'
@@ -136,7 +137,7 @@ async function clients(alone: Served, round: number): Promise<void> {
   await once(socket, 'close')
 }
 
-/** A reload and a password file, both unusable in odd rounds, and a revocation that ends a WebSocket. */
+/** A reload and a password file, both unusable in odd rounds, a revocation that ends a WebSocket, and in even rounds a token that is handed out. */
 async function operator(site: Site, alone: Served, round: number): Promise<void> {
   const broken = round % 2 === 1
   const reloads = (): number =>
@@ -154,6 +155,8 @@ async function operator(site: Site, alone: Served, round: number): Promise<void>
   const closed = once(socket, 'close')
   await alone.revoke({ all: true })
   await closed
+  if (!broken)
+    expect(await site.postern('issue', '--name', 'admin', '--for', '30d')).toMatchObject({ code: 0 })
 }
 
 /** A token, as soon as the sidecar has found the store again. */

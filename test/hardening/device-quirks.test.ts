@@ -178,7 +178,7 @@ describe('A device closes a kept-alive connection:', () => {
         }
         expect(await failures(setup)).toEqual({ connection_terminated: 2 })
       },
-      { upstream: { connect_timeout: '100ms' } },
+      { upstream: { connect_timeout: '1s' } },
     )
   })
 

@@ -6,7 +6,7 @@ import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 const AS_WITH_512_MIB = '182MiB'
 
 function sidecarOf512(): Promise<TestSidecar> {
-  return startSidecar({ transport: 'h2', config: { listen: { memory: AS_WITH_512_MIB } } })
+  return startSidecar({ transport: 'h2', config: { listen: { memory: AS_WITH_512_MIB, header_timeout: '2m' } } })
 }
 
 /** Nothing was refused or lost because of memory or a cap. */

@@ -1,12 +1,14 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
 import type { Issued } from '../../src/admin/control-socket.ts'
 import { control } from '../../src/commands/control.ts'
 import { makeNames, OF_MONITOR } from '../support/names.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
-import { prepareSite, type Served, type Site } from './serve.ts'
+import { ENV, MAIN, prepareSite, type Served, type Site } from './serve.ts'
 
 const ISSUED = 'token issued by the operator'
 
@@ -122,6 +124,29 @@ it('H392 a flag that is wrong, or a name that there is not, ends with 2, says wh
   for (const text of ['𝄞'.repeat(64), 'שלום', '{"a": 1}', "' OR 1=1 --", '<b>', '%s issued 5 x'])
     await issue(site, ...label(text))
   expect((await sidecar.status()).grants).toHaveLength(6)
+})
+
+it('H391 a token whose output is lost is revoked, because nobody has it, and the exit code says so', async () => {
+  const site = await prepareSite()
+  const sidecar = await site.serve()
+  const command = [process.execPath, MAIN, 'issue', '--config', site.configFile, '--for', '1h']
+  const toFullDisk = ['sh', '-c', 'exec "$@" > /dev/full', 'sh', ...command]
+  for (const [[program = '', ...args], code] of [
+    [toFullDisk, 1],
+    [[...toFullDisk, '--json'], 1],
+    [command, 141],
+  ] as const) {
+    const child = spawn(program, args, { env: ENV, stdio: ['ignore', 'pipe', 'pipe'] })
+    // The reader of a pipe leaves.
+    child.stdout.destroy()
+    const [said, exit] = await Promise.all([text(child.stderr), once(child, 'exit')])
+    expect([exit[0], said]).toEqual([
+      code,
+      expect.stringMatching(/^the token could not be printed, so .* is revoked\n/),
+    ])
+    expect(await grantIds(sidecar)).toEqual([])
+  }
+  expect(await sidecar.metric('postern_tokens_issued_total', 'grant="issued"')).toBe(3)
 })
 
 it('H392 where nothing could end a token, or where no sidecar runs, none is issued, and the exit code is 1', async () => {

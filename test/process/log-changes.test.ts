@@ -12,11 +12,36 @@ it.each(['tls', 'h2'] as const)('H451 H452 the log says who changed what, by %s'
   expect((await sidecar.request({ path: '/do?action=reboot&pin=1234', method: 'POST', token })).status).toBe(
     200,
   )
+  for (const body of ['action=set', ['action', '=set']])
+    expect((await sidecar.request({ path: '/form', method: 'GET', body, token })).status).toBe(200)
   await sidecar.stop()
   const lines = sidecar.logged('request')
   expect(lines).toMatchObject([
     { method: 'POST', path: '/oauth/token', name: 'monitor', status: 200 },
     { method: 'POST', path: '/do', query: 'action=reboot', name: 'monitor', status: 200 },
+    { method: 'GET', path: '/form', name: 'monitor', status: 200 },
+    { method: 'GET', path: '/form', name: 'monitor', status: 200 },
   ])
   expect(new Set(lines.map(({ grant }) => grant)).size).toBe(1)
 })
+
+it.each(['tls', 'h2'] as const)(
+  'H451 no failure of the device keeps a change out of the log, by %s',
+  async (transport) => {
+    const site = await prepareSite({ transport, config: { log: { access: 'changes' } } })
+    const reached: string[] = []
+    site.device.handle(({ url = '' }, response) => {
+      reached.push(url)
+      response.destroy()
+    })
+    const sidecar = await site.serve()
+    const { access_token: token } = await sidecar.grant()
+    for (let i = 0; i < 12; i += 1)
+      expect((await sidecar.request({ path: `/reboot/${i}`, method: 'POST', token })).status).toBe(500)
+    await sidecar.stop()
+    expect(reached).toHaveLength(12)
+    expect(sidecar.logged('request').flatMap(({ path }) => (path === '/oauth/token' ? [] : [path]))).toEqual(
+      reached,
+    )
+  },
+)

@@ -221,6 +221,18 @@ it('H221 of the refusals of a client, ten in ten seconds have a line each, and t
   expect(clients()).toHaveLength(34)
 })
 
+it.each<readonly [string, string, number, number]>([
+  ['a change that the device had got has', 'POST', 1, 20],
+  ['a change that it had not got has no', 'POST', 0, 10],
+  ['a read that it had got has no', 'GET', 1, 10],
+])('H451 %s line of its own beyond those of a flood', (_what, method, attempts, lines) => {
+  const { log, clients } = refusing()
+  const refusal = { kind: 'upstream', failure: 'connection_terminated' } as const
+  for (let i = 0; i < 20; i += 1)
+    log.write(exchangeRecord({ head: requestHead({ method }), client: '192.0.2.1', attempts, refusal }))
+  expect(clients()).toHaveLength(lines)
+})
+
 it('H221 an IPv6 client has one budget for its /64', () => {
   const { refuse, endPeriod, clients, sums } = refusing()
   for (let i = 0; i < 20; i += 1) refuse(`2001:db8:0:1::${i}`, 1)

@@ -18,6 +18,7 @@ async function journalled(format: LogSettings['format']): Promise<string> {
   log.warn('w')
   log.info('i')
   log.debug('<0>d')
+  log.info('\u2028u\u2029v\x85w\rx')
   log.trace('t')
   await finishLog(log)
   closeSync(fd)
@@ -26,9 +27,18 @@ async function journalled(format: LogSettings['format']): Promise<string> {
 
 it('H453 each line for journald has its severity, and is the same JSON behind it', async () => {
   const lines = (await journalled('json')).split('\n').slice(0, -1)
-  expect(lines.map((line) => line.slice(0, 3))).toEqual(['<6>', '<3>', '<3>', '<4>', '<6>', '<7>', '<7>'])
+  expect(lines.map((line) => line.slice(0, 3))).toEqual([
+    '<6>',
+    '<3>',
+    '<3>',
+    '<4>',
+    '<6>',
+    '<7>',
+    '<6>',
+    '<7>',
+  ])
   const messages = lines.map((line) => JSON.parse(line.slice(3)).msg)
-  expect(messages).toEqual(['request', 'f', 'e', 'w', 'i', '<0>d', 't'])
+  expect(messages).toEqual(['request', 'f', 'e', 'w', 'i', '<0>d', '\u2028u\u2029v\x85w\rx', 't'])
 })
 
 it('H453 so has each line of a readable text, also of a stack', async () => {

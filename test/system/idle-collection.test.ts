@@ -46,7 +46,7 @@ function startProcess(): {
     workSince: () => ({ idle: 0, active: 0, utilization: state.work }),
     heapSize: () => state.heap,
     privateSize: state.privateSize,
-    floodIsOver: () => state.flooded,
+    takeFloodEnd: () => state.flooded,
     held: () => state.held,
     mayGrow: () => state.calm,
     setGrowth: state.setGrowth,

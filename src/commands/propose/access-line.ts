@@ -41,8 +41,9 @@ export function readLogLine(line: string): LogLine {
 }
 
 function requestIn(record: object): LogLine {
-  const { method, path, status, endpoint, grant, name = '', refusal, would_refuse: would } = fieldsOf(record)
-  const time = Date.parse(String(fieldsOf(record).time))
+  const fields = fieldsOf(record)
+  const { method, path, status, endpoint, grant, name = '', refusal, would_refuse: would } = fields
+  const time = typeof fields.time === 'string' ? Date.parse(fields.time) : Number.NaN
   if (typeof method !== 'string' || typeof path !== 'string' || typeof status !== 'number') return 'other'
   if (Number.isNaN(time) || typeof name !== 'string' || (name !== '' && !isName(name))) return 'other'
   if (endpoint === 'oauth') return 'own-endpoint'

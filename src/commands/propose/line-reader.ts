@@ -4,19 +4,19 @@ const LINE_FEED = 10
 const LONGEST_LINE = 64 * 1024
 
 /**
- * Calls `take` with each line of a stream, without its end, and `onRead` after each piece with its size (bytes). Holds one line at most;
- * of a longer one than 64 KiB it skips the rest.
+ * Calls `take` with each line of a stream, without its end, and `onRead` after each piece with its size (bytes). A line that is longer than
+ * 64 KiB may be left out, so that a file without line ends is not held in memory.
  */
 export async function readLines(
   stream: AsyncIterable<string | Buffer>,
   take: (line: string) => void,
   onRead: (bytes: number) => void,
 ): Promise<void> {
-  /** The begin of a line whose end has not come; empty while the rest of a line that is too long is skipped. */
+  /** The beginning of a line whose end has not come. Empty while the rest of a line that is left out is skipped. */
   let begun = Buffer.alloc(0)
   let skips = false
   for await (const piece of stream) {
-    const bytes = Buffer.from(piece)
+    const bytes = typeof piece === 'string' ? Buffer.from(piece) : piece
     let from = 0
     for (let end = bytes.indexOf(LINE_FEED); end >= 0; end = bytes.indexOf(LINE_FEED, from)) {
       const part = bytes.subarray(from, end)

@@ -29,7 +29,7 @@ interface Node {
   children: Map<string, Node> | undefined
   /** Requests for this path itself. */
   readonly own: Seen
-  /** Those below it, when it has no children any more. */
+  /** Requests for paths below it, once all of them are one entry. */
   readonly below: Seen
   examples: readonly string[]
   hasMore: boolean

@@ -1,28 +1,24 @@
-import { createPathTable, isAmbiguousPath } from '../../http/request-path.ts'
-import { type AllowRule, READ, UPGRADE } from '../../http/scope.ts'
+import { type AllowRule, compileRules } from '../../http/scope.ts'
 
-/** What of an `allow` requests have used. */
+/** The parts of an `allow` that requests have used. */
 export interface Usage {
-  /** A request was forwarded. `path` may be cut. */
+  /** A request that this `allow` may have admitted. `path` may be cut. */
   mark(method: string, path: string): void
-  /** The rest: a text for each rule of which something is unused. */
+  /** The other parts: one text for each rule that has some. */
   unused(): readonly string[]
 }
 
 /** Watches which methods and paths of an `allow` are used. Of two paths that cover a request, the longer one is. */
 export function usageOf(allow: 'read' | readonly AllowRule[]): Usage {
-  const rules = (allow === 'read' ? READ : allow).map(({ methods, paths }) => ({
-    methods,
-    paths,
-    find: createPathTable((paths ?? ['/']).map((path) => [path, path] as const)),
+  const rules = compileRules(allow).map((rule) => ({
+    ...rule,
     used: { methods: new Set<string>(), paths: new Set<string>() },
   }))
   return {
     mark(method, path) {
-      for (const { methods, paths, find, used } of rules) {
-        if (methods === undefined ? method === UPGRADE : !methods.includes(method)) continue
-        const found = find(path)
-        if (found === undefined || (paths !== undefined && isAmbiguousPath(path))) continue
+      for (const { covers, used } of rules) {
+        const found = covers(method, path)
+        if (found === undefined) continue
         used.methods.add(method)
         used.paths.add(found)
       }

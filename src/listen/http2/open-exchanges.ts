@@ -33,7 +33,7 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
   readonly #onLeft: (exchange: Http2Exchange, end: Outcome) => void
   readonly #hasFrames: () => boolean
   readonly #written: () => number
-  /** Since when (ms) the client has read nothing, if a response was cut and its reset may wait; undefined if none does. */
+  /** When the client last read something (ms), while the reset of a cut response waits to be sent; undefined while none waits. */
   #resetSince: number | undefined
   /** The time of the last check (ms), and what was written by then. */
   #checkedAt = 0
@@ -123,8 +123,9 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
     this.#writtenThen = written
     this.#checkedAt = time
     if (this.#resetSince === undefined) return 0
-    if (isStill && this.#hasFrames()) return time - this.#resetSince
-    this.#resetSince = undefined
-    return 0
+    if (!this.#hasFrames()) this.#resetSince = undefined
+    // It has read something, though not all that waits before the reset.
+    else if (!isStill) this.#resetSince = time
+    return this.#resetSince === undefined ? 0 : time - this.#resetSince
   }
 }

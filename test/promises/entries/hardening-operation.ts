@@ -246,8 +246,9 @@ export const OPERATION = {
   },
   H391: {
     sentence:
-      '`postern issue` prints one access token, once, for a client that cannot log in: with the `allow` of its name, without a refresh token, evicted by no login, shown by its label everywhere, and the token itself nowhere else.',
-    reason: 'many clients can send one fixed field only, and must never see the password; CWE-532',
+      '`postern issue` prints one access token, once, for a client that cannot log in: with the `allow` of its name, without a refresh token, evicted by no login, shown by its label everywhere, and the token itself nowhere else. One that cannot be printed is revoked.',
+    reason:
+      'many clients can send one fixed field only, and must never see the password; CWE-532; a token that nobody has must not end the alarm for its predecessor',
   },
   H392: {
     sentence:
@@ -271,7 +272,7 @@ export const OPERATION = {
   },
   H451: {
     sentence:
-      '`log.access: changes` logs the requests that may change something, with name, grant and client: not GET, HEAD and OPTIONS, unless a field of theirs names another method or target, or they open a WebSocket.',
+      '`log.access: changes` logs the requests that may change something, with name, grant and client: not GET, HEAD and OPTIONS, unless they have a body, a field of theirs names another method or target, or they open a WebSocket. No flood or failure keeps one that the device got out of the log.',
     reason: 'who changed what is asked after an incident; a line for each read hides it',
   },
   H452: {
