@@ -116,10 +116,10 @@ describeProtocols('C5 A refused grant', (transport) => {
     expect(names).toEqual(expect.arrayContaining(['password', 'refresh_token']))
     const page = readPage('docs/api.md')
     const row = page.split('\n').find((line) => line.includes('| `unsupported_grant_type` |'))
-    for (const name of names) {
-      expect(page, 'docs/api.md').toContain(`grant_type=${name}`)
-      expect(row, 'its row in the error table').toContain(`\`${name}\``)
-    }
+    const absent = names.filter(
+      (name) => !page.includes(`grant_type=${name}`) || !row?.includes(`\`${name}\``),
+    )
+    expect(absent, 'docs/api.md lacks a request with these, or they are not in its error table').toEqual([])
   })
 
   it('C5 no byte of these requests reached the device', async () => {
