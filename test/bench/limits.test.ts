@@ -6,6 +6,7 @@ import {
   WITHOUT_TOKEN,
   withToken,
 } from '../../bench/limits/request-kind.ts'
+import { refusalReply } from '../../src/gate/refusal-reply.ts'
 import { foldFields, type Observation } from '../../src/verify/exchange.ts'
 import { type Account, createLedger, type Ledger } from '../../src/verify/windows.ts'
 
@@ -37,6 +38,11 @@ function passed(
     at,
   }
 }
+
+test('a 429 is judged by the body that Postern sends', () => {
+  const settings = { statusCodes: 'contract', realm: 'r' } as const
+  expect(refusalReply({ kind: 'rate-limited', retryAfter: 1 }, settings).body).toBe(REFUSAL_BODY)
+})
 
 function refused({ at = NOW, body = REFUSAL_BODY, headers = {} }: Changes = {}): Observation {
   const own = {

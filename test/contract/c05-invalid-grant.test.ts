@@ -1,6 +1,7 @@
 import { beforeAll, expect, it } from 'vitest'
 import { stillClock } from '../support/clock.ts'
 import { expectError } from '../support/errors.ts'
+import { readPage } from '../support/pages.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'
 
@@ -107,6 +108,18 @@ describeProtocols('C5 A refused grant', (transport) => {
   ])('C5 the grant type "%s" is 400 unsupported_grant_type', async (grant_type) => {
     const response = await sidecar.postToken({ grant_type, password: PASSWORD, refresh_token: 'x' })
     expectError(response, 400, 'unsupported_grant_type')
+  })
+
+  it('C5 the description lists the grant types, and docs/api.md has each of them', async () => {
+    const { text } = await sidecar.postToken({ grant_type: 'x' })
+    const names = [...text.matchAll(/\\"([^"\\]+)\\"/g)].map(([, name]) => name)
+    expect(names).toEqual(expect.arrayContaining(['password', 'refresh_token']))
+    const page = readPage('docs/api.md')
+    const row = page.split('\n').find((line) => line.includes('| `unsupported_grant_type` |'))
+    const absent = names.filter(
+      (name) => !page.includes(`grant_type=${name}`) || !row?.includes(`\`${name}\``),
+    )
+    expect(absent, 'docs/api.md lacks a request with these, or they are not in its error table').toEqual([])
   })
 
   it('C5 no byte of these requests reached the device', async () => {

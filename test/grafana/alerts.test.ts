@@ -28,9 +28,8 @@ describe('H165 each alert', () => {
   const sectionsIn = (text: string): readonly string[] => text.split(/^### /m).slice(1)
 
   it('has a section that says how to check and what to do, in the order of the file', () => {
-    expect(sectionsIn(ofRules).map((section) => section.split('\n')[0])).toEqual(
-      rules.map(({ alert }) => alert),
-    )
+    const sections = sectionsIn(ofRules).map((section) => section.split('\n')[0])
+    expect(sections, 'the sections of docs/alerts.md').toEqual(rules.map(({ alert }) => alert))
     for (const section of [...sectionsIn(ofRules), ...sectionsIn(ofThePage)]) {
       expect(section).toMatch(/^\w+\n\n[A-Z]/)
       expect(section).toMatch(/^\*\*Check\*\*: /m)
@@ -55,7 +54,8 @@ describe('H165 each alert', () => {
         .flatMap((each) => each.promql_expr_test.flatMap(({ exp_samples }) => exp_samples))
         .map(({ labels }) => /alertname="(\w+)"/.exec(labels)?.[1]),
     )
-    expect(rules.filter(({ alert }) => !fired.has(alert)).map(({ alert }) => alert)).toEqual([])
+    const silent = rules.filter(({ alert }) => !fired.has(alert)).map(({ alert }) => alert)
+    expect(silent, 'no case of postern.rules.test.yml expects them to fire').toEqual([])
 
     const [healthy] = tests
     expect(healthy?.promql_expr_test.flatMap(({ exp_samples }) => exp_samples)).toEqual([])
@@ -63,7 +63,8 @@ describe('H165 each alert', () => {
     const asked = rules.flatMap(({ expr }) =>
       [...expr.matchAll(/\b(?:up\b|(?:postern|process|nodejs)_\w+)/g)].map(([name]) => name),
     )
-    expect(asked.filter((name) => !given.has(name))).toEqual([])
+    const absent = asked.filter((name) => !given.has(name))
+    expect(absent, 'the first case of postern.rules.test.yml, the healthy one, lacks them').toEqual([])
   })
 })
 
