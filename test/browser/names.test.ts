@@ -27,7 +27,7 @@ it('H193 H194 the session of a browser may do what the name of its password may 
   expect(await statusOf(admin, '/status')).toBe(200)
 })
 
-it('H421 the login of browsers holds a username against its name, too', async () => {
+it('H308 the login of browsers holds a username against its name, too', async () => {
   const sidecar = await startWithLogin({
     config: makeNames({ admin: undefined, monitor: OF_MONITOR }).config,
   })

@@ -161,7 +161,7 @@ const nextSecond = (): Promise<void> =>
   })
 
 for (const transport of transports) {
-  it(`H423 a session ends after browser.idle without a request, and an open WebSocket is one, over ${transport}`, async () => {
+  it(`H310 a session ends after browser.idle without a request, and an open WebSocket is one, over ${transport}`, async () => {
     const sidecar = await startWithLogin({ transport, clock: stillClock(), config: { browser: IDLE } })
     acceptWebSockets(sidecar.device)
     const ask = (cookie: string) => sidecar.request({ path: '/a', fields: [...NAVIGATION, 'Cookie', cookie] })

@@ -164,7 +164,7 @@ it.each([
   expect(await sessions.replace([], grant)).toBe('continued')
 })
 
-it('H423 a session ends when it had no request for so long, and each request begins that time anew', async () => {
+it('H310 a session ends when it had no request for so long, and each request begins that time anew', async () => {
   const { sessions, begin, identify, clock, revoked, reasons } = store()
   const [id, other] = [begin(0), begin(0)]
   for (let i = 0; i < 3; i += 1) {
@@ -182,7 +182,7 @@ it('H423 a session ends when it had no request for so long, and each request beg
   ])
 })
 
-it('H423 a request in flight is a use, and a reload changes the time for sessions that exist', () => {
+it('H310 a request in flight is a use, and a reload changes the time for sessions that exist', () => {
   const { sessions, begin, inFlight, clock, settings } = store()
   const id = begin(0)
   inFlight.push('g')
@@ -200,7 +200,7 @@ it('H423 a request in flight is a use, and a reload changes the time for session
   expect(sessions.has(id)).toBe(false)
 })
 
-it('H423 a session that is used all the time ends a week after its login, also if its tokens are renewed for ever', async () => {
+it('H310 a session that is used all the time ends a week after its login, also if its tokens are renewed for ever', async () => {
   const { sessions, begin, identify, inFlight, clock, reasons } = store()
   const id = begin(0)
   inFlight.push('g')

@@ -140,7 +140,7 @@ describe('postern check --uploads', () => {
     ['1B', 1],
     ['10B', 8],
     ['64KiB', 4096],
-  ])('H411 posts no more than max_body: %s, and says that a longer body is refused', async (bound, size) => {
+  ])('H303 posts no more than max_body: %s, and says that a longer body is refused', async (bound, size) => {
     const device = await startPosted(({ chunked, body }) => [chunked ? 411 : 200, body])
     const { line } = await check(device.url, '/up', `upstream.max_body=${bound}`)
     expect(line).toBe(

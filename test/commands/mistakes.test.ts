@@ -195,7 +195,7 @@ describe('H107 an insecure setting', () => {
     await launched.stop()
   })
 
-  it('H403 that is an allow on trial is a warning of check, and lines at the start and at a reload, with the name', async () => {
+  it('H299 that is an allow on trial is a warning of check, and lines at the start and at a reload, with the name', async () => {
     const names = makeNames({ admin: undefined, monitor: 'read', probe: 'read' })
     const site = await prepareSite({ config: onTrial(names, 'monitor') })
     const { stdout, code } = await site.postern('check', '--quiet')
@@ -214,7 +214,7 @@ describe('H107 an insecure setting', () => {
     await launched.stop()
   })
 
-  it('H403 enforce: false without an allow is an error, as nothing is tried', () => {
+  it('H299 enforce: false without an allow is an error, as nothing is tried', () => {
     const entry = { name: 'admin', file: '/x', enforce: false }
     expect(() => warningsIn({ password: undefined, passwords: [entry] })).toThrow(
       'passwords.0.enforce: must be left out without allow, which it would try',

@@ -84,8 +84,8 @@ function rulesIn(stdout: string): readonly AllowRule[] {
 
 const proposed = async (log: string): Promise<readonly AllowRule[]> => rulesIn((await propose(log)).stdout)
 
-describe('H404 propose', () => {
-  it('H404 writes an allow that a configuration takes, with what was seen behind each path', async () => {
+describe('H300 propose', () => {
+  it('H300 writes an allow that a configuration takes, with what was seen behind each path', async () => {
     const { stdout, code } = await propose(
       linesOf(
         {},
@@ -136,17 +136,17 @@ describe('H404 propose', () => {
     ['numbers at the root', ['/1', '/2', '/3'], ['/1', '/2', '/3']],
     ['numbers within what is open already', ['/a/1', '/a/2', '/a/b/c/'], ['/a/']],
     ['encoded names', ['/a%20b', '/%C3%A9'], ['/%C3%A9', '/a%20b']],
-  ])('H404 generalizes %s', async (_what, given, expected) => {
+  ])('H300 generalizes %s', async (_what, given, expected) => {
     expect((await proposed(paths(...given))).flatMap((rule) => rule.paths ?? [])).toEqual(expected)
   })
 
-  it('H404 opens a method only where it was seen, also where another one varies', async () => {
+  it('H300 opens a method only where it was seen, also where another one varies', async () => {
     const log = linesOf({ path: '/a/1' }, { path: '/a/2' }, { method: 'PUT', path: '/a/2' })
     const allows = compileAllow(await proposed(log))
     expect([allows('GET', '/a/3'), allows('PUT', '/a/2'), allows('PUT', '/a/3')]).toEqual([true, true, false])
   })
 
-  it('H404 never proposes the root, which opens everything', async () => {
+  it('H300 never proposes the root, which opens everything', async () => {
     const { code, stdout, stderr } = await propose(paths('/', '/'))
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr).toBe(
@@ -154,7 +154,7 @@ describe('H404 propose', () => {
     )
   })
 
-  it('H404 takes one name, and asks for it where there are several', async () => {
+  it('H300 takes one name, and asks for it where there are several', async () => {
     const log = linesOf({}, { name: 'admin', path: '/firmware' }, { name: undefined, grant: undefined })
     const { code, stdout, stderr } = await propose(log)
     expect([code, stdout, stderr]).toEqual([
@@ -167,14 +167,14 @@ describe('H404 propose', () => {
     ])
   })
 
-  it('H404 --since leaves out what is older', async () => {
+  it('H300 --since leaves out what is older', async () => {
     const log = linesOf({ time: '2026-11-25T10:00:00.000Z', path: '/old' }, {})
     const { stdout } = await propose(log, { since: 3_600_000 })
     expect(stdout).toContain('# Left out: 1 older than --since\n')
     expect(stdout).not.toContain('/old')
   })
 
-  it('H404 --config says what of the present allow nobody used', async () => {
+  it('H300 --config says what of the present allow nobody used', async () => {
     const allow = [
       { methods: ['GET', 'PUT'], paths: ['/status', '/old', '/deep/'] },
       { methods: ['DELETE'] },
@@ -213,7 +213,7 @@ describe('H404 propose', () => {
     expect(silent.stderr).toContain('log.access is false, so the log lacks requests')
   })
 
-  it('H404 reads files one after the other, and says which one it cannot read', async () => {
+  it('H300 reads files one after the other, and says which one it cannot read', async () => {
     const folder = temporaryDirectory()
     const [one, two] = [join(folder, 'one'), join(folder, 'two')]
     writeFileSync(one, lineOf({ path: '/one' }))
@@ -225,7 +225,7 @@ describe('H404 propose', () => {
     expect((await propose('', {}, [join(folder, 'none')])).stderr).toMatch(/none: there is no such file; /)
   })
 
-  it('H404 what it proposes admits what it was made of, at a real sidecar', async () => {
+  it('H300 what it proposes admits what it was made of, at a real sidecar', async () => {
     const names = makeNames({ admin: undefined, monitor: [{ methods: ['PATCH'], paths: ['/none'] }] })
     const before = await startSidecar({ config: onTrial(names, 'monitor') })
     const { access_token: token } = await logInAs(before, 'monitor')
@@ -250,7 +250,7 @@ describe('H404 propose', () => {
   })
 })
 
-describe('H405 propose leaves out, counts and shows', () => {
+describe('H301 propose leaves out, counts and shows', () => {
   it.each<[string, Line, string]>([
     ['what Postern refused', { refusal: 'insufficient-scope', status: 400 }, 'refused by Postern'],
     [
@@ -280,7 +280,7 @@ describe('H405 propose leaves out, counts and shows', () => {
       { method },
       'with a path or method that allow cannot name',
     ]),
-  ])('H405 %s', async (_what, line, why) => {
+  ])('H301 %s', async (_what, line, why) => {
     const { stdout } = await propose(linesOf({ path: '/fine' }, line))
     expect(rulesIn(stdout)).toEqual([{ methods: ['GET'], paths: ['/fine'] }])
     const unwrapped = stdout.replaceAll(/\n {4}# {3}/g, ' ')
@@ -308,12 +308,12 @@ describe('H405 propose leaves out, counts and shows', () => {
       'will not reach',
     ],
     ['methods with a second path', linesOf({}, { method: 'MOVE', path: '/a' }), 'MOVE and COPY'],
-  ])('H405 warns of a log with %s', async (_what, log, warning) => {
+  ])('H301 warns of a log with %s', async (_what, log, warning) => {
     expect((await propose(log)).stderr).toContain(warning)
   })
 })
 
-describe('H406 nothing that a log holds', () => {
+describe('H302 nothing that a log holds', () => {
   const NASTY = [
     '\n',
     '\r',
@@ -366,7 +366,7 @@ describe('H406 nothing that a log holds', () => {
     status: fc.constantFrom(200, 101, 404, 0),
   })
 
-  it('H406 becomes more of the YAML than paths of allow, or leaves a comment', async () => {
+  it('H302 becomes more of the YAML than paths of allow, or leaves a comment', async () => {
     const run = async (lines: readonly Line[]): Promise<void> => {
       const { code, stdout } = await propose(linesOf(...lines, {}), { name: 'monitor' })
       expect(code).toBe(0)
@@ -386,7 +386,7 @@ describe('H406 nothing that a log holds', () => {
   it.each<[string, unknown]>([
     ['an object with a toString that is no function', { toString: 1 }],
     ['an array with a time', [TIME]],
-  ])('H406 and is no text becomes one, or ends it: %s', async (_what, value) => {
+  ])('H302 and is no text becomes one, or ends it: %s', async (_what, value) => {
     for (const member of [
       'time',
       'name',
@@ -404,7 +404,7 @@ describe('H406 nothing that a log holds', () => {
     }
   })
 
-  it('H406 makes it hold more than a line and 20,000 nodes of paths', async () => {
+  it('H302 makes it hold more than a line and 20,000 nodes of paths', async () => {
     function* flood(): Generator<string> {
       for (let i = 0; i < MOST_NODES + 5_000; i += 1) yield paths(`/p${i}`)
       for (let i = 0; i < 64; i += 1) yield 'x'.repeat(64 * 1024)
@@ -418,7 +418,7 @@ describe('H406 nothing that a log holds', () => {
     expect(stdout).toContain('          - /p1 # 2, ')
   })
 
-  it('H406 folders whose names vary give their room back', () => {
+  it('H302 folders whose names vary give their room back', () => {
     const tree = createPathTree({ left: 60 })
     for (let folder = 0; folder < 9; folder += 1)
       for (let i = 0; i < 1_000; i += 1) expect(tree.add(`/f${folder}/x${i}/y`, NOW)).toBe(true)
@@ -434,7 +434,7 @@ describe('docs/allow.md', () => {
     shellBlock('docs/allow.md', '--config /etc/postern/postern.yaml'),
   ]
 
-  it('H404 shows commands that do what the page says, in front of the text of a journal', async () => {
+  it('H300 shows commands that do what the page says, in front of the text of a journal', async () => {
     needs('bash')
     const folder = temporaryDirectory()
     const file = join(folder, 'monitor.yaml')
@@ -463,7 +463,7 @@ describe('docs/allow.md', () => {
     expect([code, checked]).toEqual([0, expect.stringContaining('- /ports/\n')])
   })
 
-  it('H404 shows a proposal as it is printed', async () => {
+  it('H300 shows a proposal as it is printed', async () => {
     const [page = ''] = blocksOf('docs/allow.md', '').filter((block) => block.includes('# From '))
     const statuses = Array.from({ length: 5 }, (): Line => ({}))
     const { stdout } = await propose(

@@ -46,7 +46,7 @@ const issueAt = (member: Member, handout: object = {}): Promise<Issued> =>
 const statusOf = async ({ sidecar }: Member, token: string): Promise<number> =>
   (await sidecar.request({ path: '/status', token })).status
 
-it('H395 an issued token works at every sidecar beyond the life of access tokens, and both tell of it', async () => {
+it('H296 an issued token works at every sidecar beyond the life of access tokens, and both tell of it', async () => {
   const [one, two] = await startTwo({ access_lifetime: '1s', capacity: 4 })
   const { accessToken, grant } = await issueAt(one)
   for (const at of [one, two, one, two]) {
@@ -74,7 +74,7 @@ it('H395 an issued token works at every sidecar beyond the life of access tokens
   ).toBe(400)
 })
 
-it('H395 C8 an issued token that one sidecar revokes, or whose password one sees change, ends at all with its streams', async () => {
+it('H296 C8 an issued token that one sidecar revokes, or whose password one sees change, ends at all with its streams', async () => {
   const [one, two] = await startTwo()
   acceptWebSockets(two.sidecar.device)
   const [revoked, monitor, admin] = await Promise.all([
@@ -102,7 +102,7 @@ it('H395 C8 an issued token that one sidecar revokes, or whose password one sees
     for (const { accessToken } of [fresh, admin]) await expect.poll(() => statusOf(at, accessToken)).toBe(401)
 })
 
-it('H392 H395 however many are issued at once at both, no more pass than the bound, and the refusal names one', async () => {
+it('H293 H296 however many are issued at once at both, no more pass than the bound, and the refusal names one', async () => {
   const [one, two] = await startTwo({ issued: 5 })
   const answers = await Promise.allSettled(
     Array.from({ length: 20 }, (_, i) => issueAt(i % 2 === 0 ? one : two, { lifetime: (i + 1) * HOUR })),
@@ -117,7 +117,7 @@ it('H392 H395 however many are issued at once at both, no more pass than the bou
   await expect(issueAt(one)).rejects.toThrow('tokens.issued')
 })
 
-it('H395 the list of issued grants may get lost: the bound and the logins know them again', async () => {
+it('H296 the list of issued grants may get lost: the bound and the logins know them again', async () => {
   const [one, two] = await startTwo({ issued: 1, capacity: 4 })
   const { accessToken } = await issueAt(one)
   const list = `{${prefix}}:issued`

@@ -51,7 +51,7 @@ it('H193 H194 in a fleet each sidecar knows the name of a token, and judges it b
   expect(two.sidecar.device.requests.map(({ method }) => method)).toEqual(['GET', 'GET'])
 })
 
-it('H401 in a fleet an allow on trial at one sidecar holds at the other, for the same token', async () => {
+it('H297 in a fleet an allow on trial at one sidecar holds at the other, for the same token', async () => {
   const trial = await startSidecar({ config: { ...onTrial(makeNames(ALLOWS), 'monitor'), ...shared() } })
   const held = await start()
   const { access_token: token } = await logInAs(held.sidecar, 'monitor')
@@ -233,7 +233,7 @@ it('H194 H196 H274 in a fleet a name that is removed and brought back while the 
   expect(await sidecar.metric('postern_tokens_revoked_total', 'reason="name_removed"')).toBe(1)
 })
 
-it('H421 in a fleet a username that is a name needs the password of that name at every sidecar', async () => {
+it('H308 in a fleet a username that is a name needs the password of that name at every sidecar', async () => {
   for (const { sidecar } of await Promise.all([start(), start()])) {
     const statusOf = async (username: string, name: string): Promise<number> =>
       (await sidecar.postToken({ grant_type: 'password', username, password: passwordOf(name) })).status

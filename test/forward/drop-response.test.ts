@@ -44,7 +44,7 @@ const response = (line: string, ...fields: readonly string[]): string =>
 
 describeProtocols('upstream.drop_response', (transport) => {
   it.each(['strict', 'tolerant', 'auto'])(
-    'H414 leaves the fields out of every response that has them, and keeps the others as they are (parser: %s)',
+    'H306 leaves the fields out of every response that has them, and keeps the others as they are (parser: %s)',
     async (parser) => {
       const answers = [
         `${response('200 OK', 'Content-Length: 2')}ok`,
@@ -63,7 +63,7 @@ describeProtocols('upstream.drop_response', (transport) => {
     },
   )
 
-  it('H414 leaves them out of interim responses, of the answer to HEAD, and of deviations that the tolerant rules read', async () => {
+  it('H306 leaves them out of interim responses, of the answer to HEAD, and of deviations that the tolerant rules read', async () => {
     const { sidecar, token } = await start(transport, (head) =>
       head.startsWith('HEAD')
         ? response('200 OK', 'Content-Length: 2')
@@ -77,7 +77,7 @@ describeProtocols('upstream.drop_response', (transport) => {
     for (const hint of found.informational) expectDropped(hint, ['Link:'])
   })
 
-  it('H414 leaves them out of a response that several clients share', async () => {
+  it('H306 leaves them out of a response that several clients share', async () => {
     const site = await startSharingSite(transport, {}, { drop_response: DROP })
     const asked = [await site.ask(), await site.ask()]
     const { response: held } = await site.waitForHeld(1)
@@ -86,7 +86,7 @@ describeProtocols('upstream.drop_response', (transport) => {
     expect(site.held).toHaveLength(1)
   })
 
-  it('H414 each service has its own list', async () => {
+  it('H306 each service has its own list', async () => {
     const telling = () => startDevice((_, answer) => answer.writeHead(200, { Server: 'x', Via: 'y' }).end())
     const [device, other] = [await telling(), await telling()]
     const routes = { '/cam/': { url: other.url, drop_response: ['via'] } }
@@ -102,7 +102,7 @@ describeProtocols('upstream.drop_response', (transport) => {
   })
 })
 
-it('H414 leaves them out of the answer to a WebSocket, accepted or refused, whose handshake stays whole', async () => {
+it('H306 leaves them out of the answer to a WebSocket, accepted or refused, whose handshake stays whole', async () => {
   const device = await startDevice()
   const { server } = acceptWebSockets(device)
   server.on('headers', (fields) => fields.push('Server: x', 'X-Powered-By: y', 'X-Kept: z'))
@@ -122,7 +122,7 @@ it('H414 leaves them out of the answer to a WebSocket, accepted or refused, whos
   expectDropped(refused, ['ETag:', 'X-Power:', 'Servers:'])
 })
 
-it('H414 a reload changes the list, also for a response that repeats on its connection', async () => {
+it('H306 a reload changes the list, also for a response that repeats on its connection', async () => {
   const site = await prepareSite()
   site.device.handle((_, answer) => answer.writeHead(200, { Server: 'x', 'Content-Length': 0 }).end())
   const served = await site.serve()
@@ -197,7 +197,7 @@ const NEVER = [
   ...['X-RateLimit-Limit', 'RateLimit', 'RateLimit-Policy', 'X-Request-Id', 'Proxy-Status'],
 ]
 
-it.each(NEVER)('H415 refuses %s in any case and punctuation, and a pattern leaves it alone', (name) => {
+it.each(NEVER)('H307 refuses %s in any case and punctuation, and a pattern leaves it alone', (name) => {
   for (const each of [name, name.toUpperCase(), name.replaceAll('-', '_'), `${name}*`.replace('**', '*')])
     expect([each, dropResponseProblem(each)]).toEqual([
       each,
@@ -216,12 +216,12 @@ it.each([
   ['', 'must be a field name such as server'],
   ['Vary', 'must not name Vary: caches and upstream.share decide by it'],
   ['set-cookie', 'must not name set-cookie: logins need it'],
-])('H415 the configuration refuses %j, and says why', (name, why) => {
+])('H307 the configuration refuses %j, and says why', (name, why) => {
   const file = `password: {file: x}\nupstream: {url: "http://d", drop_response: [server, "${name}"]}\n`
   expect(problemsIn({ file })).toEqual([expect.stringContaining(`upstream.drop_response.1: ${why}`)])
 })
 
-it('H415 the field in which a device gives its token cannot be named, and a pattern leaves it to Postern', () => {
+it('H307 the field in which a device gives its token cannot be named, and a pattern leaves it to Postern', () => {
   const auth = 'auth: {session: {login: {path: /l}, token: {header: X-Token}, send: {header: X-Sent}}}'
   const problems = (drop: string) =>
     problemsIn({

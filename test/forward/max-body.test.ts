@@ -44,7 +44,7 @@ async function start(transport: Transport, upstream: YamlPart = {}, config: Yaml
 }
 
 describeProtocols('upstream.max_body', (transport) => {
-  it('H411 a body of the bound passes, and one that its head calls longer is refused before a byte or a 100', async () => {
+  it('H303 a body of the bound passes, and one that its head calls longer is refused before a byte or a 100', async () => {
     for (const [codes, status] of [
       ['contract', 400],
       ['http', 413],
@@ -68,7 +68,7 @@ describeProtocols('upstream.max_body', (transport) => {
   })
 
   it.each(['strict', 'tolerant'])(
-    'H412 a body without a length is cut off before it passes the bound, and its connection to the device closes (parser: %s)',
+    'H304 a body without a length is cut off before it passes the bound, and its connection to the device closes (parser: %s)',
     async (parser) => {
       const { device, whole, sidecar, token } = await start(transport, { parser, buffer_uploads: 'off' })
       const exactly = [...Array<string>(MOST - 1).fill(MARK), MARK]
@@ -83,7 +83,7 @@ describeProtocols('upstream.max_body', (transport) => {
     },
   )
 
-  it('H412 nothing reaches the device of a body that passes the bound while it is collected', async () => {
+  it('H304 nothing reaches the device of a body that passes the bound while it is collected', async () => {
     for (const buffering of [{}, { buffer_uploads: '1MiB' }, { version: '1.0' }]) {
       const { device, sidecar, token, fields } = await start(transport, buffering)
       expect((await sidecar.request({ token, body: [body(MOST - 1), MARK] })).status).toBe(200)
@@ -101,7 +101,7 @@ describeProtocols('upstream.max_body', (transport) => {
     }
   })
 
-  it('H412 above what buffer_uploads: auto collects, the rest is cut off at the bound', async () => {
+  it('H304 above what buffer_uploads: auto collects, the rest is cut off at the bound', async () => {
     const most = 1024 ** 2 + 256 * 1024
     const { device, whole, sidecar, token } = await start(transport, { max_body: most })
     const pieces = [Buffer.alloc(1024 ** 2, MARK), Buffer.alloc(256 * 1024, MARK)]
@@ -114,7 +114,7 @@ describeProtocols('upstream.max_body', (transport) => {
 })
 
 describeProtocols('upstream.max_body, what follows from it', (transport) => {
-  it('H412 cuts the response that the device has begun, and says why', async () => {
+  it('H304 cuts the response that the device has begun, and says why', async () => {
     const { device, whole, sidecar, fields } = await start(transport, { buffer_uploads: 'off' })
     device.handle((request, response) => {
       request.on('data', (piece: Buffer) => response.write(piece)).on('error', () => {})
@@ -136,7 +136,7 @@ describeProtocols('upstream.max_body, what follows from it', (transport) => {
     expect(await sidecar.metric('postern_requests_ended_total', { reason: 'body_too_large' })).toBe(1)
   })
 
-  it('H413 with enforce: false both go on, counted and logged as what would be refused', async () => {
+  it('H305 with enforce: false both go on, counted and logged as what would be refused', async () => {
     const { device, sidecar, token } = await start(transport, { buffer_uploads: 'off' }, { enforce: false })
     const pieces = [body(MOST), MARK, MARK]
     for (const [path, sent] of [
@@ -157,7 +157,7 @@ describeProtocols('upstream.max_body, what follows from it', (transport) => {
     }
   })
 
-  it('H411 each service has its own bound, whatever the spelling of the path', async () => {
+  it('H303 each service has its own bound, whatever the spelling of the path', async () => {
     const other = await startDevice()
     const routes = { '/cam/': { url: other.url }, '/small/': { url: other.url, max_body: '10B' } }
     const { sidecar, token } = await start(transport, { routes })
@@ -173,7 +173,7 @@ describeProtocols('upstream.max_body, what follows from it', (transport) => {
     )
   })
 
-  it('H412 with the login of Postern, a body below the bound is sent again, and a longer one is cut off', async () => {
+  it('H304 with the login of Postern, a body below the bound is sent again, and a longer one is cut off', async () => {
     const locked = await startDigestDevice()
     const file = join(temporaryDirectory(), 'device-password')
     writeFileSync(file, locked.password, { mode: 0o600 })
@@ -198,7 +198,7 @@ describe('upstream.max_body', () => {
     headOf('POST /first HTTP/1.1', 'Host: d', `Authorization: Bearer ${token}`, ...lines)
   const second = headOf('POST /second HTTP/1.1', 'Host: d', 'Content-Length: 2')
 
-  it('H412 counts what chunks hold, not their sizes, extensions and trailers', async () => {
+  it('H304 counts what chunks hold, not their sizes, extensions and trailers', async () => {
     for (const buffer_uploads of ['off', 'auto']) {
       const { device, sidecar, token } = await start('http1', { max_body: '4B', buffer_uploads })
       const chunk = `1;${'x'.repeat(200)}\r\n${MARK}\r\n`
@@ -214,7 +214,7 @@ describe('upstream.max_body', () => {
     }
   })
 
-  it('H411 what follows an unread body on its connection is never read as a request', async () => {
+  it('H303 what follows an unread body on its connection is never read as a request', async () => {
     const { device, sidecar, token } = await start('http1')
     const auth = `Authorization: Bearer ${token}`
     const smuggled = headOf('POST /smuggled HTTP/1.1', 'Host: d', auth, 'Content-Length: 0')
@@ -232,7 +232,7 @@ describe('upstream.max_body', () => {
     }
   })
 
-  it('H411 a client that waits for 100 gets the refusal, and its connection closes', async () => {
+  it('H303 a client that waits for 100 gets the refusal, and its connection closes', async () => {
     const { device, sidecar, token } = await start('http1')
     const client = await rawConnection(sidecar.url)
     client.write(request(token, `Content-Length: ${MOST + 1}`, 'Expect: 100-continue'))
@@ -242,7 +242,7 @@ describe('upstream.max_body', () => {
     expect(device.byteCount).toBe(0)
   })
 
-  it('H412 a length over HTTP/2 that is not that of the body helps no one', async () => {
+  it('H304 a length over HTTP/2 that is not that of the body helps no one', async () => {
     const { device, sidecar, token } = await start('h2', { buffer_uploads: 'off' })
     const session = await rawSession(sidecar.url)
     const field = ['authorization', `Bearer ${token}`, 'content-length', '5']
@@ -254,7 +254,7 @@ describe('upstream.max_body', () => {
     await expectUnharmed(sidecar, token)
   })
 
-  it('H412 a device that reads nothing more gets no later request on the connection of a body that was cut', async () => {
+  it('H304 a device that reads nothing more gets no later request on the connection of a body that was cut', async () => {
     const heads: string[] = []
     const device = await startScripted(async (peer) => {
       for (;;) {
@@ -272,14 +272,14 @@ describe('upstream.max_body', () => {
     expect(device.peers.length).toBe(2)
   })
 
-  it("H411 leaves Postern's own endpoints and its own requests to the device alone", async () => {
+  it("H303 leaves Postern's own endpoints and its own requests to the device alone", async () => {
     const { sidecar, token } = await start('http1', { max_body: '1B' })
     expect((await sidecar.grant()).token_type).toBe('Bearer')
     expect((await sidecar.request({ token, body: '' })).status).toBe(200)
     expect((await sidecar.request({ token, body: [''] })).status).toBe(200)
   })
 
-  it('H411 a reload changes the bound of the main service', async () => {
+  it('H303 a reload changes the bound of the main service', async () => {
     const site = await prepareSite()
     const served = await site.serve()
     const { access_token: token } = await served.grant()
@@ -297,12 +297,12 @@ describe('upstream.max_body', () => {
     ['-1', 'must be a size'],
     ['1.5B', 'must be whole bytes'],
     ['none', 'must be a size'],
-  ])('H411 refuses the bound %s, and says why', (given, why) => {
+  ])('H303 refuses the bound %s, and says why', (given, why) => {
     const file = `password: {file: x}\nupstream: {url: "http://d", max_body: ${given}}\n`
     expect(problemsIn({ file })).toEqual([expect.stringContaining(`upstream.max_body: ${why}`)])
   })
 
-  it('H411 is off by default, and each service has its own', () => {
+  it('H303 is off by default, and each service has its own', () => {
     const sets = ['upstream.url=http://d', 'password.file=p', 'upstream.max_body=64KiB']
     const { upstream } = loadConfig({ sets: [...sets, 'upstream.routes./a/.url=http://e'] })
     expect([upstream.maxBody, upstream.routes['/a/']?.maxBody]).toEqual([65_536, 'off'])

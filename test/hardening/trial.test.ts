@@ -30,8 +30,8 @@ const found = (sidecar: TestSidecar): unknown[] =>
     .filter(({ endpoint }) => endpoint === 'api')
     .map(({ path, status, refusal, would_refuse: would }) => [path, status, refusal ?? would])
 
-describeProtocols('H401 an allow on trial', (transport) => {
-  it('H401 forwards what it would refuse as the client sent it, counts and logs it; that of another name holds', async () => {
+describeProtocols('H297 an allow on trial', (transport) => {
+  it('H297 forwards what it would refuse as the client sent it, counts and logs it; that of another name holds', async () => {
     const { sidecar, token, held } = await start({}, transport)
     expect((await sidecar.request({ path: '/status', token })).status).toBe(200)
     expect((await sidecar.request({ method: 'POST', path: '/firmware?x', body: 'abc', token })).status).toBe(
@@ -59,7 +59,7 @@ describeProtocols('H401 an allow on trial', (transport) => {
     ])
   })
 
-  it('H401 forwards what it would hold back: a field that names another request, and a Destination', async () => {
+  it('H297 forwards what it would hold back: a field that names another request, and a Destination', async () => {
     const { sidecar, token, held } = await start({}, transport)
     const override = ['X-HTTP-Method-Override', 'DELETE']
     for (const fields of [override, ['Destination', '/firmware'], ['Destination', '/api/sensors/8']])
@@ -79,7 +79,7 @@ describeProtocols('H401 an allow on trial', (transport) => {
     expect(await named(sidecar, 'probe', 'admitted')).toBe(1)
   })
 
-  it('H401 opens nothing else: a token is needed, limits and faults refuse, and the endpoints of Postern stay its own', async () => {
+  it('H297 opens nothing else: a token is needed, limits and faults refuse, and the endpoints of Postern stay its own', async () => {
     const config = { limits: { api: { requests: 5 } }, oauth: { revocation_path: '/oauth/revoke' } }
     const { sidecar, token } = await start(config, transport)
     const { access_token: revoked } = await logInAs(sidecar, 'monitor')
@@ -97,7 +97,7 @@ describeProtocols('H401 an allow on trial', (transport) => {
     expect(sidecar.device.requests).toHaveLength(1)
   })
 
-  it('H401 ends with the password of its name', async () => {
+  it('H297 ends with the password of its name', async () => {
     const names = makeNames({ monitor: OF_MONITOR, probe: OF_MONITOR })
     const sidecar = await startSidecar({ transport, config: onTrial(names, 'monitor') })
     const { access_token: token } = await logInAs(sidecar, 'monitor')
@@ -105,7 +105,7 @@ describeProtocols('H401 an allow on trial', (transport) => {
     await expect.poll(async () => (await sidecar.request({ path: '/firmware', token })).status).toBe(401)
   })
 
-  it('H401 with enforce: false for all, the other names are held, and what is past the limit is one of its own finds', async () => {
+  it('H297 with enforce: false for all, the other names are held, and what is past the limit is one of its own finds', async () => {
     const { sidecar, token, held } = await start(
       { enforce: false, limits: { api: { requests: 1 } } },
       transport,
@@ -123,7 +123,7 @@ describeProtocols('H401 an allow on trial', (transport) => {
     expect(await named(sidecar, 'monitor', 'admitted')).toBe(2)
   })
 
-  it('H401 on a public path is no find, but for a field that would be held back', async () => {
+  it('H297 on a public path is no find, but for a field that would be held back', async () => {
     const { sidecar, token } = await start({ public_paths: ['/login'] }, transport)
     const fields = ['X-Original-URL', '/firmware']
     await sidecar.request({ method: 'POST', path: '/login', token })
@@ -137,7 +137,7 @@ describeProtocols('H401 an allow on trial', (transport) => {
   })
 })
 
-it('H401 opens a WebSocket that allow does not have, with its fields', async () => {
+it('H297 opens a WebSocket that allow does not have, with its fields', async () => {
   const { sidecar, token } = await start()
   const { upgrades } = acceptWebSockets(sidecar.device)
   const headers = { 'X-HTTP-Method-Override': 'DELETE' }
@@ -145,7 +145,7 @@ it('H401 opens a WebSocket that allow does not have, with its fields', async () 
   expect(upgrades.at(-1)?.headers['x-http-method-override']).toBe('DELETE')
 })
 
-it('H401 is explained', async () => {
+it('H297 is explained', async () => {
   const { sidecar, token } = await start()
   await sidecar.request({ path: '/firmware', token })
   await sidecar.request({ path: '/status', token, fields: ['X-Original-URL', '/firmware'] })

@@ -30,8 +30,8 @@ function config(more: YamlPart = {}): YamlPart {
 const ask = (sidecar: TestSidecar, token: string): Promise<Response> =>
   sidecar.request({ path: '/status', token })
 
-describeProtocols('H422 The limit of a name', (transport) => {
-  it('H422 replaces that of the API for all logins of the name, in the headers, too', async () => {
+describeProtocols('H309 The limit of a name', (transport) => {
+  it('H309 replaces that of the API for all logins of the name, in the headers, too', async () => {
     const sidecar = await startSidecar({ transport, config: config() })
     const [one, other] = [await logInAs(sidecar, 'monitor'), await logInAs(sidecar, 'monitor')]
     const admin = await logInAs(sidecar, 'admin')
@@ -58,7 +58,7 @@ describeProtocols('H422 The limit of a name', (transport) => {
   })
 })
 
-it('H422 a WebSocket counts, and a used-up window refuses it', async () => {
+it('H309 a WebSocket counts, and a used-up window refuses it', async () => {
   const sidecar = await startSidecar({ config: config() })
   acceptWebSockets(sidecar.device)
   const { access_token: token } = await logInAs(sidecar, 'monitor')
@@ -66,7 +66,7 @@ it('H422 a WebSocket counts, and a used-up window refuses it', async () => {
   expect((await refusedWebSocket(sidecar.url, { token })).status).toBe(429)
 })
 
-it('H422 the session of a browser counts in the window of its name, too', async () => {
+it('H309 the session of a browser counts in the window of its name, too', async () => {
   const sidecar = await startWithLogin({ config: config() })
   const [set = ''] = (await submitLogin(sidecar, { password: passwordOf('monitor') })).values('set-cookie')
   const fields = ['Cookie', set.split(';', 1)[0] ?? '', ...FROM_PAGE]
@@ -76,7 +76,7 @@ it('H422 the session of a browser counts in the window of its name, too', async 
   expect(limitsOf(responses[0] as Response)).toMatchObject({ limit: 2, remaining: 1 })
 })
 
-it('H422 explain, the metrics and the page follow it', async () => {
+it('H309 explain, the metrics and the page follow it', async () => {
   const sidecar = await startSidecar({ config: config() })
   const { access_token: token } = await logInAs(sidecar, 'monitor')
   for (let i = 0; i < 3; i += 1) await ask(sidecar, token)
@@ -93,7 +93,7 @@ it('H422 explain, the metrics and the page follow it', async () => {
   })
 })
 
-it('H422 in a fleet the sidecars share the window of the name', async () => {
+it('H309 in a fleet the sidecars share the window of the name', async () => {
   needs('redis-server')
   const shared = {
     tokens: { store: `valkey://${redis.at}` },
@@ -113,7 +113,7 @@ it('H422 in a fleet the sidecars share the window of the name', async () => {
   expect(limitsOf(await ask(one, admin))).toMatchObject({ limit: 5, remaining: 4 })
 })
 
-it('H422 a reload changes it; a name whose limit stays keeps its window', () => {
+it('H309 a reload changes it; a name whose limit stays keeps its window', () => {
   const clock = { monotonic: () => 1_000, wall: () => 1_000 }
   const others = { requests: 5, window: 60_000 }
   const own = { requests: 2, window: 10_000 }
@@ -147,7 +147,7 @@ it('H422 a reload changes it; a name whose limit stays keeps its window', () => 
   ])
 })
 
-it('H422 a change of a limit needs no restart, one of a file does', () => {
+it('H309 a change of a limit needs no restart, one of a file does', () => {
   const entry = { name: 'a', file: '/a' }
   const limited = { ...entry, limit: { requests: 2, window: 10_000 } }
   expect(passwordsField.live([entry], [limited])).toBe(true)

@@ -22,7 +22,7 @@ async function nameOf(sidecar: TestSidecar, username: string, name: string): Pro
   return (await sidecar.request({ path, token: String(token) })).status === 200 ? 'admin' : 'monitor'
 }
 
-describeProtocols('H421 A login with a username', (transport) => {
+describeProtocols('H308 A login with a username', (transport) => {
   let sidecar: TestSidecar
   beforeAll(async () => {
     sidecar = await startSidecar({ transport, config: makeNames(NAMES).config })
@@ -33,7 +33,7 @@ describeProtocols('H421 A login with a username', (transport) => {
     ['admin', 'admin', 'admin'],
     ['monitor', 'admin', 'invalid_grant'],
     ['admin', 'monitor', 'invalid_grant'],
-  ])('H421 username=%s with the password of %s: %s', async (username, name, expected) => {
+  ])('H308 username=%s with the password of %s: %s', async (username, name, expected) => {
     expect(await nameOf(sidecar, username, name)).toBe(expected)
   })
 
@@ -46,13 +46,13 @@ describeProtocols('H421 A login with a username', (transport) => {
     '__proto__',
     'mönitor',
     'monitor\u200b',
-  ])('H421 username=%s is no name, and is ignored', async (username) => {
+  ])('H308 username=%s is no name, and is ignored', async (username) => {
     expect(await nameOf(sidecar, username, 'admin')).toBe('admin')
     expect(await nameOf(sidecar, username, 'monitor')).toBe('monitor')
   })
 })
 
-it('H421 the client cannot tell the password of another name from a wrong one; the log and explain can', async () => {
+it('H308 the client cannot tell the password of another name from a wrong one; the log and explain can', async () => {
   const sidecar = await startSidecar({ config: makeNames(NAMES).config })
   const wrong = await logIn(sidecar, 'monitor', 'nobody')
   const other = await logIn(sidecar, 'monitor', 'admin')
@@ -67,7 +67,7 @@ it('H421 the client cannot tell the password of another name from a wrong one; t
   expect(await sidecar.metric('postern_refusals_total', { reason: 'invalid_grant' })).toBe(2)
 })
 
-it('H421 H181 the password of another name counts as a wrong one, and does not end the wait of its client', async () => {
+it('H308 H181 the password of another name counts as a wrong one, and does not end the wait of its client', async () => {
   const slow = { limits: { wrong_passwords: 'slow' }, listen: { body_timeout: '100ms' } }
   // The clock stands still, so a login that has to wait is refused at once.
   const sidecar = await startSidecar({ config: { ...makeNames(NAMES).config, ...slow }, clock: stillClock() })
@@ -76,14 +76,14 @@ it('H421 H181 the password of another name counts as a wrong one, and does not e
   expect(statuses).toEqual([400, 400, 400, 400, 429, 429])
 })
 
-it('H421 two names with the same password still log nobody in, also with the username of one', async () => {
+it('H308 two names with the same password still log nobody in, also with the username of one', async () => {
   const names: Names = makeNames(NAMES)
   names.set('monitor', passwordOf('admin'))
   const sidecar = await startSidecar({ config: names.config })
   expect(await nameOf(sidecar, 'admin', 'admin')).toBe('invalid_grant')
 })
 
-it('H421 without passwords there are no names, and every username is ignored', async () => {
+it('H308 without passwords there are no names, and every username is ignored', async () => {
   const sidecar = await startSidecar()
   for (const username of ['admin', 'monitor', '']) {
     const form = { grant_type: 'password', username, password: PASSWORD }

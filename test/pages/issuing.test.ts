@@ -8,7 +8,7 @@ import { needs, run } from '../support/tools.ts'
 
 const PAGE = 'docs/issuing.md'
 
-it('H391 the commands of docs/issuing.md make the files that Prometheus and a probe read', async () => {
+it('H292 the commands of docs/issuing.md make the files that Prometheus and a probe read', async () => {
   needs('curl')
   const site = await prepareSite({ transport: 'tls' })
   const sidecar = await site.serve()
@@ -52,7 +52,7 @@ it('H391 the commands of docs/issuing.md make the files that Prometheus and a pr
   expect(statSync(join(folder, 'probe.header')).mode & 0o777).toBe(0o600)
 })
 
-it('H391 the example of docs/issuing.md is a configuration of Prometheus', async () => {
+it('H292 the example of docs/issuing.md is a configuration of Prometheus', async () => {
   const [example] = fencesOf(PAGE).filter(({ language }) => language === 'yml')
   expect(parse(example?.text ?? '')).toMatchObject({ scrape_configs: [{ scheme: 'https' }] })
   needs('promtool')

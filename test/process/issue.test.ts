@@ -25,7 +25,7 @@ async function issue(
 const grantIds = async (sidecar: Served): Promise<readonly string[]> =>
   (await sidecar.status()).grants.map(({ id }) => id)
 
-it('H391 `postern issue` prints a token once, with the rights of its name, and everything but the token can be seen', async () => {
+it('H292 `postern issue` prints a token once, with the rights of its name, and everything but the token can be seen', async () => {
   const names = makeNames({ admin: undefined, monitor: OF_MONITOR })
   const site = await prepareSite({ config: { ...names.config, tokens: { issued: 2 } } })
   const sidecar = await site.serve()
@@ -75,7 +75,7 @@ it('H391 `postern issue` prints a token once, with the rights of its name, and e
   expect([await sidecar.use(token), await grantIds(sidecar)]).toEqual([401, [second.grant]])
 })
 
-it('H392 a flag that is wrong, or a name that there is not, ends with 2, says what is right, and issues nothing', async () => {
+it('H293 a flag that is wrong, or a name that there is not, ends with 2, says what is right, and issues nothing', async () => {
   const site = await prepareSite({ config: makeNames({ admin: undefined, monitor: 'read' }).config })
   const sidecar = await site.serve()
   const label = (text: string) => ['--name', 'admin', '--for', '1h', '--label', text]
@@ -126,7 +126,7 @@ it('H392 a flag that is wrong, or a name that there is not, ends with 2, says wh
   expect((await sidecar.status()).grants).toHaveLength(6)
 })
 
-it('H391 a token whose output is lost is revoked, because nobody has it, and the exit code says so', async () => {
+it('H292 a token whose output is lost is revoked, because nobody has it, and the exit code says so', async () => {
   const site = await prepareSite()
   const sidecar = await site.serve()
   const command = [process.execPath, MAIN, 'issue', '--config', site.configFile, '--for', '1h']
@@ -149,7 +149,7 @@ it('H391 a token whose output is lost is revoked, because nobody has it, and the
   expect(await sidecar.metric('postern_tokens_issued_total', 'grant="issued"')).toBe(3)
 })
 
-it('H392 where nothing could end a token, or where no sidecar runs, none is issued, and the exit code is 1', async () => {
+it('H293 where nothing could end a token, or where no sidecar runs, none is issued, and the exit code is 1', async () => {
   const site = await prepareSite({
     config: {
       upstream: { auth: { basic: { user: 'admin' } } },
@@ -168,7 +168,7 @@ it('H392 where nothing could end a token, or where no sidecar runs, none is issu
   expect(await grantIds(sidecar)).toEqual([])
 })
 
-it('H393 C8 an issued token survives a restart, and none a new password of its name: running, at the reload, or while it was stopped', async () => {
+it('H294 C8 an issued token survives a restart, and none a new password of its name: running, at the reload, or while it was stopped', async () => {
   const names = makeNames({ admin: undefined, monitor: 'read' })
   const site = await prepareSite({ config: names.config })
   acceptWebSockets(site.device)
@@ -200,7 +200,7 @@ it('H393 C8 an issued token survives a restart, and none a new password of its n
   expect(await site.postern('issue', '--name', 'monitor', '--for', '1h')).toMatchObject({ code: 2 })
 })
 
-it('H394 a token in its last week is an alarm until one with its label is issued, and works over HTTP/2 meanwhile', async () => {
+it('H295 a token in its last week is an alarm until one with its label is issued, and works over HTTP/2 meanwhile', async () => {
   const DAY = 86_400_000
   const sidecar = await startSidecar({ transport: 'h2' })
   const issueFor = (days: number) =>

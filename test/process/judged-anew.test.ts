@@ -100,7 +100,7 @@ it('H209 with enforce: true again, a reload ends what was only observed', async 
   expect(areOpen(admitted)).toBe(true)
 })
 
-it('H402 a reload that ends the trial of an allow ends what only the trial admitted, also of a session, and nothing else', async () => {
+it('H298 a reload that ends the trial of an allow ends what only the trial admitted, also of a session, and nothing else', async () => {
   const names = makeNames({ admin: undefined, monitor: ALLOW })
   const started = await start({ ...onTrial(names, 'monitor'), browser: { login: 'on' } })
   const { served } = started
@@ -128,7 +128,7 @@ it.each([
   ['that is on trial no more', true],
   ['that a name had not before', false],
 ])(
-  'H402 a reload with an allow %s ends what was forwarded with a field that it holds back',
+  'H298 a reload with an allow %s ends what was forwarded with a field that it holds back',
   async (_what, hasAllow) => {
     const names = makeNames({ admin: undefined, monitor: ALLOW })
     const before = hasAllow

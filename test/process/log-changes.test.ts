@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { logInAs, makeNames } from '../support/names.ts'
 import { prepareSite } from './serve.ts'
 
-it.each(['tls', 'h2'] as const)('H451 H452 the log says who changed what, by %s', async (transport) => {
+it.each(['tls', 'h2'] as const)('H312 H313 the log says who changed what, by %s', async (transport) => {
   const names = makeNames({ admin: undefined, monitor: undefined })
   const log = { access: 'changes', query: ['action'] }
   const site = await prepareSite({ transport, config: { ...names.config, log } })
@@ -26,7 +26,7 @@ it.each(['tls', 'h2'] as const)('H451 H452 the log says who changed what, by %s'
 })
 
 it.each(['tls', 'h2'] as const)(
-  'H451 no failure of the device keeps a change out of the log, by %s',
+  'H312 no failure of the device keeps a change out of the log, by %s',
   async (transport) => {
     const site = await prepareSite({ transport, config: { log: { access: 'changes' } } })
     const reached: string[] = []

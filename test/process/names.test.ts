@@ -158,7 +158,7 @@ describe('H196 a reload', () => {
     expect(await statusOfRefresh(sidecar, monitor.refresh_token)).toBe(200)
   })
 
-  it('H194 H196 H421 ends the tokens, streams and logins of a name that is gone', async () => {
+  it('H194 H196 H308 ends the tokens, streams and logins of a name that is gone', async () => {
     const started = await start(EVERYTHING)
     const { sidecar } = started
     const [admin, monitor] = [await logInAs(sidecar, 'admin'), await logInAs(sidecar, 'monitor')]

@@ -225,7 +225,7 @@ it.each<readonly [string, string, number, number]>([
   ['a change that the device had got has', 'POST', 1, 20],
   ['a change that it had not got has no', 'POST', 0, 10],
   ['a read that it had got has no', 'GET', 1, 10],
-])('H451 %s line of its own beyond those of a flood', (_what, method, attempts, lines) => {
+])('H312 %s line of its own beyond those of a flood', (_what, method, attempts, lines) => {
   const { log, clients } = refusing()
   const refusal = { kind: 'upstream', failure: 'connection_terminated' } as const
   for (let i = 0; i < 20; i += 1)
@@ -319,7 +319,7 @@ it.each<readonly [string, Partial<Parameters<typeof requestHead>[0]>, number]>([
   ['GET with another path', { fields: ['X-Original-URL', '/reboot'] }, 1],
   ['GET with a Destination', { fields: ['Destination', '/b'] }, 1],
   ['WebSocket', { upgrade: true }, 1],
-])('H451 with log.access: changes, %s', (_, head, lines) => {
+])('H312 with log.access: changes, %s', (_, head, lines) => {
   expect(accessLines(exchangeRecord({ head: requestHead(head) }), 'info', CHANGES)).toHaveLength(lines)
   expect(accessLines(exchangeRecord({ head: requestHead(head) }), 'info', EVERYTHING)).toHaveLength(1)
   expect(
@@ -337,14 +337,14 @@ it.each([
   ['/do', undefined],
   [`/do?action=${'x'.repeat(500)}`, `action=${'x'.repeat(249)}...`],
   ['/do?action="\\', 'action="\\'],
-])('H452 of the query %s, the line has the named parameters only', (target, query) => {
+])('H313 of the query %s, the line has the named parameters only', (target, query) => {
   const record = exchangeRecord({ head: requestHead({ target }) })
   const [line = ''] = accessLines(record, 'info', { access: true, query: ['action'] })
   expect(JSON.parse(line).query).toBe(query)
   expect(line).not.toContain('secret')
 })
 
-it('H452 a reload changes which parameters the line of a repeated head has', () => {
+it('H313 a reload changes which parameters the line of a repeated head has', () => {
   const lines: string[] = []
   const settings = { config: { log: { access: true, query: ['action'] } } }
   const log = createAccessLog(

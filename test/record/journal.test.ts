@@ -25,7 +25,7 @@ async function journalled(format: LogSettings['format']): Promise<string> {
   return readFileSync(file, 'utf8')
 }
 
-it('H453 each line for journald has its severity, and is the same JSON behind it', async () => {
+it('H314 each line for journald has its severity, and is the same JSON behind it', async () => {
   const lines = (await journalled('json')).split('\n').slice(0, -1)
   expect(lines.map((line) => line.slice(0, 3))).toEqual([
     '<6>',
@@ -41,13 +41,13 @@ it('H453 each line for journald has its severity, and is the same JSON behind it
   expect(messages).toEqual(['request', 'f', 'e', 'w', 'i', '<0>d', '\u2028u\u2029v\x85w\rx', 't'])
 })
 
-it('H453 so has each line of a readable text, also of a stack', async () => {
+it('H314 so has each line of a readable text, also of a stack', async () => {
   const lines = (await journalled('pretty')).split('\n').filter((line) => line !== '')
   expect(lines.filter((line) => !/^<[3467]>/.test(line))).toEqual([])
   expect(lines.find((line) => line.includes('second'))).toMatch(/^<3>/)
 })
 
-it('H453 nothing else than the stream that systemd names is for journald', () => {
+it('H314 nothing else than the stream that systemd names is for journald', () => {
   const fd = openSync(join(temporaryDirectory(), 'stream'), 'a')
   const { dev, ino } = fstatSync(fd)
   expect(isJournal(fd, { JOURNAL_STREAM: `${dev}:${ino}` })).toBe(true)
@@ -58,7 +58,7 @@ it('H453 nothing else than the stream that systemd names is for journald', () =>
   expect(isJournal(fd, { JOURNAL_STREAM: `${dev}:${ino}` })).toBe(false)
 })
 
-it('H453 the reason of a failed start is an error for journald, and as it was elsewhere', () => {
+it('H314 the reason of a failed start is an error for journald, and as it was elsewhere', () => {
   const { dev, ino } = fstatSync(2)
   const written = (env: Record<string, string>): string => {
     let text = ''
@@ -70,6 +70,6 @@ it('H453 the reason of a failed start is an error for journald, and as it was el
   expect(written({})).toBe('postern start: one\npostern start: two\n')
 })
 
-it('H453 an empty line gets no severity', () => {
+it('H314 an empty line gets no severity', () => {
   expect(withSeverity(4, 'a\n\nb\n')).toBe('<4>a\n\n<4>b\n')
 })

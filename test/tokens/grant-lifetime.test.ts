@@ -18,8 +18,8 @@ const BOUNDED = { rotateRefresh: true, grantLifetime: 2 * DAY }
 const lives = ({ store }: Pick<JournaledStore, 'store'>, { accessToken }: IssuedTokens): boolean =>
   store.identify(accessToken).kind === 'valid'
 
-describe('H424 tokens.grant_lifetime', () => {
-  test('H424 ends a login that is refreshed all the time, and no token outlives it', () => {
+describe('H311 tokens.grant_lifetime', () => {
+  test('H311 ends a login that is refreshed all the time, and no token outlives it', () => {
     const opened = createTestStore(BOUNDED)
     const { store, clock } = opened
     let issued = store.issue('a', 'password')
@@ -42,7 +42,7 @@ describe('H424 tokens.grant_lifetime', () => {
     expect(store.grants()).toEqual([])
   })
 
-  test('H424 may be shorter than the lifetimes of the tokens, also without rotation', () => {
+  test('H311 may be shorter than the lifetimes of the tokens, also without rotation', () => {
     const opened = createTestStore({ grantLifetime: 10 * MINUTE })
     const { store, clock } = opened
     const issued = store.issue('a', 'password')
@@ -55,7 +55,7 @@ describe('H424 tokens.grant_lifetime', () => {
   })
 
   test.each([{ rotateRefresh: true }, { rotateRefresh: false }])(
-    'H424 in its last second a login gets no token: `expires_in` is never 0, %o',
+    'H311 in its last second a login gets no token: `expires_in` is never 0, %o',
     (rotation) => {
       const { store, clock } = createTestStore({ ...rotation, grantLifetime: 10 * SECOND })
       const { refreshToken } = store.issue('a', 'password')
@@ -69,7 +69,7 @@ describe('H424 tokens.grant_lifetime', () => {
     },
   )
 
-  test('H424 a reload that switches it on ends the logins that are older, and one that switches it off prolongs none', () => {
+  test('H311 a reload that switches it on ends the logins that are older, and one that switches it off prolongs none', () => {
     const dir = join(temporaryDirectory(), 'state')
     const clock = stillClock()
     const first = openJournaledStore(dir, { clock, rotateRefresh: true })
@@ -88,7 +88,7 @@ describe('H424 tokens.grant_lifetime', () => {
     expect(lives(second, young)).toBe(true)
   })
 
-  test('H424 a restart keeps the end of a login, and one that switches it on ends those of the token file', () => {
+  test('H311 a restart keeps the end of a login, and one that switches it on ends those of the token file', () => {
     const dir = join(temporaryDirectory(), 'state')
     const clock = stillClock()
     const first = openJournaledStore(dir, { clock, rotateRefresh: true })
@@ -110,7 +110,7 @@ describe('H424 tokens.grant_lifetime', () => {
   })
 
   test.each([-365 * DAY, -WEEK, -HOUR])(
-    'H424 a clock that is set by %i ms gives a login no more time',
+    'H311 a clock that is set by %i ms gives a login no more time',
     (by) => {
       const dir = join(temporaryDirectory(), 'state')
       const clock = stillClock()
@@ -130,7 +130,7 @@ describe('H424 tokens.grant_lifetime', () => {
     },
   )
 
-  test('H424 a clock that is set ahead ends the tokens of this run, too, when their login is over', () => {
+  test('H311 a clock that is set ahead ends the tokens of this run, too, when their login is over', () => {
     const dir = join(temporaryDirectory(), 'state')
     const clock = stillClock()
     const first = openJournaledStore(dir, { clock, ...BOUNDED })
@@ -148,8 +148,8 @@ describe('H424 tokens.grant_lifetime', () => {
 const refresh = (sidecar: TestSidecar, token: string) =>
   sidecar.postToken({ grant_type: 'refresh_token', refresh_token: token })
 
-describeProtocols('H424 A login that ends', (transport) => {
-  it('H424 closes its WebSocket, though it was refreshed in time', async () => {
+describeProtocols('H311 A login that ends', (transport) => {
+  it('H311 closes its WebSocket, though it was refreshed in time', async () => {
     const tokens = { rotate_refresh: true, grant_lifetime: '90m' }
     const sidecar = await startSidecar({ transport, clock: stillClock(), config: { tokens } })
     acceptWebSockets(sidecar.device)
@@ -170,7 +170,7 @@ describeProtocols('H424 A login that ends', (transport) => {
   })
 })
 
-describe('H424 in a fleet', () => {
+describe('H311 in a fleet', () => {
   async function fleet(...all: readonly YamlPart[]): Promise<readonly TestSidecar[]> {
     needs('redis-server')
     const redis = await startRedis()
@@ -178,7 +178,7 @@ describe('H424 in a fleet', () => {
     return Promise.all(all.map((tokens) => startSidecar({ config: { tokens: { store, ...tokens } } })))
   }
 
-  it('H424 no token outlives its login, whichever sidecar refreshes it', async () => {
+  it('H311 no token outlives its login, whichever sidecar refreshes it', async () => {
     const bounded = { rotate_refresh: true, grant_lifetime: '100s' }
     const [one, two] = (await fleet(bounded, bounded)) as [TestSidecar, TestSidecar]
     const first = await one.grant()
@@ -192,7 +192,7 @@ describe('H424 in a fleet', () => {
     expect((grant?.expiresAt ?? 0) - (grant?.issuedAt ?? 0)).toBeLessThanOrEqual(100_000)
   })
 
-  it('H424 in its last second a login gets no token: `expires_in` is never 0', async () => {
+  it('H311 in its last second a login gets no token: `expires_in` is never 0', async () => {
     const [one] = (await fleet({ grant_lifetime: '1s' })) as [TestSidecar]
     const first = await one.grant()
     expect(first.expires_in).toBe(1)
@@ -202,7 +202,7 @@ describe('H424 in a fleet', () => {
     else expect(response.json().error).toBe('invalid_grant')
   })
 
-  it('H424 a reload that switches it on ends the logins that are older, with their streams', async () => {
+  it('H311 a reload that switches it on ends the logins that are older, with their streams', async () => {
     const [sidecar] = (await fleet({})) as [TestSidecar]
     acceptWebSockets(sidecar.device)
     const issued = await sidecar.grant()
@@ -214,7 +214,7 @@ describe('H424 in a fleet', () => {
     expect((await refresh(sidecar, issued.refresh_token)).status).toBe(400)
   })
 
-  it('H424 a sidecar where it is on ends a login of one where it is off', async () => {
+  it('H311 a sidecar where it is on ends a login of one where it is off', async () => {
     const [one, two] = (await fleet({}, { grant_lifetime: '1s' })) as [TestSidecar, TestSidecar]
     const issued = await one.grant()
     await expect.poll(async () => (await two.request({ token: issued.access_token })).status).toBe(401)

@@ -20,7 +20,7 @@ function handOut(
   return result
 }
 
-describe('H391 an issued grant', () => {
+describe('H292 an issued grant', () => {
   test('has one access token for as long as it was issued, and no refresh token', () => {
     const opened = createTestStore()
     const { store, clock } = opened
@@ -74,7 +74,7 @@ describe('H391 an issued grant', () => {
   })
 })
 
-test('H392 past `tokens.issued` none is issued, and the one that was used longest ago is named', () => {
+test('H293 past `tokens.issued` none is issued, and the one that was used longest ago is named', () => {
   const opened = createTestStore({ issued: 3 })
   const { store, clock } = opened
   const [first, second, third] = [1, 2, 3].map(() => {
@@ -103,7 +103,7 @@ test('H392 past `tokens.issued` none is issued, and the one that was used longes
   expect(full()).toMatchObject({ longestUnused: { label: 'probe' } })
 })
 
-describe('H393 over a restart', () => {
+describe('H294 over a restart', () => {
   function restarted(before: JournaledStore, dir: string, options: object = {}): JournaledStore {
     before.journal.close()
     return openJournaledStore(dir, { clock: before.clock, ...options })
@@ -169,7 +169,7 @@ describe('H393 over a restart', () => {
   })
 })
 
-describe('H394 what has to be replaced', () => {
+describe('H295 what has to be replaced', () => {
   const grant = (id: string, label: string, days: number): IssuedGrant => {
     const at = { issuedAt: 0, expiresAt: days * DAY, usedAt: null }
     return { id, label, client: 'operator', accessTokens: 1, refreshTokens: 0, ...at }

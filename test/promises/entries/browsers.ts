@@ -44,7 +44,7 @@ export const BROWSERS = {
       'A further login of a browser keeps what its tabs have open, unless it is another name’s. A link of another site offers to open the device in place of the password. Input that was not sent is said so, and the login leads back to the page behind it, if that is one of this address.',
     reason: 'a login that ends what works, and a form that is lost without a word; open redirect by Referer',
   },
-  H423: {
+  H310: {
     sentence:
       'The session of a browser ends when it had no request for `browser.idle`, and `tokens.refresh_lifetime` after its login at the latest, also with `tokens.rotate_refresh`. A request in flight, such as an open WebSocket, is a use. A reload changes `browser.idle` for all sessions.',
     reason: 'a browser that its user has left, at a shared machine; OWASP ASVS, idle and absolute timeouts',

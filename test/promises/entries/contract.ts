@@ -17,7 +17,7 @@ export const CONTRACT = {
   },
   C3: {
     sentence:
-      'The password grant needs `grant_type=password` and `password`. Username, client credentials and scope are accepted and ignored. With `passwords`, a username that is a configured name is held against the password of that name only: H421.',
+      'The password grant needs `grant_type=password` and `password`. Username, client credentials and scope are accepted and ignored. With `passwords`, a username that is a configured name is held against the password of that name only: H308.',
     reason: 'device API; decision: ordinary OAuth libraries always send some of them',
     check: 'logs in once with all of them, the client credentials also as Basic authorization',
   },

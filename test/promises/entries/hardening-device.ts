@@ -280,27 +280,27 @@ export const DEVICE = {
     sentence: 'In a fleet the learned bound begins with one place and rises by one.',
     reason: 'all sidecars grow at once: each step counts as often as there are sidecars',
   },
-  H411: {
+  H303: {
     sentence:
       'A body whose `Content-Length` is above `upstream.max_body` of its service is refused with 400 `invalid_request` (`http`: 413) before a byte of the request reaches the device, and before `100 Continue`. What follows it on its connection is read as a request only if all of the body was skipped.',
     reason: 'firmware that allocates whatever a length says; request smuggling',
   },
-  H412: {
+  H304: {
     sentence:
       'A body of unknown length is cut off before it passes `upstream.max_body`, over HTTP/1 and HTTP/2: while it is collected nothing reaches the device, and otherwise never its end, on a connection that carries no other request. Chunk sizes, extensions and trailers do not count. A response that has begun breaks off.',
     reason: 'a device that reboots in a long upload; a cut body must not look whole',
   },
-  H413: {
+  H305: {
     sentence:
       'With `enforce: false` a body above `upstream.max_body` reaches the device whole, and is counted, logged and explained as one that would be refused.',
     reason: 'a bound is tried on a live plant before it bites',
   },
-  H414: {
+  H306: {
     sentence:
       'No client gets a field of the device that `upstream.drop_response` of its service names, in any letter case and punctuation: not in a final, interim or shared response, nor in the answer to HEAD or a WebSocket. All other fields stay as they are.',
     reason: 'the name and version of its software lead an attacker to its weaknesses',
   },
-  H415: {
+  H307: {
     sentence:
       '`upstream.drop_response` cannot name what clients, caches, browsers, logins or Postern itself need of a response, in any spelling, and a pattern leaves it alone.',
     reason: 'a missing length, `Vary` or `Set-Cookie` breaks what the operator does not think of',

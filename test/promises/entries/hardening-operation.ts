@@ -244,43 +244,43 @@ export const OPERATION = {
       'A service that listens may neither start programs nor call native code. The one native function that it has taken before that is `malloc_trim`.',
     reason: 'a fault in a package must not become a program of an attacker',
   },
-  H391: {
+  H292: {
     sentence:
       '`postern issue` prints one access token, once, for a client that cannot log in: with the `allow` of its name, without a refresh token, evicted by no login, shown by its label everywhere, and the token itself nowhere else. One that cannot be printed is revoked.',
     reason:
       'many clients can send one fixed field only, and must never see the password; CWE-532; a token that nobody has must not end the alarm for its predecessor',
   },
-  H392: {
+  H293: {
     sentence:
       '`postern issue` refuses what nothing could end, more than `tokens.issued` at once, and flags that are wrong. It says why, and the exit code tells a mistake (2) from a refusal (1).',
     reason: 'C8; a bound without a name of what to revoke would be an outage; CWE-117 for labels',
   },
-  H393: {
+  H294: {
     sentence:
       'An issued token survives a restart with its label and its own end, whatever the clock does, and ends with its password as all tokens do: while Postern runs, by a reload, and over a restart.',
     reason: 'C7, C8: a token of a year must not outlive the password that its owner has changed',
   },
-  H394: {
+  H295: {
     sentence:
       'A token that was issued for more than two weeks and ends within one is an alarm on the page, in `status` and in the rules, until one with the same label is issued that lives longer.',
     reason: 'a probe that gets 401 one night tells nobody why',
   },
-  H395: {
+  H296: {
     sentence:
       'In a fleet an issued token works at every sidecar, also beyond `access_lifetime`, is revoked at all, ends with its password at all, and counts for one bound.',
     reason: 'a load balancer sends the client to any of them',
   },
-  H451: {
+  H312: {
     sentence:
       '`log.access: changes` logs the requests that may change something, with name, grant and client: not GET, HEAD and OPTIONS, unless they have a body, a field of theirs names another method or target, or they open a WebSocket. No flood or failure keeps one that the device got out of the log.',
     reason: 'who changed what is asked after an incident; a line for each read hides it',
   },
-  H452: {
+  H313: {
     sentence:
       'Of a query the log has the parameters in `log.query` alone, in any encoding of their names. A name that says that it holds a secret is refused.',
     reason: 'many devices do what a parameter says; CWE-532',
   },
-  H453: {
+  H314: {
     sentence:
       'Each line that journald reads has its severity, also the reason why a command failed. No other line has one.',
     reason: '`journalctl -p warning` is where an operator looks first; systemd',

@@ -141,17 +141,17 @@ export const REQUESTS = {
       'The name of a login reaches the device only by `{client_name: true}`, and no client can name itself in that field. It stands in the log, `status`, `explain`, the page and the metrics, and `per: name` gives it one window.',
     reason: 'identity spoofing by header; who did it has to be found',
   },
-  H421: {
+  H308: {
     sentence:
       'With `passwords`, a login whose `username` is a configured name succeeds only with the password of that name. Every other username, also one in another letter case, is ignored. All passwords are verified in either case, the response is the one to a wrong password, and the log and `explain` alone name the reason.',
     reason: 'a client that names itself `monitor` must not get the rights of the admin by mistake',
   },
-  H422: {
+  H309: {
     sentence:
       'With `per: name`, `passwords[].limit` gives all logins of a name another limit than that of the API. The rate-limit fields, `explain`, the metrics, the page and a fleet follow it, and a reload changes it; without `per: name` it is an error.',
     reason: 'a script that polls needs another limit than the person who repairs the device',
   },
-  H424: {
+  H311: {
     sentence:
       'With `tokens.grant_lifetime` a login ends after that time, however often it is refreshed: its access and refresh tokens, WebSockets and streams, after a restart and at each sidecar of a fleet, too. `expires_in` never goes beyond it, and is never 0: in its last second a login gets no new token. A reload applies it to the logins that exist, too, and a clock that is set back gives none more time.',
     reason: 'rotation renews a stolen login for ever; RFC 9700 §4.14',
@@ -177,32 +177,32 @@ export const REQUESTS = {
       '`oauth.revocation_path` is a plain path, and neither is nor covers one of Postern itself; otherwise the start and `check` fail.',
     reason: 'a login page or token endpoint that silently became another one',
   },
-  H401: {
+  H297: {
     sentence:
       'With `enforce: false` in an entry of `passwords`, a request that its `allow` would refuse is forwarded as the client sent it, counted by name as `would_refuse`, logged and explained; so is one with a field that `allow` would hold back. Nothing else is laxer: the token and its end, limits, faults, other names.',
     reason: 'a list that is too short stops a client that worked; what is tried must not open anything else',
   },
-  H402: {
+  H298: {
     sentence:
       'A reload after which an `allow` holds ends the streams and tunnels that were forwarded without it, in flight as new ones: those that it does not have, and those with a field that it holds back.',
     reason: 'a tunnel that a trial let in would stay for ever',
   },
-  H403: {
+  H299: {
     sentence:
       '`check`, the log, `status` and the page name each `allow` that is on trial. `enforce: false` without an `allow` is an error.',
     reason: 'a forgotten trial is an open door',
   },
-  H404: {
+  H300: {
     sentence:
       '`postern propose` prints an `allow` that `check` takes as it stands and that admits what it was made of. It opens a method and a path only together, as they were seen, says behind each path what it opens beyond that, and never proposes `/`.',
     reason: 'a list that is written by hand is too short or too wide',
   },
-  H405: {
+  H301: {
     sentence:
       'Requests that Postern or the device refused, and paths that the log has cut or changed, stay out of a proposal, are counted and shown. It warns of a log that lacks requests.',
     reason: 'a proposal from a scan would allow what was scanned',
   },
-  H406: {
+  H302: {
     sentence:
       'Nothing that a log holds becomes more of the proposal than a path of `allow`, in the characters that a configuration takes there, or a part of a comment in printable ASCII. What `propose` holds is bounded, however many and whatever lines it reads.',
     reason: 'YAML injection by a path; a log of gigabytes',
