@@ -111,13 +111,17 @@ function namedText(grant: string): string {
   return name === '' ? '' : `,"name":"${name}"`
 }
 
-/** The parameters with these names, as the client sent them. Some programs separate parameters by `;`. */
+/**
+ * The parameters with these names, as the client sent them. What stands behind a `;` is not written: to some programs it belongs to another
+ * parameter.
+ */
 function queryText(target: string, names: AccessLogRules['query']): string {
   const start = target.indexOf('?')
   if (names.length === 0 || start < 0) return ''
   const kept = target
     .slice(start + 1)
-    .split(/[&;]/)
+    .split('&')
+    .map((each) => each.split(';', 1)[0] ?? '')
     .filter((parameter) => names.includes(nameOfParameter(parameter)))
   return kept.length === 0 ? '' : `,"query":${quoted(kept.join('&'), LONGEST_QUERY)}`
 }

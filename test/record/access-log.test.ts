@@ -329,7 +329,8 @@ it.each<readonly [string, Partial<Parameters<typeof requestHead>[0]>, number]>([
 
 it.each([
   ['/do?action=reboot&token=secret', 'action=reboot'],
-  ['/do?token=secret;action=reboot', 'action=reboot'],
+  ['/do?token=x;action=secret', undefined],
+  ['/do?action=reboot;token=secret', 'action=reboot'],
   ['/do?action=a&x=secret&action=b', 'action=a&action=b'],
   ['/do?%61ction=reboot', '%61ction=reboot'],
   ['/do?action', 'action'],
