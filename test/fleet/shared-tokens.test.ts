@@ -44,8 +44,8 @@ describe('sidecars that share a store', () => {
     expect(await statusOf(two, token)).toBe(200)
     const asked = await two.metric('postern_store_duration_seconds_count')
     for (let i = 0; i < 5; i++) expect(await statusOf(two, token)).toBe(200)
-    // One idle look at the state may fall between.
-    expect(await two.metric('postern_store_duration_seconds_count')).toBeLessThanOrEqual(asked + 1)
+    // Two idle looks may fall between: at the state, and at the issued tokens.
+    expect(await two.metric('postern_store_duration_seconds_count')).toBeLessThanOrEqual(asked + 2)
   })
 
   it('H222 log which grants an operator revokes', async () => {
