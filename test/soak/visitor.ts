@@ -88,11 +88,11 @@ export function createVisitor(context: SoakContext, random: Random): Visitor {
       if (broken) return 'broken by the device'
       if (response.status === 500 && response.values('proxy-status').length === 1) return 'device down'
     }
+    const revokes = disturbanceLog.affected('password', ...ran)
+    // Also without a token: the response before it on the connection may have ended with its grant.
+    if (revokes && broken) return 'broken by the password'
     if (token === undefined) return undefined
-    if (disturbanceLog.affected('password', ...ran)) {
-      if (broken) return 'broken by the password'
-      if (response.status === 401) return 'revoked'
-    }
+    if (revokes && !broken && response.status === 401) return 'revoked'
     return !broken && token === 'login' && visitor.outdated && response.status === 401 ? 'revoked' : undefined
   }
 
