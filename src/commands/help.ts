@@ -139,8 +139,8 @@ each path comes how often it was requested, and when last. A path that ends with
 a slash opens everything below it; there is no other wildcard. If the log shows
 two different numbers, a UUID or 20 different names in a folder, the folder
 becomes one entry: /ports/1/config and /ports/2/config become /ports/, with
-examples of what was seen. List the paths by hand if that opens too much. / would
-open everything and is never proposed.
+examples of what was seen. List the paths by hand if that opens too much.
+/ would open everything and is never proposed.
 
 Left out, counted and shown: requests that Postern or the device refused (401,
 403, 404, 405), or that the log has cut or changed. Then try it before it holds:
