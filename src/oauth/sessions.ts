@@ -110,6 +110,11 @@ export function createSessions(
     return now - usedAt >= settings.config.browser.idle ? IDLE : undefined
   }
 
+  /** Asked only about a session that seems idle: the last look at the requests in flight may be a second ago, or more. */
+  function isInUse({ grant }: Session): boolean {
+    return grant !== undefined && grantsInFlight(live).has(grant)
+  }
+
   return {
     has: (id: string): boolean => sessions.has(id),
     /**
@@ -121,7 +126,7 @@ export function createSessions(
       const session = sessions.get(id)
       if (session === undefined) return NONE
       const end = endOf(session, at)
-      if (end !== undefined) {
+      if (end === OVER || (end === IDLE && !isInUse(session))) {
         void drop(id, end)
         return NONE
       }

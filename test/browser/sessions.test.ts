@@ -200,6 +200,22 @@ it('H310 a request in flight is a use, and a reload changes the time for session
   expect(sessions.has(id)).toBe(false)
 })
 
+it('H310 a request in flight is a use, also if the next request comes before the look at those in flight', async () => {
+  const { sessions, begin, identify, inFlight, clock, reasons } = store()
+  const id = begin(0)
+  inFlight.push('g')
+  clock.advance(12 * HOUR)
+  expect(await identify(id)).toEqual({ kind: 'valid', grant: 'g' })
+  inFlight.pop()
+  clock.advance(12 * HOUR - 1)
+  sessions.sweep()
+  expect([sessions.has(id), reasons]).toEqual([true, []])
+  inFlight.push('of another session')
+  clock.advance(1)
+  expect(await identify(id)).toEqual({ kind: 'refused', cause: 'missing' })
+  expect(reasons).toEqual(['browser_idle'])
+})
+
 it('H310 a session that is used all the time ends a week after its login, also if its tokens are renewed for ever', async () => {
   const { sessions, begin, identify, inFlight, clock, reasons } = store()
   const id = begin(0)
