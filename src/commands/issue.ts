@@ -43,7 +43,7 @@ export async function issueCommand(
   return 0
 }
 
-/** Nobody has this token. It would hold a place of `tokens.issued` until its end, and end the alarm for the one that it was to replace. */
+/** Revokes a token that was not printed. Kept, it would hold a place of `tokens.issued`, and end the alarm for the token that it was to replace. */
 async function revokeUnprinted(grant: string, stateDir: string, { stderr }: CommandIo): Promise<void> {
   const isRevoked = await control(stateDir, { method: 'POST', path: '/revoke', command: { grant } }).then(
     () => true,

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { isRead } from '../http/scope.ts'
+import { isSafe } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { explainPathError } from '../system/named-file.ts'
 import { SetupError } from '../system/setup-error.ts'
@@ -110,7 +110,7 @@ function createSurvey({
   function takeRequest(request: LoggedRequest): void {
     const { method, path, time } = request
     lines.requests += 1
-    if (isRead(method) || method === 'OPTIONS') lines.reads += 1
+    if (isSafe(method)) lines.reads += 1
     if (time >= since && request.name !== undefined && (names.has(request.name) || names.size < MOST_NAMES))
       names.set(request.name, (names.get(request.name) ?? 0) + 1)
     if (name !== undefined && request.name !== name) return

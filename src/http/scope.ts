@@ -23,6 +23,13 @@ export function isRead(method: string | undefined): boolean {
   return method === 'GET' || method === 'HEAD'
 }
 
+const SAFE: readonly string[] = ['GET', 'HEAD', 'OPTIONS']
+
+/** Whether a method asks for no change, OPTIONS included (RFC 9110 §9.2.1). */
+export function isSafe(method: string): boolean {
+  return SAFE.includes(method)
+}
+
 /** One entry of `allow`. Without methods: every method, but no upgrade. Without paths: everywhere. */
 export interface AllowRule {
   readonly methods?: readonly string[]
@@ -30,7 +37,7 @@ export interface AllowRule {
 }
 
 /** What `allow: read` is short for. */
-const READ: readonly AllowRule[] = [{ methods: ['GET', 'HEAD', 'OPTIONS'] }]
+const READ: readonly AllowRule[] = [{ methods: SAFE }]
 
 interface CompiledRule extends AllowRule {
   /** The path in the rule that covers a request, `/` for a rule without paths; undefined if the rule does not cover it. */

@@ -3,7 +3,7 @@ import { prefix64 } from '../http/ip.ts'
 import { hasOverride } from '../http/overrides.ts'
 import type { AuthFailure, Refusal, UpstreamFailure } from '../http/refusal.ts'
 import { percentDecoded } from '../http/request-path.ts'
-import { isRead, nameOfGrant } from '../http/scope.ts'
+import { isSafe, nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Logger, lineWriter } from './log.ts'
 import { atRecord, type Recorded } from './recorded.ts'
@@ -133,11 +133,11 @@ function nameOfParameter(parameter: string): string {
 
 /**
  * Whether a request may change something: not one that reads, unless it has a body, which some programs read as a form, or a field that
- * names another method, path or target. A tunnel may, because nobody knows what it will carry.
+ * names another method, path or target. A tunnel may: what it will carry is not known.
  */
 function mayChange({ head, classified: { framing } }: Recorded): boolean {
   const { method, upgrade, survey, fields } = head
-  const reads = (isRead(method) || method === 'OPTIONS') && !framing
+  const reads = isSafe(method) && !framing
   return !reads || upgrade || survey.destination.length > 0 || hasOverride(fields)
 }
 

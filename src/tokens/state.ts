@@ -159,7 +159,8 @@ export interface Tokens {
 export type Later<T> = T | Promise<T>
 
 /**
- * The tokens for a right password, or why there are none. `other-name`: the password is right, but not the one of the name in `username`. `overloaded`: too many passwords are being checked. An `UpstreamFailure`: the
+ * The tokens for a right password, or why there are none. `other-name`: the password is right, but not the one of the name in `username`.
+ * `overloaded`: too many passwords are being checked. An `UpstreamFailure`: the
  * device has to check the password, and did not respond. `unavailable`: the shared store did not respond. `slowedFor`: the attempt may begin
  * after this time (ms).
  */
@@ -214,7 +215,7 @@ export type HandOut = (
   handout: Handout,
 ) => Later<HandedOut | AllIssued | 'unknown-name' | 'no-password' | 'checked-by-device' | Unavailable>
 
-/** A live issued grant, of which an alarm may tell. */
+/** A live issued grant. An alarm names it before its token ends. */
 export type IssuedGrant = GrantSummary & { readonly label: string }
 
 /** The password and the tokens issued for it: a password change revokes the tokens (C8). */

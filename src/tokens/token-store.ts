@@ -70,6 +70,7 @@ export function createTokenStore(deps: Dependencies) {
 
   /** The lifetimes of tokens that a grant gets now: none ends after the grant. */
   function lifetimesOf(granted: number, now: number): Lifetimes {
+    if (typeof policy.grantLifetime !== 'number') return policy
     return lifetimesWithin(policy, endOfGrant(granted, policy) - now)
   }
 
@@ -81,7 +82,7 @@ export function createTokenStore(deps: Dependencies) {
     const now = records.expire(policy)
     if (table.isFull) records.touchInFlight(now)
     const grant = table.open(mintGrantId(randomBytes, name), client, now)
-    const lifetimes = typeof policy.grantLifetime === 'number' ? lifetimesOf(now, now) : policy
+    const lifetimes = lifetimesOf(now, now)
     const { response, added } = mintPair(lifetimes, randomBytes)
     records.add(grant, added, now)
     listener.issued(grantType)
@@ -126,7 +127,7 @@ export function createTokenStore(deps: Dependencies) {
   function exchange(token: Token, presented: string, now: number): IssuedTokens | undefined {
     const { grant } = token
     const rotates = policy.rotateRefresh || token.spent !== undefined
-    const lifetimes = typeof policy.grantLifetime === 'number' ? lifetimesOf(grant.issuedAt, now) : policy
+    const lifetimes = lifetimesOf(grant.issuedAt, now)
     if (endsTooSoon(lifetimes)) return undefined
     const { response, added } = mintExchange(presented, rotates, lifetimes, randomBytes)
     const issued = { grant: grant.id, ...response }

@@ -184,7 +184,7 @@ for (const transport of transports) {
     await closed
     await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
     sidecar.clock.advance(HOUR)
-    // Nobody asks: the sidecar ends them itself.
+    // No request asks about them: the sidecar ends them itself.
     await nextSecond()
     expect([await counted(), await sidecar.metric('postern_tokens')]).toEqual([3, 0])
   })

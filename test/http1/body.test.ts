@@ -29,7 +29,7 @@ const LAST = '0\r\n\r\n'
 
 const NEXT = 'GET /'
 
-/** From one piece, from two, cut anywhere, and from single bytes: what has been read, each once. The next message follows. */
+/** Reads a message whole, cut in two at every place, and byte by byte: what each way has read, each result once. The next message follows. */
 function readings(body: string, rules?: ChunkRules): unknown[] {
   const text = body + NEXT
   const cuts = Array.from({ length: text.length }, (_, at) => [text.slice(0, at), text.slice(at)])
