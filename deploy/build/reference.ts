@@ -132,7 +132,6 @@ const PAIR = { dependencies: { cert: ['key'], key: ['cert'] } }
 const DEMANDS: Readonly<Record<string, object>> = {
   '': { oneOf: ['password', 'passwords'].map((key) => ({ properties: { [key]: {} }, required: [key] })) },
   'listen.tls': { minProperties: 1, ...PAIR },
-  'upstream.auth': ONE,
   'upstream.max_in_flight': { minProperties: 1 },
   'upstream.tls': PAIR,
 }

@@ -35,7 +35,7 @@ export function firstConfiguration({
   const folder = dirname(file)
   const login =
     auth === undefined
-      ? `# auth: {digest: {user: admin, password: {file: ${folder}/device-password}}}`
+      ? `# auth: {kind: digest, user: admin, password: {file: ${folder}/device-password}}`
       : `auth: ${flow(auth)}`
   return `${title}
 # Only upstream.url and the password have no default. A commented line shows a default; configuration.md lists every
@@ -55,7 +55,7 @@ upstream:
   # The most requests at the device at once, learned or a number. Others wait; when the queue is full, they are refused.
   # max_in_flight: auto
   # queue: {size: 128, timeout: 5s}
-  # The firmware's own login, if it has one: basic, digest or form.
+  # The firmware's own login, if it has one. The kind is basic, digest, form or session.
   ${login}
   # A cheap page of the device. With it, the metric postern_upstream_up tells whether the device responds.
   # health: {path: null, interval: 10s}

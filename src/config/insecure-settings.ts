@@ -233,8 +233,9 @@ function unchecked({ path, service: { url, tls } }: NamedService): readonly Conf
 
 function followed({ path, service: { auth } }: NamedService): readonly ConfigWarning[] {
   if (auth === 'off') return []
-  const kind = 'form' in auth ? 'form' : 'session'
-  const onChange = 'form' in auth ? auth.form.onChange : 'session' in auth ? auth.session.onChange : undefined
+  const { kind } = auth
+  const onChange =
+    kind === 'form' ? auth.form.onChange : kind === 'session' ? auth.session.onChange : undefined
   if (onChange !== 'follow') return []
   return [
     {

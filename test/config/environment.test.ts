@@ -6,7 +6,7 @@ import { load, problemsIn, treeOf } from './sources.ts'
 
 const PIN = `sha256/${Buffer.alloc(32, 1).toString('base64')}`
 
-const ON = { basic: { user: 'a', password: { file: 'p' }, check_path: '/' } }
+const ON = { kind: 'basic', user: 'a', password: { file: 'p' } }
 
 /** For every key that is no section: a value that is not its default, as text and as in the file. */
 const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue]>> = {
@@ -49,15 +49,11 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'upstream.tls.key': ['k.pem', 'k.pem'],
   'upstream.tls.server_name': ['A.example', 'A.example'],
   'upstream.tls.insecure': ['true', true],
-  'upstream.auth': ['{basic: {user: a, password: {file: p}}}', ON],
-  'upstream.auth.basic.user': ['1', '1'],
-  'upstream.auth.basic.password.file': ['p', 'p'],
-  'upstream.auth.basic.check_path': ['/x', '/x'],
-  'upstream.auth.digest.user': ['1', '1'],
-  'upstream.auth.digest.password.file': ['p', 'p'],
-  'upstream.auth.digest.check_path': ['/x', '/x'],
-  'upstream.auth.form.user': ['null', 'null'],
-  'upstream.auth.form.password.file': ['p', 'p'],
+  'upstream.auth': ['{kind: basic, user: a, password: {file: p}}', ON],
+  'upstream.auth.kind': ['basic', 'basic'],
+  'upstream.auth.user': ['1', '1'],
+  'upstream.auth.password.file': ['p', 'p'],
+  'upstream.auth.check_path': ['/x', '/x'],
   'upstream.auth.form.path': ['/x', '/x'],
   'upstream.auth.form.login_page': ['/x', '/x'],
   'upstream.auth.form.user_field': ['u', 'u'],
@@ -67,9 +63,6 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'upstream.auth.form.on_change': ['follow', 'follow'],
   'upstream.auth.form.success.status': ['302', 302],
   'upstream.auth.form.success.location': ['/x', '/x'],
-  'upstream.auth.form.check_path': ['/x', '/x'],
-  'upstream.auth.session.user': ['1', '1'],
-  'upstream.auth.session.password.file': ['p', 'p'],
   'upstream.auth.session.login.method': ['PUT', 'PUT'],
   'upstream.auth.session.login.path': ['/x', '/x'],
   'upstream.auth.session.login.json': ['{a: [1, {b: x}]}', { a: [1, { b: 'x' }] }],
@@ -160,6 +153,7 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   shutdown_grace: ['0s', '0s'],
 }
 
+const SESSION = 'upstream.auth.kind=session'
 const LOGIN = 'upstream.auth.session.login.path=/x'
 const TOKEN = 'upstream.auth.session.token.header=X-T'
 const SEND = 'upstream.auth.session.send.header=X-T'
@@ -173,30 +167,32 @@ const COMPANIONS: Readonly<Record<string, string | readonly string[]>> = {
   'upstream.tls.key': 'upstream.tls.cert=x',
   'listen.tls.key': 'listen.tls.cert=x',
   'upstream.tls.pin': 'upstream.url=https://d',
-  'upstream.auth.basic.user': 'upstream.auth.basic.password.file=x',
-  'upstream.auth.basic.password.file': 'upstream.auth.basic.user=x',
-  'upstream.auth.basic.check_path': 'upstream.auth.basic={user: x, password: {file: x}}',
-  'upstream.auth.digest.user': 'upstream.auth.digest.password.file=x',
-  'upstream.auth.digest.password.file': 'upstream.auth.digest.user=x',
-  'upstream.auth.digest.check_path': 'upstream.auth.digest={user: x, password: {file: x}}',
-  'upstream.auth.session.user': [LOGIN, TOKEN, SEND],
-  'upstream.auth.session.password.file': [LOGIN, TOKEN, SEND],
-  'upstream.auth.session.login.method': [LOGIN, TOKEN, SEND],
-  'upstream.auth.session.login.path': [TOKEN, SEND],
-  'upstream.auth.session.login.json': [LOGIN, TOKEN, SEND],
-  'upstream.auth.session.login.form': [LOGIN, TOKEN, SEND],
-  'upstream.auth.session.token.header': [LOGIN, SEND],
-  'upstream.auth.session.token.cookie': [LOGIN, SEND],
-  'upstream.auth.session.token.json': [LOGIN, SEND],
-  'upstream.auth.session.send.header': [LOGIN, TOKEN],
-  'upstream.auth.session.send.prefix': [LOGIN, TOKEN, SEND],
-  'upstream.auth.session.send.cookie': [LOGIN, TOKEN],
-  'upstream.auth.session.on_change': [LOGIN, TOKEN, SEND],
-  'upstream.auth.session.expired': [LOGIN, TOKEN, SEND],
-  'upstream.auth.session.logout.method': [LOGIN, TOKEN, SEND, 'upstream.auth.session.logout.path=/x'],
-  'upstream.auth.session.logout.path': [LOGIN, TOKEN, SEND],
-  'upstream.auth.session.logout.path.header': [LOGIN, TOKEN, SEND],
-  'password.device': 'upstream.auth={basic: {user: x}}',
+  'upstream.auth.session.login.method': [SESSION, LOGIN, TOKEN, SEND],
+  'upstream.auth.session.login.path': [SESSION, TOKEN, SEND],
+  'upstream.auth.session.login.json': [SESSION, LOGIN, TOKEN, SEND],
+  'upstream.auth.session.login.form': [SESSION, LOGIN, TOKEN, SEND],
+  'upstream.auth.session.token.header': [SESSION, LOGIN, SEND],
+  'upstream.auth.session.token.cookie': [SESSION, LOGIN, SEND],
+  'upstream.auth.session.token.json': [SESSION, LOGIN, SEND],
+  'upstream.auth.session.send.header': [SESSION, LOGIN, TOKEN],
+  'upstream.auth.session.send.prefix': [SESSION, LOGIN, TOKEN, SEND],
+  'upstream.auth.session.send.cookie': [SESSION, LOGIN, TOKEN],
+  'upstream.auth.session.on_change': [SESSION, LOGIN, TOKEN, SEND],
+  'upstream.auth.session.expired': [SESSION, LOGIN, TOKEN, SEND],
+  'upstream.auth.session.logout.method': [
+    SESSION,
+    LOGIN,
+    TOKEN,
+    SEND,
+    'upstream.auth.session.logout.path=/x',
+  ],
+  'upstream.auth.session.logout.path': [SESSION, LOGIN, TOKEN, SEND],
+  'upstream.auth.session.logout.path.header': [SESSION, LOGIN, TOKEN, SEND],
+  'upstream.auth.kind': ['upstream.auth.user=x', 'upstream.auth.password.file=x'],
+  'upstream.auth.user': ['upstream.auth.kind=digest', 'upstream.auth.password.file=x'],
+  'upstream.auth.password.file': ['upstream.auth.kind=digest', 'upstream.auth.user=x'],
+  'upstream.auth.check_path': ['upstream.auth.kind=form', 'upstream.auth.password.file=x'],
+  'password.device': 'upstream.auth={kind: basic, user: x}',
   'password.htpasswd.file': 'password.htpasswd.user=x',
   'password.htpasswd.user': 'password.htpasswd.file=x',
   'password.shadow.file': 'password.shadow.user=x',
@@ -214,8 +210,10 @@ describe('the environment', () => {
     (key, known) => {
       const [text, value] = EXAMPLES[key] ?? expect.fail(`no example for ${key}`)
       const { path, field } = known
-      const form = key.startsWith('upstream.auth.form.') && !key.endsWith('.file')
-      const companion = form ? ['upstream.auth.form.password.file=x'] : (COMPANIONS[key] ?? [])
+      const form = key.startsWith('upstream.auth.form.')
+      const companion = form
+        ? ['upstream.auth.kind=form', 'upstream.auth.password.file=x']
+        : (COMPANIONS[key] ?? [])
       const sets = [companion].flat()
       const env = { [environmentName(path)]: text }
       const byEnvironment = load({ env, sets })

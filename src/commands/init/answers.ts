@@ -136,7 +136,7 @@ export function passwordFromFlags(flags: PasswordFlags): PasswordChoice | undefi
 }
 
 function checkedByDevice(login: 'basic' | 'digest', user: string): PasswordChoice {
-  return { password: { device: true }, auth: { [login]: { user } } }
+  return { password: { device: true }, auth: { kind: login, user } }
 }
 
 /** Whether the password can be used. A file with a password in plain text that is short or usual fails, unless `weak`. */
