@@ -1,6 +1,6 @@
+import { flow } from './first-configuration.ts'
 import type { ConfigWarning, WarningRule } from './insecure-settings.ts'
-import type { Override } from './overrides.ts'
-import { isMapping, valueAt, writeYaml, type YamlMapping, type YamlValue } from './yaml.ts'
+import { isMapping, valueAt, type YamlMapping, type YamlValue } from './yaml.ts'
 
 // Before 1.0 the kind of `upstream.auth` was a key with the rest below it: `auth: {basic: {user: admin}}`. It is read until 2.0.
 
@@ -129,7 +129,7 @@ export function createAuthSpelling() {
       return inTree(tree, false) as YamlMapping // of a mapping it makes a mapping
     },
     /** A value from outside the file. */
-    ofOverride(override: Override): Override {
+    ofOverride<Given extends { readonly path: Path; readonly value: YamlValue }>(override: Given): Given {
       const { path, value } = override
       const at = authIn(path)
       if (at < 0) {
@@ -170,15 +170,15 @@ export function createAuthSpelling() {
       if (key === found.kind) return path
       return [...found.path, found.kind, ...(key === 'kind' ? [] : [key, ...deeper])]
     },
-    /** The services with the former spelling, each with the lines to write instead: those that change, so that no secret is among them. */
-    former(tree: YamlValue): readonly { readonly key: string; readonly lines: string }[] {
+    /** The services with the former spelling, each with the line to write instead: what changes, so that no secret is among them. */
+    former(tree: YamlValue): readonly { readonly key: string; readonly line: string }[] {
       return [...former.values()].map(({ path }) => {
         const auth = valueAt(tree, path)
         const { form, session, ...moved } = isMapping(auth) ? auth : {}
-        const rest = form === undefined ? (session === undefined ? '' : 'session') : 'form'
-        const stays = rest === '' ? '' : `  ${rest}: # with its other keys as they are\n`
-        const lines = `auth:\n${writeYaml(moved).replaceAll(/^(?=.)/gm, '  ')}${stays}`.trimEnd()
-        return { key: path.join('.'), lines }
+        const kept = form === undefined ? (session === undefined ? '' : 'session') : 'form'
+        const rest = kept === '' ? '' : `, and below it ${kept} with its other keys as they are`
+        const line = `auth: ${flow(moved).replaceAll(/,(?=\S)/g, ', ')}${rest}`
+        return { key: path.join('.'), line }
       })
     },
   }
@@ -193,14 +193,13 @@ export function rememberFormer(config: object, found: ReturnType<AuthSpelling['f
 
 /** For `postern check` and the log: see `ConfigWarning`. */
 export const FORMER_RULE: WarningRule & { readonly find: (config: object) => readonly ConfigWarning[] } = {
-  about:
-    '`upstream.auth` in its former spelling, which is read until 2.0: the warning has the lines to write',
+  about: '`upstream.auth` in its former spelling, which is read until 2.0: the warning has the line to write',
   find: (config) =>
-    (rememberedFormer.get(config) ?? []).map(({ key, lines }) => ({
+    (rememberedFormer.get(config) ?? []).map(({ key, line }) => ({
       key,
       reason: 'its spelling is the former one, with the kind as a key',
       meaning: 'Postern 2.0 will not read it',
-      remedy: `write\n${lines}`,
+      remedy: `write ${line}`,
       message: `${key} has its former spelling, which Postern 2.0 will not read`,
     })),
 }

@@ -119,7 +119,11 @@ describe('the former spelling of upstream.auth', () => {
       const [warning] = FORMER_RULE.find(load({ file: inMain(former) }))
       expect(warning).toMatchObject({ key: 'upstream.auth' })
       const { form: _, session: __, ...moved } = present as Record<string, unknown>
-      const lines = parse(String(warning?.remedy).replace(/^write\n/, ''))
+      const lines = parse(
+        String(warning?.remedy)
+          .replace(/^write /, '')
+          .replace(/, and below it .*/, ''),
+      )
       expect(lines.auth).toMatchObject(moved)
       expect(warning?.remedy).not.toContain('$password')
       expect(FORMER_RULE.find(load({ file: inMain(present) }))).toEqual([])
