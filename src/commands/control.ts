@@ -68,6 +68,11 @@ function reasonFor(error: unknown, stateDir: string, socketPath: string, limit: 
 
 class NoResponse extends Error {}
 
+/** @param limit milliseconds */
+export function noResponse(limit: number): Error {
+  return new NoResponse(`no response within ${limit / 1000} s`)
+}
+
 /** Sends one request. Rejects with `NoResponse` after `limit` ms, and with the error of the connection. */
 export function ask(
   target: RequestOptions,
@@ -76,9 +81,8 @@ export function ask(
 ): Promise<{ readonly status: number; readonly body: string }> {
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(limit)
-    const failed = (error: unknown): void =>
-      reject(signal.aborted ? new NoResponse(`no response within ${limit / 1000} s`) : error)
-    const outgoing = request({ ...target, agent: false, signal }, (response) => {
+    const failed = (error: unknown): void => reject(signal.aborted ? noResponse(limit) : error)
+    const outgoing = request({ agent: false, ...target, signal }, (response) => {
       text(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), failed)
     })
     outgoing.once('error', failed).end(sent)

@@ -84,6 +84,10 @@ function judgeWhole(config: Config, must: Must): void {
     )
   if (admin.address !== 'off' && overlap(admin.address, listen.address))
     must('admin.address', 'differ from listen.address, or be off')
+  if (admin.tls === 'on' && listen.tls === 'off')
+    must('admin.tls', 'be off if listen.tls is off, whose certificate it would serve')
+  if (admin.tls === 'on' && admin.address !== 'off' && admin.address.kind === 'unix')
+    must('admin.tls', 'be off for a Unix socket, which nobody can read on the way')
   if (shared !== undefined && checkedByDevice(config))
     must(
       'tokens.store',

@@ -78,6 +78,8 @@ listen:
 admin:
   # The live page, and /metrics, /healthz and /readyz without a login: only your monitoring should reach the address.
   # address: 127.0.0.1:9464
+  # TLS with the certificate of listen.tls, for an address that is not on loopback.
+  # tls: off
   # The password of the live page: postern hash-password > FILE. Without one, the page is served on loopback only, and cannot revoke.
   # password_file: /etc/postern/page-password
 

@@ -285,4 +285,19 @@ export const OPERATION = {
       'Each line that journald reads has its severity, also the reason why a command failed. No other line has one.',
     reason: '`journalctl -p warning` is where an operator looks first; systemd',
   },
-} as const satisfies Readonly<Record<`H${number}`, Promised>>
+} as const satisfies Readonly<Record<`H${number  H401: {
+    sentence:
+      'With `admin.tls: on` the admin listener speaks TLS only, with the certificate of `listen.tls`, and again with each new one. The cookie of the live page is then `Secure`, and a page that came over cleartext is another origin. Switching it takes a restart.',
+    reason: 'decision: a page that is opened over the network has a password, and shows addresses',
+  },
+  H402: {
+    sentence:
+      'With `admin.tls: on`, `postern healthy` sends its request only to a server with the certificate that the sidecar is configured with, also if that has expired.',
+    reason: 'decision: another program at the port must not look healthy, and an expired certificate is served',
+  },
+  H421: {
+    sentence:
+      'The former spelling of `upstream.auth`, with the kind as a key, means the same as the present one, from the file, the environment and flags, for every service. One warning has the line to write, without a secret; both spellings at once are an error that names both.',
+    reason: 'decision: an upgrade must not log the sidecar out of its device',
+  },
+}`, Promised>>
