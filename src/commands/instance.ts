@@ -71,7 +71,7 @@ function filesIn(folder: string): readonly string[] {
 /** The error for an instance without a file. It names those that have one. */
 export function unknownInstance({ name, config }: Instance, places: Places): SetupError {
   const names = instances(places).map((each) => each.name)
-  const others = names.length === 0 ? 'there is none yet' : `there is ${names.join(', ')}`
+  const others = names.length === 0 ? 'there is none yet' : `the instances are ${names.join(', ')}`
   return new SetupError(`--instance: no ${config}; ${others}`, {
     remedy: `postern init --instance ${name} writes it`,
   })

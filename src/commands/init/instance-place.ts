@@ -1,6 +1,7 @@
 import { chownSync, mkdirSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { listen } from '../../system/listen.ts'
 import type { ListenAddress } from '../../system/listen-address.ts'
 import { codeOf, reasonOf, SetupError } from '../../system/setup-error.ts'
@@ -14,6 +15,7 @@ const MOST = 999
 
 /** How long another `init` may take to write its file (ms). */
 const PATIENCE = 10_000
+const INTERVAL = 20
 
 /** The addresses for a new instance. */
 export interface InstanceAddresses {
@@ -48,15 +50,21 @@ export async function withFreeAddresses<Result>(
   say: (sentence: string) => void,
   write: (addresses: InstanceAddresses) => Result,
 ): Promise<Result> {
-  const release = lockStateFolder(join(folderOf(places), '.init.lock'), PATIENCE)
-  if (release === undefined) {
-    throw new SetupError('another postern init is choosing ports', { remedy: 'try again when it has ended' })
-  }
+  const release = await lock(join(folderOf(places), '.init.lock'))
   try {
     return write(await freeAddresses(places, say))
   } finally {
     release()
   }
+}
+
+async function lock(path: string): Promise<() => void> {
+  for (let waited = 0; waited <= PATIENCE; waited += INTERVAL) {
+    const release = lockStateFolder(path, 0)
+    if (release !== undefined) return release
+    await delay(INTERVAL)
+  }
+  throw new SetupError('another postern init is choosing ports', { remedy: 'try again when it has ended' })
 }
 
 async function freeAddresses(places: Places, say: (sentence: string) => void): Promise<InstanceAddresses> {

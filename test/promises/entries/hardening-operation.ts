@@ -285,4 +285,29 @@ export const OPERATION = {
       'Each line that journald reads has its severity, also the reason why a command failed. No other line has one.',
     reason: '`journalctl -p warning` is where an operator looks first; systemd',
   },
+  H411: {
+    sentence:
+      '`--instance NAME` is one of several devices of a host, for all commands and for `postern-device@NAME` alike: `/etc/postern/devices/NAME.yaml`, with a state folder of its own whatever that file says. A name is a label of a host name; an unknown one names those that exist.',
+    reason: 'a command that finds another device than the service revokes the wrong tokens; CWE-22',
+  },
+  H412: {
+    sentence:
+      '`postern init --instance` writes ports that no other configuration of the host has and no program uses, also when several run at once and when another configuration has a mistake. It overwrites nothing.',
+    reason: 'the second of two sidecars with one port does not start, at the next boot maybe the first',
+  },
+  H413: {
+    sentence:
+      '`check` names the file of another sidecar of this host that has an address of this one, also if a wildcard or `listen.reuse_port` lets one stand for the other.',
+    reason: 'clients of one device would reach another one',
+  },
+  H414: {
+    sentence:
+      '`postern-device@.service` is as hardened as `postern.service`, and each device has its own state, addresses and share of memory. An upgrade of the package restarts those that run, one after the other, and leaves the others alone; a broken one does not concern the rest.',
+    reason: 'decision: a host in front of fifty devices must not lose them all for one',
+  },
+  H415: {
+    sentence:
+      'Each alert about a sidecar and each panel that has several says by the label `instance` which one it is, and a target can have its name there.',
+    reason: 'an alert about one of fifty addresses names no device',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
