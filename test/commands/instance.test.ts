@@ -171,18 +171,18 @@ describe('H411 `--instance`', () => {
       passwords: [{ name: 'monitor', file: password, allow: [{ paths: ['/old'] }] }],
     })
     const log = join(devices, 'log')
-    const line = {
-      msg: 'request',
+    const request = {
       method: 'GET',
       path: '/new',
       status: 200,
       endpoint: 'api',
       name: 'monitor',
-      time: 1,
+      grant: 'monitor.0123456789abcdef',
     }
+    const line = { level: 30, time: '2026-11-26T10:00:00.000Z', msg: 'request', ...request }
     writeFileSync(log, `${JSON.stringify(line)}\n`)
     const { stdout, stderr } = await postern('propose', log, '--instance', 'boiler')
-    expect([stdout, stderr]).toEqual([expect.stringContaining('/old'), expect.anything()])
+    expect([stdout, stderr]).toEqual([expect.stringContaining('Of the present allow, no request used'), ''])
   })
 })
 
