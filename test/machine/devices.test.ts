@@ -13,7 +13,7 @@ import { executableFor, PROCESSOR } from './made-once.ts'
 const TOOLS = ['systemd-nspawn', 'nsenter']
 
 const ADD = shellBlock('docs/many-devices.md', 'enable --now postern-device@boiler')
-const ALONE = shellBlock('docs/many-devices.md', 'disable --now postern\n')
+const ALONE = shellBlock('docs/many-devices.md', 'disable --now postern.service')
 const LOOK = shellBlock('docs/many-devices.md', 'postern revoke --instance')
 const RESTART = shellBlock('docs/many-devices.md', 'systemctl restart "$unit"')
 const DELETE = shellBlock('docs/many-devices.md', 'rm -r /etc/postern/devices')
