@@ -307,7 +307,7 @@ export const OPERATION = {
   },
   H415: {
     sentence:
-      'Each alert about a sidecar and each panel that has several says by the label `instance` which one it is, and a target can have its name there.',
+      'Each alert about a sidecar says by the label `instance` which one it is, and the dashboard has a row for each, which opens it for that one alone. A target can have the name of a device there.',
     reason: 'an alert about one of fifty addresses names no device',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
