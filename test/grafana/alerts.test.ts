@@ -177,7 +177,7 @@ describe('docs/watching.md', () => {
       { targets: ['127.0.0.1:9501'], labels: { instance: 'boiler' } },
       { targets: ['127.0.0.1:9502'], labels: { instance: 'rack-3-pdu' } },
     ])
-    const [found = expect.fail('the page has no file_sd_configs')] = blocksOf('docs/many-devices.md', 'yaml')
+    const [found = expect.fail('the page has no file_sd_configs')] = blocksOf('docs/many-devices.md', 'yml')
     const file = join(folder, 'etc/prometheus/prometheus.yml')
     appendFileSync(file, found)
     copyFileSync(deploy('postern.rules.yml'), join(folder, 'etc/prometheus/postern.rules.yml'))
