@@ -116,6 +116,7 @@ test('H414 the unit of a device differs from that of one only in what belongs to
   expect(only(unit, named)).toEqual(['StateDirectory=postern', 'MemoryMax=512M'])
   expect(only(named, unit)).toEqual([
     'SyslogIdentifier=postern-%i',
+    'TimeoutStartSec=10min',
     'StateDirectory=postern/devices/%i',
     'MemoryMax=128M',
     'Slice=postern-devices.slice',
@@ -132,7 +133,7 @@ test('H414 the comments of the unit of a device are those of the other, but for 
   const known = new Set(read('postern.service').match(/^#.*$/gm))
   const own = comments('postern-device@.service').filter((line) => !known.has(line))
   for (const line of own) expect(line).toMatch(/^# Of the instance: /)
-  expect(own).toHaveLength(3)
+  expect(own).toHaveLength(4)
 })
 
 test('H142 the variables of the template load, with a state folder and an admin address for each instance', () => {

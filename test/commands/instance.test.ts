@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { instanceOf, instances } from '../../src/commands/instance.ts'
 import { collide, neighboursOf } from '../../src/commands/neighbours.ts'
@@ -9,6 +10,7 @@ import { loadConfig, readConfigFile } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { listen } from '../../src/system/listen.ts'
 import type { ListenAddress } from '../../src/system/listen-address.ts'
+import { lockStateFolder } from '../../src/tokens/state-folder.ts'
 import { runInProcess } from '../process/in-process.ts'
 import { prepareSite, runPostern, type Served } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
@@ -249,6 +251,20 @@ describe('H412 postern init --instance', () => {
       expect([code, stderr]).toEqual([0, ''])
     }
     expect(new Set(names.flatMap(portsOf)).size).toBe(20)
+  })
+
+  it('waits while another one chooses, and then sees what that has written', async () => {
+    await init('boiler')
+    const [listenPort = 0] = portsOf('boiler')
+    const release = lockStateFolder(join(devices, '.init.lock'), 0) ?? expect.fail('the lock is held')
+    const made = init('fan', '--skip-checks')
+    // Without the wait it has written its file by then, with these ports.
+    await Promise.race([made, delay(500)])
+    expect(instances(places).map(({ name }) => name)).toEqual(['boiler'])
+    write('pump', `0.0.0.0:${listenPort + 1}`, 'off')
+    release()
+    expect(await made).toMatchObject({ code: 0 })
+    expect(portsOf('fan')[0]).toBeGreaterThan(listenPort + 1)
   })
 
   it('overwrites nothing, and goes with no `--config`', async () => {
