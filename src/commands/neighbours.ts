@@ -1,4 +1,5 @@
 import { existsSync, realpathSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { loadConfig, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { isMapping, parseYaml, type YamlValue } from '../config/yaml.ts'
@@ -6,7 +7,7 @@ import { isIPv6, normalizeAddress } from '../http/ip.ts'
 import type { ListenAddress } from '../system/listen-address.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { DEFAULT_CONFIG } from './help.ts'
-import { instances, type Places } from './instance.ts'
+import { folderOf, instances, type Places } from './instance.ts'
 
 /** An address of a sidecar, and the key that sets it. */
 export interface OwnAddress {
@@ -25,14 +26,23 @@ export interface Neighbour {
 const EXAMPLE_DEVICE = 'http://192.0.2.10'
 
 /**
- * The other sidecars of this host by their files: those of `devices/`, and `postern.yaml` once it names a device. Empty for a file that
- * is none of them: it may be a draft of one. Without a file, all. Throws `SetupError` if the folder cannot be read.
+ * Whether a file is the configuration of a sidecar of this host: `postern.yaml`, or one in `devices/`. Any other one may be a draft of one
+ * of them, so it is compared with none.
+ */
+export function isInstalled(file: string, places: Places): boolean {
+  const { defaultConfig = DEFAULT_CONFIG } = places
+  const own = realPath(file)
+  return own === realPath(defaultConfig) || dirname(own) === realPath(folderOf(places))
+}
+
+/**
+ * The other sidecars of this host by their files: those of `devices/`, and `postern.yaml` once it names a device. Without a file, all.
+ * Throws `SetupError` if the folder cannot be read.
  */
 export function neighboursOf(file: string | undefined, places: Places): readonly Neighbour[] {
   const { defaultConfig = DEFAULT_CONFIG } = places
   const all = [defaultConfig, ...instances(places).map(({ config }) => config)]
   const own = file === undefined ? undefined : realPath(file)
-  if (own !== undefined && !all.some((each) => realPath(each) === own)) return []
   return all.filter((each) => realPath(each) !== own && existsSync(each)).flatMap(neighbourIn)
 }
 

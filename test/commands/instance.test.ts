@@ -301,6 +301,7 @@ describe('H413 check', () => {
 
   it('counts the service of postern.yaml once that names a device, and compares no draft', async () => {
     write('boiler', '0.0.0.0:8443', '127.0.0.1:19501')
+    const text = readFileSync(fileOf('boiler'))
     writeFileSync(places.defaultConfig, readFileSync(join(import.meta.dirname, '../../deploy/postern.yaml')))
     expect(await check('--instance', 'boiler')).toEqual([])
     writeFileSync(
@@ -310,8 +311,21 @@ describe('H413 check', () => {
     expect(await check('--instance', 'boiler')).toEqual([
       expect.stringContaining(`in ${places.defaultConfig}`),
     ])
-    const draft = join(devices, 'draft')
-    writeFileSync(draft, readFileSync(fileOf('boiler')))
+    const draft = join(devices, '..', 'draft.yaml')
+    writeFileSync(draft, text)
+    expect(await check('--config', draft)).toEqual([])
+  })
+
+  it('says of a folder that it cannot read that it cannot, but of a draft elsewhere nothing', async () => {
+    const own = JSON.stringify({ upstream: { url: device.url }, password: { file: password } })
+    writeFileSync(places.defaultConfig, own)
+    // A folder of mode 0 would not do: root reads it.
+    writeFileSync(devices, '')
+    expect(await check('--config', places.defaultConfig)).toEqual([
+      `WARNING other instances: cannot read the folder ${devices} (ENOTDIR)`,
+    ])
+    const draft = join(devices, '..', 'draft.yaml')
+    writeFileSync(draft, own)
     expect(await check('--config', draft)).toEqual([])
   })
 

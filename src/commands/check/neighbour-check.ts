@@ -1,15 +1,16 @@
 import { basename } from 'node:path'
 import type { Config } from '../../config/schema.ts'
 import { formatAddress } from '../../system/listen-address.ts'
+import { SetupError } from '../../system/setup-error.ts'
 import type { Places } from '../instance.ts'
-import { addressesOf, collide, type Neighbour, neighboursOf } from '../neighbours.ts'
+import { addressesOf, collide, isInstalled, type Neighbour, neighboursOf } from '../neighbours.ts'
 import type { Check, Finding } from './finding.ts'
 
-/** Whether another sidecar of this host has one of the addresses. Nothing to check if there is no other one. */
+/** Whether another sidecar of this host has one of the addresses. Nothing to check if the file is a draft, or there is no other one. */
 export function neighbourChecks(config: Config, file: string | undefined, places: Places): readonly Check[] {
-  if (file === undefined) return []
-  const neighbours = neighboursOf(file, places)
-  if (neighbours.length === 0) return []
+  if (file === undefined || !isInstalled(file, places)) return []
+  const neighbours = foundBeside(file, places)
+  if (!(neighbours instanceof SetupError) && neighbours.length === 0) return []
   return [
     {
       name: 'other instances',
@@ -17,9 +18,24 @@ export function neighbourChecks(config: Config, file: string | undefined, places
       meaning:
         'of two sidecars with one port the second does not start, or they share the clients of two devices',
       remedy: 'give one of them another port',
-      run: async () => judge(config, neighbours),
+      run: async () => (neighbours instanceof SetupError ? unread(neighbours) : judge(config, neighbours)),
     },
   ]
+}
+
+/** The others, or the error of a folder that cannot be read. */
+function foundBeside(file: string, places: Places): readonly Neighbour[] | SetupError {
+  try {
+    return neighboursOf(file, places)
+  } catch (error) {
+    if (error instanceof SetupError) return error
+    throw error
+  }
+}
+
+/** The start does not read the others, so this is no failure. */
+function unread({ reason, remedy }: SetupError): Finding {
+  return { warning: reason, meaning: 'another sidecar may have an address of this one', remedy }
 }
 
 function judge(config: Config, neighbours: readonly Neighbour[]): Finding {
@@ -32,10 +48,10 @@ function judge(config: Config, neighbours: readonly Neighbour[]): Finding {
     ),
   )
   if (shared.length > 0) return { warning: shared.join('; ') }
-  const unread = neighbours.filter(({ addresses }) => addresses === undefined).map(({ file }) => file)
-  if (unread.length > 0) {
+  const unknown = neighbours.filter(({ addresses }) => addresses === undefined).map(({ file }) => file)
+  if (unknown.length > 0) {
     return {
-      warning: `the addresses in ${unread.join(', ')} are not known`,
+      warning: `the addresses in ${unknown.join(', ')} are not known`,
       meaning: 'they may be those of this sidecar; the file cannot be read, or has a mistake',
       remedy: 'correct it, and run check as root or as the user of the sidecar',
     }
