@@ -302,7 +302,7 @@ export const OPERATION = {
   },
   H414: {
     sentence:
-      '`postern-device@.service` is as hardened as `postern.service`, and each device has its own state, addresses and share of memory. An upgrade of the package restarts those that run, one after the other, and leaves the others alone; a broken one does not concern the rest.',
+      '`postern-device@.service` is as hardened as `postern.service`, and each device has its own state, addresses and share of memory. An upgrade of the package restarts those that run, one after the other, and leaves the others alone. One that is broken does not concern the rest: if it does not start again, they serve on with the old program.',
     reason: 'decision: a host in front of fifty devices must not lose them all for one',
   },
   H415: {
