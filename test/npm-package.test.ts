@@ -124,6 +124,7 @@ describe('H117 the npm package', () => {
       'docs/api.md',
       'docs/browsers.md',
       'docs/clients.md',
+      'docs/data.md',
       'docs/hardening.md',
       'docs/installing.md',
       'docs/issuing.md',
