@@ -129,6 +129,7 @@ describe('H117 the npm package', () => {
       'docs/installing.md',
       'docs/issuing.md',
       'docs/library.md',
+      'docs/many-devices.md',
       'docs/measure.md',
       'docs/operating.md',
       'docs/sharing.md',

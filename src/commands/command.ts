@@ -13,6 +13,8 @@ export interface CommandIo {
   readonly env: Readonly<Record<string, string | undefined>>
   /** The configuration file that is used if none is named and this one exists. */
   readonly defaultConfig?: string
+  /** The folder for the state of packages; that of each instance is below it. */
+  readonly defaultState?: string
 }
 
 /** The further parts for a command that runs until it is stopped. */

@@ -60,7 +60,7 @@ function reasonFor(error: unknown, stateDir: string, socketPath: string, limit: 
     return `the sidecar on ${stateDir} did not respond within ${limit / 1000} seconds`
   const code = codeOf(error)
   if (code === 'ENOENT' || code === 'ECONNREFUSED')
-    return `no sidecar is running on ${stateDir} (looked for ${socketPath}); name the service's with --set state_dir=...`
+    return `no sidecar is running on ${stateDir} (looked for ${socketPath}); name the service's with --instance or --set state_dir=...`
   return code === 'EACCES'
     ? `${socketPath} is open to root and the user of the sidecar only; run this command as one of them`
     : `cannot talk to ${socketPath}: ${reasonOf(error)}`

@@ -5,7 +5,7 @@ import { explainPathError } from '../system/named-file.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { timeOf, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
-import { configFrom } from './configuration.ts'
+import { configFrom, configPath } from './configuration.ts'
 import type { Output } from './output.ts'
 import type { Terminal } from './prompt.ts'
 import {
@@ -26,11 +26,12 @@ export interface ProposeOptions {
   readonly name?: string
   /** Only requests that are not older (ms). */
   readonly since?: number
-  /** The configuration whose `allow` is compared with the requests. */
+  /** The configuration whose `allow` is compared with the requests, or the instance that has it. */
   readonly config?: string
+  readonly instance?: string
 }
 
-export interface ProposeIo extends Pick<CommandIo, 'env'> {
+export interface ProposeIo extends Pick<CommandIo, 'env' | 'defaultConfig' | 'defaultState'> {
   readonly stdout: CommandIo['stdout']
   readonly stderr: Pick<Output, 'write' | 'isTTY'>
   /** A function, because Node opens standard input at the first look. */
@@ -57,7 +58,8 @@ export async function proposeCommand(
   options: ProposeOptions,
   io: ProposeIo,
 ): Promise<ExitCode> {
-  const configured = options.config === undefined ? undefined : allowIn(options.config, options, io)
+  const isNamed = options.config !== undefined || options.instance !== undefined
+  const configured = isNamed ? allowIn(options, io) : undefined
   const name = options.name ?? configured?.name
   const since = options.since === undefined ? Number.NEGATIVE_INFINITY : io.clock.wall() - options.since
   const survey = createSurvey({ name, since, usage: configured?.usage })
@@ -215,17 +217,18 @@ async function readAll(
 }
 
 /** The present `allow` of the name, and what follows from the configuration. */
-function allowIn(config: string, { name }: ProposeOptions, io: ProposeIo) {
-  const { passwords = [], log } = configFrom({ config, set: [] }, io)
+function allowIn({ name, ...file }: ProposeOptions, io: ProposeIo) {
+  const { passwords = [], log } = configFrom({ ...file, set: [] }, io)
+  const [config, flag] = [configPath(file, io), file.instance === undefined ? '--config' : '--instance']
   const entry =
     name === undefined && passwords.length === 1 ? passwords[0] : passwords.find((each) => each.name === name)
   if (entry === undefined) {
     const known = passwords.map((each) => each.name).join(', ')
     throw new SetupError(
       passwords.length === 0
-        ? `${config} has no passwords, and allow belongs to one of them; leave out --config`
+        ? `${config} has no passwords, and allow belongs to one of them; leave out ${flag}`
         : name === undefined
-          ? `--config needs --name, one of ${known}`
+          ? `${flag} needs --name, one of ${known}`
           : `${config} has no such name in passwords; it has ${known}`,
     )
   }

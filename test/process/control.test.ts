@@ -231,7 +231,7 @@ describe('Through the control socket,', () => {
     const [empty, killed] = await Promise.all([prepareSite(), prepareSite()])
     await (await killed.serve()).kill() // leaves a stale socket
     const message = ({ stateDir }: Site): string =>
-      `no sidecar is running on ${stateDir} (looked for ${stateDir}/control.sock); name the service's with --set state_dir=...\n`
+      `no sidecar is running on ${stateDir} (looked for ${stateDir}/control.sock); name the service's with --instance or --set state_dir=...\n`
     const runs = await Promise.all([
       empty.postern('status'),
       empty.postern('revoke', '--all'),

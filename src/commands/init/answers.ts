@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { parseUpstreamUrl } from '../../config/address.ts'
 import { type FirstPassword, flow } from '../../config/first-configuration.ts'
 import { loadConfig } from '../../config/load.ts'
@@ -170,8 +170,8 @@ Where does the device password come from? Clients get tokens for it.
 `
 }
 
-export async function askForPassword(prompt: Prompt, folder: string, weak: boolean): Promise<PasswordChoice> {
-  const file = join(folder, 'password')
+/** @param file where a typed password is stored */
+export async function askForPassword(prompt: Prompt, file: string, weak: boolean): Promise<PasswordChoice> {
   prompt.say(menu(file))
   for (;;) {
     const digit = (await prompt.askDigit('Choice [1]: ')) || '1'
