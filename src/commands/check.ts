@@ -10,6 +10,7 @@ import { deviceChecks, headerChecks, namedPageCheck } from './check/device-check
 import { certificateCheck, memoryCheck, pageChecks, passwordCheck, stateCheck } from './check/file-checks.ts'
 import { type Check, type CheckResult, describeResult, runCheck } from './check/finding.ts'
 import { storeChecks } from './check/store-check.ts'
+import { columnsOf } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, loadedFrom } from './configuration.ts'
 
@@ -48,7 +49,7 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
   const report = (result: CheckResult): void => {
     if (quiet && result.result === 'ok') return
     results.push(result)
-    if (!json) io.stdout.write(describeResult(result))
+    if (!json) io.stdout.write(describeResult(result, columnsOf(io.stdout)))
   }
   let worst: ExitCode = 0
   for (const check of [...(reload ? reloadChecks(config) : checksOf(config)), ...asked]) {

@@ -174,7 +174,8 @@ Next, try everything in it, and start Postern:
   ${program} check ${flag}
   ${program} serve ${flag}
 
-Then, in another terminal, the first token. It asks for the device password and does not show it:
+Then, in another terminal, the first token. It asks for the device password and
+does not show it:
   (trap 'stty echo' EXIT; stty -echo; printf 'Password: ' >&2; IFS= read -r p; echo >&2; printf %s "$p") |
     curl -sS --cacert ${certificate} https://localhost:8443/oauth/token -d grant_type=password --data-urlencode password@-
 `

@@ -47,10 +47,7 @@ export async function expectReadable(page: Page, what: string): Promise<void> {
 export async function setTextSize(page: Page, size: number): Promise<void> {
   const devtools = await page.context().newCDPSession(page)
   await devtools.send('Page.setFontSizes', { fontSizes: { standard: size, fixed: (size * 13) / 16 } })
-  await page.waitForFunction(
-    (wanted) => getComputedStyle(document.documentElement).fontSize === wanted,
-    `${size}px`,
-  )
+  await page.waitForFunction(`getComputedStyle(document.documentElement).fontSize === '${size}px'`)
   await devtools.detach()
 }
 

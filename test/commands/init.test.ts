@@ -259,7 +259,7 @@ describe('postern init on a terminal', () => {
       ['t: write tls: {pin: sha256/', 't\r'],
     )
     expect(code, screen).toBe(0)
-    expect(screen).toMatch(/SHA-256 fingerprint is .*Trying .*answered 200/s)
+    expect(screen).toMatch(/SHA-256\s+fingerprint\s+is\s.*Trying .*answered 200/s)
     expect(written().upstream.tls.pin).toBe(pinOf(new X509Certificate(certificate.cert).raw))
     expect(await check()).toMatchObject({ code: 0, stdout: '' })
   })
@@ -291,7 +291,7 @@ describe('postern init on a terminal', () => {
       ['y: use the address anyway', 'y\r'],
     )
     expect(code, screen).toBe(0)
-    const [, shown] = /fingerprint is ([0-9A-F:]+)/.exec(screen) ?? []
+    const [, shown] = /fingerprint\s+is\s+([0-9A-F:]+)/.exec(screen) ?? []
     const pinned = Buffer.from(written().upstream.tls.pin?.slice('sha256/'.length) ?? '', 'base64')
     expect(pinned.toString('hex').toUpperCase(), screen).toBe(shown?.replaceAll(':', ''))
   })

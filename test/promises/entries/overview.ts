@@ -76,12 +76,12 @@ export const OVERVIEW = {
     reason: 'a finger in front of the device revokes the right one of several logins of a client',
   },
   H233: {
-    sentence: '`postern status` and `postern explain` fit 80 columns and cut no id.',
+    sentence: 'On a terminal, `postern status` and `postern explain` fit 80 columns and cut no id (H431).',
     reason: 'a serial console is 80 columns wide; an id that is cut revokes nothing',
   },
   H431: {
     sentence:
-      'On a terminal, `status`, `explain`, `check`, `issue`, `revoke`, `verify` and the errors of all commands write at most 80 columns, of which a wide character takes two. They break a line between words, and an id, a command or a path only where it is longer than a line. In a pipe or a file each line is whole. Colour is only on a terminal, not with `NO_COLOR` or `TERM=dumb`, and never the only sign.',
+      'On a terminal, `status`, `explain`, `check`, `issue`, `revoke`, `verify` and the errors of all commands write at most 80 columns, of which a wide character takes two. They break a line between words only: an id, a path, or a command of a remedy stays whole, for copying, and the terminal breaks one that is longer than a line. In a pipe or a file each line is whole. Colour is only on a terminal, not with `NO_COLOR` or `TERM=dumb`, and never the only sign.',
     reason: 'a serial console is 80 columns wide; grep finds nothing in a text that was broken',
   },
   H432: {
