@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { WORDS } from '../../src/oauth/login-page.ts'
 import { useBrowser } from '../page/browser.ts'
@@ -5,7 +6,7 @@ import { logInAs, makeNames } from '../support/names.ts'
 import { PAGE_PASSWORD, pagePasswordFile } from '../support/page-login.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { startWithLogin } from './browsing.ts'
-import { expectReadable, expectTabOrder, layoutFaults, NARROW } from './readable.ts'
+import { expectReadable, expectTabOrder, layoutFaults, NARROW, setTextSize } from './readable.ts'
 
 const openPage = useBrowser()
 
@@ -46,13 +47,95 @@ it('H432 the live page, its login and its dialogs fit 320 px and text of 200 %, 
   await expect.poll(() => page.locator('#grant-rows tr').count()).toBe(2)
   await page.getByText('As a table').first().click()
   await expectReadable(page, 'page')
+  // Nothing moves, so `prefers-reduced-motion` has nothing to stop.
   expect(await page.evaluate('document.getAnimations().length')).toBe(0)
+  expect(await outlineOf(page)).toEqual(OUTLINE)
   await page.locator('#grant-rows button').first().click()
   await expectReadable(page, 'revocation')
   await page.keyboard.press('Escape')
   await page.locator('#requests button').first().click()
   await page.getByRole('dialog').getByText('rate-limited').waitFor()
   await expectReadable(page, 'explanation')
+})
+
+/** The headings and landmarks, as a screen reader lists them. */
+const OUTLINE = [
+  ...['banner', '1 Postern', 'main'],
+  ...['2 Alarms', '2 Now', '2 Last minutes', '3 Requests per second', '3 Latency', '3 Load of the device'],
+  ...['2 Device', '2 At the limit', '3 API', '3 /oauth/token', '2 Tokens and keys', '2 Logins', '2 Timeline'],
+  '2 Last refused requests',
+]
+
+async function outlineOf(page: Page): Promise<readonly string[]> {
+  const tree = await page.locator('body').ariaSnapshot()
+  return [...tree.matchAll(/^ *- (?:(banner|main):|heading "(.*?)(?: \d+)?" \[level=(\d)\])/gm)].map(
+    ([, landmark, title, level]) =>
+      landmark ?? `${level} ${title?.startsWith('gateway-') ? 'Postern' : title}`,
+  )
+}
+
+it('H432 the page of the alerts, and that of a page that is off, fit 320 px and text of 200 %', async () => {
+  const { adminUrl } = await startSidecar({ config: { admin: { address: '0.0.0.0:0' } } })
+  const page = await openPage(`${adminUrl.replace('0.0.0.0', '127.0.0.1')}/`, { bypassCSP: true })
+  await page.getByText('Set admin.password_file to a file with one').waitFor()
+  expect(await layoutFaults(page)).toEqual([])
+  const on = await startSidecar()
+  await page.goto(`${on.adminUrl}/page/alerts`)
+  await expectReadable(page, 'alerts')
+})
+
+it('H432 a screen reader is told of changes only, not of each second', async () => {
+  const sidecar = await startSidecar()
+  const page = await openPage(`${sidecar.adminUrl}/`)
+  await page.locator('#status-text').getByText('Ready', { exact: true }).waitFor()
+  await sidecar.grant()
+  await expect.poll(() => page.locator('#grant-rows tr').count()).toBe(1)
+  await page.evaluate(`(() => {
+    window.told = []
+    for (const region of document.querySelectorAll('[role=status], [role=alert], [aria-live]'))
+      new MutationObserver(() => window.told.push(region.id + ': ' + region.textContent)).observe(region, { childList: true, characterData: true, subtree: true })
+  })()`)
+  const time = page.locator('#legend-traffic .when')
+  const seconds = new Set<string | null>()
+  const token = await sidecar.token()
+  await expect
+    .poll(async () => {
+      await sidecar.request({ token })
+      return seconds.add(await time.textContent()).size
+    })
+    .toBeGreaterThan(4)
+  expect(await page.evaluate('window.told')).toEqual([])
+  await sidecar.device.stop()
+  await expect.poll(async () => (await sidecar.request({ token })).status).toBe(500)
+  await expect.poll(() => page.evaluate<string>('window.told.join()')).toContain('Device down')
+})
+
+it('H433 the Tab key opens the explanation of each figure, within the window, at 320 px with text of 200 %, too', async () => {
+  const sidecar = await startSidecar()
+  const page = await openPage(`${sidecar.adminUrl}/`, { bypassCSP: true, viewport: NARROW })
+  await page.locator('#status-text').getByText('Ready', { exact: true }).waitFor()
+  await page.locator('#chart-load').waitFor()
+  try {
+    await setTextSize(page, 32)
+    const terms = page.locator('[aria-describedby^=why-]').filter({ visible: true })
+    expect(await terms.count()).toBeGreaterThan(20)
+    for (const term of await terms.all()) {
+      await term.focus()
+      const id = await term.getAttribute('aria-describedby')
+      await expect
+        .poll(
+          () =>
+            page.evaluate<boolean>(`(() => {
+          const box = document.getElementById(${JSON.stringify(id)}).getBoundingClientRect()
+          return box.width > 0 && box.left >= 0 && box.right <= innerWidth && box.top >= 0 && box.bottom <= innerHeight
+        })()`),
+          { message: String(id) },
+        )
+        .toBe(true)
+    }
+  } finally {
+    await setTextSize(page, 16)
+  }
 })
 
 it('H432 the login page fits 320 px and text of 200 % in each language, with each message, and is used by keyboard', async () => {

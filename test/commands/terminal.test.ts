@@ -24,7 +24,7 @@ it('H431 on a terminal of 80 columns each command fits, cuts no id, and has no c
   const list = await site.postern('explain', '--json')
   const { id } = JSON.parse(list.stdout).requests.find((each: { path: string }) => each.path === path)
 
-  const commands: Record<string, string[]> = {
+  const commands: Record<string, readonly string[]> = {
     status: ['status'],
     list: ['explain'],
     explain: ['explain', id],
@@ -42,7 +42,8 @@ it('H431 on a terminal of 80 columns each command fits, cuts no id, and has no c
       name,
     ).toEqual([])
     expect(screen, name).not.toContain('\u001b')
-    const piped = await site.postern(...args)
+    const [command = '', ...flags] = args
+    const piped = await site.postern(command, ...flags)
     const [seen, whole] = [screen, piped.stderr + piped.stdout].map((text) =>
       text.replaceAll(/\d+[smh]\b|\s+/g, ''),
     )
