@@ -99,3 +99,12 @@ export function wrapped(text: string, indent: number, columns: number): string {
   }
   return lines.join('\n')
 }
+
+/** Breaks each line of a text for a terminal. What follows a line stands below its text, behind its indent and its number. */
+export function fitted(text: string): string {
+  const lines = text.split('\n').map((line) => {
+    const [before = ''] = /^ *(?:\d {2})?/.exec(line) ?? []
+    return before + wrapped(line.slice(before.length), before.length, WIDTH)
+  })
+  return lines.join('\n')
+}

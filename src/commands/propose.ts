@@ -3,7 +3,7 @@ import { isSafe } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { explainPathError } from '../system/named-file.ts'
 import { SetupError } from '../system/setup-error.ts'
-import { columnsOf, timeOf, WIDTH, wrapped } from './columns.ts'
+import { columnsOf, fitted, timeOf, WIDTH, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { configFrom } from './configuration.ts'
 import type { Output } from './output.ts'
@@ -212,7 +212,9 @@ async function readAll(
     }
     const input = stdin()
     if (input.isTTY === true)
-      stderr.write('postern propose: reads a log from standard input, until Ctrl-D; --help shows how\n')
+      stderr.write(
+        fitted('postern propose: reads a log from standard input, until Ctrl-D; --help shows how\n'),
+      )
     await readLines(input, take, onRead)
   }
 }

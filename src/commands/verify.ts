@@ -91,9 +91,9 @@ function stopOnSignal({ onStop, onLostOutput, stderr }: VerifyIo): Stop {
   const atOnce = new Promise<never>((_resolve, reject) => {
     onStop(() => {
       if (stop.signal.aborted) return reject(stop.signal.reason)
-      stderr.write(
-        '\npostern verify: stopping; a second signal stops without revoking the tokens of the run\n',
-      )
+      const stopping =
+        'postern verify: stopping; a second signal stops without revoking the tokens of the run'
+      stderr.write(`\n${wrapped(stopping, 0, columnsOf(stderr))}\n`)
       const stopped = 'the run was stopped before its end, so not every promise was checked'
       stop.abort(new SetupError(stopped, { exitCode: 1 }))
     })

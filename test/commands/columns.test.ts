@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import {
   columnsOf,
   widthOf as columnsTaken,
+  fitted,
   linesOf,
   spanOf,
   tableOf,
@@ -73,6 +74,20 @@ it('H431 a wide character takes two columns, and a mark over another none', () =
       ['abcdef', 'b'],
     ]),
   ).toEqual(['监控    a', 'abcdef  b'])
+})
+
+it('H431 a text of several lines fits a terminal, line by line, and what follows stands below the text of its line', () => {
+  const item = `  5  the device: ${'it '.repeat(30)}end`
+  const lines = fitted(`What?\n${item}\n\n`).split('\n')
+  expect([lines[0], lines.at(-1), lines.at(-2)]).toEqual(['What?', '', ''])
+  expect(lines[2]).toMatch(/^ {5}it /)
+  expect(columnsTaken(lines[1] ?? '')).toBeLessThanOrEqual(80)
+  expect(
+    lines
+      .slice(1, -2)
+      .map((line) => line.trim())
+      .join(' '),
+  ).toBe(item.trim())
 })
 
 it('H431 a table that is too wide has the ids on lines of their own', () => {
