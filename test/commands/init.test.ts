@@ -372,7 +372,7 @@ describe('postern init on a terminal', () => {
       'it has no user "admin"',
       'upstream.auth.form',
     ])
-      expect(screen).toContain(text)
+      expect(screen.replaceAll(/\s+/g, ' ')).toContain(text)
     expect(written()).toMatchObject({
       password: { device: true },
       upstream: { auth: { basic: { user: 'jo' } } },
