@@ -32,6 +32,7 @@ const TWO_COLUMNS =
 
 /** How many columns of a terminal a text takes. */
 export function widthOf(text: string): number {
+  if (/^[ -~]*$/.test(text)) return text.length
   let width = 0
   for (const character of text) width += NO_COLUMN.test(character) ? 0 : TWO_COLUMNS.test(character) ? 2 : 1
   return width
@@ -39,10 +40,10 @@ export function widthOf(text: string): number {
 
 /** Lays out rows of cells. Each column but the last is as wide as its widest cell. */
 export function linesOf(rows: readonly (readonly string[])[]): string[] {
-  const columns = Math.max(...rows.map((row) => row.length)) - 1
-  const widths = Array.from({ length: columns }, (_, column) =>
-    Math.max(...rows.map((row) => widthOf(row[column] ?? ''))),
-  )
+  const widths: number[] = []
+  for (const row of rows)
+    for (const [column, cell] of row.slice(0, -1).entries())
+      widths[column] = Math.max(widths[column] ?? 0, widthOf(cell))
   return rows.map((row) =>
     row
       .map((cell, i) => cell + ' '.repeat(Math.max(0, (widths[i] ?? 0) - widthOf(cell))))

@@ -110,3 +110,8 @@ it('each column is as wide as its widest cell, and a line ends with its text', (
     ]),
   ).toEqual(['A     B', 'long', 'x     y'])
 })
+
+it('H431 a table may have as many rows as there can be grants', () => {
+  const rows = Array.from({ length: 200_000 }, (_, i) => [`id${i}`, '192.0.2.7', '5m'])
+  expect(tableOf(['ID', 'CLIENT', 'AGE'], rows, 80).at(-1)).toBe('id199999  192.0.2.7  5m')
+})
