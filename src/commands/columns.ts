@@ -71,17 +71,17 @@ export function tableOf(
 const COMMAND = /^(?:chmod|chown|cp|mv) \S|\s&&\s/
 
 /** Not within a piece of YAML, such as `tls: {ca: FILE}`. */
-const SPACE = / (?!\{|[^{}]*\})/
+const SPACE = / (?!\{|[^{}]{0,200}\})/
 
 /**
  * Breaks a text into lines between words. A word that does not fit beside the indent gets less of it; one that is longer than a line is left to
  * the terminal, from which it can be copied whole.
  *
  * @param indent the columns in front of each line; the caller writes those of the first line
- * @param columns as `columnsOf` says; without a bound the text stays as it is
+ * @param columns as `columnsOf` says; without a bound the text stays as it is, as does one of several lines, such as a stack
  */
 export function wrapped(text: string, indent: number, columns: number): string {
-  if (columns === Number.POSITIVE_INFINITY) return text
+  if (columns === Number.POSITIVE_INFINITY || text.includes('\n')) return text
   const clauses = text.split(/(?<=;) /)
   const words = clauses.flatMap((clause) => (COMMAND.test(clause) ? [clause] : clause.split(SPACE)))
   const lines = ['']

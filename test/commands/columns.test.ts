@@ -45,6 +45,8 @@ it('H431 elsewhere than on a terminal a text is one line', () => {
   expect(wrapped(text, 10, columnsOf({}))).toBe(text)
   expect(wrapped(text, 10, columnsOf({ isTTY: false }))).toBe(text)
   expect(wrapped(text, 10, columnsOf({ isTTY: true }))).not.toBe(text)
+  const stack = `TypeError: ${text}\n    at main`
+  expect(wrapped(stack, 0, columnsOf({ isTTY: true }))).toBe(stack)
 })
 
 it('H431 a command that a remedy names is on one line', () => {
