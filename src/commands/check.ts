@@ -11,6 +11,7 @@ import { certificateCheck, memoryCheck, pageChecks, passwordCheck, stateCheck } 
 import { type Check, type CheckResult, describeResult, runCheck } from './check/finding.ts'
 import { neighbourChecks } from './check/neighbour-check.ts'
 import { storeChecks } from './check/store-check.ts'
+import { columnsOf } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configPath, loadedFrom } from './configuration.ts'
 
@@ -49,7 +50,7 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
   const report = (result: CheckResult): void => {
     if (quiet && result.result === 'ok') return
     results.push(result)
-    if (!json) io.stdout.write(describeResult(result))
+    if (!json) io.stdout.write(describeResult(result, columnsOf(io.stdout)))
   }
   let worst: ExitCode = 0
   for (const check of [

@@ -194,7 +194,8 @@ export function nextSteps({ program, config, instance, port = 8443, stateDir, fi
   return `
 Written: ${files.join(', ')}
 
-${instance === undefined ? ofFile(program, config) : ofInstance(program, instance)} the first token. It asks for the device password and does not show it:
+${instance === undefined ? ofFile(program, config) : ofInstance(program, instance)} the first token. It asks for the device password and
+does not show it:
   (trap 'stty echo' EXIT; stty -echo; printf 'Password: ' >&2; IFS= read -r p; echo >&2; printf %s "$p") |
     curl -sS --cacert ${certificate} https://localhost:${port}/oauth/token -d grant_type=password --data-urlencode password@-
 `

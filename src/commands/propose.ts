@@ -3,7 +3,7 @@ import { isSafe } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { explainPathError } from '../system/named-file.ts'
 import { SetupError } from '../system/setup-error.ts'
-import { timeOf, wrapped } from './columns.ts'
+import { columnsOf, fitted, timeOf, WIDTH, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { configFrom, configPath } from './configuration.ts'
 import type { Output } from './output.ts'
@@ -64,7 +64,8 @@ export async function proposeCommand(
   const since = options.since === undefined ? Number.NEGATIVE_INFINITY : io.clock.wall() - options.since
   const survey = createSurvey({ name, since, usage: configured?.usage })
   await readAll(files, survey.take, io)
-  for (const warning of survey.warnings(configured?.access)) io.stderr.write(`postern propose: ${warning}\n`)
+  for (const warning of survey.warnings(configured?.access))
+    io.stderr.write(`${wrapped(`postern propose: ${warning}`, 0, columnsOf(io.stderr))}\n`)
   const names = survey.names()
   if (name === undefined && names.length > 1)
     throw new SetupError(`the log has requests of several names: ${names.join(', ')}; choose one with --name`)
@@ -77,7 +78,9 @@ export async function proposeCommand(
     throw new SetupError([`no request belongs in an allow${ofName(name)}`, ...comments], { exitCode: 1 })
   const from = `From ${requests(seen.count)}${ofName(name)}, ${timeOf(survey.first())} to ${timeOf(seen.last)}.`
   const all = [from, ...comments, ...(configured?.report() ?? [])]
-  io.stdout.write(all.map((line) => `    # ${wrapped(line, 6).replaceAll(/\n */g, '\n    #   ')}\n`).join(''))
+  io.stdout.write(
+    all.map((line) => `    # ${wrapped(line, 8, WIDTH).replaceAll(/\n */g, '\n    #   ')}\n`).join(''),
+  )
   io.stdout.write(proposalOf(trees))
   return 0
 }
@@ -211,7 +214,9 @@ async function readAll(
     }
     const input = stdin()
     if (input.isTTY === true)
-      stderr.write('postern propose: reads a log from standard input, until Ctrl-D; --help shows how\n')
+      stderr.write(
+        fitted('postern propose: reads a log from standard input, until Ctrl-D; --help shows how\n'),
+      )
     await readLines(input, take, onRead)
   }
 }

@@ -25,11 +25,11 @@ export function loginPath(to: string): string {
 const STYLE = `
 :root{color-scheme:light dark}
 *{box-sizing:border-box}
-body{margin:0;min-height:100vh;display:grid;place-items:center;padding:1rem;font:1rem/1.5 system-ui,sans-serif;color:light-dark(#15191d,#e3e7ea);background:light-dark(#f3f5f7,#0e1215)}
-main{width:100%;max-width:22rem;padding:1.5rem;border:1px solid light-dark(#d3d9de,#2d353b);border-radius:.75rem;background:light-dark(#fff,#161b1f)}
-h1{margin:0 0 1rem;font-size:1.25rem;overflow-wrap:anywhere}
+body{margin:0;min-height:100vh;display:grid;place-items:center;padding:min(1rem,4vw);font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere;color:light-dark(#15191d,#e3e7ea);background:light-dark(#f3f5f7,#0e1215)}
+main{width:100%;max-width:22rem;padding:min(1.5rem,5vw);border:1px solid light-dark(#d3d9de,#2d353b);border-radius:.75rem;background:light-dark(#fff,#161b1f)}
+h1{margin:0 0 1rem;font-size:1.25rem}
 form{display:grid;gap:.75rem}
-p{margin:0 0 1rem;padding:.5rem .75rem;border-left:.25rem solid;border-radius:.25rem;color:light-dark(#b3261e,#ff8a80)}
+p{margin:0 0 1rem;padding:.5rem min(.75rem,3vw);border-left:.25rem solid;border-radius:.25rem;color:light-dark(#b3261e,#ff8a80)}
 p[role=status]{color:light-dark(#0b57b0,#7ab7ff)}
 input,button,a{width:100%;min-height:2.75rem;padding:.5rem .75rem;border:1px solid light-dark(#7a858f,#8e99a3);border-radius:.5rem;font:inherit;color:inherit;background:transparent}
 button,a{display:block;border-color:transparent;font-weight:600;text-align:center;text-decoration:none;color:light-dark(#fff,#0e1215);background:light-dark(#0b57b0,#7ab7ff);cursor:pointer}
@@ -100,11 +100,13 @@ function actionOf(
   const { kind } = action
   if (kind === 'logout') return formOf(OWN_PATHS.logout, '', words.logout)
   if (kind !== 'password') return `<a href="${escapeHtml(action.to)}">${words[kind]}</a>`
-  const wrong = message === 'wrong' ? ' aria-invalid="true" aria-describedby="message"' : ''
+  // A screen reader reads the field, which has the focus when the page opens, and no alert that was there before.
+  const described = message === undefined ? '' : ' aria-describedby="message"'
+  const wrong = message === 'wrong' ? ' aria-invalid="true"' : ''
   const password = `
 <input type="text" autocomplete="username" value="${title}" readonly hidden>
 <label for="password">${words.password}</label>
-<input id="password" name="password" type="password" autocomplete="current-password" required autofocus${wrong}>`
+<input id="password" name="password" type="password" autocomplete="current-password" required autofocus${described}${wrong}>`
   return formOf(loginPath(action.to), password, words.login)
 }
 

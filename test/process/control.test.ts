@@ -82,10 +82,10 @@ describe('Through the control socket,', () => {
       /^Id +(\S+)\nArrived +\S+Z, \d+s ago\nRequest +GET \/why over .*\nClient .*\nWindow .*\nToken +None: .*\nDecision +Refused with 401, /s,
     )
     expect(JSON.parse(json.stdout)).toMatchObject({ explanations: [{ request: { id, path: '/why' } }] })
-    expect(list.stdout).toMatch(/^AGE +ID +STATUS +REFUSAL\n +CLIENT +DURATION +REQUEST\n/)
+    expect(list.stdout).toMatch(/^AGE +STATUS +REFUSAL +ID\n +CLIENT +DURATION +REQUEST\n/)
     expect(list.stdout).toMatch(
       new RegExp(
-        `^\\d+s +${id}  401     unauthorized: missing\n     127\\.0\\.0\\.1  \\d+ ms  GET /why$`,
+        `^\\d+s +401     unauthorized: missing +${id}\n     127\\.0\\.0\\.1  \\d+ ms  GET /why$`,
         'm',
       ),
     )

@@ -12,6 +12,7 @@ import { SetupError } from '../../system/setup-error.ts'
 import { judgeDevice } from '../check/device-checks.ts'
 import { passwordCheck } from '../check/file-checks.ts'
 import { type CheckResult, describeResult, runCheck } from '../check/finding.ts'
+import { WIDTH } from '../columns.ts'
 import { askTwice, CHOOSE_ANOTHER } from '../hash-password.ts'
 import { Cancelled, type Prompt } from '../prompt.ts'
 
@@ -44,7 +45,7 @@ function tryDevice({ url, tls }: DeviceAddress): ReturnType<typeof runCheck> {
 /** Tries an address without a terminal. Throws `SetupError` unless the device answers as it should. */
 export async function requireDevice(address: DeviceAddress, say: (text: string) => void): Promise<void> {
   const { result, tls } = await tryDevice(address)
-  say(describeResult(result))
+  say(describeResult(result, Number.POSITIVE_INFINITY))
   if (result.result === 'ok') return
   const trust =
     tls === undefined
@@ -66,7 +67,7 @@ export async function askForDevice(given: DeviceAddress | undefined, prompt: Pro
     address ??= { ...given, url: await askForAddress(prompt) }
     prompt.say(`Trying ${address.url} ...\n`)
     const { result, tls } = await prompt.during(tryDevice(address))
-    prompt.say(describeResult(result))
+    prompt.say(describeResult(result, WIDTH))
     if (result.result === 'ok') return address
     const answer = await prompt.ask(
       `${tls === undefined ? '' : `t: write tls: ${tls}. `}y: use the address anyway. n: enter another address. Or type it now [n]: `,
