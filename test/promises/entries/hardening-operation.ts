@@ -293,7 +293,8 @@ export const OPERATION = {
   H402: {
     sentence:
       'With `admin.tls: on`, `postern healthy` sends its request only to a server with the certificate that the sidecar is configured with, also if that has expired.',
-    reason: 'decision: another program at the port must not look healthy, and an expired certificate is served',
+    reason:
+      'decision: another program at the port must not look healthy, and an expired certificate is served',
   },
   H421: {
     sentence:
