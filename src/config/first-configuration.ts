@@ -113,7 +113,9 @@ state_dir: ${flow(stateDir)}
 /** A value as YAML on one line. A text is plain if no parser can take it for anything else, otherwise in quotes, as in JSON. */
 export function flow(value: YamlValue): string {
   if (isMapping(value)) {
-    return `{${Object.entries(value).map(([key, each]) => `${key}: ${flow(each)}`)}}`
+    return `{${Object.entries(value)
+      .map(([key, each]) => `${key}: ${flow(each)}`)
+      .join(', ')}}`
   }
   const isPlain = /^(?:[a-z+]+:\/\/|\/)[\w./-]*(?::\d+)?$/i.test(String(value))
   return isPlain ? String(value) : JSON.stringify(value)

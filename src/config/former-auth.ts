@@ -31,6 +31,11 @@ export function withKind(present: Path, kind: string): Path {
   return present.toSpliced(authIn(present) + 1, 0, kind)
 }
 
+/** Whether a path is of `auth` of a service, or below it. */
+export function isInAuth(path: Path): boolean {
+  return authIn(path) >= 0
+}
+
 export function isWithin(path: Path, section: Path): boolean {
   return section.every((key, at) => path[at] === key)
 }
@@ -52,6 +57,15 @@ function authIn(path: Path): number {
   return path[0] === 'upstream' && path[at] === 'auth' ? at : -1
 }
 
+/** A value from outside the file. `rank` is the precedence of its source. */
+interface Written {
+  readonly path: Path
+  readonly value: YamlValue
+  readonly rank: number
+}
+
+const FILE_RANK = 1
+
 /** What is wrong with a spelling. `service`: the path of its `auth`. `path`: as it is written. */
 interface Problem {
   readonly service: Path
@@ -65,10 +79,34 @@ export type AuthSpelling = ReturnType<typeof createAuthSpelling>
 export function createAuthSpelling() {
   const former = new Map<string, Former>()
   const present = new Map<string, string>()
-  const problems: Problem[] = []
+  /** The last kind that was written as a key, and the rank of its source. */
+  const kinds = new Map<string, { readonly kind: string; readonly rank: number }>()
+  let problems: readonly Problem[] = []
+  /** The rank of the source that is read, and the services of which it replaces what sources of lower rank have. */
+  let rank = 0
+  let replaced: Path[] = []
 
-  function wrong(service: Path, key: string, message: string): void {
-    problems.push({ service, path: [...service, key], message })
+  function wrong(service: Path, keys: Path, message: string): void {
+    problems = [...problems, { service, path: [...service, ...keys], message }]
+  }
+
+  /** Nothing of what was read for a service is in effect. */
+  function forget(path: Path): void {
+    for (const map of [former, present, kinds]) map.delete(path.join('.'))
+    problems = problems.filter(({ service }) => service.join('.') !== path.join('.'))
+  }
+
+  /** As with every choice, another kind from a source of higher rank replaces the whole; from one of the same rank it is a problem. */
+  function noteKind(path: Path, kind: string): void {
+    const service = path.join('.')
+    const held = kinds.get(service)
+    if (held !== undefined && held.kind !== kind && !present.has(service)) {
+      if (rank > held.rank) {
+        forget(path)
+        replaced.push(path)
+      } else wrong(path, [kind], `must not be set together with ${held.kind}; keep one of the two`)
+    }
+    kinds.set(service, { kind, rank })
   }
 
   /** The value of `auth` in the present spelling. `isWhole`: it will get no other keys. */
@@ -80,6 +118,7 @@ export function createAuthSpelling() {
     const beside = ['kind', ...MOVED].find((each) => Object.hasOwn(auth, each))
     if (beside !== undefined) present.set(service, [...path, beside].join('.'))
     if (kind === undefined) return auth
+    if (!isWhole) noteKind(path, kind)
     const { [kind]: below, ...rest } = auth
     const moved = isMapping(below) ? MOVED.find((each) => Object.hasOwn(below, each)) : undefined
     const isFormer = FLAT.includes(kind) || moved !== undefined || (isWhole && beside === undefined)
@@ -87,13 +126,17 @@ export function createAuthSpelling() {
     const key = [...path, kind, ...(FLAT.includes(kind) || moved === undefined ? [] : [moved])].join('.')
     former.set(service, { path, kind, key })
     if (other !== undefined) {
-      wrong(path, other, `must not be set together with ${kind}; keep one of the two`)
+      wrong(path, [other], `must not be set together with ${kind}; keep one of the two`)
       return auth
     }
     if (beside !== undefined) return auth
     if (below === null || below === undefined) return { ...rest, kind }
     if (!isMapping(below)) {
-      wrong(path, kind, 'must be a mapping of keys')
+      wrong(path, [kind], 'must be a mapping of keys')
+      return auth
+    }
+    if (FLAT.includes(kind) && Object.hasOwn(below, 'kind')) {
+      wrong(path, [kind, 'kind'], `must be left out, because the kind is ${kind}`)
       return auth
     }
     if (FLAT.includes(kind)) return { ...rest, kind, ...below }
@@ -108,7 +151,11 @@ export function createAuthSpelling() {
   }
 
   function inService(service: YamlValue, path: Path, isWhole: boolean): YamlValue {
-    if (!isMapping(service) || !isMapping(service.auth)) return service
+    if (!isMapping(service)) return service
+    if (!isMapping(service.auth)) {
+      if (Object.hasOwn(service, 'auth')) forget([...path, 'auth'])
+      return service
+    }
     return { ...service, auth: rewritten(service.auth, [...path, 'auth'], isWhole) }
   }
 
@@ -123,28 +170,39 @@ export function createAuthSpelling() {
     return { ...tree, upstream: { ...upstream, routes: Object.fromEntries(routes) } }
   }
 
+  function inPresent<Given extends Written>(override: Given): Given {
+    const { path, value } = override
+    const at = authIn(path)
+    if (at < 0) {
+      // A section above `auth`, or something else.
+      const whole = path.reduceRight<YamlValue>((inner, key) => ({ [key]: inner }), value)
+      return { ...override, value: valueAt(inTree(whole, false), path) ?? value }
+    }
+    const service = path.slice(0, at + 1)
+    const auth = path.slice(at + 1).reduceRight<YamlValue>((inner, key) => ({ [key]: inner }), value)
+    if (!isMapping(auth)) {
+      forget(service)
+      return override
+    }
+    const known = former.get(service.join('.'))
+    const next = rewritten(auth, service, false)
+    return next === auth && known === former.get(service.join('.'))
+      ? override
+      : { ...override, path: service, value: next }
+  }
+
   return {
     /** The tree of the file. */
     ofFile(tree: YamlMapping): YamlMapping {
+      rank = FILE_RANK
       return inTree(tree, false) as YamlMapping // of a mapping it makes a mapping
     },
-    /** A value from outside the file. */
-    ofOverride<Given extends { readonly path: Path; readonly value: YamlValue }>(override: Given): Given {
-      const { path, value } = override
-      const at = authIn(path)
-      if (at < 0) {
-        // A section above `auth`, or something else.
-        const whole = path.reduceRight<YamlValue>((inner, key) => ({ [key]: inner }), value)
-        return { ...override, value: valueAt(inTree(whole, false), path) ?? value }
-      }
-      const service = path.slice(0, at + 1)
-      const auth = path.slice(at + 1).reduceRight<YamlValue>((inner, key) => ({ [key]: inner }), value)
-      if (!isMapping(auth)) return override
-      const known = former.get(service.join('.'))
-      const next = rewritten(auth, service, false)
-      return next === auth && known === former.get(service.join('.'))
-        ? override
-        : { ...override, path: service, value: next }
+    /** A value from outside the file, after what it replaces. Call it in the order of the sources. */
+    ofOverride<Given extends Written>(override: Given): readonly Given[] {
+      rank = override.rank
+      replaced = []
+      const next = inPresent(override)
+      return [...replaced.map((path) => ({ ...override, path, value: 'off' })), next]
     },
     /** The tree of all sources. */
     ofAll: (tree: YamlValue): YamlValue => inTree(tree, true),
@@ -177,7 +235,7 @@ export function createAuthSpelling() {
         const { form, session, ...moved } = isMapping(auth) ? auth : {}
         const kept = form === undefined ? (session === undefined ? '' : 'session') : 'form'
         const rest = kept === '' ? '' : `, and below it ${kept} with its other keys as they are`
-        const line = `auth: ${flow(moved).replaceAll(/,(?=\S)/g, ', ')}${rest}`
+        const line = `auth: ${flow(moved)}${rest}`
         return { key: path.join('.'), line }
       })
     },

@@ -63,7 +63,7 @@ export function loadWithLocations({ file, object, env = {}, sets = [] }: Sources
   const spelling = createAuthSpelling()
   const given = layer(spelling.ofFile(tree), [
     ...(Object.hasOwn(tree, 'state_dir') ? [] : stateDirectory(env)),
-    ...[...environment.overrides, ...flags.overrides].map(spelling.ofOverride),
+    ...[...environment.overrides, ...flags.overrides].flatMap(spelling.ofOverride),
   ])
   const layered = { ...given, tree: spelling.ofAll(given.tree) }
   const decoded = decode(schema, layered.tree)

@@ -1,5 +1,5 @@
 import { type Field, fieldBelow } from './field.ts'
-import { formerKeys, isFormer, withKind } from './former-auth.ts'
+import { formerKeys, isFormer, isInAuth, withKind } from './former-auth.ts'
 import { dottedKeys, environmentName, knownKeys } from './known-keys.ts'
 import { adviceOn, nearestKey, nearestVariable } from './nearest.ts'
 import { schema } from './schema.ts'
@@ -94,7 +94,8 @@ export function readFlags(sets: readonly string[]): Overrides {
 type Target = Pick<Override, 'path' | 'value'>
 
 function targetOf(path: readonly string[], text: string): Parsed<Target> {
-  const found = resolve(schema, path) ?? resolvedFormerly(path)
+  // The former spelling first: the name of a route may contain everything.
+  const found = resolvedFormerly(path) ?? resolve(schema, path)
   if (found === undefined) {
     return { problem: `unknown key; ${adviceOn(nearestKey(path.join('.'), dottedKeys()))}` }
   }
@@ -137,7 +138,7 @@ function resolvedFormerly(path: readonly string[]): Resolved | undefined {
   for (const [at, kind] of path.entries()) {
     if (!isFormer(path.slice(at)) || path[at - 1] !== 'auth') continue
     const found = resolve(schema, path.toSpliced(at, 1))
-    if (found !== undefined) return { ...found, path: withKind(found.path, kind) }
+    if (found !== undefined && isInAuth(found.path)) return { ...found, path: withKind(found.path, kind) }
   }
   return undefined
 }

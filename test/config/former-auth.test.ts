@@ -132,4 +132,72 @@ describe('the former spelling of upstream.auth', () => {
       { key: 'upstream.routes./a.b/.auth' },
     ])
   })
+
+  it('H421 of another kind replaces the whole account of a source of lower rank, and is a problem beside one of the same rank', () => {
+    const FORM = { form: { ...ACCOUNT, check_path: '/x', path: '/login.cgi' } }
+    const wanted = load({ file: inMain({ kind: 'basic', user: 'b', password: { file: '/b' } }) })
+    const env = { POSTERN_UPSTREAM_AUTH_BASIC_USER: 'b', POSTERN_UPSTREAM_AUTH_BASIC_PASSWORD_FILE: '/b' }
+    for (const former of [FORM, { form: {} }, { session: SESSION }])
+      expect(load({ file: inMain(former), env })).toEqual(wanted)
+    const whole = 'upstream.auth.basic={user: b, password: {file: /b}}'
+    expect(load({ file: inMain(FORM), sets: [whole] })).toEqual(wanted)
+    expect(
+      load({ file: inMain('off'), env: { POSTERN_UPSTREAM_AUTH: JSON.stringify(FORM) }, sets: [whole] }),
+    ).toEqual(wanted)
+    expect(
+      load({ file: inMain(FORM), sets: ['upstream={auth: {basic: {user: b, password: {file: /b}}}}'] }),
+    ).toEqual(wanted)
+    // A key with one spelling comes first among the variables.
+    const formOnly = {
+      POSTERN_UPSTREAM_AUTH_FORM_FIELDS: 'a=b',
+      POSTERN_UPSTREAM_AUTH_FORM_PASSWORD_FILE: '/b',
+    }
+    expect(load({ file: inMain({ basic: { ...ACCOUNT, check_path: '/x' } }), env: formOnly })).toEqual(
+      load({ file: inMain({ kind: 'form', password: { file: '/b' }, form: { fields: ['a=b'] } }) }),
+    )
+
+    expect(
+      problemsIn({
+        file: inMain('off'),
+        sets: [whole, 'upstream.auth.digest={user: c, password: {file: /c}}'],
+      }),
+    ).toEqual(['--set: upstream.auth.digest: must not be set together with basic; keep one of the two'])
+  })
+
+  it('H421 is forgotten where a source of higher rank sets off', () => {
+    const off = load({
+      file: inMain({ basic: { user: 'a:b' }, digest: ACCOUNT }),
+      sets: ['upstream.auth=off'],
+    })
+    expect(off).toEqual(load({ file: inMain('off') }))
+    expect(FORMER_RULE.find(off)).toEqual([])
+    const sets = ['upstream.auth=off', `upstream.auth=${JSON.stringify({ kind: 'digest', ...ACCOUNT })}`]
+    expect(load({ file: inMain({ basic: ACCOUNT }), sets })).toEqual(
+      load({ file: inMain({ kind: 'digest', ...ACCOUNT }) }),
+    )
+  })
+
+  it('H421 is a flag of a route, too, whose name may contain everything', () => {
+    const sets = [
+      'upstream.routes./a.b/.auth.basic.user=admin',
+      'upstream.routes./a.b/.auth.basic.password.file=/d',
+    ]
+    expect(load({ file: inRoute('off'), sets })).toEqual(
+      load({ file: inRoute({ kind: 'basic', user: 'admin', password: { file: '/d' } }) }),
+    )
+    const headers = { file: inMain('off'), sets: ['upstream.headers.auth.basic=x'] }
+    expect(load(headers).upstream.headers).toEqual({ 'auth.basic': 'x' })
+  })
+
+  it('H421 has its kind once', () => {
+    expect(problemsIn({ file: inMain({ basic: { ...ACCOUNT, kind: 'digest' } }) })).toEqual([
+      expect.stringContaining('upstream.auth.basic.kind: must be left out, because the kind is basic'),
+    ])
+  })
+
+  it('H421 is warned of with the values as they are', () => {
+    const account = { user: 'a,b', password: { file: '/d,e' } }
+    const [warning] = FORMER_RULE.find(load({ file: inMain({ basic: account }) }))
+    expect(parse(String(warning?.remedy).replace(/^write /, '')).auth).toEqual({ kind: 'basic', ...account })
+  })
 })
