@@ -47,14 +47,16 @@ async function askOverTls(target: RequestOptions, path: string, { listen, stateD
   ])
   const { file, certificate } = await readCertificate(listen.tls, stateDir)
   const socket = connect({ host: String(target.host), port: Number(target.port), rejectUnauthorized: false })
+  // One time for handshake and response.
+  const signal = AbortSignal.timeout(TIMEOUT)
+  signal.addEventListener('abort', () => socket.destroy())
   try {
-    const signal = AbortSignal.timeout(TIMEOUT)
-    await once(socket, 'secureConnect', { signal }).catch((error: unknown) => {
-      throw signal.aborted ? noResponse(TIMEOUT) : error
-    })
+    await once(socket, 'secureConnect', { signal })
     if (socket.getPeerX509Certificate()?.fingerprint256 !== certificate.fingerprint256)
       throw new SetupError(`another certificate than that in ${file} is served there`)
     return await ask({ ...target, path, agent: undefined, createConnection: () => socket }, TIMEOUT)
+  } catch (error) {
+    throw signal.aborted ? noResponse(TIMEOUT) : error
   } finally {
     socket.destroy()
   }
@@ -84,6 +86,8 @@ function targetOf(address: ListenAddress | 'off'): RequestOptions {
 }
 
 function describe(error: unknown): string {
+  if (codeOf(error) === 'ERR_SSL_WRONG_VERSION_NUMBER')
+    return 'what answers there does not speak TLS; if admin.tls has just changed, restart the sidecar'
   return ['ECONNREFUSED', 'ENOENT'].includes(codeOf(error)) ? 'no sidecar is running there' : reasonOf(error)
 }
 

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { request } from 'node:http'
-import { connect as connectTcp } from 'node:net'
+import { createServer, request } from 'node:http'
+import { connect as connectTcp, createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
-import { connect } from 'node:tls'
+import { connect, createServer as createTlsServer } from 'node:tls'
 import { expect, it } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { prepareSite, type Site } from '../process/serve.ts'
@@ -129,8 +129,7 @@ it('H402 healthy fails until a self-signed certificate is there, then trusts it'
 
 it('H402 healthy fails within its time if what listens there shakes no hands', async () => {
   const made = await site()
-  const { createServer } = await import('node:net')
-  const silent = createServer().listen(made.port, '127.0.0.1')
+  const silent = createTcpServer().listen(made.port, '127.0.0.1')
   await once(silent, 'listening')
   closeLater(() => {
     silent.close()
@@ -140,6 +139,38 @@ it('H402 healthy fails within its time if what listens there shakes no hands', a
     code: 1,
     stderr: `postern healthy: /healthz at 127.0.0.1:${made.port}: no response within 3 s\n`,
   })
+})
+
+it('H402 healthy has one time for handshake and response', async () => {
+  const made = await site()
+  const { cert, key } = parse(readFileSync(made.configFile, 'utf8')).listen.tls
+  const slow = createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }, (socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => {
+      setTimeout(() => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'), 2_000)
+    })
+  })
+  const wire = createTcpServer((socket) => {
+    setTimeout(() => slow.emit('connection', socket), 2_000)
+  }).listen(made.port, '127.0.0.1')
+  await once(wire, 'listening')
+  closeLater(() => void wire.close())
+  expect(await made.postern('healthy')).toMatchObject({
+    code: 1,
+    stderr: `postern healthy: /healthz at 127.0.0.1:${made.port}: no response within 3 s\n`,
+  })
+})
+
+it('H402 healthy says that what listens there speaks no TLS', async () => {
+  const made = await site()
+  const plain = createServer((_req, res) => res.end()).listen(made.port, '127.0.0.1')
+  await once(plain, 'listening')
+  closeLater(() => void plain.close())
+  const { code, stderr } = await made.postern('healthy')
+  expect([code, stderr]).toEqual([
+    1,
+    `postern healthy: /healthz at 127.0.0.1:${made.port}: what answers there does not speak TLS; if admin.tls has just changed, restart the sidecar\n`,
+  ])
 })
 
 it('H401 a stop does not wait for a client that shakes no hands', async () => {
