@@ -1,4 +1,4 @@
-import { existsSync, realpathSync } from 'node:fs'
+import { existsSync, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { loadConfig, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
@@ -55,6 +55,8 @@ function realPath(path: string): string {
 }
 
 function neighbourIn(file: string): readonly Neighbour[] {
+  // A pipe would wait for its writer.
+  if (!statSync(file).isFile()) return [{ file, addresses: undefined }]
   let text: string
   try {
     text = readConfigFile(file).text

@@ -1,3 +1,4 @@
+import { execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -17,6 +18,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { HASHED_PASSWORD } from '../support/sidecar.ts'
+import { needs } from '../support/tools.ts'
 
 let places: { readonly defaultConfig: string; readonly defaultState: string }
 let devices: string
@@ -340,6 +342,16 @@ describe('H413 check', () => {
     expect(await check('--instance', 'boiler')).toEqual([
       `WARNING other instances: the addresses in ${fileOf('pump')} are not known`,
     ])
+    expect(neighboursOf(fileOf('boiler'), places)).toEqual([{ file: fileOf('pump'), addresses: undefined }])
+  })
+
+  it('waits for no pipe among them', () => {
+    needs('mkfifo')
+    write('boiler', '127.0.0.1:18501', '127.0.0.1:19501')
+    execFileSync('mkfifo', [fileOf('pump')])
+    // Without a writer, a reader would wait for ever, and so would the test.
+    const writer = spawn('sh', ['-c', `cat ${fileOf('boiler')} > ${fileOf('pump')}`])
+    closeLater(() => void writer.kill())
     expect(neighboursOf(fileOf('boiler'), places)).toEqual([{ file: fileOf('pump'), addresses: undefined }])
   })
 
