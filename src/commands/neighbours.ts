@@ -1,5 +1,5 @@
 import { existsSync, realpathSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { loadConfig, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { isMapping, parseYaml, type YamlValue } from '../config/yaml.ts'
@@ -42,8 +42,18 @@ export function isInstalled(file: string, places: Places): boolean {
 export function neighboursOf(file: string | undefined, places: Places): readonly Neighbour[] {
   const { defaultConfig = DEFAULT_CONFIG } = places
   const all = [defaultConfig, ...instances(places).map(({ config }) => config)]
-  const own = file === undefined ? undefined : realPath(file)
-  return all.filter((each) => realPath(each) !== own && existsSync(each)).flatMap(neighbourIn)
+  // A link in `devices/` to the file of another one is a sidecar of its own.
+  const own =
+    file === undefined
+      ? undefined
+      : (all.find((each) => placeOf(each) === placeOf(file)) ??
+        all.find((each) => realPath(each) === realPath(file)))
+  return all.filter((each) => each !== own && existsSync(each)).flatMap(neighbourIn)
+}
+
+/** Where a file stands, whatever it links to. */
+function placeOf(file: string): string {
+  return join(realPath(dirname(file)), basename(file))
 }
 
 function realPath(path: string): string {

@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -343,6 +343,22 @@ describe('H413 check', () => {
       `WARNING other instances: the addresses in ${fileOf('pump')} are not known`,
     ])
     expect(neighboursOf(fileOf('boiler'), places)).toEqual([{ file: fileOf('pump'), addresses: undefined }])
+  })
+
+  it('counts a link to the file of another one, and not the file that it is given by a link', async () => {
+    write('boiler', '127.0.0.1:18501', '127.0.0.1:19501')
+    symlinkSync(fileOf('boiler'), fileOf('pump'))
+    for (const [name, other] of [
+      ['boiler', 'pump'],
+      ['pump', 'boiler'],
+    ] as const)
+      expect(await check('--instance', name)).toEqual([
+        expect.stringContaining(`listen.address 127.0.0.1:18501 is also listen.address in ${fileOf(other)}`),
+      ])
+    rmSync(fileOf('pump'))
+    const link = join(temporaryDirectory(), 'link.yaml')
+    symlinkSync(fileOf('boiler'), link)
+    expect(neighboursOf(link, places)).toEqual([])
   })
 
   it('waits for no pipe among them', () => {
