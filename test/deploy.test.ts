@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 import { instanceOf } from '../src/commands/instance.ts'
 import { loadConfig, readConfigFile } from '../src/config/load.ts'
 import { createMetrics } from '../src/record/metrics.ts'
-import { temporaryDirectory } from './support/certificate.ts'
+import { makeCertificate, temporaryDirectory } from './support/certificate.ts'
 import { closeLater } from './support/cleanup.ts'
 import { unusedPort } from './support/raw.ts'
 import { installedBundle, shippedArguments } from './support/shipped.ts'
@@ -45,7 +45,7 @@ test('every commented-out key of the first configuration loads, and those that i
   expect(load(opened).upstream.headers).toEqual({
     'X-Api-Key': { file: '/etc/postern/device-key' },
   })
-  expect(load(opened).upstream.auth).toMatchObject({ digest: { user: 'admin' } })
+  expect(load(opened).upstream.auth).toMatchObject({ kind: 'digest', user: 'admin' })
   expect(load(withoutChoices)).toEqual(load(text))
 })
 
@@ -280,9 +280,16 @@ test('H165 Prometheus accepts the scrape configuration and the alerts, and each 
   copyFileSync(inDeploy('postern.rules.yml'), join(fleet, '../postern.rules.yml'))
   expect(readFileSync(fleet, 'utf8')).toMatch(/^ {10}- 127\.0\.0\.1:9462$/m)
   expect(readFileSync(fleet, 'utf8')).toMatch(/^ {10}instance: pump$/m)
+  const overTls = join(fleet, '../tls.yml')
+  const { certFile } = await makeCertificate()
+  const opened = read('prometheus.yml').replace(/^( +)# (scheme|tls_config): /gm, '$1$2: ')
+  writeFileSync(overTls, opened.replace('/etc/prometheus/postern.pem', certFile))
+  expect(readFileSync(overTls, 'utf8')).toMatch(/^ {4}scheme: https$/m)
+  expect(readFileSync(overTls, 'utf8')).toContain(`    tls_config: {ca_file: ${certFile}}\n`)
   for (const check of [
     ['check', 'config', inDeploy('prometheus.yml')],
     ['check', 'config', fleet],
+    ['check', 'config', overTls],
     ['check', 'rules', inDeploy('postern.rules.yml')],
     ['test', 'rules', inDeploy('postern.rules.test.yml')],
   ]) {

@@ -375,7 +375,7 @@ describe('postern init on a terminal', () => {
       expect(screen.replaceAll(/\s+/g, ' ')).toContain(text)
     expect(written()).toMatchObject({
       password: { device: true },
-      upstream: { auth: { basic: { user: 'jo' } } },
+      upstream: { auth: { kind: 'basic', user: 'jo' } },
     })
   })
 
