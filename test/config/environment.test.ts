@@ -145,6 +145,7 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'oauth.revocation_path': ['/oauth/revoke', '/oauth/revoke'],
   'browser.login': ['on', 'on'],
   'browser.idle': ['30m', '30m'],
+  'browser.hsts': ['365d', '365d'],
   'browser.limit.requests': ['700', 700],
   'browser.limit.window': ['30s', '30s'],
   'cors.origins': ['https://a.example, http://b:81', ['https://a.example', 'http://b:81']],
@@ -167,6 +168,7 @@ const SEND = 'upstream.auth.session.send.header=X-T'
 /** Another key that this key requires. */
 const COMPANIONS: Readonly<Record<string, string | readonly string[]>> = {
   'listen.reuse_port': ['tokens.store=valkey://h', 'listen.tls=off'],
+  'browser.hsts': ['listen.tls.cert=c.pem', 'listen.tls.key=k.pem'],
   'limits.store': 'tokens.store=valkey://h',
   'listen.tls.cert': 'listen.tls.key=x',
   'upstream.tls.cert': 'upstream.tls.key=x',
