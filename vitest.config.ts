@@ -10,6 +10,7 @@ const LONG = [
   'test/machine/verify-at-length',
   'test/machine/release',
   'test/machine/debian',
+  'test/machine/devices',
   'test/machine/memory',
   'test/machine/image',
   'test/verify/faults',

@@ -4,6 +4,7 @@ import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, wri
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { instanceOf } from '../src/commands/instance.ts'
 import { loadConfig, readConfigFile } from '../src/config/load.ts'
 import { createMetrics } from '../src/record/metrics.ts'
 import { temporaryDirectory } from './support/certificate.ts'
@@ -56,6 +57,9 @@ test('systemd finds no fault in the units, with and without the drop-in', async 
   writeFileSync(join(units, 'postern.service'), service)
   const template = read('postern@.service').replace('ExecStart=postern ', 'ExecStart=/bin/true ')
   writeFileSync(join(units, 'postern@1.service'), template)
+  const ofDevice = read('postern-device@.service').replace('ExecStart=postern ', 'ExecStart=/bin/true ')
+  writeFileSync(join(units, 'postern-device@boiler.service'), ofDevice)
+  copyFileSync(inDeploy('postern-devices.slice'), join(units, 'postern-devices.slice'))
   copyFileSync(inDeploy('postern.socket'), join(units, 'postern.socket'))
   const verify = () =>
     run('systemd-analyze', [
@@ -63,6 +67,8 @@ test('systemd finds no fault in the units, with and without the drop-in', async 
       '--man=no',
       join(units, 'postern.service'),
       join(units, 'postern@1.service'),
+      join(units, 'postern-device@boiler.service'),
+      join(units, 'postern-devices.slice'),
       join(units, 'postern.socket'),
     ])
   expect(await verify()).toEqual({ code: 0, stdout: '', stderr: '' })
@@ -71,7 +77,7 @@ test('systemd finds no fault in the units, with and without the drop-in', async 
   expect(await verify()).toEqual({ code: 0, stdout: '', stderr: '' })
 })
 
-test.each(['postern.service', 'postern@.service'])(
+test.each(['postern.service', 'postern@.service', 'postern-device@.service'])(
   'systemd rates the exposure of %s below 2 of 10',
   async (name) => {
     needs('systemd-analyze')
@@ -79,7 +85,7 @@ test.each(['postern.service', 'postern@.service'])(
     const unit = join(temporaryDirectory(), name.replace('@', '@1'))
     copyFileSync(inDeploy(name), unit)
     const rated = await run('systemd-analyze', ['security', '--offline=true', '--threshold=20', unit])
-    expect(rated.stdout).toMatch(/Overall exposure level for postern(?:@1)?.service: [01]\.\d/)
+    expect(rated.stdout).toMatch(/Overall exposure level for postern(?:(?:-device)?@1)?.service: [01]\.\d/)
     expect(rated.code).toBe(0)
   },
 )
@@ -98,6 +104,36 @@ test('H142 the template differs from the unit only in what belongs to an instanc
     'Environment=POSTERN_LISTEN_REUSE_PORT=true',
     'StateDirectory=postern/%i',
   ])
+})
+
+test('H414 the unit of a device differs from that of one only in what belongs to an instance', () => {
+  const lines = (name: string): readonly string[] => read(name).match(/^\w+=.*$/gm) ?? []
+  const [unit, template] = [lines('postern.service'), lines('postern-device@.service')]
+  // All commands name the device alike: `src/commands/instance.ts` says what that means.
+  const named = template.map((line) => line.replaceAll('--instance %i', '--config /etc/postern/postern.yaml'))
+  const only = (these: readonly string[], others: readonly string[]): readonly string[] =>
+    these.filter((line) => !others.includes(line) && !/^(?:Description|Documentation)=/.test(line))
+  expect(only(unit, named)).toEqual(['StateDirectory=postern', 'MemoryMax=512M'])
+  expect(only(named, unit)).toEqual([
+    'SyslogIdentifier=postern-%i',
+    'TimeoutStartSec=10min',
+    'StateDirectory=postern/devices/%i',
+    'MemoryMax=128M',
+    'Slice=postern-devices.slice',
+  ])
+  expect(template.filter((line) => line.includes('--instance %i'))).toHaveLength(3)
+  const { config, stateDir } = instanceOf('boiler', {})
+  expect(config).toBe('/etc/postern/devices/boiler.yaml')
+  const folder = template.find((line) => line.startsWith('StateDirectory='))?.replace(/^.*=/, '/var/lib/')
+  expect(folder?.replace('%i', 'boiler')).toBe(stateDir)
+})
+
+test('H414 the comments of the unit of a device are those of the other, but for what belongs to an instance', () => {
+  const comments = (name: string): readonly string[] => (read(name).match(/^#.*$/gm) ?? []).slice(3)
+  const known = new Set(read('postern.service').match(/^#.*$/gm))
+  const own = comments('postern-device@.service').filter((line) => !known.has(line))
+  for (const line of own) expect(line).toMatch(/^# Of the instance: /)
+  expect(own).toHaveLength(4)
 })
 
 test('H142 the variables of the template load, with a state folder and an admin address for each instance', () => {
@@ -243,6 +279,7 @@ test('H165 Prometheus accepts the scrape configuration and the alerts, and each 
   writeFileSync(fleet, read('prometheus.yml').replace(/^( +)# ((?: *-| {2}).*)$/gm, '$1$2'))
   copyFileSync(inDeploy('postern.rules.yml'), join(fleet, '../postern.rules.yml'))
   expect(readFileSync(fleet, 'utf8')).toMatch(/^ {10}- 127\.0\.0\.1:9462$/m)
+  expect(readFileSync(fleet, 'utf8')).toMatch(/^ {10}instance: pump$/m)
   for (const check of [
     ['check', 'config', inDeploy('prometheus.yml')],
     ['check', 'config', fleet],
@@ -266,7 +303,7 @@ test('the alerts and their tests name only metrics that the sidecar exports', as
   for (const metric of cited) expect(known).toContain(metric)
 })
 
-test.each(['postern.service', 'postern@.service', 'Dockerfile'])(
+test.each(['postern.service', 'postern@.service', 'postern-device@.service', 'Dockerfile'])(
   'H248 %s takes the heap from the memory that the process has',
   (file) => {
     const text = read(file)

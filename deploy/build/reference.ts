@@ -1,22 +1,65 @@
 import { readFileSync } from 'node:fs'
 import { type Field, keysOf, z } from '../../src/config/field.ts'
-import { firstConfiguration } from '../../src/config/first-configuration.ts'
+import { firstConfiguration, flow } from '../../src/config/first-configuration.ts'
 import { environmentName, type KnownKey, knownKeys } from '../../src/config/known-keys.ts'
 import { schema } from '../../src/config/schema.ts'
 import { isMapping, parseYaml, type YamlValue } from '../../src/config/yaml.ts'
 
-/** What each key means, by its path. */
-export const descriptions: ReadonlyMap<string, string> = readDescriptions()
-
-function readDescriptions(): ReadonlyMap<string, string> {
-  const parsed = parseYaml(readFileSync(new URL('descriptions.yaml', import.meta.url), 'utf8'))
-  if (!('value' in parsed) || !isMapping(parsed.value)) throw new Error('descriptions.yaml is no mapping')
-  return new Map(Object.entries(parsed.value).map(([key, text]) => [key, String(text)]))
+/** A key of keys.yaml. */
+interface ListedKey {
+  readonly means: string
+  /** In the form of the file; undefined for a section. */
+  readonly example: YamlValue | undefined
 }
+
+/** Every key of the configuration, by its path, in the order of the reference page. */
+export const listedKeys: ReadonlyMap<string, ListedKey> = readKeys()
+
+function readKeys(): ReadonlyMap<string, ListedKey> {
+  const parsed = parseYaml(readFileSync(new URL('keys.yaml', import.meta.url), 'utf8'))
+  if (!('value' in parsed) || !isMapping(parsed.value)) throw new Error('keys.yaml is no mapping')
+  return new Map(
+    Object.entries(parsed.value).map(([key, entry]) => [
+      key,
+      isMapping(entry)
+        ? { means: String(entry.means), example: entry.example }
+        : { means: String(entry), example: undefined },
+    ]),
+  )
+}
+
+/** The keys that people set, in the order in which they meet them. */
+export const COMMON_KEYS: readonly string[] = [
+  'upstream.url',
+  'upstream.auth',
+  'upstream.headers',
+  'upstream.host',
+  'upstream.max_in_flight',
+  'upstream.response_timeout',
+  'upstream.health.path',
+  'upstream.routes',
+  'password.file',
+  'passwords',
+  'listen.address',
+  'listen.tls',
+  'listen.trusted_proxies',
+  'listen.allow',
+  'admin.address',
+  'admin.password_file',
+  'limits.api.requests',
+  'limits.api.per',
+  'limits.wrong_passwords',
+  'tokens.store',
+  'tokens.access_lifetime',
+  'browser.login',
+  'public_paths',
+  'log.access',
+  'state_dir',
+]
 
 const INTRODUCTION = `# Configuration reference
 
-<!-- Written by \`npm run reference\` from src/config and deploy/build/descriptions.yaml; change it there. -->
+<!-- Written by \`npm run reference\` from src/config and deploy/build/keys.yaml; change it there. -->
 
 One YAML file, given by \`--config\`. Only \`upstream.url\` and one password source are required.
 
@@ -41,10 +84,11 @@ const WIDTH = 120
 /** The reference page: a part for each section, and one for the keys outside of all sections. Each key has an entry. */
 export function referencePage(): string {
   const grouped = [...schema.keys].filter(([, field]) => field.keys.size > 0)
-  const sections = grouped.map(([name]) => part(name, descriptions.get(name), keysBelow(name)))
+  const sections = grouped.map(([name]) => part(name, listedKeys.get(name)?.means, keysBelow(name)))
   const single = knownKeys().filter(({ path, field }) => path.length === 1 && field.keys.size === 0)
   const contents = [
     '## Contents\n',
+    '- [The keys that people set](#the-keys-that-people-set)',
     '- [Changed while running](#changed-while-running)',
     ...grouped.flatMap(([name]) => contentsOf(name, `#${name}`, keysBelow(name))),
     ...contentsOf('Keys outside of sections', '#keys-outside-of-sections', single),
@@ -52,6 +96,7 @@ export function referencePage(): string {
   ].join('\n')
   return [
     INTRODUCTION,
+    commonKeys(),
     contents,
     reloading(),
     ...sections,
@@ -68,6 +113,18 @@ function contentsOf(title: string, link: string, keys: readonly KnownKey[]): str
   return wrapped(`[${title}](${link}): ${links.join(', ')}`, WIDTH).map((line, i) =>
     i === 0 ? `- ${line}` : `  ${line}`,
   )
+}
+
+/** The keys that people set, each with an example: the first sentence of what it means, and a link to the rest. */
+function commonKeys(): string {
+  const entries = COMMON_KEYS.map((key) => {
+    const { means = '', example = null } = listedKeys.get(key) ?? {}
+    const [first = ''] = means.split(/(?<=\.) /, 1)
+    const whole = key.split('.').reduceRight<YamlValue>((inner, name) => ({ [name]: inner }), example)
+    const yaml = `${key.split('.')[0]}: ${flow(isMapping(whole) ? (whole[key.split('.')[0] ?? ''] ?? null) : null)}`
+    return `${lines(`[${code(key)}](#${key.replaceAll('.', '')}): ${first}`)}\n\n\`\`\`yaml\n${yaml.replaceAll(/,(?=\S)/g, ', ')}\n\`\`\`\n`
+  })
+  return `## The keys that people set\n\n${entries.join('\n')}`
 }
 
 function reloading(): string {
@@ -132,15 +189,14 @@ const PAIR = { dependencies: { cert: ['key'], key: ['cert'] } }
 const DEMANDS: Readonly<Record<string, object>> = {
   '': { oneOf: ['password', 'passwords'].map((key) => ({ properties: { [key]: {} }, required: [key] })) },
   'listen.tls': { minProperties: 1, ...PAIR },
-  'upstream.auth': ONE,
   'upstream.max_in_flight': { minProperties: 1 },
   'upstream.tls': PAIR,
 }
 
 /** Throws for a key without a description. */
 function described(field: Field<unknown>, path: string): Node {
-  const description = descriptions.get(path)
-  if (description === undefined) throw new Error(`descriptions.yaml does not describe ${path}`)
+  const description = listedKeys.get(path)?.means
+  if (description === undefined) throw new Error(`keys.yaml does not list ${path}`)
   const initial = field.optional || field.default === undefined ? {} : { default: field.default }
   return { description, ...initial, ...jsonSchema(field, path) }
 }
@@ -163,7 +219,7 @@ function entry(known: KnownKey): string {
     `Default: ${defaultOf(known)}`,
     `Environment: ${code(environmentName(path))}`,
   ]
-  return `### ${code(path.join('.'))}\n\n${lines(descriptions.get(path.join('.')) ?? '')}\n\n${facts.map((fact) => `- ${fact}\n`).join('')}`
+  return `### ${code(path.join('.'))}\n\n${lines(listedKeys.get(path.join('.'))?.means ?? '')}\n\n${facts.map((fact) => `- ${fact}\n`).join('')}`
 }
 
 function lines(text: string): string {

@@ -23,7 +23,7 @@ import { REFUSALS, TRAFFIC } from './rows/traffic.ts'
 
 const ROWS: readonly Row[] = [GLANCE, TRAFFIC, REFUSALS, LIMITS, TOKENS, DEVICE, CONNECTIONS, PROCESS, STORE]
 
-/** The dashboard for one sidecar and for a fleet, in the JSON model that every Grafana since 10 reads. */
+/** The dashboard for one sidecar, for a fleet and for many devices, in the JSON model that every Grafana since 10 reads. */
 function postern(): Dashboard {
   const builder = new DashboardBuilder('Postern')
     .uid('postern')

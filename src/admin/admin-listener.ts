@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, Server, ServerOptions, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type AdmitsAddress, isLoopback, normalizeAddress, prefix64 } from '../http/ip.ts'
 import { isRead } from '../http/scope.ts'
@@ -12,7 +12,11 @@ export type Readiness =
   | { readonly ready: true }
   | { readonly ready: false; readonly reasons: readonly string[] }
 
+/** Creates the server of the listener: in cleartext, or with TLS. */
+export type CreateServer = (options: ServerOptions, onRequest: RequestListener) => Server
+
 interface Dependencies {
+  readonly createServer: CreateServer
   readonly metrics: () => Promise<string>
   readonly metricsType: string
   readonly readiness: () => Readiness
@@ -35,7 +39,7 @@ const MOST_CONNECTIONS_PER_PEER = 128
  * three without a login, and the live page at `/`. Every request has to name the sidecar by a known host name (`createHostCheck`).
  */
 export function createAdminListener(deps: Dependencies) {
-  const { metrics, metricsType, readiness, hosts, admits, page, onBug } = deps
+  const { createServer, metrics, metricsType, readiness, hosts, admits, page, onBug } = deps
   const pages: Readonly<Record<string, () => Answer | Promise<Answer>>> = {
     '/metrics': async () => ({ status: 200, type: metricsType, body: await metrics() }),
     '/healthz': () => json(200, { status: 'ok' }),
@@ -89,16 +93,25 @@ export function createAdminListener(deps: Dependencies) {
   server.maxConnections = MOST_CONNECTIONS
   // Closes the connection of a client that stops reading.
   server.setTimeout(REQUEST_TIMEOUT)
-  return { server, closeDenied: watchPeers(server, admits) }
+  const { closeDenied, closeHandshakes } = watchPeers(server, admits)
+  return {
+    server,
+    closeDenied,
+    closeAll(): void {
+      server.closeAllConnections()
+      closeHandshakes()
+    },
+  }
 }
 
 /**
  * Closes connections of addresses that may not connect, those past the cap, and those that the client has reset: without an address, its
  * requests would belong to no peer. The peers of a Unix socket have none, and may connect.
  *
- * @returns closes the connections of addresses that may no longer connect
+ * `closeDenied` closes the connections of addresses that may no longer connect, `closeHandshakes` all that TCP has opened: `node:http` does not
+ * know those that are still in a TLS handshake.
  */
-function watchPeers(server: Server, admits: AdmitsAddress): () => void {
+function watchPeers(server: Server, admits: AdmitsAddress) {
   const open = new Map<string, Set<Socket>>()
   server.on('connection', (socket) => {
     if (typeof server.address() === 'string') return
@@ -115,8 +128,13 @@ function watchPeers(server: Server, admits: AdmitsAddress): () => void {
       if (sockets.size === 0) open.delete(peer)
     })
   })
-  return () => {
-    for (const sockets of open.values())
-      for (const socket of sockets) if (!admits(socket.remoteAddress ?? '')) socket.destroy()
+  const each = (): Socket[] => [...open.values()].flatMap((sockets) => [...sockets])
+  return {
+    closeDenied(): void {
+      for (const socket of each()) if (!admits(socket.remoteAddress ?? '')) socket.destroy()
+    },
+    closeHandshakes(): void {
+      for (const socket of each()) socket.destroy()
+    },
   }
 }

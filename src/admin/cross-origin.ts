@@ -12,7 +12,9 @@ export function refuseCrossOrigin(req: IncomingMessage): Answer | undefined {
   const valuesOf = (name: string): readonly string[] => req.headersDistinct[name] ?? []
   const [host = '', ...further] = valuesOf('host')
   const reads = isRead(req.method)
-  const address = (): string => (further.length === 0 ? host : '')
+  // Only a `TLSSocket` has it.
+  const scheme = 'encrypted' in req.socket ? 'https://' : ''
+  const address = (): string => (further.length === 0 ? scheme + host : '')
   if (isFromHere(valuesOf, address, { typed: reads, silent: reads })) return undefined
   const remedy =
     'Open the page and use it there. A proxy in front has to pass Host unchanged. Clients without a page send Origin with the address in Host.'

@@ -85,7 +85,12 @@ async function failedLogin(
   const { type, body } = await documentOf(files, 'login.html')
   const text = String(body)
     .replaceAll('="page/', '="')
-    .replace('<form', `<p class="message" role="alert">${sentence}</p>\n<form`)
+    .replace('<form', `<p id="message" class="message" role="alert">${sentence}</p>\n<form`)
+    // A screen reader reads the field, which has the focus when the page opens, and no alert that was there before.
+    .replace(
+      '<input id="password"',
+      `$& aria-describedby="message"${status === 401 ? ' aria-invalid="true"' : ''}`,
+    )
   return { status, type, body: text, fields }
 }
 

@@ -23,6 +23,8 @@ export interface PageDependencies {
   readonly tokens: Pick<Tokens, 'revoke'>
   /** Undefined without `admin.password_file`. */
   readonly password: PagePassword | undefined
+  /** Whether the listener serves TLS only. */
+  readonly secure: boolean
   readonly log: Logger
   readonly onBug: (error: unknown) => void
 }
@@ -47,11 +49,11 @@ interface Route {
 }
 
 export function createPageRoutes(
-  { clock, overview, files, requests, tokens, password, log, onBug }: PageDependencies,
+  { clock, overview, files, requests, tokens, password, secure, log, onBug }: PageDependencies,
   reach: Reach,
 ) {
   const streams = createEventStreams(overview, clock, onBug)
-  const sessions = createPageSessions(clock, (session) => streams.end(session))
+  const sessions = createPageSessions(clock, secure, (session) => streams.end(session))
   let stopped = false
   const logIn = password === undefined ? noLogin : createLogin({ clock, sessions, password, log, files })
   const revokeGrants = createPageRevocation(tokens, sessions, log)

@@ -21,13 +21,15 @@ const MOST_SESSIONS = 64
  * Sessions in memory, by a random id of 256 bits in a cookie; only the digest of an id is kept. The server alone chooses ids, so a
  * cookie that an attacker sets gains nothing (fixation). The name of the cookie is different in each run, because cookies ignore ports
  * and several sidecars may be on one host.
+ *
+ * @param secure whether the page is served over TLS only
  */
-export function createPageSessions(clock: Clock, onEnd: (session: PageSession) => void) {
+export function createPageSessions(clock: Clock, secure: boolean, onEnd: (session: PageSession) => void) {
   /** When there are too many, the least recently used one ends. */
   const sessions = new LRUCache<string, PageSession>({ max: MOST_SESSIONS, disposeAfter: onEnd })
   const name = `postern-${randomBytes(6).toString('hex')}`
   const cookie = (value: string, seconds: number): string =>
-    `${name}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict`
+    `${name}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure ? '; Secure' : ''}`
 
   function end(session: PageSession): void {
     sessions.delete(session.key)

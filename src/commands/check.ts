@@ -9,9 +9,11 @@ import { uploadCheck } from './check/client-requests.ts'
 import { deviceChecks, headerChecks, namedPageCheck } from './check/device-checks.ts'
 import { certificateCheck, memoryCheck, pageChecks, passwordCheck, stateCheck } from './check/file-checks.ts'
 import { type Check, type CheckResult, describeResult, runCheck } from './check/finding.ts'
+import { neighbourChecks } from './check/neighbour-check.ts'
 import { storeChecks } from './check/store-check.ts'
+import { columnsOf } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
-import { type ConfigOptions, loadedFrom } from './configuration.ts'
+import { type ConfigOptions, configPath, loadedFrom } from './configuration.ts'
 
 export interface CheckOptions extends ConfigOptions {
   readonly json?: boolean
@@ -48,10 +50,15 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
   const report = (result: CheckResult): void => {
     if (quiet && result.result === 'ok') return
     results.push(result)
-    if (!json) io.stdout.write(describeResult(result))
+    if (!json) io.stdout.write(describeResult(result, columnsOf(io.stdout)))
   }
   let worst: ExitCode = 0
-  for (const check of [...(reload ? reloadChecks(config) : checksOf(config)), ...asked]) {
+  for (const check of [
+    ...(reload
+      ? reloadChecks(config)
+      : checksOf(config, neighbourChecks(config, configPath(options, io), io))),
+    ...asked,
+  ]) {
     const { result, exitCode } = await runCheck(check, locationOf)
     report(result)
     if (worst !== 2 && exitCode !== 0) worst = exitCode
@@ -89,7 +96,7 @@ function reloadChecks(config: Config): readonly Check[] {
   return [certificateCheck(config), ...headerChecks(config)]
 }
 
-function checksOf(config: Config): readonly Check[] {
+function checksOf(config: Config, ofNeighbours: readonly Check[]): readonly Check[] {
   return [
     passwordCheck(config),
     certificateCheck(config),
@@ -98,6 +105,7 @@ function checksOf(config: Config): readonly Check[] {
     ...pageChecks(config),
     ...storeChecks(config),
     ...addressChecks(config),
+    ...ofNeighbours,
     ...deviceChecks(config),
   ]
 }

@@ -3,16 +3,19 @@ import type { CollectGarbage } from '../system/idle-collection.ts'
 import { isJournal, withSeverity } from '../system/journal.ts'
 import type { PermissionedProcess } from '../system/permissions.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
+import { columnsOf, wrapped } from './columns.ts'
 import type { Outputs } from './output.ts'
 import type { Terminal } from './prompt.ts'
 
 /** The parts of the process that a command uses. Only `main.ts` has access to `process`. */
 export interface CommandIo {
-  readonly stdout: { readonly write: (text: string) => unknown }
-  readonly stderr: { readonly write: (text: string) => unknown }
+  readonly stdout: { readonly write: (text: string) => unknown; readonly isTTY?: boolean }
+  readonly stderr: { readonly write: (text: string) => unknown; readonly isTTY?: boolean }
   readonly env: Readonly<Record<string, string | undefined>>
   /** The configuration file that is used if none is named and this one exists. */
   readonly defaultConfig?: string
+  /** The folder for the state of packages; that of each instance is below it. */
+  readonly defaultState?: string
 }
 
 /** The further parts for a command that runs until it is stopped. */
@@ -63,7 +66,7 @@ export function reportFailure(
   const problems = error instanceof SetupError ? error.problems : [describe(error)]
   const journal = isJournal(STANDARD_ERROR, env)
   for (const problem of problems) {
-    const text = `postern ${command}: ${problem}\n`
+    const text = `${wrapped(`postern ${command}: ${problem}`, 0, columnsOf(stderr))}\n`
     stderr.write(journal ? withSeverity(3, text) : text)
   }
   return exitCodeOf(error)

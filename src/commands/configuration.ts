@@ -3,23 +3,33 @@ import { type ConfigFile, type Loaded, loadWithLocations, readConfigFile } from 
 import type { Config } from '../config/schema.ts'
 import { codeOf, isWithheld, SetupError } from '../system/setup-error.ts'
 import type { CommandIo } from './command.ts'
+import { instanceOf, unknownInstance } from './instance.ts'
 
 export interface ConfigOptions {
   readonly config?: string
+  /** The name of one of several devices of this host, in place of `config`. */
+  readonly instance?: string
   /** `key=value` each. They override the environment and the file. */
   readonly set: readonly string[]
 }
 
-type Surroundings = Pick<CommandIo, 'env' | 'defaultConfig'>
+type Surroundings = Pick<CommandIo, 'env' | 'defaultConfig' | 'defaultState'>
 
 /**
- * The path of the configuration file: `--config`, then `POSTERN_CONFIG`, then the default file, if it exists. Undefined if there is
- * none, and if `POSTERN_CONFIG` is empty: then environment and flags are the whole configuration.
+ * The path of the configuration file: that of `--instance`, or `--config`, then `POSTERN_CONFIG`, then the default file, if it exists.
+ * Undefined if there is none, and if `POSTERN_CONFIG` is empty: then environment and flags are the whole configuration. Throws a
+ * `SetupError` for an instance without a file.
  */
 export function configPath(
-  { config }: Pick<ConfigOptions, 'config'>,
-  { env, defaultConfig }: Surroundings,
+  { config, instance }: Pick<ConfigOptions, 'config' | 'instance'>,
+  io: Surroundings,
 ): string | undefined {
+  const { env, defaultConfig } = io
+  if (instance !== undefined) {
+    const found = instanceOf(instance, io)
+    if (!exists(found.config)) throw unknownInstance(found, io)
+    return found.config
+  }
   if (config !== undefined) return config
   if (env.POSTERN_CONFIG !== undefined) return env.POSTERN_CONFIG || undefined
   return defaultConfig !== undefined && exists(defaultConfig) ? defaultConfig : undefined
@@ -48,13 +58,19 @@ export function loadedFrom(
 ): Loaded {
   const path = configPath(options, io)
   const { env } = io
-  if (path !== undefined) return loadWithLocations({ file: read(path), env, sets: options.set })
+  const sets = [...stateOf(options, io), ...options.set]
+  if (path !== undefined) return loadWithLocations({ file: read(path), env, sets })
   try {
-    return loadWithLocations({ env, sets: options.set })
+    return loadWithLocations({ env, sets })
   } catch (error) {
     if (!(error instanceof SetupError)) throw error
     throw lacksKey(error) ? new SetupError([...error.problems, noFile(io)]) : error
   }
+}
+
+/** An instance has a state folder of its own, whatever its file says: a file that is copied from another device names the folder of that one. */
+function stateOf({ instance }: ConfigOptions, io: Surroundings): readonly string[] {
+  return instance === undefined ? [] : [`state_dir=${instanceOf(instance, io).stateDir}`]
 }
 
 /** Whether a key without a default is missing, which the file would set. */

@@ -11,7 +11,7 @@ import type { Alarm } from '../overview/model.ts'
 import { systemClock } from '../system/clock.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { GrantSummary } from '../tokens/state.ts'
-import { linesOf, spanOf, WIDTH, wrapped } from './columns.ts'
+import { columnsOf, spanOf, tableOf, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
 
@@ -60,13 +60,18 @@ function reasonFor(error: unknown, stateDir: string, socketPath: string, limit: 
     return `the sidecar on ${stateDir} did not respond within ${limit / 1000} seconds`
   const code = codeOf(error)
   if (code === 'ENOENT' || code === 'ECONNREFUSED')
-    return `no sidecar is running on ${stateDir} (looked for ${socketPath}); name the service's with --set state_dir=...`
+    return `no sidecar is running on ${stateDir} (looked for ${socketPath}); name the service's with --instance or --set state_dir=...`
   return code === 'EACCES'
     ? `${socketPath} is open to root and the user of the sidecar only; run this command as one of them`
     : `cannot talk to ${socketPath}: ${reasonOf(error)}`
 }
 
 class NoResponse extends Error {}
+
+/** @param limit milliseconds */
+export function noResponse(limit: number): Error {
+  return new NoResponse(`no response within ${limit / 1000} s`)
+}
 
 /** Sends one request. Rejects with `NoResponse` after `limit` ms, and with the error of the connection. */
 export function ask(
@@ -76,9 +81,8 @@ export function ask(
 ): Promise<{ readonly status: number; readonly body: string }> {
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(limit)
-    const failed = (error: unknown): void =>
-      reject(signal.aborted ? new NoResponse(`no response within ${limit / 1000} s`) : error)
-    const outgoing = request({ ...target, agent: false, signal }, (response) => {
+    const failed = (error: unknown): void => reject(signal.aborted ? noResponse(limit) : error)
+    const outgoing = request({ agent: false, ...target, signal }, (response) => {
       text(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), failed)
     })
     outgoing.once('error', failed).end(sent)
@@ -99,22 +103,22 @@ export type Status = Pick<StatusAnswer, 'tokens' | 'grants'> & Partial<StatusAns
 export async function statusCommand(options: StatusOptions, io: CommandIo): Promise<ExitCode> {
   const { stateDir } = configFrom(options, io)
   const status = await control<Status>(stateDir, { method: 'GET', path: '/status' })
-  io.stdout.write(options.json ? `${JSON.stringify(status)}\n` : statusText(status))
+  io.stdout.write(options.json ? `${JSON.stringify(status)}\n` : statusText(status, columnsOf(io.stdout)))
   if (status.grants !== null) return 0
   const reason = 'who is logged in is not known: the shared store does not respond, or refuses the command'
   throw new SetupError(reason, { exitCode: 1, remedy: '/readyz says which' })
 }
 
-function statusText(status: Status): string {
+function statusText(status: Status, columns: number): string {
   const { alarms = [], places = [], quirks = [], unfinished = [] } = status
   const present = systemClock.wall()
   const parts = [
-    ...alarms.map((each) => alarmLines(each, present)),
+    ...alarms.map((each) => alarmLines(each, present, columns)),
     ...(alarms.length > 0 ? ['\n'] : []),
-    grantsText(status, present),
-    ...places.map((each) => placesLine(each, present)),
-    ...quirks.map((each) => quirkLine(each, present)),
-    unfinishedLines(unfinished, present),
+    grantsText(status, present, columns),
+    ...places.map((each) => placesLine(each, present, columns)),
+    ...quirks.map((each) => quirkLine(each, present, columns)),
+    unfinishedLines(unfinished, present, columns),
   ]
   return parts.join('')
 }
@@ -122,47 +126,50 @@ function statusText(status: Status): string {
 const LEVELS = { critical: 'CRITICAL', warning: 'WARNING ', note: 'note    ' } as const
 
 /** What is wrong, and below it what it means, what to do, and where the page says more. */
-function alarmLines({ level, name, what, since, meaning, remedy }: Alarm, present: number): string {
+function alarmLines(
+  { level, name, what, since, meaning, remedy }: Alarm,
+  present: number,
+  columns: number,
+): string {
   const indent = LEVELS[level].length + 1
   const lasting = since === null ? '' : `, for ${spanOf(present - since)}`
   const hint = `${meaning} ${remedy} More: docs/alerts.md#${name.toLowerCase()}`
-  return `${LEVELS[level]} ${wrapped(`${what}${lasting}`, indent)}\n${' '.repeat(indent)}${wrapped(hint, indent)}\n`
+  return `${LEVELS[level]} ${wrapped(`${what}${lasting}`, indent, columns)}\n${' '.repeat(indent)}${wrapped(hint, indent, columns)}\n`
 }
 
-function grantsText({ tokens, grants }: Status, present: number): string {
+function grantsText({ tokens, grants }: Status, present: number, columns: number): string {
   if (tokens === null || grants === null) return ''
   const sums = [
     counted(grants.length, 'grant'),
     counted(tokens.access, 'access token'),
     counted(tokens.refresh, 'refresh token'),
   ]
-  return `${grantLines(grants, present).join('\n')}\n\n${sums.join(', ')}\n`
+  return `${grantLines(grants, present, columns).join('\n')}\n\n${sums.join(', ')}\n`
 }
 
 /** Empty if there are none. */
-function unfinishedLines(unfinished: readonly UnfinishedRequest[], present: number): string {
+function unfinishedLines(unfinished: readonly UnfinishedRequest[], present: number, columns: number): string {
   if (unfinished.length === 0) return ''
   const rows = unfinished.map(({ grant, client, startedAt }) => [grant, client, spanOf(present - startedAt)])
-  const lines = linesOf([['GRANT', 'CLIENT', 'AGE'], ...rows])
+  const lines = tableOf(['GRANT', 'CLIENT', 'AGE'], rows, columns)
   const what = 'Uploads and downloads that go on after the end of their grant; postern revoke ends them:'
-  return `\n${wrapped(what, 0)}\n${lines.join('\n')}\n`
+  return `\n${wrapped(what, 0, columns)}\n${lines.join('\n')}\n`
 }
 
-/** One line for each grant, or two if an id and an address are too long for one. */
-function grantLines(grants: readonly GrantSummary[], present: number): readonly string[] {
-  const rows = grants.map(({ client, label = '', issuedAt, expiresAt, usedAt, accessTokens }) => [
-    label === '' ? client : `${client}: ${label}`,
+/** The label stands last: its script may run from right to left, and would turn the order of the cells behind it. */
+function grantLines(grants: readonly GrantSummary[], present: number, columns: number): readonly string[] {
+  const isLabelled = grants.some(({ label = '' }) => label !== '')
+  const rows = grants.map(({ id, client, label = '', issuedAt, expiresAt, usedAt, accessTokens }) => [
+    id,
+    client,
     spanOf(present - issuedAt),
     spanOf(expiresAt - present),
     typeof usedAt === 'number' ? spanOf(present - usedAt) : '-',
     String(accessTokens),
+    ...(isLabelled ? [label] : []),
   ])
-  const head = ['CLIENT', 'AGE', 'EXPIRES', 'USED', 'TOKENS']
-  const ids = grants.map(({ id }) => id)
-  const lines = linesOf([['GRANT', ...head], ...rows.map((row, i) => [ids[i] ?? '', ...row])])
-  if (lines.every(({ length }) => length <= WIDTH)) return lines
-  const [first = '', ...others] = linesOf([head, ...rows])
-  return [`GRANT\n  ${first}`, ...others.map((line, i) => `${ids[i]}\n  ${line}`)]
+  const head = ['GRANT', 'CLIENT', 'AGE', 'EXPIRES', 'USED', 'TOKENS', ...(isLabelled ? ['LABEL'] : [])]
+  return tableOf(head, rows, columns)
 }
 
 const WALLS: Readonly<Record<NonNullable<PlacesCondition['wall']>, string>> = {
@@ -183,6 +190,7 @@ function placesLine(
     fleet = null,
   }: Omit<PlacesCondition, 'wall' | 'fleet'> & Partial<PlacesCondition>,
   present: number,
+  columns: number,
 ): string {
   const how = learned ? ', learned' : ''
   const all = fleet === null ? '' : `; all sidecars share ${fleet}`
@@ -192,7 +200,7 @@ function placesLine(
     triedAgainAt === null
       ? broke
       : `${broke}; one more is tried in ${spanOf(triedAgainAt - present)}${sooner}`
-  return `${wrapped(`${route ?? 'device'}: ${used} of ${counted(limit, 'place')} in use${how}${next}`, 2)}\n`
+  return `${wrapped(`${route ?? 'device'}: ${used} of ${counted(limit, 'place')} in use${how}${next}`, 2, columns)}\n`
 }
 
 const QUIRKS = {
@@ -201,11 +209,11 @@ const QUIRKS = {
   delayed: 'a kept connection costs 40 ms a request',
 } as const
 
-function quirkLine({ route, kind, since, malformed }: RouteQuirk, present: number): string {
+function quirkLine({ route, kind, since, malformed }: RouteQuirk, present: number, columns: number): string {
   const shown =
     malformed === null ? '' : `; first in the response to ${malformed.request}: ${malformed.fault}`
   const bytes = malformed === null ? '' : `    ${malformed.bytes}\n`
-  return `${wrapped(`${route ?? 'device'}: ${QUIRKS[kind]}, for ${spanOf(present - since)}${shown}`, 2)}\n${bytes}`
+  return `${wrapped(`${route ?? 'device'}: ${QUIRKS[kind]}, for ${spanOf(present - since)}${shown}`, 2, columns)}\n${bytes}`
 }
 
 export function counted(number: number, what: string): string {

@@ -133,7 +133,8 @@ Copy these into another terminal, from top to bottom:
 ${walkthrough(running)}
 Ctrl-C stops the demo and removes ${folder}.
 
-Next, for a device of your own: this asks for its address and its password, tries both, and writes postern.yaml.
+Next, for a device of your own: this asks for its address and its password,
+tries both, and writes postern.yaml.
 
 ${running.program.map(shellWord).join(' ')} init
 

@@ -3,7 +3,7 @@ import type { Explanation, RequestRow } from '../record/explanation.ts'
 import type { Remembered } from '../record/recent-requests.ts'
 import { systemClock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
-import { linesOf, spanOf, timeOf, wrapped } from './columns.ts'
+import { columnsOf, linesOf, spanOf, timeOf, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
 import { control } from './control.ts'
@@ -31,7 +31,10 @@ export async function explainCommand(
   const answer = await control<Explained>(stateDir, { method: 'GET', path })
   const { explanations, remembered } = answer
   if (options.json) io.stdout.write(`${JSON.stringify(answer)}\n`)
-  else if (explanations.length > 0) io.stdout.write(explanations.map(textOf).join('\n'))
+  else if (explanations.length > 0) {
+    const columns = columnsOf(io.stdout)
+    io.stdout.write(explanations.map((each) => textOf(each, columns)).join('\n'))
+  }
   if (explanations.length > 0) return 0
   throw new SetupError(notRemembered(remembered), { exitCode: 1 })
 }
@@ -40,20 +43,20 @@ async function listCommand(stateDir: string, { json }: ExplainOptions, io: Comma
   const answer = await control<ListedRequests>(stateDir, { method: 'GET', path: '/requests' })
   if (json) io.stdout.write(`${JSON.stringify(answer)}\n`)
   else if (answer.requests.length === 0) io.stdout.write('no requests yet\n')
-  else io.stdout.write(`${listOf(answer.requests)}\n`)
+  else io.stdout.write(`${listOf(answer.requests, columnsOf(io.stdout))}\n`)
   return 0
 }
 
-/** Two lines for each request: an id is for copying, so it is never cut. */
-function listOf(requests: readonly RequestRow[]): string {
+/** Two lines for each request. An id is for copying, so it is never cut, and a long one stands at the end of its line. */
+function listOf(requests: readonly RequestRow[], columns: number): string {
   const present = systemClock.wall()
   const first = linesOf([
-    ['AGE', 'ID', 'STATUS', 'REFUSAL'],
+    ['AGE', 'STATUS', 'REFUSAL', 'ID'],
     ...requests.map(({ time, id, status, refusal }) => [
       spanOf(present - time),
-      id,
       String(status),
       refusal ?? '-',
+      id,
     ]),
   ])
   const second = [
@@ -62,10 +65,12 @@ function listOf(requests: readonly RequestRow[]): string {
       ({ client, duration, method, path }) => `${client}  ${Math.round(duration)} ms  ${method} ${path}`,
     ),
   ]
-  return first.map((line, i) => `${wrapped(line, 5)}\n     ${wrapped(second[i] ?? '', 5)}`).join('\n')
+  return first
+    .map((line, i) => `${wrapped(line, 0, columns)}\n     ${wrapped(second[i] ?? '', 5, columns)}`)
+    .join('\n')
 }
 
-function textOf({ request, findings }: Explanation): string {
+function textOf({ request, findings }: Explanation, columns: number): string {
   const present = systemClock.wall()
   const facts = [
     { title: 'Id', text: request.id },
@@ -73,7 +78,7 @@ function textOf({ request, findings }: Explanation): string {
     ...findings,
   ]
   const indent = Math.max(...facts.map(({ title }) => title.length)) + 2
-  return facts.map(({ title, text }) => `${title.padEnd(indent)}${wrapped(text, indent)}\n`).join('')
+  return facts.map(({ title, text }) => `${title.padEnd(indent)}${wrapped(text, indent, columns)}\n`).join('')
 }
 
 const KEPT: Readonly<Record<Remembered['what'], string>> = {

@@ -1,9 +1,11 @@
+import { once } from 'node:events'
 import type { RequestOptions } from 'node:http'
+import type { Config } from '../config/schema.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
-import { ask } from './control.ts'
+import { ask, noResponse } from './control.ts'
 
 export interface HealthyOptions extends ConfigOptions {
   /** Asks whether the sidecar is ready for traffic, not only whether it responds. */
@@ -18,11 +20,13 @@ const TIMEOUT = 3_000
  * a `SetupError`: exit code 1 if the response is not 200 or none comes within 3 s, 2 if there is no address to ask.
  */
 export async function healthyCommand(options: HealthyOptions, io: CommandIo): Promise<ExitCode> {
-  const { admin } = configFrom(options, io)
+  const config = configFrom(options, io)
+  const { admin } = config
   const target = targetOf(admin.address)
   const path = options.ready ? '/readyz' : '/healthz'
   const where = `${path} at ${admin.address === 'off' ? 'off' : formatAddress(admin.address)}`
-  const { status, body } = await ask({ ...target, path }, TIMEOUT).catch((error: unknown) => {
+  const asked = admin.tls === 'on' ? askOverTls(target, path, config) : ask({ ...target, path }, TIMEOUT)
+  const { status, body } = await asked.catch((error: unknown) => {
     throw new SetupError(`${where}: ${describe(error)}`, { exitCode: 1 })
   })
   if (status !== 200) {
@@ -30,6 +34,30 @@ export async function healthyCommand(options: HealthyOptions, io: CommandIo): Pr
   }
   io.stdout.write(`ok: ${where}\n`)
   return 0
+}
+
+/**
+ * Asks over TLS. Trusts the certificate that the sidecar is configured with, whatever its names and dates, and no other: a sidecar serves an
+ * expired one, too. Rejects before the request is sent if another program answers there.
+ */
+async function askOverTls(target: RequestOptions, path: string, { listen, stateDir }: Config) {
+  const [{ connect }, { readCertificate }] = await Promise.all([
+    import('node:tls'),
+    import('../listen/tls-material.ts'),
+  ])
+  const { file, certificate } = await readCertificate(listen.tls, stateDir)
+  const socket = connect({ host: String(target.host), port: Number(target.port), rejectUnauthorized: false })
+  try {
+    const signal = AbortSignal.timeout(TIMEOUT)
+    await once(socket, 'secureConnect', { signal }).catch((error: unknown) => {
+      throw signal.aborted ? noResponse(TIMEOUT) : error
+    })
+    if (socket.getPeerX509Certificate()?.fingerprint256 !== certificate.fingerprint256)
+      throw new SetupError(`another certificate than that in ${file} is served there`)
+    return await ask({ ...target, path, agent: undefined, createConnection: () => socket }, TIMEOUT)
+  } finally {
+    socket.destroy()
+  }
 }
 
 function targetOf(address: ListenAddress | 'off'): RequestOptions {

@@ -4,6 +4,9 @@ import { BOUNDS, DEFAULTS, DOCUMENTED_LIMITS } from '../verify/options.ts'
 /** Where packages and docs/installing.md put the configuration. */
 export const DEFAULT_CONFIG = '/etc/postern/postern.yaml'
 
+/** Where they keep the state. */
+export const DEFAULT_STATE = '/var/lib/postern'
+
 export const PROGRAM_DESCRIPTION = `A reverse-proxy sidecar for a device without access control. It serves
 POST /oauth/token itself, checks bearer tokens, applies rate limits, forwards
 admitted requests, and exports Prometheus metrics.`
@@ -27,6 +30,9 @@ environment, which overrides the file.
   postern serve --set upstream.url=http://192.0.2.7 \\
     --set password.file=/etc/postern/password
 
+--instance boiler reads /etc/postern/devices/boiler.yaml and keeps the state in
+/var/lib/postern/devices/boiler, as postern-device@boiler.service does.
+
 SIGHUP reloads the configuration, as does a change of the file, the certificate
 or the key. SIGTERM or SIGINT stops the sidecar gracefully; a second signal
 stops it at once.`
@@ -37,6 +43,7 @@ An indented line says what the problem means and what to do. An address that the
 running sidecar of this state_dir uses is ok. Run it as the sidecar's user, who
 has to be able to read the files:
   runuser -u postern -- postern check
+  runuser -u postern -- postern check --instance boiler
   postern check --quiet || echo 'not now'
   postern check --json | jq '.checks[] | select(.result != "ok")'
 
@@ -54,12 +61,13 @@ does not respond.`
 
 /** How the commands for a running sidecar find it. */
 const FINDS = `The command finds the running sidecar by state_dir, so it needs the same
-configuration: name it with --config, unless it is
+configuration: name it with --config or --instance, unless it is
 ${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.`
 
 export const HEALTHY = `
 The command asks at admin.address, so it needs the same configuration: name it
-with --config, unless it is ${DEFAULT_CONFIG}. It prints one line.
+with --config or --instance, unless it is
+${DEFAULT_CONFIG}. It prints one line.
 The container image has it as its health check.`
 
 export const STATUS = `
@@ -163,6 +171,11 @@ Without a terminal it asks nothing:
   postern init --url http://192.0.2.7 --password-file password
   postern init --url https://device --shadow /etc/shadow --user admin
   postern init --url http://192.0.2.7 --device-login digest --user admin
+
+One of several devices of this host gets /etc/postern/devices/NAME.yaml, ports
+that no other one has, and /var/lib/postern/devices/NAME for its state;
+postern-device@NAME.service runs it:
+  postern init --instance boiler --url http://192.0.2.7 --password-file password
 
 Exit codes: 0 if the configuration is written. Otherwise nothing is written:
 2 if a flag is missing or wrong, the file exists, the password cannot be read,

@@ -13,10 +13,11 @@ import {
 import { dirname, join, resolve } from 'node:path'
 import { firstConfiguration } from '../config/first-configuration.ts'
 import { loadConfig } from '../config/load.ts'
+import { formatAddress } from '../system/listen-address.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 import { shellWord } from '../system/shell-word.ts'
 import type { CommandIo, ExitCode, ProgramIo } from './command.ts'
-import { DEFAULT_CONFIG } from './help.ts'
+import { DEFAULT_CONFIG, DEFAULT_STATE } from './help.ts'
 import {
   addressFromFlags,
   askForDevice,
@@ -29,11 +30,15 @@ import {
   requireDevice,
   tryPassword,
 } from './init/answers.ts'
+import { type InstanceAddresses, makeFolder, withFreeAddresses } from './init/instance-place.ts'
+import { type Instance, instanceOf } from './instance.ts'
 import { openPrompt, type Terminal } from './prompt.ts'
 
 export interface InitOptions extends PasswordFlags {
   /** Path of the file to write; `postern.yaml` if it is left out. */
   readonly config?: string
+  /** The name of one of several devices of this host, in place of `config`. */
+  readonly instance?: string
   readonly url?: string
   /** File with the certificate of an https device, or of its authority. */
   readonly deviceCa?: string
@@ -57,8 +62,10 @@ export async function initCommand(
   options: InitOptions,
   io: CommandIo & Terminal & Pick<ProgramIo, 'typed'>,
 ): Promise<ExitCode> {
-  const config = resolve(options.config ?? 'postern.yaml')
-  requirePlace(config)
+  const instance = options.instance === undefined ? undefined : instanceOf(options.instance, io)
+  const config = instance?.config ?? resolve(options.config ?? 'postern.yaml')
+  if (instance !== undefined) makeFolder(io)
+  requirePlace(config, instance === undefined ? 'name another file with --config' : 'choose another name')
   const device = options.url === undefined ? undefined : addressFromFlags(options.url, options.deviceCa)
   if (device === undefined && options.deviceCa !== undefined) {
     throw new SetupError('--device-ca belongs to --url')
@@ -68,52 +75,67 @@ export async function initCommand(
     io.stdin.isTTY === true &&
     !(options.skipChecks === true && device !== undefined && password !== undefined)
   const answers = ask
-    ? await answersFromTerminal(options, { device, password }, dirname(config), io)
+    ? await answersFromTerminal(options, { device, password }, passwordBeside(config, instance), io)
     : await answersFromFlags(options, { device, password }, io)
-  const stateDir = stateDirBeside(config)
-  const text = firstConfiguration({
-    ...answers.device,
-    ...answers.password,
-    file: config,
-    title:
-      '# Written by postern init. A relative path would be relative to the working directory of Postern.',
-    stateDir,
-    program: io.typed,
-  })
-  loadConfig({ file: { path: config, text } })
-  const files = [answers.password.newFile ?? [], { path: config, text }].flat()
-  writeNewFiles(files)
-  io.stdout.write(nextSteps({ program: io.typed, config, stateDir, files: files.map(({ path }) => path) }))
+  const stateDir = instance?.stateDir ?? stateDirBeside(config)
+  const write = (addresses?: InstanceAddresses): Made => {
+    const text = firstConfiguration({
+      ...answers.device,
+      ...answers.password,
+      file: config,
+      title:
+        '# Written by postern init. A relative path would be relative to the working directory of Postern.',
+      stateDir,
+      addresses: addresses && {
+        listen: formatAddress(addresses.listen),
+        admin: formatAddress(addresses.admin),
+      },
+      program: io.typed,
+      ...(instance === undefined ? {} : { flag: `--instance ${instance.name}` }),
+    })
+    loadConfig({ file: { path: config, text } })
+    const files = [answers.password.newFile ?? [], { path: config, text }].flat()
+    writeNewFiles(files)
+    const port = addresses?.listen.port
+    return { program: io.typed, config, instance, port, stateDir, files: files.map(({ path }) => path) }
+  }
+  const warn = (sentence: string): void => void io.stderr.write(`postern init: ${sentence}\n`)
+  io.stdout.write(nextSteps(instance === undefined ? write() : await withFreeAddresses(io, warn, write)))
   return 0
+}
+
+/** Where a typed password is stored: each instance has its own. */
+function passwordBeside(config: string, instance: Instance | undefined): string {
+  return join(dirname(config), instance === undefined ? 'password' : `${instance.name}.password`)
 }
 
 type Given = { readonly [K in keyof Answers]: Answers[K] | undefined }
 
 /** Runs before any question, so that a password is not typed in vain. */
-function requirePlace(config: string): void {
+function requirePlace(config: string, another: string): void {
   if (existsSync(config)) {
     throw new SetupError(`${config} exists, and init overwrites nothing`, {
-      remedy: 'edit it, remove it, or name another file with --config',
+      remedy: `edit it, remove it, or ${another}`,
     })
   }
   try {
     accessSync(dirname(config), constants.W_OK | constants.X_OK)
   } catch (error) {
     throw new SetupError(`cannot write ${config}: ${reasonOf(error)}`, {
-      remedy: 'create the folder, or name another file with --config',
+      remedy: `create the folder, or ${another}`,
     })
   }
 }
 
 /** Packages keep state in /var/lib; otherwise it is beside the configuration. */
 function stateDirBeside(config: string): string {
-  return config === DEFAULT_CONFIG ? '/var/lib/postern' : join(dirname(config), 'state')
+  return config === DEFAULT_CONFIG ? DEFAULT_STATE : join(dirname(config), 'state')
 }
 
 async function answersFromTerminal(
   { skipChecks = false, weak = false }: InitOptions,
   given: Given,
-  folder: string,
+  passwordFile: string,
   io: Terminal,
 ): Promise<Answers> {
   const prompt = openPrompt(io, 'cancelled; nothing is written')
@@ -121,7 +143,7 @@ async function answersFromTerminal(
     const device =
       skipChecks && given.device !== undefined ? given.device : await askForDevice(given.device, prompt)
     if (given.password !== undefined && !skipChecks) await requirePassword(given.password, weak)
-    return { device, password: given.password ?? (await askForPassword(prompt, folder, weak)) }
+    return { device, password: given.password ?? (await askForPassword(prompt, passwordFile, weak)) }
   } finally {
     prompt.close()
   }
@@ -159,25 +181,41 @@ export interface Made {
   /** The words that start Postern. */
   readonly program: string
   readonly config: string
+  readonly instance?: Instance | undefined
+  /** For clients; 8443 if it is left out. */
+  readonly port?: number | undefined
   readonly stateDir: string
   readonly files: readonly string[]
 }
 
 /** What to do after `init`: commands to copy. */
-export function nextSteps({ program, config, stateDir, files }: Made): string {
-  const flag = `--config ${shellWord(config)}`
+export function nextSteps({ program, config, instance, port = 8443, stateDir, files }: Made): string {
   const certificate = shellWord(join(stateDir, 'tls', 'cert.pem'))
   return `
 Written: ${files.join(', ')}
 
-Next, try everything in it, and start Postern:
+${instance === undefined ? ofFile(program, config) : ofInstance(program, instance)} the first token. It asks for the device password and
+does not show it:
+  (trap 'stty echo' EXIT; stty -echo; printf 'Password: ' >&2; IFS= read -r p; echo >&2; printf %s "$p") |
+    curl -sS --cacert ${certificate} https://localhost:${port}/oauth/token -d grant_type=password --data-urlencode password@-
+`
+}
+
+function ofFile(program: string, config: string): string {
+  const flag = `--config ${shellWord(config)}`
+  return `Next, try everything in it, and start Postern:
   ${program} check ${flag}
   ${program} serve ${flag}
 
-Then, in another terminal, the first token. It asks for the device password and does not show it:
-  (trap 'stty echo' EXIT; stty -echo; printf 'Password: ' >&2; IFS= read -r p; echo >&2; printf %s "$p") |
-    curl -sS --cacert ${certificate} https://localhost:8443/oauth/token -d grant_type=password --data-urlencode password@-
-`
+Then, in another terminal,`
+}
+
+function ofInstance(program: string, { name }: Instance): string {
+  return `Next, as root, try everything in it, and start Postern, now and at every boot:
+  runuser -u postern -- ${program} check --instance ${name}
+  systemctl enable --now postern-device@${name}
+
+Then, as root,`
 }
 
 /**

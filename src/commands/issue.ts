@@ -2,7 +2,7 @@ import type { Issued } from '../admin/control-socket.ts'
 import { LONGEST, problemOfLabel, SHORTEST } from '../admin/operator-handout.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { Handout } from '../tokens/state.ts'
-import { spanOf, timeOf } from './columns.ts'
+import { columnsOf, spanOf, timeOf, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
 import { control } from './control.ts'
@@ -36,9 +36,10 @@ export async function issueCommand(
   }
   if (options.json) return 0
   const restart = tokens.store === 'memory' ? ', or at a restart (tokens.store: memory)' : ''
+  const ends = `grant ${grant} ends at ${timeOf(expiresAt)}, in ${spanOf(command.lifetime)}${restart}`
   io.stderr.write(
-    `grant ${grant} ends at ${timeOf(expiresAt)}, in ${spanOf(command.lifetime)}${restart}\n` +
-      `the token is shown only now; postern revoke --grant ${grant} ends it\n`,
+    `${wrapped(ends, 2, columnsOf(io.stderr))}\n` +
+      `the token is shown only now; this ends it:\n  postern revoke --grant ${grant}\n`,
   )
   return 0
 }
@@ -50,7 +51,7 @@ async function revokeUnprinted(grant: string, stateDir: string, { stderr }: Comm
     () => false,
   )
   const remedy = isRevoked ? `so grant ${grant} is revoked` : `and postern revoke --grant ${grant} ends it`
-  stderr.write(`the token could not be printed, ${remedy}\n`)
+  stderr.write(`${wrapped(`the token could not be printed, ${remedy}`, 0, columnsOf(stderr))}\n`)
 }
 
 const FOR = 'say for how long the token is valid, from 1m to 366d, such as 90d or 2h'

@@ -163,6 +163,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
       (await import('./init.ts')).initCommand(options, { ...io, stdin: io.stdin() }),
   )
     .option('--config <file>', 'the file to write (default: postern.yaml)')
+    .addOption(instanceOption('write that of one of several devices of this host, with free ports'))
     .option('--url <url>', 'address of the device, such as http://192.0.2.7')
     .option('--device-ca <file>', 'certificate of an https device, or of its authority (PEM)')
     .option('--password-file <file>', 'file with one line: the device password, or a hash of it')
@@ -188,6 +189,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .option('--name <name>', 'only requests of this name of passwords', parseOnce)
     .option('--since <time>', 'only requests of the last 7d, 12h and the like', parseSince)
     .option('--config <file>', 'also say what of the allow in this configuration is unused', parseOnce)
+    .addOption(instanceOption('the same for the configuration of one of several devices of this host'))
     .addHelpText('after', help.PROPOSE)
 
   const verify = command(
@@ -269,11 +271,17 @@ function withConfig(target: Command): Command {
       '--config <file>',
       `configuration file (YAML); also POSTERN_CONFIG (default: ${help.DEFAULT_CONFIG}, if it exists)`,
     )
+    .addOption(instanceOption('one of several devices of this host: its file and state folder'))
     .addOption(
       new Option('--set <key=value>', 'set one key, e.g. limits.api.requests=120; may be repeated')
         .argParser((value: string, before: readonly string[]) => [...before, value])
         .default([], 'none'),
     )
+}
+
+/** See `instance.ts`. */
+function instanceOption(description: string): Option {
+  return new Option('--instance <name>', description).argParser(parseOnce).conflicts('config')
 }
 
 /** An option that is given twice has two values, and the first would be ignored. */

@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { SetupError } from '../system/setup-error.ts'
+import { fitted } from './columns.ts'
 
 export interface Terminal {
   readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean }
@@ -52,7 +53,7 @@ export function openPrompt({ stdin, stderr }: Terminal, cancelled = 'cancelled')
   }
 
   return {
-    say: (text) => void stderr.write(text),
+    say: (text) => void stderr.write(fitted(text)),
     async ask(question, initial = '') {
       for (;;) {
         shown = true

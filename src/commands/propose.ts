@@ -3,9 +3,9 @@ import { isSafe } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { explainPathError } from '../system/named-file.ts'
 import { SetupError } from '../system/setup-error.ts'
-import { timeOf, wrapped } from './columns.ts'
+import { columnsOf, fitted, timeOf, WIDTH, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
-import { configFrom } from './configuration.ts'
+import { configFrom, configPath } from './configuration.ts'
 import type { Output } from './output.ts'
 import type { Terminal } from './prompt.ts'
 import {
@@ -26,11 +26,12 @@ export interface ProposeOptions {
   readonly name?: string
   /** Only requests that are not older (ms). */
   readonly since?: number
-  /** The configuration whose `allow` is compared with the requests. */
+  /** The configuration whose `allow` is compared with the requests, or the instance that has it. */
   readonly config?: string
+  readonly instance?: string
 }
 
-export interface ProposeIo extends Pick<CommandIo, 'env'> {
+export interface ProposeIo extends Pick<CommandIo, 'env' | 'defaultConfig' | 'defaultState'> {
   readonly stdout: CommandIo['stdout']
   readonly stderr: Pick<Output, 'write' | 'isTTY'>
   /** A function, because Node opens standard input at the first look. */
@@ -57,12 +58,14 @@ export async function proposeCommand(
   options: ProposeOptions,
   io: ProposeIo,
 ): Promise<ExitCode> {
-  const configured = options.config === undefined ? undefined : allowIn(options.config, options, io)
+  const isNamed = options.config !== undefined || options.instance !== undefined
+  const configured = isNamed ? allowIn(options, io) : undefined
   const name = options.name ?? configured?.name
   const since = options.since === undefined ? Number.NEGATIVE_INFINITY : io.clock.wall() - options.since
   const survey = createSurvey({ name, since, usage: configured?.usage })
   await readAll(files, survey.take, io)
-  for (const warning of survey.warnings(configured?.access)) io.stderr.write(`postern propose: ${warning}\n`)
+  for (const warning of survey.warnings(configured?.access))
+    io.stderr.write(`${wrapped(`postern propose: ${warning}`, 0, columnsOf(io.stderr))}\n`)
   const names = survey.names()
   if (name === undefined && names.length > 1)
     throw new SetupError(`the log has requests of several names: ${names.join(', ')}; choose one with --name`)
@@ -75,7 +78,9 @@ export async function proposeCommand(
     throw new SetupError([`no request belongs in an allow${ofName(name)}`, ...comments], { exitCode: 1 })
   const from = `From ${requests(seen.count)}${ofName(name)}, ${timeOf(survey.first())} to ${timeOf(seen.last)}.`
   const all = [from, ...comments, ...(configured?.report() ?? [])]
-  io.stdout.write(all.map((line) => `    # ${wrapped(line, 6).replaceAll(/\n */g, '\n    #   ')}\n`).join(''))
+  io.stdout.write(
+    all.map((line) => `    # ${wrapped(line, 8, WIDTH).replaceAll(/\n */g, '\n    #   ')}\n`).join(''),
+  )
   io.stdout.write(proposalOf(trees))
   return 0
 }
@@ -209,23 +214,26 @@ async function readAll(
     }
     const input = stdin()
     if (input.isTTY === true)
-      stderr.write('postern propose: reads a log from standard input, until Ctrl-D; --help shows how\n')
+      stderr.write(
+        fitted('postern propose: reads a log from standard input, until Ctrl-D; --help shows how\n'),
+      )
     await readLines(input, take, onRead)
   }
 }
 
 /** The present `allow` of the name, and what follows from the configuration. */
-function allowIn(config: string, { name }: ProposeOptions, io: ProposeIo) {
-  const { passwords = [], log } = configFrom({ config, set: [] }, io)
+function allowIn({ name, ...file }: ProposeOptions, io: ProposeIo) {
+  const { passwords = [], log } = configFrom({ ...file, set: [] }, io)
+  const [config, flag] = [configPath(file, io), file.instance === undefined ? '--config' : '--instance']
   const entry =
     name === undefined && passwords.length === 1 ? passwords[0] : passwords.find((each) => each.name === name)
   if (entry === undefined) {
     const known = passwords.map((each) => each.name).join(', ')
     throw new SetupError(
       passwords.length === 0
-        ? `${config} has no passwords, and allow belongs to one of them; leave out --config`
+        ? `${config} has no passwords, and allow belongs to one of them; leave out ${flag}`
         : name === undefined
-          ? `--config needs --name, one of ${known}`
+          ? `${flag} needs --name, one of ${known}`
           : `${config} has no such name in passwords; it has ${known}`,
     )
   }

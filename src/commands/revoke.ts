@@ -1,6 +1,7 @@
 import type { Revoked } from '../admin/control-socket.ts'
 import { clientKeyOf, type OperatorRevocation } from '../admin/operator-revocation.ts'
 import { SetupError } from '../system/setup-error.ts'
+import { columnsOf, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
 import { control, counted } from './control.ts'
@@ -34,7 +35,7 @@ export async function revokeCommand(options: RevokeOptions, io: CommandIo): Prom
     const remedy = `postern status lists the grants${note}`
     throw new SetupError(`nothing revoked: ${noMatch(command)}`, { exitCode: 1, remedy })
   }
-  io.stdout.write(`${counted(revoked, 'grant')} revoked${note}\n`)
+  io.stdout.write(`${wrapped(`${counted(revoked, 'grant')} revoked${note}`, 0, columnsOf(io.stdout))}\n`)
   return 0
 }
 

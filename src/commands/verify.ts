@@ -5,6 +5,7 @@ import { addressOf } from '../verify/client.ts'
 import type { VerifyOptions } from '../verify/options.ts'
 import { mayColour, planJson, reportJson, textReporter, visible } from '../verify/report.ts'
 import { planOf, verify } from '../verify/verify.ts'
+import { columnsOf, wrapped } from './columns.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
 import { lostReason, type Outputs } from './output.ts'
 import { exposureWarning, type VerifyFlags, verifyOptionsOf } from './verify/verify-options.ts'
@@ -15,10 +16,7 @@ export interface VerifyCommandFlags extends VerifyFlags {
   readonly dryRun?: boolean
 }
 
-export interface VerifyIo extends CommandIo, Pick<DaemonIo, 'onStop'>, Pick<Outputs, 'onLostOutput'> {
-  readonly stdout: CommandIo['stdout'] & { readonly isTTY?: boolean }
-  readonly stderr: CommandIo['stderr'] & { readonly isTTY?: boolean }
-}
+export interface VerifyIo extends CommandIo, Pick<DaemonIo, 'onStop'>, Pick<Outputs, 'onLostOutput'> {}
 
 /** The checks. A test can give others. */
 export interface Checks {
@@ -39,8 +37,12 @@ export async function verifyCommand(
 ): Promise<ExitCode> {
   const options = await verifyOptionsOf(url, flags)
   const text = flags.json === true ? io.stderr : io.stdout
-  const shown = textReporter((line) => text.write(line), mayColour(text.isTTY === true, io.env))
-  for (const warning of await warningsOf(options, flags)) io.stderr.write(`WARNING ${warning}\n`)
+  const shown = textReporter((line) => text.write(line), {
+    colour: mayColour(text.isTTY === true, io.env),
+    wrap: (line, indent) => wrapped(line, indent, columnsOf(text)),
+  })
+  for (const warning of await warningsOf(options, flags))
+    io.stderr.write(`WARNING ${wrapped(warning, 8, columnsOf(io.stderr))}\n`)
   if (flags.dryRun === true) {
     const plan = checks.planOf(options)
     if (flags.json === true) io.stdout.write(planJson(plan))
@@ -89,9 +91,9 @@ function stopOnSignal({ onStop, onLostOutput, stderr }: VerifyIo): Stop {
   const atOnce = new Promise<never>((_resolve, reject) => {
     onStop(() => {
       if (stop.signal.aborted) return reject(stop.signal.reason)
-      stderr.write(
-        '\npostern verify: stopping; a second signal stops without revoking the tokens of the run\n',
-      )
+      const stopping =
+        'postern verify: stopping; a second signal stops without revoking the tokens of the run'
+      stderr.write(`\n${wrapped(stopping, 0, columnsOf(stderr))}\n`)
       const stopped = 'the run was stopped before its end, so not every promise was checked'
       stop.abort(new SetupError(stopped, { exitCode: 1 }))
     })

@@ -1,13 +1,19 @@
-import { createAdminListener, type Readiness } from '../admin/admin-listener.ts'
+import { createServer as createHttpServer } from 'node:http'
+import { type CreateServer, createAdminListener, type Readiness } from '../admin/admin-listener.ts'
 import type { PageDependencies, PageRoutes } from '../admin/page-routes.ts'
 import type { Config } from '../config/schema.ts'
 import { admitsAddress } from '../http/ip.ts'
+import type { ServedCertificate } from '../listen/certificate.ts'
+import { contextOf } from '../listen/handshakes.ts'
 import { openPasswords } from '../password/sources.ts'
 import type { HashMemory } from '../password/verifier.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { MachineNames } from '../system/machine-names.ts'
+import { SetupError } from '../system/setup-error.ts'
 
-interface Sources extends Omit<PageDependencies, 'files' | 'password'> {
+interface Sources extends Omit<PageDependencies, 'files' | 'password' | 'secure'> {
+  /** The certificate of the public listener, for `admin.tls`. */
+  readonly certificate: Pick<ServedCertificate, 'material' | 'serve'>
   readonly metrics: Pick<Metrics, 'text' | 'contentType'>
   readonly hashMemory?: HashMemory
   readonly readiness: () => Readiness
@@ -19,7 +25,7 @@ interface Sources extends Omit<PageDependencies, 'files' | 'password'> {
 }
 
 /** Creates the admin listener. Rejects with `SetupError` if `admin.password_file` cannot be used. */
-export async function openAdmin({ admin: { address, passwordFile: file } }: Config, sources: Sources) {
+export async function openAdmin({ admin: { address, tls, passwordFile: file } }: Config, sources: Sources) {
   const { clock, log, metrics, readiness, machine, current, onBug, files = shippedFiles } = sources
   let page: PageRoutes | undefined
   let stopped = false
@@ -42,7 +48,10 @@ export async function openAdmin({ admin: { address, passwordFile: file } }: Conf
           memory: sources.hashMemory,
         })
 
-  const { server, closeDenied } = createAdminListener({
+  const secure = tls === 'on'
+  const createServer = secure ? await tlsServer(sources.certificate) : createHttpServer
+  const { server, closeDenied, closeAll } = createAdminListener({
+    createServer,
     metrics: metrics.text,
     metricsType: metrics.contentType,
     readiness,
@@ -60,7 +69,7 @@ export async function openAdmin({ admin: { address, passwordFile: file } }: Conf
     // Loaded only here, because most sidecars have no viewer.
     async page(reach) {
       const { createPageRoutes } = await import('../admin/page-routes.ts')
-      page = createPageRoutes({ ...sources, files, password }, reach)
+      page = createPageRoutes({ ...sources, files, password, secure }, reach)
       if (stopped) page.stop()
       return page
     },
@@ -80,8 +89,26 @@ export async function openAdmin({ admin: { address, passwordFile: file } }: Conf
       endStreams()
       password?.close()
       server.close()
-      server.closeAllConnections()
+      closeAll()
     },
+  }
+}
+
+/** Creates a server with the certificate of the public listener, also when that changes. A handshake has the time that a request has. */
+async function tlsServer(certificate: Sources['certificate']): Promise<CreateServer> {
+  const { material } = certificate
+  if (material === undefined)
+    throw new SetupError('needs the certificate of listen.tls', { key: 'admin.tls' })
+  const { createServer } = await import('node:https')
+  return (options, onRequest) => {
+    const tls = {
+      ...contextOf(material),
+      ALPNProtocols: ['http/1.1'],
+      handshakeTimeout: options.requestTimeout,
+    }
+    const server = createServer({ ...options, ...tls }, onRequest)
+    certificate.serve((next) => server.setSecureContext(contextOf(next)))
+    return server
   }
 }
 

@@ -140,6 +140,7 @@ async function openParts(
     tokens: state.tokens,
     log,
     onBug,
+    certificate,
     hashMemory: memory.hashes,
   })
   memory.watchPage(admin.unread)

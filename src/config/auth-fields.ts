@@ -41,9 +41,8 @@ function target(options: FieldOptions = {}): Field<string> {
 /** What Postern does when the device sets another session in its response to a client's request. */
 const onChange = oneOf(['sign_in', 'follow'], { default: 'sign_in' })
 
-const sessionSection = section({
-  user: optional(accountName),
-  password: optional(passwordSection),
+/** What only a session has. */
+const session = section({
   login: section({
     method: method({ default: 'POST' }),
     path: target(),
@@ -86,9 +85,8 @@ const sessionSection = section({
   ),
 })
 
+/** What only a login form has. */
 const form = section({
-  user: optional(accountName),
-  password: optional(passwordSection),
   path: target({ default: '/login' }),
   loginPage: optional(target()),
   userField: fieldName({ default: 'username' }),
@@ -100,19 +98,66 @@ const form = section({
   sessionCookie: optional(cookieName),
   onChange,
   success: section({ status: optional(integer(200, 399)), location: optional(target()) }),
-  checkPath: optional(target()),
 })
 
-const http = section({
-  user: accountName,
+const written = section({
+  kind: oneOf(['basic', 'digest', 'form', 'session']),
+  user: optional(accountName),
   password: optional(passwordSection),
-  checkPath: target({ default: '/' }),
+  checkPath: optional(target()),
+  form: optional(form),
+  session: optional(session),
 })
+
+/** What every kind of account may have: some devices have tokens but no accounts. */
+interface AnyAccount {
+  readonly user?: string
+  readonly password?: PasswordFile
+}
+
+/** An account at the device, by the kind of its login. */
+export type Account =
+  | (AnyAccount & { readonly kind: 'basic' | 'digest'; readonly user: string; readonly checkPath: string })
+  | (AnyAccount & { readonly kind: 'form'; readonly checkPath?: string; readonly form: ValueOf<typeof form> })
+  | (AnyAccount & { readonly kind: 'session'; readonly session: ValueOf<typeof session> })
+
+/** The keys that only one kind has, and what has to be there for a kind. */
+const account: Field<Account> = {
+  ...written,
+  initial: undefined,
+  schema: () =>
+    z.pipe(
+      written.schema(),
+      z.transform((given, { issues }) => {
+        const { kind, user, password, checkPath } = given
+        const must = (key: string, what: string) =>
+          issues.push({ code: 'custom', message: `must ${what}`, path: [key], input: given })
+        for (const key of ['form', 'session'] as const)
+          if (given[key] !== undefined && key !== kind) must(key, `be left out with kind: ${kind}`)
+        const common = { ...(user !== undefined && { user }), ...(password !== undefined && { password }) }
+        switch (kind) {
+          case 'basic':
+          case 'digest':
+            if (user === undefined) must('user', 'be a user name')
+            return { ...common, kind, user: user ?? '', checkPath: checkPath ?? '/' }
+          case 'form': {
+            const page = checkPath === undefined ? {} : { checkPath }
+            return { ...common, ...page, kind, form: given.form ?? form.schema().parse({}) }
+          }
+          case 'session':
+            if (checkPath !== undefined) must('check_path', 'be left out with kind: session')
+            if (given.session !== undefined) return { ...common, kind, session: given.session }
+            must('session', 'be a mapping with login, token and send')
+            return z.NEVER
+        }
+      }),
+    ),
+}
 
 export const authField = either(
   oneOf(['off']),
-  choice({ basic: http, digest: http, form, session: sessionSection }),
-  'must be off, or a mapping with one of basic, digest, form, session',
+  account,
+  'must be off, or a mapping with kind: basic, digest, form or session',
   {
     default: 'off',
     // A common mistake is to write the password itself here.
@@ -126,11 +171,13 @@ function fieldName(options: FieldOptions = {}): Field<string> {
 
 export type UpstreamAuthConfig = ValueOf<typeof authField>
 
-export type SessionConfig = ValueOf<typeof sessionSection>
+export type SessionAccount = Extract<Account, { readonly kind: 'session' }>
+
+export type FormAccount = Extract<Account, { readonly kind: 'form' }>
 
 /** The fields of a response that can carry the token of `upstream.auth.session`. */
 export function tokenHeaders(auth: UpstreamAuthConfig): readonly string[] {
-  if (auth === 'off' || !('session' in auth)) return []
+  if (auth === 'off' || auth.kind !== 'session') return []
   const { token, send } = auth.session
   const named = 'header' in token ? [token.header] : []
   return send.header === undefined ? named : [...named, send.header]

@@ -2,7 +2,7 @@ import { isIPv4 } from 'node:net'
 import { asCgi } from '../http/fields.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import type { UpstreamUrl } from './address.ts'
-import { type PasswordFile, type SessionConfig, tokenHeaders } from './auth-fields.ts'
+import { type SessionAccount, tokenHeaders } from './auth-fields.ts'
 import type { Issue } from './decode.ts'
 import { checkedByDevice, MOST_NAMES } from './password-fields.ts'
 import type { Config } from './schema.ts'
@@ -89,6 +89,10 @@ function judgeWhole(config: Config, must: Must): void {
     )
   if (admin.address !== 'off' && overlap(admin.address, listen.address))
     must('admin.address', 'differ from listen.address, or be off')
+  if (admin.tls === 'on' && listen.tls === 'off')
+    must('admin.tls', 'be off if listen.tls is off, whose certificate it would serve')
+  if (admin.tls === 'on' && admin.address !== 'off' && admin.address.kind === 'unix')
+    must('admin.tls', 'be off for a Unix socket, which nobody can read on the way')
   if (shared !== undefined && checkedByDevice(config))
     must(
       'tokens.store',
@@ -162,26 +166,28 @@ function judgeService(
 
 function judgeAuth({ auth }: ServiceConfig, byGrant: boolean, must: Must): void {
   if (auth === 'off') return
-  for (const [kind, { password }] of Object.entries<{ readonly password?: PasswordFile }>(auth)) {
-    if (kind === 'session' || byGrant === (password === undefined)) continue
+  const { kind, password } = auth
+  if (kind !== 'session' && byGrant !== (password === undefined)) {
     const unneeded = 'be left out with password.device: the password of the last grant is used'
-    must(`auth.${kind}.password.file`, byGrant ? unneeded : 'be a path')
+    must('auth.password.file', byGrant ? unneeded : 'be a path')
   }
-  if (byGrant && 'form' in auth && auth.form.checkPath === undefined)
+  if (byGrant && kind === 'form' && auth.checkPath === undefined)
     must(
-      'auth.form.check_path',
+      'auth.check_path',
       'be a path that needs a login: password.device uses it to tell a right password from a wrong one',
     )
-  if (!('session' in auth)) return
-  judgeSession(auth.session, must)
+  if (kind !== 'session') return
+  judgeSession(auth, must)
   if (byGrant)
     must(
-      'auth.session',
+      'auth.kind',
       'be basic, digest or form with password.device: a device may give a token whatever the password',
     )
 }
 
-function judgeSession({ user, password, login: { json, form }, send }: SessionConfig, must: Must): void {
+function judgeSession({ user, password, session }: SessionAccount, must: Must): void {
+  const { login, send } = session
+  const { json, form } = login
   const { header, prefix, cookie } = send
   const body = JSON.stringify([json, form])
   if (json !== undefined && form !== undefined)
@@ -191,15 +197,15 @@ function judgeSession({ user, password, login: { json, form }, send }: SessionCo
   if (prefix !== undefined && header === undefined)
     must('auth.session.send.prefix', 'be left out without header')
   if (user === undefined && /\$user\b/.test(body))
-    must('auth.session.user', 'be a user name: the login contains $user')
+    must('auth.user', 'be a user name: the login contains $user')
   if (password === undefined && /\$password\b/.test(body))
-    must('auth.session.password.file', 'be a path: the login contains $password')
+    must('auth.password.file', 'be a path: the login contains $password')
 }
 
 /** The name in `headers` of the field that signing in writes. */
 function headerOfAuth({ auth, headers }: ServiceConfig): string | undefined {
-  if (auth === 'off' || 'form' in auth) return undefined
-  const written = 'session' in auth ? auth.session.send.header : 'Authorization'
+  if (auth === 'off' || auth.kind === 'form') return undefined
+  const written = auth.kind === 'session' ? auth.session.send.header : 'Authorization'
   return Object.keys(headers).find((name) => written !== undefined && asCgi(name) === asCgi(written))
 }
 

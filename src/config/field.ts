@@ -16,7 +16,7 @@ export type Kind = 'value' | 'section' | 'choice' | 'either' | 'headers' | 'name
 /** How the text of an environment variable or a flag is parsed. */
 type TextForm = 'text' | 'list' | 'yaml'
 
-/** One key of the file. What it means stands in deploy/build/descriptions.yaml, because only the reference reads it. */
+/** One key of the file. What it means stands in deploy/build/keys.yaml, because only the reference reads it. */
 export interface Field<T> {
   readonly kind: Kind
   /** Parses the YAML form. Made at its first use: a configuration sets few keys, and 600 schemas take 10 ms. */

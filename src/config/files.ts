@@ -1,5 +1,4 @@
 import type { NeededPath } from '../system/permissions.ts'
-import type { PasswordFile } from './auth-fields.ts'
 import { isClientName } from './header-field.ts'
 import { passwordSources } from './password-fields.ts'
 import type { Config } from './schema.ts'
@@ -32,12 +31,8 @@ function secretFilesOf(above: string, { headers, auth, tls }: ServiceConfig): Se
     if (typeof value !== 'string' && !isClientName(value))
       files.push({ key: `${above}.headers.${name}.file`, file: value.file })
   }
-  if (auth === 'off') return files
-  for (const [kind, { password }] of Object.entries<{ readonly password?: PasswordFile }>(auth)) {
-    if (password !== undefined) {
-      files.push({ key: `${above}.auth.${kind}.password.file`, file: password.file })
-    }
-  }
+  if (auth !== 'off' && auth.password !== undefined)
+    files.push({ key: `${above}.auth.password.file`, file: auth.password.file })
   return files
 }
 

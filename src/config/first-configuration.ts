@@ -9,8 +9,11 @@ export interface FirstSettings extends FirstPassword {
   readonly url: string
   readonly tls?: string | undefined
   readonly stateDir: string
-  /** The words that start Postern. */
+  /** The addresses of both listeners; without them they are the defaults. */
+  readonly addresses?: { readonly listen: string; readonly admin: string } | undefined
+  /** The words that start Postern, and the flag with which its commands find the file. */
   readonly program?: string
+  readonly flag?: string
 }
 
 /** The value of `password`, and of `upstream.auth` if the device checks the password. */
@@ -28,19 +31,21 @@ export function firstConfiguration({
   password,
   auth,
   stateDir,
+  addresses,
   program = 'postern',
+  flag = `--config ${path.replaceAll(/\p{Cc}/gu, '?')}`,
 }: FirstSettings): string {
   // A line end in the path would end the comment.
   const file = path.replaceAll(/\p{Cc}/gu, '?')
   const folder = dirname(file)
   const login =
     auth === undefined
-      ? `# auth: {digest: {user: admin, password: {file: ${folder}/device-password}}}`
+      ? `# auth: {kind: digest, user: admin, password: {file: ${folder}/device-password}}`
       : `auth: ${flow(auth)}`
   return `${title}
 # Only upstream.url and the password have no default. A commented line shows a default; configuration.md lists every
 # key. Environment variables (POSTERN_LIMITS_API_REQUESTS=120) and flags (--set limits.api.requests=120) override this
-# file. To check a change before it takes effect:  ${program} check --config ${file}
+# file. To check a change before it takes effect:  ${program} check ${flag}
 
 upstream:
   # The device. http://host:port, https://host:port, or http+unix:/path/to.sock
@@ -55,7 +60,7 @@ upstream:
   # The most requests at the device at once, learned or a number. Others wait; when the queue is full, they are refused.
   # max_in_flight: auto
   # queue: {size: 128, timeout: 5s}
-  # The firmware's own login, if it has one: basic, digest or form.
+  # The firmware's own login, if it has one. The kind is basic, digest, form or session.
   ${login}
   # A cheap page of the device. With it, the metric postern_upstream_up tells whether the device responds.
   # health: {path: null, interval: 10s}
@@ -68,7 +73,7 @@ password:
 listen:
   # host:port, unix:/path, or fd:3 behind postern.socket (systemd then binds port 443, without root here).
   # For IPv4 and IPv6 both: "[::]:8443"
-  # address: 0.0.0.0:8443
+  ${addresses === undefined ? '# address: 0.0.0.0:8443' : `address: ${addresses.listen}`}
   # auto makes a self-signed certificate in the state directory, for the names and addresses of the machine; listen.tls.names
   # lists others, such as device.example.com.
   # tls: {cert: ${folder}/tls/cert.pem, key: ${folder}/tls/key.pem}
@@ -77,7 +82,9 @@ listen:
 
 admin:
   # The live page, and /metrics, /healthz and /readyz without a login: only your monitoring should reach the address.
-  # address: 127.0.0.1:9464
+  ${addresses === undefined ? '# address: 127.0.0.1:9464' : `address: ${addresses.admin}`}
+  # TLS with the certificate of listen.tls, for an address that is not on loopback.
+  # tls: off
   # The password of the live page: postern hash-password > FILE. Without one, the page is served on loopback only, and cannot revoke.
   # password_file: /etc/postern/page-password
 

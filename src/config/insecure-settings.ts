@@ -100,20 +100,30 @@ export const SETTING_RULES: readonly SettingRule[] = [
     find: ({ admin }) => {
       const inner = admin.address === 'off' ? undefined : admin.address
       if (inner?.kind !== 'tcp' || !['0.0.0.0', '::'].includes(normalizeAddress(inner.host) ?? '')) return []
-      const page =
-        admin.passwordFile === undefined
-          ? ''
-          : ', and the password of the live page crosses the network in cleartext'
       return [
         {
           key: 'admin.address',
           reason: `${formatAddress(inner)} is every address of this machine`,
-          meaning: `clients can read the metrics, too${page}`,
+          meaning: 'clients can read the metrics, too',
           remedy:
             'use 127.0.0.1 or an inner address, or let a firewall or a network policy close the port to clients',
         },
       ]
     },
+  },
+  {
+    about: '`admin.password_file` without `admin.tls`, on an address that is not loopback',
+    find: ({ admin: { address, tls, passwordFile } }) =>
+      address === 'off' || passwordFile === undefined || tls === 'on' || isLocal(address)
+        ? []
+        : [
+            {
+              key: 'admin.tls',
+              reason: `off, and ${formatAddress(address)} is not on loopback`,
+              meaning: 'the password of the live page crosses the network in cleartext',
+              remedy: 'set admin.tls: on, or put admin.address on loopback, behind SSH or a proxy with TLS',
+            },
+          ],
   },
   {
     about: '`enforce: false`',
@@ -233,8 +243,9 @@ function unchecked({ path, service: { url, tls } }: NamedService): readonly Conf
 
 function followed({ path, service: { auth } }: NamedService): readonly ConfigWarning[] {
   if (auth === 'off') return []
-  const kind = 'form' in auth ? 'form' : 'session'
-  const onChange = 'form' in auth ? auth.form.onChange : 'session' in auth ? auth.session.onChange : undefined
+  const { kind } = auth
+  const onChange =
+    kind === 'form' ? auth.form.onChange : kind === 'session' ? auth.session.onChange : undefined
   if (onChange !== 'follow') return []
   return [
     {

@@ -4,9 +4,10 @@ import { explainPathError, LARGEST_FILE } from '../system/named-file.ts'
 import { codeOf, SetupError } from '../system/setup-error.ts'
 import { conflictsIn, passwordChoice } from './conflicts.ts'
 import { decode } from './decode.ts'
+import { createAuthSpelling, isWithin, rememberFormer } from './former-auth.ts'
 import { layer } from './layers.ts'
 import { type Environment, readEnvironment, readFlags, stateDirectory } from './overrides.ts'
-import { locationOf, problemsOf } from './problem.ts'
+import { lineIn, locationOf, problemsOf } from './problem.ts'
 import { type Config, schema } from './schema.ts'
 import {
   isMapping,
@@ -59,19 +60,33 @@ export function loadWithLocations({ file, object, env = {}, sets = [] }: Sources
   if ('problem' in parsed) throw new SetupError([parsed.problem, ...problems])
 
   const { tree, lineOf } = parsed.value
-  const layered = layer(tree, [
+  const spelling = createAuthSpelling()
+  const given = layer(spelling.ofFile(tree), [
     ...(Object.hasOwn(tree, 'state_dir') ? [] : stateDirectory(env)),
-    ...environment.overrides,
-    ...flags.overrides,
+    ...[...environment.overrides, ...flags.overrides].map(spelling.ofOverride),
   ])
+  const layered = { ...given, tree: spelling.ofAll(given.tree) }
   const decoded = decode(schema, layered.tree)
+  const misspelt = spelling.problems()
   const issues = [
     ...('issues' in decoded ? decoded.issues : conflictsIn(decoded.value)),
     ...passwordChoice(layered.tree),
-  ]
-  const positions = file && { path: file.path, lineOf }
-  problems.unshift(...problemsOf(issues, layered, positions))
+  ].filter(({ path }) => !misspelt.some(({ service }) => isWithin(path, service)))
+  const { writtenPath } = spelling
+  const positions = file && {
+    path: file.path,
+    lineOf: (path: readonly string[]) => lineOf(writtenPath(path)),
+  }
+  problems.unshift(
+    ...misspelt.map(({ path, message }) =>
+      [given.sourceOf(path) ?? lineIn(positions, path), path.join('.'), message]
+        .filter((part) => part !== undefined)
+        .join(': '),
+    ),
+    ...problemsOf(issues, layered, positions, writtenPath),
+  )
   if (problems.length > 0 || 'issues' in decoded) throw new SetupError(problems)
+  rememberFormer(decoded.value, spelling.former(layered.tree))
   return {
     config: decoded.value,
     tree: layered.tree,

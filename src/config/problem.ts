@@ -16,12 +16,13 @@ export interface FileLines extends Pick<YamlDocument, 'lineOf'> {
 
 /**
  * One line per issue: the source of the value (of the file also the line), the key, what is wrong, and the value. A key that is
- * missing because it is misspelt is one problem, not two.
+ * missing because it is misspelt is one problem, not two. `writtenPath`: the path of a key in the spelling that the file has.
  */
 export function problemsOf(
   issues: readonly Issue[],
   layered: Layered,
   file: FileLines | undefined,
+  writtenPath: (path: readonly string[]) => readonly string[],
 ): readonly string[] {
   const { tree } = layered
   const meant = issues.flatMap(({ path, isUnknown }) => (isUnknown ? (nearestTo(path) ?? []) : []))
@@ -32,7 +33,7 @@ export function problemsOf(
   const told = issues.filter((issue) => !follows(issue))
   return told.map(({ path, message, isUnknown }) => {
     const what = isUnknown ? unknownKey(path) : describe(path, message, tree)
-    return [locationOf(path, layered, file), path.join('.'), what]
+    return [locationOf(path, layered, file), writtenPath(path).join('.'), what]
       .filter((part) => part !== undefined)
       .join(': ')
   })
@@ -56,7 +57,7 @@ export function locationOf(
 }
 
 /** `postern.yaml:7`, the form that editors and terminals open. */
-function lineIn(file: FileLines | undefined, path: readonly string[]): string | undefined {
+export function lineIn(file: FileLines | undefined, path: readonly string[]): string | undefined {
   const number = file?.lineOf(path)
   return number === undefined ? file?.path : `${file?.path}:${number}`
 }

@@ -20,6 +20,8 @@ export interface DerivedByForward {
 export interface DerivedByRecord {
   /** The path to be logged or shown. */
   shown: string | undefined
+  /** Whether the request may change something. */
+  changes: boolean | undefined
   /** A part of the access line, and for which client, grant, endpoint type and logged parameters it is. */
   logged: LoggedText | undefined
 }

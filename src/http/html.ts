@@ -12,12 +12,12 @@ export function escapeHtml(text: string): string {
 const STYLE = `
 :root{color-scheme:light dark}
 *{box-sizing:border-box}
-body{margin:0;min-height:100vh;display:grid;place-items:center;padding:1rem;font:1rem/1.5 system-ui,sans-serif;color:light-dark(#15191d,#e3e7ea);background:light-dark(#f3f5f7,#0e1215)}
-main{width:100%;max-width:22rem;padding:1.5rem;border:1px solid light-dark(#d3d9de,#2d353b);border-radius:.75rem;overflow-wrap:anywhere;background:light-dark(#fff,#161b1f)}
+body{margin:0;min-height:100vh;display:grid;place-items:center;padding:min(1rem,4vw);font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere;color:light-dark(#15191d,#e3e7ea);background:light-dark(#f3f5f7,#0e1215)}
+main{width:100%;max-width:22rem;padding:min(1.5rem,5vw);border:1px solid light-dark(#d3d9de,#2d353b);border-radius:.75rem;background:light-dark(#fff,#161b1f)}
 h1{margin:0 0 1rem;font-size:1.25rem}
 form{display:grid;gap:.75rem}
 p{margin:0 0 1rem}
-p[role]{padding:.5rem .75rem;border-left:.25rem solid;border-radius:.25rem;color:light-dark(#b3261e,#ff8a80)}
+p[role]{padding:.5rem min(.75rem,3vw);border-left:.25rem solid;border-radius:.25rem;color:light-dark(#b3261e,#ff8a80)}
 p[role=status]{color:light-dark(#0b57b0,#7ab7ff)}
 p.small{margin:1rem 0 0;font-size:.875rem}
 input,button,a{width:100%;min-height:2.75rem;padding:.5rem .75rem;border:1px solid light-dark(#7a858f,#8e99a3);border-radius:.5rem;font:inherit;color:inherit;background:transparent}

@@ -68,6 +68,7 @@ export function interpretRequest(
     presented: undefined,
     outgoing: undefined,
     shown: undefined,
+    changes: undefined,
     logged: undefined,
     bodyEnd,
     persists: persists(version, connection),

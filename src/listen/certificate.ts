@@ -43,7 +43,7 @@ export async function openCertificate(
   let current: TlsMaterial | undefined
   /** The served certificate, if it could not be stored. */
   let unstored: TlsMaterial | undefined
-  let apply = (_material: TlsMaterial): void => {}
+  const listeners: ((material: TlsMaterial) => void)[] = []
   let validity: ReturnType<typeof watchValidity> | undefined
   let looks: NodeJS.Timeout | undefined
   /** A look at the names waits for its turn. */
@@ -90,7 +90,7 @@ export async function openCertificate(
     if (closed) return
     metrics.certificateServed(material.valid.from.at, material.valid.until.at)
     validity?.served(material.valid)
-    apply(material)
+    for (const apply of listeners) apply(material)
   }
 
   async function compare(): Promise<void> {
@@ -113,17 +113,20 @@ export async function openCertificate(
   if (first !== undefined) use(await updated(first, initial, false))
 
   return {
-    /** The pair at the start; undefined for cleartext. */
-    material: current,
+    /** The pair that is served now; undefined for cleartext. */
+    get material(): TlsMaterial | undefined {
+      return current
+    },
     /** The pair that is served now (wall clock, ms); undefined for cleartext. */
     present(): { readonly from: number; readonly until: number; readonly selfSigned: boolean } | undefined {
       if (current === undefined) return undefined
       const { from, until } = current.valid
       return { from: from.at, until: until.at, selfSigned: isSelfSigned(setting) }
     },
-    /** Call this when the listener exists. `next` is called with each new pair. No timer runs before. */
+    /** Call this when a listener exists. `next` is called with each new pair. No timer runs before the first call. */
     serve(next: (material: TlsMaterial) => void): void {
-      apply = next
+      listeners.push(next)
+      if (listeners.length > 1) return
       validity = watchValidity(clock, log)
       if (current !== undefined) validity.served(current.valid)
       looks = setInterval(look, compareEvery).unref()

@@ -119,7 +119,7 @@ const CIPHERS = [
 ].join(':')
 
 /** The groups are those of OpenSSL, with X25519MLKEM768 first: recordings of today stay secret from a quantum computer. */
-function contextOf({ cert, key }: TlsMaterial): SecureContextOptions {
+export function contextOf({ cert, key }: TlsMaterial): SecureContextOptions {
   return { cert, key, minVersion: 'TLSv1.2', ciphers: CIPHERS }
 }
 

@@ -217,7 +217,7 @@ interface ListenersDependencies {
 /** The sections of the configuration. */
 interface ListenerSettings {
   readonly listen: { readonly address: ListenAddress; readonly reusePort: boolean; readonly tls: unknown }
-  readonly admin: { readonly address: ListenAddress | 'off' }
+  readonly admin: { readonly address: ListenAddress | 'off'; readonly tls: 'off' | 'on' }
 }
 
 /** Opens the listeners of a sidecar, once. */
@@ -235,7 +235,8 @@ export function createListeners(
 
   async function openBoth(): Promise<Addresses> {
     if (admin.address !== 'off') listening.push(await listen(servers.admin, admin.address, 'admin.address'))
-    const adminAt = admin.address === 'off' ? null : `http://${listening[0]}`
+    const adminAt =
+      admin.address === 'off' ? null : `${admin.tls === 'on' ? 'https' : 'http'}://${listening[0]}`
     refuseAtEnd()
     const bound = await listen(servers.public, address, 'listen.address', reusePort)
     listening.push(bound)

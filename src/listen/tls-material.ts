@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { hostname } from 'node:os'
@@ -64,6 +65,20 @@ export async function loadTlsMaterial(
   const { cert: file } = selfSignedPaths(stateDir)
   log?.info({ file, names: made.names }, 'self-signed certificate: made; clients trust this file')
   return made
+}
+
+/** Reads the certificate of the public listener, without its key. Rejects with `SetupError` if there is none that can be used. */
+export async function readCertificate(
+  setting: TlsSetting,
+  stateDir: string,
+): Promise<{ readonly file: string; readonly certificate: X509Certificate }> {
+  const paths = setting === 'off' || isSelfSigned(setting) ? selfSignedPaths(stateDir) : setting
+  const { text } = await readPem(paths.cert, 'listen.tls.cert')
+  try {
+    return { file: paths.cert, certificate: new X509Certificate(text) }
+  } catch {
+    throw new SetupError(`${paths.cert} is no certificate`)
+  }
 }
 
 const SELF_SIGNED = 'remove listen.tls for a self-signed certificate'

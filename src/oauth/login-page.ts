@@ -53,11 +53,13 @@ function actionOf(
   const { kind } = action
   if (kind === 'logout') return formOf(OWN_PATHS.logout, '', words.logout)
   if (kind !== 'password') return `<a href="${escapeHtml(action.to)}">${words[kind]}</a>`
-  const wrong = message === 'wrong' ? ' aria-invalid="true" aria-describedby="message"' : ''
+  // A screen reader reads the field, which has the focus when the page opens, and no alert that was there before.
+  const described = message === undefined ? '' : ' aria-describedby="message"'
+  const wrong = message === 'wrong' ? ' aria-invalid="true"' : ''
   const password = `
 <input type="text" autocomplete="username" value="${title}" readonly hidden>
 <label for="password">${words.password}</label>
-<input id="password" name="password" type="password" autocomplete="current-password" required autofocus${wrong}>`
+<input id="password" name="password" type="password" autocomplete="current-password" required autofocus${described}${wrong}>`
   return formOf(loginPath(action.to), password, words.login)
 }
 

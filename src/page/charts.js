@@ -106,7 +106,7 @@ function drawingOf(plot, { rows, from, until, row, isPointed }) {
   const distance = Math.max(15_000, MINUTE * Math.floor((until - from) / MINUTE / 5))
   const times = timesBetween(from, until, distance).map((time) => {
     const text = timeOfDay(time).slice(0, time % MINUTE === 0 ? 5 : 8)
-    return svg('text', { x: `${Number(x(time)) / 10}%`, y: '1.4em' }, new Text(text))
+    return svg('text', { x: `${Number(x(time)) / 10}%`, y: '1.2em' }, new Text(text))
   })
   return [
     el('ul', { class: 'levels' }, ...ticks.map(({ text }) => el('li', {}, text))),

@@ -39,7 +39,7 @@ export function selectGrants(grants, filter, column, direction) {
 }
 
 /**
- * The table of logins. Its order stays while a pointer or the focus is inside, so that no row moves away from a finger.
+ * The table of logins. Its order stays while it is used, so that no row moves away from a finger.
  *
  * @param {State} state
  * @param {(text: string) => void} announce reads a text to a screen reader
@@ -50,6 +50,7 @@ export function showGrants(state, announce) {
   const confirmRevocation = prepareRevocation(announce, search.again)
   const scroll = byId('grants-scroll', HTMLElement)
   const filter = byId('grants-filter', HTMLInputElement)
+  const confirm = byId('confirm', HTMLDialogElement)
   /** @type {{ column: Column, direction: 1 | -1 }} */
   const order = { column: 'used', direction: 1 }
   /** @type {readonly GrantRow[]} */
@@ -64,11 +65,13 @@ export function showGrants(state, announce) {
     const { found, failure } = search.find(all > state.grants.size ? text : '')
     const known = found?.rows.map((row) => state.grants.get(row.id) ?? row) ?? state.grants.values()
     const selected = selectGrants(known, text, order.column, order.direction)
-    rows = anew || !scroll.matches(':hover, :focus, :focus-within') ? selected : keepOrder(rows, selected)
+    // An open question gives the focus back to its row.
+    const isUsed = confirm.open || scroll.matches(':hover, :focus, :focus-within')
+    rows = anew || !isUsed ? selected : keepOrder(rows, selected)
     const isPart = text !== '' && all > state.grants.size
     const matches = found?.matches ?? (isPart ? undefined : rows.length)
     write('grants-total', totalText(matches, all))
-    write('grants-note', noteOf(isPart, rows.length, matches, failure))
+    write('grants-note', text === '' ? '' : noteOf(isPart, rows.length, matches, failure))
     byId('grants-act', HTMLElement).hidden = !state.mayRevoke
     setAttribute(byId('grants', HTMLElement), 'aria-rowcount', String(rows.length + 1))
     byId('revoke-all', HTMLElement).hidden = !state.mayRevoke
@@ -119,13 +122,17 @@ function totalText(matches, all) {
   return `${matches === undefined ? '…' : count(matches)} of ${count(all)}`
 }
 
-/** @param {boolean} isPart @param {number} shown @param {number | undefined} matches @param {string | undefined} failure */
+/**
+ * What the filter has found. A screen reader reads it when it changes. @param {boolean} isPart @param {number} shown
+ * @param {number | undefined} matches @param {string | undefined} failure
+ */
 function noteOf(isPart, shown, matches, failure) {
-  if (!isPart) return ''
-  if (failure !== undefined)
+  if (isPart && failure !== undefined)
     return `The sidecar did not search: ${failure} Only the most recently used logins were searched.`
   if (matches === undefined) return 'Searching all logins'
-  return matches > shown ? `The ${count(shown)} most recently used of those found are listed.` : ''
+  const found =
+    matches === 0 ? 'No login found' : `${count(matches)} ${matches === 1 ? 'login' : 'logins'} found`
+  return matches > shown ? `${found}. The ${count(shown)} most recently used are listed.` : found
 }
 
 /** Which login it is, among several of one client. @param {GrantRow} grant */

@@ -207,13 +207,16 @@ const LINGER = 300
 
 /**
  * Explains a figure, whose term is a button described by the explanation, on touch, hover and focus. The explanation stays while the
- * pointer is on it (WCAG 2.2, 1.4.13). Escape, scrolling or a touch elsewhere close it: it is a popover.
+ * pointer is on it (WCAG 2.2, 1.4.13). Escape or a touch elsewhere close it: it is a popover. So does scrolling, unless the figure has the
+ * focus of the keyboard: the Tab key itself scrolls to it.
  */
 export function explainFigures() {
   /** @type {HTMLElement | null} */
   let shown = null
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let closing
+  /** @type {Element | null} */
+  let shownFor = null
   const close = () => shown?.hidePopover()
 
   /** @param {Event} event */
@@ -223,11 +226,16 @@ export function explainFigures() {
     const id = term?.getAttribute('aria-describedby')
     clearTimeout(closing)
     if (term && id) {
+      shownFor = term
       shown = document.getElementById(id)
       shown?.showPopover({ source: term })
     } else if (!shown?.contains(target)) closing = setTimeout(close, LINGER)
   }
 
   for (const event of ['pointerover', 'focusin', 'click']) document.addEventListener(event, follow)
-  document.addEventListener('scroll', close, { capture: true, passive: true })
+  document.addEventListener(
+    'scroll',
+    ({ target }) => target !== shown && !shownFor?.matches(':focus-visible') && close(),
+    { capture: true, passive: true },
+  )
 }

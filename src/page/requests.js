@@ -19,6 +19,7 @@ const PAUSE_AFTER_FAILURE = 5_000
 export function showRequests(state) {
   const list = byId('requests', HTMLElement)
   const problem = byId('requests-problem', HTMLElement)
+  const dialog = byId('explanation', HTMLDialogElement)
   let [readAt, readTo] = [0, -1]
 
   byId('explain', HTMLFormElement).addEventListener('submit', (event) => {
@@ -46,7 +47,9 @@ export function showRequests(state) {
 
   return () => {
     const isNew = readTo < 0 || state.points.some((point) => point.time > readTo && refusedOf(point) > 0)
-    if (isNew && localNow() - readAt > PAUSE && !list.matches(':hover, :focus-within')) read()
+    // An open explanation gives the focus back to its row.
+    const isUsed = dialog.open || list.matches(':hover, :focus-within')
+    if (isNew && localNow() - readAt > PAUSE && !isUsed) read()
   }
 }
 

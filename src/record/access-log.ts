@@ -133,12 +133,14 @@ function nameOfParameter(parameter: string): string {
 
 /**
  * Whether a request may change something: not one that reads, unless it has a body, which some programs read as a form, or a field that
- * names another method, path or target. A tunnel may: what it will carry is not known.
+ * names another method, path or target. A tunnel may: what it will carry is not known. The answer is kept with the head.
  */
 function mayChange({ head, classified: { framing } }: Recorded): boolean {
+  if (head.changes !== undefined) return head.changes
   const { method, upgrade, survey, fields } = head
   const reads = isSafe(method) && !framing
-  return !reads || upgrade || survey.destination.length > 0 || hasOverride(fields)
+  head.changes = !reads || upgrade || survey.destination.length > 0 || hasOverride(fields)
+  return head.changes
 }
 
 /** Whether the device had got a request that may change something before it was refused, for example because the response never came. */

@@ -1,4 +1,4 @@
-import type { UpstreamAuthConfig } from '../config/auth-fields.ts'
+import type { FormAccount } from '../config/auth-fields.ts'
 import type { OwnResponse } from '../device/own-request.ts'
 import type { RequestLine } from '../device/request.ts'
 import { fieldValues } from '../http/fields.ts'
@@ -7,12 +7,13 @@ import type { Clock } from '../system/clock.ts'
 import { type Ask, checkedLogin, type LoginResult, type Scheme, type Session } from './scheme.ts'
 import { cookiesSetBy, isExpired, matchesPath, type SessionCookie, sessionNames } from './session-cookies.ts'
 
-/** `checkPath`: a path that refuses a client that is not signed in; without it the response to the login is the only check. */
-type FormSettings = Extract<UpstreamAuthConfig, { readonly form: unknown }>['form']
-
-/** A login form and the session cookies that it sets. Redirects are evaluated but not followed. */
-export function createFormScheme(settings: FormSettings, ask: Ask, clock: Clock): Scheme {
-  const { path, loginPage = path, checkPath, sessionCookie, onChange } = settings
+/**
+ * A login form and the session cookies that it sets. Redirects are evaluated but not followed. `checkPath`: a path that refuses a client
+ * that is not signed in; without it the response to the login is the only check.
+ */
+export function createFormScheme(account: FormAccount, ask: Ask, clock: Clock): Scheme {
+  const { form, checkPath } = account
+  const { path, loginPage = path, sessionCookie, onChange } = form
   const loginPaths = new Set([path, loginPage].map(loosePathOf))
   const isLogin = ({ target }: RequestLine): boolean => loginPaths.has(loosePathOf(target))
 
@@ -24,7 +25,7 @@ export function createFormScheme(settings: FormSettings, ask: Ask, clock: Clock)
     const response = await ask({
       ...login,
       fields: ['Content-Type', 'application/x-www-form-urlencoded'],
-      body: formBody(settings, password),
+      body: formBody(account, password),
     })
     const { status } = response
     if (status >= 500 || status === 404 || status === 405 || status === 423 || status === 429) {
@@ -40,7 +41,7 @@ export function createFormScheme(settings: FormSettings, ask: Ask, clock: Clock)
       status < 400 &&
       cookies.length > 0 &&
       !asksToSignIn(login, response) &&
-      looksRight(response, settings.success)
+      looksRight(response, form.success)
     if (!right) return { kind: 'wrong' }
     const follows = (request: RequestLine): boolean => onChange === 'follow' && !isLogin(request)
     return {
@@ -71,7 +72,8 @@ export function createFormScheme(settings: FormSettings, ask: Ask, clock: Clock)
   }
 }
 
-function formBody({ fields, user, userField, passwordField }: FormSettings, password: string): string {
+function formBody({ user, form }: FormAccount, password: string): string {
+  const { fields, userField, passwordField } = form
   const pairs = fields.map((pair): [string, string] => {
     const equals = pair.indexOf('=')
     return [pair.slice(0, equals), pair.slice(equals + 1)]
@@ -81,7 +83,7 @@ function formBody({ fields, user, userField, passwordField }: FormSettings, pass
   return new URLSearchParams(pairs).toString()
 }
 
-function looksRight({ status, fields }: OwnResponse, success: FormSettings['success']): boolean {
+function looksRight({ status, fields }: OwnResponse, success: FormAccount['form']['success']): boolean {
   const location = fieldValues(fields, 'location')[0] ?? ''
   if (success.status !== undefined && status !== success.status) return false
   return success.location === undefined || pathAndQuery(location).startsWith(success.location)

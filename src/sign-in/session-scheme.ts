@@ -1,4 +1,4 @@
-import type { SessionConfig } from '../config/auth-fields.ts'
+import type { SessionAccount } from '../config/auth-fields.ts'
 import { DeviceFault } from '../device/failure.ts'
 import type { OwnResponse } from '../device/own-request.ts'
 import type { RequestLine } from '../device/request.ts'
@@ -33,7 +33,8 @@ const SENDABLE = /^[!-~](?:[ -~]*[!-~])?$/
  * A session of the device's own: the response to a login holds a token, which later requests carry. Examples are Redfish
  * (DSP0266 §13.3.4), the `X-Transmission-Session-Id` of transmission, and APIs with a session id in JSON.
  */
-export function createSessionScheme(settings: SessionConfig, device: SessionDevice): Scheme {
+export function createSessionScheme(account: SessionAccount, device: SessionDevice): Scheme {
+  const { session: settings } = account
   const { login, token, expired } = settings
   const endSession = createLogout(settings, device)
   const carriers = carriersOf(settings)
@@ -46,7 +47,7 @@ export function createSessionScheme(settings: SessionConfig, device: SessionDevi
         method: login.method,
         target: login.path,
         keepsBody: 'json' in token,
-        ...loginBody(settings, password),
+        ...loginBody(account, password),
       })
       const { status } = response
       const opened = tokenIn(response, settings, device.clock)
@@ -65,8 +66,10 @@ export function createSessionScheme(settings: SessionConfig, device: SessionDevi
   }
 }
 
+type SessionSettings = SessionAccount['session']
+
 /** Where the configuration expects the token: `header X-Auth-Token`. */
-export function tokenPlace({ token }: SessionConfig): string {
+export function tokenPlace({ token }: SessionSettings): string {
   const [[kind = '', name = ''] = []] = Object.entries<string>(token)
   return `${kind} ${name}`
 }
@@ -76,7 +79,7 @@ interface Token extends Pick<SessionCookie, 'value' | 'until'> {
   readonly path?: string
 }
 
-function tokenIn(response: OwnResponse, settings: SessionConfig, clock: Clock): Token | undefined {
+function tokenIn(response: OwnResponse, settings: SessionSettings, clock: Clock): Token | undefined {
   const { token, send, login } = settings
   const found =
     'cookie' in token
@@ -95,19 +98,19 @@ function tokenWithoutExpiry(value: string | undefined): Token | undefined {
   return value === undefined ? undefined : { value, until: undefined }
 }
 
-function isSendable(value: string, send: SessionConfig['send']): boolean {
+function isSendable(value: string, send: SessionSettings['send']): boolean {
   return SENDABLE.test(value) && !(send.cookie !== undefined && value.includes(';'))
 }
 
 /** The cookies and header fields in which the token comes and goes. */
-function carriersOf({ token, send }: SessionConfig) {
+function carriersOf({ token, send }: SessionSettings) {
   const carriers = [...Object.entries<string>(token), ...Object.entries(send)]
   const names = (wanted: 'header' | 'cookie'): readonly string[] =>
     carriers.flatMap(([kind, name]) => (kind === wanted ? name : []))
   return { headers: names('header'), cookies: names('cookie') }
 }
 
-function createSession(settings: SessionConfig, opened: Token, clock: Clock): Session {
+function createSession(settings: SessionSettings, opened: Token, clock: Clock): Session {
   const { token, send, login, onChange } = settings
   const { header = 'Cookie', prefix = '', cookie } = send
   const { headers, cookies } = carriersOf(settings)
@@ -156,7 +159,8 @@ function createSession(settings: SessionConfig, opened: Token, clock: Clock): Se
 }
 
 /** The content type and the body of a login. `$user` and `$password` stand for the account, in values only. */
-function loginBody({ user = '', login: { json, form } }: SessionConfig, password: string) {
+function loginBody({ user = '', session: { login } }: SessionAccount, password: string) {
+  const { json, form } = login
   // One pass: a password that contains `$user` stays as it is.
   const filled = (text: string): string =>
     text.replace(PLACEHOLDER, (_, name: string) => (name === 'user' ? user : password))
@@ -198,7 +202,7 @@ const PLACEHOLDER = /\$(user|password)\b/g
 
 /** Ends a session as the configuration says; undefined if it names no logout. `opened` is the response that opened it. */
 function createLogout(
-  { login, logout, expired }: SessionConfig,
+  { login, logout, expired }: SessionSettings,
   { ask, origins, onLogoutFailed }: SessionDevice,
 ): ((session: Session, opened: OwnResponse) => Promise<void>) | undefined {
   const reported = new Set<string>()

@@ -1,4 +1,4 @@
-import type { PasswordFile, UpstreamAuthConfig } from '../config/auth-fields.ts'
+import type { Account, UpstreamAuthConfig } from '../config/auth-fields.ts'
 import type { Connections } from '../device/connections.ts'
 import { DeviceFault, failureOf } from '../device/failure.ts'
 import { sendOwnRequest } from '../device/own-request.ts'
@@ -36,12 +36,10 @@ export async function openSignIn(
   { key, connections, origin, request, clock, events }: SignInSetup,
 ): Promise<SignIn | undefined> {
   if (auth === 'off') return undefined
-  const [[kind = '', { password = undefined } = {}] = []] = Object.entries<{
-    readonly password?: PasswordFile
-  }>(auth)
+  const { kind, password } = auth
   const readPassword =
     password !== undefined
-      ? () => readSecretLine(`${key}.${kind}.password.file`, password.file)
+      ? () => readSecretLine(`${key}.password.file`, password.file)
       : // Some devices have tokens but no accounts.
         kind === 'session'
         ? async () => ''
@@ -62,12 +60,18 @@ export async function openSignIn(
   })
 }
 
-function schemeFor(auth: Exclude<UpstreamAuthConfig, 'off'>, device: SessionDevice): Scheme {
+function schemeFor(account: Account, device: SessionDevice): Scheme {
   const { ask, clock } = device
-  if ('session' in auth) return createSessionScheme(auth.session, device)
-  if ('basic' in auth) return createBasicScheme(auth.basic, ask)
-  if ('digest' in auth) return createDigestScheme(auth.digest, ask)
-  return createFormScheme(auth.form, ask, clock)
+  switch (account.kind) {
+    case 'basic':
+      return createBasicScheme(account, ask)
+    case 'digest':
+      return createDigestScheme(account, ask)
+    case 'form':
+      return createFormScheme(account, ask, clock)
+    case 'session':
+      return createSessionScheme(account, device)
+  }
 }
 
 /**

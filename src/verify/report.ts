@@ -6,18 +6,27 @@ export function mayColour(isTTY: boolean, env: Readonly<Record<string, string | 
   return isTTY && env.TERM !== 'dumb' && (env.NO_COLOR ?? '') === ''
 }
 
+/** How a run is shown. `wrap` breaks a text into lines; the caller writes the `indent` columns of the first one. */
+export interface Display {
+  readonly colour: boolean
+  readonly wrap: (text: string, indent: number) => string
+}
+
+/** As in a file or a pipe: each line whole, without colour. */
+export const PLAIN: Display = { colour: false, wrap: (text) => text }
+
 /** Writes a run as text: what it is going to do, a line for each promise as it is decided and for each long wait, and the table. */
-export function textReporter(write: (text: string) => unknown, colour: boolean): Reporter {
+export function textReporter(write: (text: string) => unknown, display: Display): Reporter {
   return {
-    announce: (plan) => void write(`${announcement(plan)}\n`),
-    progress: (text) => void write(`${'...'.padEnd(INDENT)}${visible(text)}\n`),
-    decided: (verdict) => void write(`${verdictLine(verdict, colour)}\n`),
-    finished: (report) => void write(`\n${table(report, colour)}`),
+    announce: (plan) => void write(`${announcement(plan, display)}\n`),
+    progress: (text) => void write(`${'...'.padEnd(INDENT)}${display.wrap(visible(text), INDENT)}\n`),
+    decided: (verdict) => void write(`${verdictLine(verdict, display)}\n`),
+    finished: (report) => void write(`\n${table(report, display)}`),
   }
 }
 
 /** What a run is going to do to the server, so that its owner can decide against it. */
-export function announcement(plan: Plan): string {
+export function announcement(plan: Plan, { wrap }: Display = PLAIN): string {
   const { url, path, promises, notTestable, floods, revocationPath: revocation, otherSpellings } = plan
   const { wrongPasswords, tokenInQuery, usesUpLimits } = plan
   const others = notTestable.length === 0 ? '' : `; not testable: ${notTestable.join(', ')}`
@@ -43,19 +52,22 @@ export function announcement(plan: Plan): string {
       : `tries to revoke its tokens at the end, at ${revocation}`,
   ]
   return [
-    `${counted(promises.length, 'promise')} of the documented API, checked from outside at ${url}${others}. This run`,
-    ...items.flatMap((item) => (item === undefined ? [] : [`  - ${item}`])),
+    wrap(
+      `${counted(promises.length, 'promise')} of the documented API, checked from outside at ${url}${others}. This run`,
+      0,
+    ),
+    ...items.flatMap((item) => (item === undefined ? [] : [`  - ${wrap(item, 4)}`])),
     '',
   ].join('\n')
 }
 
 /** The line of a promise as soon as it is decided. */
-export function verdictLine(verdict: Verdict, colour: boolean): string {
+export function verdictLine(verdict: Verdict, { colour, wrap }: Display): string {
   const { result, departures, notes } = verdict
   const more = departures.length > 1 ? ` (and ${departures.length - 1} more)` : ''
   const why = { kept: undefined, broken: departures[0]?.came, 'not testable': notes[0] }[result]
   const reason = why === undefined ? '' : `: ${visible(why)}${more}`
-  return `${labels(verdict, colour)}${firstSentence(verdict)}${reason}`
+  return `${labels(verdict, colour)}${wrap(`${firstSentence(verdict)}${reason}`, INDENT)}`
 }
 
 /** The first sentence of a promise, without its full stop. */
@@ -72,6 +84,9 @@ const LABEL = 'not testable'.length
 /** Where the sentences begin: behind the label and the id. */
 const INDENT = LABEL + 2 + 4 + 2
 
+/** The column of what a line below a promise is: `sent`, `came`, `wanted`, `clause`, `note`. */
+const KEY = 8
+
 /** A result and an id in columns of their own, the result coloured where the display allows it. */
 function labels({ result, id }: Pick<Verdict, 'result' | 'id'>, colour: boolean): string {
   const text = (result === 'broken' ? 'BROKEN' : result).padEnd(LABEL)
@@ -84,22 +99,22 @@ function countsOf({ promises }: Report): Readonly<Record<Verdict['result'], numb
 }
 
 /** The end of a run as text: every promise with its result, every departure, the floods, and one line with the totals. */
-export function table(report: Report, colour: boolean): string {
+export function table(report: Report, display: Display): string {
   const { promises, floods, tokens, requests, seconds } = report
   const counts = Object.entries(countsOf(report)).map(([result, count]) => `${count} ${result}`)
   const grouped = Object.keys(COLOURS).flatMap((group) => promises.filter(({ result }) => result === group))
   return [
     `${'RESULT'.padEnd(LABEL + 2)}${'ID'.padEnd(6)}PROMISE`,
-    ...grouped.flatMap((verdict) => rowsOf(verdict, colour)),
-    ...floods.flatMap(floodLines),
+    ...grouped.flatMap((verdict) => rowsOf(verdict, display)),
+    ...floods.flatMap((flood) => floodLines(flood, display)),
     '',
-    visible(tokens),
+    display.wrap(visible(tokens), 0),
     `${counts.join(', ')}; ${counted(requests, 'request')} in ${duration(seconds)}`,
     '',
   ].join('\n')
 }
 
-function rowsOf(verdict: Verdict, colour: boolean): readonly string[] {
+function rowsOf(verdict: Verdict, { colour, wrap }: Display): readonly string[] {
   const { result, sentence, notes, departures } = verdict
   const text = result === 'broken' ? sentence : `${firstSentence(verdict)}.`
   // Equal departures become one, with their number.
@@ -107,24 +122,27 @@ function rowsOf(verdict: Verdict, colour: boolean): readonly string[] {
   const found = [...groups].flatMap(([lines, { length }]) =>
     (length === 1 ? lines : lines.replace(/^came .*$/m, `$& (${length} times)`)).split('\n'),
   )
-  const below = [...found, ...notes.map((note) => `note    ${visible(note)}`)]
-  return [`${labels(verdict, colour)}${text}`, ...below.map((line) => ' '.repeat(INDENT) + line)]
+  const below = [...found, ...notes.map((note) => `${'note'.padEnd(KEY)}${visible(note)}`)]
+  return [
+    `${labels(verdict, colour)}${wrap(text, INDENT)}`,
+    ...below.map((line) => ' '.repeat(INDENT) + wrap(line, INDENT + KEY)),
+  ]
 }
 
 function departureLines(departure: Departure): readonly string[] {
   return (['sent', 'came', 'wanted', 'clause'] as const).map(
-    (key) => `${key.padEnd(8)}${visible(departure[key])}`,
+    (key) => `${key.padEnd(KEY)}${visible(departure[key])}`,
   )
 }
 
-function floodLines(flood: FloodFigures): readonly string[] {
+function floodLines(flood: FloodFigures, { wrap }: Display): readonly string[] {
   const { endpoint, connections, seconds, passed, refusals, beside } = flood
   const name = endpoint === 'api' ? 'the API' : '/oauth/token'
   const how = `${counted(connections, 'connection')}, ${duration(seconds)}`
   const responses = counted(passed + refusals.responses, 'response')
   return [
     '',
-    `Flood of ${name} (${how}): ${responses}, ${passed} passed, ${refusals.responses} refused`,
+    wrap(`Flood of ${name} (${how}): ${responses}, ${passed} passed, ${refusals.responses} refused`, 0),
     row('ms', ['responses', 'p50', 'p99', 'max']),
     row('429, to its end', timesOf(refusals)),
     row('the client beside, to the head', timesOf(beside)),

@@ -132,6 +132,7 @@ export async function startAdmin({
         return self.revocation
       },
     },
+    certificate: { material: undefined, serve() {} },
     files: async () => FILES,
     onBug(error) {
       throw error

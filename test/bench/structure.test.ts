@@ -9,7 +9,7 @@ const FILES = new Map([...readTree(ROOT, 'bench')].filter(([path]) => !path.incl
 
 /** Each layer may import the layers behind it, and its own files. */
 const LAYERS = [
-  /^bench\/(?:bench|options|limits|weigh)\.ts$/,
+  /^bench\/(?:bench|options|limits|weigh|many-devices)\.ts$/,
   /^bench\/(?:report\/|compare\.ts)/,
   /^bench\/(?:fleet|limits|weigh|figures)\//,
   /^bench\/contest\//,

@@ -413,7 +413,7 @@ describe('H302 nothing that a log holds', () => {
     const { code, stdout } = await propose(flood())
     expect(code).toBe(0)
     expect(stdout).toContain(
-      `# Left out: 5000 with a path that was one too many to remember, such as GET\n    #   /p${MOST_NODES} `,
+      `# Left out: 5000 with a path that was one too many to remember, such as\n    #   GET /p${MOST_NODES} `,
     )
     expect(stdout).toContain('          - /p1 # 2, ')
   })

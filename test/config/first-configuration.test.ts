@@ -23,9 +23,9 @@ it('H105 any path and user survives a first configuration', () => {
       expect(ca).toMatchObject({ ca: file })
       expect(made({ htpasswd: table }).password).toEqual({ htpasswd: table })
       expect(made({ shadow: table }).password).toEqual({ shadow: table })
-      expect(made({ device: true }, { basic: { user } })).toMatchObject({
+      expect(made({ device: true }, { kind: 'basic', user })).toMatchObject({
         password: { device: true },
-        upstream: { auth: { basic: { user } }, url: { host: '2001:db8::7', port: 8080 } },
+        upstream: { auth: { kind: 'basic', user }, url: { host: '2001:db8::7', port: 8080 } },
       })
     }),
   )

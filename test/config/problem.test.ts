@@ -316,8 +316,40 @@ describe('a value', () => {
       'tls: {server_name: "*.a"}',
       'upstream.tls.server_name: must be a DNS name, such as device.example, or an IP address (given: "*.a")',
     ],
-    ['auth: on', 'upstream.auth: must be off, or a mapping with one of basic, digest, form, session'],
-    ['auth: {}', 'upstream.auth: must have exactly one of basic, digest, form, session'],
+    ['auth: on', 'upstream.auth: must be off, or a mapping with kind: basic, digest, form or session'],
+    ['auth: {}', 'upstream.auth.kind: is missing; it must be one of basic, digest, form, session'],
+    [
+      'auth: {user: a, password: {file: b}}',
+      'upstream.auth.kind: is missing; it must be one of basic, digest, form, session',
+    ],
+    [
+      'auth: {kind: basic, check_path: x, form: {}}',
+      'upstream.auth.check_path: must be a path that begins with / and contains no spaces',
+    ],
+    [
+      'auth: {kind: basic, password: {file: b}, form: {}}',
+      'upstream.auth.form: must be left out with kind: basic',
+      'upstream.auth.user: is missing; it must be a user name',
+    ],
+    [
+      'auth: {kind: form, password: {file: b}, session: {login: {path: /l}, token: {json: /t}, send: {header: T}}}',
+      'upstream.auth.session: must be left out with kind: form',
+    ],
+    [
+      'auth: {kind: session, check_path: /x}',
+      'upstream.auth.check_path: must be left out with kind: session',
+      'upstream.auth.session: is missing; it must be a mapping with login, token and send',
+    ],
+    [
+      'auth: {kind: basic, basic: {user: a, password: {file: b}}}',
+      'upstream.auth: must have one spelling, and has upstream.auth.basic, which is the former one, and upstream.auth.kind; keep the present one',
+    ],
+    [
+      'auth: {kind: form, form: {user: a, password: {file: b}}}',
+      'upstream.auth: must have one spelling, and has upstream.auth.form.user, which is the former one, and upstream.auth.kind; keep the present one',
+    ],
+    ['auth: {basic: hunter2}', 'upstream.auth.basic: must be a mapping of keys'],
+    ['auth: {kind: digest, user: a}', 'upstream.auth.password.file: is missing; it must be a path'],
     [
       'auth: {basic: {user: a, password: {file: b}}, form: {password: {file: c}}}',
       'upstream.auth.form: must not be set together with basic; keep one of the two',

@@ -1,12 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
 import {
-  descriptions,
+  COMMON_KEYS,
+  listedKeys,
   referencePage,
   referenceSchema,
   shippedConfiguration,
 } from '../../deploy/build/reference.ts'
 import { dottedKeys, environmentName, knownKeys } from '../../src/config/known-keys.ts'
+import { valueAt } from '../../src/config/yaml.ts'
 
 const committed = (name: string): string =>
   readFileSync(new URL(`../../deploy/${name}`, import.meta.url), 'utf8')
@@ -41,9 +44,30 @@ describe('the reference', () => {
 
   it('describes every key in a sentence, and nothing else', () => {
     const schema = referenceSchema()
-    for (const [key, text] of descriptions) expect(text, key).toMatch(/^[A-Z`].*\.$/)
-    for (const [key, text] of descriptions) expect(schema, key).toContain(JSON.stringify(text))
-    expect([...descriptions.keys()].filter((key) => !key.includes('[]'))).toEqual(dottedKeys())
+    for (const [key, { means }] of listedKeys) expect(means, key).toMatch(/^[A-Z`].*\.$/)
+    for (const [key, { means }] of listedKeys) expect(schema, key).toContain(JSON.stringify(means))
+    expect([...listedKeys.keys()].filter((key) => !key.includes('[]'))).toEqual(dottedKeys())
+  })
+
+  it('begins with the keys that people set, each with an example', () => {
+    const [, page = ''] = referencePage().split('\n## The keys that people set\n')
+    const blocks = [...(page.split('\n## ')[0]?.matchAll(/```yaml\n(.*)\n```/g) ?? [])].map(
+      ([, yaml = '']) => yaml,
+    )
+    expect(COMMON_KEYS).toHaveLength(25)
+    expect(blocks).toHaveLength(25)
+    for (const [index, key] of COMMON_KEYS.entries())
+      expect(valueAt(parse(blocks[index] ?? ''), key.split('.')), key).toEqual(listedKeys.get(key)?.example)
+  })
+
+  it('says of the keys that nobody should need that it is so', () => {
+    const told = [...listedKeys].filter(([, { means }]) => means.includes('Nobody should need to change it.'))
+    expect(told.map(([key]) => key)).toEqual([
+      'listen.max_header_count',
+      'listen.max_resets',
+      'listen.max_control_frames',
+      'listen.max_queued_bytes',
+    ])
   })
 
   it('has the same keys as the JSON Schema', () => {

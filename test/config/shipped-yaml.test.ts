@@ -54,7 +54,7 @@ const mapping = (value: YamlValue): YamlMapping =>
 /** An example contains only the keys that it is about. This adds the required ones. */
 function completed(example: YamlMapping): string {
   const { password } = example
-  const auth: YamlMapping = { upstream: { auth: { digest: { user: 'admin' } } } }
+  const auth: YamlMapping = { upstream: { auth: { kind: 'digest', user: 'admin' } } }
   const beside = isMapping(password) && 'device' in password ? auth : {}
   const { password: one, ...others } = mapping(treeOf(MINIMAL))
   const base = 'passwords' in example ? others : { ...others, password: one ?? '' }
@@ -129,7 +129,7 @@ describe('the loader and the JSON Schema accept every configuration that is ship
         listen: { tls: { cert: 'c.pem', key: 'k.pem' }, trusted_proxies: ['10.0.0.0/8', 'unix'] },
         upstream: {
           headers: { 'X-A': 'text', 'X-B': { file: 'b' } },
-          auth: { form: { user: 'admin', password: { file: 'p' }, success: { status: 302 } } },
+          auth: { kind: 'form', user: 'admin', password: { file: 'p' }, form: { success: { status: 302 } } },
           tls: { ca: 'ca.pem' },
           health: { path: '/' },
           routes: { '/a/': { url: 'http+unix:/run/a.sock' } },

@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, readFileSync } from 'node:fs'
+import { appendFileSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
+import { firstConfiguration } from '../../src/config/first-configuration.ts'
 import { validityOf } from '../../src/listen/tls-pair.ts'
 import { KINDS } from '../../src/overview/alarm-kinds.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { readPage, replaceIn, shellBlock } from '../support/pages.ts'
+import { blocksOf, readPage, replaceIn, shellBlock } from '../support/pages.ts'
 import { needs, run } from '../support/tools.ts'
 import { ROOT } from './dashboard.ts'
 import { readRules } from './rules.ts'
@@ -45,6 +46,20 @@ describe('H165 each alert', () => {
       expect(description.length).toBeGreaterThan(20)
       expect(runbook).toBe(`docs/alerts.md#${alert.toLowerCase()}`)
       expect(['critical', 'warning', 'info']).toContain(rule.labels.severity)
+    },
+  )
+
+  // It is about no sidecar: none is scraped.
+  const OF_NONE = 'PosternAbsent'
+
+  it.each(rules.filter(({ alert }) => alert !== OF_NONE).map((rule) => [rule.alert, rule] as const))(
+    'H415 %s says which sidecar it is about, and keeps sidecars apart',
+    (_alert, { expr, annotations }) => {
+      expect(annotations.summary).toContain('{{ $labels.instance }}')
+      for (const [, labels = ''] of expr.matchAll(/\bby \(([^)]*)\)/g)) {
+        expect(labels.split(', ')).toContain('instance')
+      }
+      expect(expr).not.toMatch(/\b(?:sum|max|min|avg|count)\s*\(/)
     },
   )
 
@@ -141,6 +156,35 @@ describe('docs/watching.md', () => {
     expect((await run('promtool', ['check', 'rules', file])).code).toBe(0)
     const links = readFileSync(file, 'utf8').match(/runbook_url: https:\/\/[\w./]+alerts\.md#\w+$/gm)
     expect(links).toHaveLength(rules.length)
+  })
+
+  it('H415 makes each device a target with its name, by the commands of docs/many-devices.md', async () => {
+    needs('promtool')
+    const folder = machine()
+    const devices = join(folder, 'etc/postern/devices')
+    mkdirSync(devices, { recursive: true })
+    for (const [name, listen, admin] of [
+      ['boiler', '0.0.0.0:8501', '127.0.0.1:9501'],
+      ['rack-3-pdu', '0.0.0.0:8502', '127.0.0.1:9502'],
+    ] as const) {
+      const settings = { url: 'http://192.0.2.1', title: '# t', stateDir: '/s', password: { file: '/p' } }
+      const text = firstConfiguration({ ...settings, file: '/f', addresses: { listen, admin } })
+      writeFileSync(join(devices, `${name}.yaml`), text)
+    }
+    tryOn(folder, shellBlock('docs/many-devices.md', 'postern-devices.yml'))
+    const targets = join(folder, 'etc/prometheus/postern-devices.yml')
+    expect(parse(readFileSync(targets, 'utf8'))).toEqual([
+      { targets: ['127.0.0.1:9501'], labels: { instance: 'boiler' } },
+      { targets: ['127.0.0.1:9502'], labels: { instance: 'rack-3-pdu' } },
+    ])
+    const [found = expect.fail('the page has no file_sd_configs')] = blocksOf('docs/many-devices.md', 'yml')
+    const file = join(folder, 'etc/prometheus/prometheus.yml')
+    appendFileSync(file, found)
+    copyFileSync(deploy('postern.rules.yml'), join(folder, 'etc/prometheus/postern.rules.yml'))
+    const checked = await run('promtool', ['check', 'config', file])
+    expect([checked.code, checked.stdout + checked.stderr]).toEqual([0, expect.stringContaining('SUCCESS')])
+    // Without the file that the block names, promtool warns.
+    expect(checked.stdout + checked.stderr).not.toContain('does not exist')
   })
 
   it('H163 puts the dashboard where the provisioning file looks for it', () => {

@@ -45,6 +45,21 @@ describe('the dashboard', () => {
     ])
   })
 
+  it('H415 has a row for each sidecar, which opens it for that one alone', () => {
+    const { targets = [], fieldConfig } = panelOf(dashboard, 'Sidecars')
+    expect(targets.length).toBeGreaterThan(8)
+    for (const { expr } of targets) expect(expr).toMatch(/^max by \(instance\b/)
+    const links = (fieldConfig?.overrides ?? [])
+      .filter(({ matcher }) => matcher.options === 'Sidecar')
+      .flatMap(({ properties }) => properties.filter(({ id }) => id === 'links'))
+    const [, url = ''] = /"url":"([^"]*)"/.exec(JSON.stringify(links)) ?? []
+    expect(url).toMatch(new RegExp(`^/d/${dashboard.uid}/`))
+    // Grafana puts the value of the cell in, with the time and the data source of the board.
+    expect(url).toContain(`var-instance=\${__value.raw}&$__url_time_range`)
+    // Every other panel asks only for the sidecars that are chosen.
+    for (const { expr } of queriesOf(dashboard)) expect(expr).toContain('instance=~"$instance"')
+  })
+
   it.each([
     ['Response time (p95)', 'PosternDeviceSlow', / > (\S+)$/, 0],
     ['Time of the device', 'PosternDeviceSlow', / > (\S+)$/, 0],

@@ -17,6 +17,10 @@ export interface Panel {
         readonly steps: readonly { readonly value: number | null; readonly color: string }[]
       }
     }
+    readonly overrides?: readonly {
+      readonly matcher: { readonly options?: string }
+      readonly properties: readonly { readonly id: string; readonly value?: unknown }[]
+    }[]
   }
   /** Of a closed row. */
   readonly panels?: readonly Panel[]

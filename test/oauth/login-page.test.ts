@@ -53,11 +53,11 @@ it('H187 the login page says in each language what has happened: news as a statu
   }
 })
 
-it('H187 a field of a password that was wrong is marked as invalid, and described by the message', () => {
-  const marks = ' aria-invalid="true" aria-describedby="message">'
-  expect(bodyOf({ message: 'wrong' })).toContain(marks)
-  for (const message of ['busy', 'wait', undefined] as const)
-    expect(bodyOf({ message })).not.toContain('aria-')
+it('H187 the field is described by the message, and marked as invalid if the password was wrong', () => {
+  expect(bodyOf({ message: 'wrong' })).toContain(' autofocus aria-describedby="message" aria-invalid="true">')
+  for (const message of ['busy', 'wait', 'ended', 'unsent'] as const)
+    expect(bodyOf({ message })).toContain(' autofocus aria-describedby="message">')
+  expect(bodyOf({ message: undefined })).not.toContain('aria-')
 })
 
 it('H187 the login page has one way on: the password, a log-out, a link or none', () => {

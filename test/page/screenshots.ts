@@ -133,6 +133,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
     await page.locator('#requests button').first().waitFor()
     await page.locator('#grant-rows tr').first().waitFor()
     await page.mouse.move(0, 0)
+    await page.evaluate('scrollTo(0, 0)')
     const devtools = await page.context().newCDPSession(page)
     const { data } = await devtools.send('Page.captureScreenshot', { format: 'webp', quality: 85 })
     writeFileSync(join(FOLDER, `page-${name}-${colorScheme}.webp`), Buffer.from(data, 'base64'))

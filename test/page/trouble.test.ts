@@ -206,6 +206,58 @@ it('H159 the focus stays at a login while others go and its age changes, and sel
   expect(await page.evaluate('String(getSelection())')).toBe(selected)
 })
 
+it('H433 the focus comes back from a dialog to its row, although the lists changed meanwhile', async () => {
+  const { url, answers, send, point } = await serve()
+  const grant = (id: string, usedAt: number): GrantRow => ({
+    id,
+    client: id,
+    issuedAt: 0,
+    expiresAt: 1e14,
+    usedAt,
+  })
+  const row = (path: string): RequestRow => ({
+    ...{ id: 'a', time: 1, method: 'GET', path, client: '192.0.2.1', status: 429 },
+    ...{ refusal: 'rate-limited', duration: 1 },
+  })
+  let asked = 0
+  answers.requests = (res, req) => {
+    if (req.url?.includes('id=')) return json(res, 500, {})
+    asked += 1
+    json(res, 200, [row(`/${asked}`)])
+  }
+  const page = await openPage(url)
+  await statusOf(page, 'Ready')
+  const now = Date.now()
+  send('grants', { total: 2, changed: [grant('one', now), grant('two', now - 60_000)], removed: [] })
+  const two = page.getByRole('button', { name: 'Revoke the login of two, two' })
+  await two.focus()
+  await page.keyboard.press('Enter')
+  await page.getByRole('dialog', { name: 'Revoke the login of two?' }).waitFor()
+  // Its login was used last, so that it would be the first.
+  send('grants', { total: 3, changed: [grant('two', now + 60_000), grant('three', now)], removed: [] })
+  await expect.poll(() => page.locator('#grant-rows tr').count()).toBe(3)
+  await page.keyboard.press('Escape')
+  expect(await page.evaluate('document.activeElement.ariaLabel')).toBe('Revoke the login of two, two')
+
+  await page.locator('#requests button').focus()
+  await page.keyboard.press('Enter')
+  const explanation = page.getByRole('dialog', { name: 'No explanation' })
+  await explanation.waitFor()
+  const before = asked
+  const time = page.locator('#legend-traffic .when')
+  const seconds = new Set<string | null>()
+  await expect
+    .poll(async () => {
+      send('point', point({ refusals: { rate_limited: 1 } }))
+      return seconds.add(await time.textContent()).size
+    })
+    .toBeGreaterThan(4)
+  expect(asked).toBe(before)
+  await page.keyboard.press('Escape')
+  await explanation.waitFor({ state: 'hidden' })
+  expect(await page.evaluate('document.activeElement.className')).toBe('request')
+})
+
 it('H158 an explanation stays while the pointer is on it, and a touch elsewhere closes it', async () => {
   const { url } = await serve()
   const page = await openPage(url)

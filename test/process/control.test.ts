@@ -82,10 +82,10 @@ describe('Through the control socket,', () => {
       /^Id +(\S+)\nArrived +\S+Z, \d+s ago\nRequest +GET \/why over .*\nClient .*\nWindow .*\nToken +None: .*\nDecision +Refused with 401, /s,
     )
     expect(JSON.parse(json.stdout)).toMatchObject({ explanations: [{ request: { id, path: '/why' } }] })
-    expect(list.stdout).toMatch(/^AGE +ID +STATUS +REFUSAL\n +CLIENT +DURATION +REQUEST\n/)
+    expect(list.stdout).toMatch(/^AGE +STATUS +REFUSAL +ID\n +CLIENT +DURATION +REQUEST\n/)
     expect(list.stdout).toMatch(
       new RegExp(
-        `^\\d+s +${id}  401     unauthorized: missing\n     127\\.0\\.0\\.1  \\d+ ms  GET /why$`,
+        `^\\d+s +401     unauthorized: missing +${id}\n     127\\.0\\.0\\.1  \\d+ ms  GET /why$`,
         'm',
       ),
     )
@@ -231,7 +231,7 @@ describe('Through the control socket,', () => {
     const [empty, killed] = await Promise.all([prepareSite(), prepareSite()])
     await (await killed.serve()).kill() // leaves a stale socket
     const message = ({ stateDir }: Site): string =>
-      `no sidecar is running on ${stateDir} (looked for ${stateDir}/control.sock); name the service's with --set state_dir=...\n`
+      `no sidecar is running on ${stateDir} (looked for ${stateDir}/control.sock); name the service's with --instance or --set state_dir=...\n`
     const runs = await Promise.all([
       empty.postern('status'),
       empty.postern('revoke', '--all'),

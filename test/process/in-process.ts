@@ -8,9 +8,12 @@ import { ENV, MAIN, type Run } from './serve.ts'
 
 /**
  * Runs `postern ARGS` in this process, without a terminal: what a command reads, says and writes, without the 0.15 s of processor
- * time that a start of the program takes. What the process itself does, its output, signals and permissions, takes `runPostern`.
+ * time that a start of the program takes. `places` are those of an installation. What the process itself does, its output, signals and permissions, takes `runPostern`.
  */
-export async function runInProcess(args: readonly string[]): Promise<Run> {
+export async function runInProcess(
+  args: readonly string[],
+  places: Pick<ProgramIo, 'defaultConfig' | 'defaultState'> = {},
+): Promise<Run> {
   const written = { stdout: '', stderr: '' }
   const output = (name: keyof typeof written) => ({
     isTTY: false,
@@ -27,6 +30,7 @@ export async function runInProcess(args: readonly string[]): Promise<Run> {
     stdin: () => new PassThrough().end(),
     env: ENV,
     defaultConfig: DEFAULT_CONFIG,
+    ...places,
     permissions: { permission: undefined, env: ENV, readOutside: unused, restart: unused },
     command: args[0],
     node: process.execPath,

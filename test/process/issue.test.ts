@@ -47,7 +47,7 @@ it('H292 `postern issue` prints a token once, with the rights of its name, and e
   expect(Math.abs(expiresAt * 1000 - Date.parse(expires))).toBeLessThan(2000)
 
   const [table, json] = await Promise.all([site.postern('status'), site.postern('status', '--json')])
-  expect(table.stdout).toContain(`operator: ${label}`)
+  expect(table.stdout).toMatch(new RegExp(`^${grant} +operator .* ${label}$`, 'm'))
   expect(JSON.parse(json.stdout).grants).toMatchObject([{ id: grant, label, client: 'operator' }])
   expect(await sidecar.waitForLog(ISSUED)).toMatchObject({ grant, name: 'monitor', label, level: 40 })
   const { requests } = JSON.parse((await site.postern('explain', '--json')).stdout)

@@ -152,7 +152,7 @@ describe('Signing in by Basic', () => {
     writeFileSync(passwordFile, '')
     for (let i = 0; i < 3; i += 1) expect(await signIn.ready()).toBeUndefined()
     expect(events).toEqual([
-      `unusable upstream.auth.basic.password.file: ${passwordFile} must hold one line of text in UTF-8`,
+      `unusable upstream.auth.password.file: ${passwordFile} must hold one line of text in UTF-8`,
     ])
   })
 

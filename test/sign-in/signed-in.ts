@@ -91,12 +91,7 @@ export async function signedIn({ auth, password, url }: SignedOptions): Promise<
 
 function withoutPassword(auth: UpstreamAuthConfig): UpstreamAuthConfig {
   if (auth === 'off') return auth
-  if ('basic' in auth) return { basic: bare(auth.basic) }
-  if ('digest' in auth) return { digest: bare(auth.digest) }
-  return 'form' in auth ? { form: bare(auth.form) } : auth
-}
-
-function bare<T extends { readonly password?: unknown }>(settings: T): Omit<T, 'password'> {
-  const { password: _, ...rest } = settings
+  if (auth.kind === 'session') return auth
+  const { password: _, ...rest } = auth
   return rest
 }

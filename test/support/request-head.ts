@@ -29,6 +29,7 @@ export function requestHead({ endsWithHead = false, ...over }: HeadPart = {}): R
     presented: undefined,
     outgoing: undefined,
     shown: undefined,
+    changes: undefined,
     logged: undefined,
   }
 }

@@ -16,14 +16,14 @@ export type Turn = readonly [shown: string, typed: string | Promise<string>]
 /** Runs a command on a terminal, and types each answer when its question is shown. Throws if a question never was. */
 export async function runOnTerminal(
   command: readonly string[],
-  options: { readonly env?: NodeJS.ProcessEnv; readonly cwd?: string },
+  options: { readonly env?: NodeJS.ProcessEnv; readonly cwd?: string; readonly term?: string },
   ...dialogue: readonly Turn[]
 ): Promise<Session> {
   needs('script')
   const line = command.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ')
   const child = spawn('script', ['-qec', line, '/dev/null'], {
     ...options,
-    env: { ...options.env, TERM: 'dumb' },
+    env: { ...options.env, TERM: options.term ?? 'dumb' },
   })
   closeLater(() => void child.kill())
   const turns = [...dialogue]

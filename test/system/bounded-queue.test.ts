@@ -109,11 +109,11 @@ describe('createBoundedQueue', () => {
     expect(queue.inside).toBe(1)
   })
 
-  it('waits for a day at least if `maxWait` is infinite', async () => {
+  it('waits for a day at least if `maxWait` is infinite', () => {
     const queue = createBoundedQueue({ inside: 1, waiting: 1, maxWait: Number.POSITIVE_INFINITY })
     queue.tryEnter()
     void queue.enter()
-    await vi.advanceTimersByTimeAsync(86_400_000)
+    vi.advanceTimersByTime(86_400_000)
     expect(queue.waiting).toBe(1)
   })
 })

@@ -1,10 +1,13 @@
+import { stripVTControlCharacters } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { wrapped } from '../../src/commands/columns.ts'
 import { OUTSIDE, type OutsideId } from '../../src/verify/promises.ts'
 import {
   announcement,
   duration,
   mayColour,
+  PLAIN,
   planJson,
   reportJson,
   table,
@@ -15,8 +18,6 @@ import {
 import type { Departure, Plan, Report, Verdict } from '../../src/verify/verdict.ts'
 import { planOf } from '../../src/verify/verify.ts'
 import { runOptions } from './a-run.ts'
-
-const PLAIN = false
 
 const DEPARTURE: Departure = {
   sent: 'GET / with a valid token',
@@ -201,7 +202,7 @@ describe('text', () => {
       mayColour(true, env),
     )
     expect([...colours, mayColour(false, {})]).toEqual([true, false, true, false, false])
-    expect(verdictLine(BROKEN, true)).toContain('\x1b[31mBROKEN      \x1b[39m  C16 ')
+    expect(verdictLine(BROKEN, { ...PLAIN, colour: true })).toContain('\x1b[31mBROKEN      \x1b[39m  C16 ')
     expect(table(REPORT, PLAIN)).not.toContain('\x1b')
   })
 
@@ -216,6 +217,30 @@ describe('text', () => {
 
   it('shows what a server sends without what could rewrite the screen', () => {
     expect(visible('a\x1b[2J\r\n\u202eb\ud800é😀')).toBe('a\\x1b[2J\\x0d\\x0a\\u202eb\\ud800é😀')
+  })
+
+  it('H431 on a terminal has 80 columns, with colour, too, and breaks only between words', () => {
+    const wrap = (text: string, indent: number): string => wrapped(text, indent, 80)
+    const display = { colour: true, wrap }
+    const came = `200 with a body that ${'goes on '.repeat(20)}`.trim()
+    const broken = { ...BROKEN, departures: [{ ...DEPARTURE, came }], notes: ['note '.repeat(30).trim()] }
+    const report = {
+      ...REPORT,
+      promises: [KEPT, UNTESTED, broken],
+      tokens: `The 4 grants ${'of this run '.repeat(9)}are revoked.`,
+    }
+    const plan = announcement(PLAN, display)
+    const line = verdictLine(broken, display)
+    for (const text of [plan, line, table(report, display)]) {
+      const seen = stripVTControlCharacters(text).split('\n')
+      expect(seen.filter(({ length }) => length > 80)).toEqual([])
+    }
+    const words = (text: string): string => text.replaceAll(/\s+/g, ' ')
+    expect(words(table(report, display))).toBe(words(table(report, { ...PLAIN, colour: true })))
+    expect(stripVTControlCharacters(table(report, display))).toContain(
+      `\n${' '.repeat(20)}came    200 with a body`,
+    )
+    expect(stripVTControlCharacters(table(report, display))).toMatch(/^ {28}goes on/m)
   })
 
   it('of any server has only the lines of the report', () => {

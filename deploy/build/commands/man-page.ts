@@ -29,6 +29,10 @@ ${commands.map((command) => section(name, command)).join('')}.SH FILES
 .I /etc/postern/postern.yaml
 The configuration.
 .TP
+.I /etc/postern/devices
+The configuration of each of several devices, for
+.BR --instance .
+.TP
 .I /var/lib/postern
 Tokens, as digests, and the self\\-signed certificate.
 .TP

@@ -38,6 +38,14 @@ export async function contentOf(contents: Contents): Promise<readonly PackageFil
     { path: 'etc/postern/postern.yaml', content: configuration ?? (await read('deploy/postern.yaml')) },
     { path: 'usr/lib/systemd/system/postern.service', content: await unit('postern.service') },
     { path: 'usr/lib/systemd/system/postern@.service', content: await unit('postern@.service') },
+    {
+      path: 'usr/lib/systemd/system/postern-device@.service',
+      content: await unit('postern-device@.service'),
+    },
+    {
+      path: 'usr/lib/systemd/system/postern-devices.slice',
+      content: await unit('postern-devices.slice'),
+    },
     { path: 'usr/lib/systemd/system/postern.socket', content: await unit('postern.socket') },
     { path: 'usr/share/man/man1/postern.1.gz', content: compress(manPage(commands, { version, time })) },
     { path: 'usr/share/bash-completion/completions/postern', content: bashCompletion(commands) },

@@ -39,7 +39,10 @@ const COLUMNS: readonly Column[] = [
   { name: 'Running for', query: `time() - ${at('process_start_time_seconds')}`, unit: 's' },
 ]
 
-/** One row for each sidecar: the fleet. */
+/** Opens this board for the sidecar of a cell alone. */
+const ONLY_THIS = `/d/postern/postern?var-datasource=$datasource&var-instance=\${__value.raw}&$__url_time_range`
+
+/** One row for each sidecar: the fleet, or the devices of a host. */
 function table(): Panel {
   const versions = tabular('Version', `max by (instance, version) (${at('postern_build_info')})`)
   const others = COLUMNS.map(({ name, query }) => tabular(name, `max by (instance) (${query})`))
@@ -48,7 +51,7 @@ function table(): Panel {
     {
       title: 'Sidecars',
       description:
-        'One row for each sidecar of the chosen time. "Scraped": Prometheus reaches its admin listener. "Device": the device behind it ' +
+        'One row for each sidecar of the chosen time; its name opens the board for it alone. "Scraped": Prometheus reaches its admin listener. "Device": the device behind it ' +
         'answered the last request or health check. A value that is missing has not been measured yet.',
       unit: 'short',
     },
@@ -72,6 +75,7 @@ function table(): Panel {
         },
       },
     })
+  panel.overrideByName('Sidecar', [{ id: 'links', value: [{ title: 'Only this sidecar', url: ONLY_THIS }] }])
   for (const { name, unit, steps, states } of COLUMNS) {
     panel.overrideByName(name, [
       { id: 'unit', value: unit },

@@ -230,20 +230,20 @@ async function checkSignIn(service: ServiceConfig, key: string): Promise<Finding
   if (auth === 'off') return 'off'
   const opened = await openService(service, key)
   const { told } = opened
-  const page = ('form' in auth ? auth.form.checkPath : undefined) ?? pageOf(service)
+  const page = (auth.kind === 'form' ? auth.checkPath : undefined) ?? pageOf(service)
   const { failure, changes } = await trySignIn(opened, page).finally(opened.close)
   if (failure !== undefined) {
     throw new CheckFailure(`the device did not respond (${failure})`, { remedy: failureHint(failure, key) })
   }
   if (told.problem !== undefined) throw new Error(told.problem)
   const accepted =
-    'session' in auth
+    auth.kind === 'session'
       ? `${auth.session.login.path} gave a token (${tokenPlace(auth.session)})`
       : 'the device accepts the credentials'
   if (changes) {
-    const kind = 'form' in auth ? 'form' : 'session'
+    const { kind } = auth
     const other =
-      'form' in auth && auth.form.sessionCookie === undefined
+      kind === 'form' && auth.form.sessionCookie === undefined
         ? `name the cookie of the session in ${key}.auth.form.session_cookie, if another one changes; else `
         : ''
     return {

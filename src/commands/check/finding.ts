@@ -1,5 +1,6 @@
 import type { Loaded } from '../../config/load.ts'
 import { isBug, reasonOf, SetupError } from '../../system/setup-error.ts'
+import { wrapped } from '../columns.ts'
 import { type ExitCode, exitCodeOf } from '../command.ts'
 
 export interface Check {
@@ -49,10 +50,15 @@ export interface CheckResult {
 
 const LABELS = { ok: 'ok     ', warning: 'WARNING', failed: 'FAILED ' } as const
 
-/** A line for the result, and below a problem an indented one with what it means and what to do. */
-export function describeResult({ name, result, message, meaning, remedy }: CheckResult): string {
-  const hints = meaning === null ? '' : `        ${meaning}; ${remedy}\n`
-  return `${LABELS[result]} ${name}: ${message}\n${hints}`
+/** A line for the result, and below a problem an indented one with what it means and what to do. `columns`: as `columnsOf` says. */
+export function describeResult(
+  { name, result, message, meaning, remedy }: CheckResult,
+  columns: number,
+): string {
+  const indent = LABELS[result].length + 1
+  const hints =
+    meaning === null ? '' : `${' '.repeat(indent)}${wrapped(`${meaning}; ${remedy}`, indent, columns)}\n`
+  return `${LABELS[result]} ${wrapped(`${name}: ${message}`, indent, columns)}\n${hints}`
 }
 
 interface Outcome {

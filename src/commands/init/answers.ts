@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { parseUpstreamUrl } from '../../config/address.ts'
 import { type FirstPassword, flow } from '../../config/first-configuration.ts'
 import { loadConfig } from '../../config/load.ts'
@@ -12,6 +12,7 @@ import { SetupError } from '../../system/setup-error.ts'
 import { judgeDevice } from '../check/device-checks.ts'
 import { passwordCheck } from '../check/file-checks.ts'
 import { type CheckResult, describeResult, runCheck } from '../check/finding.ts'
+import { WIDTH } from '../columns.ts'
 import { askTwice, CHOOSE_ANOTHER } from '../hash-password.ts'
 import { Cancelled, type Prompt } from '../prompt.ts'
 
@@ -44,7 +45,7 @@ function tryDevice({ url, tls }: DeviceAddress): ReturnType<typeof runCheck> {
 /** Tries an address without a terminal. Throws `SetupError` unless the device answers as it should. */
 export async function requireDevice(address: DeviceAddress, say: (text: string) => void): Promise<void> {
   const { result, tls } = await tryDevice(address)
-  say(describeResult(result))
+  say(describeResult(result, Number.POSITIVE_INFINITY))
   if (result.result === 'ok') return
   const trust =
     tls === undefined
@@ -66,7 +67,7 @@ export async function askForDevice(given: DeviceAddress | undefined, prompt: Pro
     address ??= { ...given, url: await askForAddress(prompt) }
     prompt.say(`Trying ${address.url} ...\n`)
     const { result, tls } = await prompt.during(tryDevice(address))
-    prompt.say(describeResult(result))
+    prompt.say(describeResult(result, WIDTH))
     if (result.result === 'ok') return address
     const answer = await prompt.ask(
       `${tls === undefined ? '' : `t: write tls: ${tls}. `}y: use the address anyway. n: enter another address. Or type it now [n]: `,
@@ -136,7 +137,7 @@ export function passwordFromFlags(flags: PasswordFlags): PasswordChoice | undefi
 }
 
 function checkedByDevice(login: 'basic' | 'digest', user: string): PasswordChoice {
-  return { password: { device: true }, auth: { [login]: { user } } }
+  return { password: { device: true }, auth: { kind: login, user } }
 }
 
 /** Whether the password can be used. A file with a password in plain text that is short or usual fails, unless `weak`. */
@@ -170,8 +171,8 @@ Where does the device password come from? Clients get tokens for it.
 `
 }
 
-export async function askForPassword(prompt: Prompt, folder: string, weak: boolean): Promise<PasswordChoice> {
-  const file = join(folder, 'password')
+/** @param file where a typed password is stored */
+export async function askForPassword(prompt: Prompt, file: string, weak: boolean): Promise<PasswordChoice> {
   prompt.say(menu(file))
   for (;;) {
     const digit = (await prompt.askDigit('Choice [1]: ')) || '1'

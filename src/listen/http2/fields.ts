@@ -60,6 +60,7 @@ export class HeadsOfSession {
       presented: undefined,
       outgoing: undefined,
       shown: undefined,
+      changes: undefined,
       logged: undefined,
     }
   }

@@ -285,4 +285,44 @@ export const OPERATION = {
       'Each line that journald reads has its severity, also the reason why a command failed. No other line has one.',
     reason: '`journalctl -p warning` is where an operator looks first; systemd',
   },
+  H401: {
+    sentence:
+      'With `admin.tls: on` the admin listener speaks TLS only, with the certificate of `listen.tls`, and again with each new one. The cookie of the live page is then `Secure`, and a page that came over cleartext is another origin. Switching it takes a restart.',
+    reason: 'decision: a page that is opened over the network has a password, and shows addresses',
+  },
+  H402: {
+    sentence:
+      'With `admin.tls: on`, `postern healthy` sends its request only to a server with the certificate that the sidecar is configured with, also if that has expired.',
+    reason: 'decision: another program at the port must not look healthy, and an expired certificate is served',
+  },
+  H421: {
+    sentence:
+      'The former spelling of `upstream.auth`, with the kind as a key, means the same as the present one, from the file, the environment and flags, for every service. One warning has the line to write, without a secret; both spellings at once are an error that names both.',
+    reason: 'decision: an upgrade must not log the sidecar out of its device',
+  },
+  H411: {
+    sentence:
+      '`--instance NAME` is one of several devices of a host, for all commands and for `postern-device@NAME` alike: `/etc/postern/devices/NAME.yaml`, with a state folder of its own whatever that file says. A name is a label of a host name; an unknown one names those that exist.',
+    reason: 'a command that finds another device than the service revokes the wrong tokens; CWE-22',
+  },
+  H412: {
+    sentence:
+      '`postern init --instance` writes ports that no other configuration of the host has and no program uses, also when several run at once and when another configuration has a mistake. It overwrites nothing.',
+    reason: 'the second of two sidecars with one port does not start, at the next boot maybe the first',
+  },
+  H413: {
+    sentence:
+      '`check` names the file of another sidecar of this host that has an address of this one, also if a wildcard or `listen.reuse_port` lets one stand for the other.',
+    reason: 'clients of one device would reach another one',
+  },
+  H414: {
+    sentence:
+      '`postern-device@.service` is as hardened as `postern.service`, and each device has its own state, addresses and share of memory. An upgrade of the package restarts those that run, one after the other, and leaves the others alone. One that is broken does not concern the rest: if it does not start again, they serve on with the old program.',
+    reason: 'decision: a host in front of fifty devices must not lose them all for one',
+  },
+  H415: {
+    sentence:
+      'Each alert about a sidecar says by the label `instance` which one it is, and the dashboard has a row for each, which opens it for that one alone. A target can have the name of a device there.',
+    reason: 'an alert about one of fifty addresses names no device',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
