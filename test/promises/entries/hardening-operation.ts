@@ -285,4 +285,9 @@ export const OPERATION = {
       'Each line that journald reads has its severity, also the reason why a command failed. No other line has one.',
     reason: '`journalctl -p warning` is where an operator looks first; systemd',
   },
+  H451: {
+    sentence:
+      'Until 2.0 no flag, `postern_` metric, label, field of an access line, exit code, field of `--json`, address of the admin listener or request of the control socket is renamed or removed.',
+    reason: 'decision: an upgrade breaks no script, dashboard or alert; semver 2.0.0 §8',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
