@@ -113,7 +113,7 @@ it('the first commands of README.md download a release, check it, and run the de
   const sum = createHash('sha256').update(file).digest('hex')
   const processor = process.arch === 'arm64' ? 'arm64' : 'x64'
   writeFileSync(join(release, `postern-linux-${processor}.gz`), file)
-  const sums = [`${'0'.repeat(64)}  postern-0.1.0.tgz`, `${sum}  postern-linux-${processor}.gz`, '']
+  const sums = [`${'0'.repeat(64)}  postern-1.0.0.tgz`, `${sum}  postern-linux-${processor}.gz`, '']
   writeFileSync(join(release, 'SHA256SUMS'), sums.join('\n'))
   const { temporary } = await downloadAndTry(release)
   expect(readdirSync(temporary)).toEqual([])

@@ -325,5 +325,9 @@ export const OPERATION = {
     sentence:
       'Each alert about a sidecar says by the label `instance` which one it is, and the dashboard has a row for each, which opens it for that one alone. A target can have the name of a device there.',
     reason: 'an alert about one of fifty addresses names no device',
+  H451: {
+    sentence:
+      'Until 2.0 no flag, `postern_` metric, label, field of an access line, exit code, field of `--json`, address of the admin listener or request of the control socket is renamed or removed.',
+    reason: 'decision: an upgrade breaks no script, dashboard or alert; semver 2.0.0 §8',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
