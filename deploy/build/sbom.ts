@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { NOBODY, type Vendor } from './vendor.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -14,9 +15,22 @@ interface Component {
 
 interface Bom {
   serialNumber: string
-  metadata: { timestamp?: string; tools?: unknown; component: { name: string } }
+  metadata: {
+    timestamp?: string
+    tools?: unknown
+    authors?: readonly object[]
+    supplier?: object
+    component: { name: string }
+  }
   components: (Component & Readonly<Record<string, unknown>>)[]
   dependencies: { readonly ref: string; dependsOn: string[] }[]
+}
+
+/** What the list says about the release as a whole. */
+export interface Origin {
+  /** Of the source (s since 1970). */
+  readonly time: number
+  readonly vendor?: Vendor | undefined
 }
 
 /** npm's mark of a package that does not ship. `npm sbom --omit=dev` leaves out more: every package that one of these also needs. */
@@ -26,14 +40,16 @@ function isForDevelopment({ properties = [] }: Component): boolean {
 
 /**
  * The bill of materials in CycloneDX: npm's own list of the packages that ship, and the Node.js that is in the executables with what
- * it contains: see `checkRuntime`. Without time and random numbers, so that the same commit gives the same text.
+ * it contains: see `checkRuntime`. Its time is that of the source, its serial number a digest, so that the same commit and vendor give
+ * the same text. Author and supplier are the vendor.
  */
-export async function makeSbom(): Promise<string> {
+export async function makeSbom({ time, vendor }: Origin): Promise<string> {
   const args = ['sbom', '--sbom-format=cyclonedx', '--sbom-type=application', '--package-lock-only']
   const { stdout } = await promisify(execFile)('npm', args, { cwd: ROOT, maxBuffer: 64 * 1024 * 1024 })
   const bom: Bom = JSON.parse(stdout)
-  delete bom.metadata.timestamp
+  bom.metadata.timestamp = new Date(time * 1000).toISOString()
   delete bom.metadata.tools
+  Object.assign(bom.metadata, makers(vendor))
   // npm takes the name of the folder.
   bom.metadata.component.name = 'postern'
   bom.components = bom.components.filter((component) => !isForDevelopment(component))
@@ -48,6 +64,19 @@ export async function makeSbom(): Promise<string> {
   // RFC 9562 §5.8: version 8 is for any content.
   bom.serialNumber = `urn:uuid:${digest.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*/, '$1-$2-8$3-8$4-$5')}`
   return `${JSON.stringify(bom, null, 2)}\n`
+}
+
+/** Who made the list, and who supplies what it lists. */
+function makers(vendor: Vendor | undefined): object {
+  if (vendor === undefined) return { authors: [{ name: NOBODY }], supplier: { name: NOBODY } }
+  const { name, maintainer, security_contact, download } = vendor
+  const [, author = '', email = ''] = /^(.*) <(.*)>$/.exec(maintainer) ?? []
+  const mail = security_contact.includes(':') ? {} : { email: security_contact }
+  const url = security_contact.includes(':') ? [download, security_contact] : [download]
+  return {
+    authors: [{ name: author, email }],
+    supplier: { name, url, contact: [{ name: 'security', ...mail }] },
+  }
 }
 
 /** Throws unless this Node.js is of the version that the executables contain: the list names the libraries of this one. */
