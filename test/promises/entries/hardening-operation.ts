@@ -285,4 +285,28 @@ export const OPERATION = {
       'Each line that journald reads has its severity, also the reason why a command failed. No other line has one.',
     reason: '`journalctl -p warning` is where an operator looks first; systemd',
   },
+  H441: {
+    sentence:
+      'The printed commands verify a signed release. They fail if any file, the list or the signature was changed, for another key and for another purpose, and show the version of an older release.',
+    reason: 'a list of digests beside the files vouches for nothing: who changes a file changes the list',
+  },
+  H442: {
+    sentence: 'A release that was made without a key says that it is unsigned.',
+    reason: 'a vendor must not publish it by mistake',
+  },
+  H443: {
+    sentence:
+      'The provenance of a release names the commit, the lock files, the runtimes, the builder, the parameters and the digest of every file, and the signed list has its digest.',
+    reason: 'in-toto Statement v1, SLSA provenance v1',
+  },
+  H444: {
+    sentence:
+      'A release says who answers for it, in `VENDOR`, the bill of materials, the provenance and the Debian package. Without a vendor each says that whoever ran the build made it.',
+    reason: 'who finds a weakness must know where to report it',
+  },
+  H445: {
+    sentence:
+      'apt installs the package from the signed repository, and refuses it if another key signed the list, or if the list or the package was changed.',
+    reason: 'apt-secure(8)',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
