@@ -7,6 +7,9 @@ export interface ReleaseOptions {
   readonly vendor?: string | undefined
   readonly apt?: string | undefined
   readonly gpg?: string | undefined
+  /** Archives of the Node.js project, and its list of their digests. */
+  readonly archives: readonly string[]
+  readonly sums?: string | undefined
 }
 
 export const HELP = `Usage: npm run release -- [options] [FOLDER]
@@ -19,6 +22,12 @@ Makes in FOLDER (default: dist) what is published. Removes what was in it.
                  maintainer, security_contact, support_period, download
   --apt DIR      adds the Debian packages to a repository for apt; takes --gpg
   --gpg KEY      the key of gpg that signs the repository
+  --node-archive FILE
+                 compares the Node.js of the executables with the one in this
+                 archive of nodejs.org; once for each processor
+  --node-sums FILE
+                 the list with the archive's digest: SHASUMS256.txt.asc, whose
+                 signature gpg checks, or SHASUMS256.txt
   --help         prints this
 
 docs/releasing.md tells more.
@@ -33,7 +42,15 @@ export function releaseOptions(
   const text = { type: 'string' } as const
   const { values, positionals } = parseArgs({
     args: [...args],
-    options: { sign: text, vendor: text, apt: text, gpg: text, help: { type: 'boolean' } },
+    options: {
+      sign: text,
+      vendor: text,
+      apt: text,
+      gpg: text,
+      'node-sums': text,
+      'node-archive': { ...text, multiple: true },
+      help: { type: 'boolean' },
+    },
     allowPositionals: true,
   })
   if (values.help) return undefined
@@ -44,6 +61,9 @@ export function releaseOptions(
   if (apt !== undefined && gpg === undefined)
     throw new Error('--apt takes --gpg KEY: apt refuses an unsigned repository')
   if (gpg !== undefined && apt === undefined) throw new Error('--gpg signs a repository: add --apt DIR')
+  const { 'node-archive': archives = [], 'node-sums': sums } = values
+  if ((archives.length === 0) !== (sums === undefined))
+    throw new Error('--node-archive and --node-sums belong together')
   const folder = positionals[0] === undefined ? dist : resolve(cwd, positionals[0])
   const path = (file: string | undefined) => (file === undefined ? undefined : resolve(cwd, file))
   const repository = path(apt)
@@ -52,5 +72,13 @@ export function releaseOptions(
   for (const file of [path(sign), path(vendor)])
     if (file?.startsWith(`${folder}${sep}`))
       throw new Error(`${file} is in ${folder}, which the release empties`)
-  return { folder, sign: path(sign), vendor: path(vendor), apt: repository, gpg }
+  return {
+    folder,
+    sign: path(sign),
+    vendor: path(vendor),
+    apt: repository,
+    gpg,
+    sums: path(sums),
+    archives: archives.map((file) => resolve(cwd, file)),
+  }
 }

@@ -13,6 +13,7 @@ import { checkRepositoryTools, makeRepository } from './apt-repository.ts'
 import { makeBundle } from './bundle.ts'
 import { makeDebianPackage } from './debian.ts'
 import { makeExecutable, PROCESSORS } from './executable.ts'
+import { originText, readNodeOrigin } from './node-origin.ts'
 import { CHANGED, writePapers } from './papers.ts'
 import { HELP, type ReleaseOptions, releaseOptions } from './release-options.ts'
 import { checkRuntime, makeSbom } from './sbom.ts'
@@ -35,13 +36,14 @@ async function compress(file: string): Promise<void> {
 }
 
 async function release(options: ReleaseOptions): Promise<void> {
-  const { folder, sign, apt, gpg } = options
+  const { folder, sign, apt, gpg, archives, sums } = options
   // Before the minutes that the build takes: what keeps the release from being finished.
   await checkRuntime()
   const source = await readSource()
   const vendor = options.vendor === undefined ? undefined : await readVendor(options.vendor)
   if (sign !== undefined) await checkKey(sign)
   if (sign !== undefined && source.changed) throw new Error(CHANGED)
+  const node = sums === undefined ? undefined : await readNodeOrigin(archives, sums, process.versions.node)
   if (gpg !== undefined) await checkRepositoryTools(gpg)
 
   await rm(folder, { recursive: true, force: true })
@@ -55,15 +57,16 @@ async function release(options: ReleaseOptions): Promise<void> {
   for (const processor of PROCESSORS) {
     const executable = join(folder, `postern-linux-${processor}`)
     say(executable)
-    await makeExecutable(bundle, processor, executable)
+    await makeExecutable(bundle, processor, executable, node?.digests.get(processor))
     await compress(executable)
     say(await makeDebianPackage({ executable, processor, version: VERSION, licences, time, folder, vendor }))
   }
   say('the npm package')
   await promisify(execFile)('npm', ['pack', '--silent', `--pack-destination=${folder}`], { cwd: ROOT })
   await writeFile(join(folder, 'postern.cdx.json'), await makeSbom({ time, vendor }))
-  const verdict = await writePapers(folder, { version: VERSION, source, vendor, key: sign })
+  const verdict = await writePapers(folder, { version: VERSION, source, vendor, key: sign, node })
   say(await readFile(join(folder, 'SHA256SUMS'), 'utf8'))
+  say(`Node.js: ${originText(node)}`)
   if (apt !== undefined && gpg !== undefined) {
     say(`the repository for apt, ${apt}:`)
     say((await makeRepository({ folder: apt, release: folder, key: gpg, vendor })).join('\n'))

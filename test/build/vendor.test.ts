@@ -91,3 +91,16 @@ describe('H444: who answers for a release', () => {
     }
   })
 })
+
+it('H447: the bill of materials names Node.js and what is in it as scanners do', async () => {
+  const { components } = JSON.parse(await makeSbom({ time: 1 }))
+  const node = components.find(({ name }: { name: string }) => name === 'node')
+  expect(node.cpe).toBe(`cpe:2.3:a:nodejs:node.js:${process.versions.node}:*:*:*:*:*:*:*`)
+  expect(node.supplier.name).toContain('not the Node.js project')
+  for (const { purl, version } of node.components)
+    expect(purl, version).toMatch(/^pkg:\w+(\/[\w.-]+)+@[\w.]+$/)
+  const named = node.components.filter(({ cpe }: { cpe?: string }) => cpe !== undefined)
+  for (const { cpe } of named) expect(cpe).toMatch(/^cpe:2\.3:a:[\w.-]+:[\w.-]+:\d[\w.]*(:\*){7}$/)
+  const names = named.map(({ name }: { name: string }) => name)
+  expect(names).toEqual(expect.arrayContaining(['icu', 'nghttp2', 'openssl', 'sqlite', 'v8', 'zlib']))
+})

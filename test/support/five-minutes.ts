@@ -32,7 +32,7 @@ export async function downloadAndTry(
     ['Ctrl-C stops', CTRL_C],
   )
   expect(screen).toContain('Good "postern-release" signature for vendor@example.com')
-  expect(screen).toContain(`\nVERSION: OK\nversion: `)
+  expect(screen).toMatch(/^VERSION: OK\n(.*: OK\n)*version: /m)
   expect(screen).toContain(`postern-linux-${processor}.gz: OK\n`)
   expect(screen).not.toContain('WARNING')
   return { folder, temporary }

@@ -309,4 +309,14 @@ export const OPERATION = {
       'apt installs the package from the signed repository, and refuses it if another key signed the list, or if the list or the package was changed.',
     reason: 'apt-secure(8)',
   },
+  H446: {
+    sentence:
+      "With the Node.js project's archives and list, a release is made only of the same program, byte for byte; `VERSION` says whether it was compared.",
+    reason: 'the npm packages with Node.js are not published by the Node.js project',
+  },
+  H447: {
+    sentence:
+      'The bill of materials names Node.js and each library in it by a purl, and by a CPE where the dictionary of NVD has one.',
+    reason: 'a scanner finds advisories by these names',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
