@@ -32,7 +32,7 @@ async function signed(list: string): Promise<string> {
   return `${list}.asc`
 }
 
-describe("H446: the Node.js of a release is compared with Node's own", () => {
+describe("H446 the Node.js of a release is compared with Node's own", () => {
   it('the same bytes pass, and others stop the release', async () => {
     const { archive, list } = await published()
     const { digests } = await readNodeOrigin([archive], list, VERSION)

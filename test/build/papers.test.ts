@@ -36,7 +36,7 @@ function verify(folder: string, signers: string): Promise<Run> {
 }
 
 describe('a signed release', () => {
-  it('H441: is verified by the printed commands, which show its version, commit and date', async () => {
+  it('H441 is verified by the printed commands, which show its version, commit and date', async () => {
     const { folder, printed } = await makeRelease(await makeReleaseKey())
     const verified = await verify(folder, signersIn(printed))
     expect(verified).toMatchObject({ code: 0, stderr: '' })
@@ -53,7 +53,7 @@ describe('a signed release', () => {
   })
 
   it.each([...LISTED, 'SHA256SUMS', 'SHA256SUMS.sig'])(
-    'H441: does not verify with another %s',
+    'H441 does not verify with another %s',
     async (name) => {
       const { folder, printed } = await makeRelease(await makeReleaseKey())
       appendFileSync(join(folder, name), name === 'SHA256SUMS.sig' ? 'QUFB\n' : ' ')
@@ -69,7 +69,7 @@ describe('a signed release', () => {
     },
   )
 
-  it('H441: does not verify when a changed file is in a changed list', async () => {
+  it('H441 does not verify when a changed file is in a changed list', async () => {
     const { folder, printed } = await makeRelease(await makeReleaseKey())
     appendFileSync(join(folder, 'postern-linux-x64.gz'), ' ')
     const forged = await makeRelease()
@@ -77,7 +77,7 @@ describe('a signed release', () => {
     expect(await verify(folder, signersIn(printed))).toMatchObject({ code: 255 })
   })
 
-  it('H441: does not verify with another key, also in the name of the vendor', async () => {
+  it('H441 does not verify with another key, also in the name of the vendor', async () => {
     const { printed } = await makeRelease(await makeReleaseKey())
     const other = await makeRelease(await makeReleaseKey())
     const { code, stdout } = await verify(other.folder, signersIn(printed))
@@ -85,7 +85,7 @@ describe('a signed release', () => {
     expect(stdout).not.toContain('OK')
   })
 
-  it('H441: does not verify with a signature that the key made for another purpose', async () => {
+  it('H441 does not verify with a signature that the key made for another purpose', async () => {
     const key = await makeReleaseKey()
     const { folder, printed } = await makeRelease(key)
     rmSync(join(folder, 'SHA256SUMS.sig'))
@@ -95,7 +95,7 @@ describe('a signed release', () => {
     expect(stdout).not.toContain('OK')
   })
 
-  it('H441: an older release shows its own version, and cannot borrow that of a newer one', async () => {
+  it('H441 an older release shows its own version, and cannot borrow that of a newer one', async () => {
     const key = await makeReleaseKey()
     const [old, current] = [await makeRelease(key, '1.0.0'), await makeRelease(key, '2.0.0')]
     const verified = await verify(old.folder, signersIn(current.printed))
@@ -141,13 +141,13 @@ describe('a signed release', () => {
   })
 })
 
-it('H442: a release without a key says that it is unsigned, and does not verify', async () => {
+it('H442 a release without a key says that it is unsigned, and does not verify', async () => {
   const { folder, printed } = await makeRelease()
   expect(printed).toContain('THIS RELEASE IS UNSIGNED')
   expect((await verify(folder, signersIn(`a@b namespaces="x" y`))).code).not.toBe(0)
 })
 
-it('H443: the provenance is a statement of in-toto about every file, and the signed list has it', async () => {
+it('H443 the provenance is a statement of in-toto about every file, and the signed list has it', async () => {
   const { folder } = await makeRelease()
   const statement = JSON.parse(readFileSync(join(folder, 'postern.intoto.json'), 'utf8'))
   const sums = await sumsOf(folder)

@@ -66,7 +66,7 @@ async function control(vendor?: Vendor): Promise<string> {
   return (await run('dpkg-deb', ['--field', file])).stdout
 }
 
-describe('H444: who answers for a release', () => {
+describe('H444 who answers for a release', () => {
   it('stands in VENDOR, in the bill of materials and in the Debian package', async () => {
     for (const value of Object.values(VENDOR)) expect(vendorText(VENDOR)).toContain(value)
     const fields = await control(VENDOR)
@@ -92,7 +92,7 @@ describe('H444: who answers for a release', () => {
   })
 })
 
-it('H447: the bill of materials names Node.js and what is in it as scanners do', async () => {
+it('H447 the bill of materials names Node.js and what is in it as scanners do', async () => {
   const { components } = JSON.parse(await makeSbom({ time: 1 }))
   const node = components.find(({ name }: { name: string }) => name === 'node')
   expect(node.cpe).toBe(`cpe:2.3:a:nodejs:node.js:${process.versions.node}:*:*:*:*:*:*:*`)

@@ -20,7 +20,7 @@ const exportKey = async (address: string, file: string): Promise<void> => {
   await run('gpg', ['--batch', '--yes', '--output', file, '--export', address])
 }
 
-it('H445: apt on a bare Debian installs from the signed repository, and refuses one that another key signed or that was changed', async () => {
+it('H445 apt on a bare Debian installs from the signed repository, and refuses one that another key signed or that was changed', async () => {
   needsMachine('systemd-nspawn', 'nsenter')
   for (const tool of ['gpg', 'gpgconf', 'apt-ftparchive']) needs(tool)
   const root = await minimalDebian()

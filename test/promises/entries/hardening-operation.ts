@@ -306,7 +306,7 @@ export const OPERATION = {
   },
   H445: {
     sentence:
-      'apt installs the package from the signed repository, and refuses it if another key signed the list, or if the list or the package was changed.',
+      'The program `apt` installs the package from the signed repository, and refuses it if another key signed the list, or if the list or the package was changed.',
     reason: 'apt-secure(8)',
   },
   H446: {
