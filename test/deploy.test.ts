@@ -106,7 +106,7 @@ test('H142 the template differs from the unit only in what belongs to an instanc
   ])
 })
 
-test('H414 the unit of a device differs from that of one only in what belongs to an instance', () => {
+test('H325 the unit of a device differs from that of one only in what belongs to an instance', () => {
   const lines = (name: string): readonly string[] => read(name).match(/^\w+=.*$/gm) ?? []
   const [unit, template] = [lines('postern.service'), lines('postern-device@.service')]
   // All commands name the device alike: `src/commands/instance.ts` says what that means.
@@ -128,7 +128,7 @@ test('H414 the unit of a device differs from that of one only in what belongs to
   expect(folder?.replace('%i', 'boiler')).toBe(stateDir)
 })
 
-test('H414 the comments of the unit of a device are those of the other, but for what belongs to an instance', () => {
+test('H325 the comments of the unit of a device are those of the other, but for what belongs to an instance', () => {
   const comments = (name: string): readonly string[] => (read(name).match(/^#.*$/gm) ?? []).slice(3)
   const known = new Set(read('postern.service').match(/^#.*$/gm))
   const own = comments('postern-device@.service').filter((line) => !known.has(line))

@@ -3,7 +3,7 @@ import { NAVIGATION } from '../browser/browsing.ts'
 import { send } from '../support/client.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
-it('H395 each body of Postern has nosniff, on both listeners, and each page opens apart from others', async () => {
+it('H319 each body of Postern has nosniff, on both listeners, and each page opens apart from others', async () => {
   const sidecar = await startSidecar({ config: { browser: { login: 'on' } } })
   const admin = (path: string) => send({ transport: 'http1', url: sidecar.adminUrl, path })
   const bodies = [

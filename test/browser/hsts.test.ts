@@ -7,9 +7,9 @@ import { NAVIGATION } from './browsing.ts'
 const NAME = 'Strict-Transport-Security'
 
 describeTransports(
-  'H394 browser.hsts',
+  'H318 browser.hsts',
   (transport) => {
-    it('H394 is on every response over TLS, once, in place of that of the device', async () => {
+    it('H318 is on every response over TLS, once, in place of that of the device', async () => {
       const device = await startDevice(async (request, response) => {
         await readBody(request)
         response.setHeader(NAME, 'max-age=1; includeSubDomains')
@@ -27,7 +27,7 @@ describeTransports(
         expect(response.values(NAME), `${response.status}`).toEqual(['max-age=31536000'])
     })
 
-    it('H394 without the key the device has its own', async () => {
+    it('H318 without the key the device has its own', async () => {
       const device = await startDevice((_, response) => void response.setHeader(NAME, 'max-age=7').end('ok'))
       const sidecar = await startSidecar({ transport, device })
       expect((await sidecar.request()).values(NAME)).toEqual([])

@@ -38,7 +38,7 @@ async function startUsedUp(config: YamlPart = {}): Promise<TestSidecar> {
   return sidecar
 }
 
-it('H392 a page about a device that is down comes back by itself, and shows that of the device', async () => {
+it('H316 a page about a device that is down comes back by itself, and shows that of the device', async () => {
   const { sidecar, startDevice } = await startBeforeDevice()
   const page = await openPage(`${sidecar.url}/state?of=boiler`)
   await page.getByRole('heading', { name: WORDS.en.down[0] }).waitFor()
@@ -48,7 +48,7 @@ it('H392 a page about a device that is down comes back by itself, and shows that
   expect(device.requests.map(({ method, target }) => `${method} ${target}`)).toEqual(['GET /state?of=boiler'])
 })
 
-it('H392 a form for a device that is down gets a page, and is not sent again by itself', async () => {
+it('H316 a form for a device that is down gets a page, and is not sent again by itself', async () => {
   const { sidecar, startDevice } = await startBeforeDevice()
   const before = await startDevice()
   const page = await openPage(sidecar.url)
@@ -65,7 +65,7 @@ it('H392 a form for a device that is down gets a page, and is not sent again by 
   expect(await page.getByText(WORDS.en.unsent).count()).toBe(1)
 })
 
-it('H392 a page about the limit comes back when the window has closed', async () => {
+it('H316 a page about the limit comes back when the window has closed', async () => {
   const sidecar = await startSidecar({ config: { ...OPEN, limits: { api: { requests: 1, window: '2s' } } } })
   await sidecar.request()
   const page = await openPage(sidecar.url)
@@ -74,7 +74,7 @@ it('H392 a page about the limit comes back when the window has closed', async ()
   await page.getByText('from the device').waitFor()
 })
 
-it('H393 axe finds nothing: in each language, at 320 px, with text of 200 %, light and dark', async () => {
+it('H317 axe finds nothing: in each language, at 320 px, with text of 200 %, light and dark', async () => {
   const sidecar = await startUsedUp({ realm: 'Boiler house, east wing' })
   const withoutLogin = await startSidecar()
   const page = await openPage('about:blank', { bypassCSP: true })
@@ -101,7 +101,7 @@ it('H393 axe finds nothing: in each language, at 320 px, with text of 200 %, lig
   }
 })
 
-it('H393 the page reads in order, and the keyboard alone tries again', async () => {
+it('H317 the page reads in order, and the keyboard alone tries again', async () => {
   const sidecar = await startUsedUp({ realm: 'Boiler' })
   const page = await openPage(sidecar.url)
   const tree = await page.locator('body').ariaSnapshot()

@@ -54,7 +54,7 @@ const path = '/secret?secret=secret'
 
 describeProtocols('Refusals of navigations', (transport) => {
   it.each(['contract', 'http'] as const)(
-    'H391 each is a page with the status and the fields of the JSON, with status_codes: %s',
+    'H315 each is a page with the status and the fields of the JSON, with status_codes: %s',
     async (statusCodes) => {
       const precise = statusCodes === 'http'
       const config = { status_codes: statusCodes, limits: { ietf_headers: true } }
@@ -83,7 +83,7 @@ describeProtocols('Refusals of navigations', (transport) => {
     },
   )
 
-  it('H391 past the limit, too, and a HEAD has the fields of it without a body', async () => {
+  it('H315 past the limit, too, and a HEAD has the fields of it without a body', async () => {
     const sidecar = await startSidecar({
       transport,
       config: { limits: { api: { requests: 1, window: '1h' } } },
@@ -103,7 +103,7 @@ describeProtocols('Refusals of navigations', (transport) => {
     expect(head.header('content-type')).toBe('text/html; charset=utf-8')
   })
 
-  it('H391 an upload that is refused unread is answered by a page', async () => {
+  it('H315 an upload that is refused unread is answered by a page', async () => {
     const sidecar = await startSidecar({ transport, config: { upstream: { max_body: '1KiB' } } })
     const token = await sidecar.token()
     const body = Buffer.alloc(1 << 20)
@@ -112,7 +112,7 @@ describeProtocols('Refusals of navigations', (transport) => {
     expect(page.text).toContain(WORDS.en.unsent)
   })
 
-  it('H391 a program gets JSON, also a Java program with a token or at the token endpoint', async () => {
+  it('H315 a program gets JSON, also a Java program with a token or at the token endpoint', async () => {
     const { sidecar, token } = await startDown({ transport })
     const java = ['Accept', 'text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2']
     const rows = [
@@ -133,7 +133,7 @@ describeProtocols('Refusals of navigations', (transport) => {
     expectError(unknown, 401, 'invalid_token')
   })
 
-  it('H392 only a GET of this origin is sent again by itself, and only where the device has not got it', async () => {
+  it('H316 only a GET of this origin is sent again by itself, and only where the device has not got it', async () => {
     const { sidecar, token } = await startDown({ transport })
     const ask = (request: ApiRequest = {}): Promise<Response> =>
       sidecar.request({ token, path, ...request, fields: [...NAVIGATION, ...(request.fields ?? [])] })
@@ -155,7 +155,7 @@ describeProtocols('Refusals of navigations', (transport) => {
     }
   })
 
-  it('H392 a request that may have reached the device is not sent again by itself', async () => {
+  it('H316 a request that may have reached the device is not sent again by itself', async () => {
     const sidecar = await startSidecar({ transport })
     sidecar.device.handle((request) => void request.socket.destroy())
     const token = await sidecar.token()
@@ -167,7 +167,7 @@ describeProtocols('Refusals of navigations', (transport) => {
     expect(sent.text).toContain(WORDS.en.unsure)
   })
 
-  it('H392 nor is one that the device took and that was repeated in vain', async () => {
+  it('H316 nor is one that the device took and that was repeated in vain', async () => {
     const sidecar = await startSidecar({ transport })
     const token = await sidecar.token()
     const connection = await sidecar.connect()
@@ -183,7 +183,7 @@ describeProtocols('Refusals of navigations', (transport) => {
     expect([page.header('retry-after'), page.header('refresh')]).toEqual([undefined, undefined])
   })
 
-  it('H393 the page speaks the language of the browser, and English for anything else', async () => {
+  it('H317 the page speaks the language of the browser, and English for anything else', async () => {
     const { sidecar, token } = await startDown({ transport, config: { realm: 'Boiler <b>&"' } })
     const ask = (accepted: string): Promise<Response> =>
       sidecar.request({ token, path, fields: [...NAVIGATION, 'Accept-Language', accepted] })
@@ -207,7 +207,7 @@ describeProtocols('Refusals of navigations', (transport) => {
   })
 })
 
-it('H391 with a session, a refusal that a login does not help is a page, too', async () => {
+it('H315 with a session, a refusal that a login does not help is a page, too', async () => {
   const sidecar = await startWithLogin({ transport: 'h2' })
   const cookie = await logIn(sidecar)
   sidecar.device.handle((request) => void request.socket.destroy())
@@ -215,7 +215,7 @@ it('H391 with a session, a refusal that a login does not help is a page, too', a
   expectPage(page, 500, WORDS.en.failed[0])
 })
 
-it('H392 with sessions, only a request that says that it is of this origin is sent again: the next one has the cookie', async () => {
+it('H316 with sessions, only a request that says that it is of this origin is sent again: the next one has the cookie', async () => {
   const sidecar = await startSidecar({
     config: { browser: { login: 'on' }, limits: { api: { requests: 1, window: '1h' } } },
   })
@@ -228,7 +228,7 @@ it('H392 with sessions, only a request that says that it is of this origin is se
   expect(typed.header('refresh')).toBe(typed.header('retry-after'))
 })
 
-it('H393 speaks the languages of the login page, each with the same sentences', () => {
+it('H317 speaks the languages of the login page, each with the same sentences', () => {
   expect(Object.keys(WORDS)).toEqual(Object.keys(LOGIN_WORDS))
   for (const words of Object.values(WORDS)) {
     expect(Object.keys(words)).toEqual(Object.keys(WORDS.en))
@@ -236,7 +236,7 @@ it('H393 speaks the languages of the login page, each with the same sentences', 
   }
 })
 
-describe('H391 Accept prefers HTML', () => {
+describe('H315 Accept prefers HTML', () => {
   it.each([
     'text/html',
     'TEXT/HTML',

@@ -39,7 +39,7 @@ const inRoute = (auth: unknown): string =>
 
 describe('the former spelling of upstream.auth', () => {
   it.each(PAIRS.map((pair) => [JSON.stringify(pair[0]), ...pair] as const))(
-    'H421 %s means the same as the present one, in each service and from each source',
+    'H327 %s means the same as the present one, in each service and from each source',
     (_name, former, present) => {
       const wanted = load({ file: inMain(present) })
       expect(load({ file: inMain(former) })).toEqual(wanted)
@@ -61,7 +61,7 @@ describe('the former spelling of upstream.auth', () => {
   )
 
   it.each(formerKeys().map((path) => [path.join('.'), path] as const))(
-    'H421 %s is a variable and a flag',
+    'H327 %s is a variable and a flag',
     (key, path) => {
       const [, , kind = '', name = ''] = path
       const isSession = kind === 'session'
@@ -80,7 +80,7 @@ describe('the former spelling of upstream.auth', () => {
     },
   )
 
-  it('H421 is one problem beside the present one, wherever they come from, and the problem names both', () => {
+  it('H327 is one problem beside the present one, wherever they come from, and the problem names both', () => {
     const both = (former: string, present: string): string =>
       `upstream.auth: must have one spelling, and has ${former}, which is the former one, and ${present}; keep the present one`
     const present = inMain({ kind: 'basic', ...ACCOUNT })
@@ -98,7 +98,7 @@ describe('the former spelling of upstream.auth', () => {
     ])
   })
 
-  it('H421 keeps the names and lines of its keys in problems', () => {
+  it('H327 keeps the names and lines of its keys in problems', () => {
     const file = [
       'password: {file: /p}',
       'upstream:',
@@ -114,7 +114,7 @@ describe('the former spelling of upstream.auth', () => {
     ])
   })
 
-  it('H421 is warned of with the lines to write, which have no secret and mean the same', () => {
+  it('H327 is warned of with the lines to write, which have no secret and mean the same', () => {
     for (const [former, present] of PAIRS) {
       const [warning] = FORMER_RULE.find(load({ file: inMain(former) }))
       expect(warning).toMatchObject({ key: 'upstream.auth' })

@@ -535,7 +535,7 @@ describe('a contradiction', () => {
   })
 })
 
-it('H394 browser.hsts needs a certificate of the operator', () => {
+it('H318 browser.hsts needs a certificate of the operator', () => {
   const problem =
     'postern.yaml:3: browser.hsts: must be off unless listen.tls is {cert: file, key: file}: a browser that has seen the field offers no way around a certificate that it does not trust (given: "365d")'
   const hsts = 'browser: {hsts: 365d}\n'

@@ -252,7 +252,7 @@ it('H188 only with browser.login, and only for a navigation, a refusal may becom
   expect(bodiesFor(host)).toEqual([json, json])
 })
 
-it('H394 HSTS is on no response over cleartext, which RFC 6797 §7.2 forbids', () => {
+it('H318 HSTS is on no response over cleartext, which RFC 6797 §7.2 forbids', () => {
   const [over, under] = [true, false].map((secure) =>
     site({ hsts: 'max-age=9' }).pass({ secure, fields: TOKEN }),
   )
@@ -260,7 +260,7 @@ it('H394 HSTS is on no response over cleartext, which RFC 6797 §7.2 forbids', (
   expect(under?.ownFields).toEqual([])
 })
 
-it('H392 a stream for which there is no place is asked for again by a person only, because the device has got the request', () => {
+it('H316 a stream for which there is no place is asked for again by a person only, because the device has got the request', () => {
   const fieldsAfter = (attempts: number) =>
     site({
       upstream: (exchange, listener) => {
@@ -273,7 +273,7 @@ it('H392 a stream for which there is no place is asked for again by a person onl
   expect(fieldsAfter(1)).not.toContain('Refresh')
 })
 
-it('H391 a bug of the gate is a page for a navigation, with the request id', () => {
+it('H315 a bug of the gate is a page for a navigation, with the request id', () => {
   const identify = () => {
     throw new Error('a bug')
   }

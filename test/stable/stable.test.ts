@@ -29,7 +29,7 @@ function faults(part: string, promised: readonly string[], present: readonly str
   ]
 }
 
-describe('H451 stays the same until 2.0:', () => {
+describe('H338 stays the same until 2.0:', () => {
   it.each(Object.entries(PARTS))('%s', async (part, present) => {
     const names = await present()
     expect(names.length, 'the program has such names').toBeGreaterThan(3)
