@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import type { Registry } from 'prom-client'
+import { Counter, Gauge, Registry } from 'prom-client'
 import { vi } from 'vitest'
 import type { StatusAnswer } from '../../src/admin/control-socket.ts'
 import { controlSocketPath } from '../../src/admin/control-socket.ts'
@@ -47,37 +47,20 @@ function flags(): readonly string[] {
   ])
 }
 
-const FAMILIES: string[] = []
-
-vi.mock('../../src/record/metric-registry.ts', async (load) => {
-  const original = await load<typeof import('../../src/record/metric-registry.ts')>()
-  return {
-    ...original,
-    createMetricRegistry(...shared: readonly Registry[]) {
-      const registry = original.createMetricRegistry(...shared)
-      const listing =
-        (type: 'counter' | 'gauge' | 'histogram') =>
-        (...definition: readonly unknown[]) => {
-          const [name, , labels = []] = definition as readonly [string, string, (readonly string[])?]
-          FAMILIES.push(`postern_${name}${labels.length === 0 ? '' : `{${labels}}`} ${type}`)
-          // Proof of the cast: the arguments go on as they came.
-          return (registry[type] as (...all: readonly unknown[]) => unknown)(...definition)
-        }
-      return {
-        ...registry,
-        counter: listing('counter'),
-        gauge: listing('gauge'),
-        histogram: listing('histogram'),
-      }
-    },
-  }
-})
-
 /** Metrics with their labels. Those of Node and of prom-client are theirs, and change with Node. */
 function metrics(): readonly string[] {
-  FAMILIES.length = 0
+  const registered = vi.spyOn(Registry.prototype, 'registerMetric')
   createMetrics({ version: '1.0.0', node: 'v26.0.0' })
-  return [...FAMILIES]
+  const families = registered.mock.calls.flatMap(([metric]) => {
+    // What prom-client keeps of a definition, beside its declared types.
+    const { name, labelNames } = metric as unknown as { readonly name: string; readonly labelNames: string[] }
+    const type = metric instanceof Counter ? 'counter' : metric instanceof Gauge ? 'gauge' : 'histogram'
+    return name.startsWith('postern_')
+      ? `${name}${labelNames.length === 0 ? '' : `{${labelNames}}`} ${type}`
+      : []
+  })
+  registered.mockRestore()
+  return families
 }
 
 /** The fields of the lines `request`. Each `"field":` that the code writes has to be in a real line. */

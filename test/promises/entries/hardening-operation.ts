@@ -328,7 +328,7 @@ export const OPERATION = {
   },
   H338: {
     sentence:
-      'Until 2.0 no flag, `postern_` metric, label, field of an access line, exit code, field of `--json`, address of the admin listener or request of the control socket is renamed or removed.',
+      'Until 2.0 no configuration key, flag, `postern_` metric, label, field of an access line, exit code, field of `--json`, address of the admin listener or request of the control socket is renamed or removed.',
     reason: 'decision: an upgrade breaks no script, dashboard or alert; semver 2.0.0 §8',
   },
   H331: {
