@@ -75,7 +75,22 @@ export function refusalPage(
       : undefined
   const page = pageOf({ head, requestId, message, offer, wait, realm })
   // Not `<meta>`: axe takes it for a page that changes while it is read, and this page says that it will.
-  return htmlReply(reply.status, page, wait === undefined ? fields : [...fields, 'Refresh', String(wait)])
+  return htmlReply(
+    reply.status,
+    page,
+    wait === undefined ? fields : [...fields, 'Refresh', refreshOf(head.target, wait)],
+  )
+}
+
+/** A path and query of this origin that a browser cannot read otherwise. */
+const OWN_PATH = /^\/(?![/\\])[!-~]{0,2047}$/
+
+/**
+ * Names the address of the request: without it, a browser whose address has a fragment takes the reload for a move within the page, and loads
+ * nothing. The fragment is lost.
+ */
+function refreshOf(target: string, wait: number): string {
+  return OWN_PATH.test(target) ? `${wait}; url=${target}` : String(wait)
 }
 
 function secondsIn(retryAfter: string | undefined): number | undefined {

@@ -48,6 +48,15 @@ it('H316 a page about a device that is down comes back by itself, and shows that
   expect(device.requests.map(({ method, target }) => `${method} ${target}`)).toEqual(['GET /state?of=boiler'])
 })
 
+it('H316 it comes back behind a fragment, too, as the pages of many devices have one', async () => {
+  const { sidecar, startDevice } = await startBeforeDevice()
+  const page = await openPage(`${sidecar.url}/state?of=boiler#/network`)
+  await page.getByRole('heading', { name: WORDS.en.down[0] }).waitFor()
+  const device = await startDevice()
+  await page.getByText('from the device').waitFor()
+  expect(device.requests.map(({ target }) => target)).toEqual(['/state?of=boiler'])
+})
+
 it('H316 a form for a device that is down gets a page, and is not sent again by itself', async () => {
   const { sidecar, startDevice } = await startBeforeDevice()
   const before = await startDevice()

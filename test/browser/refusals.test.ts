@@ -96,7 +96,7 @@ describeProtocols('Refusals of navigations', (transport) => {
     expect(othersOf(page)).toEqual(othersOf(json))
     const wait = page.header('retry-after')
     expect(wait).toMatch(/^\d+$/)
-    expect(page.header('refresh')).toBe(wait)
+    expect(page.header('refresh')).toBe(`${wait}; url=${path}`)
     expect(page.text).toContain(`Seconds to wait: ${wait}<`)
     const head = await sidecar.request({ path, method: 'HEAD', fields: NAVIGATION })
     expect([head.status, head.body.length, head.header('refresh')]).toEqual([429, 0, undefined])
@@ -138,7 +138,7 @@ describeProtocols('Refusals of navigations', (transport) => {
     const ask = (request: ApiRequest = {}): Promise<Response> =>
       sidecar.request({ token, path, ...request, fields: [...NAVIGATION, ...(request.fields ?? [])] })
     const down = await ask()
-    expect([down.header('retry-after'), down.header('refresh')]).toEqual(['5', '5'])
+    expect([down.header('retry-after'), down.header('refresh')]).toEqual(['5', `5; url=${path}`])
     expect(down.text).toContain(`<a href="">${WORDS.en.again}</a>`)
     for (const method of ['POST', 'PUT', 'DELETE']) {
       const sent = await ask({ method, body: 'secret' })
@@ -225,7 +225,7 @@ it('H316 with sessions, only a request that says that it is of this origin is se
   expect(silent.header('refresh')).toBeUndefined()
   expect(silent.text).not.toContain('href=""')
   const typed = await sidecar.request({ path, fields: NAVIGATION })
-  expect(typed.header('refresh')).toBe(typed.header('retry-after'))
+  expect(typed.header('refresh')).toBe(`${typed.header('retry-after')}; url=${path}`)
 })
 
 it('H317 speaks the languages of the login page, each with the same sentences', () => {

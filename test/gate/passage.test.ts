@@ -268,7 +268,7 @@ it('H316 a stream for which there is no place is asked for again by a person onl
         listener.ended(exchange, { kind: 'overloaded', retryAfter: 1 })
       },
     }).pass({ fields: [...TOKEN, 'Sec-Fetch-Mode', 'navigate', 'Sec-Fetch-Site', 'none'] }).replies[0]?.fields
-  expect(fieldsAfter(0)).toEqual(expect.arrayContaining(['Retry-After', '1', 'Refresh', '5']))
+  expect(fieldsAfter(0)).toEqual(expect.arrayContaining(['Retry-After', '1', 'Refresh', '5; url=/']))
   expect(fieldsAfter(1)).toContain('Retry-After')
   expect(fieldsAfter(1)).not.toContain('Refresh')
 })
