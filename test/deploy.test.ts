@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 import { instanceOf } from '../src/commands/instance.ts'
 import { loadConfig, readConfigFile } from '../src/config/load.ts'
 import { createMetrics } from '../src/record/metrics.ts'
-import { temporaryDirectory } from './support/certificate.ts'
+import { makeCertificate, temporaryDirectory } from './support/certificate.ts'
 import { closeLater } from './support/cleanup.ts'
 import { unusedPort } from './support/raw.ts'
 import { installedBundle, shippedArguments } from './support/shipped.ts'
@@ -45,7 +45,7 @@ test('every commented-out key of the first configuration loads, and those that i
   expect(load(opened).upstream.headers).toEqual({
     'X-Api-Key': { file: '/etc/postern/device-key' },
   })
-  expect(load(opened).upstream.auth).toMatchObject({ digest: { user: 'admin' } })
+  expect(load(opened).upstream.auth).toMatchObject({ kind: 'digest', user: 'admin' })
   expect(load(withoutChoices)).toEqual(load(text))
 })
 
@@ -106,7 +106,7 @@ test('H142 the template differs from the unit only in what belongs to an instanc
   ])
 })
 
-test('H414 the unit of a device differs from that of one only in what belongs to an instance', () => {
+test('H325 the unit of a device differs from that of one only in what belongs to an instance', () => {
   const lines = (name: string): readonly string[] => read(name).match(/^\w+=.*$/gm) ?? []
   const [unit, template] = [lines('postern.service'), lines('postern-device@.service')]
   // All commands name the device alike: `src/commands/instance.ts` says what that means.
@@ -128,7 +128,7 @@ test('H414 the unit of a device differs from that of one only in what belongs to
   expect(folder?.replace('%i', 'boiler')).toBe(stateDir)
 })
 
-test('H414 the comments of the unit of a device are those of the other, but for what belongs to an instance', () => {
+test('H325 the comments of the unit of a device are those of the other, but for what belongs to an instance', () => {
   const comments = (name: string): readonly string[] => (read(name).match(/^#.*$/gm) ?? []).slice(3)
   const known = new Set(read('postern.service').match(/^#.*$/gm))
   const own = comments('postern-device@.service').filter((line) => !known.has(line))
@@ -280,9 +280,16 @@ test('H165 Prometheus accepts the scrape configuration and the alerts, and each 
   copyFileSync(inDeploy('postern.rules.yml'), join(fleet, '../postern.rules.yml'))
   expect(readFileSync(fleet, 'utf8')).toMatch(/^ {10}- 127\.0\.0\.1:9462$/m)
   expect(readFileSync(fleet, 'utf8')).toMatch(/^ {10}instance: pump$/m)
+  const overTls = join(fleet, '../tls.yml')
+  const { certFile } = await makeCertificate()
+  const opened = read('prometheus.yml').replace(/^( +)# (scheme|tls_config): /gm, '$1$2: ')
+  writeFileSync(overTls, opened.replace('/etc/prometheus/postern.pem', certFile))
+  expect(readFileSync(overTls, 'utf8')).toMatch(/^ {4}scheme: https$/m)
+  expect(readFileSync(overTls, 'utf8')).toContain(`    tls_config: {ca_file: ${certFile}}\n`)
   for (const check of [
     ['check', 'config', inDeploy('prometheus.yml')],
     ['check', 'config', fleet],
+    ['check', 'config', overTls],
     ['check', 'rules', inDeploy('postern.rules.yml')],
     ['test', 'rules', inDeploy('postern.rules.test.yml')],
   ]) {
@@ -361,8 +368,8 @@ test('no runtime package has an install script', () => {
 
 test.each<[string, string, number, string]>([
   ['a registry without findings', 'echo "{}"', 0, 'nothing found'],
-  ['a registry without advisories', 'echo "{\\"error\\": {}}"; exit 1', 0, 'SKIPPED'],
-  ['a machine without a network', 'exit 1', 0, 'SKIPPED'],
+  ['a registry without advisories', 'echo "{\\"error\\": {}}"; exit 1', 0, 'NOT AUDITED'],
+  ['a machine without a network', 'exit 1', 0, 'NOT AUDITED'],
   [
     'a known vulnerability',
     'echo "{\\"auditReportVersion\\": 2}"; exit 1',
@@ -387,6 +394,7 @@ test.each<[string, string, number, string]>([
 test('CI installs every program that a test needs', () => {
   const every = [
     'bash',
+    'dpkg-deb',
     'git',
     'gunzip',
     'mkfifo',

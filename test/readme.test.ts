@@ -1,14 +1,16 @@
 import { spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
+import { writePapers } from '../deploy/build/papers.ts'
+import { VERSION } from '../src/version.ts'
 import { temporaryDirectory } from './support/certificate.ts'
 import { closeLater } from './support/cleanup.ts'
 import { downloadAndTry, putBeforeDevice } from './support/five-minutes.ts'
 import { replaceIn, shellBlock } from './support/pages.ts'
+import { makeReleaseKey, SOURCE, signersIn, VENDOR } from './support/release-key.ts'
 import { PASSWORD, startSidecar } from './support/sidecar.ts'
 import { needs, run } from './support/tools.ts'
 
@@ -110,12 +112,12 @@ const POSTERN = `#!/bin/sh\nexec '${process.execPath}' '${join(root, 'src/main.t
 it('the first commands of README.md download a release, check it, and run the demo', async () => {
   const release = temporaryDirectory()
   const file = gzipSync(POSTERN)
-  const sum = createHash('sha256').update(file).digest('hex')
   const processor = process.arch === 'arm64' ? 'arm64' : 'x64'
   writeFileSync(join(release, `postern-linux-${processor}.gz`), file)
-  const sums = [`${'0'.repeat(64)}  postern-0.1.0.tgz`, `${sum}  postern-linux-${processor}.gz`, '']
-  writeFileSync(join(release, 'SHA256SUMS'), sums.join('\n'))
-  const { temporary } = await downloadAndTry(release)
+  writeFileSync(join(release, 'postern-1.0.0.tgz'), 'not downloaded')
+  const key = await makeReleaseKey()
+  const printed = await writePapers(release, { version: VERSION, source: SOURCE, vendor: VENDOR, key })
+  const { temporary } = await downloadAndTry(release, signersIn(printed))
   expect(readdirSync(temporary)).toEqual([])
 })
 
@@ -133,6 +135,9 @@ it('the commands of README.md put a sidecar in front of a device, and git ignore
     'postern',
     'postern-linux-x64.gz',
     'SHA256SUMS',
+    'SHA256SUMS.sig',
+    'VERSION',
+    'signers',
   ]
   const ours = ['deploy/postern.yaml', 'src/password/key-derivation.ts', 'src/compose/state.ts']
   const clone = temporaryDirectory()

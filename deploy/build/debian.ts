@@ -3,11 +3,11 @@ import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import process from 'node:process'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { contentOf, type PackageFile } from './debian/content.ts'
+import { contentOf, maintainerOf, type PackageFile } from './debian/content.ts'
 import { dependenciesOf } from './debian/dependencies.ts'
 import type { Processor } from './executable.ts'
+import { NOBODY, type Vendor } from './vendor.ts'
 
 const run = promisify(execFile)
 const CONTROL = new URL('../debian/control', import.meta.url)
@@ -31,15 +31,8 @@ export interface DebianPackage {
   readonly configuration?: string
   /** `xz`, the default, takes a minute and makes two thirds of the size. `gzip`, at its fastest, is for tests. */
   readonly compression?: 'xz' | 'gzip'
-}
-
-/** What `SOURCE_DATE_EPOCH` says, else the time of the last commit (s since 1970). */
-export async function timeOfSource(): Promise<number> {
-  const given = process.env.SOURCE_DATE_EPOCH
-  if (given !== undefined) return Number(given)
-  const root = fileURLToPath(new URL('../..', import.meta.url))
-  const { stdout } = await run('git', ['log', '-1', '--format=%ct'], { cwd: root })
-  return Number(stdout)
+  /** Who answers for the package. */
+  readonly vendor?: Vendor | undefined
 }
 
 /**
@@ -50,6 +43,7 @@ export async function makeDebianPackage(options: DebianPackage): Promise<string>
   const architecture = ARCHITECTURES[options.processor]
   // Debian sorts a tilde before the end: 1.0.0~rc.1 is older than 1.0.0.
   const version = options.version.replace('-', '~')
+  const { vendor } = options
   const executable = await readFile(options.executable)
   const files = await contentOf({ ...options, version, executable })
   const control = (await readFile(CONTROL, 'utf8'))
@@ -57,6 +51,9 @@ export async function makeDebianPackage(options: DebianPackage): Promise<string>
     .replace('@ARCHITECTURE@', architecture)
     .replace('@INSTALLED_SIZE@', String(installedSize(files)))
     .replace('@DEPENDS@', dependenciesOf(executable).join(', '))
+    .replace('@MAINTAINER@', () => maintainerOf(vendor))
+    .replace('@HOMEPAGE@', () => (vendor === undefined ? '' : `Homepage: ${vendor.download}\n`))
+    .replace('@CONTACT@', () => contact(vendor))
   const result = join(options.folder, `postern_${version}_${architecture}.deb`)
   const tree = await mkdtemp(join(tmpdir(), 'postern-debian-'))
   try {
@@ -71,6 +68,13 @@ export async function makeDebianPackage(options: DebianPackage): Promise<string>
     await rm(tree, { recursive: true })
   }
   return result
+}
+
+/** The last paragraph of the description, in the form of a control file. */
+function contact(vendor: Vendor | undefined): string {
+  if (vendor === undefined) return ` This package was ${NOBODY}: report weaknesses there.`
+  return ` Made by ${vendor.name}. Security contact: ${vendor.security_contact}
+ Support: ${vendor.support_period}`
 }
 
 /** In KiB, as Debian Policy 5.6.20 counts: each file takes whole ones. */

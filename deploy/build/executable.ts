@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { chmod, cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,12 +25,20 @@ const RUNTIMES = fileURLToPath(new URL('runtimes', import.meta.url))
 /**
  * Makes a program of one file for Linux: the stripped Node.js of npm's package `node-linux-*`, with the files of a bundle in it.
  * The code that V8 compiled goes with it only if this machine has the same kind of processor. Takes npm and its registry or cache.
+ * Throws if `nodeDigest`, a SHA-256 in hexadecimal, is not that of the Node.js before it is stripped.
  */
-export async function makeExecutable(bundle: string, processor: Processor, file: string): Promise<void> {
+export async function makeExecutable(
+  bundle: string,
+  processor: Processor,
+  file: string,
+  nodeDigest?: string,
+): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'postern-executable-'))
   try {
     const runtime = join(folder, 'node')
-    await writeFile(runtime, stripElf(await runtimeFor(processor, folder)), { mode: 0o755 })
+    const node = await runtimeFor(processor, folder)
+    if (nodeDigest !== undefined) checkDigest(node, nodeDigest, processor)
+    await writeFile(runtime, stripElf(node), { mode: 0o755 })
     const names = (await readdir(bundle)).filter(
       (name) => name.endsWith('.cjs') || (name.endsWith('.cache') && processor === process.arch),
     )
@@ -53,6 +62,12 @@ export async function makeExecutable(bundle: string, processor: Processor, file:
   } finally {
     await rm(folder, { recursive: true })
   }
+}
+
+/** Throws unless the Node.js of npm's package has this SHA-256. */
+export function checkDigest(node: Buffer, digest: string, processor: Processor): void {
+  if (createHash('sha256').update(node).digest('hex') === digest) return
+  throw new Error(`the Node.js of npm's package node-linux-${processor} is not the one in Node's own archive`)
 }
 
 async function runtimeFor(processor: Processor, folder: string): Promise<Buffer> {

@@ -1,26 +1,31 @@
 import '../../src/node-version.cjs'
 import { execFile } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import process from 'node:process'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createGzip } from 'node:zlib'
 import { VERSION } from '../../src/version.ts'
+import { checkRepositoryTools, makeRepository } from './apt-repository.ts'
 import { makeBundle } from './bundle.ts'
-import { makeDebianPackage, timeOfSource } from './debian.ts'
+import { makeDebianPackage } from './debian.ts'
 import { makeExecutable, PROCESSORS } from './executable.ts'
+import { originText, readNodeOrigin } from './node-origin.ts'
+import { CHANGED, writePapers } from './papers.ts'
+import { HELP, type ReleaseOptions, releaseOptions } from './release-options.ts'
 import { checkRuntime, makeSbom } from './sbom.ts'
+import { checkKey } from './signature.ts'
+import { readSource } from './source.ts'
+import { readVendor } from './vendor.ts'
 
-// `npm run release [FOLDER]` makes in dist/, or the folder, what is published. The same commit gives the same bytes on every Linux machine with the same kind
-// of processor. (The other kind's executable starts without compiled code, which only that processor can make.)
+// `npm run release [FOLDER]` makes in dist/, or the folder, what is published. The same commit gives the same programs on every Linux
+// machine with the same kind of processor, whoever signs them. (The other kind's executable starts without compiled code, which only that
+// processor can make.)
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const DIST = resolve(process.argv[2] ?? join(ROOT, 'dist'))
-const BUNDLE = join(DIST, 'bundle')
 
 function say(text: string): void {
   process.stdout.write(`${text}\n`)
@@ -30,37 +35,51 @@ async function compress(file: string): Promise<void> {
   await pipeline(createReadStream(file), createGzip({ level: 9 }), createWriteStream(`${file}.gz`))
 }
 
-/** The lines that `sha256sum --check` reads. */
-async function sums(): Promise<string> {
-  const files = (await readdir(DIST, { withFileTypes: true })).filter((entry) => entry.isFile())
-  const lines = files.map(async ({ name }) => {
-    const hash = createHash('sha256')
-    await pipeline(createReadStream(join(DIST, name)), hash)
-    return `${hash.digest('hex')}  ${name}\n`
-  })
-  return (await Promise.all(lines)).sort((a, b) => (a.slice(66) < b.slice(66) ? -1 : 1)).join('')
+async function release(options: ReleaseOptions): Promise<void> {
+  const { folder, sign, apt, gpg, archives, sums } = options
+  // Before the minutes that the build takes: what keeps the release from being finished.
+  await checkRuntime()
+  const source = await readSource()
+  const vendor = options.vendor === undefined ? undefined : await readVendor(options.vendor)
+  if (sign !== undefined) await checkKey(sign)
+  if (sign !== undefined && source.changed) throw new Error(CHANGED)
+  const node = sums === undefined ? undefined : await readNodeOrigin(archives, sums, process.versions.node)
+  if (gpg !== undefined) await checkRepositoryTools(gpg)
+
+  await rm(folder, { recursive: true, force: true })
+  await mkdir(folder, { recursive: true })
+  say(`Postern ${VERSION}: the bundle`)
+  const bundle = join(folder, 'bundle')
+  await makeBundle(bundle)
+  await cp(join(bundle, 'LICENSES.txt'), join(folder, 'LICENSES.txt'))
+  const licences = await readFile(join(folder, 'LICENSES.txt'), 'utf8')
+  const { time } = source
+  for (const processor of PROCESSORS) {
+    const executable = join(folder, `postern-linux-${processor}`)
+    say(executable)
+    await makeExecutable(bundle, processor, executable, node?.digests.get(processor))
+    await compress(executable)
+    say(await makeDebianPackage({ executable, processor, version: VERSION, licences, time, folder, vendor }))
+  }
+  say('the npm package')
+  await promisify(execFile)('npm', ['pack', '--silent', `--pack-destination=${folder}`], { cwd: ROOT })
+  await writeFile(join(folder, 'postern.cdx.json'), await makeSbom({ time, vendor }))
+  const verdict = await writePapers(folder, { version: VERSION, source, vendor, key: sign, node })
+  say(await readFile(join(folder, 'SHA256SUMS'), 'utf8'))
+  say(`Node.js: ${originText(node)}`)
+  if (apt !== undefined && gpg !== undefined) {
+    say(`the repository for apt, ${apt}:`)
+    say((await makeRepository({ folder: apt, release: folder, key: gpg, vendor })).join('\n'))
+    say(`Publish its key at another place: gpg --export ${gpg} > postern.gpg`)
+  }
+  say(verdict)
 }
 
-await checkRuntime()
-await rm(DIST, { recursive: true, force: true })
-await mkdir(DIST, { recursive: true })
-say(`Postern ${VERSION}: the bundle`)
-await makeBundle(BUNDLE)
-await cp(join(BUNDLE, 'LICENSES.txt'), join(DIST, 'LICENSES.txt'))
-const licences = await readFile(join(DIST, 'LICENSES.txt'), 'utf8')
-const time = await timeOfSource()
-for (const processor of PROCESSORS) {
-  const file = join(DIST, `postern-linux-${processor}`)
-  say(file)
-  await makeExecutable(BUNDLE, processor, file)
-  await compress(file)
-  say(
-    await makeDebianPackage({ executable: file, processor, version: VERSION, licences, time, folder: DIST }),
-  )
+try {
+  const options = releaseOptions(process.argv.slice(2), join(ROOT, 'dist'), process.env.INIT_CWD ?? ROOT)
+  if (options === undefined) say(HELP)
+  else await release(options)
+} catch (error) {
+  process.stderr.write(`release: ${(error as Error).message}\n`)
+  process.exitCode = 1
 }
-say('the npm package')
-await promisify(execFile)('npm', ['pack', '--silent', `--pack-destination=${DIST}`], { cwd: ROOT })
-await writeFile(join(DIST, 'postern.cdx.json'), await makeSbom())
-const listed = await sums()
-await writeFile(join(DIST, 'SHA256SUMS'), listed)
-say(listed)

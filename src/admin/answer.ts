@@ -64,7 +64,7 @@ export function send(res: ServerResponse, { status, type, body, fields = {} }: A
   if (res.headersSent || res.destroyed) return
   const hasLength = status !== 304 && (body !== undefined || type === undefined)
   res.writeHead(status, {
-    ...(type === undefined ? {} : { 'Content-Type': type }),
+    ...(type === undefined ? {} : { 'Content-Type': type, 'X-Content-Type-Options': 'nosniff' }),
     ...(hasLength ? { 'Content-Length': Buffer.byteLength(body ?? '') } : {}),
     'Cache-Control': 'no-store',
     ...fields,

@@ -51,6 +51,7 @@ export async function deriveSettings(config: Config, start: Config = config): Pr
       scopes: scopesIn(config, start),
       enforce: config.enforce,
       browser: browser.login === 'on',
+      hsts: browser.hsts === 'off' ? undefined : `max-age=${browser.hsts / 1000}`,
       cors: owns ? new Set(cors.origins) : undefined,
       revocationPath: config.oauth.revocationPath === 'off' ? undefined : config.oauth.revocationPath,
     },
@@ -65,6 +66,7 @@ export async function deriveSettings(config: Config, start: Config = config): Pr
       ...LIMIT_FIELD_NAMES,
       ...(limits.ietfHeaders ? IETF_FIELD_NAMES : []),
       ...(owns ? CORS_FIELD_NAMES : []),
+      ...(browser.hsts === 'off' ? [] : ['strict-transport-security']),
     ],
   }
 }

@@ -118,10 +118,10 @@ export function tokenServices(
   const grants = [password, createRefreshGrant(tokens.refresh)]
   for (const name of [...grants.map((each) => each.name), ISSUED]) metrics.tokensIssued(name, 0)
   const sessions = createSessions({ ...tokens, end }, { clock, live, settings })
-  const { login, logout, withPage } = createBrowserLogin(password, sessions, settings)
+  const { login, logout, pageFor } = createBrowserLogin(password, sessions, settings)
   return {
     credentials: { identify: tokens.identify, sessions },
-    withPage,
+    loginPageFor: pageFor,
     ownEndpoints: {
       token: createTokenEndpoint(grants, settings),
       revocation: createRevocationEndpoint(tokens.revoke, settings),

@@ -75,12 +75,17 @@ function judgePasswords({ passwords, limits }: Config, must: Must): void {
 
 /** The rules between keys outside of the services, most of them about a shared store. */
 function judgeWhole(config: Config, must: Must): void {
-  const { listen, admin, tokens, limits, store } = config
+  const { listen, admin, tokens, limits, store, browser } = config
   const shared = typeof tokens.store === 'string' ? undefined : tokens.store
   if (tokens.refreshLifetime < tokens.accessLifetime)
     must(
       'tokens.refresh_lifetime',
       `be at least tokens.access_lifetime, ${formatDuration(tokens.accessLifetime)}`,
+    )
+  if (browser.hsts !== 'off' && ownPair(listen.tls) === undefined)
+    must(
+      'browser.hsts',
+      'be off unless listen.tls is {cert: file, key: file}: a browser that has seen the field offers no way around a certificate that it does not trust',
     )
   if (admin.address !== 'off' && overlap(admin.address, listen.address))
     must('admin.address', 'differ from listen.address, or be off')

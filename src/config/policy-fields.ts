@@ -86,6 +86,7 @@ function limit(requests: number) {
 export const browserField = section({
   login: oneOf(['off', 'on'], { default: 'off', live: ALWAYS }),
   idle: duration('1s', '3650d', { default: '12h', live: ALWAYS }),
+  hsts: duration('1s', '3650d', { wholeSeconds: true, default: 'off', live: ALWAYS }, ['off']),
   limit: section({
     requests: integer(1, 1_000_000_000, { default: 600, live: ALWAYS }),
     window: duration('1s', '1d', { wholeSeconds: true, default: '60s', live: ALWAYS }),

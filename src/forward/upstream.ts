@@ -3,6 +3,7 @@ import type { Exchange, Forward, ForwardEnd, ForwardListener, UpgradeExchange } 
 import {
   BROKEN_BODY,
   bodyFault,
+  isUnreachable,
   OVERSIZED_BODY,
   type Refusal,
   type UpstreamFailure,
@@ -50,6 +51,14 @@ export interface UpstreamDependencies extends RoundTripService, Places {
  */
 export type Upstream = (request: Forward, listener: ForwardListener, substitutes?: Substitutes) => void
 
+/** After how many seconds a client may ask again for a device that cannot be reached. Postern itself tries each second: `device/breaker.ts`. */
+const UNREACHED_FOR = 5
+
+/** The refusal of a request that the device has not got. */
+function unreached(failure: UpstreamFailure): Refusal {
+  return { kind: 'upstream', failure, retryAfter: UNREACHED_FOR }
+}
+
 const NO_UPGRADES: Refusal = {
   kind: 'invalid-request',
   description: 'The device speaks HTTP/1.0, which has no WebSockets.',
@@ -69,7 +78,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     if (failure === undefined) return undefined
     request.failure = failure
     events.failed(failure)
-    return { kind: 'upstream', failure }
+    return unreached(failure)
   }
 
   /** A socket event calls this, and no caller would catch a bug. */
@@ -95,7 +104,11 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     request.cause = faultOf(end.error)?.cause ?? ''
     breaker.failed(failure)
     events.failed(failure)
-    return end.kind === 'failed' ? { kind: 'upstream', failure } : undefined
+    if (end.kind !== 'failed') return undefined
+    // A stale connection may have carried an earlier attempt.
+    return isUnreachable(failure) && request.attempts === 0
+      ? unreached(failure)
+      : { kind: 'upstream', failure }
   }
 
   function enqueue(request: Forwarded, listener: ForwardEnd, substitutes?: Substitutes): void {

@@ -1,9 +1,10 @@
 import { STATUS_CODES } from 'node:http'
 import type { Upstream } from '../forward/upstream.ts'
 import type { OwnEndpoint } from '../http/admission.ts'
+import { isNavigation, showsToken } from '../http/browsers.ts'
 import type { Admission, Exchange, ForwardListener } from '../http/exchange.ts'
-import { fieldLines } from '../http/fields.ts'
-import type { Refusal } from '../http/refusal.ts'
+import { fieldLines, fieldValues } from '../http/fields.ts'
+import type { Refusal, Reply } from '../http/refusal.ts'
 import type { BrowserLogin } from '../oauth/browser-login.ts'
 import type { OwnEndpointHandler } from '../oauth/token-endpoint.ts'
 import type { Clock } from '../system/clock.ts'
@@ -11,6 +12,7 @@ import type { Later } from '../tokens/state.ts'
 import { type Admit, type GateSettings, judgeAnew } from './admit.ts'
 import { atGate, type GateExchange } from './gate-exchange.ts'
 import { type LiveExchanges, REVOKED } from './live-exchanges.ts'
+import { refusalPage } from './refusal-page.ts'
 import { type RefusalSettings, refusalReply } from './refusal-reply.ts'
 import { requestIdOf } from './request-id.ts'
 
@@ -22,8 +24,8 @@ export interface PassageDependencies {
   readonly clock: Clock
   /** A reload replaces what it holds. */
   readonly settings: GateSettings & { readonly config: RefusalSettings }
-  /** The reply to a refused request, for a browser the login page. Called if `browser.login` is on. */
-  readonly withPage: BrowserLogin['withPage']
+  /** The login page, for a browser that is refused. Called if `browser.login` is on. */
+  readonly loginPageFor: BrowserLogin['pageFor']
   /** Called once for each exchange, when it has ended. */
   readonly record: (exchange: Exchange) => void
   /** Called with a refusal that has no record: the bytes were no valid request, or the gate failed. */
@@ -133,7 +135,7 @@ export function createPassage(deps: PassageDependencies) {
     exchange.requestId = requestIdOf(exchange.head.survey.requestId, exchange.client.peerTrusted)
     deps.onBug(error)
     deps.onUnrecordedRefusal(SERVER_ERROR)
-    exchange.reply(refusalReply(SERVER_ERROR, settings.config), true)
+    exchange.reply(shownTo(exchange, SERVER_ERROR, refusalReply(SERVER_ERROR, settings.config)), true)
   }
 
   async function serveOwnEndpoint(exchange: GateExchange): Promise<void> {
@@ -148,8 +150,22 @@ export function createPassage(deps: PassageDependencies) {
     if (exchange.answered) return
     exchange.refusal = refusal
     const reply = refusalReply(refusal, settings.config)
-    const shown = settings.gate.browser ? deps.withPage(exchange, refusal, reply) : reply
+    // A program costs no call.
+    const shown = exchange.head.survey.mayNavigate ? shownTo(exchange, refusal, reply) : reply
     exchange.reply(shown, close || leavesBody(exchange))
+  }
+
+  /** The same reply for a person: a browser that opens a page gets it as a page (C18), and every other client as it is. */
+  function shownTo(exchange: Exchange, refusal: Refusal, reply: Reply): Reply {
+    const { head } = exchange
+    if (!isNavigation(head)) return reply
+    const { browser } = settings.gate
+    const login = browser ? deps.loginPageFor(exchange, refusal, reply) : undefined
+    if (login !== undefined) return login
+    const isOfProgram = refusal.kind === 'unauthorized' ? showsToken(head) : isTokenRequest(exchange)
+    return isOfProgram
+      ? reply
+      : refusalPage(exchange, refusal, reply, { realm: settings.config.realm, browser })
   }
 
   /** Refuses a request whose response has not begun, as if it arrived now. Cuts a response that has begun. */
@@ -175,6 +191,12 @@ export function createPassage(deps: PassageDependencies) {
       return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}\r\n${body}`
     },
   }
+}
+
+/** Errors of the token endpoints are JSON (RFC 6749 §5.2), unless it is certain that a browser shows them: see `isNavigation`. */
+function isTokenRequest({ head, classified: { ownEndpoint } }: Exchange): boolean {
+  const isOAuth = ownEndpoint === 'token' || ownEndpoint === 'revocation'
+  return isOAuth && fieldValues(head.fields, 'sec-fetch-mode').length === 0
 }
 
 /** Whether the unread request body may be larger than the sidecar drains. */

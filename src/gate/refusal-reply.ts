@@ -129,7 +129,9 @@ function fieldsFor(refusal: Refusal, { realm, statusCodes }: RefusalSettings): F
     case 'overloaded':
       return ['Retry-After', String(refusal.retryAfter), ...proxyStatus('connection_limit_reached')]
     case 'upstream':
-      return proxyStatus(refusal.failure)
+      return refusal.retryAfter === undefined
+        ? proxyStatus(refusal.failure)
+        : ['Retry-After', String(refusal.retryAfter), ...proxyStatus(refusal.failure)]
     case 'store-unavailable':
       return proxyStatus('proxy_internal_error')
     case 'unauthorized':

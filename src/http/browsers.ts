@@ -95,6 +95,50 @@ function mayName(pair: string, names: ReadonlySet<string>): boolean {
     .some((text) => names.has(looseCookieName(text.trimEnd().split(/[,\s]/).at(-1) ?? '')))
 }
 
+/** Whether a request shows a bearer token, as programs do and browsers do not. */
+export function showsToken({ survey: { authorization } }: Pick<RequestHead, 'survey'>): boolean {
+  return authorization.some((value) => /^bearer\b/i.test(value))
+}
+
+/**
+ * Whether a browser shows the response to a request as a page. `Sec-Fetch-Mode` says so (Fetch Metadata §2.2); browsers send it over TLS
+ * and to loopback. Without it, `Accept` says so if it prefers HTML, unless the request shows a token: Java's `HttpURLConnection` prefers
+ * HTML by default.
+ */
+export function isNavigation(head: Pick<RequestHead, 'fields' | 'survey' | 'upgrade'>): boolean {
+  if (!head.survey.mayNavigate || head.upgrade) return false
+  const [mode, another] = fieldValues(head.fields, 'sec-fetch-mode')
+  if (mode !== undefined) return mode === 'navigate' && another === undefined
+  return !showsToken(head) && prefersHtml(fieldValues(head.fields, 'accept'))
+}
+
+/** So much of `Accept` is read (bytes). That of a browser has about 150. */
+const LONGEST_ACCEPT = 1024
+
+/** The ranges that decide how welcome JSON is, the most specific first (RFC 9110 §12.5.1). */
+const OF_JSON = ['application/json', 'application/*', '*/*']
+
+/**
+ * Whether `Accept` names HTML and prefers it to JSON. If both have the same weight, HTML must be named and JSON not: Internet Explorer asks
+ * for `text/html` and for anything else alike.
+ */
+export function prefersHtml(accepted: readonly string[]): boolean {
+  const weights = new Map<string, number>()
+  for (const member of accepted.join(',').slice(0, LONGEST_ACCEPT).toLowerCase().split(',')) {
+    const [range = '', ...parameters] = member.split(';').map(withoutBlanks)
+    // A range with a parameter of its own, such as `text/html;level=1`, is about a variant. Only its weight counts here.
+    const weight = parameters.find((each) => each.startsWith('q='))?.slice(2) ?? '1'
+    if (WEIGHT.test(weight) && !weights.has(range)) weights.set(range, Number(weight))
+  }
+  const html = weights.get('text/html') ?? 0
+  const nearest = OF_JSON.find((range) => weights.has(range)) ?? ''
+  const json = weights.get(nearest) ?? 0
+  return html > json || (html > 0 && html === json && nearest !== OF_JSON[0])
+}
+
+/** RFC 9110 §12.4.2; Java writes `.2`. */
+const WEIGHT = /^(?:0?\.\d+|0|1(?:\.0*)?|0\.)$/
+
 /** The parts of a request that say by which name the client reached Postern. */
 export interface Addressed {
   readonly head: Pick<RequestHead, 'fields' | 'secure'>

@@ -24,6 +24,8 @@ const BY_LENGTH = new Map(GATHERED.map((field) => [field.name.length, field]))
 export interface HeadSurvey extends Readonly<Record<(typeof GATHERED)[number]['as'], readonly string[]>> {
   /** A name is not a guarded one, but a CGI program would take it for one. */
   readonly twin: boolean
+  /** A browser may have sent the request to show its response as a page: see `isNavigation`. */
+  readonly mayNavigate: boolean
   /** Bytes of all names and values. */
   readonly size: number
 }
@@ -58,6 +60,10 @@ function isTwin(name: string): boolean {
   return GUARDED.has(seen) || seen.startsWith('x-forwarded-') || isHopByHop(seen)
 }
 
+/** The length of the name `Accept`. Others of this length do no harm, because `isNavigation` reads the field itself. */
+const ACCEPT = 6
+const HTML = /text\/html/i
+
 export function surveyFields(fields: Fields): HeadSurvey {
   const survey = {
     authorization: NONE,
@@ -72,6 +78,7 @@ export function surveyFields(fields: Fields): HeadSurvey {
     upgrade: NONE,
     via: NONE,
     twin: false,
+    mayNavigate: false,
     size: 0,
   }
   for (let i = 0; i + 1 < fields.length; i += 2) {
@@ -84,6 +91,7 @@ export function surveyFields(fields: Fields): HeadSurvey {
       const values = gathered.as === 'connection' ? connectionMembers(value) : [value]
       survey[gathered.as] = before.length === 0 ? values : [...before, ...values]
     }
+    if (value === 'navigate' || (name.length === ACCEPT && HTML.test(value))) survey.mayNavigate = true
     if (isTwin(name)) survey.twin = true
   }
   return survey

@@ -1,6 +1,89 @@
+import { hash } from 'node:crypto'
+import type { Fields } from './fields.ts'
+import type { Reply } from './refusal.ts'
+
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
 /** A text as HTML shows it: between tags, or as the value of an attribute in double quotes. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '')
+}
+
+const STYLE = `
+:root{color-scheme:light dark}
+*{box-sizing:border-box}
+body{margin:0;min-height:100vh;display:grid;place-items:center;padding:min(1rem,4vw);font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere;color:light-dark(#15191d,#e3e7ea);background:light-dark(#f3f5f7,#0e1215)}
+main{width:100%;max-width:22rem;padding:min(1.5rem,5vw);border:1px solid light-dark(#d3d9de,#2d353b);border-radius:.75rem;background:light-dark(#fff,#161b1f)}
+h1{margin:0 0 1rem;font-size:1.25rem}
+form{display:grid;gap:.75rem}
+p{margin:0 0 1rem}
+p[role]{padding:.5rem min(.75rem,3vw);border-left:.25rem solid;border-radius:.25rem;color:light-dark(#b3261e,#ff8a80)}
+p[role=status]{color:light-dark(#0b57b0,#7ab7ff)}
+p.small{margin:1rem 0 0;font-size:.875rem}
+input,button,a{width:100%;min-height:2.75rem;padding:.5rem .75rem;border:1px solid light-dark(#7a858f,#8e99a3);border-radius:.5rem;font:inherit;color:inherit;background:transparent}
+button,a{display:block;border-color:transparent;font-weight:600;text-align:center;text-decoration:none;color:light-dark(#fff,#0e1215);background:light-dark(#0b57b0,#7ab7ff);cursor:pointer}
+:focus-visible{outline:.2rem solid light-dark(#0b57b0,#7ab7ff);outline-offset:.15rem}
+[hidden]{display:none}
+`
+
+const STYLE_HASH = hash('sha256', STYLE, 'base64')
+
+/**
+ * A page of Postern has no script, loads nothing from elsewhere, is shown in no frame of another origin (clickjacking), and shares no group
+ * of windows with a page of another origin. `Referrer-Policy` is not `no-referrer`: with that, browsers send `Origin: null` with the form.
+ */
+const PAGE_FIELDS: Fields = Object.entries({
+  'Content-Type': 'text/html; charset=utf-8',
+  'Cache-Control': 'no-store',
+  'Content-Security-Policy': `default-src 'none'; img-src data:; style-src 'sha256-${STYLE_HASH}'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'`,
+  'X-Frame-Options': 'SAMEORIGIN',
+  'X-Content-Type-Options': 'nosniff',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Referrer-Policy': 'same-origin',
+}).flat()
+
+/** A response with a page. `more`: further fields. No cache stores it, so it needs no `Vary`. */
+export function htmlReply(status: number, body: string, more: Fields = []): Reply {
+  return {
+    status,
+    fields: [...PAGE_FIELDS, 'Content-Length', String(Buffer.byteLength(body)), ...more],
+    body,
+  }
+}
+
+/** Fields that a page has itself. */
+const ABOUT_BODY = /^(?:content-(?:type|length)|cache-control|pragma|x-content-type-options)$/i
+
+/** The fields of a reply without those that describe its body. */
+export function fieldsBesideBody({ fields }: Reply): Fields {
+  return fields.filter((_, i) => !ABOUT_BODY.test(fields[i - (i % 2)] ?? ''))
+}
+
+export interface Page {
+  readonly language: string
+  /** HTML, as are `head`, further elements of the head, and `main`. */
+  readonly title: string
+  readonly head?: string
+  readonly main: string
+}
+
+/** A whole page. */
+export function documentOf({ language, title, head = '', main }: Page): string {
+  return `<!doctype html>
+<html lang="${language}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<link rel="icon" href="data:,">
+<title>${title}</title>${head}
+<style>${STYLE}</style>
+</head>
+<body>
+<main>
+${main}
+</main>
+</body>
+</html>
+`
 }

@@ -29,7 +29,12 @@ export type Refusal =
   | { readonly kind: 'wrong-passwords'; readonly retryAfter: number }
   | { readonly kind: 'address-denied' }
   | { readonly kind: 'overloaded'; readonly retryAfter: number }
-  | { readonly kind: 'upstream'; readonly failure: UpstreamFailure }
+  | {
+      readonly kind: 'upstream'
+      readonly failure: UpstreamFailure
+      /** After how many seconds the client may ask again: only for a request that the device has not got. */
+      readonly retryAfter?: number
+    }
   | { readonly kind: 'store-unavailable' }
   | { readonly kind: 'server-error' }
 
@@ -131,6 +136,8 @@ export function jsonContent(value: object): JsonContent {
       'no-store',
       'Pragma',
       'no-cache',
+      'X-Content-Type-Options',
+      'nosniff',
     ],
     body,
   }

@@ -1,8 +1,8 @@
 import { OWN_PATHS } from '../http/admission.ts'
-import { isOfThisOrigin, pageBehind, publicOrigin } from '../http/browsers.ts'
+import { isOfThisOrigin, pageBehind, publicOrigin, showsToken } from '../http/browsers.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type Fields, fieldValues } from '../http/fields.ts'
-import { escapeHtml } from '../http/html.ts'
+import { escapeHtml, fieldsBesideBody } from '../http/html.ts'
 import { isLoopback } from '../http/ip.ts'
 import type { Refusal, Reply } from '../http/refusal.ts'
 import { isRead } from '../http/scope.ts'
@@ -106,18 +106,20 @@ export function createBrowserLogin(grant: GrantType, sessions: Sessions, setting
   return {
     login,
     logout,
-    /** The reply to a refused request: to a browser that opens a page the login page, with the status and the fields of `reply`. */
-    withPage(exchange: Exchange, refusal: Refusal, reply: Reply): Reply {
+    /**
+     * The login page, with the status and the fields of `reply`, for a browser that opens a page and is refused. Undefined if a login does
+     * not help.
+     */
+    pageFor(exchange: Exchange, refusal: Refusal, reply: Reply): Reply | undefined {
       const { head, classified } = exchange
       const { kind } = refusal
       const helps =
         kind === 'unauthorized' ||
         kind === 'cross-origin' ||
         (classified.ownEndpoint === 'login' && kind !== 'address-denied')
-      const showsToken = head.survey.authorization.some((value) => /^bearer\b/i.test(value))
-      if (!helps || showsToken || !opensPage(exchange)) return reply
-      const { fields, status } = reply
-      const others = fields.filter((_, i) => !ABOUT_BODY.test(fields[i - (i % 2)] ?? ''))
+      if (!helps || showsToken(head)) return undefined
+      const { status } = reply
+      const others = fieldsBesideBody(reply)
       const { message, action } = offered(exchange, refusal)
       const shown = page(exchange, message, action)
       if (kind !== 'unauthorized' || shown.action === undefined || sessions.stateOf(head.fields) !== 'ended')
@@ -129,20 +131,10 @@ export function createBrowserLogin(grant: GrantType, sessions: Sessions, setting
   }
 }
 
-/** Fields that the page has itself. */
-const ABOUT_BODY = /^(?:content-(?:type|length)|cache-control|pragma)$/i
-
 /** Why the page at `/oauth/login` is shown: its query says so, which the page that led there has written. */
 function reasonIn({ classified: { target } }: Exchange): Message | undefined {
   const why = new URLSearchParams(queryOf(target)).get('why')
   return why === 'ended' || why === 'unsent' ? why : undefined
-}
-
-/** Whether a browser shows the response as a page. `Sec-Fetch-Mode` says so; browsers send it over TLS and to loopback. */
-function opensPage({ head: { fields, upgrade } }: Exchange): boolean {
-  const [mode] = fieldValues(fields, 'sec-fetch-mode')
-  if (mode !== undefined) return mode === 'navigate'
-  return !upgrade && fieldValues(fields, 'accept').some((types) => /\btext\/html\b/i.test(types))
 }
 
 /** A path with exactly one slash before its first name: browsers read `//` and `/\` as the beginning of a host. */

@@ -1,7 +1,7 @@
-import { hash } from 'node:crypto'
 import { OWN_PATHS } from '../http/admission.ts'
 import type { Fields } from '../http/fields.ts'
-import { escapeHtml } from '../http/html.ts'
+import { documentOf, escapeHtml, htmlReply } from '../http/html.ts'
+import { languageOf } from '../http/language.ts'
 import type { Reply } from '../http/refusal.ts'
 
 /** What a page of the login shows. */
@@ -22,68 +22,21 @@ export function loginPath(to: string): string {
   return `${OWN_PATHS.login}?to=${encodeURIComponent(to)}`
 }
 
-const STYLE = `
-:root{color-scheme:light dark}
-*{box-sizing:border-box}
-body{margin:0;min-height:100vh;display:grid;place-items:center;padding:min(1rem,4vw);font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere;color:light-dark(#15191d,#e3e7ea);background:light-dark(#f3f5f7,#0e1215)}
-main{width:100%;max-width:22rem;padding:min(1.5rem,5vw);border:1px solid light-dark(#d3d9de,#2d353b);border-radius:.75rem;background:light-dark(#fff,#161b1f)}
-h1{margin:0 0 1rem;font-size:1.25rem}
-form{display:grid;gap:.75rem}
-p{margin:0 0 1rem;padding:.5rem min(.75rem,3vw);border-left:.25rem solid;border-radius:.25rem;color:light-dark(#b3261e,#ff8a80)}
-p[role=status]{color:light-dark(#0b57b0,#7ab7ff)}
-input,button,a{width:100%;min-height:2.75rem;padding:.5rem .75rem;border:1px solid light-dark(#7a858f,#8e99a3);border-radius:.5rem;font:inherit;color:inherit;background:transparent}
-button,a{display:block;border-color:transparent;font-weight:600;text-align:center;text-decoration:none;color:light-dark(#fff,#0e1215);background:light-dark(#0b57b0,#7ab7ff);cursor:pointer}
-:focus-visible{outline:.2rem solid light-dark(#0b57b0,#7ab7ff);outline-offset:.15rem}
-[hidden]{display:none}
-`
-
-const STYLE_HASH = hash('sha256', STYLE, 'base64')
-
-/**
- * A page of the login has no script, loads nothing from elsewhere, and is shown in no frame of another origin (clickjacking).
- * `Referrer-Policy` is not `no-referrer`: with that, browsers send `Origin: null` with the form.
- */
-const PAGE_FIELDS: Fields = Object.entries({
-  'Content-Type': 'text/html; charset=utf-8',
-  'Cache-Control': 'no-store',
-  'Content-Security-Policy': `default-src 'none'; img-src data:; style-src 'sha256-${STYLE_HASH}'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'`,
-  'X-Frame-Options': 'SAMEORIGIN',
-  'X-Content-Type-Options': 'nosniff',
-  'Referrer-Policy': 'same-origin',
-}).flat()
-
 /** A page of the login, in the language of the browser. `more`: further fields. `head`: further elements of its head. */
-export function pageReply(status: number, page: LoginPage, more: Fields = [], head = ''): Reply {
-  const body = documentOf(page, head)
-  return {
-    status,
-    fields: [...PAGE_FIELDS, 'Content-Length', String(Buffer.byteLength(body)), ...more],
-    body,
-  }
-}
-
-function documentOf({ realm, languages, message, action }: LoginPage, head: string): string {
-  const [language, words] = wordsFor(languages)
+export function pageReply(
+  status: number,
+  { realm, languages, message, action }: LoginPage,
+  more: Fields = [],
+  head = '',
+): Reply {
+  const language = languageOf(WORDS, languages)
+  const words = WORDS[language] ?? WORDS.en
   const title = escapeHtml(realm)
-  return `<!doctype html>
-<html lang="${language}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<link rel="icon" href="data:,">
-<title>${title}</title>${head}
-<style>${STYLE}</style>
-</head>
-<body>
-<main>
-<h1>${title}</h1>${message === undefined ? '' : `\n<p id="message" role="${isNews(message) ? 'status' : 'alert'}">${words[message]}</p>`}${
-    action === undefined ? '' : `\n${actionOf(action, title, message, words)}`
-  }
-</main>
-</body>
-</html>
-`
+  const main = [`<h1>${title}</h1>`]
+  if (message !== undefined)
+    main.push(`<p id="message" role="${isNews(message) ? 'status' : 'alert'}">${words[message]}</p>`)
+  if (action !== undefined) main.push(actionOf(action, title, message, words))
+  return htmlReply(status, documentOf({ language, title, head, main: main.join('\n') }), more)
 }
 
 /** Whether a message is a status, not an alarm. */
@@ -114,20 +67,6 @@ function formOf(action: string, inputs: string, button: string): string {
   return `<form method="post" action="${escapeHtml(action)}">${inputs}
 <button type="submit">${button}</button>
 </form>`
-}
-
-/** The language that the browser asks for first among those of the page (RFC 9110 §12.5.4); English if it asks for none of them. */
-function wordsFor(accepted = ''): readonly [string, Words] {
-  let best = 'en'
-  let weight = 0
-  for (const range of accepted.toLowerCase().split(',').slice(0, 20)) {
-    const [, language = '', q = '1'] =
-      /^\s*([a-z]{2,3})(?:-[a-z\d-]+)?\s*(?:;\s*q=([\d.]+)\s*)?$/.exec(range) ?? []
-    if (!Object.hasOwn(WORDS, language) || !(Number(q) > weight)) continue
-    best = language
-    weight = Number(q)
-  }
-  return [best, WORDS[best] ?? WORDS.en]
 }
 
 /** Why a page of the login is shown, other than to ask for the password. */

@@ -107,7 +107,7 @@ it('H151 /metrics, /healthz and /readyz answer scrapers as ever, with a page pas
       return { status, ...others, text }
     }
     const type = 'application/json'
-    const common = { status: 200, 'cache-control': 'no-store' }
+    const common = { status: 200, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
     const ready = { ...common, 'content-type': type, 'content-length': '15', text: '{"ready":true}\n' }
     const metrics = {
       ...common,

@@ -31,7 +31,7 @@ async function servedBy(port: number): Promise<string | undefined> {
   return fingerprint256
 }
 
-it('H401 with admin.tls the admin listener speaks TLS only, with the certificate of listen.tls', async () => {
+it('H320 with admin.tls the admin listener speaks TLS only, with the certificate of listen.tls', async () => {
   needs('curl')
   const { port, configFile, ...made } = await site()
   const launched = made.launch()
@@ -49,7 +49,7 @@ it('H401 with admin.tls the admin listener speaks TLS only, with the certificate
   expect(launched.log.filter(({ level }) => level >= 50)).toEqual([])
 })
 
-it('H401 a new certificate is served there, too, and the old one while the new one cannot be used', async () => {
+it('H320 a new certificate is served there, too, and the old one while the new one cannot be used', async () => {
   const { port, configFile, ...made } = await site()
   const launched = made.launch()
   await launched.waitForLog('listening')
@@ -68,7 +68,7 @@ it('H401 a new certificate is served there, too, and the old one while the new o
   await expect.poll(() => servedBy(port)).not.toBe(before)
 })
 
-it('H401 the cookie of the live page is Secure, and a page over cleartext is another origin', async () => {
+it('H320 the cookie of the live page is Secure, and a page over cleartext is another origin', async () => {
   const made = await site({ admin: { password_file: pagePasswordFile() } })
   await made.launch().waitForLog('listening')
   const socket = connect({ host: '127.0.0.1', port: made.port, rejectUnauthorized: false })
@@ -95,7 +95,7 @@ it('H401 the cookie of the live page is Secure, and a page over cleartext is ano
   expect(await logIn('http')).toEqual([403, undefined])
 })
 
-it('H402 healthy trusts the configured certificate and no other, also one that has expired', async () => {
+it('H321 healthy trusts the configured certificate and no other, also one that has expired', async () => {
   const made = await site()
   const launched = made.launch()
   await launched.waitForLog('listening')
@@ -119,7 +119,7 @@ it('H402 healthy trusts the configured certificate and no other, also one that h
   })
 })
 
-it('H402 healthy fails until a self-signed certificate is there, then trusts it', async () => {
+it('H321 healthy fails until a self-signed certificate is there, then trusts it', async () => {
   const made = await site({ listen: { tls: 'auto' } })
   expect(await made.postern('healthy')).toMatchObject({ code: 1 })
   await made.launch().waitForLog('listening')
@@ -127,7 +127,7 @@ it('H402 healthy fails until a self-signed certificate is there, then trusts it'
   expect(readFileSync(join(made.stateDir, 'tls', 'cert.pem'), 'utf8')).toContain('BEGIN CERTIFICATE')
 })
 
-it('H402 healthy fails within its time if what listens there shakes no hands', async () => {
+it('H321 healthy fails within its time if what listens there shakes no hands', async () => {
   const made = await site()
   const silent = createTcpServer().listen(made.port, '127.0.0.1')
   await once(silent, 'listening')
@@ -141,7 +141,7 @@ it('H402 healthy fails within its time if what listens there shakes no hands', a
   })
 })
 
-it('H402 healthy has one time for handshake and response', async () => {
+it('H321 healthy has one time for handshake and response', async () => {
   const made = await site()
   const { cert, key } = parse(readFileSync(made.configFile, 'utf8')).listen.tls
   const slow = createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }, (socket) => {
@@ -161,7 +161,7 @@ it('H402 healthy has one time for handshake and response', async () => {
   })
 })
 
-it('H402 healthy says that what listens there speaks no TLS', async () => {
+it('H321 healthy says that what listens there speaks no TLS', async () => {
   const made = await site()
   const plain = createServer((_req, res) => res.end()).listen(made.port, '127.0.0.1')
   await once(plain, 'listening')
@@ -173,7 +173,7 @@ it('H402 healthy says that what listens there speaks no TLS', async () => {
   ])
 })
 
-it('H401 a stop does not wait for a client that shakes no hands', async () => {
+it('H320 a stop does not wait for a client that shakes no hands', async () => {
   const made = await site()
   const launched = made.launch()
   await launched.waitForLog('listening')
@@ -187,7 +187,7 @@ it('H401 a stop does not wait for a client that shakes no hands', async () => {
   await closed
 })
 
-it('H401 switching it is left for a restart, and the log says so', async () => {
+it('H320 switching it is left for a restart, and the log says so', async () => {
   const made = await site()
   const launched = made.launch()
   await launched.waitForLog('listening')

@@ -31,7 +31,7 @@ async function startTroubled() {
   return sidecar
 }
 
-it('H432 the live page, its login and its dialogs fit 320 px and text of 200 %, axe finds nothing, and the tree has the order of the page', async () => {
+it('H329 the live page, its login and its dialogs fit 320 px and text of 200 %, axe finds nothing, and the tree has the order of the page', async () => {
   const sidecar = await startTroubled()
   const page = await openPage(`${sidecar.adminUrl}/`, { bypassCSP: true, viewport: NARROW })
   await expectReadable(page, 'login')
@@ -81,7 +81,7 @@ async function outlineOf(page: Page): Promise<readonly string[]> {
   )
 }
 
-it('H432 the page of the alerts, and that of a page that is off, fit 320 px and text of 200 %', async () => {
+it('H329 the page of the alerts, and that of a page that is off, fit 320 px and text of 200 %', async () => {
   const { adminUrl } = await startSidecar({ config: { admin: { address: '0.0.0.0:0' } } })
   const page = await openPage(`${adminUrl.replace('0.0.0.0', '127.0.0.1')}/`, { bypassCSP: true })
   await page.getByText('Set admin.password_file to a file with one').waitFor()
@@ -91,7 +91,7 @@ it('H432 the page of the alerts, and that of a page that is off, fit 320 px and 
   await expectReadable(page, 'alerts')
 })
 
-it('H432 a screen reader is told of changes only, not of each second', async () => {
+it('H329 a screen reader is told of changes only, not of each second', async () => {
   const sidecar = await startSidecar()
   const page = await openPage(`${sidecar.adminUrl}/`)
   await page.locator('#status-text').getByText('Ready', { exact: true }).waitFor()
@@ -117,7 +117,7 @@ it('H432 a screen reader is told of changes only, not of each second', async () 
   await expect.poll(() => page.evaluate<string>('window.told.join()')).toContain('Device down')
 })
 
-it('H433 the Tab key opens the explanation of each figure, within the window, at 320 px with text of 200 %, too', async () => {
+it('H330 the Tab key opens the explanation of each figure, within the window, at 320 px with text of 200 %, too', async () => {
   const sidecar = await startSidecar()
   const page = await openPage(`${sidecar.adminUrl}/`, { bypassCSP: true, viewport: NARROW })
   await page.locator('#status-text').getByText('Ready', { exact: true }).waitFor()
@@ -145,7 +145,7 @@ it('H433 the Tab key opens the explanation of each figure, within the window, at
   }
 })
 
-it('H432 the login page fits 320 px and text of 200 % in each language, with each message, and is used by keyboard', async () => {
+it('H329 the login page fits 320 px and text of 200 % in each language, with each message, and is used by keyboard', async () => {
   const realm = `${'Kesselhaus-'.repeat(6)}Ost`
   const sidecar = await startWithLogin({ transport: 'h2', config: { realm } })
   const page = await openPage(sidecar.url, { ignoreHTTPSErrors: true, bypassCSP: true, viewport: NARROW })
@@ -165,7 +165,7 @@ it('H432 the login page fits 320 px and text of 200 % in each language, with eac
   }
 })
 
-it('H433 each action of the live page is done by keyboard, the focus is seen at each stop, and comes back', async () => {
+it('H330 each action of the live page is done by keyboard, the focus is seen at each stop, and comes back', async () => {
   const sidecar = await startTroubled()
   const page = await openPage(`${sidecar.adminUrl}/`)
   expect(await expectTabOrder(page)).toEqual(['Password of this page', 'Sign in'])

@@ -107,7 +107,7 @@ describe('H107 the report of check', () => {
       upstream: {
         headers: { X: { file: '/nowhere' } },
         tls: { ca: '/nowhere' },
-        auth: { basic: { user: 'admin', password: { file: '/nowhere' } } },
+        auth: { kind: 'basic', user: 'admin', password: { file: '/nowhere' } },
       },
       admin: { address: 'unix:/nowhere/admin.sock' },
     })

@@ -25,7 +25,7 @@ it('H233 a length of time is in its largest unit, and a time has no milliseconds
   expect(timeOf(1_500)).toBe('1970-01-01T00:00:01Z')
 })
 
-it('H233 H431 a text is broken between words; one that is longer than a line stays whole, for the terminal to break', () => {
+it('H233 H328 a text is broken between words; one that is longer than a line stays whole, for the terminal to break', () => {
   const long = 'x'.repeat(200)
   const wide = 'y'.repeat(75)
   const text = `a ${'word '.repeat(40)}${long} end ${wide}`
@@ -40,7 +40,7 @@ it('H233 H431 a text is broken between words; one that is longer than a line sta
   expect(wrapped('', 4, 80)).toBe('')
 })
 
-it('H431 elsewhere than on a terminal a text is one line', () => {
+it('H328 elsewhere than on a terminal a text is one line', () => {
   const text = 'word '.repeat(40)
   expect(wrapped(text, 10, columnsOf({}))).toBe(text)
   expect(wrapped(text, 10, columnsOf({ isTTY: false }))).toBe(text)
@@ -49,7 +49,7 @@ it('H431 elsewhere than on a terminal a text is one line', () => {
   expect(wrapped(stack, 0, columnsOf({ isTTY: true }))).toBe(stack)
 })
 
-it('H431 a command that a remedy names is on one line', () => {
+it('H328 a command that a remedy names is on one line', () => {
   const command =
     'cp -p /etc/postern/password /etc/postern/password.new && postern hash-password > /etc/postern/password.new;'
   const lines = wrapped(
@@ -66,7 +66,7 @@ it('H431 a command that a remedy names is on one line', () => {
   expect(mode).toMatch(/chmod 0600 \/etc\/postern\/p$/)
 })
 
-it('H431 a wide character takes two columns, and a mark over another none', () => {
+it('H328 a wide character takes two columns, and a mark over another none', () => {
   expect(['abc', '监控', 'مراقب', 'e\u0301', '\u{1f600}', 'ｱ', 'Ａ', 'プ', '한'].map(columnsTaken)).toEqual([
     3, 4, 5, 1, 2, 1, 2, 2, 2,
   ])
@@ -78,7 +78,7 @@ it('H431 a wide character takes two columns, and a mark over another none', () =
   ).toEqual(['监控    a', 'abcdef  b'])
 })
 
-it('H431 a text of several lines fits a terminal, line by line, and what follows stands below the text of its line', () => {
+it('H328 a text of several lines fits a terminal, line by line, and what follows stands below the text of its line', () => {
   const item = `  5  the device: ${'it '.repeat(30)}end`
   const lines = fitted(`What?\n${item}\n\n`).split('\n')
   expect([lines[0], lines.at(-1), lines.at(-2)]).toEqual(['What?', '', ''])
@@ -92,7 +92,7 @@ it('H431 a text of several lines fits a terminal, line by line, and what follows
   ).toBe(item.trim())
 })
 
-it('H431 a table that is too wide has the ids on lines of their own', () => {
+it('H328 a table that is too wide has the ids on lines of their own', () => {
   const id = 'i'.repeat(49)
   const rows = [[id, '2001:db8:1234:5678:9abc:def0:1234:5678', '5m']]
   expect(tableOf(['ID', 'CLIENT', 'AGE'], rows, 80)).toEqual([
@@ -113,7 +113,7 @@ it('each column is as wide as its widest cell, and a line ends with its text', (
   ).toEqual(['A     B', 'long', 'x     y'])
 })
 
-it('H431 a table may have as many rows as there can be grants', () => {
+it('H328 a table may have as many rows as there can be grants', () => {
   const rows = Array.from({ length: 200_000 }, (_, i) => [`id${i}`, '192.0.2.7', '5m'])
   expect(tableOf(['ID', 'CLIENT', 'AGE'], rows, 80).at(-1)).toBe('id199999  192.0.2.7  5m')
 })

@@ -143,7 +143,7 @@ it.each([
   expect(printed).toContain(` ${client} `)
 })
 
-it('H431 in a pipe each grant has one line, and a label stands last, so that its script turns no cell', async () => {
+it('H328 in a pipe each grant has one line, and a label stands last, so that its script turns no cell', async () => {
   const id = `${'n'.repeat(32)}.0123456789abcdef`
   const label = '监控'.repeat(32)
   const issued = {

@@ -67,7 +67,7 @@ function parsed(text: string): ListenAddress {
   return 'value' in result ? result.value : expect.fail(result.problem)
 }
 
-describe('H411 the name of an instance', () => {
+describe('H322 the name of an instance', () => {
   it.each(['boiler', 'rack-3-pdu', '7', 'a'.repeat(63)])('can be %s', (name) => {
     expect(instanceOf(name, {})).toEqual({
       name,
@@ -113,7 +113,7 @@ describe('H411 the name of an instance', () => {
   })
 })
 
-describe('H411 `--instance`', () => {
+describe('H322 `--instance`', () => {
   it.each(['check', 'status', 'explain', 'revoke', 'issue', 'retry', 'healthy', 'propose'])(
     'of %s names the instances that exist for one that does not, and goes with no `--config`',
     async (command) => {
@@ -190,7 +190,7 @@ describe('H411 `--instance`', () => {
   })
 })
 
-describe('H412 postern init --instance', () => {
+describe('H323 postern init --instance', () => {
   it('writes a configuration that passes check, with the state folder and the password of that device', async () => {
     const { code, stdout } = await init('boiler')
     expect([code, stdout]).toEqual([0, expect.stringContaining(`\nWritten: ${fileOf('boiler')}\n`)])
@@ -283,7 +283,7 @@ describe('H412 postern init --instance', () => {
   })
 })
 
-describe('H413 check', () => {
+describe('H324 check', () => {
   const check = async (...args: readonly string[]) =>
     (await postern('check', ...args)).stdout.split('\n').filter((line) => line.includes('other instances'))
 

@@ -288,6 +288,13 @@ const OPEN_DOORS: readonly (readonly [what: string, given: object, keys: readonl
     ['listen.trusted_proxies'],
   ],
   ['the admin listener on all addresses', { admin: { address: '[::]:0' } }, ['admin.address']],
+  [
+    'a page password that crosses the network',
+    { admin: { address: '192.0.2.7:0', password_file: '/x' } },
+    ['admin.tls'],
+  ],
+  ['a page password over TLS', { admin: { address: '192.0.2.7:0', password_file: '/x', tls: 'on' } }, []],
+  ['a page password on loopback', { admin: { address: '127.0.0.1:0', password_file: '/x' } }, []],
   ['a gate that only observes', { enforce: false }, ['enforce']],
   [
     'an allow on trial',

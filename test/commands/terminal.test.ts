@@ -7,7 +7,7 @@ import { runOnTerminal } from '../support/terminal.ts'
 const LONG = 'n'.repeat(32)
 const LABEL = '锅炉房监控 مراقب الغلاية, third floor'
 
-it('H431 on a terminal of 80 columns each command fits, cuts no id, and has no colour with NO_COLOR; in a pipe each line is whole', async () => {
+it('H328 on a terminal of 80 columns each command fits, cuts no id, and has no colour with NO_COLOR; in a pipe each line is whole', async () => {
   const names = makeNames({ admin: undefined, [LONG]: 'read' })
   const site = await prepareSite({ config: names.config })
   const sidecar = await site.serve()

@@ -39,7 +39,7 @@ const inRoute = (auth: unknown): string =>
 
 describe('the former spelling of upstream.auth', () => {
   it.each(PAIRS.map((pair) => [JSON.stringify(pair[0]), ...pair] as const))(
-    'H421 %s means the same as the present one, in each service and from each source',
+    'H327 %s means the same as the present one, in each service and from each source',
     (_name, former, present) => {
       const wanted = load({ file: inMain(present) })
       expect(load({ file: inMain(former) })).toEqual(wanted)
@@ -61,7 +61,7 @@ describe('the former spelling of upstream.auth', () => {
   )
 
   it.each(formerKeys().map((path) => [path.join('.'), path] as const))(
-    'H421 %s is a variable and a flag',
+    'H327 %s is a variable and a flag',
     (key, path) => {
       const [, , kind = '', name = ''] = path
       const isSession = kind === 'session'
@@ -80,7 +80,7 @@ describe('the former spelling of upstream.auth', () => {
     },
   )
 
-  it('H421 is one problem beside the present one, wherever they come from, and the problem names both', () => {
+  it('H327 is one problem beside the present one, wherever they come from, and the problem names both', () => {
     const both = (former: string, present: string): string =>
       `upstream.auth: must have one spelling, and has ${former}, which is the former one, and ${present}; keep the present one`
     const present = inMain({ kind: 'basic', ...ACCOUNT })
@@ -98,7 +98,7 @@ describe('the former spelling of upstream.auth', () => {
     ])
   })
 
-  it('H421 keeps the names and lines of its keys in problems', () => {
+  it('H327 keeps the names and lines of its keys in problems', () => {
     const file = [
       'password: {file: /p}',
       'upstream:',
@@ -114,7 +114,7 @@ describe('the former spelling of upstream.auth', () => {
     ])
   })
 
-  it('H421 is warned of with the lines to write, which have no secret and mean the same', () => {
+  it('H327 is warned of with the lines to write, which have no secret and mean the same', () => {
     for (const [former, present] of PAIRS) {
       const [warning] = FORMER_RULE.find(load({ file: inMain(former) }))
       expect(warning).toMatchObject({ key: 'upstream.auth' })
@@ -133,7 +133,7 @@ describe('the former spelling of upstream.auth', () => {
     ])
   })
 
-  it('H421 of another kind replaces the whole account of a source of lower rank, and is a problem beside one of the same rank', () => {
+  it('H327 of another kind replaces the whole account of a source of lower rank, and is a problem beside one of the same rank', () => {
     const FORM = { form: { ...ACCOUNT, check_path: '/x', path: '/login.cgi' } }
     const wanted = load({ file: inMain({ kind: 'basic', user: 'b', password: { file: '/b' } }) })
     const env = { POSTERN_UPSTREAM_AUTH_BASIC_USER: 'b', POSTERN_UPSTREAM_AUTH_BASIC_PASSWORD_FILE: '/b' }
@@ -164,7 +164,7 @@ describe('the former spelling of upstream.auth', () => {
     ).toEqual(['--set: upstream.auth.digest: must not be set together with basic; keep one of the two'])
   })
 
-  it('H421 is forgotten where a source of higher rank sets off', () => {
+  it('H327 is forgotten where a source of higher rank sets off', () => {
     const off = load({
       file: inMain({ basic: { user: 'a:b' }, digest: ACCOUNT }),
       sets: ['upstream.auth=off'],
@@ -177,7 +177,7 @@ describe('the former spelling of upstream.auth', () => {
     )
   })
 
-  it('H421 is a flag of a route, too, whose name may contain everything', () => {
+  it('H327 is a flag of a route, too, whose name may contain everything', () => {
     const sets = [
       'upstream.routes./a.b/.auth.basic.user=admin',
       'upstream.routes./a.b/.auth.basic.password.file=/d',
@@ -189,13 +189,13 @@ describe('the former spelling of upstream.auth', () => {
     expect(load(headers).upstream.headers).toEqual({ 'auth.basic': 'x' })
   })
 
-  it('H421 has its kind once', () => {
+  it('H327 has its kind once', () => {
     expect(problemsIn({ file: inMain({ basic: { ...ACCOUNT, kind: 'digest' } }) })).toEqual([
       expect.stringContaining('upstream.auth.basic.kind: must be left out, because the kind is basic'),
     ])
   })
 
-  it('H421 is warned of with the values as they are', () => {
+  it('H327 is warned of with the values as they are', () => {
     const account = { user: 'a,b', password: { file: '/d,e' } }
     const [warning] = FORMER_RULE.find(load({ file: inMain({ basic: account }) }))
     expect(parse(String(warning?.remedy).replace(/^write /, '')).auth).toEqual({ kind: 'basic', ...account })

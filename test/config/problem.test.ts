@@ -535,6 +535,18 @@ describe('a contradiction', () => {
   })
 })
 
+it('H318 browser.hsts needs a certificate of the operator', () => {
+  const problem =
+    'postern.yaml:3: browser.hsts: must be off unless listen.tls is {cert: file, key: file}: a browser that has seen the field offers no way around a certificate that it does not trust (given: "365d")'
+  const hsts = 'browser: {hsts: 365d}\n'
+  expect(problemsWith(hsts)).toEqual([problem])
+  expect(problemsWith(`${hsts}listen: {tls: auto}`)).toEqual([problem])
+  expect(problemsWith(`${hsts}listen: {tls: off}`)).toEqual([problem])
+  expect(problemsWith(`${hsts}listen: {tls: {names: [a.example]}}`)).toEqual([problem])
+  expect(problemsWith(`${hsts}listen: {tls: {cert: a, key: b}}`)).toEqual([])
+  expect(problemsWith('browser: {hsts: off}')).toEqual([])
+})
+
 describe('a shared store', () => {
   const URL = 'tokens: {store: "valkey://h"}\n'
 

@@ -42,7 +42,7 @@ describe('the reference', () => {
     expect(required.map((entry) => entry.split('\n')[0])).toEqual(['`upstream.url`'])
   })
 
-  it('describes every key in a sentence, and nothing else', () => {
+  it('H338 lists every key, each with a sentence, and nothing else', () => {
     const schema = referenceSchema()
     for (const [key, { means }] of listedKeys) expect(means, key).toMatch(/^[A-Z`].*\.$/)
     for (const [key, { means }] of listedKeys) expect(schema, key).toContain(JSON.stringify(means))

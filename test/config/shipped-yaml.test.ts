@@ -79,8 +79,10 @@ function examplesOn(page: string): readonly YamlMapping[] {
   return [...blocks, ...spans.map(({ path, value }) => below(path, treeOf(value)))]
 }
 
-/** All pages but the changelog, which may name keys of earlier versions. */
-const PAGES = ['README.md', 'SECURITY.md', ...filesIn('deploy', /\.md$/), ...filesIn('docs', /\.md$/)]
+/** All pages but the changelog, which may name keys of earlier versions, and that about releases, whose YAML is about a vendor. */
+const PAGES = ['README.md', 'SECURITY.md', ...filesIn('deploy', /\.md$/), ...filesIn('docs', /\.md$/)].filter(
+  (page) => page !== join('docs', 'releasing.md'),
+)
 const NO_CONFIGURATION = [
   'prometheus.yml',
   'postern.rules.yml',

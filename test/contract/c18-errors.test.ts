@@ -22,10 +22,21 @@ describeProtocols('C18 Errors', (transport) => {
     }
   })
 
-  it('C18 an error is plain JSON whatever Accept and Accept-Encoding say', async () => {
-    const response = await sidecar.request({ fields: ['Accept', 'text/html', 'Accept-Encoding', 'gzip, br'] })
-    expectError(response, 401, 'invalid_token')
-    expect(response.header('Content-Encoding')).toBeUndefined()
+  it('C18 an error is plain JSON whatever Accept-Encoding says, and whatever Accept says but HTML', async () => {
+    for (const accept of [
+      'image/png',
+      'application/xml',
+      '*/*',
+      'text/html;q=0.1, */*',
+      'application/json, text/html',
+    ]) {
+      const response = await sidecar.request({ fields: ['Accept', accept, 'Accept-Encoding', 'gzip, br'] })
+      expectError(response, 401, 'invalid_token')
+      expect(response.header('Content-Encoding')).toBeUndefined()
+    }
+    const page = await sidecar.request({ fields: ['Accept', 'text/html', 'Accept-Encoding', 'gzip, br'] })
+    expect([page.status, page.header('Content-Type')]).toEqual([401, 'text/html; charset=utf-8'])
+    expect(page.header('Content-Encoding')).toBeUndefined()
   })
 
   it('C18 an error repeats nothing that the client sent', async () => {

@@ -184,7 +184,7 @@ function createWaitingPassage(): WaitingPassage {
       logout: unexpected,
       preflight: unexpected,
     },
-    withPage: unexpected,
+    loginPageFor: unexpected,
     async upstream(request) {
       forwarded.push(request)
       let body = ''

@@ -43,6 +43,7 @@ interface Site {
   readonly upstream?: (exchange: Exchange, listener: ForwardListener) => void
   readonly ownEndpoint?: PassageDependencies['ownEndpoints']['token']
   readonly browser?: boolean
+  readonly hsts?: string
 }
 
 /** A passage behind a real gate. */
@@ -51,13 +52,14 @@ function site({
   upstream = (exchange) => exchange.reply({ status: 200, fields: [], body: '' }),
   ownEndpoint = () => expect.fail('unexpected call'),
   browser = false,
+  hsts,
 }: Site = {}) {
   const clock = stillClock()
   const live = createLiveExchanges()
   const limit = { requests: 100, window: 60_000, per: 'client' } as const
   const windows = createWindowTable(limit, { clock, maxKeys: 10 })
   const settings = {
-    gate: gateRules(limit, { browser }),
+    gate: gateRules(limit, { browser, hsts }),
     clientOf: createClientAddress([]),
     config: { statusCodes: 'http', realm: 'device' } as const,
   }
@@ -78,7 +80,7 @@ function site({
     live,
     clock,
     settings,
-    withPage: (_exchange, _refusal, reply) => ({ ...reply, body: 'a page' }),
+    loginPageFor: (_exchange, _refusal, reply) => ({ ...reply, body: 'a page' }),
     record: (exchange) => records.push(exchange),
     onUnrecordedRefusal: (refusal) => unrecorded.push(refusal),
     onBug: (bug) => bugs.push(bug),
@@ -238,9 +240,46 @@ it('the wait for a shared store is part of the record, and its watch for revocat
   expect([watches.length, watched]).toEqual([1, []])
 })
 
-it('H188 only with browser.login a refusal may become a page', () => {
-  const bodies = [false, true].map((browser) => site({ browser }).pass({}).replies[0]?.body)
-  expect(bodies).toEqual([expect.stringContaining('"invalid_token"'), 'a page'])
+it('H188 only with browser.login, and only for a navigation, a refusal may become the login page', () => {
+  const bodiesFor = (fields: readonly string[]) =>
+    [false, true].map((browser) => site({ browser }).pass({ fields }).replies[0]?.body)
+  const host = ['Host', 'device.example']
+  expect(bodiesFor([...host, 'Sec-Fetch-Mode', 'navigate'])).toEqual([
+    expect.stringContaining('<h1>A login is needed</h1>'),
+    'a page',
+  ])
+  const json = expect.stringContaining('"invalid_token"')
+  expect(bodiesFor(host)).toEqual([json, json])
+})
+
+it('H318 HSTS is on no response over cleartext, which RFC 6797 §7.2 forbids', () => {
+  const [over, under] = [true, false].map((secure) =>
+    site({ hsts: 'max-age=9' }).pass({ secure, fields: TOKEN }),
+  )
+  expect(over?.ownFields).toEqual(['Strict-Transport-Security', 'max-age=9'])
+  expect(under?.ownFields).toEqual([])
+})
+
+it('H316 a stream for which there is no place is asked for again by a person only, because the device has got the request', () => {
+  const fieldsAfter = (attempts: number) =>
+    site({
+      upstream: (exchange, listener) => {
+        Object.assign(exchange, { attempts })
+        listener.ended(exchange, { kind: 'overloaded', retryAfter: 1 })
+      },
+    }).pass({ fields: [...TOKEN, 'Sec-Fetch-Mode', 'navigate', 'Sec-Fetch-Site', 'none'] }).replies[0]?.fields
+  expect(fieldsAfter(0)).toEqual(expect.arrayContaining(['Retry-After', '1', 'Refresh', '5; url=/']))
+  expect(fieldsAfter(1)).toContain('Retry-After')
+  expect(fieldsAfter(1)).not.toContain('Refresh')
+})
+
+it('H315 a bug of the gate is a page for a navigation, with the request id', () => {
+  const identify = () => {
+    throw new Error('a bug')
+  }
+  const { replies, requestId } = site({ identify }).pass({ fields: [...TOKEN, 'Sec-Fetch-Mode', 'navigate'] })
+  expect(replies[0]?.body).toContain('<h1>The request failed</h1>')
+  expect(replies[0]?.body).toContain(`<code>${requestId}</code>`)
 })
 
 it('C20 the response for bytes that are no request is whole, closes the connection, and is counted', () => {

@@ -6,7 +6,7 @@ import type { Refusal } from '../../src/http/refusal.ts'
 type Row = readonly [Refusal, http: number, contract: number, code: string, ...fields: string[]]
 
 /** How many entries of the fields describe the body. */
-const OF_THE_BODY = 8
+const OF_THE_BODY = 10
 
 const REALM = 'Bearer realm="r"'
 const INVALID = ['WWW-Authenticate', `${REALM}, error="invalid_token"`]
@@ -33,13 +33,42 @@ const ROWS: readonly Row[] = [
   [{ kind: 'rate-limited', retryAfter: 7 }, 429, 429, 'rate_limited', 'Retry-After', '7'],
   [{ kind: 'wrong-passwords', retryAfter: 8 }, 429, 429, 'rate_limited', 'Retry-After', '8'],
   [{ kind: 'overloaded', retryAfter: 1 }, 503, 500, 'overloaded', ...BUSY],
-  [{ kind: 'upstream', failure: 'dns_error' }, 502, 500, 'upstream_unavailable', ...failed('dns_error')],
-  ...(['connection_timeout', 'http_response_timeout'] as const).map(
-    (failure): Row => [{ kind: 'upstream', failure }, 504, 500, 'upstream_timeout', ...failed(failure)],
-  ),
+  [
+    { kind: 'upstream', failure: 'connection_refused', retryAfter: 5 },
+    502,
+    500,
+    'upstream_unavailable',
+    ...unreachable('connection_refused'),
+  ],
+  // The device may have got the request, so no browser sends it again by itself.
+  [
+    { kind: 'upstream', failure: 'connection_terminated' },
+    502,
+    500,
+    'upstream_unavailable',
+    ...failed('connection_terminated'),
+  ],
+  [
+    { kind: 'upstream', failure: 'connection_timeout', retryAfter: 5 },
+    504,
+    500,
+    'upstream_timeout',
+    ...unreachable('connection_timeout'),
+  ],
+  [
+    { kind: 'upstream', failure: 'http_response_timeout' },
+    504,
+    500,
+    'upstream_timeout',
+    ...failed('http_response_timeout'),
+  ],
   [{ kind: 'store-unavailable' }, 503, 500, 'server_error', ...failed('proxy_internal_error')],
   [{ kind: 'server-error' }, 500, 500, 'server_error'],
 ]
+
+function unreachable(error: string): readonly string[] {
+  return ['Retry-After', '5', ...failed(error)]
+}
 
 function failed(error: string): readonly string[] {
   return ['Proxy-Status', `postern; error=${error}`]

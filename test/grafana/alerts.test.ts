@@ -53,7 +53,7 @@ describe('H165 each alert', () => {
   const OF_NONE = 'PosternAbsent'
 
   it.each(rules.filter(({ alert }) => alert !== OF_NONE).map((rule) => [rule.alert, rule] as const))(
-    'H415 %s says which sidecar it is about, and keeps sidecars apart',
+    'H326 %s says which sidecar it is about, and keeps sidecars apart',
     (_alert, { expr, annotations }) => {
       expect(annotations.summary).toContain('{{ $labels.instance }}')
       for (const [, labels = ''] of expr.matchAll(/\bby \(([^)]*)\)/g)) {
@@ -158,7 +158,7 @@ describe('docs/watching.md', () => {
     expect(links).toHaveLength(rules.length)
   })
 
-  it('H415 makes each device a target with its name, by the commands of docs/many-devices.md', async () => {
+  it('H326 makes each device a target with its name, by the commands of docs/many-devices.md', async () => {
     needs('promtool')
     const folder = machine()
     const devices = join(folder, 'etc/postern/devices')

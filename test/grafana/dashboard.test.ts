@@ -45,7 +45,7 @@ describe('the dashboard', () => {
     ])
   })
 
-  it('H415 has a row for each sidecar, which opens it for that one alone', () => {
+  it('H326 has a row for each sidecar, which opens it for that one alone', () => {
     const { targets = [], fieldConfig } = panelOf(dashboard, 'Sidecars')
     expect(targets.length).toBeGreaterThan(8)
     for (const { expr } of targets) expect(expr).toMatch(/^max by \(instance\b/)

@@ -80,7 +80,7 @@ describe('Several devices on one host', () => {
     if (process.getuid?.() === 0 && ['mmdebstrap', ...TOOLS].every(isInstalled)) await prepare()
   }, 900_000)
 
-  it('H414 each get a service by the commands of the page, with state, ports and a share of memory of its own', async () => {
+  it('H325 each get a service by the commands of the page, with state, ports and a share of memory of its own', async () => {
     needsMachine(...TOOLS)
     await type(`apt-get install -y ./postern_${VERSION}_*.deb`)
     await type(ALONE)
@@ -112,7 +112,7 @@ describe('Several devices on one host', () => {
     )
   })
 
-  it('H411 commands with `--instance` find the service of that device, and no other', async () => {
+  it('H322 commands with `--instance` find the service of that device, and no other', async () => {
     needsMachine(...TOOLS)
     expect(await type('runuser -u postern -- postern check --instance pump')).toMatch(
       /^ok +other instances: none has an address of this one: boiler$/m,
@@ -137,7 +137,7 @@ describe('Several devices on one host', () => {
     ])
   })
 
-  it('H414 a reload reaches one device, and one that is broken leaves the others alone', async () => {
+  it('H325 a reload reaches one device, and one that is broken leaves the others alone', async () => {
     needsMachine(...TOOLS)
     const before = await pids('boiler', 'pump')
     await type('systemctl reload postern-device@boiler')
@@ -158,7 +158,7 @@ describe('Several devices on one host', () => {
     expect(await use('boiler', 8501)).toBe('device\n200')
   })
 
-  it('H414 a restart and an upgrade take the running ones one after the other, and leave the others alone', async () => {
+  it('H325 a restart and an upgrade take the running ones one after the other, and leave the others alone', async () => {
     needsMachine(...TOOLS)
     for (const command of [RESTART, `dpkg -i postern_${VERSION}_*.deb`]) {
       const before = await pids('boiler', 'pump')
@@ -182,7 +182,7 @@ describe('Several devices on one host', () => {
     expect(await type('systemctl is-active postern || true')).toBe('inactive\n')
   })
 
-  it('H414 an upgrade stops at a device that does not start, and names it', async () => {
+  it('H325 an upgrade stops at a device that does not start, and names it', async () => {
     needsMachine(...TOOLS)
     await type('mv /etc/postern/devices/boiler.password .')
     const [, before] = await pids('boiler', 'pump')
@@ -199,7 +199,7 @@ describe('Several devices on one host', () => {
     expect((await pids('pump'))[0]).not.toBe(before)
   })
 
-  it('H415 are told apart by Prometheus: each is a target with its name', async () => {
+  it('H326 are told apart by Prometheus: each is a target with its name', async () => {
     needsMachine(...TOOLS)
     mkdirSync(join(machine.root, 'etc/prometheus'))
     await type(TARGETS)
@@ -208,7 +208,7 @@ describe('Several devices on one host', () => {
     )
   })
 
-  it('H414 run again after a reboot, go by the commands of the page, and end with the package', async () => {
+  it('H325 run again after a reboot, go by the commands of the page, and end with the package', async () => {
     needsMachine(...TOOLS)
     await machine.reboot()
     expect([await use('boiler', 8501), await use('pump', 8502)]).toEqual(['device\n200', 'device\n200'])

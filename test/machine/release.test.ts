@@ -7,7 +7,8 @@ import { VERSION } from '../../src/version.ts'
 import { prepareSite, type Site, type SiteOptions } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { downloadAndTry, putBeforeDevice } from '../support/five-minutes.ts'
-import { shellBlock } from '../support/pages.ts'
+import { replaceIn, shellBlock } from '../support/pages.ts'
+import { makeGpgKey, makeReleaseKey, signersIn, VENDOR } from '../support/release-key.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { needs, run } from '../support/tools.ts'
 import { cloneOfHead } from './clone.ts'
@@ -20,17 +21,39 @@ const TIMEOUT = 30 * 60_000
 
 let dist: string
 let program: string
+let repository: string
+let signers: string
 
 /** Makes the release by the commands of docs/releasing.md, in a clone. */
 async function release(): Promise<void> {
-  for (const tool of ['git', 'npm', 'dpkg-deb']) needs(tool)
+  for (const tool of ['git', 'npm', 'dpkg-deb', 'gpg', 'apt-ftparchive']) needs(tool)
+  const [key, vendor, home] = [
+    await makeReleaseKey(),
+    join(temporaryDirectory(), 'vendor'),
+    await makeGpgKey('apt@example.com'),
+  ]
+  writeFileSync(vendor, JSON.stringify(VENDOR))
+  repository = join(temporaryDirectory(), 'apt')
+  const command = [
+    ['~/.ssh/postern-release', key],
+    ['~/vendor.yaml', vendor],
+    ['~/postern-apt', repository],
+  ].reduce(
+    (text, [from = '', to = '']) => replaceIn(text, from, to),
+    shellBlock('docs/releasing.md', '--sign'),
+  )
   const clone = await cloneOfHead()
-  const made = await run('sh', ['-ec', shellBlock('docs/releasing.md', 'npm run release')], {
-    cwd: clone,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME ?? temporaryDirectory() },
-    timeout: TIMEOUT,
-  })
+  const made = await run(
+    'sh',
+    ['-ec', replaceIn(shellBlock('docs/releasing.md', 'npm ci'), 'npm run release\n', command)],
+    {
+      cwd: clone,
+      env: { PATH: process.env.PATH, HOME: process.env.HOME ?? temporaryDirectory(), GNUPGHOME: home },
+      timeout: TIMEOUT,
+    },
+  )
   if (made.code !== 0) throw new Error(made.stdout + made.stderr)
+  signers = signersIn(made.stdout)
   dist = join(clone, 'dist')
   program = join(dist, `postern-linux-${PROCESSOR}`)
 }
@@ -102,9 +125,17 @@ describe('a release', () => {
   )
 
   it('is downloaded, checked and run by the commands of README.md', async () => {
-    const { folder, temporary } = await downloadAndTry(dist)
+    const { folder, temporary } = await downloadAndTry(dist, signers)
     expect(readdirSync(temporary)).toEqual([])
     await putBeforeDevice(folder)
+  })
+
+  it('the repository has the two packages, and gpg finds its signature good', async () => {
+    expect(readdirSync(join(repository, 'pool/main'))).toEqual(
+      ['amd64', 'arm64'].map((architecture) => `postern_${VERSION}_${architecture}.deb`),
+    )
+    const verified = await run('gpg', ['--verify', join(repository, 'dists/stable/InRelease')])
+    expect([verified.code, verified.stderr]).toEqual([0, expect.stringContaining('Good signature')])
   })
 
   it('the program needs no Node.js, and runs from any folder', async () => {

@@ -83,6 +83,19 @@ describe('Another Linux with systemd', () => {
     await type('systemctl restart postern')
   })
 
+  it('H320 waits for the sidecar at a start over TLS, too, and `healthy` trusts its certificate', async () => {
+    needsMachine(...TOOLS)
+    await type("sed -i 's/^  # tls: off$/  tls: on/' /etc/postern/postern.yaml && systemctl restart postern")
+    expect(await type('systemctl is-active postern')).toBe('active\n')
+    expect(await type('postern healthy --ready')).toBe('ok: /readyz at 127.0.0.1:9464\n')
+    expect(await type('runuser -u postern -- postern healthy')).toBe('ok: /healthz at 127.0.0.1:9464\n')
+    const get = 'curl -sS --cacert /var/lib/postern/tls/cert.pem https://localhost:9464/healthz'
+    expect(await type(get)).toContain('"ok"')
+    expect((await machine.run('curl -sS http://localhost:9464/healthz')).code).not.toBe(0)
+    await type('cp -a postern.yaml /etc/postern/postern.yaml && systemctl restart postern')
+    expect(await type('postern healthy')).toBe('ok: /healthz at 127.0.0.1:9464\n')
+  })
+
   it('keeps tokens through the commands for an upgrade, and through a reboot', async () => {
     needsMachine(...TOOLS)
     const before = await type('systemctl show -P MainPID postern')

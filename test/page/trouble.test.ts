@@ -206,7 +206,7 @@ it('H159 the focus stays at a login while others go and its age changes, and sel
   expect(await page.evaluate('String(getSelection())')).toBe(selected)
 })
 
-it('H433 the focus comes back from a dialog to its row, although the lists changed meanwhile', async () => {
+it('H330 the focus comes back from a dialog to its row, although the lists changed meanwhile', async () => {
   const { url, answers, send, point } = await serve()
   const grant = (id: string, usedAt: number): GrantRow => ({
     id,

@@ -20,7 +20,7 @@ it('the log at start and `check` warn of each file with a secret that other user
   const service = (mode: number, name: string) => ({
     url: site.device.url,
     headers: { 'X-Key': { file: file(`${name}-key`, mode) } },
-    auth: { basic: { user: 'admin', password: { file: file(`${name}-password`, mode) } } },
+    auth: { kind: 'basic', user: 'admin', password: { file: file(`${name}-password`, mode) } },
   })
   chmodSync(keyFile, 0o644)
   chmodSync(site.passwordFile, 0o666)
@@ -35,9 +35,9 @@ it('the log at start and `check` warn of each file with a secret that other user
     ['password.file', 'others can read it, others can write it, its group can write it'],
     ['listen.tls.key', 'others can read it'],
     ['upstream.routes./a/.headers.X-Key.file', 'its group can write it'],
-    ['upstream.routes./a/.auth.basic.password.file', 'its group can write it'],
+    ['upstream.routes./a/.auth.password.file', 'its group can write it'],
     ['upstream.routes./b/.headers.X-Key.file', 'others can write it'],
-    ['upstream.routes./b/.auth.basic.password.file', 'others can write it'],
+    ['upstream.routes./b/.auth.password.file', 'others can write it'],
   ]
   const sidecar = await site.serve()
   expect(warnings(sidecar)).toEqual(expected)

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { clientOf } from '../process/serve.ts'
@@ -14,11 +14,15 @@ const CTRL_C = '\x03'
 
 /**
  * Types the first commands of README.md on a terminal: the download from the folder `release`, the check of its sum, and the demo,
- * which Ctrl-C ends. Returns a folder with the program `postern` and what the demo left in its temporary folder.
+ * which Ctrl-C ends. `signers` is the vendor's key, which users have from another place. Returns a folder with the program `postern` and what the demo left in its temporary folder.
  */
-export async function downloadAndTry(release: string): Promise<{ folder: string; temporary: string }> {
-  for (const tool of ['script', 'bash', 'curl']) needs(tool)
+export async function downloadAndTry(
+  release: string,
+  signers: string,
+): Promise<{ folder: string; temporary: string }> {
+  for (const tool of ['script', 'bash', 'curl', 'ssh-keygen']) needs(tool)
   const [folder, temporary] = [temporaryDirectory(), temporaryDirectory()]
+  writeFileSync(join(folder, 'signers'), signers)
   const processor = process.arch === 'arm64' ? 'arm64' : 'x64'
   const printed = replaceIn(shellBlock('README.md', 'sha256sum'), 'linux-x64', `linux-${processor}`)
   const { screen } = await runOnTerminal(
@@ -27,6 +31,8 @@ export async function downloadAndTry(release: string): Promise<{ folder: string;
     ['Copy these into another terminal', ''],
     ['Ctrl-C stops', CTRL_C],
   )
+  expect(screen).toContain('Good "postern-release" signature for vendor@example.com')
+  expect(screen).toMatch(/^VERSION: OK\n(.*: OK\n)*version: /m)
   expect(screen).toContain(`postern-linux-${processor}.gz: OK\n`)
   expect(screen).not.toContain('WARNING')
   return { folder, temporary }

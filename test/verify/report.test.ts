@@ -219,7 +219,7 @@ describe('text', () => {
     expect(visible('a\x1b[2J\r\n\u202eb\ud800é😀')).toBe('a\\x1b[2J\\x0d\\x0a\\u202eb\\ud800é😀')
   })
 
-  it('H431 on a terminal has 80 columns, with colour, too, and breaks only between words', () => {
+  it('H328 on a terminal has 80 columns, with colour, too, and breaks only between words', () => {
     const wrap = (text: string, indent: number): string => wrapped(text, indent, 80)
     const display = { colour: true, wrap }
     const came = `200 with a body that ${'goes on '.repeat(20)}`.trim()

@@ -9,6 +9,7 @@ import { describedCommands } from '../commands/described-commands.ts'
 import { fishCompletion } from '../commands/fish-completion.ts'
 import { manPage } from '../commands/man-page.ts'
 import { zshCompletion } from '../commands/zsh-completion.ts'
+import { NOBODY, type Vendor } from '../vendor.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -25,13 +26,14 @@ export interface Contents {
   readonly licences: string
   readonly time: number
   readonly configuration?: string
+  readonly vendor?: Vendor | undefined
 }
 
 const DOCUMENTS = 'usr/share/doc/postern'
 
 /** The files of a package, and its scripts in `DEBIAN/`, but for `DEBIAN/control`. */
 export async function contentOf(contents: Contents): Promise<readonly PackageFile[]> {
-  const { executable, version, licences, time, configuration } = contents
+  const { executable, version, licences, time, configuration, vendor } = contents
   const commands = describedCommands()
   return [
     { path: 'usr/bin/postern', content: executable, mode: 0o755 },
@@ -53,7 +55,7 @@ export async function contentOf(contents: Contents): Promise<readonly PackageFil
     { path: 'usr/share/fish/vendor_completions.d/postern.fish', content: fishCompletion(commands) },
     { path: 'usr/share/lintian/overrides/postern', content: await read('deploy/debian/lintian-overrides') },
     { path: `${DOCUMENTS}/copyright`, content: await copyright(licences) },
-    { path: `${DOCUMENTS}/changelog.gz`, content: compress(changelog(version, time)) },
+    { path: `${DOCUMENTS}/changelog.gz`, content: compress(changelog(version, time, maintainerOf(vendor))) },
     { path: `${DOCUMENTS}/NEWS.md.gz`, content: compress(await read('CHANGELOG.md')) },
     ...(await documents()),
     { path: 'DEBIAN/conffiles', content: await read('deploy/debian/conffiles') },
@@ -103,19 +105,24 @@ async function documents(): Promise<readonly PackageFile[]> {
   )
 }
 
+/** Who maintains a package, in the form of a control file. Debian asks for an address, also where nobody has one. */
+export function maintainerOf(vendor: Vendor | undefined): string {
+  return vendor?.maintainer ?? `${NOBODY[0]?.toUpperCase()}${NOBODY.slice(1)} <nobody@localhost>`
+}
+
 /** Gzip without a time and a name. */
 function compress(text: string): Buffer {
   return gzipSync(text, { level: 9 })
 }
 
 /** The log of the packaging, which has one entry: NEWS.md tells the changes of the program. */
-function changelog(version: string, time: number): string {
+function changelog(version: string, time: number, maintainer: string): string {
   const [day, date, month, year, clock] = new Date(time * 1000).toUTCString().split(/,? /)
   return `postern (${version}) stable; urgency=medium
 
   * Made from Postern ${version}. NEWS.md.gz tells what has changed.
 
- -- Postern maintainers <maintainers@postern.invalid>  ${day}, ${date} ${month} ${year} ${clock} +0000
+ -- ${maintainer}  ${day}, ${date} ${month} ${year} ${clock} +0000
 `
 }
 

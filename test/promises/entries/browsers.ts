@@ -4,7 +4,7 @@ import type { Promised } from '../promised.ts'
 export const BROWSERS = {
   H187: {
     sentence:
-      'With `browser.login`, a navigation without a session gets a login page with 401 at the path that it asked for, in the language of the browser. Every other request gets its JSON. The page needs no script, loads nothing, and no other origin can frame it.',
+      'With `browser.login`, a navigation without a session gets a login page with 401 at the path that it asked for, in the language of the browser. A request of a program gets its JSON. The page needs no script, loads nothing, and no other origin can frame it.',
     reason: 'a browser sends no bearer token; WCAG 2.2 AA, which axe-core checks; clickjacking',
   },
   H188: {
@@ -53,5 +53,32 @@ export const BROWSERS = {
     sentence:
       'The realm is any text without control characters. The challenge carries it as a quoted string, in UTF-8.',
     reason: 'RFC 9110 §5.6.4 and §11.5; header injection',
+  },
+  H315: {
+    sentence:
+      'A navigation that Postern refuses gets a page with the status and the fields that the JSON would have: `Sec-Fetch-Mode: navigate`, or without that field an `Accept` that prefers HTML. A program gets JSON: so does a request with a token, or to the token endpoint, unless `Sec-Fetch-Mode` says that it is a navigation, and one whose token is refused.',
+    reason: 'a person reads it; RFC 9110 §12.5.1; RFC 6749 §5.2 for the token endpoint',
+  },
+  H316: {
+    sentence:
+      'Only a page for a GET of this origin loads again by itself: after `Retry-After`, and at least 5 s. A failure at the device has `Retry-After` only if the device cannot have got the request.',
+    reason:
+      'firmware changes its state by GET, so a repeated one must be what the user asked for (CSRF), and a reboot must not repeat itself',
+  },
+  H317: {
+    sentence:
+      'Such a page speaks the languages of the login page and shows the request id, and nothing else of the request, of an address or of a version. It needs no script, and is read at 320 px, with text of 200 %, by keyboard and by ear.',
+    reason: 'WCAG 2.2 AA, which axe-core checks; C18; cross-site scripting',
+  },
+  H318: {
+    sentence:
+      '`browser.hsts` is on every response over TLS, once, in place of that of the device. It needs a certificate of the operator; otherwise the configuration is refused.',
+    reason:
+      'RFC 6797 §7.1, §7.2 and §8.4: a browser offers no way around a certificate that it does not trust',
+  },
+  H319: {
+    sentence:
+      'Each body of Postern, on the public listener and on that for operators, has `X-Content-Type-Options: nosniff`. Pages have `Cross-Origin-Opener-Policy: same-origin`.',
+    reason: 'a body that is taken for a page; windows of other origins (XS-Leaks)',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

@@ -113,7 +113,7 @@ export const CONTRACT = {
   },
   C18: {
     sentence:
-      'Every response of Postern itself is a JSON object with an `error` code of a fixed list and an `error_description`. It tells nothing of the inside. The exceptions are the pages of the login for browsers (H187) and preflights (H191).',
+      'Every response of Postern itself is a JSON object with an `error` code of a fixed list and an `error_description`. It tells nothing of the inside. The navigation of a browser gets the same response as a page (H187, H315). Preflights have no body (H191).',
     reason: 'RFC 6749 §5.2 for the form; device API leaves the body open',
   },
   C19: {

@@ -285,45 +285,84 @@ export const OPERATION = {
       'Each line that journald reads has its severity, also the reason why a command failed. No other line has one.',
     reason: '`journalctl -p warning` is where an operator looks first; systemd',
   },
-  H401: {
+  H320: {
     sentence:
       'With `admin.tls: on` the admin listener speaks TLS only, with the certificate of `listen.tls`, and again with each new one. The cookie of the live page is then `Secure`, and a page that came over cleartext is another origin. Switching it takes a restart.',
     reason: 'decision: a page that is opened over the network has a password, and shows addresses',
   },
-  H402: {
+  H321: {
     sentence:
       'With `admin.tls: on`, `postern healthy` sends its request only to a server with the certificate that the sidecar is configured with, also if that has expired.',
     reason:
       'decision: another program at the port must not look healthy, and an expired certificate is served',
   },
-  H421: {
+  H327: {
     sentence:
       'The former spelling of `upstream.auth`, with the kind as a key, means the same as the present one, from the file, the environment and flags, for every service. One warning has the line to write, without a secret; both spellings at once are an error that names both.',
     reason: 'decision: an upgrade must not log the sidecar out of its device',
   },
-  H411: {
+  H322: {
     sentence:
       '`--instance NAME` is one of several devices of a host, for all commands and for `postern-device@NAME` alike: `/etc/postern/devices/NAME.yaml`, with a state folder of its own whatever that file says. A name is a label of a host name; an unknown one names those that exist.',
     reason: 'a command that finds another device than the service revokes the wrong tokens; CWE-22',
   },
-  H412: {
+  H323: {
     sentence:
       '`postern init --instance` writes ports that no other configuration of the host has and no program uses, also when several run at once and when another configuration has a mistake. It overwrites nothing.',
     reason: 'the second of two sidecars with one port does not start, at the next boot maybe the first',
   },
-  H413: {
+  H324: {
     sentence:
       '`check` names the file of another sidecar of this host that has an address of this one, also if a wildcard or `listen.reuse_port` lets one stand for the other.',
     reason: 'clients of one device would reach another one',
   },
-  H414: {
+  H325: {
     sentence:
       '`postern-device@.service` is as hardened as `postern.service`, and each device has its own state, addresses and share of memory. An upgrade of the package restarts those that run, one after the other, and leaves the others alone. One that is broken does not concern the rest: if it does not start again, they serve on with the old program.',
     reason: 'decision: a host in front of fifty devices must not lose them all for one',
   },
-  H415: {
+  H326: {
     sentence:
       'Each alert about a sidecar says by the label `instance` which one it is, and the dashboard has a row for each, which opens it for that one alone. A target can have the name of a device there.',
     reason: 'an alert about one of fifty addresses names no device',
+  },
+  H338: {
+    sentence:
+      'Until 2.0 no configuration key, flag, `postern_` metric, label, field of an access line, exit code, field of `--json`, address of the admin listener or request of the control socket is renamed or removed.',
+    reason: 'decision: an upgrade breaks no script, dashboard or alert; semver 2.0.0 §8',
+  },
+  H331: {
+    sentence:
+      'The printed commands verify a signed release. They fail if any file, the list or the signature was changed, for another key and for another purpose, and show the version of an older release.',
+    reason: 'a list of digests beside the files vouches for nothing: who changes a file changes the list',
+  },
+  H332: {
+    sentence: 'A release that was made without a key says that it is unsigned.',
+    reason: 'a vendor must not publish it by mistake',
+  },
+  H333: {
+    sentence:
+      'The provenance of a release names the commit, the lock files, the runtimes, the builder, the parameters and the digest of every file, and the signed list has its digest.',
+    reason: 'in-toto Statement v1, SLSA provenance v1',
+  },
+  H334: {
+    sentence:
+      'A release says who answers for it, in `VENDOR`, the bill of materials, the provenance and the Debian package. Without a vendor each says that whoever ran the build made it.',
+    reason: 'who finds a weakness must know where to report it',
+  },
+  H335: {
+    sentence:
+      'The program `apt` installs the package from the signed repository, and refuses it if another key signed the list, or if the list or the package was changed.',
+    reason: 'apt-secure(8)',
+  },
+  H336: {
+    sentence:
+      "With the Node.js project's archives and list, a release is made only of the same program, byte for byte; `VERSION` says whether it was compared.",
+    reason: 'the npm packages with Node.js are not published by the Node.js project',
+  },
+  H337: {
+    sentence:
+      'The bill of materials names Node.js and each library in it by a purl, and by a CPE where the dictionary of NVD has one.',
+    reason: 'a scanner finds advisories by these names',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

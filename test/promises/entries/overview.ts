@@ -56,7 +56,7 @@ export const OVERVIEW = {
   },
   H158: {
     sentence:
-      'The live page raises one alarm for each cause, which says since when and what to do and links its section of docs/alerts.md; its state line is green only without one. Each figure says what it counts. Both can be read by keyboard, on touch and by a screen reader, in light and dark (H432, H433).',
+      'The live page raises one alarm for each cause, which says since when and what to do and links its section of docs/alerts.md; its state line is green only without one. Each figure says what it counts. Both can be read by keyboard, on touch and by a screen reader, in light and dark (H329, H330).',
     reason: 'WCAG 2.2 AA, which axe-core checks; decision: an operator stands before the device with a phone',
   },
   H159: {
@@ -76,20 +76,20 @@ export const OVERVIEW = {
     reason: 'a finger in front of the device revokes the right one of several logins of a client',
   },
   H233: {
-    sentence: 'On a terminal, `postern status` and `postern explain` fit 80 columns and cut no id (H431).',
+    sentence: 'On a terminal, `postern status` and `postern explain` fit 80 columns and cut no id (H328).',
     reason: 'a serial console is 80 columns wide; an id that is cut revokes nothing',
   },
-  H431: {
+  H328: {
     sentence:
       'On a terminal, `status`, `explain`, `check`, `issue`, `revoke`, `verify` and the errors of all commands write at most 80 columns, of which a wide character takes two. They break a line between words only: an id, a path, or a command of a remedy stays whole, for copying, and the terminal breaks one that is longer than a line. In a pipe or a file each line is whole. Colour is only on a terminal, not with `NO_COLOR` or `TERM=dumb`, and never the only sign.',
     reason: 'a serial console is 80 columns wide; grep finds nothing in a text that was broken',
   },
-  H432: {
+  H329: {
     sentence:
       'The live page with its dialogs, and the pages that browsers get to log in, need no sideways scrolling at 320 px, and no text is cut, covered or out of view there, with text of 200 %, or at 1280 px with text of 200 %. axe finds nothing in light and dark, and the tree that a screen reader reads has the order of the page.',
     reason: 'WCAG 2.2 AA: 1.4.4, 1.4.10, 1.3.2, 2.4.6',
   },
-  H433: {
+  H330: {
     sentence:
       'Everything that the live page and the login pages offer works by keyboard alone. The focus is seen at each stop, in the order of the page, and comes back to the row from which a dialog was opened, although the list changed meanwhile.',
     reason: 'WCAG 2.2 AA: 2.1.1, 2.1.2, 2.4.3, 2.4.7, 2.4.11',

@@ -1,0 +1,133 @@
+import { isOfThisOrigin } from '../http/browsers.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { fieldValues } from '../http/fields.ts'
+import { documentOf, escapeHtml, fieldsBesideBody, htmlReply } from '../http/html.ts'
+import { languageOf } from '../http/language.ts'
+import { isUnreachable, type Refusal, type Reply } from '../http/refusal.ts'
+import { isRead } from '../http/scope.ts'
+import { type Message, WORDS } from './refusal-words.ts'
+
+const MESSAGES: Readonly<Record<Refusal['kind'], Message>> = {
+  malformed: 'invalid',
+  'invalid-request': 'invalid',
+  'method-not-allowed': 'invalid',
+  'unsupported-media-type': 'invalid',
+  'content-too-large': 'large',
+  'body-too-large': 'large',
+  'length-required': 'invalid',
+  'request-timeout': 'fault',
+  'expectation-failed': 'invalid',
+  'header-too-large': 'invalid',
+  'cross-origin': 'foreign',
+  'address-denied': 'denied',
+  'invalid-grant': 'invalid',
+  'unsupported-grant-type': 'invalid',
+  unauthorized: 'token',
+  'insufficient-scope': 'denied',
+  'rate-limited': 'limited',
+  'wrong-passwords': 'limited',
+  overloaded: 'busy',
+  upstream: 'failed',
+  'store-unavailable': 'fault',
+  'server-error': 'fault',
+}
+
+function messageOf(refusal: Refusal): Message {
+  return refusal.kind === 'upstream' && isUnreachable(refusal.failure) ? 'down' : MESSAGES[refusal.kind]
+}
+
+/** Messages for which the same request may soon succeed. */
+const PASSING: ReadonlySet<Message> = new Set(['limited', 'down', 'failed', 'busy', 'fault'])
+
+/** What a page offers: the link that loads it again, the link to the first page, or what became of the input. */
+type Offer = 'again' | 'open' | 'unsent' | 'unsure' | undefined
+
+/** The least time (s) after which a page loads again: a forgotten tab must not use up the window of its client. */
+const LEAST_WAIT = 5
+
+interface PageSettings {
+  readonly realm: string
+  /** Browsers have sessions. One that can have a session says which site caused a request. */
+  readonly browser: boolean
+}
+
+/**
+ * The same response as `reply` for a browser that opens a page: its status and its fields, and a page that says what a person can do. It
+ * shows nothing of the request but its id. A page for GET loads again by itself after `Retry-After`.
+ *
+ * For a request of another origin it neither loads again nor offers to: the request would then be one of this origin, and come with the
+ * session of the browser (CSRF).
+ */
+export function refusalPage(
+  exchange: Exchange,
+  refusal: Refusal,
+  reply: Reply,
+  { realm, browser }: PageSettings,
+): Reply {
+  const { head, requestId } = exchange
+  const fields = fieldsBesideBody(reply)
+  const message = messageOf(refusal)
+  const offer = offerOf(exchange, refusal, message, browser)
+  // What the device may have got, such as a reboot by GET, only the person repeats.
+  const wait =
+    offer === 'again' && exchange.attempts === 0
+      ? secondsIn(fieldValues(fields, 'retry-after')[0])
+      : undefined
+  const page = pageOf({ head, requestId, message, offer, wait, realm })
+  // Not `<meta>`: axe takes it for a page that changes while it is read, and this page says that it will.
+  return htmlReply(
+    reply.status,
+    page,
+    wait === undefined ? fields : [...fields, 'Refresh', refreshOf(head.target, wait)],
+  )
+}
+
+/** A path and query of this origin that a browser cannot read otherwise. */
+const OWN_PATH = /^\/(?![/\\])[!-~]{0,2047}$/
+
+/**
+ * Names the address of the request: without it, a browser whose address has a fragment takes the reload for a move within the page, and loads
+ * nothing. The fragment is lost.
+ */
+function refreshOf(target: string, wait: number): string {
+  return OWN_PATH.test(target) ? `${wait}; url=${target}` : String(wait)
+}
+
+function secondsIn(retryAfter: string | undefined): number | undefined {
+  return retryAfter === undefined ? undefined : Math.max(LEAST_WAIT, Number(retryAfter))
+}
+
+function offerOf(exchange: Exchange, refusal: Refusal, message: Message, browser: boolean): Offer {
+  const { head, attempts } = exchange
+  if (!isRead(head.method)) return attempts > 0 || refusal.kind === 'server-error' ? 'unsure' : 'unsent'
+  if (message === 'invalid' || message === 'foreign') return 'open'
+  if (!PASSING.has(message)) return undefined
+  const isOwn = head.method === 'GET' && isOfThisOrigin(exchange, { typed: true, silent: !browser })
+  return isOwn ? 'again' : 'open'
+}
+
+interface Shown {
+  readonly head: Exchange['head']
+  readonly requestId: string
+  readonly message: Message
+  readonly offer: Offer
+  readonly wait: number | undefined
+  readonly realm: string
+}
+
+/** A flood of navigations gets such pages. Each is joined from a few constant texts, which costs less than its way to the socket. */
+function pageOf({ head, requestId, message, offer, wait, realm }: Shown): string {
+  const language = languageOf(WORDS, fieldValues(head.fields, 'accept-language')[0])
+  const words = WORDS[language] ?? WORDS.en
+  const [title, advice] = words[message]
+  const name = escapeHtml(realm)
+  const main = [`<h1>${title}</h1>`, `<p>${advice}</p>`]
+  if (offer === 'unsent' || offer === 'unsure') main.push(`<p>${words[offer]}</p>`)
+  if (wait !== undefined) main.push(`<p>${words.soon} ${wait}</p>`)
+  // The empty address is that of the page itself, which the page does not have to show.
+  if (offer === 'again') main.push(`<a href="">${words.again}</a>`)
+  if (offer === 'open') main.push(`<a href="/">${words.open}</a>`)
+  main.push(`<p class="small">${words.id} <code>${escapeHtml(requestId)}</code></p>`)
+  main.push(`<p class="small">${name}</p>`)
+  return documentOf({ language, title: `${title} – ${name}`, main: main.join('\n') })
+}
