@@ -95,7 +95,18 @@ it('H320 the cookie of the live page is Secure, and a page over cleartext is ano
   expect(await logIn('http')).toEqual([403, undefined])
 })
 
-it('H321 healthy trusts the configured certificate and no other, also one that has expired', async () => {
+it('H321 healthy trusts the configured certificate also when it has expired', async () => {
+  const day = 86_400_000
+  const { certFile, keyFile } = await makeCertificate('expired', {
+    notBefore: new Date(Date.now() - 9 * day),
+    notAfter: new Date(Date.now() - day),
+  })
+  const made = await site({ listen: { tls: { cert: certFile, key: keyFile } } })
+  await made.launch().waitForLog('listening')
+  expect(await made.postern('healthy')).toMatchObject({ code: 0 })
+})
+
+it('H321 healthy trusts the configured certificate and no other', async () => {
   const made = await site()
   const launched = made.launch()
   await launched.waitForLog('listening')
