@@ -16,7 +16,7 @@ const REPOSITORY = join(import.meta.dirname, '..', '..')
 const NEXT_VERSION = '99.0.0'
 const TOOLS = ['systemd-nspawn', 'nsenter']
 
-const INSTALL = shellBlock('docs/installing.md', 'apt-get install')
+const INSTALL = shellBlock('docs/installing.md', 'apt-get install ./postern')
 const START = shellBlock('docs/installing.md', 'asks twice')
 const PORT_443 = shellBlock('docs/installing.md', 'enable --now postern.socket')
 const [REMOVE = '', PURGE = ''] = shellBlock('docs/installing.md', 'apt-get remove').split('\n')
