@@ -9,7 +9,7 @@ const WARM_UP = 3_000
 const ROUND = 2_000
 const ROUNDS = 3
 /** Of HTTP/1.1, whose bytes differ between sidecars by a tenth. */
-const SIDECARS = 5
+const SIDECARS = 7
 
 /**
  * Bytes that V8 allocates for one warm request, without those outside of its heap. Optimized code allocates less, and V8 makes it while

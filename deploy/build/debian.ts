@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { contentOf, maintainerOf, type PackageFile } from './debian/content.ts'
 import { dependenciesOf } from './debian/dependencies.ts'
 import type { Processor } from './executable.ts'
+import { wrapped } from './reference.ts'
 import { NOBODY, type Vendor } from './vendor.ts'
 
 const run = promisify(execFile)
@@ -70,11 +71,16 @@ export async function makeDebianPackage(options: DebianPackage): Promise<string>
   return result
 }
 
-/** The last paragraph of the description, in the form of a control file. */
+/** The last paragraph of the description, in the form of a control file: lines of at most 80 columns, for lintian. */
 function contact(vendor: Vendor | undefined): string {
-  if (vendor === undefined) return ` This package was ${NOBODY}: report weaknesses there.`
-  return ` Made by ${vendor.name}. Security contact: ${vendor.security_contact}
- Support: ${vendor.support_period}`
+  const sentences =
+    vendor === undefined
+      ? [`This package was ${NOBODY}: report weaknesses there.`]
+      : [
+          `Made by ${vendor.name}. Security contact: ${vendor.security_contact}`,
+          `Support: ${vendor.support_period}`,
+        ]
+  return sentences.flatMap((sentence) => wrapped(sentence, 79).map((line) => ` ${line}`)).join('\n')
 }
 
 /** In KiB, as Debian Policy 5.6.20 counts: each file takes whole ones. */

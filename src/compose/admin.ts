@@ -74,7 +74,7 @@ export async function openAdmin({ admin: { address, tls, passwordFile: file } }:
       return page
     },
   })
-  /** The rest works until `close`. */
+  /** Ends the event streams of the page. Other requests are answered until `close`. */
   const endStreams = (): void => {
     stopped = true
     page?.stop()
@@ -94,7 +94,7 @@ export async function openAdmin({ admin: { address, tls, passwordFile: file } }:
   }
 }
 
-/** Creates a server with the certificate of the public listener, also when that changes. A handshake has the time that a request has. */
+/** Creates a server with the certificate of the public listener, and replaces it when another one is served there. A handshake has the time that a request has. */
 async function tlsServer(certificate: Sources['certificate']): Promise<CreateServer> {
   const { material } = certificate
   if (material === undefined)

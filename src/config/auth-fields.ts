@@ -100,7 +100,7 @@ const form = section({
   success: section({ status: optional(integer(200, 399)), location: optional(target()) }),
 })
 
-const written = section({
+const accountKeys = section({
   kind: oneOf(['basic', 'digest', 'form', 'session']),
   user: optional(accountName),
   password: optional(passwordSection),
@@ -121,13 +121,13 @@ export type Account =
   | (AnyAccount & { readonly kind: 'form'; readonly checkPath?: string; readonly form: ValueOf<typeof form> })
   | (AnyAccount & { readonly kind: 'session'; readonly session: ValueOf<typeof session> })
 
-/** The keys that only one kind has, and what has to be there for a kind. */
+/** Refuses keys of another kind, and requires those of its own. */
 const account: Field<Account> = {
-  ...written,
+  ...accountKeys,
   initial: undefined,
   schema: () =>
     z.pipe(
-      written.schema(),
+      accountKeys.schema(),
       z.transform((given, { issues }) => {
         const { kind, user, password, checkPath } = given
         const must = (key: string, what: string) =>

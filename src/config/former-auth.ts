@@ -121,8 +121,8 @@ export function createAuthSpelling() {
     if (!isWhole) noteKind(path, kind)
     const { [kind]: below, ...rest } = auth
     const moved = isMapping(below) ? MOVED.find((each) => Object.hasOwn(below, each)) : undefined
-    const isFormer = FLAT.includes(kind) || moved !== undefined || (isWhole && beside === undefined)
-    if (!isFormer) return auth
+    const hasFormer = FLAT.includes(kind) || moved !== undefined || (isWhole && beside === undefined)
+    if (!hasFormer) return auth
     const key = [...path, kind, ...(FLAT.includes(kind) || moved === undefined ? [] : [moved])].join('.')
     former.set(service, { path, kind, key })
     if (other !== undefined) {
