@@ -103,9 +103,12 @@ interface Sidecar {
 /** Several grants: with one, the random order of its tokens would decide which functions the next sidecar calls. */
 const GRANTS = 16
 
-/** The token of the last grant. */
+/**
+ * The token of the first grant. The last ones may be of one millisecond: then the random order in which they are restored would decide whether
+ * the last one is the most recent, and so whether its use moves it in the table.
+ */
 async function createTokens({ send }: Sidecar): Promise<string> {
-  let token = ''
+  let token: string | undefined
   for (let grant = 0; grant < GRANTS; grant++) {
     const body = await send({
       method: 'POST',
@@ -113,9 +116,9 @@ async function createTokens({ send }: Sidecar): Promise<string> {
       headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
       form: 'grant_type=password&password=none',
     })
-    token = (JSON.parse(body) as { access_token: string }).access_token
+    token ??= (JSON.parse(body) as { access_token: string }).access_token
   }
-  return token
+  return token ?? ''
 }
 
 /** Starts the sidecar of the bundle, uses it, and stops it. */
