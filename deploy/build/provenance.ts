@@ -48,7 +48,7 @@ export async function makeProvenance(
         ],
       },
       runDetails: {
-        // Who vouches for the build: SLSA asks for an address, also where nobody has one.
+        // Who vouches for the build: SLSA asks for an address, also of a release without a vendor.
         builder: {
           id: vendor?.download ?? 'urn:postern:checkout:whoever-ran-it',
           version: { node: process.versions.node, platform: `${process.platform}-${process.arch}` },

@@ -30,7 +30,7 @@ const SCHEMA = z.strictObject(
 /** Who answers for a release. */
 export type Vendor = Readonly<z.infer<typeof SCHEMA>>
 
-/** What stands in place of a vendor's name where nobody gave one. */
+/** Stands in place of the vendor's name in a release without `--vendor`. */
 export const NOBODY = 'built from a checkout by whoever ran it'
 
 /** Reads the file of `--vendor`, YAML or JSON. Throws an error that names the file and each key that is wrong. */

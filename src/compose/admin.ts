@@ -94,7 +94,10 @@ export async function openAdmin({ admin: { address, tls, passwordFile: file } }:
   }
 }
 
-/** Creates a server with the certificate of the public listener, and replaces it when another one is served there. A handshake has the time that a request has. */
+/**
+ * Creates a server with the certificate of the public listener, and replaces it when another one is served there. A handshake has the time
+ * that a request has.
+ */
 async function tlsServer(certificate: Sources['certificate']): Promise<CreateServer> {
   const { material } = certificate
   if (material === undefined)

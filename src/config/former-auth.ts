@@ -5,7 +5,7 @@ import { isMapping, valueAt, type YamlMapping, type YamlValue } from './yaml.ts'
 // Before 1.0 the kind of `upstream.auth` was a key with the rest below it: `auth: {basic: {user: admin}}`. It is read until 2.0.
 
 const KINDS = ['basic', 'digest', 'form', 'session']
-/** Kinds of which nothing stays below a key of their own. */
+/** Kinds whose keys all stand beside `kind` now. */
 const FLAT = ['basic', 'digest']
 /** What stood below each kind, and stands beside `kind` now. */
 const MOVED = ['user', 'password', 'check_path']

@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto'
+import type { X509Certificate } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { hostname } from 'node:os'
@@ -9,7 +9,7 @@ import type { Clock } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
 import { explainPathError, readNamedFile } from '../system/named-file.ts'
 import { ensureFolder, setAside, writeFlushed } from '../system/own-files.ts'
-import type { PemFile } from '../system/pem.ts'
+import { certificatesIn, type PemFile } from '../system/pem.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 import { makeSelfSigned, remakeSelfSigned } from './self-signed.ts'
 import { inspectPair, type TlsMaterial, validityOf } from './tls-pair.ts'
@@ -73,12 +73,9 @@ export async function readCertificate(
   stateDir: string,
 ): Promise<{ readonly file: string; readonly certificate: X509Certificate }> {
   const paths = setting === 'off' || isSelfSigned(setting) ? selfSignedPaths(stateDir) : setting
-  const { text } = await readPem(paths.cert, 'listen.tls.cert')
-  try {
-    return { file: paths.cert, certificate: new X509Certificate(text) }
-  } catch {
-    throw new SetupError(`${paths.cert} is no certificate`)
-  }
+  const found = certificatesIn(await readPem(paths.cert, 'listen.tls.cert'))
+  if (typeof found === 'string') throw new SetupError(found)
+  return { file: paths.cert, certificate: found[0] }
 }
 
 const SELF_SIGNED = 'remove listen.tls for a self-signed certificate'

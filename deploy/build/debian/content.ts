@@ -105,7 +105,7 @@ async function documents(): Promise<readonly PackageFile[]> {
   )
 }
 
-/** Who maintains a package, in the form of a control file. Debian asks for an address, also where nobody has one. */
+/** Who maintains a package, in the form of a control file. Debian asks for an address, also of a release without a vendor. */
 export function maintainerOf(vendor: Vendor | undefined): string {
   return vendor?.maintainer ?? `${NOBODY[0]?.toUpperCase()}${NOBODY.slice(1)} <nobody@localhost>`
 }
