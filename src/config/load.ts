@@ -7,7 +7,7 @@ import { decode } from './decode.ts'
 import { createAuthSpelling, isWithin, rememberFormer } from './former-auth.ts'
 import { layer } from './layers.ts'
 import { type Environment, readEnvironment, readFlags, stateDirectory } from './overrides.ts'
-import { lineIn, locationOf, problemsOf } from './problem.ts'
+import { lineIn, locationOf, problemLine, problemsOf } from './problem.ts'
 import { type Config, schema } from './schema.ts'
 import {
   isMapping,
@@ -79,9 +79,7 @@ export function loadWithLocations({ file, object, env = {}, sets = [] }: Sources
   }
   problems.unshift(
     ...misspelt.map(({ path, message }) =>
-      [given.sourceOf(path) ?? lineIn(positions, path), path.join('.'), message]
-        .filter((part) => part !== undefined)
-        .join(': '),
+      problemLine(given.sourceOf(path) ?? lineIn(positions, path), path, message),
     ),
     ...problemsOf(issues, layered, positions, writtenPath),
   )

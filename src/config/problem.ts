@@ -33,10 +33,13 @@ export function problemsOf(
   const told = issues.filter((issue) => !follows(issue))
   return told.map(({ path, message, isUnknown }) => {
     const what = isUnknown ? unknownKey(path) : describe(path, message, tree)
-    return [locationOf(path, layered, file), writtenPath(path).join('.'), what]
-      .filter((part) => part !== undefined)
-      .join(': ')
+    return problemLine(locationOf(path, layered, file), writtenPath(path), what)
   })
+}
+
+/** One problem as a line: where the key is set, if that is known, the key, and what is wrong. */
+export function problemLine(location: string | undefined, path: readonly string[], what: string): string {
+  return [location, path.join('.'), what].filter((part) => part !== undefined).join(': ')
 }
 
 function unknownKey(path: readonly string[]): string {
