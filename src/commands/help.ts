@@ -180,7 +180,18 @@ postern-device@NAME.service runs it:
 Exit codes: 0 if the configuration is written. Otherwise nothing is written:
 2 if a flag is missing or wrong, the file exists, the password cannot be read,
 the password is weak (--weak takes it), or you cancel (Ctrl-C); 1 if the device
-does not answer as it should (--skip-checks writes nevertheless).`
+does not answer as it should (--skip-checks writes nevertheless).
+
+--drop-in asks and writes nothing. It reads a configuration and prints a drop-in
+for the unit: systemd then lets the service reach loopback, the device, the DNS
+servers and the store in it, and no other machine. Clients need postern.socket,
+which is exempt. The end of the drop-in says what it leaves out:
+  postern init --drop-in --config ${DEFAULT_CONFIG} \\
+    > /etc/systemd/system/postern.service.d/addresses.conf
+
+Its exit codes: 1 if it leaves out something that the configuration uses, such
+as a device by name; 2 if nothing is printed, because there is no configuration
+or clients would be shut out; otherwise 0.`
 
 export const VERIFY = `
 The run first says how often it logs in, how many requests it sends and how long

@@ -159,8 +159,10 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
   command(
     'init',
     'Write a first configuration: ask for the device and its password, and try both.',
-    async (options: InitOptions) =>
-      (await import('./init.ts')).initCommand(options, { ...io, stdin: io.stdin() }),
+    async ({ dropIn, ...options }: InitOptions & { readonly dropIn: boolean }) =>
+      dropIn
+        ? (await import('./init/drop-in.ts')).dropInCommand(options, io)
+        : (await import('./init.ts')).initCommand(options, { ...io, stdin: io.stdin() }),
   )
     .option('--config <file>', 'the file to write (default: postern.yaml)')
     .addOption(instanceOption('write that of one of several devices of this host, with free ports'))
@@ -177,6 +179,12 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .option('--user <name>', 'the account of the device password')
     .option('--skip-checks', 'try neither the device nor the password file', false)
     .option('--weak', 'take a password that is short or one of the usual ones', false)
+    .addOption(
+      new Option('--drop-in', 'only print a drop-in for the unit: the addresses that the service may reach')
+        .default(false)
+        .conflicts(['url', 'deviceCa', 'passwordFile', 'htpasswd', 'shadow', 'deviceLogin', 'user'])
+        .conflicts(['skipChecks', 'weak']),
+    )
     .addHelpText('after', help.INIT)
 
   command(

@@ -365,4 +365,20 @@ export const OPERATION = {
       'The bill of materials names Node.js and each library in it by a purl, and by a CPE where the dictionary of NVD has one.',
     reason: 'a scanner finds advisories by these names',
   },
+  H401: {
+    sentence:
+      'Under the units, no program can be started from a place that the service can write, and the kernel refuses io_uring, memfd_create and other calls that the process does not use.',
+    reason:
+      'who runs code in the process must not bring a program along; io_uring passes by a filter of system calls',
+  },
+  H402: {
+    sentence:
+      '`postern init --drop-in` prints a drop-in by which systemd lets the service exchange packets with loopback, the device, the DNS servers and the store, and with no other machine. Clients that connect to `postern.socket` are served from every address.',
+    reason: 'a sidecar that is taken over must not reach other machines; systemd.resource-control(5)',
+  },
+  H403: {
+    sentence:
+      'The drop-in says what it leaves out. If the configuration uses that, the exit code is 1 and standard error names it; where clients would be shut out, the exit code is 2 and nothing is printed.',
+    reason: 'an operator must not find it out from an outage',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
