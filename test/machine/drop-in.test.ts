@@ -49,14 +49,15 @@ async function prepare(): Promise<void> {
   )
   machine = await bootMachine(root, { filtersPackets: true })
   ;({ type } = operatorOf(machine))
-  neighbour = await plugIn(machine)
+  neighbour = await startNeighbour()
+  await layCable()
   await type(LIBRARIES)
   await type(replaceIn(INSTALL, 'postern-linux-x64', `postern-linux-${PROCESSOR}`))
   await type(START, `${PASSWORD}\n`)
 }
 
-/** Connects a network of its own to that of the machine. The process in it is its name, and serves HTTP on every address of it. */
-async function plugIn(to: Machine): Promise<ChildProcess> {
+/** Starts a server on every address of a network of its own, port 80. Its process is that network. */
+async function startNeighbour(): Promise<ChildProcess> {
   const server =
     "require('node:http').createServer((_, res) => res.end('from outside\\n')).listen(80, '0.0.0.0', () => console.log('up'))"
   const host = spawn('unshare', ['--net', process.execPath, '-e', server], {
@@ -64,20 +65,18 @@ async function plugIn(to: Machine): Promise<ChildProcess> {
   })
   closeLater(() => void host.kill('SIGKILL'))
   await once(host.stdout, 'data')
-  const cable = ['link', 'add', 'cable', 'type', 'veth', 'peer', 'name', 'cable', 'netns', String(host.pid)]
-  for (const args of [
-    cable,
-    ['addr', 'add', `${MACHINE}/24`, 'dev', 'cable'],
-    ['link', 'set', 'cable', 'up'],
-  ]) {
-    const child = to.spawnBeside(['ip', ...args])
-    expect(await once(child, 'exit')).toEqual([0, null])
+  return host
+}
+
+/** Lays the cable between the machine and its neighbour. A reboot takes it away. */
+async function layCable(): Promise<void> {
+  const cable = `link add cable type veth peer name cable netns ${neighbour.pid}`
+  for (const args of [cable, `addr add ${MACHINE}/24 dev cable`, 'link set cable up']) {
+    expect(await once(machine.spawnBeside(['ip', ...args.split(' ')]), 'exit')).toEqual([0, null])
   }
   const addresses = [DEVICE, OTHER, CLIENT].map((address) => `ip addr add ${address}/24 dev cable`)
-  expect(await inNetwork(host, [...addresses, 'ip link set cable up'].join(' && '))).toMatchObject({
-    code: 0,
-  })
-  return host
+  const end = await inNetwork(neighbour, [...addresses, 'ip link set cable up'].join(' && '))
+  expect(end).toMatchObject({ code: 0 })
 }
 
 function inNetwork({ pid }: ChildProcess, command: string, input = ''): Promise<Run> {
@@ -85,8 +84,8 @@ function inNetwork({ pid }: ChildProcess, command: string, input = ''): Promise<
 }
 
 /** A client on another machine, which gives up after 5 s: it prints the body, or how curl ended. */
-async function outside(port: number, args: string, input = ''): Promise<string> {
-  const curl = `curl -ksS -m 5 --interface ${CLIENT} https://${MACHINE}:${port}${args}`
+async function outside(address: string, args = '', input = ''): Promise<string> {
+  const curl = `curl -ksS -m 5 --interface ${CLIENT} ${address} ${args}`
   const { code, stdout } = await inNetwork(neighbour, curl, input)
   return code === 0 ? stdout : `curl: ${code}`
 }
@@ -152,15 +151,15 @@ perl -e 'syscall(425, 1, 0); print "io_uring: $!\\n"'
     expect(await look(OTHER)).toMatchObject({ code: 28, stdout: '' })
     expect(await look(DEVICE)).toMatchObject({ code: 0, stdout: 'from outside\n' })
 
-    const form = '/oauth/token -d grant_type=password --data-urlencode password@-'
-    const token = JSON.parse(await outside(443, form, PASSWORD)).access_token
-    const get = (): Promise<string> => outside(443, '/ -H @-', `Authorization: Bearer ${token}\n`)
+    const form = '-d grant_type=password --data-urlencode password@-'
+    const token = JSON.parse(await outside(`https://${MACHINE}/oauth/token`, form, PASSWORD)).access_token
+    const get = () => outside(`https://${MACHINE}/`, '-H @-', `Authorization: Bearer ${token}\n`)
     expect(await get()).toBe('from outside\n')
     await type(
       'systemctl reload postern && postern healthy --ready && postern status && postern check --quiet',
     )
     await machine.reboot()
-    neighbour = await plugIn(machine)
+    await layCable()
     await type('systemctl is-system-running --wait; systemctl start postern')
     expect(await get()).toBe('from outside\n')
     expect(await look(OTHER)).toMatchObject({ code: 28 })
@@ -169,7 +168,24 @@ perl -e 'syscall(425, 1, 0); print "io_uring: $!\\n"'
     )
   })
 
-  it('H402 allows the nameservers, and a store; a name that leads to this machine needs no line', async () => {
+  it('H403 starts with an admin page on the network, which is out of reach until its clients are taken in', async () => {
+    needsMachine(...TOOLS)
+    await needsFilter()
+    await edit('  # address: 127.0.0.1:9464', `  address: ${MACHINE}:9464\\n  allow: [${CLIENT}, ${MACHINE}]`)
+    const { code, stderr } = await machine.run(DROP_IN)
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`left out: admin.address: ${MACHINE}:9464`)])
+    await type('systemctl daemon-reload && systemctl restart postern && postern healthy --ready')
+    const page = (): Promise<string> => outside(`http://${MACHINE}:9464/healthz`)
+    expect(await page()).toBe('curl: 28')
+    await type(
+      "sed -i 's/^#IPAddressAllow/IPAddressAllow/' /etc/systemd/system/postern.service.d/addresses.conf",
+    )
+    await type('systemctl daemon-reload && systemctl restart postern')
+    expect(await page()).toContain('"ok"')
+    await edit(`  address: ${MACHINE}:9464`, '  address: 127.0.0.1:9464')
+  })
+
+  it('H402 allows the nameservers; a name that leads to this machine needs no line', async () => {
     needsMachine(...TOOLS)
     await edit(`http://${DEVICE}`, 'http://own.example:8080')
     expect(await type("postern init --drop-in | grep -v '^#'")).toBe(
@@ -197,11 +213,11 @@ perl -e 'syscall(425, 1, 0); print "io_uring: $!\\n"'
     await type(
       `systemctl stop postern.socket && rm ${folder}/addresses.conf && systemctl daemon-reload && systemctl restart postern`,
     )
-    expect(await outside(8443, "/ -o /dev/null -w '%{http_code}'")).toBe('401')
+    expect(await outside(`https://${MACHINE}:8443/`, "-o /dev/null -w '%{http_code}'")).toBe('401')
     await type(
       `printf '[Service]\\nIPAddressDeny=any\\nIPAddressAllow=localhost\\n' > ${folder}/addresses.conf`,
     )
     await type('systemctl daemon-reload && systemctl restart postern')
-    expect(await outside(8443, "/ -o /dev/null -w '%{http_code}'")).toBe('curl: 28')
+    expect(await outside(`https://${MACHINE}:8443/`, "-o /dev/null -w '%{http_code}'")).toBe('curl: 28')
   })
 })
