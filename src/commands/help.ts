@@ -186,6 +186,7 @@ does not answer as it should (--skip-checks writes nevertheless).
 for the unit: systemd then lets the service reach loopback, the device, the DNS
 servers and the store in it, and no other machine. Clients need postern.socket,
 which is exempt. The end of the drop-in says what it leaves out:
+  install -d /etc/systemd/system/postern.service.d
   postern init --drop-in --config ${DEFAULT_CONFIG} \\
     > /etc/systemd/system/postern.service.d/addresses.conf
 
