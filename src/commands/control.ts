@@ -11,9 +11,10 @@ import type { Alarm } from '../overview/model.ts'
 import { systemClock } from '../system/clock.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { GrantSummary } from '../tokens/state.ts'
-import { columnsOf, spanOf, tableOf, wrapped } from './columns.ts'
+import { columnsOf, tableOf, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
+import { spanOf } from './times.ts'
 
 /** How long the sidecar may take to respond (ms). */
 const LIMIT = 10_000
