@@ -92,3 +92,8 @@ export function fitted(text: string): string {
   })
   return lines.join('\n')
 }
+
+/** A number with its noun: `1 grant`, `2 grants`. */
+export function counted(number: number, what: string): string {
+  return `${number} ${number === 1 ? what : `${what}s`}`
+}
