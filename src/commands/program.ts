@@ -5,7 +5,6 @@ import { VERSION } from '../version.ts'
 import type { CheckOptions } from './check.ts'
 import { type ExitCode, type ProgramIo, reportFailure } from './command.ts'
 import type { ConfigOptions } from './configuration.ts'
-import type { StatusOptions } from './control.ts'
 import type { DemoOptions } from './demo.ts'
 import type { ExplainOptions } from './explain.ts'
 import type { HashPasswordOptions } from './hash-password.ts'
@@ -16,6 +15,7 @@ import type { IssueOptions } from './issue.ts'
 import { exitCodeWith, helpOutput } from './output.ts'
 import type { ProposeOptions } from './propose.ts'
 import type { RevokeOptions } from './revoke.ts'
+import type { StatusOptions } from './status.ts'
 import { typedDuration } from './typed-duration.ts'
 import type { VerifyCommandFlags } from './verify.ts'
 
@@ -107,7 +107,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     command(
       'status',
       'Say what is wrong with the running sidecar, and list the grants: who is logged in.',
-      async (options: StatusOptions) => (await import('./control.ts')).statusCommand(options, io),
+      async (options: StatusOptions) => (await import('./status.ts')).statusCommand(options, io),
     ),
   )
     .option('--json', 'print JSON instead of a table', false)
