@@ -209,7 +209,7 @@ export const REQUESTS = {
   },
   H484: {
     sentence:
-      'A password of 200 characters of any kind, other than line breaks and NUL, logs in, as text in the file and as the hash of `hash-password`, and nothing that differs from it in one character does.',
+      'A password of 200 characters of any kind, other than line breaks and NUL, logs in, as text in the file and as the hash of `hash-password`, and nothing that differs from it in one character does. No rule asks for kinds of characters.',
     reason:
       'rules about characters, and passwords that are cut, make guessing easier; NIST SP 800-63B §3.1.1.2',
   },
