@@ -53,6 +53,7 @@ const STATUSES: Readonly<Record<Status, string>> = {
 interface Clause {
   /** Such as `ASVS 10.4.5`. */
   readonly id: string
+  readonly clause: string
   readonly requirement: Requirement
 }
 
@@ -63,12 +64,26 @@ function clausesOf({ name, requirements }: Source): readonly Clause[] {
   }))
 }
 
-/** The requirements that `postern check --evidence` judges: no others, so that it never says more than the page. */
+/**
+ * What `postern check --evidence` knows of the requirements: nothing of those that are `met` or `not met`, which no configuration changes. A
+ * task is told with the requirement, without which it says little.
+ */
 export function requiredOf(sources: readonly Source[] = SOURCES): readonly Required[] {
-  return sources.flatMap(clausesOf).flatMap(({ id, requirement }): Required[] => {
-    const { status, vendor = null } = requirement
-    if (status === 'met if configured') return [{ requirement: id, keys: requirement.keys, vendor }]
-    return status === "vendor's task" ? [{ requirement: id, keys: [], vendor: requirement.vendor }] : []
+  return sources.flatMap(clausesOf).flatMap(({ id, clause, requirement }): Required[] => {
+    const { says, status, vendor } = requirement
+    const task = vendor === undefined ? null : `${says} ${vendor}`
+    switch (status) {
+      case 'met if configured':
+        return [{ requirement: id, clause, status, keys: requirement.keys, vendor: task }]
+      case 'contributes':
+        return requirement.keys === undefined
+          ? []
+          : [{ requirement: id, clause, status, keys: requirement.keys, vendor: null }]
+      case "vendor's task":
+        return [{ requirement: id, clause, status, keys: [], vendor: task }]
+      default:
+        return []
+    }
   })
 }
 
