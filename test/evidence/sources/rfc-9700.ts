@@ -108,7 +108,7 @@ export const RFC_9700: Source = {
         'Postern must read each request, so it is the end of the client’s TLS. 4.13 has what then holds.',
       promises: ['H217', 'H481'],
     },
-    '3': {
+    '3-5': {
       says: 'Whoever deploys OAuth must consider every attacker that this environment has.',
       status: "vendor's task",
       vendor:
