@@ -59,7 +59,9 @@ interface Clause {
 
 function clausesOf({ name, requirements }: Source): readonly Clause[] {
   return Object.entries(requirements).map(([clause, requirement]) => ({
-    id: `${name} ${clause}`,
+    // The clauses of some sources have their name in them: API3:2023.
+    id: clause.startsWith(name) ? clause : `${name} ${clause}`,
+    clause,
     requirement,
   }))
 }
