@@ -12,9 +12,12 @@ export const LOGGING: Source['requirements'] = {
   },
   '16.2.1': {
     says: 'L2: Each entry says when, where, who and what.',
-    status: 'met if configured',
+    status: 'contributes',
     promises: ['H482', 'H197', 'H222'],
     keys: ['log.level', 'log.access'],
+    reason:
+      'Each line has its time and event, and that of a request its client and login. A revocation by an operator names the login that ended, and not the person who typed the command.',
+    vendor: 'Have operators work under accounts of their own, whose commands the system logs.',
   },
   '16.2.2': {
     says: 'L2: Clocks are synchronized, and times are in UTC or have their offset.',
