@@ -76,7 +76,7 @@ export const REQUIREMENTS: readonly Required[] = [
   {"requirement":"ASVS 6.5.6","clause":"6.5.6","status":"met if configured","keys":["enforce"],"vendor":null},
   {"requirement":"ASVS 7.2.1","clause":"7.2.1","status":"met if configured","keys":["enforce","public_paths"],"vendor":null},
   {"requirement":"ASVS 7.2.2","clause":"7.2.2","status":"met if configured","keys":["tokens.issued"],"vendor":null},
-  {"requirement":"ASVS 7.3.1","clause":"7.3.1","status":"met if configured","keys":["browser.idle","tokens.refresh_lifetime"],"vendor":"L2: A session that is not used ends after a time that was decided by risk. Decide these times for your device."},
+  {"requirement":"ASVS 7.3.1","clause":"7.3.1","status":"met if configured","keys":["browser.idle","tokens.refresh_lifetime","tokens.issued"],"vendor":"L2: A session that is not used ends after a time that was decided by risk. Decide these times for your device."},
   {"requirement":"ASVS 7.3.2","clause":"7.3.2","status":"met if configured","keys":["tokens.refresh_lifetime","tokens.grant_lifetime"],"vendor":"L2: A session ends at the latest after a time that was decided by risk, however it is used. Decide these times for your device."},
   {"requirement":"ASVS 7.4.1","clause":"7.4.1","status":"met if configured","keys":["enforce","public_paths","tokens.offline_grace"],"vendor":"L1: A session that has ended, by logout or by time, cannot be used any more. In a fleet, a sidecar that the shared store cannot reach takes a revoked token for `tokens.offline_grace`. Keep that short."},
   {"requirement":"ASVS 7.4.2","clause":"7.4.2","status":"contributes","keys":["enforce"],"vendor":null},

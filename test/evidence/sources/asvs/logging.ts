@@ -53,7 +53,7 @@ export const LOGGING: Source['requirements'] = {
     keys: ['log.level', 'log.access'],
     reason:
       'Each has a line, except in a flood of refusals: beyond ten of a client in ten seconds they are summed up.',
-    vendor: 'Nothing, unless a test demands each line of a flood.',
+    vendor: 'Keep the metrics, too: they count each login that failed.',
   },
   '16.3.2': {
     says: 'L2: Every refused access is logged, at level 3 every decision.',
