@@ -6,7 +6,8 @@ export const RFC_9700: Source = {
   title: 'Best Current Practice for OAuth 2.0 Security',
   version:
     'January 2025, BCP 240: each clause with MUST, SHOULD or RECOMMENDED that concerns an authorization server or a resource server. A number behind the hyphen is the paragraph of the section, as the anchors of the HTML edition count.',
-  readAt: 'https://www.rfc-editor.org/rfc/rfc9700',
+  readAt:
+    'https://www.rfc-editor.org/rfc/rfc9700.txt, in the copy that the GitHub repository pomerium/pomerium keeps as .docs/RFC/rfc9700.txt',
   leftOut: {
     '2.1-1, 2.6-6 and 4.1':
       'Postern has no authorization endpoint, so no client registers a URI to be redirected to.',
