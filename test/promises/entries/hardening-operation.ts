@@ -365,6 +365,11 @@ export const OPERATION = {
       'The bill of materials names Node.js and each library in it by a purl, and by a CPE where the dictionary of NVD has one.',
     reason: 'a scanner finds advisories by these names',
   },
+  H482: {
+    sentence:
+      'Each line of the log has its time in UTC (RFC 3339), its severity and its event; that of a request also its id, client, login, method, path, protocol, kind of endpoint, status, refusal, duration and sizes.',
+    reason: 'when, where, who and what are asked after an incident',
+  },
   H421: {
     sentence:
       'Each requirement of docs/evidence.md says what it is met by: promises with tests, configuration keys, a reason where the status is no better, the task of the vendor. Page, JSON and program are written from the same entries, and none of them claims conformity.',
