@@ -1,7 +1,8 @@
 import type { Source } from './requirement.ts'
 import { CRA } from './sources/cra.ts'
 import { EN_303_645 } from './sources/en-303-645.ts'
+import { IEC_62443_4_2 } from './sources/iec-62443-4-2.ts'
 import { RFC_9700 } from './sources/rfc-9700.ts'
 
 /** The sources, in the order of docs/evidence.md. */
-export const SOURCES: readonly Source[] = [EN_303_645, CRA, RFC_9700]
+export const SOURCES: readonly Source[] = [EN_303_645, CRA, IEC_62443_4_2, RFC_9700]

@@ -10,7 +10,7 @@ export const CRA: Source = {
     'The clauses are judged for Postern as a product of its own. For the device behind it the vendor shows the same.',
   ].join(' '),
   readAt: [
-    'The "CRA Resource Inventory" of the Open Regulatory Compliance Working Group (version 1, May 2025), found by the code search of GitHub;',
+    'github.com/orcwg/cra-hub at 06db6bb8, inventory.md, of the Open Regulatory Compliance Working Group (version 1, May 2025);',
     'I(1) in a public summary of the Annex. The authentic text: eur-lex.europa.eu/eli/reg/2024/2847/oj',
   ].join(' '),
   requirements: {

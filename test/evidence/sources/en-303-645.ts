@@ -277,8 +277,8 @@ export const EN_303_645: Source = {
     '5.5-5': {
       says: 'Functions that change the security of the device over a network need authentication, apart from protocols that the network needs.',
       status: 'contributes',
-      promises: ['C10', 'C12', 'H24', 'H60', 'H153', 'H193'],
-      keys: ['enforce', 'public_paths', 'passwords', 'admin.password_file'],
+      promises: ['C10', 'C12', 'H24', 'H60', 'H152', 'H153'],
+      keys: ['enforce', 'public_paths', 'admin.password_file'],
       reason:
         'Postern lets no request without a token to the device. Another way to the device has no such check.',
       vendor: NO_OTHER_WAY,
