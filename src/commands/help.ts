@@ -54,6 +54,13 @@ pages of an API that clients use.
 its length and one in chunks, and says whether the answers differ. The device
 acts on them: name only a path that may be posted to.
 
+--evidence prints for each key that a requirement of docs/evidence.md (EN 303
+645, the Cyber Resilience Act, OWASP, RFC 9700) depends on whether its value is
+the one that is wanted, what another one costs, and what remains for the vendor
+of the device. It contacts nobody, and its exit code is 0 whatever is lacking.
+  postern check --evidence --quiet    only what is lacking
+  postern check --evidence --json | jq '.evidence[] | select(.key == "enforce")'
+
 Secrets are printed as ***. Nothing else changes anything. Exit codes: 0 if
 everything works; 2 if serve would not start, because the configuration or a
 file that it names is unusable; 1 if something else fails, such as a device that

@@ -83,4 +83,6 @@ export interface Source {
   readonly readAt: string
   /** By the number of the clause as the source writes it, in its order. */
   readonly requirements: Readonly<Record<string, Requirement>>
+  /** Clauses of what was read that are no row, by number or range, each with the reason in a sentence: Postern has no such thing. */
+  readonly leftOut?: Readonly<Record<string, string>>
 }
