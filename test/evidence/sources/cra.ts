@@ -2,7 +2,7 @@ import type { Source } from '../requirement.ts'
 
 export const CRA: Source = {
   name: 'CRA',
-  title: 'Regulation (EU) 2024/2847, Cyber Resilience Act, Annex I: essential cybersecurity requirements',
+  title: 'Cyber Resilience Act, Regulation (EU) 2024/2847, Annex I',
   version: [
     'Regulation of 23 October 2024 (OJ L, 2024/2847, 20.11.2024), Annex I, parts I and II.',
     'Its requirements were read on 2026-11-27 as they are quoted in two public documents, not in the Official Journal itself.',
@@ -38,7 +38,7 @@ export const CRA: Source = {
       vendor: 'Ship the configuration that `postern init` writes, and a way back to it.',
     },
     'I(2)(c)': {
-      says: 'Vulnerabilities can be mended by security updates, where it suits automatically by default, with notice, and so that the user can refuse or put them off.',
+      says: 'Vulnerabilities can be fixed by security updates, where it suits automatically by default, with notice, and so that the user can refuse or put them off.',
       status: 'contributes',
       promises: ['H119', 'H331', 'H335'],
       reason:
@@ -155,7 +155,7 @@ export const CRA: Source = {
       vendor: 'Document the vulnerabilities, and have a bill of materials for the firmware.',
     },
     'II(2)': {
-      says: 'Vulnerabilities are mended without delay, and security updates come apart from new functions where that is possible.',
+      says: 'Vulnerabilities are fixed without delay, and security updates come apart from new functions where that is possible.',
       status: "vendor's task",
       reason: 'SECURITY.md has times for a vendor who names itself in a release.',
       vendor: 'Keep them.',
@@ -169,7 +169,7 @@ export const CRA: Source = {
       vendor: 'Run them for each release, and have the device tested, too.',
     },
     'II(4)': {
-      says: 'Once a security update exists, it is published what was mended, in which products, how severe it was and what users do.',
+      says: 'Once a security update exists, it is published what was fixed, in which products, how severe it was and what users do.',
       status: "vendor's task",
       reason: 'SECURITY.md says what an entry about a security fix names.',
       vendor: 'Publish it.',

@@ -2,8 +2,7 @@ import type { Source } from '../requirement.ts'
 
 export const IEC_62443_4_2: Source = {
   name: 'IEC 62443-4-2',
-  title:
-    'IEC 62443-4-2, technical security requirements for components of industrial automation and control systems',
+  title: 'technical security requirements for components of industrial control systems',
   version: [
     'The requirements of security level 1 for a software application, read on 2026-11-27 in a public restatement, not in the standard itself.',
     'The restatement names no edition. What it leaves out, enhancements and levels 2 to 4 were not read and are not here.',
