@@ -53,22 +53,39 @@ const STATUSES: Readonly<Record<Status, string>> = {
 interface Clause {
   /** Such as `ASVS 10.4.5`. */
   readonly id: string
+  readonly clause: string
   readonly requirement: Requirement
 }
 
 function clausesOf({ name, requirements }: Source): readonly Clause[] {
   return Object.entries(requirements).map(([clause, requirement]) => ({
-    id: `${name} ${clause}`,
+    // The clauses of some sources have their name in them: API3:2023.
+    id: clause.startsWith(name) ? clause : `${name} ${clause}`,
+    clause,
     requirement,
   }))
 }
 
-/** The requirements that `postern check --evidence` judges: no others, so that it never says more than the page. */
+/**
+ * What `postern check --evidence` knows of the requirements: nothing of those that are `met` or `not met`, which no configuration changes. A
+ * task is told with the requirement, without which it says little.
+ */
 export function requiredOf(sources: readonly Source[] = SOURCES): readonly Required[] {
-  return sources.flatMap(clausesOf).flatMap(({ id, requirement }): Required[] => {
-    const { status, vendor = null } = requirement
-    if (status === 'met if configured') return [{ requirement: id, keys: requirement.keys, vendor }]
-    return status === "vendor's task" ? [{ requirement: id, keys: [], vendor: requirement.vendor }] : []
+  return sources.flatMap(clausesOf).flatMap(({ id, clause, requirement }): Required[] => {
+    const { says, status, vendor } = requirement
+    const task = vendor === undefined ? null : `${says} ${vendor}`
+    switch (status) {
+      case 'met if configured':
+        return [{ requirement: id, clause, status, keys: requirement.keys, vendor: task }]
+      case 'contributes':
+        return requirement.keys === undefined
+          ? []
+          : [{ requirement: id, clause, status, keys: requirement.keys, vendor: null }]
+      case "vendor's task":
+        return [{ requirement: id, clause, status, keys: [], vendor: task }]
+      default:
+        return []
+    }
   })
 }
 

@@ -126,28 +126,27 @@ export const CONDITIONS = {
     wanted: 'false',
     cost: 'any program on the way to the device can pose as it, and read and change everything',
     settings: (config) =>
-      ofServices(config, 'tls.insecure', ({ tls: { insecure }, url }) => ({
-        value: String(insecure),
-        holds: !insecure || !isEncrypted(url),
-      })),
+      ofServices(config, 'tls.insecure', ({ tls: { insecure }, url }) =>
+        isEncrypted(url) ? { value: String(insecure), holds: !insecure } : undefined,
+      ),
   },
   'upstream.tls.weak': {
     wanted: 'false',
     cost: 'the connection to the device takes ciphers and signatures that are known to be weak',
     settings: (config) =>
-      ofServices(config, 'tls.weak', ({ tls: { weak }, url }) => ({
-        value: String(weak),
-        holds: !weak || !isEncrypted(url),
-      })),
+      ofServices(config, 'tls.weak', ({ tls: { weak }, url }) =>
+        isEncrypted(url) ? { value: String(weak), holds: !weak } : undefined,
+      ),
   },
   'upstream.tls.min_version': {
     wanted: 'TLSv1.2 or TLSv1.3',
     cost: 'the connection to the device takes versions of TLS that RFC 8996 forbids',
     settings: (config) =>
-      ofServices(config, 'tls.min_version', ({ tls: { minVersion }, url }) => ({
-        value: minVersion,
-        holds: minVersion === 'TLSv1.2' || minVersion === 'TLSv1.3' || !isEncrypted(url),
-      })),
+      ofServices(config, 'tls.min_version', ({ tls: { minVersion }, url }) =>
+        isEncrypted(url)
+          ? { value: minVersion, holds: minVersion === 'TLSv1.2' || minVersion === 'TLSv1.3' }
+          : undefined,
+      ),
   },
   'upstream.max_body': {
     wanted: 'the longest body that the device needs',
@@ -183,9 +182,8 @@ export const CONDITIONS = {
   'limits.store': {
     wanted: 'shared, if tokens.store is a shared store',
     cost: 'a client of several sidecars gets the limit of each',
-    settings: ({ limits: { store }, tokens }) => [
-      { value: store, holds: store === 'shared' || typeof tokens.store === 'string' },
-    ],
+    settings: ({ limits: { store }, tokens }) =>
+      typeof tokens.store === 'string' ? [] : [{ value: store, holds: store === 'shared' }],
   },
   'tokens.store': {
     wanted: 'file, memory, or a shared store over TLS or on this machine',
@@ -202,12 +200,10 @@ export const CONDITIONS = {
   'store.tls.insecure': {
     wanted: 'false',
     cost: 'any program on the way to the shared store can pose as it, and admit tokens of its own',
-    settings: ({ tokens, store }) => [
-      {
-        value: String(store.tls.insecure),
-        holds: !store.tls.insecure || typeof tokens.store === 'string' || !tokens.store.tls,
-      },
-    ],
+    settings: ({ tokens, store }) =>
+      typeof tokens.store === 'string' || !tokens.store.tls
+        ? []
+        : [{ value: String(store.tls.insecure), holds: !store.tls.insecure }],
   },
   'tokens.access_lifetime': {
     wanted: 'at most 1h',
@@ -241,9 +237,8 @@ export const CONDITIONS = {
   'tokens.offline_grace': {
     wanted: 'at most 1h',
     cost: 'without the shared store, a revoked token works for as long',
-    settings: ({ tokens: { offlineGrace, store } }) => [
-      { value: formatDuration(offlineGrace), holds: offlineGrace <= HOUR || typeof store === 'string' },
-    ],
+    settings: ({ tokens: { offlineGrace, store } }) =>
+      typeof store === 'string' ? [] : [{ value: formatDuration(offlineGrace), holds: offlineGrace <= HOUR }],
   },
   'oauth.revocation_path': {
     wanted: 'a path, such as /oauth/revoke',
@@ -253,9 +248,8 @@ export const CONDITIONS = {
   'browser.idle': {
     wanted: 'at most 12h',
     cost: 'a browser that somebody left open stays logged in for as long',
-    settings: ({ browser: { idle, login } }) => [
-      { value: formatDuration(idle), holds: idle <= 12 * HOUR || login === 'off' },
-    ],
+    settings: ({ browser: { idle, login } }) =>
+      login === 'off' ? [] : [{ value: formatDuration(idle), holds: idle <= 12 * HOUR }],
   },
   'browser.hsts': {
     wanted: 'at least 365d',
@@ -341,16 +335,16 @@ function isEncrypted(url: NamedService['service']['url']): boolean {
   return url.kind === 'tcp' && url.protocol === 'https'
 }
 
-/** The setting of each service of the device. */
+/** The setting of each service of the device; none where the key has no effect. */
 function ofServices(
   { upstream }: Config,
   name: string,
-  settingOf: (service: NamedService['service']) => Omit<Setting, 'key'>,
+  settingOf: (service: NamedService['service']) => Omit<Setting, 'key'> | undefined,
 ): readonly Setting[] {
-  return servicesOf(upstream).map(({ path, service }) => ({
-    key: [...path, name].join('.'),
-    ...settingOf(service),
-  }))
+  return servicesOf(upstream).flatMap(({ path, service }) => {
+    const setting = settingOf(service)
+    return setting === undefined ? [] : [{ key: [...path, name].join('.'), ...setting }]
+  })
 }
 
 /** What each password file holds. A file that cannot be read shows as one. */

@@ -3,13 +3,16 @@ import { wrapped } from '../columns.ts'
 import { CONDITIONS, type Condition, type ConditionKey, type Setting } from './conditions.ts'
 import { REQUIREMENTS } from './requirements.ts'
 
-/** A requirement of docs/evidence.md that this configuration meets under conditions, or that leaves a task to the vendor. */
+/** What docs/evidence.md says of a requirement that depends on the configuration, or that is a task of the vendor. */
 export interface Required {
   /** The source and its clause, such as `ASVS 10.4.5`. */
   readonly requirement: string
+  /** The clause alone: the end of the same text. */
+  readonly clause: string
+  readonly status: 'met if configured' | 'contributes' | "vendor's task"
   /** The keys whose conditions must all hold; none for a task of the vendor. */
   readonly keys: readonly ConditionKey[]
-  /** What remains for the vendor, in sentences. */
+  /** What is required, and what remains for the vendor, in sentences. Null if nothing does. */
   readonly vendor: string | null
 }
 
@@ -43,7 +46,7 @@ async function judge(config: Config, requirements: readonly Required[]): Promise
     const key = name as ConditionKey
     const { wanted, cost, settings }: Condition = condition
     const found = named.has(key) ? await settings(config) : []
-    const present = found.length === 0 ? [{ value: 'not set', holds: true }] : found
+    const present = found.length === 0 ? [{ value: 'not in use', holds: true }] : found
     return { key, wanted, cost, settings: present, holds: present.every(({ holds }) => holds) }
   })
   const all = await Promise.all(judged)
@@ -57,7 +60,7 @@ function isMet({ keys }: Required, judgements: Judgements): boolean {
 
 /**
  * The facts about each requirement, in the order of docs/evidence.md. A requirement is `met` only if all of its conditions hold; else only
- * those that are lacking stand here, so no row says more than it can.
+ * those that are lacking stand here. Where Postern does a part of a requirement, no row says `met`. So no row says more than the page.
  */
 export async function evidenceOf(
   config: Config,
@@ -78,8 +81,9 @@ function rowsOf(required: Required, judgements: Judgements): readonly EvidenceRo
         return { requirement, status, key, value, wanted, cost: status === 'met' ? null : cost }
       }),
   )
-  if (vendor === null) return rows
-  return [...rows, { requirement, status: 'vendor', key: null, value: null, wanted: vendor, cost: null }]
+  const own = status === 'met' && required.status === 'contributes' ? [] : rows
+  if (vendor === null) return own
+  return [...own, { requirement, status: 'vendor', key: null, value: null, wanted: vendor, cost: null }]
 }
 
 const LABELS = { lacking: 'LACKING', holds: 'holds  ', vendor: 'vendor ' } as const
@@ -97,17 +101,15 @@ export async function describeEvidence(
   requirements: readonly Required[] = REQUIREMENTS,
 ): Promise<string> {
   const judgements = await judge(config, requirements)
-  const conditional = requirements.filter(({ keys }) => keys.length > 0)
+  const conditional = requirements.filter(({ status }) => status === 'met if configured')
   const met = conditional.filter((required) => isMet(required, judgements))
   const line = (text: string): string => `${wrapped(text, 0, columns)}\n`
   const item = (label: string, head: string, ...rest: readonly string[]): string =>
     [`${label} ${wrapped(head, INDENT, columns)}`, ...rest.map((text) => indented(text, columns))].join('\n')
-  const needing = (key: ConditionKey): string =>
-    conditional.flatMap(({ requirement, keys }) => (keys.includes(key) ? [requirement] : [])).join(', ')
   const conditions = [...judgements.values()].flatMap(({ key: name, wanted, cost, settings }) =>
     settings.map(({ key = name, value, holds }) => {
       const head = `${key}: ${value}`
-      const needed = `needed by ${needing(name)}`
+      const needed = describeNeed(name, requirements)
       return holds
         ? { holds, text: item(LABELS.holds, head, needed) }
         : { holds, text: item(LABELS.lacking, head, `costs: ${cost}`, `wanted: ${wanted}`, needed) }
@@ -126,9 +128,27 @@ export async function describeEvidence(
     ...texts(false),
     ...texts(true),
     '\n',
-    line(`What remains for the vendor of the device, whatever the configuration is:`),
+    line('The tasks of the vendor, whatever the configuration is:'),
     ...tasks,
   ].join('')
+}
+
+/** For which requirements a condition must hold, and of which ones Postern then does a part. */
+export function describeNeed(key: ConditionKey, requirements: readonly Required[] = REQUIREMENTS): string {
+  const needing = requirements.filter(({ keys }) => keys.includes(key))
+  const whole = namesOf(needing.filter(({ status }) => status === 'met if configured'))
+  const part = namesOf(needing.filter(({ status }) => status === 'contributes'))
+  return [whole && `needed for ${whole}`, part && `needed for a part of ${part}`]
+    .filter((text) => text !== '')
+    .join('; ')
+}
+
+/** Names requirements, and each source once. */
+function namesOf(requirements: readonly Required[]): string {
+  const sourceOf = ({ requirement, clause }: Required): string => requirement.slice(0, -clause.length)
+  return [...Map.groupBy(requirements, sourceOf)]
+    .map(([source, same]) => source + same.map(({ clause }) => clause).join(', '))
+    .join(', ')
 }
 
 function indented(text: string, columns: number): string {
