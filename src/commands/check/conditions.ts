@@ -285,6 +285,11 @@ export const CONDITIONS = {
     cost: 'a refusal has the status that the device API documents, where a standard asks for another one',
     settings: ({ statusCodes }) => [{ value: statusCodes, holds: statusCodes === 'http' }],
   },
+  'tokens.issued': {
+    wanted: '0',
+    cost: 'a client that cannot log in holds one token for months, like a fixed key',
+    settings: ({ tokens: { issued } }) => [{ value: String(issued), holds: issued === 0 }],
+  },
 } as const satisfies Readonly<Record<string, Condition>>
 
 /** The key of a condition. */

@@ -55,11 +55,8 @@ export const IEC_62443_4_2: Source = {
     },
     'CR 1.10': {
       says: 'What is typed to authenticate is hidden, and a failed login tells nothing.',
-      status: 'contributes',
-      promises: ['C5', 'C9', 'H195', 'H308'],
-      reason:
-        'Every wrong password gets the same response, in a time that does not tell a name. That the fields of the pages hide what is typed is no promise.',
-      vendor: 'Show the same for your clients.',
+      status: 'met',
+      promises: ['C5', 'C9', 'H195', 'H235', 'H308', 'H483'],
     },
     'CR 1.11': {
       says: 'The number of failed logins in a time can be limited, and then access is denied for a while.',
@@ -111,10 +108,10 @@ export const IEC_62443_4_2: Source = {
     'CR 2.8': {
       says: 'Records for an audit are made of access, errors of requests, events of the system, backups, changed configuration and of the log itself, each with time, source, category, type, id and result.',
       status: 'contributes',
-      promises: ['H82', 'H221', 'H222', 'H252', 'H312', 'H314'],
+      promises: ['H82', 'H221', 'H222', 'H252', 'H312', 'H314', 'H482'],
       keys: ['log.access', 'log.level', 'log.format'],
       reason:
-        'Lines of the log say when, who, what and the result, and lines that were lost are told. They have no category and no id of the kind of event, and Postern makes no backup.',
+        'Lines of the log say when, who, what and the result, and lines that were lost are told. They name their event in words, without a category, and Postern makes no backup.',
       vendor: 'Add categories where the log is collected.',
     },
     'CR 2.9': {
@@ -132,16 +129,14 @@ export const IEC_62443_4_2: Source = {
     },
     'CR 2.11': {
       says: 'Records for an audit have the date and time.',
-      status: 'contributes',
-      promises: ['H82', 'H148'],
-      reason:
-        'Each line of the log has the date and time in UTC. The promises about the lines do not name it.',
+      status: 'met',
+      promises: ['H482'],
       vendor: 'Set the clock of the machine.',
     },
     'CR 2.12': {
       says: 'If humans use the component, it can be told whether one of them did something.',
       status: 'contributes',
-      promises: ['H197', 'H222', 'H312'],
+      promises: ['H197', 'H222', 'H312', 'H482'],
       keys: ['passwords', 'log.access', 'log.level'],
       reason:
         'The log names the login of each request. Two people with one password, and viewers of the live page, are told apart by their address at most.',
@@ -150,7 +145,7 @@ export const IEC_62443_4_2: Source = {
     'CR 3.1': {
       says: 'What is sent cannot be changed on the way.',
       status: 'met if configured',
-      promises: ['H109', 'H115', 'H137', 'H166', 'H217', 'H320'],
+      promises: ['H109', 'H115', 'H137', 'H166', 'H217', 'H320', 'H481'],
       keys: [
         'listen.tls',
         'admin.tls',
@@ -223,7 +218,7 @@ export const IEC_62443_4_2: Source = {
     'CR 4.1': {
       says: 'Information that not everybody may read is confidential where it is stored and on the way.',
       status: 'met if configured',
-      promises: ['H74', 'H81', 'H115', 'H132', 'H137', 'H166', 'H217', 'H225', 'H320'],
+      promises: ['H74', 'H81', 'H115', 'H132', 'H137', 'H166', 'H217', 'H225', 'H320', 'H481'],
       keys: [
         'listen.tls',
         'admin.tls',

@@ -365,4 +365,9 @@ export const OPERATION = {
       'The bill of materials names Node.js and each library in it by a purl, and by a CPE where the dictionary of NVD has one.',
     reason: 'a scanner finds advisories by these names',
   },
+  H482: {
+    sentence:
+      'Each line of the log has its time in UTC (RFC 3339), its severity and its event; that of a request also its id, client, login, method, path, protocol, kind of endpoint, status, refusal, duration and sizes.',
+    reason: 'when, where, who and what are asked after an incident',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
