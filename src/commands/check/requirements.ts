@@ -17,7 +17,7 @@ export const REQUIREMENTS: readonly Required[] = [
   {"requirement":"EN 303 645 5.3-12","clause":"5.3-12","status":"vendor's task","keys":[],"vendor":"The user is told when an update interrupts what the device basically does. Say so before an update."},
   {"requirement":"EN 303 645 5.3-14","clause":"5.3-14","status":"vendor's task","keys":[],"vendor":"If a constrained device cannot be updated, it is published why, and how and for how long the hardware is replaced. Publish it. A device behind Postern often is such a device."},
   {"requirement":"EN 303 645 5.3-16","clause":"5.3-16","status":"vendor's task","keys":[],"vendor":"The model of the device can be recognized on its label or through an interface. Label the device."},
-  {"requirement":"EN 303 645 5.4-1","clause":"5.4-1","status":"contributes","keys":["password.file","tokens.store"],"vendor":null},
+  {"requirement":"EN 303 645 5.4-1","clause":"5.4-1","status":"contributes","keys":["password.file"],"vendor":null},
   {"requirement":"EN 303 645 5.4-2","clause":"5.4-2","status":"vendor's task","keys":[],"vendor":"An identity that is fixed in the device and used for security resists tampering. Protect the identity in the hardware."},
   {"requirement":"EN 303 645 5.4-3","clause":"5.4-3","status":"vendor's task","keys":[],"vendor":"The source code of the device has no secret in it. Look for secrets in the firmware."},
   {"requirement":"EN 303 645 5.4-4","clause":"5.4-4","status":"vendor's task","keys":[],"vendor":"Secrets that protect updates or the connection to a service differ from device to device, and cannot be guessed for many. Copy no `state_dir` to a second device. Show the same for the firmware."},

@@ -214,7 +214,7 @@ export const EN_303_645: Source = {
       says: 'The device stores sensitive security parameters securely.',
       status: 'contributes',
       promises: ['H74', 'H81', 'H132', 'H225'],
-      keys: ['password.file', 'tokens.store'],
+      keys: ['password.file'],
       reason:
         'Tokens are stored as digests, and all files are for their owner alone. The key of the certificate, and a password for a login at the device, lie on the disk in plain text.',
       vendor:
@@ -258,7 +258,7 @@ export const EN_303_645: Source = {
       status: 'contributes',
       promises: ['H96', 'H336'],
       reason:
-        'Cryptography and TLS are those of OpenSSL in an unchanged Node.js. The reader of HTTP is of this project, and held against an independent one. Nobody outside the project has evaluated it.',
+        'Cryptography and TLS are those of OpenSSL in Node.js, which is unchanged if the release was compared with the archives of Node. The reader of HTTP belongs to this project, and is held against an independent one. Nobody outside the project has evaluated it.',
       vendor: 'Have Postern and the firmware reviewed, if the risk asks for it.',
     },
     '5.5-3': {
