@@ -2,7 +2,7 @@ import type { Source } from '../requirement.ts'
 
 export const CRA: Source = {
   name: 'CRA',
-  title: 'Regulation (EU) 2024/2847, Cyber Resilience Act, Annex I: essential cybersecurity requirements',
+  title: 'Cyber Resilience Act, Regulation (EU) 2024/2847, Annex I',
   version: [
     'Regulation of 23 October 2024 (OJ L, 2024/2847, 20.11.2024), Annex I, parts I and II.',
     'Its requirements were read on 2026-11-27 as they are quoted in two public documents, not in the Official Journal itself.',
@@ -10,7 +10,7 @@ export const CRA: Source = {
     'The clauses are judged for Postern as a product of its own. For the device behind it the vendor shows the same.',
   ].join(' '),
   readAt: [
-    'The "CRA Resource Inventory" of the Open Regulatory Compliance Working Group (version 1, May 2025), found by the code search of GitHub;',
+    'github.com/orcwg/cra-hub at 06db6bb8, inventory.md, of the Open Regulatory Compliance Working Group (version 1, May 2025);',
     'I(1) in a public summary of the Annex. The authentic text: eur-lex.europa.eu/eli/reg/2024/2847/oj',
   ].join(' '),
   requirements: {
@@ -38,7 +38,7 @@ export const CRA: Source = {
       vendor: 'Ship the configuration that `postern init` writes, and a way back to it.',
     },
     'I(2)(c)': {
-      says: 'Vulnerabilities can be mended by security updates, where it suits automatically by default, with notice, and so that the user can refuse or put them off.',
+      says: 'Vulnerabilities can be fixed by security updates, where it suits automatically by default, with notice, and so that the user can refuse or put them off.',
       status: 'contributes',
       promises: ['H119', 'H331', 'H335'],
       reason:
@@ -63,7 +63,7 @@ export const CRA: Source = {
     'I(2)(e)': {
       says: 'Data is confidential where it is stored, sent and processed, such as by encryption that is state of the art.',
       status: 'contributes',
-      promises: ['H74', 'H81', 'H115', 'H132', 'H166', 'H217', 'H320'],
+      promises: ['H74', 'H81', 'H115', 'H132', 'H166', 'H217', 'H320', 'H481'],
       keys: [
         'listen.tls',
         'admin.tls',
@@ -81,7 +81,7 @@ export const CRA: Source = {
     'I(2)(f)': {
       says: 'Data, commands, programs and configuration cannot be changed without permission, and damage is reported.',
       status: 'contributes',
-      promises: ['C21', 'H49', 'H72', 'H76', 'H101', 'H217', 'H331'],
+      promises: ['C21', 'H49', 'H72', 'H76', 'H101', 'H217', 'H331', 'H481'],
       keys: ['listen.tls', 'upstream.url', 'upstream.tls.insecure'],
       reason:
         'Messages pass unchanged, a broken transfer shows as such, and a damaged token file is set aside and reported. Once it is installed, nothing in Postern verifies its program or its configuration.',
@@ -132,7 +132,7 @@ export const CRA: Source = {
     'I(2)(l)': {
       says: 'The product records and monitors what matters for security, such as access to data and changes of it, and the user can switch that off.',
       status: 'contributes',
-      promises: ['H82', 'H149', 'H160', 'H221', 'H222', 'H291', 'H312'],
+      promises: ['H82', 'H149', 'H160', 'H221', 'H222', 'H291', 'H312', 'H482'],
       keys: ['log.access', 'log.level'],
       reason:
         'Requests, refusals and revocations are lines of the log, counts and alarms, and `log.access: false` switches the lines of requests off. What happens in the device without a request is not seen, and no promise is about the lines of a changed configuration.',
@@ -155,7 +155,7 @@ export const CRA: Source = {
       vendor: 'Document the vulnerabilities, and have a bill of materials for the firmware.',
     },
     'II(2)': {
-      says: 'Vulnerabilities are mended without delay, and security updates come apart from new functions where that is possible.',
+      says: 'Vulnerabilities are fixed without delay, and security updates come apart from new functions where that is possible.',
       status: "vendor's task",
       reason: 'SECURITY.md has times for a vendor who names itself in a release.',
       vendor: 'Keep them.',
@@ -169,7 +169,7 @@ export const CRA: Source = {
       vendor: 'Run them for each release, and have the device tested, too.',
     },
     'II(4)': {
-      says: 'Once a security update exists, it is published what was mended, in which products, how severe it was and what users do.',
+      says: 'Once a security update exists, it is published what was fixed, in which products, how severe it was and what users do.',
       status: "vendor's task",
       reason: 'SECURITY.md says what an entry about a security fix names.',
       vendor: 'Publish it.',

@@ -5,19 +5,22 @@ const NO_OTHER_WAY = 'Let Postern be the only way to the device.'
 
 export const EN_303_645: Source = {
   name: 'EN 303 645',
-  title: 'ETSI EN 303 645, cyber security for consumer Internet of Things: baseline requirements',
+  title: 'ETSI, cyber security for consumer Internet of Things: baseline requirements',
   version: [
-    'V2.1.1 (June 2020), read on 2026-11-27 in an unofficial copy; its two gaps (5.3-4 and 5.5-5) in a second one.',
-    'V3.1.3 (September 2024) is newer. Its text was not read, but its table of provisions was, with a translation of those that say "shall"',
-    'and an assessment of a device by each provision. It numbers 4-1 as 5.0-1, and splits 5.3-4, 5.3-6, 5.3-15, 5.6-4, 5.13-1 and 6-3 into A and B.',
-    '5.1-3 is there about machines, too, 5.6-4A takes a protected debug interface for a disabled one, and 5.8-2 wants best practice.',
-    'Many provisions name the feature that a device must have for them to apply, in place of the term "constrained device".',
-    'What it adds stands here with "(V3.1.3)".',
-    'The provisions are about the whole device, so a program beside it meets none alone.',
+    'V2.1.1 (June 2020), read on 2026-11-27 in an unofficial copy by provision; 5.5-5, which it lacks, in another copy.',
+    'V3.1.3 (September 2024) is newer. Its text was not read. Read were its table B.1, a summary of the provisions that say "shall",',
+    'and the assessment of a device by each provision.',
+    'By these, V3.1.3 calls 4-1 5.0-1. It splits 5.3-4, 5.3-6, 5.3-15, 5.6-4, 5.13-1 and 6-3 into an A and a B.',
+    '5.1-3 also concerns machines. 5.6-4A accepts a debug interface that is protected in place of disabled. 5.8-2 demands best practice.',
+    '5.5-8 lasts for the whole life of a secret, 5.11-1 concerns all data of users, and 6-1 also wants to know for how long.',
+    'In place of "constrained device", each provision names the feature by which it applies.',
+    'What V3.1.3 adds stands below with "(V3.1.3)".',
+    'The provisions concern the whole device, so a program beside it meets none of them alone.',
   ].join(' '),
   readAt: [
-    'github.com/vsang181/EN-303-645---v2.1.1 at c1179e71, its numbers written as ETSI writes them;',
-    'for V3.1.3 the copies of table B.1 that the code search of GitHub finds, and github.com/ruuvi/ruuvi.gateway_esp.c at 5d0ab900, folder cra/303645.',
+    'github.com/vsang181/EN-303-645---v2.1.1 at c1179e71, with the numbers that ETSI writes;',
+    'for V3.1.3 public copies of table B.1 and of the summary, which a search of public code found,',
+    'and github.com/ruuvi/ruuvi.gateway_esp.c, folder cra/303645',
   ].join(' '),
   requirements: {
     '4-1': {
@@ -89,7 +92,7 @@ export const EN_303_645: Source = {
       vendor: 'Act within the times that you publish.',
     },
     '5.2-3': {
-      says: 'During the support period, the manufacturer looks for vulnerabilities in what it sells and runs, and mends them.',
+      says: 'During the support period, the manufacturer looks for vulnerabilities in what it sells and runs, and fixes them.',
       status: 'contributes',
       promises: ['H337'],
       reason:
@@ -211,7 +214,7 @@ export const EN_303_645: Source = {
       says: 'The device stores sensitive security parameters securely.',
       status: 'contributes',
       promises: ['H74', 'H81', 'H132', 'H225'],
-      keys: ['password.file', 'tokens.store'],
+      keys: ['password.file'],
       reason:
         'Tokens are stored as digests, and all files are for their owner alone. The key of the certificate, and a password for a login at the device, lie on the disk in plain text.',
       vendor:
@@ -238,7 +241,7 @@ export const EN_303_645: Source = {
     '5.5-1': {
       says: 'The device communicates by cryptography that is best practice.',
       status: 'contributes',
-      promises: ['H166', 'H217', 'H320'],
+      promises: ['H166', 'H217', 'H320', 'H481'],
       keys: [
         'listen.tls',
         'admin.tls',
@@ -255,7 +258,7 @@ export const EN_303_645: Source = {
       status: 'contributes',
       promises: ['H96', 'H336'],
       reason:
-        'Cryptography and TLS are those of OpenSSL in an unchanged Node.js. The reader of HTTP is of this project, and held against an independent one. Nobody outside the project has evaluated it.',
+        'Cryptography and TLS are those of OpenSSL in Node.js, which is unchanged if the release was compared with the archives of Node. The reader of HTTP belongs to this project, and is held against an independent one. Nobody outside the project has evaluated it.',
       vendor: 'Have Postern and the firmware reviewed, if the risk asks for it.',
     },
     '5.5-3': {
@@ -277,8 +280,8 @@ export const EN_303_645: Source = {
     '5.5-5': {
       says: 'Functions that change the security of the device over a network need authentication, apart from protocols that the network needs.',
       status: 'contributes',
-      promises: ['C10', 'C12', 'H24', 'H60', 'H153', 'H193'],
-      keys: ['enforce', 'public_paths', 'passwords', 'admin.password_file'],
+      promises: ['C10', 'C12', 'H24', 'H60', 'H152', 'H153'],
+      keys: ['enforce', 'public_paths', 'admin.password_file'],
       reason:
         'Postern lets no request without a token to the device. Another way to the device has no such check.',
       vendor: NO_OTHER_WAY,
@@ -286,7 +289,7 @@ export const EN_303_645: Source = {
     '5.5-6': {
       says: 'Secrets are encrypted on the way, as the risk asks for.',
       status: 'contributes',
-      promises: ['H115', 'H166', 'H217', 'H320'],
+      promises: ['H115', 'H166', 'H217', 'H320', 'H481'],
       keys: ['listen.tls', 'admin.tls', 'upstream.url', 'tokens.store'],
       reason: 'The promises are about the connections of Postern. The device may send secrets over others.',
       vendor: 'Show the same for them.',
@@ -294,7 +297,7 @@ export const EN_303_645: Source = {
     '5.5-7': {
       says: 'Secrets stay confidential on interfaces that can be reached from afar.',
       status: 'contributes',
-      promises: ['H115', 'H166', 'H217', 'H320'],
+      promises: ['H115', 'H166', 'H217', 'H320', 'H481'],
       keys: [
         'listen.tls',
         'admin.tls',
@@ -397,7 +400,7 @@ export const EN_303_645: Source = {
     '5.8-1': {
       says: 'Personal data between the device and a service stays confidential, by cryptography that is best practice.',
       status: 'contributes',
-      promises: ['H166', 'H217'],
+      promises: ['H166', 'H217', 'H481'],
       keys: [
         'listen.tls',
         'upstream.url',
@@ -411,7 +414,7 @@ export const EN_303_645: Source = {
     '5.8-2': {
       says: 'Sensitive personal data between the device and its services stays confidential, by cryptography that suits it.',
       status: 'contributes',
-      promises: ['H166', 'H217'],
+      promises: ['H166', 'H217', 'H481'],
       keys: [
         'listen.tls',
         'upstream.url',
