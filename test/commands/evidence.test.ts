@@ -255,6 +255,10 @@ const CASES: Readonly<
     holds: [{ set: ['tokens.rotate_refresh=true'], value: 'true' }],
     lacking: [{ set: [], value: 'false' }],
   },
+  'tokens.issued': {
+    holds: [{ set: ['tokens.issued=0'], value: '0' }],
+    lacking: [{ set: [], value: '100' }],
+  },
   'tokens.offline_grace': {
     holds: [
       { set: [], value: 'not in use' },

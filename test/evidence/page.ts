@@ -227,18 +227,22 @@ function isShown(id: string, { promises }: Results): boolean {
 }
 
 function promiseLines(id: string, proofs: readonly Proof[], results: Results | undefined): readonly string[] {
-  const byFile = Map.groupBy(proofs, ({ file }) => file)
   return [
     `### ${id}\n`,
     ...wrapped(SENTENCES.get(id) ?? '', WIDTH),
     '',
     ...(results === undefined ? [] : item(`In the test run: ${resultText(results.promises[id])}.`)),
-    ...[...byFile].flatMap(([file, same]) => [
+    ...titlesByFile(proofs).flatMap(([file, titles]) => [
       `- \`${file.slice('test/'.length)}\``,
-      ...same.flatMap(({ title }) => item(code(title)).map((line) => `  ${line}`)),
+      ...titles.flatMap((title) => item(code(title)).map((line) => `  ${line}`)),
     ]),
     '',
   ]
+}
+
+function titlesByFile(proofs: readonly Proof[]): readonly (readonly [string, readonly string[]])[] {
+  const byFile = Map.groupBy(proofs, ({ file }) => file)
+  return [...byFile].map(([file, same]) => [file, same.map(({ title }) => title)])
 }
 
 /** What the tests of a promise did in a run. */
@@ -300,7 +304,7 @@ export function evidenceJson({ sources, proofs, results }: Evidence): string {
       id,
       sentence: SENTENCES.get(id),
       run: results === undefined ? 'not run here' : runOf(results.promises[id]),
-      tests: proofs.get(id) ?? [],
+      tests: Object.fromEntries(titlesByFile(proofs.get(id) ?? [])),
     })),
   }
   return `${JSON.stringify(document, null, 2)}\n`
