@@ -306,9 +306,9 @@ const CASES: Readonly<
     holds: [{ set: [], value: 'auto' }],
     lacking: [{ set: ['log.format=pretty'], value: 'pretty' }],
   },
-  status_codes: {
-    holds: [{ set: ['status_codes=http'], value: 'http' }],
-    lacking: [{ set: [], value: 'contract' }],
+  'tokens.issued': {
+    holds: [{ set: ['tokens.issued=0'], value: '0' }],
+    lacking: [{ set: [], value: '100' }],
   },
 }
 
