@@ -306,10 +306,6 @@ const CASES: Readonly<
     holds: [{ set: [], value: 'auto' }],
     lacking: [{ set: ['log.format=pretty'], value: 'pretty' }],
   },
-  'tokens.issued': {
-    holds: [{ set: ['tokens.issued=0'], value: '0' }],
-    lacking: [{ set: [], value: '100' }],
-  },
 }
 
 function configOf(set: readonly string[]) {
