@@ -62,7 +62,7 @@ and its exit code is 0 whatever is lacking.
   postern check --evidence --quiet    only what is lacking
   postern check --evidence --json | jq '.evidence[] | select(.key == "enforce")'
 
-Secrets are printed as ***. Nothing else changes anything. Exit codes: 0 if
+Secrets are printed as ***. Only --uploads changes anything. Exit codes: 0 if
 everything works; 2 if serve would not start, because the configuration or a
 file that it names is unusable; 1 if something else fails, such as a device that
 does not respond.`
