@@ -10,6 +10,8 @@ export interface ReleaseOptions {
   /** Archives of the Node.js project, and its list of their digests. */
   readonly archives: readonly string[]
   readonly sums?: string | undefined
+  /** Files of `npm test -- --results FILE`, for the evidence beside the release. */
+  readonly results: readonly string[]
 }
 
 export const HELP = `Usage: npm run release -- [options] [FOLDER]
@@ -28,6 +30,9 @@ Makes in FOLDER (default: dist) what is published. Removes what was in it.
   --node-sums FILE
                  the list with the archive's digest: SHASUMS256.txt.asc, whose
                  signature gpg checks, or SHASUMS256.txt
+  --results FILE puts the figures of a test run into evidence.md and
+                 evidence.json: a file of npm test -- --results FILE, and one
+                 of npm run test:machine -- --results FILE if there is one
   --help         prints this
 
 docs/releasing.md tells more.
@@ -49,6 +54,7 @@ export function releaseOptions(
       gpg: text,
       'node-sums': text,
       'node-archive': { ...text, multiple: true },
+      results: { ...text, multiple: true },
       help: { type: 'boolean' },
     },
     allowPositionals: true,
@@ -61,7 +67,8 @@ export function releaseOptions(
   if (apt !== undefined && gpg === undefined)
     throw new Error('--apt takes --gpg KEY: apt refuses an unsigned repository')
   if (gpg !== undefined && apt === undefined) throw new Error('--gpg signs a repository: add --apt DIR')
-  const { 'node-archive': archives = [], 'node-sums': sums } = values
+  const { 'node-archive': archives = [], 'node-sums': sums, results = [] } = values
+  if (results.includes('')) throw new Error('--results is empty')
   if ((archives.length === 0) !== (sums === undefined))
     throw new Error('--node-archive and --node-sums belong together')
   const folder = positionals[0] === undefined ? dist : resolve(cwd, positionals[0])
@@ -69,7 +76,7 @@ export function releaseOptions(
   const repository = path(apt)
   if (repository !== undefined && `${repository}${sep}`.startsWith(`${folder}${sep}`))
     throw new Error(`--apt ${apt} is in ${folder}, which every release empties: name another folder`)
-  for (const file of [path(sign), path(vendor)])
+  for (const file of [path(sign), path(vendor), ...results.map(path)])
     if (file?.startsWith(`${folder}${sep}`))
       throw new Error(`${file} is in ${folder}, which the release empties`)
   return {
@@ -80,5 +87,6 @@ export function releaseOptions(
     gpg,
     sums: path(sums),
     archives: archives.map((file) => resolve(cwd, file)),
+    results: results.map((file) => resolve(cwd, file)),
   }
 }

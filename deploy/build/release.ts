@@ -9,6 +9,8 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createGzip } from 'node:zlib'
 import { VERSION } from '../../src/version.ts'
+import { evidenceJson, evidencePage, readEvidence } from '../../test/evidence/page.ts'
+import { readResults, runSentence } from '../../test/evidence/read-results.ts'
 import { checkRepositoryTools, makeRepository } from './apt-repository.ts'
 import { makeBundle } from './bundle.ts'
 import { makeDebianPackage } from './debian.ts'
@@ -45,6 +47,7 @@ async function release(options: ReleaseOptions): Promise<void> {
   if (sign !== undefined && source.changed) throw new Error(CHANGED)
   const node = sums === undefined ? undefined : await readNodeOrigin(archives, sums, process.versions.node)
   if (gpg !== undefined) await checkRepositoryTools(gpg)
+  const evidence = readEvidence(ROOT, await readResults(options.results, source))
 
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder, { recursive: true })
@@ -64,6 +67,8 @@ async function release(options: ReleaseOptions): Promise<void> {
   say('the npm package')
   await promisify(execFile)('npm', ['pack', '--silent', `--pack-destination=${folder}`], { cwd: ROOT })
   await writeFile(join(folder, 'postern.cdx.json'), await makeSbom({ time, vendor }))
+  await writeFile(join(folder, 'evidence.md'), evidencePage(evidence))
+  await writeFile(join(folder, 'evidence.json'), evidenceJson(evidence))
   const verdict = await writePapers(folder, { version: VERSION, source, vendor, key: sign, node })
   say(await readFile(join(folder, 'SHA256SUMS'), 'utf8'))
   say(`Node.js: ${originText(node)}`)
@@ -72,6 +77,7 @@ async function release(options: ReleaseOptions): Promise<void> {
     say((await makeRepository({ folder: apt, release: folder, key: gpg, vendor })).join('\n'))
     say(`Publish its key at another place: gpg --export ${gpg} > postern.gpg`)
   }
+  say(runSentence(evidence.results))
   say(verdict)
 }
 

@@ -91,6 +91,11 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .option('--quiet', 'print only warnings and failures', false)
     .option('--reload', 'test only what a reload reads: configuration, certificate, headers', false)
     .option('--uploads <path>', 'send two POSTs to this path of the device: does it read chunks?')
+    .addOption(
+      new Option('--evidence', 'test nothing; say what docs/evidence.md asks of this configuration')
+        .default(false)
+        .conflicts(['reload', 'uploads']),
+    )
     .addHelpText('after', help.CHECK)
 
   withConfig(
