@@ -1,17 +1,19 @@
 import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import process from 'node:process'
-import type { Reporter, SerializedError, TestCase, TestModule } from 'vitest/node'
+import type { Reporter, SerializedError, TestCase, TestModule, Vitest } from 'vitest/node'
 import { readSource, type Source } from '../../deploy/build/source.ts'
 import { filesByTitle } from '../promises/citations.ts'
 import { readTree } from '../support/source-tree.ts'
 import { figuresOf, promisesIn, type RanTest, type Results } from './results.ts'
 
-const ROOT = join(import.meta.dirname, '../..')
-
 /** Writes a run to the file of `npm test -- --results FILE`. */
 export default class ResultsReporter implements Reporter {
+  #root = ''
   #before: Promise<Source> | undefined
+
+  onInit({ config }: Vitest): void {
+    this.#root = config.root
+  }
 
   onTestRunStart(): void {
     this.#before = readSource()
@@ -32,7 +34,7 @@ export default class ResultsReporter implements Reporter {
       node: `${process.versions.node} on ${process.platform} ${process.arch}`,
       asked: JSON.parse(process.env.POSTERN_TEST_ASKED ?? '[]'),
       ...figuresOf(tests, broken),
-      promises: promisesIn(tests, filesByTitle(readTree(ROOT, 'test'))),
+      promises: promisesIn(tests, filesByTitle(readTree(this.#root, 'test'))),
     }
     writeFileSync(file, `${JSON.stringify(results, null, 2)}\n`)
     process.stdout.write(`\nThe run is written down in ${file}\n`)

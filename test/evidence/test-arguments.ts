@@ -1,8 +1,10 @@
-/** What the reporter is called that writes a run down. */
-export const REPORTER = './test/evidence/results-reporter.ts'
+import { join } from 'node:path'
+
+/** The reporter that writes a run down. */
+export const REPORTER: string = join(import.meta.dirname, 'results-reporter.ts')
 
 /** As in vitest.config.ts, which an option `--reporter` overrides. */
-const USUAL = ['./test/support/run-notes.ts', 'default']
+const USUAL = [join(import.meta.dirname, '../support/run-notes.ts'), 'default']
 
 interface TestArguments {
   /** For vitest. */

@@ -365,9 +365,14 @@ async function passwordSettings(config: Config): Promise<readonly Setting[]> {
       const { key } = source
       const found = await readSource(source)
       if ('reason' in found || 'absent' in found) return { key, value: 'not readable', holds: false }
-      const faults = warnings.filter((each) => each.key === key && each.file === source.file)
-      return faults.length > 0
-        ? { key, value: faults.map(({ reason }) => reason).join('; '), holds: false }
+      const faults = warnings.flatMap((each) =>
+        each.key === key && each.file === source.file ? [each.reason] : [],
+      )
+      // Postern also sends it to the device, which is no reason for a warning.
+      const sent = found.credential.kind === 'plain' && faults.length === 0
+      const reasons = sent ? ['it holds the password in plain text, to sign in to the device'] : faults
+      return reasons.length > 0
+        ? { key, value: reasons.join('; '), holds: false }
         : { key, value: 'a hash', holds: true }
     }),
   )

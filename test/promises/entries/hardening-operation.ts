@@ -370,4 +370,19 @@ export const OPERATION = {
       'Each line of the log has its time in UTC (RFC 3339), its severity and its event; that of a request also its id, client, login, method, path, protocol, kind of endpoint, status, refusal, duration and sizes.',
     reason: 'when, where, who and what are asked after an incident',
   },
+  H421: {
+    sentence:
+      'Each requirement of docs/evidence.md says what it is met by: promises with tests, configuration keys, a reason where the status is no better, the task of the vendor. Page, JSON and program are written from the same entries, and none of them claims conformity.',
+    reason: 'a table that is written by hand says more than the program does, sooner or later',
+  },
+  H422: {
+    sentence:
+      '`check --evidence` says for each configuration key that a requirement depends on whether the present value is the one that is wanted, and what another one costs. It contacts nobody, shows no secret, and never says more than docs/evidence.md.',
+    reason: 'a default or a switch of the operator decides whether a clause is met in this installation',
+  },
+  H423: {
+    sentence:
+      '`npm test -- --results FILE` writes a test run down, and a release puts its figures beside its programs: the commit, what passed, what was skipped and why. It takes no run of another commit, and a promise without a test that passed is not shown.',
+    reason: 'a reader of the evidence cannot run the tests; a skipped test proves nothing',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
