@@ -200,7 +200,13 @@ function sourceLines(source: Source, results: Results | undefined): readonly str
     ...wrapped(`${version} Read at ${readAt}.`, WIDTH),
     '',
     ...clausesOf(source).flatMap(({ id, requirement }) => clauseLines(id, requirement, results)),
+    ...leftOutLines(source),
   ]
+}
+
+function leftOutLines({ name, leftOut = {} }: Source): readonly string[] {
+  const items = Object.entries(leftOut).flatMap(([clauses, reason]) => item(`${clauses}: ${reason}`))
+  return items.length === 0 ? [] : [`### ${name}, left out\n`, ...items, '']
 }
 
 function clauseLines(id: string, requirement: Requirement, results: Results | undefined): readonly string[] {
@@ -294,6 +300,7 @@ export function evidenceJson({ sources, proofs, results }: Evidence): string {
         reason: 'reason' in requirement ? (requirement.reason ?? null) : null,
         vendor: requirement.vendor ?? null,
       })),
+      leftOut: Object.entries(source.leftOut ?? {}).map(([clauses, reason]) => ({ clauses, reason })),
     })),
     conditions: conditionsOf(sources).map(([key, { wanted, cost }]) => ({ key, wanted, cost })),
     promises: promisesOf(sources).map((id) => ({

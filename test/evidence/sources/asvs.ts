@@ -21,12 +21,13 @@ export const ASVS: Source = {
       'A WebSocket is admitted by the same token or session as every request, so it needs no token of its own.',
     '6.3.6': 'Postern sends and reads no mail.',
     '6.4.1, 6.4.2 and 6.4.4':
-      'Postern makes no first passwords, asks no secret questions, and has no second factor that could be lost.',
+      'Postern makes no first passwords but that of a demo, asks no secret questions, and has no second factor that could be lost.',
     '6.5, but for 6.5.6, and 6.6': 'There is no second factor: 6.3.3.',
     '6.7': 'Nobody logs in by a key or a card.',
     '6.8, 7.1.3 and 7.6.1': 'Postern relies on no identity provider.',
     '8.4.1': 'One Postern serves one device of one owner.',
-    '9': 'The tokens of Postern are opaque: they carry no content that could be signed, forged or read. Postern looks up their digest.',
+    '9.1 and 9.2':
+      'The tokens of Postern are opaque: they carry no content that could be signed, forged or read. Postern looks up their digest, which tells their kind (H34) and their end (C7).',
     '10.1.2 and 10.2': 'Postern is no OAuth client.',
     '10.3.4': 'All tokens come from a password: there is no stronger login that a request could demand.',
     '10.4.1 to 10.4.3, 10.4.6, 10.4.12, 10.4.13 and 10.4.15':

@@ -6,9 +6,10 @@ export const RFC_9700: Source = {
   title: 'Best Current Practice for OAuth 2.0 Security',
   version:
     'January 2025, BCP 240: each clause with MUST, SHOULD or RECOMMENDED that concerns an authorization server or a resource server. A number behind the hyphen is the paragraph of the section, as the anchors of the HTML edition count.',
-  readAt: 'https://www.rfc-editor.org/rfc/rfc9700',
+  readAt:
+    'https://www.rfc-editor.org/rfc/rfc9700.txt, in the copy that the GitHub repository pomerium/pomerium keeps as .docs/RFC/rfc9700.txt',
   leftOut: {
-    '2.1-1, 2.1-3 to 2.1-6, 2.6-6 and 4.1':
+    '2.1-1, 2.6-6 and 4.1':
       'Postern has no authorization endpoint, so no client registers a URI to be redirected to.',
     '2.1.1, 4.5, 4.7 and 4.8':
       'Postern issues no authorization codes, so there is nothing that PKCE could protect.',
@@ -17,9 +18,11 @@ export const RFC_9700: Source = {
     '2.6-8': 'The clause forbids CORS at an authorization endpoint only.',
     '4.2 and 4.3.1':
       'No URL of Postern carries a code, a state or a token that `Referer` or a history could show.',
-    '4.4 and 4.11.1': 'The clauses address clients.',
+    '2.1-3 to 2.1-6, 4.4 and 4.11.1': 'The clauses address clients.',
     '4.11.2':
       'The clause is about redirects to the URI of a client. Redirects of Postern itself are in 2.1-2.',
+    '4.14.2-3 and 4.14.2-5':
+      'There are no confidential clients (2.5-1), and a refresh token encodes nothing. 4.14.2-4 has the methods of -5.',
   },
   requirements: {
     '2.1-2': {
@@ -108,7 +111,7 @@ export const RFC_9700: Source = {
         'Postern must read each request, so it is the end of the client’s TLS. 4.13 has what then holds.',
       promises: ['H217', 'H481'],
     },
-    '3': {
+    '3-5': {
       says: 'Whoever deploys OAuth must consider every attacker that this environment has.',
       status: "vendor's task",
       vendor:

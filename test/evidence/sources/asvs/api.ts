@@ -63,7 +63,7 @@ export const API: Source['requirements'] = {
     promises: ['H40', 'H94', 'H101'],
     reason:
       'A method or pseudo-header with a line break is refused. Node.js drops an ordinary field with one and serves the request without it: the field reaches neither gate nor device.',
-    vendor: 'Nothing, unless a test demands the refusal itself.',
+    vendor: 'Tell an assessor that the field is dropped, and not the request.',
   },
   '4.2.5': {
     says: 'L3: The application sends no URL or header field that is longer than its receiver takes.',

@@ -46,7 +46,7 @@ export const SESSIONS: Source['requirements'] = {
     says: 'L2: A session that is not used ends after a time that was decided by risk.',
     status: 'met if configured',
     promises: ['H310', 'C7'],
-    keys: ['browser.idle', 'tokens.refresh_lifetime'],
+    keys: ['browser.idle', 'tokens.refresh_lifetime', 'tokens.issued'],
     vendor: 'Decide these times for your device.',
   },
   '7.3.2': {
