@@ -5,13 +5,17 @@ import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { CONDITIONS, type Condition, type ConditionKey } from '../../src/commands/check/conditions.ts'
-import { type EvidenceRow, evidenceOf, type Required } from '../../src/commands/check/evidence.ts'
+import { type EvidenceRow, evidenceOf } from '../../src/commands/check/evidence.ts'
+import type { Required } from '../../src/commands/check/required.ts'
 import { REQUIREMENTS } from '../../src/commands/check/requirements.ts'
 import { checkCommand } from '../../src/commands/check.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { shellBlock } from '../support/pages.ts'
+import { run } from '../support/tools.ts'
 
+const ROOT = join(import.meta.dirname, '../..')
 const HASH =
   '$argon2id$v=19$m=65536,t=3,p=1$c2FsdHNhbHRzYWx0c2FsdA$c2FsdHNhbHRzYWx0c2FsdHNhbHRzYWx0c2FsdHNhbHQ'
 
@@ -251,6 +255,10 @@ const CASES: Readonly<
     holds: [{ set: ['tokens.rotate_refresh=true'], value: 'true' }],
     lacking: [{ set: [], value: 'false' }],
   },
+  'tokens.issued': {
+    holds: [{ set: ['tokens.issued=0'], value: '0' }],
+    lacking: [{ set: [], value: '100' }],
+  },
   'tokens.offline_grace': {
     holds: [
       { set: [], value: 'not in use' },
@@ -297,10 +305,6 @@ const CASES: Readonly<
   'log.format': {
     holds: [{ set: [], value: 'auto' }],
     lacking: [{ set: ['log.format=pretty'], value: 'pretty' }],
-  },
-  status_codes: {
-    holds: [{ set: ['status_codes=http'], value: 'http' }],
-    lacking: [{ set: [], value: 'contract' }],
   },
 }
 
@@ -430,7 +434,7 @@ describe('H422 check --evidence', () => {
   })
 
   it('says met only of what the page has as met if configured, and vendor only with the task of the page', async () => {
-    const page = readFileSync(join(import.meta.dirname, '../../docs/evidence.md'), 'utf8')
+    const page = readFileSync(join(ROOT, 'docs/evidence.md'), 'utf8')
     const sectionOf = (requirement: string): string =>
       (page.split(`\n### ${requirement}\n`)[1] ?? '').split('\n### ')[0] ?? ''
     const configurations = [
@@ -472,6 +476,25 @@ describe('H422 check --evidence', () => {
       expect(printed).toContain('it holds the password in plain text')
       expect(printed).not.toContain('canary')
     }
+  })
+
+  it('is what docs/evidence.md has one type', async () => {
+    const folder = temporaryDirectory()
+    const bin = join(folder, 'postern')
+    writeFileSync(bin, `#!/bin/sh\nexec ${process.execPath} ${join(ROOT, 'src/main.ts')} "$@"\n`, {
+      mode: 0o755,
+    })
+    const env = {
+      PATH: `${folder}:${process.env.PATH}`,
+      POSTERN_CONFIG: '',
+      POSTERN_UPSTREAM_URL: 'http://127.0.0.1:8080',
+      POSTERN_PASSWORD_FILE: hash,
+    }
+    const typed = await run('sh', ['-ec', shellBlock('docs/evidence.md', 'check --evidence')], { env })
+    expect(typed).toMatchObject({ code: 0, stderr: '' })
+    const [asText = '', json = ''] = typed.stdout.split(/^(?=\{$)/m)
+    expect(asText).toMatch(/^\d+ of \d+ requirements that depend on the configuration are met here\./)
+    expect(JSON.parse(json)).toEqual({ evidence: await evidenceOf(configOf([])) })
   })
 
   it('contacts nobody', async () => {

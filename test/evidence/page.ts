@@ -1,6 +1,6 @@
 import { wrapped } from '../../deploy/build/reference.ts'
 import { CONDITIONS, type Condition, type ConditionKey } from '../../src/commands/check/conditions.ts'
-import type { Required } from '../../src/commands/check/evidence.ts'
+import type { Required } from '../../src/commands/check/required.ts'
 import { type Proof, proofsById } from '../promises/citations.ts'
 import { CHAPTERS } from '../promises/promises.ts'
 import { anchorOf } from '../support/pages.ts'
@@ -16,24 +16,17 @@ const INTRODUCTION = `# Evidence
 
 <!-- Written by \`npm run evidence\` from test/evidence, test/promises and the titles of the tests; change it there. -->
 
-To answer the table of a buyer, or to fill in the part of Postern in a technical file:
+To answer the table of a buyer, or to fill in the part of Postern in a technical file, find the clause below: what it requires, what
+Postern has to show for it, and what remains for you. \`evidence.json\` beside this page has the same for a program. Then see what your
+configuration does to it:
 
-1. Find the clause below: what it requires, what Postern has to show for it, and what remains for you. \`evidence.json\` beside this page
-   has the same for a program.
-2. See what your configuration does to it:
+\`\`\`sh
+postern check --evidence
+postern check --evidence --json
+\`\`\`
 
-   \`\`\`sh
-   postern check --evidence
-   postern check --evidence --json > evidence-of-this-installation.json
-   \`\`\`
-
-3. Hand on a test run with it. It takes a checkout of the release, and writes the figures into \`evidence.md\` and \`evidence.json\` of \`dist/\`:
-
-   \`\`\`sh
-   npm ci
-   npm test -- --results results.json
-   npm run release -- --results results.json
-   \`\`\`
+Hand on a test run with it. In a checkout of the release, \`npm test -- --results results.json\` writes one down, and
+\`npm run release -- --results results.json\` puts its figures into \`evidence.md\` and \`evidence.json\` of \`dist/\`, beside the programs.
 
 This page says what a proxy shows, clause by clause. It is no statement of conformity: conformity belongs to the device, its
 configuration, its vendor and the vendor's process together. Each requirement is told in our own words. Only the source itself is binding,
@@ -93,7 +86,7 @@ export function requiredOf(sources: readonly Source[] = SOURCES): readonly Requi
 export function requirementsModule(sources: readonly Source[] = SOURCES): string {
   const lines = requiredOf(sources).map((required) => `  ${JSON.stringify(required)},\n`)
   return `// Written by \`npm run evidence\` from test/evidence/sources; change it there.
-import type { Required } from './evidence.ts'
+import type { Required } from './required.ts'
 
 /** The requirements of docs/evidence.md that depend on the configuration, and those that are tasks of the vendor. */
 export const REQUIREMENTS: readonly Required[] = [
@@ -234,18 +227,22 @@ function isShown(id: string, { promises }: Results): boolean {
 }
 
 function promiseLines(id: string, proofs: readonly Proof[], results: Results | undefined): readonly string[] {
-  const byFile = Map.groupBy(proofs, ({ file }) => file)
   return [
     `### ${id}\n`,
     ...wrapped(SENTENCES.get(id) ?? '', WIDTH),
     '',
     ...(results === undefined ? [] : item(`In the test run: ${resultText(results.promises[id])}.`)),
-    ...[...byFile].flatMap(([file, same]) => [
+    ...titlesByFile(proofs).flatMap(([file, titles]) => [
       `- \`${file.slice('test/'.length)}\``,
-      ...same.flatMap(({ title }) => item(code(title)).map((line) => `  ${line}`)),
+      ...titles.flatMap((title) => item(code(title)).map((line) => `  ${line}`)),
     ]),
     '',
   ]
+}
+
+function titlesByFile(proofs: readonly Proof[]): readonly (readonly [string, readonly string[]])[] {
+  const byFile = Map.groupBy(proofs, ({ file }) => file)
+  return [...byFile].map(([file, same]) => [file, same.map(({ title }) => title)])
 }
 
 /** What the tests of a promise did in a run. */
@@ -307,7 +304,7 @@ export function evidenceJson({ sources, proofs, results }: Evidence): string {
       id,
       sentence: SENTENCES.get(id),
       run: results === undefined ? 'not run here' : runOf(results.promises[id]),
-      tests: proofs.get(id) ?? [],
+      tests: Object.fromEntries(titlesByFile(proofs.get(id) ?? [])),
     })),
   }
   return `${JSON.stringify(document, null, 2)}\n`

@@ -1,14 +1,18 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { releaseOptions } from '../../deploy/build/release-options.ts'
 import { readSource } from '../../deploy/build/source.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { replaceIn, shellBlock } from '../support/pages.ts'
 import { run } from '../support/tools.ts'
 import { readResults, runSentence } from './read-results.ts'
 import { promisesIn, type RanTest, type Results } from './results.ts'
 import { REPORTER, testArguments } from './test-arguments.ts'
 
 const root = join(import.meta.dirname, '../..')
+/** What a vendor types. */
+const PUBLISHED = shellBlock('docs/releasing.md', '--results')
 
 /** A file of tests with one that passes, one that fails, and two that are skipped. Put together, so that this file proves nothing by it. */
 function sampleProject(id: string): string {
@@ -34,7 +38,8 @@ it('H423 npm test -- --results FILE writes the run down: commit, figures, why te
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(?:VITEST|NODE_ENV|TEST)/.test(name)),
   )
-  const done = await run('npm', ['test', '--', '--results', file, '--root', folder], {
+  const [typed = '', release = ''] = replaceIn(PUBLISHED, 'results.json', file).split('\n')
+  const done = await run('sh', ['-c', `${typed} --root ${folder}`], {
     cwd: root,
     env,
     timeout: 120_000,
@@ -43,6 +48,8 @@ it('H423 npm test -- --results FILE writes the run down: commit, figures, why te
   expect(done.stdout).toContain(`The run is written down in ${file}`)
   expect(done.stdout).toContain('Skipped, because')
   const written = JSON.parse(readFileSync(file, 'utf8')) as Results
+  const words = release.replace(/^npm run release -- /, '').split(' ')
+  expect(releaseOptions(words, '/dist', root)?.results).toEqual([file])
   const { commit } = await readSource()
   expect(written).toMatchObject({ commit, asked: ['--root', folder], passed: 1, failed: 1, skipped: 2 })
   expect(written.skips).toEqual(

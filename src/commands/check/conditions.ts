@@ -280,11 +280,6 @@ export const CONDITIONS = {
     cost: 'a program that collects the log cannot rely on its form',
     settings: ({ log: { format } }) => [{ value: format, holds: format !== 'pretty' }],
   },
-  status_codes: {
-    wanted: 'http',
-    cost: 'a refusal has the status that the device API documents, where a standard asks for another one',
-    settings: ({ statusCodes }) => [{ value: statusCodes, holds: statusCodes === 'http' }],
-  },
   'tokens.issued': {
     wanted: '0',
     cost: 'a client that cannot log in holds one token for months, like a fixed key',

@@ -1,5 +1,5 @@
 // Written by `npm run evidence` from test/evidence/sources; change it there.
-import type { Required } from './evidence.ts'
+import type { Required } from './required.ts'
 
 /** The requirements of docs/evidence.md that depend on the configuration, and those that are tasks of the vendor. */
 export const REQUIREMENTS: readonly Required[] = [
@@ -87,12 +87,13 @@ export const REQUIREMENTS: readonly Required[] = [
   {"requirement":"ASVS 6.2.2","clause":"6.2.2","status":"vendor's task","keys":[],"vendor":"L1: Users can change their password. Offer a page or a tool that writes the password file."},
   {"requirement":"ASVS 6.2.3","clause":"6.2.3","status":"vendor's task","keys":[],"vendor":"L1: A change of the password asks for the present one. Ask for it on that page."},
   {"requirement":"ASVS 6.2.8","clause":"6.2.8","status":"contributes","keys":["password.file"],"vendor":null},
-  {"requirement":"ASVS 6.3.1","clause":"6.3.1","status":"met if configured","keys":["limits.wrong_passwords","limits.oauth.requests"],"vendor":null},
+  {"requirement":"ASVS 6.3.1","clause":"6.3.1","status":"met if configured","keys":["limits.wrong_passwords","limits.oauth.requests","limits.store"],"vendor":null},
   {"requirement":"ASVS 6.3.4","clause":"6.3.4","status":"contributes","keys":["enforce","public_paths"],"vendor":null},
   {"requirement":"ASVS 6.4.3","clause":"6.4.3","status":"vendor's task","keys":[],"vendor":"L2: A forgotten password can be reset in a safe way. Offer a reset that takes access to the device itself."},
   {"requirement":"ASVS 6.5.6","clause":"6.5.6","status":"met if configured","keys":["enforce"],"vendor":null},
   {"requirement":"ASVS 7.2.1","clause":"7.2.1","status":"met if configured","keys":["enforce","public_paths"],"vendor":null},
   {"requirement":"ASVS 7.2.2","clause":"7.2.2","status":"met if configured","keys":["tokens.issued"],"vendor":null},
+  {"requirement":"ASVS 7.2.4","clause":"7.2.4","status":"contributes","keys":["oauth.revocation_path"],"vendor":null},
   {"requirement":"ASVS 7.3.1","clause":"7.3.1","status":"met if configured","keys":["browser.idle","tokens.refresh_lifetime","tokens.issued"],"vendor":"L2: A session that is not used ends after a time that was decided by risk. Decide these times for your device."},
   {"requirement":"ASVS 7.3.2","clause":"7.3.2","status":"met if configured","keys":["tokens.refresh_lifetime","tokens.grant_lifetime"],"vendor":"L2: A session ends at the latest after a time that was decided by risk, however it is used. Decide these times for your device."},
   {"requirement":"ASVS 7.4.1","clause":"7.4.1","status":"met if configured","keys":["enforce","public_paths","tokens.offline_grace"],"vendor":"L1: A session that has ended, by logout or by time, cannot be used any more. In a fleet, a sidecar that the shared store cannot reach takes a revoked token for `tokens.offline_grace`. Keep that short."},
@@ -133,12 +134,12 @@ export const REQUIREMENTS: readonly Required[] = [
   {"requirement":"ASVS 16.4.3","clause":"16.4.3","status":"vendor's task","keys":[],"vendor":"L2: The log is sent to another system, which watches it. Send the journal to such a system, encrypted."},
   {"requirement":"ASVS 16.5.3","clause":"16.5.3","status":"met if configured","keys":["enforce"],"vendor":"L2: An error never lets a request pass that would have been refused. In a fleet, a sidecar that the shared store cannot reach takes known tokens for `tokens.offline_grace`. Keep that short."},
   {"requirement":"API1:2023","clause":"API1:2023","status":"contributes","keys":["passwords","passwords.enforce","enforce","public_paths"],"vendor":null},
-  {"requirement":"API2:2023","clause":"API2:2023","status":"contributes","keys":["enforce","limits.wrong_passwords","password.file","listen.tls"],"vendor":null},
+  {"requirement":"API2:2023","clause":"API2:2023","status":"contributes","keys":["enforce","limits.wrong_passwords","password.file","listen.tls","tokens.access_lifetime","tokens.refresh_lifetime"],"vendor":null},
   {"requirement":"API3:2023","clause":"API3:2023","status":"vendor's task","keys":[],"vendor":"A response shows, and a request changes, only the properties of an object that this client may see and set. Return and accept only the properties that a client needs."},
-  {"requirement":"API4:2023","clause":"API4:2023","status":"contributes","keys":["enforce","limits.api.requests","upstream.max_body"],"vendor":null},
+  {"requirement":"API4:2023","clause":"API4:2023","status":"contributes","keys":["enforce","limits.api.requests","limits.store","upstream.max_body"],"vendor":null},
   {"requirement":"API5:2023","clause":"API5:2023","status":"contributes","keys":["passwords","passwords.enforce","enforce","public_paths"],"vendor":null},
   {"requirement":"API6:2023","clause":"API6:2023","status":"contributes","keys":["enforce","limits.api.requests"],"vendor":null},
-  {"requirement":"API8:2023","clause":"API8:2023","status":"contributes","keys":["listen.tls","upstream.url","cors.origins","admin.address","admin.tls"],"vendor":null},
+  {"requirement":"API8:2023","clause":"API8:2023","status":"contributes","keys":["listen.tls","listen.tls.cert","browser.hsts","upstream.url","cors.origins","admin.address","admin.tls"],"vendor":null},
   {"requirement":"API9:2023","clause":"API9:2023","status":"vendor's task","keys":[],"vendor":"It is known which hosts and versions of the API run, who may reach them, and which data goes where. Keep a list of devices, versions of firmware and their APIs, with the end of support of each."},
   {"requirement":"API10:2023","clause":"API10:2023","status":"contributes","keys":["upstream.url","upstream.tls.insecure","upstream.tls.weak"],"vendor":null},
   {"requirement":"RFC 9700 2.3-1","clause":"2.3-1","status":"contributes","keys":["passwords"],"vendor":null},
@@ -148,6 +149,6 @@ export const REQUIREMENTS: readonly Required[] = [
   {"requirement":"RFC 9700 4.9.3-2.2","clause":"4.9.3-2.2","status":"met if configured","keys":["enforce","public_paths"],"vendor":null},
   {"requirement":"RFC 9700 4.9.3-2.3","clause":"4.9.3-2.3","status":"contributes","keys":["listen.tls"],"vendor":null},
   {"requirement":"RFC 9700 4.13-5","clause":"4.13-5","status":"contributes","keys":["listen.trusted_proxies"],"vendor":null},
-  {"requirement":"RFC 9700 4.13-6","clause":"4.13-6","status":"met if configured","keys":["upstream.url","upstream.tls.insecure","upstream.tls.weak","upstream.tls.min_version"],"vendor":null},
+  {"requirement":"RFC 9700 4.13-6","clause":"4.13-6","status":"contributes","keys":["upstream.url","upstream.tls.insecure","upstream.tls.weak","upstream.tls.min_version"],"vendor":null},
   {"requirement":"RFC 9700 4.14.2-4","clause":"4.14.2-4","status":"met if configured","keys":["tokens.rotate_refresh"],"vendor":"The server must notice when a stolen refresh token of a public client is used, and end the login. Test your client programs with rotation: one that keeps its first refresh token loses its login."},
 ]

@@ -167,9 +167,12 @@ export const RFC_9700: Source = {
     },
     '4.13-6': {
       says: 'The way from the proxy to the server behind it must be safe from listeners and from changed or repeated messages.',
-      status: 'met if configured',
+      status: 'contributes',
       promises: ['H481', 'H166', 'H167'],
       keys: ['upstream.url', 'upstream.tls.insecure', 'upstream.tls.weak', 'upstream.tls.min_version'],
+      reason:
+        'It is, with an https device. A device on the same machine may be reached without TLS, and no test shows who can listen there.',
+      vendor: 'Give the device a certificate, or keep other users and programs off the machine.',
     },
     '4.14.2-1': {
       says: 'The server must decide by risk which clients get a refresh token.',

@@ -102,8 +102,8 @@ export const AUTHENTICATION: Source['requirements'] = {
   '6.3.1': {
     says: 'L1: Guessing and trying out leaked passwords is hindered as documented.',
     status: 'met if configured',
-    promises: ['C13', 'C14', 'H181', 'H190', 'H212', 'H213'],
-    keys: ['limits.wrong_passwords', 'limits.oauth.requests'],
+    promises: ['C13', 'C14', 'H181', 'H190', 'H212', 'H213', 'H138'],
+    keys: ['limits.wrong_passwords', 'limits.oauth.requests', 'limits.store'],
   },
   '6.3.2': {
     says: 'L1: There is no account that every installation has with the same password.',

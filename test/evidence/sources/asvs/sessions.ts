@@ -38,6 +38,7 @@ export const SESSIONS: Source['requirements'] = {
     says: 'L1: Each login makes a new session and ends the one before.',
     status: 'contributes',
     promises: ['C4', 'H188', 'H219'],
+    keys: ['oauth.revocation_path'],
     reason:
       'That is so for browsers. A program that logs in again gets new tokens, but its earlier ones stay valid, because the device API knows no clients.',
     vendor: 'Have client programs revoke what they no longer need: `oauth.revocation_path`.',
