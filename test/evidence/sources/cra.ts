@@ -57,6 +57,7 @@ export const CRA: Source = {
         'admin.address',
         'admin.password_file',
         'log.level',
+        'listen.trusted_proxies',
       ],
       vendor: 'Let Postern be the only way to the device. Have the alarms reach a person.',
     },
@@ -99,7 +100,7 @@ export const CRA: Source = {
       says: 'The essential functions stay available, also after an incident and under attacks that want to stop them.',
       status: 'contributes',
       promises: ['C25', 'C26', 'H71', 'H73', 'H77', 'H99', 'H125', 'H245', 'H250', 'H268'],
-      keys: ['limits.api.requests'],
+      keys: ['limits.api.requests', 'limits.store', 'listen.trusted_proxies'],
       reason:
         'Floods of requests, connections and memory cost the service of no one else. A full line, or a processor full of TLS handshakes, does: Postern cannot make room there.',
       vendor: 'Bound the rate of new connections in the network.',

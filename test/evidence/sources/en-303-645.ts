@@ -72,8 +72,8 @@ export const EN_303_645: Source = {
     '5.1-5': {
       says: 'Guessing a login over the network by trying is not practicable, unless the device is constrained.',
       status: 'contributes',
-      promises: ['C14', 'C15', 'H152', 'H181', 'H212', 'H213'],
-      keys: ['limits.wrong_passwords', 'limits.oauth.requests'],
+      promises: ['C14', 'C15', 'H152', 'H181', 'H212', 'H213', 'H69'],
+      keys: ['limits.wrong_passwords', 'limits.oauth.requests', 'limits.store', 'listen.trusted_proxies'],
       reason:
         'Postern slows guesses, by address and in sum. A weak password falls in the end, and the device may have other logins.',
       vendor: `Have strong passwords. ${NO_OTHER_WAY}`,
@@ -83,7 +83,7 @@ export const EN_303_645: Source = {
       status: 'contributes',
       promises: ['H334'],
       reason:
-        'A release names the security contact of its vendor. SECURITY.md has the times, which hold only for a vendor who names itself.',
+        'A release names the security contact of its vendor. SECURITY.md has times for the answer and for the fix, but none for news in between. They hold only for a vendor who names itself.',
       vendor: 'Publish the policy for the device, with its times.',
     },
     '5.2-2': {
@@ -433,7 +433,7 @@ export const EN_303_645: Source = {
     '5.9-1': {
       says: 'Device and services withstand outages of networks and of power.',
       status: 'contributes',
-      promises: ['C24', 'H46', 'H71', 'H73', 'H131'],
+      promises: ['C24', 'H46', 'H71', 'H73', 'H131', 'H136'],
       reason:
         'Postern keeps its tokens, and finds the device and the shared store again. What the device does in an outage is not its matter.',
       vendor: 'Show the same for the device.',

@@ -61,8 +61,8 @@ export const IEC_62443_4_2: Source = {
     'CR 1.11': {
       says: 'The number of failed logins in a time can be limited, and then access is denied for a while.',
       status: 'contributes',
-      promises: ['C13', 'C14', 'C15', 'H152', 'H181'],
-      keys: ['limits.oauth.requests', 'limits.wrong_passwords'],
+      promises: ['C13', 'C14', 'C15', 'H152', 'H181', 'H69'],
+      keys: ['limits.oauth.requests', 'limits.wrong_passwords', 'limits.store', 'listen.trusted_proxies'],
       reason:
         'The limit on logins of an address, right or wrong, is configurable, and denies until its window closes. It is not a limit by account, so that a guesser locks nobody out, and that of the live page is fixed.',
       vendor: 'Choose the limit.',
@@ -143,9 +143,9 @@ export const IEC_62443_4_2: Source = {
       vendor: 'Give each person a name of its own.',
     },
     'CR 3.1': {
-      says: 'What is sent cannot be changed on the way.',
+      says: 'What is sent can be protected from changes on the way.',
       status: 'met if configured',
-      promises: ['H109', 'H115', 'H137', 'H166', 'H217', 'H320', 'H481'],
+      promises: ['H115', 'H137', 'H166', 'H217', 'H320', 'H481'],
       keys: [
         'listen.tls',
         'admin.tls',
@@ -156,7 +156,8 @@ export const IEC_62443_4_2: Source = {
         'tokens.store',
         'store.tls.insecure',
       ],
-      vendor: 'Let clients verify the certificate.',
+      vendor:
+        'Let clients verify the certificate. Keep other users and programs off the machine, if the device is reached there without TLS.',
     },
     'CR 3.2': {
       says: 'It is documented which protection against malicious code goes with the component.',
@@ -200,6 +201,12 @@ export const IEC_62443_4_2: Source = {
         'H51',
         'H96',
         'H103',
+        'H41',
+        'H72',
+        'H94',
+        'H153',
+        'H155',
+        'H190',
       ],
       vendor: 'Bodies for the device pass as they are: validate them in the firmware.',
     },
@@ -216,7 +223,7 @@ export const IEC_62443_4_2: Source = {
       vendor: 'Errors of the device pass as they are: show the same for them.',
     },
     'CR 4.1': {
-      says: 'Information that not everybody may read is confidential where it is stored and on the way.',
+      says: 'Information that not everybody may read can be kept confidential where it is stored and on the way.',
       status: 'met if configured',
       promises: ['H74', 'H81', 'H115', 'H132', 'H137', 'H166', 'H217', 'H225', 'H320', 'H481'],
       keys: [
@@ -230,7 +237,8 @@ export const IEC_62443_4_2: Source = {
         'store.tls.insecure',
         'password.file',
       ],
-      vendor: 'Keep the log as confidential as the addresses in it.',
+      vendor:
+        'Keep the log as confidential as the addresses in it. Keep other users and programs off the machine, if the device is reached there without TLS.',
     },
     'CR 4.3': {
       says: 'Cryptography follows practice and recommendations that are recognized.',
