@@ -47,7 +47,7 @@ export const CRA: Source = {
     },
     'I(2)(d)': {
       says: 'Access without permission is prevented, such as by authentication, and what may be such an access is reported.',
-      status: 'met if configured',
+      status: 'contributes',
       promises: ['C10', 'C12', 'H24', 'H60', 'H149', 'H152', 'H165', 'H181', 'H193', 'H221'],
       keys: [
         'enforce',
@@ -59,6 +59,8 @@ export const CRA: Source = {
         'log.level',
         'listen.trusted_proxies',
       ],
+      reason:
+        'Without a token nothing reaches the device, and guesses and refusals are logged, counted and raise an alarm. Whether a password without a second factor is enough is a judgement by the risks, and `/metrics` has no login.',
       vendor: 'Let Postern be the only way to the device. Have the alarms reach a person.',
     },
     'I(2)(e)': {

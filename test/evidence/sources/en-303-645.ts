@@ -75,7 +75,7 @@ export const EN_303_645: Source = {
       promises: ['C14', 'C15', 'H152', 'H181', 'H212', 'H213', 'H69'],
       keys: ['limits.wrong_passwords', 'limits.oauth.requests', 'limits.store', 'listen.trusted_proxies'],
       reason:
-        'Postern slows guesses, by address and in sum. A weak password falls in the end, and the device may have other logins.',
+        'Postern slows guesses, by address and in sum. A weak password is guessed in the end, and the device may have other logins.',
       vendor: `Have strong passwords. ${NO_OTHER_WAY}`,
     },
     '5.2-1': {
@@ -96,7 +96,7 @@ export const EN_303_645: Source = {
       status: 'contributes',
       promises: ['H337'],
       reason:
-        'The bill of materials of a release lets a scanner find the advisories about what is in Postern. Nobody is told by itself.',
+        'The bill of materials of a release lets a scanner find the advisories about what is in Postern. Postern itself tells nobody of them.',
       vendor: 'Scan the bill of materials and the firmware regularly, and make releases.',
     },
     '5.3-1': {
@@ -163,7 +163,7 @@ export const EN_303_645: Source = {
       status: 'contributes',
       promises: ['H331', 'H335', 'H336'],
       reason:
-        'apt refuses a package of Postern that was changed or that another key signed. Without apt, a person types the commands.',
+        'apt refuses a package of Postern that was changed or that another key signed. Without apt, a person has to run the commands that verify a release.',
       vendor: 'Have the device verify its firmware, too.',
     },
     '5.3-10': {
@@ -216,7 +216,7 @@ export const EN_303_645: Source = {
       promises: ['H74', 'H81', 'H132', 'H225'],
       keys: ['password.file'],
       reason:
-        'Tokens are stored as digests, and all files are for their owner alone. The key of the certificate, and a password for a login at the device, lie on the disk in plain text.',
+        'Tokens are stored as digests, and the files that Postern makes are for their owner alone. The key of the certificate, and a password for a login at the device, lie on the disk in plain text.',
       vendor:
         'Encrypt the disk or keep keys in hardware, if the risk asks for it. Show the same for the firmware.',
     },

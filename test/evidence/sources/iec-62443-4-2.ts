@@ -6,7 +6,7 @@ export const IEC_62443_4_2: Source = {
   version: [
     'The requirements of security level 1 for a software application, read on 2026-11-27 in a public restatement, not in the standard itself.',
     'The restatement names no edition. What it leaves out, enhancements and levels 2 to 4 were not read and are not here.',
-    'The component is Postern. The device behind it is one of its own.',
+    'The component is Postern. The device behind it is a component of its own.',
   ].join(' '),
   readAt:
     'github.com/ValtteriL/iec62443-svv-demo at 92f4b64e, SVV-1.md; compared with the rules GC-31-E of the Korean Register (2025), chapter 2, sections 1 to 3',
@@ -86,7 +86,8 @@ export const IEC_62443_4_2: Source = {
       says: 'If the component can be used by radio, its use there can be authorized, watched and restricted.',
       status: "vendor's task",
       reason: 'Postern does not know over which network a client comes.',
-      vendor: 'Restrict the radio network, and name it in `listen.allow` or not.',
+      vendor:
+        'Restrict the radio network. Leave its addresses out of `listen.allow`, if its clients may not connect.',
     },
     'CR 2.4': {
       says: 'If the component uses mobile code, a policy decides what runs, who may send it, and that it was not changed.',
@@ -162,7 +163,8 @@ export const IEC_62443_4_2: Source = {
     'CR 3.2': {
       says: 'It is documented which protection against malicious code goes with the component.',
       status: "vendor's task",
-      reason: 'docs/installing.md describes the permissions and the unit, and no other product.',
+      reason:
+        'docs/installing.md describes the permissions of the process. It names no product that looks for malicious code.',
       vendor: 'Document what your machine uses.',
     },
     'CR 3.3': {
@@ -238,7 +240,7 @@ export const IEC_62443_4_2: Source = {
         'password.file',
       ],
       vendor:
-        'Keep the log as confidential as the addresses in it. Keep other users and programs off the machine, if the device is reached there without TLS.',
+        'Give password and key files the mode 0640 and the group of the service. Keep the log as confidential as the addresses in it. Keep other users and programs off the machine, if the device is reached there without TLS.',
     },
     'CR 4.3': {
       says: 'Cryptography follows practice and recommendations that are recognized.',
@@ -246,7 +248,7 @@ export const IEC_62443_4_2: Source = {
       promises: ['C4', 'H166', 'H217', 'H225'],
       keys: ['listen.tls', 'upstream.tls.weak', 'upstream.tls.min_version', 'password.file'],
       reason:
-        'The promises are about TLS, the length of tokens and hashes that are cheap to guess. How keys are made and kept is described in docs/data.md, and no promise.',
+        'The promises are about TLS, the length of tokens and hashes that are cheap to guess. How keys are made and kept is described in docs/data.md, and no test shows it.',
       vendor: 'Make keys for certificates and releases by such recommendations.',
     },
     'CR 5.1': {

@@ -28,8 +28,7 @@ export const LOGGING: Source['requirements'] = {
   },
   '16.2.3': {
     says: 'L2: The log goes only where the list of 16.1.1 says.',
-    status: 'contributes',
-    promises: ['H74', 'H81'],
+    status: "vendor's task",
     reason:
       'Postern writes it to standard output only. Where it goes from there is set in journald or Docker.',
     vendor: 'Check that with your list.',
