@@ -161,7 +161,7 @@ export const CRA: Source = {
       says: 'Vulnerabilities are fixed without delay, and security updates come apart from new functions where that is possible.',
       status: "vendor's task",
       reason: 'SECURITY.md has times for a vendor who names itself in a release.',
-      vendor: 'Keep them.',
+      vendor: 'Fix vulnerabilities within the times of SECURITY.md, or of a policy of your own.',
     },
     'II(3)': {
       says: 'The security of the product is tested and reviewed effectively and regularly.',
@@ -175,7 +175,7 @@ export const CRA: Source = {
       says: 'Once a security update exists, it is published what was fixed, in which products, how severe it was and what users do.',
       status: "vendor's task",
       reason: 'SECURITY.md says what an entry about a security fix names.',
-      vendor: 'Publish it.',
+      vendor: 'Publish that with each security update.',
     },
     'II(5)': {
       says: 'There is a policy of coordinated disclosure of vulnerabilities, and it is kept.',

@@ -156,7 +156,7 @@ export const EN_303_645: Source = {
       says: 'Security updates come in time.',
       status: "vendor's task",
       reason: 'SECURITY.md has times for a vendor who names itself in a release.',
-      vendor: 'Keep them.',
+      vendor: 'Release security updates within the times of SECURITY.md, or of a policy of your own.',
     },
     '5.3-9': {
       says: 'The device verifies that an update is genuine and unchanged.',
@@ -183,7 +183,7 @@ export const EN_303_645: Source = {
       says: 'The user is told when an update interrupts what the device basically does.',
       status: "vendor's task",
       reason: 'An update restarts Postern, and open connections close.',
-      vendor: 'Say so before an update.',
+      vendor: 'Tell the users before an update.',
     },
     '5.3-13': {
       says: 'The manufacturer publishes clearly for how long there will be support.',
@@ -236,7 +236,8 @@ export const EN_303_645: Source = {
       says: 'Secrets that protect updates or the connection to a service differ from device to device, and cannot be guessed for many.',
       status: "vendor's task",
       reason: 'Postern makes its key at random where it runs, and updates are verified by a public key.',
-      vendor: 'Copy no `state_dir` to a second device. Show the same for the firmware.',
+      vendor:
+        'Copy no `state_dir` to a second device. Give each device such secrets of its own in the firmware, too.',
     },
     '5.5-1': {
       says: 'The device communicates by cryptography that is best practice.',
@@ -428,7 +429,7 @@ export const EN_303_645: Source = {
     '5.8-3': {
       says: 'Everything that the device can sense is documented clearly.',
       status: "vendor's task",
-      vendor: 'Document it.',
+      vendor: 'List the sensors in the manual.',
     },
     '5.9-1': {
       says: 'Device and services withstand outages of networks and of power.',
@@ -474,18 +475,18 @@ export const EN_303_645: Source = {
       says: 'The user can remove personal data from the services of the device in a simple way.',
       status: "vendor's task",
       reason: 'Postern has no such service.',
-      vendor: 'Offer it on the device.',
+      vendor: 'Offer a way to remove the data, in the services or on the device.',
     },
     '5.11-3': {
       says: 'Users are told clearly how to delete their personal data.',
       status: "vendor's task",
       reason: 'docs/data.md says it for Postern.',
-      vendor: 'Tell it the users of the device.',
+      vendor: 'Tell the users of the device how.',
     },
     '5.11-4': {
       says: 'Users get a clear confirmation that their personal data was deleted.',
       status: "vendor's task",
-      vendor: 'Confirm it.',
+      vendor: 'Confirm the deletion to the user.',
     },
     '5.12-1': {
       says: 'Installation and maintenance ask the user for few decisions, by best practice of usability.',
@@ -528,6 +529,7 @@ export const EN_303_645: Source = {
         'H51',
         'H96',
         'H303',
+        'H190',
       ],
       keys: ['upstream.max_body'],
       reason:
@@ -538,22 +540,22 @@ export const EN_303_645: Source = {
       says: 'The manufacturer tells consumers which personal data is processed by whom, how and why.',
       status: "vendor's task",
       reason: 'docs/data.md lists the personal data that Postern holds: addresses, names and times.',
-      vendor: 'Tell the consumers.',
+      vendor: 'Tell the consumers, for example in the privacy notice.',
     },
     '6-2': {
       says: 'Consent to the processing of personal data, where it is needed, is obtained validly.',
       status: "vendor's task",
-      vendor: 'Obtain it.',
+      vendor: 'Obtain the consent before you process the data.',
     },
     '6-3': {
       says: 'Consumers can withdraw their consent at any time.',
       status: "vendor's task",
-      vendor: 'Offer it.',
+      vendor: 'Offer a way to withdraw it.',
     },
     '6-3B (V3.1.3)': {
       says: 'The device can store what was consented to.',
       status: "vendor's task",
-      vendor: 'Store it.',
+      vendor: 'Store the consent on the device.',
     },
     '6-4': {
       says: 'Telemetry has no more personal data than its purpose needs.',
@@ -567,7 +569,7 @@ export const EN_303_645: Source = {
       says: 'Consumers are told which telemetry is collected, by whom, how it is used and why.',
       status: "vendor's task",
       reason: 'docs/data.md and docs/watching.md say what Postern collects. It sends it to nobody by itself.',
-      vendor: 'Tell the consumers.',
+      vendor: 'Tell the consumers, for example in the privacy notice.',
     },
     '6-6 (V3.1.3)': {
       says: 'Personal data on the device and at its services is only what its purpose needs, and is deleted when it is needed no more.',

@@ -216,7 +216,7 @@ export const IEC_62443_4_2: Source = {
       says: 'If normal operation cannot go on, outputs to a process take a state that was decided before.',
       status: "vendor's task",
       reason: 'Postern has no outputs to a process.',
-      vendor: 'Show it for the device.',
+      vendor: 'Show that the device does so.',
     },
     'CR 3.7': {
       says: 'Errors are handled without telling anything that helps an attacker.',

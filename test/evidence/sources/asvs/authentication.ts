@@ -41,7 +41,7 @@ export const AUTHENTICATION: Source['requirements'] = {
   '6.2.3': {
     says: 'L1: A change of the password asks for the present one.',
     status: "vendor's task",
-    vendor: 'Ask for it on that page.',
+    vendor: 'Ask for the present password where it is changed.',
   },
   '6.2.4': {
     says: 'L1: A new password is compared with at least 3000 frequent ones.',

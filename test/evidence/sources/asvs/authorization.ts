@@ -51,7 +51,7 @@ export const AUTHORIZATION: Source['requirements'] = {
     says: 'L2: A field of an object can be read or written only by those who have the explicit right to it.',
     status: "vendor's task",
     reason: 'Postern does not read bodies.',
-    vendor: 'Check it in the firmware.',
+    vendor: 'Check the right in the firmware.',
   },
   '8.2.4': {
     says: 'L3: Decisions depend on circumstances such as time, place and device, at the login and during the session.',
@@ -74,7 +74,7 @@ export const AUTHORIZATION: Source['requirements'] = {
     promises: ['C8', 'H194', 'H196', 'H209', 'H298'],
     keys: ['enforce', 'tokens.offline_grace'],
     vendor:
-      'In a fleet, a sidecar that the shared store cannot reach learns of it after `tokens.offline_grace` at the latest. Keep that short.',
+      'In a fleet, a sidecar that cannot reach the shared store misses it for `tokens.offline_grace` at most. Keep that short.',
   },
   '8.3.3': {
     says: 'L3: The right to an object is that of the user, and not that of a service in between.',

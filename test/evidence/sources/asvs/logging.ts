@@ -31,7 +31,7 @@ export const LOGGING: Source['requirements'] = {
     status: "vendor's task",
     reason:
       'Postern writes it to standard output only. Where it goes from there is set in journald or Docker.',
-    vendor: 'Check that with your list.',
+    vendor: 'Send the log where your list says, and nowhere else.',
   },
   '16.2.4': {
     says: 'L2: A program can read and correlate the log.',
@@ -113,7 +113,7 @@ export const LOGGING: Source['requirements'] = {
     promises: ['C12', 'H75', 'H131', 'H139', 'H149'],
     keys: ['enforce'],
     vendor:
-      'In a fleet, a sidecar that the shared store cannot reach takes known tokens for `tokens.offline_grace`. Keep that short.',
+      'In a fleet, a sidecar that cannot reach the shared store takes known tokens for `tokens.offline_grace`. Keep that short.',
   },
   '16.5.4': {
     says: 'L3: A last handler catches every error, logs it, and keeps the process alive.',

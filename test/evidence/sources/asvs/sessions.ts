@@ -63,7 +63,7 @@ export const SESSIONS: Source['requirements'] = {
     promises: ['C7', 'C8', 'C10', 'H102', 'H188', 'H206', 'H210'],
     keys: ['enforce', 'public_paths', 'tokens.offline_grace'],
     vendor:
-      'In a fleet, a sidecar that the shared store cannot reach takes a revoked token for `tokens.offline_grace`. Keep that short.',
+      'In a fleet, a sidecar that cannot reach the shared store takes a revoked token for `tokens.offline_grace`. Keep that short.',
   },
   '7.4.2': {
     says: 'L1: All sessions of an account end when it is locked or removed.',
@@ -95,13 +95,13 @@ export const SESSIONS: Source['requirements'] = {
     promises: ['H159', 'H222', 'H129', 'H194'],
     keys: ['tokens.offline_grace'],
     vendor:
-      'In a fleet, a sidecar that the shared store cannot reach learns of it after `tokens.offline_grace` at the latest. Keep that short.',
+      'In a fleet, a sidecar that cannot reach the shared store misses it for `tokens.offline_grace` at most. Keep that short.',
   },
   '7.5.1': {
     says: 'L2: A change of what a login or its recovery relies on asks for a login again.',
     status: "vendor's task",
     reason: 'Postern has no such settings of users.',
-    vendor: 'Ask for the password again where the device has them.',
+    vendor: 'Ask for the password again where the device has such settings.',
   },
   '7.5.2': {
     says: 'L2: Users see their own sessions, and end them after a login again.',
