@@ -31,8 +31,9 @@ export interface CheckOptions extends ConfigOptions {
 /**
  * Prints the effective configuration with masked secrets. Then checks the password source, the certificate, the folders that are
  * written to, the shared store, both addresses, the header files and the device. With `pages` it also requests these, and with
- * `uploads` it tries how the device takes a POST. With `evidence` it tests nothing, and prints which conditions hold. Exit code 0 if all checks pass, with or without warnings; 2 if `serve` would not start
- * because of its configuration or files; 1 if only other checks fail.
+ * `uploads` it tries how the device takes a POST. Exit code 0 if all checks pass, with or without warnings; 2 if `serve` would not start
+ * because of its configuration or files; 1 if only other checks fail. With `evidence` it tests nothing, and prints which conditions of
+ * docs/evidence.md hold: exit code 0, whatever is lacking.
  */
 export async function checkCommand(options: CheckOptions, io: CommandIo): Promise<ExitCode> {
   const { json = false, quiet = false, reload = false, uploads, pages = [] } = options

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import process from 'node:process'
 import { testArguments } from './test-arguments.ts'
@@ -7,7 +8,10 @@ import { testArguments } from './test-arguments.ts'
 try {
   const { args, asked, results } = testArguments(process.argv.slice(2))
   if (results !== undefined) {
-    process.env.POSTERN_TEST_RESULTS = resolve(process.env.INIT_CWD ?? '.', results)
+    const file = resolve(process.env.INIT_CWD ?? '.', results)
+    // Before the minutes that the run takes: whether it can be written. A run that is killed leaves no earlier one behind.
+    writeFileSync(file, '')
+    process.env.POSTERN_TEST_RESULTS = file
     process.env.POSTERN_TEST_ASKED = JSON.stringify(asked)
   }
   process.argv.splice(2, Number.POSITIVE_INFINITY, 'run', ...args)

@@ -16,7 +16,7 @@ export const KNOWN: readonly Requirement[] = [
 ]
 
 // @ts-expect-error a promise that does not exist
-export const UNKNOWN_PROMISE: Requirement = { says, status: 'met', promises: ['C999'] }
+export const UNKNOWN_PROMISE: Requirement = { says, status: 'met', promises: ['D1'] }
 
 // @ts-expect-error met without a promise
 export const NO_PROMISE: Requirement = { says, status: 'met', promises: [] }
