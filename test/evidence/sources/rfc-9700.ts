@@ -210,7 +210,7 @@ export const RFC_9700: Source = {
     '4.16-3': {
       says: 'Pages that ask for a password must be safe from frames of other sites, by a content security policy too.',
       status: 'met',
-      promises: ['H187'],
+      promises: ['H187', 'H155'],
     },
     '4.16-4': {
       says: 'All pages of the login should carry that policy, and an administrator should be able to name sites that may frame them.',

@@ -32,7 +32,7 @@ export const SESSIONS: Source['requirements'] = {
   '7.2.3': {
     says: 'L1: A token is unique, has at least 128 bits, and comes from a generator for cryptography.',
     status: 'met',
-    promises: ['C4'],
+    promises: ['C4', 'H188'],
   },
   '7.2.4': {
     says: 'L1: Each login makes a new session and ends the one before.',
