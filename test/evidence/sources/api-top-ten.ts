@@ -86,7 +86,7 @@ export const API_TOP_TEN: Source = {
       status: 'contributes',
       promises: ['H14', 'H25', 'H171'],
       reason:
-        'Postern itself connects to configured addresses only. Whether the device fetches addresses is not its matter.',
+        'Postern itself connects to configured addresses only. Postern has no part in what the device fetches by itself.',
       vendor: 'Restrict what the firmware fetches for its users, such as updates and webhooks, to a list.',
     },
     'API8:2023': {

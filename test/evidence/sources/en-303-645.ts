@@ -103,7 +103,7 @@ export const EN_303_645: Source = {
       says: 'Every software component of the device can be updated securely.',
       status: 'contributes',
       promises: ['H119', 'H331', 'H335'],
-      reason: 'Postern is updated by signed releases. The firmware is not its matter.',
+      reason: 'Postern is updated by signed releases. It does not update the firmware.',
       vendor: 'Have such updates for the firmware and the operating system.',
     },
     '5.3-2': {
@@ -266,7 +266,7 @@ export const EN_303_645: Source = {
       says: 'Cryptographic algorithms can be updated.',
       status: 'contributes',
       promises: ['H119', 'H335'],
-      reason: 'An upgrade of Postern brings a new OpenSSL. The firmware is not its matter.',
+      reason: 'An upgrade of Postern brings a new OpenSSL. It does not update the firmware.',
       vendor: 'Show the same for the firmware.',
     },
     '5.5-4': {
@@ -354,7 +354,7 @@ export const EN_303_645: Source = {
       status: 'contributes',
       promises: ['H122'],
       reason:
-        'Postern is one process, and its image holds nothing else. The services of the device are not its matter.',
+        'Postern is one process, and its image holds nothing else. Postern has no part in the other services of the device.',
       vendor: 'Switch the others off.',
     },
     '5.6-6': {
@@ -436,7 +436,7 @@ export const EN_303_645: Source = {
       status: 'contributes',
       promises: ['C24', 'H46', 'H71', 'H73', 'H131', 'H136'],
       reason:
-        'Postern keeps its tokens, and finds the device and the shared store again. What the device does in an outage is not its matter.',
+        'Postern keeps its tokens, and finds the device and the shared store again. Postern has no part in what the device does in an outage.',
       vendor: 'Show the same for the device.',
     },
     '5.9-2': {
@@ -468,7 +468,7 @@ export const EN_303_645: Source = {
       status: 'contributes',
       promises: ['H102', 'H120', 'H277'],
       reason:
-        'Logins can be revoked by address, and a purge of the package leaves no file of Postern. The data of the device is not its matter.',
+        'Logins can be revoked by address, and a purge of the package leaves no file of Postern. The data of the device stays where it is.',
       vendor: 'Erase the data of the device and that of Postern by one function.',
     },
     '5.11-2': {
@@ -584,7 +584,7 @@ export const EN_303_645: Source = {
       status: 'contributes',
       promises: ['H79'],
       reason:
-        'Postern counts as it goes, and its metrics have no addresses. The sums of the device are not its matter.',
+        'Postern counts as it goes, and its metrics have no addresses. Postern has no part in what the device sums up.',
       vendor: 'Show the same for what the device collects.',
     },
     '6-8 (V3.1.3)': {

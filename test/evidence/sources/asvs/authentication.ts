@@ -19,7 +19,7 @@ export const AUTHENTICATION: Source['requirements'] = {
     says: 'L2: All ways to log in are documented, with the protection that they share.',
     status: 'contributes',
     promises: ['C3', 'H152', 'H190', 'H292'],
-    reason: 'The pages of Postern describe its own ways. A test compares the pages with no list of them.',
+    reason: 'The pages of Postern describe its own ways. No test compares the pages with a list of them.',
     vendor: 'Add the ways that the device has itself, such as a console.',
   },
   '6.2.1': {
