@@ -6,7 +6,7 @@ import { CHAPTERS } from '../promises/promises.ts'
 import { anchorOf } from '../support/pages.ts'
 import { readTree } from '../support/source-tree.ts'
 import type { PromiseId, Requirement, Source, Status } from './requirement.ts'
-import { type PromiseResult, type Results, shownBy } from './results.ts'
+import { askedText, type PromiseResult, type Results, shownBy } from './results.ts'
 import { SOURCES } from './sources.ts'
 
 /** The longest line of the page, without its indentation. */
@@ -263,12 +263,12 @@ function runLines(sources: readonly Source[], results: Results | undefined): rea
       WIDTH,
     )
   }
-  const { commit, changed, date, node, asked, passed, failed, skipped, skips } = results
+  const { commit, changed, date, node, passed, failed, skipped, skips } = results
   const open = promisesOf(sources).filter((id) => !isShown(id, results))
   return [
     ...item(`Commit: ${commit}${changed ? ', with changed files' : ''}`),
     ...item(`Ended: ${date}, with Node.js ${node}`),
-    ...item(`Asked for: ${asked.length === 0 ? 'all tests' : asked.join(' ')}`),
+    ...item(`Asked for: ${askedText(results)}`),
     ...item(`${passed} passed, ${failed} failed, ${skipped} skipped`),
     ...skips.flatMap(({ reason, tests }) => item(`Skipped: ${tests}, because ${reason}`)),
     ...item(

@@ -99,7 +99,7 @@ export function joinResults(runs: readonly [Results, ...Results[]]): Results {
   return {
     ...runs[0],
     changed: runs.some(({ changed }) => changed),
-    asked: runs.flatMap(({ asked }) => asked),
+    asked: runs.length === 1 ? runs[0].asked : [runs.map(askedText).join(', then ')],
     passed: sum(({ passed }) => passed),
     failed: sum(({ failed }) => failed),
     skipped: sum(({ skipped }) => skipped),
@@ -108,6 +108,11 @@ export function joinResults(runs: readonly [Results, ...Results[]]): Results {
       [...ids].map((id) => [id, runs.map(({ promises }) => promises[id] ?? NONE).reduce(joinPromise)]),
     ),
   }
+}
+
+/** What a run was asked for, in words. */
+export function askedText({ asked }: Results): string {
+  return asked.length === 0 ? 'all tests' : asked.join(' ')
 }
 
 const NONE: PromiseResult = { passed: 0, failed: 0, skipped: 0, reasons: [] }
