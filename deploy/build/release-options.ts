@@ -10,6 +10,8 @@ export interface ReleaseOptions {
   /** Archives of the Node.js project, and its list of their digests. */
   readonly archives: readonly string[]
   readonly sums?: string | undefined
+  /** The base of the container image, with its digest. */
+  readonly base?: string | undefined
 }
 
 export const HELP = `Usage: npm run release -- [options] [FOLDER]
@@ -19,7 +21,8 @@ Makes in FOLDER (default: dist) what is published. Removes what was in it.
   --sign KEY     signs SHA256SUMS with ssh-keygen: a private key, or a public
                  key whose private one is in the SSH agent
   --vendor FILE  says in YAML or JSON who answers for the release: name,
-                 maintainer, security_contact, support_period, download
+                 maintainer, security_contact, support_period, download,
+                 and optionally source
   --apt DIR      adds the Debian packages to a repository for apt; takes --gpg
   --gpg KEY      the key of gpg that signs the repository
   --node-archive FILE
@@ -28,6 +31,8 @@ Makes in FOLDER (default: dist) what is published. Removes what was in it.
   --node-sums FILE
                  the list with the archive's digest: SHASUMS256.txt.asc, whose
                  signature gpg checks, or SHASUMS256.txt
+  --base IMAGE   the base of the container image, by digest:
+                 debian:12-slim@sha256:...
   --help         prints this
 
 docs/releasing.md tells more.
@@ -47,6 +52,7 @@ export function releaseOptions(
       vendor: text,
       apt: text,
       gpg: text,
+      base: text,
       'node-sums': text,
       'node-archive': { ...text, multiple: true },
       help: { type: 'boolean' },
@@ -54,13 +60,15 @@ export function releaseOptions(
     allowPositionals: true,
   })
   if (values.help) return undefined
-  const { sign, vendor, apt, gpg } = values
-  for (const [name, value] of Object.entries({ sign, vendor, apt, gpg }))
+  const { sign, vendor, apt, gpg, base } = values
+  for (const [name, value] of Object.entries({ sign, vendor, apt, gpg, base }))
     if (value === '') throw new Error(`--${name} is empty`)
   if (positionals.length > 1) throw new Error(`one folder is enough: ${positionals.join(' ')}`)
   if (apt !== undefined && gpg === undefined)
     throw new Error('--apt takes --gpg KEY: apt refuses an unsigned repository')
   if (gpg !== undefined && apt === undefined) throw new Error('--gpg signs a repository: add --apt DIR')
+  if (base !== undefined && !/^[\w.:/-]+@sha256:[0-9a-f]{64}$/.test(base))
+    throw new Error(`--base ${base} has no digest: write it as debian:12-slim@sha256:...`)
   const { 'node-archive': archives = [], 'node-sums': sums } = values
   if ((archives.length === 0) !== (sums === undefined))
     throw new Error('--node-archive and --node-sums belong together')
@@ -78,6 +86,7 @@ export function releaseOptions(
     vendor: path(vendor),
     apt: repository,
     gpg,
+    base,
     sums: path(sums),
     archives: archives.map((file) => resolve(cwd, file)),
   }

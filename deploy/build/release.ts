@@ -13,6 +13,7 @@ import { checkRepositoryTools, makeRepository } from './apt-repository.ts'
 import { makeBundle } from './bundle.ts'
 import { makeDebianPackage } from './debian.ts'
 import { makeExecutable, PROCESSORS } from './executable.ts'
+import { imageFile } from './image-file.ts'
 import { originText, readNodeOrigin } from './node-origin.ts'
 import { CHANGED, writePapers } from './papers.ts'
 import { HELP, type ReleaseOptions, releaseOptions } from './release-options.ts'
@@ -36,7 +37,7 @@ async function compress(file: string): Promise<void> {
 }
 
 async function release(options: ReleaseOptions): Promise<void> {
-  const { folder, sign, apt, gpg, archives, sums } = options
+  const { folder, sign, apt, gpg, archives, sums, base } = options
   // Before the minutes that the build takes: what keeps the release from being finished.
   await checkRuntime()
   const source = await readSource()
@@ -64,7 +65,8 @@ async function release(options: ReleaseOptions): Promise<void> {
   say('the npm package')
   await promisify(execFile)('npm', ['pack', '--silent', `--pack-destination=${folder}`], { cwd: ROOT })
   await writeFile(join(folder, 'postern.cdx.json'), await makeSbom({ time, vendor }))
-  const verdict = await writePapers(folder, { version: VERSION, source, vendor, key: sign, node })
+  await writeFile(join(folder, 'Dockerfile'), await imageFile({ source, vendor, base }))
+  const verdict = await writePapers(folder, { version: VERSION, source, vendor, key: sign, node, base })
   say(await readFile(join(folder, 'SHA256SUMS'), 'utf8'))
   say(`Node.js: ${originText(node)}`)
   if (apt !== undefined && gpg !== undefined) {

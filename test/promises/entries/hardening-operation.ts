@@ -365,4 +365,14 @@ export const OPERATION = {
       'The bill of materials names Node.js and each library in it by a purl, and by a CPE where the dictionary of NVD has one.',
     reason: 'a scanner finds advisories by these names',
   },
+  H411: {
+    sentence:
+      "The labels of the container image say version, commit, the commit's time, licence and vendor, without a build argument; its base is taken by digest if one is given.",
+    reason: 'an operator must be able to tell what runs, and a tag is another image tomorrow',
+  },
+  H412: {
+    sentence:
+      "The container image has the bill of materials of the release at the place that its label names, and Debian's records of its libraries where scanners look.",
+    reason: 'an image without a package manager shows a scanner nothing of what is in it',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
