@@ -1,9 +1,11 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Ajv } from 'ajv'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { makeSbom } from '../../deploy/build/sbom.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
 import { VENDOR } from '../support/release-key.ts'
+import { type Advisory, scan } from '../support/trivy.ts'
 
 const schemaOf = (name: string): { $schema: string; $id: string } =>
   JSON.parse(readFileSync(join(import.meta.dirname, 'cyclonedx', `${name}.schema.json`), 'utf8'))
@@ -34,6 +36,26 @@ it.each([
   expect(validate.errors ?? []).toEqual([])
   expect(validate({ ...bom, metadata: { ...bom.metadata, timestamp: 'yesterday' } })).toBe(false)
   expect(validate({ ...bom, components: [{ name: 'without a type' }] })).toBe(false)
+})
+
+describe('H413 a scanner that gets the bill of materials', () => {
+  const write = async (): Promise<string> => {
+    const file = join(temporaryDirectory(), 'postern.cdx.json')
+    writeFileSync(file, await makeSbom({ time: 1_700_000_000, vendor: VENDOR }))
+    return file
+  }
+  const about = (name: string, fixed: string): Advisory => ({ ecosystem: 'npm', name, fixed })
+
+  it('finds an advisory about a package that ships, and about a library in Node.js', async () => {
+    const advisories = ['zod', 'undici', 'acorn'].map((name) => about(name, '99.0.0'))
+    expect(await scan(['sbom', await write()], advisories)).toEqual(['acorn', 'undici', 'zod'])
+  }, 600_000)
+
+  it('finds nothing in an advisory about an older version, or about a package that is for development', async () => {
+    const { undici = '' } = process.versions
+    const advisories = [about('undici', undici), about('vitest', '99.0.0'), about('typescript', '99.0.0')]
+    expect(await scan(['sbom', await write()], advisories)).toEqual([])
+  }, 600_000)
 })
 
 it('the same commit and vendor give the same bill of materials, another vendor another serial number', async () => {

@@ -8,6 +8,7 @@ import { unusedPort } from '../support/raw.ts'
 import { SOURCE } from '../support/release-key.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { isInstalled, needs, needsRoot } from '../support/tools.ts'
+import { scan } from '../support/trivy.ts'
 import { type Container, startContainer } from './container.ts'
 import { type Image, type ImageBuilder, MAKER, prepareBuilder, succeed, TIMEOUT } from './image.ts'
 import { mountOf, prepareSetting, projectVolume, type Setting, startPrometheus } from './setting.ts'
@@ -179,6 +180,20 @@ describe('H122 the container image', () => {
       expect(record).toMatch(/^Version: \d\S+$/m)
     }
     expect(read('etc/os-release').toString()).toMatch(/^ID=debian$/m)
+  })
+
+  it('H412 shows a scanner of images what is in it', async () => {
+    const { archive } = image()
+    const npm = ['zod', 'undici'].map((name) => ({ ecosystem: 'npm', name, fixed: '99.0.0' }) as const)
+    const debian = ['libc6', 'libstdc++6'].map(
+      (name) => ({ ecosystem: 'debian 12', name, fixed: '99.0' }) as const,
+    )
+    expect(await scan(['image', archive], [...npm, ...debian])).toEqual([
+      'libc6',
+      'libstdc++6',
+      'undici',
+      'zod',
+    ])
   })
 
   it('is small, an OCI archive, and the same bytes in a second build', async () => {

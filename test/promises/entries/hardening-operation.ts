@@ -375,4 +375,10 @@ export const OPERATION = {
       "The container image has the bill of materials of the release at the place that its label names, and Debian's records of its libraries where scanners look.",
     reason: 'an image without a package manager shows a scanner nothing of what is in it',
   },
+  H413: {
+    sentence:
+      'A scanner that gets the bill of materials finds an advisory about a package that ships or about a package in Node.js, and none about packages for development.',
+    reason:
+      'a list that a scanner reads only in part hides what is in it: Trivy skips components within components',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
