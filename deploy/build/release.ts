@@ -53,6 +53,7 @@ async function release(options: ReleaseOptions): Promise<void> {
   const bundle = join(folder, 'bundle')
   await makeBundle(bundle)
   await cp(join(bundle, 'LICENSES.txt'), join(folder, 'LICENSES.txt'))
+  await cp(join(ROOT, 'CHANGELOG.md'), join(folder, 'CHANGELOG.md'))
   const licences = await readFile(join(folder, 'LICENSES.txt'), 'utf8')
   const { time } = source
   for (const processor of PROCESSORS) {

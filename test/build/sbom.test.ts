@@ -4,6 +4,7 @@ import { Ajv } from 'ajv'
 import { describe, expect, it } from 'vitest'
 import { makeSbom } from '../../deploy/build/sbom.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { shellBlock } from '../support/pages.ts'
 import { VENDOR } from '../support/release-key.ts'
 import { type Advisory, scan } from '../support/trivy.ts'
 
@@ -39,22 +40,24 @@ it.each([
 })
 
 describe('H413 a scanner that gets the bill of materials', () => {
-  const write = async (): Promise<string> => {
-    const file = join(temporaryDirectory(), 'postern.cdx.json')
-    writeFileSync(file, await makeSbom({ time: 1_700_000_000, vendor: VENDOR }))
-    return file
+  /** By the command of the page. */
+  const found = async (advisories: readonly Advisory[]): Promise<readonly string[]> => {
+    const folder = temporaryDirectory()
+    const text = await makeSbom({ time: 1_700_000_000, vendor: VENDOR })
+    writeFileSync(join(folder, 'postern.cdx.json'), text)
+    return scan(shellBlock('docs/installing.md', 'trivy sbom'), folder, advisories)
   }
   const about = (name: string, fixed: string): Advisory => ({ ecosystem: 'npm', name, fixed })
 
   it('finds an advisory about a package that ships, and about a library in Node.js', async () => {
     const advisories = ['zod', 'undici', 'acorn'].map((name) => about(name, '99.0.0'))
-    expect(await scan(['sbom', await write()], advisories)).toEqual(['acorn', 'undici', 'zod'])
+    expect(await found(advisories)).toEqual(['acorn', 'undici', 'zod'])
   }, 600_000)
 
   it('finds nothing in an advisory about an older version, or about a package that is for development', async () => {
     const { undici = '' } = process.versions
     const advisories = [about('undici', undici), about('vitest', '99.0.0'), about('typescript', '99.0.0')]
-    expect(await scan(['sbom', await write()], advisories)).toEqual([])
+    expect(await found(advisories)).toEqual([])
   }, 600_000)
 })
 

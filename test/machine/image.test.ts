@@ -183,14 +183,15 @@ describe('H122 the container image', () => {
   })
 
   it('H412 shows a scanner of images what is in it', async () => {
-    const { archive } = image()
+    const folder = temporaryDirectory()
+    await succeed('skopeo', ['copy', '--quiet', `oci-archive:${image().archive}`, `oci:${folder}/image`])
     const npm = ['zod', 'undici'].map((name) => ({ ecosystem: 'npm', name, fixed: '99.0.0' }) as const)
-    const debian = ['libc6', 'libstdc++6'].map(
+    const debian = ['glibc', 'gcc-12'].map(
       (name) => ({ ecosystem: 'debian 12', name, fixed: '99.0' }) as const,
     )
-    expect(await scan(['image', archive], [...npm, ...debian])).toEqual([
-      'libc6',
-      'libstdc++6',
+    const libraries = ['libatomic1', 'libc6', 'libgcc-s1', 'libstdc++6']
+    expect(await scan('trivy image --scanners vuln --input image', folder, [...npm, ...debian])).toEqual([
+      ...libraries,
       'undici',
       'zod',
     ])

@@ -11,27 +11,32 @@ const GOCACHE = join(import.meta.dirname, '../../node_modules/.cache/postern-go'
 /** Where Debian has the libraries of Go. */
 const GOPATH = '/usr/share/gocode'
 
-/** A package of npm or Debian 12, and the first version that the made-up advisory about it does not concern. */
+/** A package of npm or a source package of Debian 12, and the first version that the made-up advisory about it does not concern. */
 export interface Advisory {
   readonly ecosystem: 'npm' | 'debian 12'
   readonly name: string
   readonly fixed: string
 }
 
-/** What Trivy scans: a bill of materials, or the archive of a container image. */
-export type Target = readonly [kind: 'sbom' | 'image', file: string]
-
-/** Scans with Trivy as a user without a network does, with made-up advisories alone. Resolves to the names of the packages found. */
+/**
+ * Runs a command of Trivy as a user without a network does, with made-up advisories alone. Resolves to the names of the packages found.
+ */
 export async function scan(
-  [kind, file]: Target,
+  command: string,
+  cwd: string,
   advisories: readonly Advisory[],
 ): Promise<readonly string[]> {
-  const cache = await makeDatabase(advisories)
-  const target = kind === 'sbom' ? [file] : ['--scanners', 'vuln', '--input', file]
-  const offline = ['--skip-db-update', '--skip-java-db-update', '--offline-scan']
-  const args = [kind, '--quiet', '--cache-dir', cache, ...offline, '--format', 'json', ...target]
-  const { code, stdout, stderr } = await run('trivy', args, { timeout: 600_000 })
-  if (code !== 0) throw new Error(`trivy ended with ${code}: ${stderr}${stdout}`)
+  const env = {
+    ...process.env,
+    TRIVY_CACHE_DIR: await makeDatabase(advisories),
+    TRIVY_SKIP_DB_UPDATE: 'true',
+    TRIVY_SKIP_JAVA_DB_UPDATE: 'true',
+    TRIVY_OFFLINE_SCAN: 'true',
+    TRIVY_NO_PROGRESS: 'true',
+    TRIVY_FORMAT: 'json',
+  }
+  const { code, stdout, stderr } = await run('sh', ['-c', command], { cwd, env, timeout: 600_000 })
+  if (code !== 0) throw new Error(`${command} ended with ${code}: ${stderr}${stdout}`)
   interface Result {
     readonly Vulnerabilities?: readonly { readonly PkgName: string }[]
   }
