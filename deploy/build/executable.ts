@@ -71,7 +71,7 @@ export function checkDigest(node: Buffer, digest: string, processor: Processor):
 
 /**
  * The Node.js of npm's package for a processor, as the lock file pins it. A lock without the marks for system and processor lets each npm
- * install it on each machine: npm 9, which Debian 13 has, knows no `--cpu`.
+ * install it on each machine: an older one knows no `--cpu`, and leaves it out without a word.
  */
 async function runtimeFor(processor: Processor, folder: string): Promise<Buffer> {
   const name = `node-linux-${processor}`

@@ -46,6 +46,8 @@ async function release(options: ReleaseOptions): Promise<void> {
   if (sign !== undefined && source.changed) throw new Error(CHANGED)
   const node = sums === undefined ? undefined : await readNodeOrigin(archives, sums, process.versions.node)
   if (gpg !== undefined) await checkRepositoryTools(gpg)
+  const { time } = source
+  const sbom = await makeSbom({ time, vendor })
 
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder, { recursive: true })
@@ -55,7 +57,6 @@ async function release(options: ReleaseOptions): Promise<void> {
   await cp(join(bundle, 'LICENSES.txt'), join(folder, 'LICENSES.txt'))
   await cp(join(ROOT, 'CHANGELOG.md'), join(folder, 'CHANGELOG.md'))
   const licences = await readFile(join(folder, 'LICENSES.txt'), 'utf8')
-  const { time } = source
   for (const processor of PROCESSORS) {
     const executable = join(folder, `postern-linux-${processor}`)
     say(executable)
@@ -65,7 +66,7 @@ async function release(options: ReleaseOptions): Promise<void> {
   }
   say('the npm package')
   await promisify(execFile)('npm', ['pack', '--silent', `--pack-destination=${folder}`], { cwd: ROOT })
-  await writeFile(join(folder, 'postern.cdx.json'), await makeSbom({ time, vendor }))
+  await writeFile(join(folder, 'postern.cdx.json'), sbom)
   await writeFile(join(folder, 'Dockerfile'), await imageFile({ source, vendor, base }))
   const verdict = await writePapers(folder, { version: VERSION, source, vendor, key: sign, node, base })
   say(await readFile(join(folder, 'SHA256SUMS'), 'utf8'))

@@ -45,8 +45,7 @@ function isForDevelopment({ properties = [] }: Component): boolean {
  */
 export async function makeSbom({ time, vendor }: Origin): Promise<string> {
   const args = ['sbom', '--sbom-format=cyclonedx', '--sbom-type=application', '--package-lock-only']
-  const { stdout } = await promisify(execFile)('npm', args, { cwd: ROOT, maxBuffer: 64 * 1024 * 1024 })
-  const bom: Bom = JSON.parse(stdout)
+  const bom: Bom = JSON.parse(await npm(args))
   bom.metadata.timestamp = new Date(time * 1000).toISOString()
   delete bom.metadata.tools
   Object.assign(bom.metadata, makers(vendor))
@@ -64,6 +63,20 @@ export async function makeSbom({ time, vendor }: Origin): Promise<string> {
   // RFC 9562 §5.8: version 8 is for any content.
   bom.serialNumber = `urn:uuid:${digest.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*/, '$1-$2-8$3-8$4-$5')}`
   return `${JSON.stringify(bom, null, 2)}\n`
+}
+
+/** What npm prints. */
+async function npm(args: readonly string[]): Promise<string> {
+  const run = promisify(execFile)
+  try {
+    return (await run('npm', [...args], { cwd: ROOT, maxBuffer: 64 * 1024 * 1024 })).stdout
+  } catch (cause) {
+    const { stdout } = await run('npm', ['--version']).catch(() => ({ stdout: 'none' }))
+    const { stderr = '', stdout: printed = '' } = cause as { stderr?: string; stdout?: string }
+    const said = (stderr || printed).trim().split('\n')[0]
+    const advice = 'it takes npm 10.2 or later, for example npm install -g npm@11'
+    throw new Error(`npm ${args[0]} failed with npm ${stdout.trim()} (${said}): ${advice}`, { cause })
+  }
 }
 
 /** Who made the list, and who supplies what it lists. */
