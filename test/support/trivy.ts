@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryDirectory } from './certificate.ts'
-import { needs, needsLibrary, run } from './tools.ts'
+import { needs, needsForeign, needsLibrary, run } from './tools.ts'
 
 const MAKER = join(import.meta.dirname, 'advisories.go')
 
@@ -46,7 +46,8 @@ export async function scan(
 
 /** Resolves to a cache folder of Trivy with a database of these advisories. */
 async function makeDatabase(advisories: readonly Advisory[]): Promise<string> {
-  for (const tool of ['trivy', 'go']) needs(tool)
+  needsForeign('trivy')
+  needs('go')
   needsLibrary('go.etcd.io/bbolt', ['ls', join(GOPATH, 'src/go.etcd.io/bbolt')])
   const cache = temporaryDirectory()
   mkdirSync(join(cache, 'db'))
