@@ -13,11 +13,18 @@ export function parseAddress(text: string): Parsed<ListenAddress> {
   return parseTcp(text)
 }
 
+/** The controls of text, line ends and the marks that turn it around: where a path is shown, it could pose as other lines (CVE-2021-42574). */
+export const CONTROLS: RegExp = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu
+
+/** Why a text is no path of a file; `undefined` if it can be one. */
+export function filePathProblem(path: string): string | undefined {
+  return path.search(CONTROLS) >= 0 ? 'must not contain control characters' : undefined
+}
+
 /** Why a path cannot name a Unix socket; `undefined` if it can. */
 export function socketPathProblem(path: string): string | undefined {
   if (!path.startsWith('/')) return 'must name the socket by an absolute path, such as /run/postern.sock'
-  if (path.includes('\0')) return 'must not contain a NUL character'
-  return socketLengthProblem(path)
+  return filePathProblem(path) ?? socketLengthProblem(path)
 }
 
 /** The parts of a host with a port. `valid`: the host is a name or an address, and has brackets exactly if it is an IPv6 address. */

@@ -1,3 +1,4 @@
+import { CONTROLS } from './address.ts'
 import { decode, type Issue } from './decode.ts'
 import { type Field, fieldBelow } from './field.ts'
 import { dottedKeys } from './known-keys.ts'
@@ -124,5 +125,8 @@ function show(value: YamlValue): string | undefined {
   if (typeof value !== 'string') return String(value)
   const at = value.lastIndexOf('@')
   const harmless = at === -1 ? value : `***${value.slice(at)}`
-  return JSON.stringify(harmless.length > LONGEST_SHOWN ? `${harmless.slice(0, LONGEST_SHOWN)}…` : harmless)
+  const shown = JSON.stringify(
+    harmless.length > LONGEST_SHOWN ? `${harmless.slice(0, LONGEST_SHOWN)}…` : harmless,
+  )
+  return shown.replaceAll(CONTROLS, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

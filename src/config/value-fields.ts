@@ -1,6 +1,6 @@
 import { parseCidr } from '../http/ip.ts'
 import type { ListenAddress } from '../system/listen-address.ts'
-import { ADDRESS_FORMS, parseAddress } from './address.ts'
+import { ADDRESS_FORMS, filePathProblem, parseAddress } from './address.ts'
 import { type Field, type FieldOptions, field, z } from './field.ts'
 import { DURATION_PATTERN, parseDuration, parseSize, SIZE_PATTERN } from './units.ts'
 import type { Parsed } from './yaml.ts'
@@ -197,8 +197,7 @@ export function plainText(
 }
 
 export function path(options: FieldOptions = {}): Field<string> {
-  const problemOf = unless((given) => !given.includes('\0'), 'must not contain a NUL character')
-  return plainText('a path', { ...options, problemOf })
+  return plainText('a path', { ...options, problemOf: filePathProblem })
 }
 
 /** An address to listen on, or one of `words`. */

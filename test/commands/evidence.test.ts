@@ -71,6 +71,20 @@ const CASES: Readonly<
       { set: [], value: 'not set' },
       { set: ['password=', `passwords=[{name: admin, file: ${hash}}]`], value: '1 name, 1 without allow' },
       {
+        set: [
+          'password=',
+          `passwords=[{name: admin, file: ${hash}}, {name: monitor, file: ${plain}, allow: [{}]}]`,
+        ],
+        value: '2 names, 2 without allow',
+      },
+      {
+        set: [
+          'password=',
+          `passwords=[{name: admin, file: ${hash}}, {name: monitor, file: ${plain}, allow: [{paths: [/]}]}]`,
+        ],
+        value: '2 names, 2 without allow',
+      },
+      {
         set: ['password=', `passwords=[{name: admin, file: ${hash}}, {name: monitor, file: ${plain}}]`],
         value: '2 names, 2 without allow',
       },
@@ -112,7 +126,11 @@ const CASES: Readonly<
   },
   'listen.allow': {
     holds: [{ set: ['listen.allow=192.0.2.0/24'], value: '192.0.2.0/24' }],
-    lacking: [{ set: [], value: 'none' }],
+    lacking: [
+      { set: [], value: 'none' },
+      { set: ['listen.allow=[0.0.0.0/1, 128.0.0.0/1]'], value: '0.0.0.0/1, 128.0.0.0/1' },
+      { set: ['listen.allow=[192.0.2.0/24, "::/0"]'], value: '192.0.2.0/24, ::/0' },
+    ],
   },
   'admin.address': {
     holds: [
@@ -194,6 +212,15 @@ const CASES: Readonly<
         value: 'it holds the password in plain text, to sign in to the device',
       },
       {
+        set: [
+          'password={device: true}',
+          'upstream.auth={kind: basic, user: u}',
+          `admin.password_file=${plain}`,
+        ],
+        value: 'it holds the password in plain text',
+        key: 'admin.password_file',
+      },
+      {
         set: [`admin.password_file=${plain}`],
         value: 'it holds the password in plain text',
         key: 'admin.password_file',
@@ -202,11 +229,30 @@ const CASES: Readonly<
   },
   'limits.api.requests': {
     holds: [{ set: ['limits.api.requests=6000'], value: '6000 in 1m' }],
-    lacking: [{ set: ['limits.api.requests=1000000000'], value: '1000000000 in 1m' }],
+    lacking: [
+      { set: ['limits.api.requests=1000000000'], value: '1000000000 in 1m' },
+      {
+        set: [
+          'password=',
+          'limits.api.per=name',
+          `passwords=[{name: admin, file: ${hash}, limit: {requests: 1000000000}}]`,
+        ],
+        key: 'passwords.0.limit.requests',
+        value: '1000000000 in 1m',
+      },
+      {
+        set: ['browser={login: on, limit: {requests: 1000000000}}'],
+        key: 'browser.limit.requests',
+        value: '1000000000 in 1m',
+      },
+    ],
   },
   'limits.oauth.requests': {
     holds: [{ set: [], value: '30 in 1m' }],
-    lacking: [{ set: ['limits.oauth={requests: 30, window: 10s}'], value: '30 in 10s' }],
+    lacking: [
+      { set: ['limits.oauth={requests: 30, window: 10s}'], value: '30 in 10s' },
+      { set: ['limits.oauth={requests: 86400, window: 1d}'], value: '86400 in 1d' },
+    ],
   },
   'limits.wrong_passwords': {
     holds: [{ set: ['limits.wrong_passwords=slow'], value: 'slow' }],
@@ -227,6 +273,12 @@ const CASES: Readonly<
     ],
     lacking: [
       { set: ['tokens.store=valkey://u:canary@10.0.0.1:6379'], value: 'a shared store, without TLS' },
+      // The sentinels and the cluster name the servers, which may be anywhere.
+      {
+        set: ['tokens.store=valkey+sentinel://127.0.0.1:26379/main'],
+        value: 'a shared store, without TLS',
+      },
+      { set: ['tokens.store=valkey+cluster://127.0.0.1:6379'], value: 'a shared store, without TLS' },
     ],
   },
   'store.tls.insecure': {

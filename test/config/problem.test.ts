@@ -222,7 +222,17 @@ describe('a value', () => {
     ],
     ['limits: {api: {window: 500ms}}', 'limits.api.window: must be whole seconds (given: "500ms")'],
     ['state_dir: ""', 'state_dir: must be a path (given: "")'],
-    ['state_dir: "a\\0b"', 'state_dir: must not contain a NUL character (given: "a\\u0000b")'],
+    ['state_dir: "a\\0b"', 'state_dir: must not contain control characters (given: "a\\u0000b")'],
+    ['state_dir: "a\\nb"', 'state_dir: must not contain control characters (given: "a\\nb")'],
+    [
+      'admin: {password_file: "/a\\e[2J"}',
+      'admin.password_file: must not contain control characters (given: "/a\\u001b[2J")',
+    ],
+    // It turns what follows around on a terminal, so a line reads as another one.
+    [
+      'admin: {password_file: "/a\\u202eb"}',
+      'admin.password_file: must not contain control characters (given: "/a\\u202eb")',
+    ],
     [
       'realm: "a\\nb"',
       'realm: must be text without control characters, such as a line end or a tab (given: "a\\nb")',

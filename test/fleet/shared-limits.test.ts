@@ -81,7 +81,7 @@ it('H139 H140 without the store each sidecar counts alone, says so once, and sha
   expect(JSON.parse(alone)).not.toHaveProperty('err')
 })
 
-it('H138 limits.store: local counts per sidecar', async () => {
+it('H138 limits.store=local counts per sidecar', async () => {
   const redis = await startRedis()
   const config = { tokens: { store: `valkey://127.0.0.1:${redis.port}` } }
   const fleet = await Promise.all([0, 1].map(() => startSidecar({ config, documentedLimits: true })))

@@ -54,7 +54,7 @@ export const CONDITIONS = {
     cost: 'every login may do everything, and the log does not tell the clients apart',
     settings: ({ passwords }) => {
       if (passwords === undefined) return [{ value: 'not set', holds: false }]
-      const free = passwords.filter(({ allow }) => allow === undefined).length
+      const free = passwords.filter(({ allow }) => mayDoEverything(allow)).length
       const value = `${counted(passwords.length, 'name')}, ${free} without allow`
       return [{ value, holds: passwords.length > 1 && free <= 1 }]
     },
@@ -89,9 +89,11 @@ export const CONDITIONS = {
     ],
   },
   'listen.allow': {
-    wanted: 'the addresses that may connect',
+    wanted: 'the addresses that may connect, and no large part of the internet',
     cost: 'every address that reaches the port may try to log in',
-    settings: ({ listen: { allow } }) => [{ value: listed(allow), holds: allow.length > 0 }],
+    settings: ({ listen: { allow } }) => [
+      { value: listed(allow), holds: allow.length > 0 && !areWide(allow) },
+    ],
   },
   'admin.address': {
     wanted: 'off, an address on loopback, or a Unix socket',
@@ -165,12 +167,21 @@ export const CONDITIONS = {
   'limits.api.requests': {
     wanted: 'a number that the device can answer',
     cost: 'one client can send the device as many requests as it likes',
-    settings: ({ limits: { api } }) => [{ value: limitShown(api), holds: perSecond(api) < LIFTED }],
+    settings: ({ limits: { api }, passwords = [], browser }) => [
+      limitSetting(api),
+      ...passwords.flatMap(({ limit }, index) =>
+        limit === undefined ? [] : [{ key: `passwords.${index}.limit.requests`, ...limitSetting(limit) }],
+      ),
+      ...(browser.login === 'off' ? [] : [{ key: 'browser.limit.requests', ...limitSetting(browser.limit) }]),
+    ],
   },
   'limits.oauth.requests': {
-    wanted: 'at most 60 a minute',
+    wanted: 'at most 60 in a window, and 60 a minute',
     cost: 'one address can guess many passwords in a short time',
-    settings: ({ limits: { oauth } }) => [{ value: limitShown(oauth), holds: perSecond(oauth) <= 1 }],
+    settings: ({ limits: { oauth } }) => [
+      // A window of a day does not spread what it admits.
+      { value: limitShown(oauth), holds: oauth.requests <= 60 && perSecond(oauth) <= 1 },
+    ],
   },
   'limits.wrong_passwords': {
     wanted: 'slow',
@@ -193,7 +204,7 @@ export const CONDITIONS = {
         ? { value: store, holds: true }
         : {
             value: `a shared store, ${store.tls ? 'over TLS' : 'without TLS'}`,
-            holds: store.tls || store.nodes.every(({ host }) => isLoopback(host)),
+            holds: store.tls || (!isAnnounced(store) && store.nodes.every(({ host }) => isLoopback(host))),
           },
     ],
   },
@@ -308,6 +319,10 @@ function perSecond({ requests, window }: Limit): number {
   return (requests * 1000) / window
 }
 
+function limitSetting(limit: Limit): Setting {
+  return { value: limitShown(limit), holds: perSecond(limit) < LIFTED }
+}
+
 function limitShown({ requests, window }: Limit): string {
   return `${requests} in ${formatDuration(window)}`
 }
@@ -337,6 +352,22 @@ function isPrivate(address: 'off' | ListenAddress): boolean {
   return address === 'off' || address.kind === 'unix' || (address.kind === 'tcp' && isLoopback(address.host))
 }
 
+/** Whether sentinels or a cluster name the servers: on this machine or on others. */
+function isAnnounced({ kind }: Exclude<Config['tokens']['store'], string>): boolean {
+  return kind === 'sentinel' || kind === 'cluster'
+}
+
+type Allow = NonNullable<Config['passwords']>[number]['allow']
+
+/** Whether an `allow` leaves nothing out, but perhaps WebSockets. */
+function mayDoEverything(allow: Allow): boolean {
+  return (
+    allow === undefined ||
+    (allow !== 'read' &&
+      allow.some(({ methods, paths }) => methods === undefined && (paths?.includes('/') ?? true)))
+  )
+}
+
 function isEncrypted(url: NamedService['service']['url']): boolean {
   return url.kind === 'tcp' && url.protocol === 'https'
 }
@@ -355,14 +386,12 @@ function ofServices(
 
 /** What each password file holds. A file that cannot be read shows as one. */
 async function passwordSettings(config: Config): Promise<readonly Setting[]> {
-  if (checkedByDevice(config)) {
-    return [{ key: 'password.device', value: 'the device checks it', holds: true }]
-  }
+  const device = { key: 'password.device', value: 'the device checks it', holds: true }
   const warnings = await insecurePasswords(config)
   const { passwordFile } = config.admin
   const page = passwordFile === undefined ? [] : [{ key: 'admin.password_file', file: passwordFile }]
-  return Promise.all(
-    [...passwordSources(config), ...page].map(async (source) => {
+  const stored = await Promise.all(
+    [...passwordSources(config), ...page].map(async (source): Promise<Setting> => {
       const { key } = source
       const found = await readSource(source)
       if ('reason' in found || 'absent' in found) return { key, value: 'not readable', holds: false }
@@ -377,4 +406,5 @@ async function passwordSettings(config: Config): Promise<readonly Setting[]> {
         : { key, value: 'a hash', holds: true }
     }),
   )
+  return checkedByDevice(config) ? [device, ...stored] : stored
 }
