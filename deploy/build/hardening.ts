@@ -1,5 +1,6 @@
-import { CONDITIONS, type Condition, type ConditionKey } from '../../src/commands/check/conditions.ts'
-import { describeNeed } from '../../src/commands/check/evidence.ts'
+import type { Condition } from '../../src/commands/check/condition.ts'
+import { CONDITIONS, type ConditionKey } from '../../src/commands/check/conditions.ts'
+import { describeNeed } from '../../src/commands/check/evidence-text.ts'
 import { REQUIREMENTS } from '../../src/commands/check/requirements.ts'
 import { WARNING_RULES } from '../../src/compose/config-warnings.ts'
 import { wrapped } from './reference.ts'

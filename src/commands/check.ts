@@ -80,18 +80,19 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
   return worst
 }
 
-/** Only this command reads the requirements. */
+/** Imports the requirements only here, because no other command reads them. */
 async function printEvidence(
   config: Config,
   { json, quiet }: { readonly json: boolean; readonly quiet: boolean },
   { stdout }: CommandIo,
 ): Promise<void> {
-  const { describeEvidence, evidenceOf } = await import('./check/evidence.ts')
-  stdout.write(
-    json
-      ? `${JSON.stringify({ evidence: await evidenceOf(config) }, null, 2)}\n`
-      : await describeEvidence(config, { columns: columnsOf(stdout), quiet }),
-  )
+  if (json) {
+    const { evidenceOf } = await import('./check/evidence.ts')
+    stdout.write(`${JSON.stringify({ evidence: await evidenceOf(config) }, null, 2)}\n`)
+  } else {
+    const { describeEvidence } = await import('./check/evidence-text.ts')
+    stdout.write(await describeEvidence(config, { columns: columnsOf(stdout), quiet }))
+  }
 }
 
 /** The configuration; for `--json` the error of an unusable one, so that the document can list its problems. */

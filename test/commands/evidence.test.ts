@@ -4,9 +4,10 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { CONDITIONS, type Condition, type ConditionKey } from '../../src/commands/check/conditions.ts'
+import type { Condition } from '../../src/commands/check/condition.ts'
+import { CONDITIONS, type ConditionKey } from '../../src/commands/check/conditions.ts'
 import { type EvidenceRow, evidenceOf } from '../../src/commands/check/evidence.ts'
-import type { Required } from '../../src/commands/check/required.ts'
+import type { OpenRequirement } from '../../src/commands/check/open-requirement.ts'
 import { REQUIREMENTS } from '../../src/commands/check/requirements.ts'
 import { checkCommand } from '../../src/commands/check.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -373,7 +374,10 @@ function configOf(set: readonly string[]) {
   return loadConfig({ sets: [...base, ...set].filter((each) => each !== 'password=') })
 }
 
-const needing = (key: ConditionKey, status: Required['status'] = 'met if configured'): Required => ({
+const needing = (
+  key: ConditionKey,
+  status: OpenRequirement['status'] = 'met if configured',
+): OpenRequirement => ({
   requirement: 'Sample 1',
   clause: '1',
   status,
@@ -413,7 +417,7 @@ function exactly(key: string): RegExp {
 }
 
 describe('H422 a requirement', () => {
-  const both: Required = { ...needing('enforce'), keys: ['enforce', 'log.level'] }
+  const both: OpenRequirement = { ...needing('enforce'), keys: ['enforce', 'log.level'] }
 
   it('is met if all of its conditions hold; else only those stand there that are lacking', async () => {
     expect(await evidenceOf(configOf([]), [both])).toMatchObject([

@@ -1,6 +1,7 @@
 import { wrapped } from '../../deploy/build/reference.ts'
-import { CONDITIONS, type Condition, type ConditionKey } from '../../src/commands/check/conditions.ts'
-import type { Required } from '../../src/commands/check/required.ts'
+import type { Condition } from '../../src/commands/check/condition.ts'
+import { CONDITIONS, type ConditionKey } from '../../src/commands/check/conditions.ts'
+import type { OpenRequirement } from '../../src/commands/check/open-requirement.ts'
 import { type Proof, proofsById } from '../promises/citations.ts'
 import { CHAPTERS } from '../promises/promises.ts'
 import { anchorOf } from '../support/pages.ts'
@@ -63,8 +64,8 @@ function clausesOf({ name, requirements }: Source): readonly Clause[] {
  * What `postern check --evidence` knows of the requirements: nothing of those that are `met` or `not met`, which no configuration changes. A
  * task is told with the requirement, without which it says little.
  */
-export function requiredOf(sources: readonly Source[] = SOURCES): readonly Required[] {
-  return sources.flatMap(clausesOf).flatMap(({ id, clause, requirement }): Required[] => {
+export function openRequirements(sources: readonly Source[] = SOURCES): readonly OpenRequirement[] {
+  return sources.flatMap(clausesOf).flatMap(({ id, clause, requirement }): OpenRequirement[] => {
     const { says, status, vendor } = requirement
     const task = vendor === undefined ? null : `${says} ${vendor}`
     switch (status) {
@@ -84,12 +85,12 @@ export function requiredOf(sources: readonly Source[] = SOURCES): readonly Requi
 
 /** The module with these requirements for the program. */
 export function requirementsModule(sources: readonly Source[] = SOURCES): string {
-  const lines = requiredOf(sources).map((required) => `  ${JSON.stringify(required)},\n`)
+  const lines = openRequirements(sources).map((required) => `  ${JSON.stringify(required)},\n`)
   return `// Written by \`npm run evidence\` from test/evidence/sources; change it there.
-import type { Required } from './required.ts'
+import type { OpenRequirement } from './open-requirement.ts'
 
 /** The requirements of docs/evidence.md that depend on the configuration, and those that are tasks of the vendor. */
-export const REQUIREMENTS: readonly Required[] = [
+export const REQUIREMENTS: readonly OpenRequirement[] = [
 ${lines.join('')}]
 `
 }

@@ -1,33 +1,14 @@
-import { insecurePasswords } from '../../compose/insecure-passwords.ts'
 import { formatUpstreamUrl } from '../../config/address.ts'
-import { checkedByDevice, passwordSources } from '../../config/password-fields.ts'
 import type { Config } from '../../config/schema.ts'
 import { ownPair } from '../../config/tls-field.ts'
 import { formatDuration, formatSize } from '../../config/units.ts'
 import { type NamedService, servicesOf } from '../../config/upstream-fields.ts'
 import { areWide } from '../../config/wide-ranges.ts'
 import { isLoopback } from '../../http/ip.ts'
-import { readSource } from '../../password/read-source.ts'
 import { formatAddress, type ListenAddress } from '../../system/listen-address.ts'
-
-/** What a requirement of docs/evidence.md asks of one configuration key. */
-export interface Condition {
-  /** The value that is wanted, in words that follow the name of the key and a colon. */
-  readonly wanted: string
-  /** What follows from another value: a clause. */
-  readonly cost: string
-  /** The present values: one, or one of each service, name or file that the key is about. None: nothing to ask about. */
-  readonly settings: (config: Config) => readonly Setting[] | Promise<readonly Setting[]>
-}
-
-/** The present value of a key. */
-export interface Setting {
-  /** The key of this one, if the configuration has several. */
-  readonly key?: string
-  /** As text, without secrets. */
-  readonly value: string
-  readonly holds: boolean
-}
+import { counted } from '../columns.ts'
+import type { Condition, Setting } from './condition.ts'
+import { passwordSettings } from './password-settings.ts'
 
 const DAY = 86_400_000
 const HOUR = DAY / 24
@@ -331,10 +312,6 @@ function listed(texts: readonly string[]): string {
   return texts.length === 0 ? 'none' : texts.join(', ')
 }
 
-function counted(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? '' : 's'}`
-}
-
 function tlsShown(tls: Config['listen']['tls']): string {
   return ownPair(tls)?.cert ?? (typeof tls === 'string' ? tls : `self-signed, for ${listed(namesOf(tls))}`)
 }
@@ -382,29 +359,4 @@ function ofServices(
     const setting = settingOf(service)
     return setting === undefined ? [] : [{ key: [...path, name].join('.'), ...setting }]
   })
-}
-
-/** What each password file holds. A file that cannot be read shows as one. */
-async function passwordSettings(config: Config): Promise<readonly Setting[]> {
-  const device = { key: 'password.device', value: 'the device checks it', holds: true }
-  const warnings = await insecurePasswords(config)
-  const { passwordFile } = config.admin
-  const page = passwordFile === undefined ? [] : [{ key: 'admin.password_file', file: passwordFile }]
-  const stored = await Promise.all(
-    [...passwordSources(config), ...page].map(async (source): Promise<Setting> => {
-      const { key } = source
-      const found = await readSource(source)
-      if ('reason' in found || 'absent' in found) return { key, value: 'not readable', holds: false }
-      const faults = warnings.flatMap((each) =>
-        each.key === key && each.file === source.file ? [each.reason] : [],
-      )
-      // Postern also sends it to the device, which is no reason for a warning.
-      const sent = found.credential.kind === 'plain' && faults.length === 0
-      const reasons = sent ? ['it holds the password in plain text, to sign in to the device'] : faults
-      return reasons.length > 0
-        ? { key, value: reasons.join('; '), holds: false }
-        : { key, value: 'a hash', holds: true }
-    }),
-  )
-  return checkedByDevice(config) ? [device, ...stored] : stored
 }

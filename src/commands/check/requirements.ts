@@ -1,8 +1,8 @@
 // Written by `npm run evidence` from test/evidence/sources; change it there.
-import type { Required } from './required.ts'
+import type { OpenRequirement } from './open-requirement.ts'
 
 /** The requirements of docs/evidence.md that depend on the configuration, and those that are tasks of the vendor. */
-export const REQUIREMENTS: readonly Required[] = [
+export const REQUIREMENTS: readonly OpenRequirement[] = [
   {"requirement":"EN 303 645 4-1","clause":"4-1","status":"vendor's task","keys":[],"vendor":"The reason is on record for each recommendation that the device does not follow, or that does not concern it. Write the reasons down. This table has those about Postern."},
   {"requirement":"EN 303 645 5.1-2","clause":"5.1-2","status":"vendor's task","keys":[],"vendor":"Passwords that come with the device cannot be derived or guessed for many devices at once. Draw such passwords at random, and not from a serial number or an address."},
   {"requirement":"EN 303 645 5.1-3","clause":"5.1-3","status":"contributes","keys":["listen.tls","password.file"],"vendor":null},

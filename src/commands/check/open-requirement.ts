@@ -1,7 +1,7 @@
 import type { ConditionKey } from './conditions.ts'
 
-/** What docs/evidence.md says of a requirement that depends on the configuration, or that is a task of the vendor. */
-export interface Required {
+/** A requirement of docs/evidence.md that Postern alone does not meet: it depends on the configuration, or leaves a task to the vendor. */
+export interface OpenRequirement {
   /** The source and its clause, such as `ASVS 10.4.5`. */
   readonly requirement: string
   /** The clause alone: the end of the same text. */
@@ -9,6 +9,6 @@ export interface Required {
   readonly status: 'met if configured' | 'contributes' | "vendor's task"
   /** The keys whose conditions must all hold; none for a task of the vendor. */
   readonly keys: readonly ConditionKey[]
-  /** What is required, and what remains for the vendor, in sentences. Null if nothing does. */
+  /** What is required, and what remains for the vendor, in sentences. Null if nothing remains. */
   readonly vendor: string | null
 }
