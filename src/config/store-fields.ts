@@ -23,6 +23,11 @@ export interface StoreAddress {
   readonly password: string | undefined
 }
 
+/** Whether sentinels or a cluster name the servers, so that the configuration does not. */
+export function areDiscovered({ kind }: StoreAddress): boolean {
+  return kind === 'sentinel' || kind === 'cluster'
+}
+
 const EXAMPLE = 'valkey://host:6379'
 
 /** What `tokens.store` may be, for its error message. */

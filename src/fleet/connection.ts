@@ -2,7 +2,7 @@ import type { LookupAddress } from 'node:dns'
 import { lookup as lookupAll } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import { ErrorReply, RedisClient } from '@redis/client'
-import type { StoreAddress, StoreConfig, StoreNode } from '../config/store-fields.ts'
+import { areDiscovered, type StoreAddress, type StoreConfig, type StoreNode } from '../config/store-fields.ts'
 import { readAuthorities, readSecretLine } from '../system/named-file.ts'
 import { noReply, ServerReplyError, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
@@ -11,7 +11,7 @@ export type StoreSettings = StoreConfig & { readonly address: StoreAddress }
 
 /** How many replicas have to confirm a write: `store.replicas` or its default, 1 where a replica can take over. */
 export function wantedReplicas({ replicas, address }: StoreSettings): number {
-  return replicas ?? (address.kind === 'sentinel' || address.kind === 'cluster' ? 1 : 0)
+  return replicas ?? (areDiscovered(address) ? 1 : 0)
 }
 
 /** Where a server listens. */

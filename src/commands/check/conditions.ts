@@ -1,5 +1,6 @@
 import { formatUpstreamUrl } from '../../config/address.ts'
 import type { Config } from '../../config/schema.ts'
+import { areDiscovered } from '../../config/store-fields.ts'
 import { ownPair } from '../../config/tls-field.ts'
 import { formatDuration, formatSize } from '../../config/units.ts'
 import { type NamedService, servicesOf } from '../../config/upstream-fields.ts'
@@ -185,7 +186,7 @@ export const CONDITIONS = {
         ? { value: store, holds: true }
         : {
             value: `a shared store, ${store.tls ? 'over TLS' : 'without TLS'}`,
-            holds: store.tls || (!isAnnounced(store) && store.nodes.every(({ host }) => isLoopback(host))),
+            holds: store.tls || (!areDiscovered(store) && store.nodes.every(({ host }) => isLoopback(host))),
           },
     ],
   },
@@ -327,11 +328,6 @@ function addressShown(address: 'off' | ListenAddress): string {
 /** Whether only users of this machine reach it. */
 function isPrivate(address: 'off' | ListenAddress): boolean {
   return address === 'off' || address.kind === 'unix' || (address.kind === 'tcp' && isLoopback(address.host))
-}
-
-/** Whether sentinels or a cluster name the servers: on this machine or on others. */
-function isAnnounced({ kind }: Exclude<Config['tokens']['store'], string>): boolean {
-  return kind === 'sentinel' || kind === 'cluster'
 }
 
 type Allow = NonNullable<Config['passwords']>[number]['allow']

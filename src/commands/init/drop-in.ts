@@ -2,6 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Config } from '../../config/schema.ts'
+import { areDiscovered } from '../../config/store-fields.ts'
 import { servicesOf } from '../../config/upstream-fields.ts'
 import { isLoopback, normalizeAddress, parseCidr } from '../../http/ip.ts'
 import { formatAddress, type ListenAddress } from '../../system/listen-address.ts'
@@ -87,7 +88,7 @@ async function dropInFor(
   const peers = peersOf(config).filter(({ host }) => !isLoopback(host))
   const leftOut = [
     ...(await Promise.all(peers.filter(isNamed).map(leftOutName))).flat(),
-    ...announcedServers(config),
+    ...discoveredServers(config),
     adminOverNetwork(config),
     { reason: DHCP },
   ]
@@ -98,7 +99,7 @@ async function dropInFor(
   const parts = [
     [`# /etc/systemd/system/${unit}.service.d/addresses.conf`, comment(introduction(config, source))],
     ['[Service]', 'IPAddressDeny=any', 'IPAddressAllow=localhost'],
-    ...[...allowed].map(([key, of]) => [`# ${key}`, ...of.map(({ host }) => allow(host))]),
+    ...[...allowed].map(([key, same]) => [`# ${key}`, ...same.map(({ host }) => allow(host))]),
     dns(nameservers, peers.some(isNamed)),
     [comment('Left out:')],
     ...leftOut.map(({ reason, lines = [] }) => [comment(reason), ...lines.map((line) => `#${line}`)]),
@@ -161,8 +162,8 @@ async function leftOutName({ key, host }: Peer): Promise<readonly LeftOut[]> {
 }
 
 /** The servers that only sentinels or a cluster name. */
-function announcedServers({ tokens: { store } }: Config): readonly LeftOut[] {
-  if (typeof store === 'string' || (store.kind !== 'sentinel' && store.kind !== 'cluster')) return []
+function discoveredServers({ tokens: { store } }: Config): readonly LeftOut[] {
+  if (typeof store === 'string' || !areDiscovered(store)) return []
   const who = store.kind === 'sentinel' ? 'the sentinels name' : 'the cluster names'
   return [
     {
