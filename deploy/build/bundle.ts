@@ -83,15 +83,15 @@ async function licences(chunks: readonly OutputChunk[]): Promise<string> {
 }
 
 /**
- * Loads rolldown. Without a word, npm leaves out its native part when npm itself runs on an older Node.js, such as that of Debian 12.
- * rolldown's own error then advises to remove the lock file.
+ * Loads rolldown. An npm that runs on an older Node.js, such as that of Debian 12, silently skips its native part. The error of rolldown
+ * then advises to remove the lock file, which pins our dependencies: ours says what helps.
  */
 async function loadRolldown(): Promise<typeof Rolldown> {
   try {
     return (await import('rolldown')).rolldown
   } catch (cause) {
     const advice = 'run "npm ci" again, with an npm that runs on Node.js 20.19 or later ("node --version")'
-    throw new Error(`rolldown is not whole: ${advice}`, { cause })
+    throw new Error(`rolldown cannot be loaded: ${advice}`, { cause })
   }
 }
 

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { contentOf, maintainerOf, type PackageFile } from './debian/content.ts'
 import { dependenciesOf } from './debian/dependencies.ts'
 import type { Processor } from './executable.ts'
-import { wrapped } from './reference.ts'
+import { wrapped } from './markdown.ts'
 import { NOBODY, type Vendor } from './vendor.ts'
 
 const run = promisify(execFile)

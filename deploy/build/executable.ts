@@ -70,8 +70,8 @@ export function checkDigest(node: Buffer, digest: string, processor: Processor):
 }
 
 /**
- * The Node.js of npm's package for a processor, as the lock file pins it. A lock without the marks for system and processor lets each npm
- * install it on each machine: an older one knows no `--cpu`, and leaves it out without a word.
+ * The Node.js of npm's package for a processor, as the lock file pins it. The lock that npm gets here has no `os` and `cpu`: an older npm
+ * does not know `--cpu`, and silently skips a package for another processor.
  */
 async function runtimeFor(processor: Processor, folder: string): Promise<Buffer> {
   const name = `node-linux-${processor}`

@@ -3,7 +3,7 @@ import { CONDITIONS, type ConditionKey } from '../../src/commands/check/conditio
 import { describeNeed } from '../../src/commands/check/evidence-text.ts'
 import { REQUIREMENTS } from '../../src/commands/check/requirements.ts'
 import { WARNING_RULES } from '../../src/compose/config-warnings.ts'
-import { wrapped } from './reference.ts'
+import { listItem } from './markdown.ts'
 
 /** A list of the page, between two marks. */
 interface List {
@@ -61,5 +61,5 @@ function evidenceLines(): readonly string[] {
 }
 
 function item(text: string): readonly string[] {
-  return wrapped(text, 120).map((line, i) => `${i === 0 ? '- ' : '  '}${line}\n`)
+  return listItem(text, 120).map((line) => `${line}\n`)
 }

@@ -4,6 +4,7 @@ import { firstConfiguration, flow } from '../../src/config/first-configuration.t
 import { environmentName, type KnownKey, knownKeys } from '../../src/config/known-keys.ts'
 import { schema } from '../../src/config/schema.ts'
 import { isMapping, parseYaml, type YamlValue } from '../../src/config/yaml.ts'
+import { listItem, wrapped } from './markdown.ts'
 
 /** A key of keys.yaml. */
 interface ListedKey {
@@ -110,9 +111,7 @@ function contentsOf(title: string, link: string, keys: readonly KnownKey[]): str
   const links = keys.map(
     ({ path }) => `[${path.slice(title === path[0] ? 1 : 0).join('.') || path[0]}](#${path.join('')})`,
   )
-  return wrapped(`[${title}](${link}): ${links.join(', ')}`, WIDTH).map((line, i) =>
-    i === 0 ? `- ${line}` : `  ${line}`,
-  )
+  return listItem(`[${title}](${link}): ${links.join(', ')}`, WIDTH)
 }
 
 /** The keys that people set, each with an example: the first sentence of what it means, and a link to the rest. */
@@ -247,19 +246,6 @@ function written(value: YamlValue): string {
 
 function code(text: string): string {
   return `\`${text}\``
-}
-
-/** Breaks a text into lines of at most `width` characters, between words. A longer word has a line of its own. */
-export function wrapped(text: string, width: number): string[] {
-  const lines: string[] = []
-  let line = ''
-  for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > width) {
-      lines.push(line)
-      line = word
-    } else line = line === '' ? word : `${line} ${word}`
-  }
-  return [...lines, line]
 }
 
 /** The first configuration in deploy/. `npm run reference` writes it. */

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { wrapped } from '../../deploy/build/reference.ts'
+import { listItem } from '../../deploy/build/markdown.ts'
 import type { YamlPart } from '../support/sidecar.ts'
 import { aspects } from './aspects.ts'
 import type { Finding, Row } from './matrix.ts'
@@ -175,5 +175,5 @@ function versionOf({ debian }: RealServer): string {
 }
 
 function item(text: string): string[] {
-  return wrapped(text, WIDTH).map((line, i) => (i === 0 ? `- ${line}` : `  ${line}`))
+  return listItem(text, WIDTH)
 }

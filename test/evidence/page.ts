@@ -1,4 +1,4 @@
-import { wrapped } from '../../deploy/build/reference.ts'
+import { listItem, wrapped } from '../../deploy/build/markdown.ts'
 import type { Condition } from '../../src/commands/check/condition.ts'
 import { CONDITIONS, type ConditionKey } from '../../src/commands/check/conditions.ts'
 import type { OpenRequirement } from '../../src/commands/check/open-requirement.ts'
@@ -325,5 +325,5 @@ function code(text: string): string {
 }
 
 function item(text: string): string[] {
-  return wrapped(text, WIDTH).map((line, i) => (i === 0 ? `- ${line}` : `  ${line}`))
+  return listItem(text, WIDTH)
 }

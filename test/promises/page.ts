@@ -1,4 +1,4 @@
-import { wrapped } from '../../deploy/build/reference.ts'
+import { listItem, wrapped } from '../../deploy/build/markdown.ts'
 import { OUTSIDE, type SeenFromOutside } from '../../src/verify/promises.ts'
 import { anchorOf } from '../support/pages.ts'
 import { readTree } from '../support/source-tree.ts'
@@ -58,5 +58,5 @@ function itemsOf({ sentence, clause }: SeenFromOutside, check: string | undefine
 }
 
 function item(text: string): string[] {
-  return wrapped(text, WIDTH).map((line, i) => (i === 0 ? `- ${line}` : `  ${line}`))
+  return listItem(text, WIDTH)
 }
