@@ -96,7 +96,10 @@ registerHooks({
   const program = join(root, 'deploy/build/release.ts')
   const args = ['--import', `data:text/javascript,${encodeURIComponent(hook)}`, program, out]
   const { code, stderr } = await run(process.execPath, args)
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/^release: rolldown cannot be loaded: .*20\.19.*\n$/)])
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^release: rolldown cannot be loaded: .*20\.19.*\n$/),
+  ])
 })
 
 it('that is the Node.js that rolldown needs, and docs/releasing.md says so', () => {

@@ -26,8 +26,7 @@ const EVIDENCE: List = {
 }
 
 /**
- * The page docs/hardening.md with the present lists of what `check` warns of, and of what `check --evidence` prints, in place of those between
- * their marks.
+ * The page docs/hardening.md with the present lists between their marks: what `check` warns of, and what `check --evidence` prints.
  *
  * @throws Error if the page has no marks
  */

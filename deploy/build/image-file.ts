@@ -4,8 +4,8 @@ import type { Vendor } from './vendor.ts'
 
 const FILE = new URL('../Dockerfile', import.meta.url)
 
-/** What the labels of the image say. */
-export interface Labelled {
+/** Where an image comes from. */
+export interface ImageOrigin {
   readonly source: Source
   readonly vendor?: Vendor | undefined
   /** The image with the libraries, by digest: `--base`. Without it, the file names a tag, which may become another image. */
@@ -13,28 +13,30 @@ export interface Labelled {
 }
 
 /**
- * The Dockerfile of a release: `deploy/Dockerfile` with labels of the OCI image specification for commit, its time and the vendor, and
- * with the base. What is not known has no label. `SHA256SUMS` lists the file, so a signed release vouches for the labels.
+ * The Dockerfile of a release: `deploy/Dockerfile` on this base, with labels of the OCI image specification for the commit, its time and the
+ * vendor. A fact that is not known has no label. `SHA256SUMS` lists the file, so a signed release vouches for the labels.
  */
-export async function imageFile({ source, vendor, base }: Labelled): Promise<string> {
-  const { commit, changed, time } = source
-  const labels = {
+export async function imageFile({ source, vendor, base }: ImageOrigin): Promise<string> {
+  const text = await readFile(FILE, 'utf8')
+  const based = base === undefined ? text : text.replace(/^ARG BASE=.*/m, () => `ARG BASE=${base}`)
+  const labels = Object.entries({ ...sourceLabels(source), ...vendorLabels(vendor) })
+  return (
+    based +
+    labels.map(([name, value]) => `LABEL org.opencontainers.image.${name}=${quoted(value)}\n`).join('')
+  )
+}
+
+function sourceLabels({ commit, changed, time }: Source) {
+  return {
     revision: changed ? `${commit} with changed files` : commit,
     created: new Date(time * 1000).toISOString().replace('.000', ''),
-    ...(vendor === undefined
-      ? {}
-      : {
-          vendor: vendor.name,
-          authors: vendor.maintainer,
-          url: vendor.download,
-          source: vendor.source ?? vendor.download,
-        }),
   }
-  const lines = Object.entries(labels).map(
-    ([name, value]) => `LABEL org.opencontainers.image.${name}=${quoted(value)}\n`,
-  )
-  const text = await readFile(FILE, 'utf8')
-  return `${base === undefined ? text : text.replace(/^(ARG BASE=).*/m, (_, start) => start + base)}${lines.join('')}`
+}
+
+function vendorLabels(vendor: Vendor | undefined) {
+  if (vendor === undefined) return {}
+  const { name, maintainer, download, source = download } = vendor
+  return { vendor: name, authors: maintainer, url: download, source }
 }
 
 /** A value in a Dockerfile, which expands `$NAME` also between quotes. */

@@ -16,7 +16,7 @@ const ROOT = join(import.meta.dirname, '../..')
 /** The image that the first stage of the Dockerfile starts from. No registry is asked for it: `makeBase` makes the like. */
 const BASE = 'debian:12-slim'
 
-/** Whose release the image is made of, with a name that a Dockerfile must quote. */
+/** The vendor of the release that the image contains. Its name has characters that a Dockerfile must quote. */
 export const MAKER: Vendor = {
   ...VENDOR,
   name: 'Example "Devices" \\ $PATH',
@@ -104,7 +104,7 @@ export async function prepareBuilder(): Promise<ImageBuilder> {
   }
 }
 
-/** Resolves to the name of the base with its digest. */
+/** Makes the base image. Resolves to its name with its digest. */
 async function makeBase(buildah: (...args: string[]) => Promise<string>): Promise<string> {
   const archive = await madeOnce('image.tar', (path) =>
     installDebian(['--variant=apt', '--aptopt=Acquire::Languages "none"'], path),

@@ -39,8 +39,8 @@ export async function downloadAndTry(
 }
 
 /**
- * Types the commands of README.md for a device of one's own, in a folder with the program `postern`, until a client has used a token. Outside
- * a clone, README.md says to write `./postern`.
+ * Types the commands of README.md for a device of one's own, in a folder with the program `postern`, until a client has used a token.
+ * README.md says to write `./postern` outside a clone.
  */
 export async function putBeforeDevice(folder: string): Promise<void> {
   for (const tool of ['script', 'bash']) needs(tool)

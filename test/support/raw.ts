@@ -153,7 +153,7 @@ export async function rawConnection(
  */
 const PORTS = { from: 10_000, to: 30_000 }
 
-/** Ports that this process got. Two programs that start at once must not get one port: nothing listens there until one of them does. */
+/** Ports that this process got. Each looks unused until its program listens, so a second program could get it, too. */
 const handedOut = new Set<number>()
 
 /** A random port of 127.0.0.1 that no socket holds, and that this process did not get before. */

@@ -41,12 +41,12 @@ export function needs(tool: string): void {
   if (!isInstalled(tool)) lack(`${tool} is not installed`)
 }
 
-/** The same for a program that Debian does not have: without it the test is skipped in CI, too. */
+/** Skips the test without this program, which Debian does not have: also in CI, which installs only what Debian has. */
 export function needsForeign(tool: string): void {
   if (!isInstalled(tool)) runningTest()?.skip(`${tool} is not installed`)
 }
 
-/** The same for what is no program, such as a library of Python. */
+/** As `needs`, for what is no program, such as a library of Python. */
 export function needsLibrary(name: string, probe: Probe): void {
   needs(probe[0])
   if (!hasLibrary(probe)) lack(`${name} is not installed`)

@@ -5,22 +5,21 @@ import { needs, needsForeign, needsLibrary, run } from './tools.ts'
 
 const MAKER = join(import.meta.dirname, 'advisories.go')
 
-/** What Go has compiled: it outlives the run. */
+/** Keeps what Go has compiled between runs. */
 const GOCACHE = join(import.meta.dirname, '../../node_modules/.cache/postern-go')
 
 /** Where Debian has the libraries of Go. */
 const GOPATH = '/usr/share/gocode'
 
-/** A package of npm or a source package of Debian 12, and the first version that the made-up advisory about it does not concern. */
+/** A made-up advisory about a package of npm or a source package of Debian 12. */
 export interface Advisory {
   readonly ecosystem: 'npm' | 'debian 12'
   readonly name: string
+  /** The first version that it does not concern. */
   readonly fixed: string
 }
 
-/**
- * Runs a command of Trivy as a user without a network does, with made-up advisories alone. Resolves to the names of the packages found.
- */
+/** Runs a command of Trivy offline, with a database of made-up advisories alone. Resolves to the names of the packages that it finds. */
 export async function scan(
   command: string,
   cwd: string,

@@ -1,5 +1,5 @@
-// Compiled by `npm run types`, never run. Each line under `@ts-expect-error` must not compile. If one compiles, a requirement can claim more
-// than the tests show, and the compiler reports the unused directive.
+// Compiled by `npm run types`, never run. Each line under `@ts-expect-error` must not compile. If one compiles, the compiler reports
+// the unused directive: a requirement can then claim more than the tests show.
 
 import type { Requirement } from '../evidence/requirement.ts'
 

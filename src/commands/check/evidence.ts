@@ -46,8 +46,8 @@ export function isMet({ keys }: OpenRequirement, judgements: Judgements): boolea
 }
 
 /**
- * The facts about each requirement, in the order of docs/evidence.md. If all of its conditions hold, they are `met`; else only those that are
- * lacking have rows. A requirement to which Postern only contributes has no row that says `met`, so that no row says more than the page.
+ * The facts about each requirement, in the order of docs/evidence.md. If all of its conditions hold, its rows say `met`. Otherwise only the
+ * lacking conditions have rows. A requirement to which Postern only contributes has no row `met`: no row says more than the page.
  */
 export async function evidenceOf(
   config: Config,

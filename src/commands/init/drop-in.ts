@@ -23,7 +23,7 @@ interface Peer {
   readonly host: string
 }
 
-/** What the drop-in leaves out: why, and lines with which it would not. */
+/** A rule that the drop-in leaves out: why, and the addresses to allow by hand, as comments. */
 interface LeftOut {
   readonly reason: string
   readonly lines?: readonly string[]
@@ -36,9 +36,9 @@ const DHCP =
   'A device or a server that gets another address, by DHCP for example: give it a fixed one, or allow its network, such as 192.0.2.0/24.'
 
 /**
- * Prints a drop-in for the unit of the sidecar, by which systemd lets it exchange packets with the servers of its configuration and no others
- * (systemd.resource-control(5), `IPAddressDeny=`). Resolves to 1 if it leaves out something that the configuration uses; standard error then says
- * what. Rejects with a `SetupError` if there is no configuration, or if clients would be shut out.
+ * Prints a drop-in for the unit of the sidecar. With it, systemd lets the sidecar exchange packets only with the servers of its configuration
+ * (systemd.resource-control(5), `IPAddressDeny=`). Resolves to 1 if it leaves out something that the configuration uses; standard error
+ * then says what. Rejects with a `SetupError` if there is no configuration, or if clients would be shut out.
  */
 export async function dropInCommand(options: DropInOptions, io: CommandIo): Promise<ExitCode> {
   const { config, locationOf } = loadedFrom({ ...options, set: [] }, io)
@@ -115,7 +115,7 @@ function introduction({ listen }: Config, source: string): string {
   return `Written by postern init --drop-in from ${source}. The service then exchanges packets with the addresses below and no others. ${exempt} Write the file again when an address changes.`
 }
 
-/** The servers that the sidecar connects to, and the own address at which `postern healthy` asks it at a start. */
+/** The servers that the sidecar connects to, and this machine's address at which `postern healthy` asks during a start. */
 function peersOf({ upstream, tokens, admin }: Config): readonly Peer[] {
   const services = servicesOf(upstream).flatMap(({ path, service: { url } }) =>
     url.kind === 'tcp' ? [{ key: [...path, 'url'].join('.'), host: url.host }] : [],
@@ -130,7 +130,7 @@ function peersOf({ upstream, tokens, admin }: Config): readonly Peer[] {
   ]
 }
 
-/** A listener on every address is asked on loopback. */
+/** The addresses of a listener on every address: `postern healthy` asks it on loopback. */
 const EVERY: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
 function overNetwork(
@@ -148,7 +148,7 @@ function allow(range: string): string {
   return `IPAddressAllow=${base}${bits === width ? '' : `/${bits}`}`
 }
 
-/** A name is left out, unless it leads to this machine. It is looked up only for the lines to take in. */
+/** A name is left out, unless all of its addresses are on loopback. The lookup only fills the lines to take in by hand. */
 async function leftOutName({ key, host }: Peer): Promise<readonly LeftOut[]> {
   const found = await lookup(host, { all: true }).catch(() => [])
   const lines = found.map(({ address }) => address)
