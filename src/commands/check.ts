@@ -7,7 +7,14 @@ import { SetupError } from '../system/setup-error.ts'
 import { addressChecks } from './check/address-checks.ts'
 import { uploadCheck } from './check/client-requests.ts'
 import { deviceChecks, headerChecks, namedPageCheck } from './check/device-checks.ts'
-import { certificateCheck, memoryCheck, pageChecks, passwordCheck, stateCheck } from './check/file-checks.ts'
+import {
+  certificateCheck,
+  memoryCheck,
+  pageChecks,
+  passwordCheck,
+  setAsideChecks,
+  stateCheck,
+} from './check/file-checks.ts'
 import { type Check, type CheckResult, describeResult, runCheck } from './check/finding.ts'
 import { neighbourChecks } from './check/neighbour-check.ts'
 import { storeChecks } from './check/store-check.ts'
@@ -101,6 +108,7 @@ function checksOf(config: Config, ofNeighbours: readonly Check[]): readonly Chec
     passwordCheck(config),
     certificateCheck(config),
     stateCheck(config),
+    ...setAsideChecks(config),
     memoryCheck(config),
     ...pageChecks(config),
     ...storeChecks(config),
