@@ -5,6 +5,7 @@ import type { Config } from '../config/schema.ts'
 import { writeYaml } from '../config/yaml.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { addressChecks } from './check/address-checks.ts'
+import { changeChecks } from './check/changes-since.ts'
 import { uploadCheck } from './check/client-requests.ts'
 import { deviceChecks, headerChecks, namedPageCheck } from './check/device-checks.ts'
 import {
@@ -31,16 +32,18 @@ export interface CheckOptions extends ConfigOptions {
   readonly pages?: readonly string[]
   /** Post to this path of the device, twice. */
   readonly uploads?: string
+  /** Say what behaves differently since this version. */
+  readonly since?: string
 }
 
 /**
  * Prints the effective configuration with masked secrets. Then checks the password source, the certificate, the folders that are
- * written to, the shared store, both addresses, the header files and the device. With `pages` it also requests these, and with
+ * written to, the shared store, both addresses, the header files and the device, and after an upgrade what behaves differently. With `pages` it also requests these, and with
  * `uploads` it tries how the device takes a POST. Exit code 0 if all checks pass, with or without warnings; 2 if `serve` would not start
  * because of its configuration or files; 1 if only other checks fail.
  */
 export async function checkCommand(options: CheckOptions, io: CommandIo): Promise<ExitCode> {
-  const { json = false, quiet = false, reload = false, uploads, pages = [] } = options
+  const { json = false, quiet = false, reload = false, uploads, since, pages = [] } = options
   const results: CheckResult[] = []
   const loaded = readConfig(options, io)
   if (loaded instanceof SetupError) {
@@ -63,7 +66,10 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
   for (const check of [
     ...(reload
       ? reloadChecks(config)
-      : checksOf(config, neighbourChecks(config, configPath(options, io), io))),
+      : [
+          ...checksOf(config, neighbourChecks(config, configPath(options, io), io)),
+          ...changeChecks(loaded, since),
+        ]),
     ...asked,
   ]) {
     const { result, exitCode } = await runCheck(check, locationOf)

@@ -54,6 +54,10 @@ pages of an API that clients use.
 its length and one in chunks, and says whether the answers differ. The device
 acts on them: name only a path that may be posted to.
 
+After an upgrade, --since says what behaves differently with this configuration.
+Before it, the check of the new version says so by itself, from the token file.
+  postern check --quiet --since 0.1.0
+
 Secrets are printed as ***. Nothing else changes anything. Exit codes: 0 if
 everything works; 2 if serve would not start, because the configuration or a
 file that it names is unusable; 1 if something else fails, such as a device that

@@ -66,10 +66,10 @@ export function readDatabase(path: string, patience: number, isUnread: boolean) 
 }
 
 /**
- * Whether the header says that this version reads the file: https://sqlite.org/fileformat.html#the_database_header. Does not open it as a
- * database, which would create files beside it.
+ * The version of a token file by its header: https://sqlite.org/fileformat.html#the_database_header. Undefined for another file. Does not
+ * open it as a database, which would create files beside it.
  */
-export function isReadable(path: string): boolean {
+export function versionInHeader(path: string): number | undefined {
   const header = Buffer.alloc(100)
   const descriptor = openSync(path, 'r')
   try {
@@ -77,8 +77,12 @@ export function isReadable(path: string): boolean {
   } finally {
     closeSync(descriptor)
   }
-  const version = header.readUInt32BE(60)
-  return header.readUInt32BE(68) === APPLICATION_ID && version > 1 && version <= VERSION
+  return header.readUInt32BE(68) === APPLICATION_ID ? header.readUInt32BE(60) : undefined
+}
+
+/** Whether this version reads such a token file. */
+export function isReadable(version: number): boolean {
+  return version > 1 && version <= VERSION
 }
 
 /** If the system allows writing and SQLite does not, the header of the file is damaged. */

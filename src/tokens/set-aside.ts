@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { DATABASE, isReadable } from './journal-database.ts'
+import { DATABASE, isReadable, versionInHeader } from './journal-database.ts'
 
 /** An operator gives a token file that was set aside this name, so that the next start takes its tokens back. */
 export const BACK = `${DATABASE}.back`
@@ -21,7 +21,7 @@ export function findSetAside(dir: string): readonly SetAside[] {
   const names = readdirSync(dir).filter((name) => name.startsWith(`${DATABASE}.newer-`))
   const paths = names.filter((name) => !name.endsWith('-wal')).map((name) => join(dir, name))
   return paths
-    .filter(isReadable)
+    .filter((path) => isReadable(versionInHeader(path) ?? 0))
     .toSorted()
     .map((path) => ({ path, remedy: moveBack(path, join(dir, BACK)) }))
 }
@@ -29,4 +29,10 @@ export function findSetAside(dir: string): readonly SetAside[] {
 function moveBack(path: string, back: string): string {
   const log = existsSync(`${path}-wal`) ? [`mv ${path}-wal ${back}-wal`] : []
   return [...log, `mv ${path} ${back}`].join(' && ')
+}
+
+/** The version of the token file in a state folder; undefined if there is none. */
+export function readTokenFileVersion(dir: string): number | undefined {
+  const path = join(dir, DATABASE)
+  return existsSync(path) ? versionInHeader(path) : undefined
 }

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { Agent, request } from 'node:https'
+import { dirname, join } from 'node:path'
 import process from 'node:process'
 
 // A program of its own, in the network of a machine: the device, or many clients at once. The last line that it prints is its report, as JSON.
@@ -125,6 +126,12 @@ if (task === 'log-in') {
   )
   writeFileSync(file, JSON.stringify(all))
   report(all.length)
+}
+if (task === 'choose') {
+  const [target = ''] = rest
+  const some = read().filter((_, at) => at % 10 === 0)
+  writeFileSync(join(dirname(file), target), JSON.stringify(some))
+  report(some.length)
 }
 if (task === 'use') report(count((await forAll(read(), use)).map(({ status }) => status)))
 if (task === 'refresh') {

@@ -29,7 +29,7 @@ export function formerPackage(commit: Former): Promise<string> {
     const clone = join(temporaryDirectory(), 'postern')
     const script = `
       git clone --quiet --no-checkout "$ROOT" "$CLONE" && cd "$CLONE" && git checkout --quiet "$COMMIT"
-      npm ci --ignore-scripts --prefer-offline --no-audit --no-fund --silent
+      npm ci --prefer-offline --no-audit --no-fund --silent
       "$NODE" -r ./src/node-version.cjs --input-type=module -e "$BUILD"
       mv postern_*.deb "$RESULT"`
     const { NPM_CONFIG_CACHE, PATH, HOME } = process.env

@@ -1,0 +1,147 @@
+import { expect } from 'vitest'
+import { parse } from 'yaml'
+import { VERSION } from '../../src/version.ts'
+import { type Former, formerConfigurations, formerFile } from './former.ts'
+import { PASSWORDS, type Upgrade } from './upgrading.ts'
+
+/** Two tokens each: 10,000 tokens. */
+const LOGINS = '5000'
+
+interface SchemaNode {
+  readonly properties?: Readonly<Record<string, SchemaNode>>
+  readonly items?: SchemaNode
+  readonly additionalProperties?: SchemaNode | boolean
+  readonly anyOf?: readonly SchemaNode[]
+  readonly oneOf?: readonly SchemaNode[]
+}
+
+/** Every key of a schema, without what tells the services, the entries and the names apart. */
+function keysOfSchema(node: SchemaNode, path: readonly string[] = []): readonly string[] {
+  const deeper = (next: SchemaNode | boolean | undefined, at: readonly string[]) =>
+    typeof next === 'object' ? keysOfSchema(next, at) : []
+  return [
+    ...Object.entries(node.properties ?? {}).flatMap(([key, each]) => [
+      [...path, key].join('.'),
+      ...keysOfSchema(each, [...path, key]),
+    ]),
+    ...deeper(node.items, path),
+    // The keys of a service of `routes` are those of `upstream`.
+    ...deeper(node.additionalProperties, path.at(-1) === 'routes' ? path.slice(0, -1) : path),
+    ...[...(node.anyOf ?? []), ...(node.oneOf ?? [])].flatMap((each) => keysOfSchema(each, path)),
+  ]
+}
+
+/** Every key of a configuration, in the same form. */
+function keysOfConfiguration(value: unknown, path: readonly string[] = []): readonly string[] {
+  if (Array.isArray(value)) return value.flatMap((each) => keysOfConfiguration(each, path))
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, each]) => {
+    // The name of a service or of a field is no key.
+    const isName = ['routes', 'headers'].includes(path.at(-1) ?? '')
+    const here = isName ? (path.at(-1) === 'routes' ? path.slice(0, -1) : path) : [...path, key]
+    return [here.join('.'), ...keysOfConfiguration(each, here)]
+  })
+}
+
+/** The configurations of `former/` have every key of the commit, and its own `check` takes them. */
+export async function expectEveryKey(commit: Former, { type }: Upgrade): Promise<void> {
+  const known = new Set(keysOfSchema(JSON.parse(await formerFile(commit, 'deploy/postern.schema.json'))))
+  const configurations = formerConfigurations(commit)
+  const used = new Set([...configurations.values()].flatMap((each) => keysOfConfiguration(parse(each))))
+  expect(known.size).toBeGreaterThan(80)
+  expect([...known].filter((key) => !used.has(key))).toEqual([])
+  for (const name of configurations.keys())
+    expect(await check(type, name)).not.toMatch(/^postern check:|^FAILED +(?:configuration|password)/m)
+}
+
+const check = (type: Upgrade['type'], name: string): Promise<string> =>
+  type(`runuser -u postern -- postern check --quiet --config /etc/postern/${name}.yaml 2>&1 || [ $? -eq 1 ]`)
+
+/** The present `check` refuses no key, and has the line to write for each in its former spelling. */
+export async function expectAllRead(commit: Former, { type }: Upgrade): Promise<void> {
+  for (const [name, content] of formerConfigurations(commit)) {
+    const found = await check(type, name)
+    expect(found).not.toMatch(/^postern check:|^FAILED +(?:configuration|password)/m)
+    const former = content.match(/^ +auth:/gm) ?? []
+    const lines = found.match(/write auth: \{kind: /g) ?? []
+    expect([name, lines.length]).toEqual([name, former.length])
+  }
+}
+
+/** Logs clients in; a tenth of them will poll. */
+export async function logInAll({ beside, type }: Upgrade): Promise<void> {
+  expect(await beside('log-in', 'all', PASSWORDS.file, LOGINS)).toBe(Number(LOGINS))
+  await beside('choose', 'all', 'some')
+  expect(JSON.parse(await type('postern status --json')).tokens).toEqual({ access: 5000, refresh: 5000 })
+}
+
+/** Upgrades while clients poll: no token is lost, and the certificate stays. */
+export async function upgradeUnderPolls(upgrade: Upgrade): Promise<void> {
+  const { beside, poll, install, type } = upgrade
+  const certificate = await type('cat /var/lib/postern/tls/cert.pem')
+  const stop = await poll('some')
+  await install('present')
+  expect(await type('postern --version; systemctl is-active postern')).toBe(`${VERSION}\nactive\n`)
+  const before = await beside('use', 'some')
+  const { statuses } = await stop()
+  // Connections fail while one process restarts; no token is refused.
+  expect(Object.keys(statuses)).toEqual(['200'])
+  expect(before).toEqual({ 200: 500 })
+  expect(JSON.parse(await type('postern status --json')).tokens).toEqual({ access: 5000, refresh: 5000 })
+  expect(await type('cat /var/lib/postern/tls/cert.pem')).toBe(certificate)
+  expect(await beside('refresh', 'some')).toBe(500)
+  expect(await beside('use', 'some')).toEqual({ 200: 500 })
+}
+
+const SET_ASIDE = /^\{.*"fault":"newer","path":"(\/var\/lib\/postern\/tokens\.db\.newer-[^"]+)".*$/gm
+
+/** Goes back: one line says that the token file is set aside, and everyone logs in again. Then forward: the file is found. */
+export async function goBackAndForward({ beside, install, log, type }: Upgrade): Promise<void> {
+  await install('former')
+  expect(await type('postern --version; systemctl is-active postern')).toBe('0.1.0\nactive\n')
+  expect(await beside('use', 'some')).toEqual({ 401: 500 })
+  const lines = [...(await log('postern')).matchAll(SET_ASIDE)]
+  expect(lines).toHaveLength(1)
+  const [line = '', path = ''] = lines[0] ?? []
+  expect(line).toContain('"msg":"token file: unusable, set aside; starting empty"')
+  const size = Number(await type(`stat -c %s ${path}`))
+  expect(size).toBeGreaterThan(500_000)
+  expect(await beside('log-in', 'meanwhile', PASSWORDS.file, '50')).toBe(50)
+
+  await install('present')
+  expect(await beside('use', 'meanwhile')).toEqual({ 200: 50 })
+  // What was to be revoked meanwhile is unknown.
+  expect(await beside('use', 'some')).toEqual({ 401: 500 })
+  const found = /"path":"([^"]+)","remedy":"([^"]+)".*an earlier version has set one aside/.exec(
+    await log('postern'),
+  )
+  expect(found?.[1]).toBe(path)
+  await type(`${found?.[2]} && systemctl restart postern`)
+  expect(await beside('use', 'some')).toEqual({ 200: 500 })
+  expect(await beside('use', 'meanwhile')).toEqual({ 200: 50 })
+  expect(await type('ls /var/lib/postern')).not.toMatch(/newer|back/)
+}
+
+/** Two processes with a shared store: no request fails on the way there or back, and nobody is logged out. */
+export async function upgradeFleet({ beside, configure, install, poll, type }: Upgrade): Promise<void> {
+  await type('systemctl disable --now postern 2>&1; apt-get install -y redis-server >/dev/null 2>&1')
+  await type("printf 'requirepass secret-of-some-length\\n' >> /etc/redis/redis.conf")
+  await type('systemctl restart redis-server')
+  await install('former')
+  await configure('shared')
+  await type('systemctl enable --now postern@1 postern@2 2>&1')
+  await type(
+    'for n in 1 2; do until postern healthy --config /etc/postern/postern.yaml --set admin.address=127.0.0.1:946$n; do sleep 0.1; done; done',
+  )
+  expect(await beside('log-in', 'shared', PASSWORDS.htpasswd, '200')).toBe(200)
+  for (const which of ['present', 'former', 'present'] as const) {
+    const stop = await poll('shared')
+    await install(which)
+    expect(await beside('use', 'shared')).toEqual({ 200: 200 })
+    const { statuses, failures } = await stop()
+    expect([which, Object.keys(statuses), failures]).toEqual([which, ['200'], 0])
+    expect(await beside('refresh', 'shared')).toBe(200)
+    expect(await beside('use', 'shared')).toEqual({ 200: 200 })
+  }
+  expect(await type('systemctl is-active postern@1 postern@2')).toBe('active\nactive\n')
+}
