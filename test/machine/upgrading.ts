@@ -46,6 +46,9 @@ export interface Upgrade extends Operator {
   readonly log: (units: string) => Promise<string>
 }
 
+/** The unit of 27b4877 does not wait until the service listens. */
+const LISTENS = 'until curl -ksS -o /dev/null https://localhost:8443/; do sleep 0.2; done'
+
 /** The present package, as it is published but for its compression. */
 function presentPackage(): Promise<string> {
   return madeOnce('present', async (path) => {
@@ -100,7 +103,7 @@ export async function prepareUpgrade(commit: Former): Promise<Upgrade> {
     machine,
     commit,
     packages,
-    install: (which) => type(`dpkg -i ${packages[which]} 2>&1`, '\n'),
+    install: (which) => type(`dpkg -i ${packages[which]} 2>&1\n${LISTENS}`, '\n'),
     configure: (name) => type(`cat /etc/postern/${name}.yaml > /etc/postern/postern.yaml`),
     async beside(task, file, ...args) {
       const child = spawnTask(task, join(tokens, file), ...args)
@@ -125,6 +128,6 @@ export async function prepareUpgrade(commit: Former): Promise<Upgrade> {
   }
   await upgrade.startDevice()
   await upgrade.configure('alone')
-  await type('systemctl restart postern')
+  await type(`systemctl restart postern\n${LISTENS}`)
   return upgrade
 }
