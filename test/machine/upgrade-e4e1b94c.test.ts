@@ -3,6 +3,7 @@ import { isInstalled } from '../support/tools.ts'
 import { needsMachine } from './machine.ts'
 import {
   expectAllRead,
+  expectChanges,
   expectEveryKey,
   goBackAndForward,
   logInAll,
@@ -22,6 +23,11 @@ describe('An upgrade from e4e1b94c', () => {
   it('begins with configurations that have every key of then', async () => {
     needsMachine(...UPGRADE_TOOLS)
     await expectEveryKey('e4e1b94c', upgrade)
+  })
+
+  it('H392 is preceded by a check that says what will behave differently', async () => {
+    needsMachine(...UPGRADE_TOOLS)
+    await expectChanges(upgrade)
   })
 
   it('H391 logs out none of 10,000 tokens while clients poll, and keeps the certificate', async () => {

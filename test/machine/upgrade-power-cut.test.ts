@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { VERSION } from '../../src/version.ts'
+import { shellBlock } from '../support/pages.ts'
 import { isInstalled } from '../support/tools.ts'
 import { needsMachine } from './machine.ts'
 import { type Cut, cutDuring } from './power-cut.ts'
@@ -21,6 +22,7 @@ const CUTS: readonly (readonly [when: string, cut: Cut])[] = [
   ['after the restart', { before: 'systemctl list-units *' }],
 ]
 
+const COMPLETE = shellBlock('docs/sizing.md', 'dpkg --audit')
 const FORMER = 'e4e1b94c'
 
 let upgrade: Upgrade
@@ -29,9 +31,10 @@ let upgrade: Upgrade
 async function complete(which: 'former' | 'present'): Promise<void> {
   const { install, type } = upgrade
   const version = which === 'former' ? '0.1.0' : VERSION
-  await type('dpkg --configure -a --force-confold 2>&1')
-  const state = await type("dpkg-query -W -f '${db:Status-Status} ${Version}' postern")
-  if (state !== `installed ${version}`) await install(which)
+  // Where dpkg asks about the configuration, Enter keeps it.
+  const audit = await type(COMPLETE, '\n')
+  const state = await type(`dpkg-query -f '\${db:Status-Status} \${Version}' -W postern`)
+  if (audit !== '' || state !== `installed ${version}`) await install(which)
   expect(await type('systemctl is-active postern; postern --version')).toBe(`active\n${version}\n`)
   expect(await type('dpkg --audit')).toBe('')
 }

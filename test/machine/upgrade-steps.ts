@@ -1,6 +1,8 @@
+import { basename } from 'node:path'
 import { expect } from 'vitest'
 import { parse } from 'yaml'
 import { VERSION } from '../../src/version.ts'
+import { replaceIn, shellBlock } from '../support/pages.ts'
 import { type Former, formerConfigurations, formerFile } from './former.ts'
 import { PASSWORDS, type Upgrade } from './upgrading.ts'
 
@@ -72,6 +74,19 @@ export async function expectAllRead(commit: Former, { type }: Upgrade): Promise<
   }
 }
 
+const CHECK = shellBlock('docs/sizing.md', 'dpkg-deb --extract')
+
+/** Before the upgrade the check of the new version says what behaves differently, by the commands of the page; after it, that of the package. */
+export async function expectChanges({ commit, type }: Upgrade): Promise<void> {
+  const before = await type(replaceIn(CHECK, './postern_1.0.0_amd64.deb', `./postern_${VERSION}_*.deb`))
+  const changed = [...before.matchAll(/^WARNING (\S+): .*\(since 1\.0\.0\)$/gm)].map(([, key]) => key)
+  expect(changed).toContain('listen.tls')
+  expect(changed).toContain('upstream.routes./camera/.max_in_flight')
+  // What the configuration sets does not change.
+  expect(changed).not.toContain('upstream.max_in_flight')
+  expect(changed.includes('browser.idle')).toBe(commit === 'e4e1b94c')
+}
+
 /** Logs clients in; a tenth of them will poll. */
 export async function logInAll({ beside, type }: Upgrade): Promise<void> {
   expect(await beside('log-in', 'all', PASSWORDS.file, LOGINS)).toBe(Number(LOGINS))
@@ -84,7 +99,9 @@ export async function upgradeUnderPolls(upgrade: Upgrade): Promise<void> {
   const { beside, poll, install, type } = upgrade
   const certificate = await type('cat /var/lib/postern/tls/cert.pem')
   const stop = await poll('some')
-  await install('present')
+  const installed = await install('present')
+  const [, check = ''] = /^What behaves differently: (.*)$/m.exec(installed) ?? []
+  expect(await type(`${check} || [ $? -eq 1 ]`)).toMatch(/^WARNING listen\.tls: .*\(since 1\.0\.0\)$/m)
   expect(await type('postern --version; systemctl is-active postern')).toBe(`${VERSION}\nactive\n`)
   const before = await beside('use', 'some')
   const { statuses } = await stop()
@@ -97,6 +114,7 @@ export async function upgradeUnderPolls(upgrade: Upgrade): Promise<void> {
   expect(await beside('use', 'some')).toEqual({ 200: 500 })
 }
 
+const TAKE_BACK = shellBlock('docs/sizing.md', 'tokens.db.back')
 const SET_ASIDE = /^\{.*"fault":"newer","path":"(\/var\/lib\/postern\/tokens\.db\.newer-[^"]+)".*$/gm
 
 /** Goes back: one line says that the token file is set aside, and everyone logs in again. Then forward: the file is found. */
@@ -120,7 +138,9 @@ export async function goBackAndForward({ beside, install, log, type }: Upgrade):
     await log('postern'),
   )
   expect(found?.[1]).toBe(path)
-  await type(`${found?.[2]} && systemctl restart postern`)
+  const commands = replaceIn(TAKE_BACK, /tokens\.db\.newer-\S+/.exec(TAKE_BACK)?.[0] ?? '', basename(path))
+  expect(commands).toContain(`${found?.[2]}\n`)
+  await type(commands)
   expect(await beside('use', 'some')).toEqual({ 200: 500 })
   expect(await beside('use', 'meanwhile')).toEqual({ 200: 50 })
   expect(await type('ls /var/lib/postern')).not.toMatch(/newer|back/)
