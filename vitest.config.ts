@@ -11,6 +11,7 @@ const LONG = [
   'test/machine/release',
   'test/machine/debian',
   'test/machine/devices',
+  'test/machine/upgrade',
   'test/machine/memory',
   'test/machine/image',
   'test/verify/faults',

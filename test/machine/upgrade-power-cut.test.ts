@@ -6,14 +6,14 @@ import { needsMachine } from './machine.ts'
 import { type Cut, cutDuring } from './power-cut.ts'
 import { PASSWORDS, prepareUpgrade, UPGRADE_TOOLS, type Upgrade } from './upgrading.ts'
 
-// Commands that only read are left out: the disk is the same before and after them.
+// Commands that only read are left out: the disk is the same before and after them. prerm and postrm run none at an upgrade.
 const CUTS: readonly (readonly [when: string, cut: Cut])[] = [
   ['before the package is unpacked', { before: 'dpkg-deb --fsys-tarfile *' }],
   ['with half of the package unpacked', 'halfway'],
   ['when the program is replaced', { folder: 'usr/bin', file: /^postern$/, nth: 1 }],
   ['before dpkg clears up', { before: 'rm -rf -- *' }],
   ['before the user is made', { before: 'adduser *' }],
-  ['before the unit is noted', { before: 'deb-systemd-helper update-state postern.service' }],
+  ['before the unit is enabled', { before: 'deb-systemd-helper enable postern.service' }],
   ['before the socket is noted', { before: 'deb-systemd-helper update-state postern.socket' }],
   ['before systemd reads the units', { before: 'systemctl *daemon-reload' }],
   ['before the restart', { before: 'deb-systemd-invoke restart *' }],
