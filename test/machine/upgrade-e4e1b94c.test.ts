@@ -7,6 +7,7 @@ import {
   expectEveryKey,
   goBackAndForward,
   logInAll,
+  logInWithBrowser,
   upgradeFleet,
   upgradeUnderPolls,
 } from './upgrade-steps.ts'
@@ -33,7 +34,13 @@ describe('An upgrade from e4e1b94c', () => {
   it('H391 logs out none of 10,000 tokens while clients poll, and keeps the certificate', async () => {
     needsMachine(...UPGRADE_TOOLS)
     await logInAll(upgrade)
+    await logInWithBrowser(upgrade)
     await upgradeUnderPolls(upgrade)
+  })
+
+  it('H391 sends a browser to the login page once, because its session was in memory', async () => {
+    needsMachine(...UPGRADE_TOOLS)
+    await logInWithBrowser(upgrade)
   })
 
   it('H391 refuses no key, and has the line to write for each in its former spelling', async () => {

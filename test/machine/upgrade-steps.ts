@@ -94,13 +94,25 @@ export async function logInAll({ beside, type }: Upgrade): Promise<void> {
   expect(await type(COUNT)).toBe(ALL)
 }
 
+const NAVIGATE =
+  "curl -ks -b cookies https://localhost:8443/ -H 'Accept: text/html' -H 'Sec-Fetch-Mode: navigate' -H 'Sec-Fetch-Site: none'"
+const BROWSER_LOGIN =
+  "curl -ks -c cookies -o /dev/null 'https://localhost:8443/oauth/login?to=%2F' -H 'Origin: https://localhost:8443' --data-urlencode password@-"
+
+/** Logs a browser in, and opens the first page of the device. Its session is in memory: before the login it gets the login page. */
+export async function logInWithBrowser({ type }: Upgrade): Promise<void> {
+  expect(await type(`touch cookies; ${NAVIGATE}`)).toContain('action="/oauth/login?to=%2F"')
+  await type(BROWSER_LOGIN, PASSWORDS.file)
+  expect(await type(NAVIGATE)).toBe('device\n')
+}
+
 /** Upgrades while clients poll: no token is lost, and the certificate stays. */
 export async function upgradeUnderPolls(upgrade: Upgrade): Promise<void> {
   const { beside, poll, install, type } = upgrade
   const certificate = await type('cat /var/lib/postern/tls/cert.pem')
   const stop = await poll('some')
   const installed = await install('present')
-  const [, check = ''] = /^What behaves differently: (.*)$/m.exec(installed) ?? []
+  const [, check = ''] = /What behaves differently: (.*)$/m.exec(installed) ?? []
   expect(await type(`${check} || [ $? -eq 1 ]`)).toMatch(/^WARNING listen\.tls: .*\(since 1\.0\.0\)$/m)
   expect(await type('postern --version; systemctl is-active postern')).toBe(`${VERSION}\nactive\n`)
   const before = await beside('use', 'some')
