@@ -38,9 +38,9 @@ export interface CheckOptions extends ConfigOptions {
 
 /**
  * Prints the effective configuration with masked secrets. Then checks the password source, the certificate, the folders that are
- * written to, the shared store, both addresses, the header files and the device, and after an upgrade what behaves differently. With `pages` it also requests these, and with
- * `uploads` it tries how the device takes a POST. Exit code 0 if all checks pass, with or without warnings; 2 if `serve` would not start
- * because of its configuration or files; 1 if only other checks fail.
+ * written to, the shared store, both addresses, the header files and the device, and says what behaves differently since an earlier
+ * version. With `pages` it also requests these, and with `uploads` it tries how the device takes a POST. Exit code 0 if all checks pass,
+ * with or without warnings; 2 if `serve` would not start because of its configuration or files; 1 if only other checks fail.
  */
 export async function checkCommand(options: CheckOptions, io: CommandIo): Promise<ExitCode> {
   const { json = false, quiet = false, reload = false, uploads, since, pages = [] } = options

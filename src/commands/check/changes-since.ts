@@ -46,7 +46,7 @@ function writerOf(stateDir: string): string | undefined {
   }
 }
 
-/** Whether a version is before another one. Only the numbers count. */
+/** Whether a version is before another one. A candidate of a release counts as that release. */
 function isBefore(version: string, other: string): boolean {
   return version.localeCompare(other, 'en', { numeric: true }) < 0
 }
@@ -90,7 +90,7 @@ function changesOf1(config: Config, isSet: (key: string) => boolean): readonly C
     {
       key: 'browser.idle',
       applies: browser.login === 'on' && !isSet('browser.idle'),
-      change: '12h',
+      change: '12h, and was without end',
       meaning: 'a browser logs in again after 12 hours without a request',
       remedy: 'set it to a longer time, at most tokens.refresh_lifetime',
     },
