@@ -12,6 +12,7 @@ const LONG = [
   'test/machine/debian',
   'test/machine/devices',
   'test/machine/upgrade',
+  'test/machine/drop-in',
   'test/machine/memory',
   'test/machine/image',
   'test/verify/faults',

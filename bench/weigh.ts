@@ -16,8 +16,8 @@ import { weighSource } from './weigh/source-weight.ts'
 
 const HELP = `npm run weigh -- [options]
 
-Weighs Postern, in about 90 s: source, packages, the way of a request, what V8 allocates for one, start and idle
-time. Prints each figure beside its bound in bench/weigh/budget.json, and exits with 1 if one is above it.
+Weighs Postern, in about two minutes: source, packages, the way of a request, what V8 allocates for one, start and
+idle time. Prints each figure beside its bound in bench/weigh/budget.json, and exits with 1 if one is above it.
 
   --quick   without the start and the idle minute
   --list    names the functions that each request runs

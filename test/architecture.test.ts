@@ -272,7 +272,7 @@ describe('the source', () => {
     expect(partsOf(page)).toEqual(new Map(importers.toSorted(([a], [b]) => (a < b ? -1 : 1))))
   })
 
-  it('reads clock, randomness and process only in the listed files', () => {
+  it('C4 reads clock, randomness and process only in the listed files', () => {
     expect(forbiddenReads(source)).toEqual([])
   })
 

@@ -125,6 +125,8 @@ describe('H117 the npm package', () => {
       'docs/browsers.md',
       'docs/clients.md',
       'docs/data.md',
+      'docs/evidence.json',
+      'docs/evidence.md',
       'docs/hardening.md',
       'docs/installing.md',
       'docs/issuing.md',

@@ -153,3 +153,11 @@ it('CI types the commands for a checkout, as README.md prints them', () => {
   expect(commands).toEqual(['npm ci && npm start', 'npm ci && npm test'])
   for (const command of commands ?? []) expect(fresh).toContain(`'${command}'`)
 })
+
+/** A stranger reads README.md before anything else is known, so what stands there is chosen. The rest belongs to the pages. */
+const MOST_LINES = 160
+
+it(`README.md has at most ${MOST_LINES} lines`, () => {
+  const lines = readFileSync(join(root, 'README.md'), 'utf8').trimEnd().split('\n')
+  expect(lines.length).toBeLessThanOrEqual(MOST_LINES)
+})

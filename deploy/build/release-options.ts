@@ -10,6 +10,10 @@ export interface ReleaseOptions {
   /** Archives of the Node.js project, and its list of their digests. */
   readonly archives: readonly string[]
   readonly sums?: string | undefined
+  /** Files of `npm test -- --results FILE`, for the evidence beside the release. */
+  readonly results: readonly string[]
+  /** The base of the container image, with its digest. */
+  readonly base?: string | undefined
 }
 
 export const HELP = `Usage: npm run release -- [options] [FOLDER]
@@ -19,7 +23,8 @@ Makes in FOLDER (default: dist) what is published. Removes what was in it.
   --sign KEY     signs SHA256SUMS with ssh-keygen: a private key, or a public
                  key whose private one is in the SSH agent
   --vendor FILE  says in YAML or JSON who answers for the release: name,
-                 maintainer, security_contact, support_period, download
+                 maintainer, security_contact, support_period, download,
+                 and optionally source
   --apt DIR      adds the Debian packages to a repository for apt; takes --gpg
   --gpg KEY      the key of gpg that signs the repository
   --node-archive FILE
@@ -28,6 +33,11 @@ Makes in FOLDER (default: dist) what is published. Removes what was in it.
   --node-sums FILE
                  the list with the archive's digest: SHASUMS256.txt.asc, whose
                  signature gpg checks, or SHASUMS256.txt
+  --results FILE puts the figures of a test run into evidence.md and
+                 evidence.json: a file of npm test -- --results FILE, and one
+                 of npm run test:machine -- --results FILE if there is one
+  --base IMAGE   the base of the container image, by digest:
+                 debian:12-slim@sha256:...
   --help         prints this
 
 docs/releasing.md tells more.
@@ -47,21 +57,26 @@ export function releaseOptions(
       vendor: text,
       apt: text,
       gpg: text,
+      base: text,
       'node-sums': text,
       'node-archive': { ...text, multiple: true },
+      results: { ...text, multiple: true },
       help: { type: 'boolean' },
     },
     allowPositionals: true,
   })
   if (values.help) return undefined
-  const { sign, vendor, apt, gpg } = values
-  for (const [name, value] of Object.entries({ sign, vendor, apt, gpg }))
+  const { sign, vendor, apt, gpg, base } = values
+  for (const [name, value] of Object.entries({ sign, vendor, apt, gpg, base }))
     if (value === '') throw new Error(`--${name} is empty`)
   if (positionals.length > 1) throw new Error(`one folder is enough: ${positionals.join(' ')}`)
   if (apt !== undefined && gpg === undefined)
     throw new Error('--apt takes --gpg KEY: apt refuses an unsigned repository')
   if (gpg !== undefined && apt === undefined) throw new Error('--gpg signs a repository: add --apt DIR')
-  const { 'node-archive': archives = [], 'node-sums': sums } = values
+  const { 'node-archive': archives = [], 'node-sums': sums, results = [] } = values
+  if (results.includes('')) throw new Error('--results is empty')
+  if (base !== undefined && !/^[\w.:/-]+@sha256:[0-9a-f]{64}$/.test(base))
+    throw new Error(`--base ${base} has no digest: write it as debian:12-slim@sha256:...`)
   if ((archives.length === 0) !== (sums === undefined))
     throw new Error('--node-archive and --node-sums belong together')
   const folder = positionals[0] === undefined ? dist : resolve(cwd, positionals[0])
@@ -69,7 +84,7 @@ export function releaseOptions(
   const repository = path(apt)
   if (repository !== undefined && `${repository}${sep}`.startsWith(`${folder}${sep}`))
     throw new Error(`--apt ${apt} is in ${folder}, which every release empties: name another folder`)
-  for (const file of [path(sign), path(vendor)])
+  for (const file of [path(sign), path(vendor), ...results.map(path)])
     if (file?.startsWith(`${folder}${sep}`))
       throw new Error(`${file} is in ${folder}, which the release empties`)
   return {
@@ -78,7 +93,9 @@ export function releaseOptions(
     vendor: path(vendor),
     apt: repository,
     gpg,
+    base,
     sums: path(sums),
     archives: archives.map((file) => resolve(cwd, file)),
+    results: results.map((file) => resolve(cwd, file)),
   }
 }

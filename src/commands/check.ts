@@ -34,13 +34,16 @@ export interface CheckOptions extends ConfigOptions {
   readonly uploads?: string
   /** Say what behaves differently since this version. */
   readonly since?: string
+  /** Print which conditions of docs/evidence.md hold, and test nothing. */
+  readonly evidence?: boolean
 }
 
 /**
  * Prints the effective configuration with masked secrets. Then checks the password source, the certificate, the folders that are
  * written to, the shared store, both addresses, the header files and the device, and says what behaves differently since an earlier
  * version. With `pages` it also requests these, and with `uploads` it tries how the device takes a POST. Exit code 0 if all checks pass,
- * with or without warnings; 2 if `serve` would not start because of its configuration or files; 1 if only other checks fail.
+ * with or without warnings; 2 if `serve` would not start because of its configuration or files; 1 if only other checks fail. With
+ * `evidence` it tests nothing, and prints which conditions of docs/evidence.md hold: exit code 0, whatever is lacking.
  */
 export async function checkCommand(options: CheckOptions, io: CommandIo): Promise<ExitCode> {
   const { json = false, quiet = false, reload = false, uploads, since, pages = [] } = options
@@ -52,6 +55,12 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
     return 2
   }
   const { config, tree, locationOf } = loaded
+  if (options.evidence === true) {
+    if (pages.length > 0)
+      throw new SetupError(`--evidence requests no page: leave out ${pages.join(' ')}`, { exitCode: 2 })
+    await printEvidence(config, { json, quiet }, io)
+    return 0
+  }
   const asked = [
     ...pages.map((page) => namedPageCheck(config, page)),
     ...(uploads === undefined ? [] : [uploadCheck(config, uploads)]),
@@ -82,6 +91,20 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
   }
   if (json) io.stdout.write(document(effectiveTree(tree), results))
   return worst
+}
+
+/** Only this command reads the requirements. */
+async function printEvidence(
+  config: Config,
+  { json, quiet }: { readonly json: boolean; readonly quiet: boolean },
+  { stdout }: CommandIo,
+): Promise<void> {
+  const { describeEvidence, evidenceOf } = await import('./check/evidence.ts')
+  stdout.write(
+    json
+      ? `${JSON.stringify({ evidence: await evidenceOf(config) }, null, 2)}\n`
+      : await describeEvidence(config, { columns: columnsOf(stdout), quiet }),
+  )
 }
 
 /** The configuration; for `--json` the error of an unusable one, so that the document can list its problems. */

@@ -7,23 +7,6 @@ export function columnsOf(output: { readonly isTTY?: boolean }): number {
   return output.isTTY === true ? WIDTH : Number.POSITIVE_INFINITY
 }
 
-const SECOND = 1_000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
-const DAY = 24 * HOUR
-
-/** A length of time (ms) in its largest unit: `12s`, `3m`, `5h`, `61d`. */
-export function spanOf(time: number): string {
-  if (time < MINUTE) return `${Math.max(0, Math.floor(time / SECOND))}s`
-  if (time < HOUR) return `${Math.floor(time / MINUTE)}m`
-  return time < 2 * DAY ? `${Math.floor(time / HOUR)}h` : `${Math.floor(time / DAY)}d`
-}
-
-/** A time (ms since the Unix epoch) to the second: `2026-11-22T08:16:12Z`. */
-export function timeOf(time: number): string {
-  return `${new Date(time).toISOString().slice(0, -'.000Z'.length)}Z`
-}
-
 /** What takes no column: marks that stand over the letter before them, and characters that only join or turn. */
 const NO_COLUMN = /[\p{Mn}\p{Me}\p{Cf}]/u
 /** What takes two (Unicode TR 11: wide and fullwidth): the scripts of East Asia, and pictures. */
@@ -108,4 +91,9 @@ export function fitted(text: string): string {
     return before + wrapped(line.slice(before.length), before.length, WIDTH)
   })
   return lines.join('\n')
+}
+
+/** A number with its noun: `1 grant`, `2 grants`. */
+export function counted(number: number, what: string): string {
+  return `${number} ${number === 1 ? what : `${what}s`}`
 }

@@ -3,10 +3,11 @@ import type { Explanation, RequestRow } from '../record/explanation.ts'
 import type { Remembered } from '../record/recent-requests.ts'
 import { systemClock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
-import { columnsOf, linesOf, spanOf, timeOf, wrapped } from './columns.ts'
+import { columnsOf, linesOf, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
 import { control } from './control.ts'
+import { spanOf, timeOf } from './times.ts'
 
 export interface ExplainOptions extends ConfigOptions {
   readonly json: boolean

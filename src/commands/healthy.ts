@@ -27,7 +27,7 @@ export async function healthyCommand(options: HealthyOptions, io: CommandIo): Pr
   const where = `${path} at ${admin.address === 'off' ? 'off' : formatAddress(admin.address)}`
   const asked = admin.tls === 'on' ? askOverTls(target, path, config) : ask({ ...target, path }, TIMEOUT)
   const { status, body } = await asked.catch((error: unknown) => {
-    throw new SetupError(`${where}: ${describe(error)}`, { exitCode: 1 })
+    throw new SetupError(`${where}: ${describe(error, admin)}`, { exitCode: 1 })
   })
   if (status !== 200) {
     throw new SetupError(`${where} responded ${status}: ${body.trim().slice(0, 500)}`, { exitCode: 1 })
@@ -85,7 +85,9 @@ function targetOf(address: ListenAddress | 'off'): RequestOptions {
   }
 }
 
-function describe(error: unknown): string {
+function describe(error: unknown, { allow, deny }: Config['admin']): string {
+  if (codeOf(error) === 'ECONNRESET' && allow.length + deny.length > 0)
+    return 'the connection was closed without an answer; admin.allow and admin.deny must admit the address of this machine'
   if (codeOf(error) === 'ERR_SSL_WRONG_VERSION_NUMBER')
     return 'what answers there does not speak TLS; if admin.tls has just changed, restart the sidecar'
   return ['ECONNREFUSED', 'ENOENT'].includes(codeOf(error)) ? 'no sidecar is running there' : reasonOf(error)

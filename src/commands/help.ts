@@ -58,7 +58,15 @@ After an upgrade, --since says what behaves differently with this configuration.
 Before it, the check of the new version says so by itself, from the token file.
   postern check --quiet --since 0.1.0
 
-Secrets are printed as ***. Nothing else changes anything. Exit codes: 0 if
+--evidence is for a buyer's table (EN 303 645, the Cyber Resilience Act, IEC
+62443-4-2, OWASP, RFC 9700). For each key that a requirement of docs/evidence.md
+depends on it prints the present value, the one that is wanted and what another
+one costs; then what remains for the vendor of the device. It contacts nobody,
+and its exit code is 0 whatever is lacking.
+  postern check --evidence --quiet    only what is lacking
+  postern check --evidence --json | jq '.evidence[] | select(.key == "enforce")'
+
+Secrets are printed as ***. Only --uploads changes anything. Exit codes: 0 if
 everything works; 2 if serve would not start, because the configuration or a
 file that it names is unusable; 1 if something else fails, such as a device that
 does not respond.`
@@ -184,7 +192,19 @@ postern-device@NAME.service runs it:
 Exit codes: 0 if the configuration is written. Otherwise nothing is written:
 2 if a flag is missing or wrong, the file exists, the password cannot be read,
 the password is weak (--weak takes it), or you cancel (Ctrl-C); 1 if the device
-does not answer as it should (--skip-checks writes nevertheless).`
+does not answer as it should (--skip-checks writes nevertheless).
+
+--drop-in asks and writes nothing. It reads a configuration and prints a drop-in
+for the unit: systemd then lets the service reach loopback, the device, the DNS
+servers and the store in it, and no other machine. Clients need postern.socket,
+which is exempt. The end of the drop-in says what it leaves out:
+  install -d /etc/systemd/system/postern.service.d
+  postern init --drop-in --config ${DEFAULT_CONFIG} \\
+    > /etc/systemd/system/postern.service.d/addresses.conf
+
+Its exit codes: 1 if it leaves out something that the configuration uses, such
+as a device by name; 2 if nothing is printed, because there is no configuration
+or clients would be shut out; otherwise 0.`
 
 export const VERIFY = `
 The run first says how often it logs in, how many requests it sends and how long

@@ -27,10 +27,10 @@ export function instanceOf(name: string, places: Places): Instance {
       remedy: 'choose a name such as boiler or rack-3-pdu',
     })
   }
-  return known(name, places)
+  return instanceNamed(name, places)
 }
 
-function known(name: string, places: Places): Instance {
+function instanceNamed(name: string, places: Places): Instance {
   const { defaultState = DEFAULT_STATE } = places
   return {
     name,
@@ -45,13 +45,13 @@ export function folderOf({ defaultConfig = DEFAULT_CONFIG }: Places): string {
 }
 
 /** The instances that have a file, by name. None if the folder is missing. Throws `SetupError` if it cannot be read. */
-export function instances(places: Places): readonly Instance[] {
+export function readInstances(places: Places): readonly Instance[] {
   const folder = folderOf(places)
   return filesIn(folder)
     .flatMap((file) => (file.endsWith('.yaml') ? [file.slice(0, -'.yaml'.length)] : []))
     .filter((name) => NAME.test(name))
     .sort()
-    .map((name) => known(name, places))
+    .map((name) => instanceNamed(name, places))
 }
 
 function filesIn(folder: string): readonly string[] {
@@ -70,7 +70,7 @@ function filesIn(folder: string): readonly string[] {
 
 /** The error for an instance without a file. It names those that have one. */
 export function unknownInstance({ name, config }: Instance, places: Places): SetupError {
-  const names = instances(places).map((each) => each.name)
+  const names = readInstances(places).map((each) => each.name)
   const others = names.length === 0 ? 'there is none yet' : `the instances are ${names.join(', ')}`
   return new SetupError(`--instance: no ${config}; ${others}`, {
     remedy: `postern init --instance ${name} writes it`,

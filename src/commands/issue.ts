@@ -2,11 +2,12 @@ import type { Issued } from '../admin/control-socket.ts'
 import { LONGEST, problemOfLabel, SHORTEST } from '../admin/operator-handout.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { Handout } from '../tokens/state.ts'
-import { columnsOf, spanOf, timeOf, wrapped } from './columns.ts'
+import { columnsOf, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
 import { control } from './control.ts'
 import type { Outputs } from './output.ts'
+import { spanOf, timeOf } from './times.ts'
 import { typedDuration } from './typed-duration.ts'
 
 export interface IssueOptions extends ConfigOptions {

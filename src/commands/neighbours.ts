@@ -7,7 +7,7 @@ import { isIPv6, normalizeAddress } from '../http/ip.ts'
 import type { ListenAddress } from '../system/listen-address.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { DEFAULT_CONFIG } from './help.ts'
-import { folderOf, instances, type Places } from './instance.ts'
+import { folderOf, type Places, readInstances } from './instance.ts'
 
 /** An address of a sidecar, and the key that sets it. */
 export interface OwnAddress {
@@ -41,7 +41,7 @@ export function isInstalled(file: string, places: Places): boolean {
  */
 export function neighboursOf(file: string | undefined, places: Places): readonly Neighbour[] {
   const { defaultConfig = DEFAULT_CONFIG } = places
-  const all = [defaultConfig, ...instances(places).map(({ config }) => config)]
+  const all = [defaultConfig, ...readInstances(places).map(({ config }) => config)]
   // A link in `devices/` to the file of another one is a sidecar of its own.
   const own =
     file === undefined

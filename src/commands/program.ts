@@ -5,7 +5,6 @@ import { VERSION } from '../version.ts'
 import type { CheckOptions } from './check.ts'
 import { type ExitCode, type ProgramIo, reportFailure } from './command.ts'
 import type { ConfigOptions } from './configuration.ts'
-import type { StatusOptions } from './control.ts'
 import type { DemoOptions } from './demo.ts'
 import type { ExplainOptions } from './explain.ts'
 import type { HashPasswordOptions } from './hash-password.ts'
@@ -16,6 +15,7 @@ import type { IssueOptions } from './issue.ts'
 import { exitCodeWith, helpOutput } from './output.ts'
 import type { ProposeOptions } from './propose.ts'
 import type { RevokeOptions } from './revoke.ts'
+import type { StatusOptions } from './status.ts'
 import { typedDuration } from './typed-duration.ts'
 import type { VerifyCommandFlags } from './verify.ts'
 
@@ -96,6 +96,11 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
       ),
     )
     .option('--uploads <path>', 'send two POSTs to this path of the device: does it read chunks?')
+    .addOption(
+      new Option('--evidence', 'test nothing; say what docs/evidence.md asks of this configuration')
+        .default(false)
+        .conflicts(['reload', 'uploads']),
+    )
     .addHelpText('after', help.CHECK)
 
   withConfig(
@@ -112,7 +117,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     command(
       'status',
       'Say what is wrong with the running sidecar, and list the grants: who is logged in.',
-      async (options: StatusOptions) => (await import('./control.ts')).statusCommand(options, io),
+      async (options: StatusOptions) => (await import('./status.ts')).statusCommand(options, io),
     ),
   )
     .option('--json', 'print JSON instead of a table', false)
@@ -164,8 +169,10 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
   command(
     'init',
     'Write a first configuration: ask for the device and its password, and try both.',
-    async (options: InitOptions) =>
-      (await import('./init.ts')).initCommand(options, { ...io, stdin: io.stdin() }),
+    async ({ dropIn, ...options }: InitOptions & { readonly dropIn: boolean }) =>
+      dropIn
+        ? (await import('./init/drop-in.ts')).dropInCommand(options, io)
+        : (await import('./init.ts')).initCommand(options, { ...io, stdin: io.stdin() }),
   )
     .option('--config <file>', 'the file to write (default: postern.yaml)')
     .addOption(instanceOption('write that of one of several devices of this host, with free ports'))
@@ -182,6 +189,12 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .option('--user <name>', 'the account of the device password')
     .option('--skip-checks', 'try neither the device nor the password file', false)
     .option('--weak', 'take a password that is short or one of the usual ones', false)
+    .addOption(
+      new Option('--drop-in', 'only print a drop-in for the unit: the addresses that the service may reach')
+        .default(false)
+        .conflicts(['url', 'deviceCa', 'passwordFile', 'htpasswd', 'shadow', 'deviceLogin', 'user'])
+        .conflicts(['skipChecks', 'weak']),
+    )
     .addHelpText('after', help.INIT)
 
   command(

@@ -3,7 +3,7 @@ import { isSafe } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { explainPathError } from '../system/named-file.ts'
 import { SetupError } from '../system/setup-error.ts'
-import { columnsOf, fitted, timeOf, WIDTH, wrapped } from './columns.ts'
+import { columnsOf, fitted, WIDTH, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { configFrom, configPath } from './configuration.ts'
 import type { Output } from './output.ts'
@@ -20,6 +20,7 @@ import { readLines } from './propose/line-reader.ts'
 import { addTo, createPathTree, MOST_NODES, type PathTree, type Seen } from './propose/path-tree.ts'
 import { proposalOf } from './propose/proposal.ts'
 import { type Usage, usageOf } from './propose/unused.ts'
+import { timeOf } from './times.ts'
 
 export interface ProposeOptions {
   /** Only requests of this name. */

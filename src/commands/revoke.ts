@@ -1,10 +1,10 @@
 import type { Revoked } from '../admin/control-socket.ts'
 import { clientKeyOf, type OperatorRevocation } from '../admin/operator-revocation.ts'
 import { SetupError } from '../system/setup-error.ts'
-import { columnsOf, wrapped } from './columns.ts'
+import { columnsOf, counted, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
-import { control, counted } from './control.ts'
+import { control } from './control.ts'
 
 export interface RevokeOptions extends ConfigOptions {
   readonly all?: boolean

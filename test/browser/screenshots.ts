@@ -8,7 +8,7 @@ import { PASSWORD } from '../support/sidecar.ts'
 import { startWithLogin } from './browsing.ts'
 import { startSyncthing } from './interfaces.ts'
 
-// `node test/browser/screenshots.ts [FOLDER]` makes two pictures of README.md, in docs/images: the login page on a phone, and behind it
+// `node test/browser/screenshots.ts [FOLDER]` makes two pictures of docs/browsers.md, in docs/images: the login page on a phone, and behind it
 // the web interface of Syncthing.
 
 const FOLDER = resolve(process.argv[2] ?? join(import.meta.dirname, '../../docs/images'))

@@ -4,26 +4,11 @@ import {
   widthOf as columnsTaken,
   fitted,
   linesOf,
-  spanOf,
   tableOf,
-  timeOf,
   wrapped,
 } from '../../src/commands/columns.ts'
 
 const widthOf = (text: string): number => Math.max(...text.split('\n').map(({ length }) => length))
-
-it('H233 a length of time is in its largest unit, and a time has no milliseconds', () => {
-  const minute = 60_000
-  expect([-5, 59_999, minute, 59 * minute, 47 * 60 * minute, 7 * 24 * 60 * minute].map(spanOf)).toEqual([
-    '0s',
-    '59s',
-    '1m',
-    '59m',
-    '47h',
-    '7d',
-  ])
-  expect(timeOf(1_500)).toBe('1970-01-01T00:00:01Z')
-})
 
 it('H233 H328 a text is broken between words; one that is longer than a line stays whole, for the terminal to break', () => {
   const long = 'x'.repeat(200)

@@ -52,6 +52,17 @@ test('H121 healthy asks a Unix socket, through the configuration file of the sid
   expect(asked).toEqual({ code: 0, signal: null, stdout: `ok: /healthz at unix:${socket}\n`, stderr: '' })
 })
 
+test('H121 healthy says that admin.allow shuts out this machine', async () => {
+  const site = await prepareSite({ config: { admin: { address: '127.0.0.1:0', allow: ['192.0.2.1'] } } })
+  const { admin: url } = await site.launch().waitForLog('listening')
+  const address = new URL(String(url)).host
+  const { code, stderr } = await site.postern('healthy', '--set', `admin.address=${address}`)
+  expect([code, stderr]).toEqual([
+    1,
+    `postern healthy: /healthz at ${address}: the connection was closed without an answer; admin.allow and admin.deny must admit the address of this machine\n`,
+  ])
+})
+
 test('H121 a sidecar that is not ready is healthy, and --ready says why it is not ready', async () => {
   const address = await admin((req, res) => {
     res.writeHead(req.url === '/healthz' ? 200 : 503).end('{"ready":false,"reasons":["no password"]}\n')

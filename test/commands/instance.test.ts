@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { instanceOf, instances } from '../../src/commands/instance.ts'
+import { instanceOf, readInstances } from '../../src/commands/instance.ts'
 import { collide, neighboursOf } from '../../src/commands/neighbours.ts'
 import { parseAddress } from '../../src/config/address.ts'
 import { loadConfig, readConfigFile } from '../../src/config/load.ts'
@@ -109,7 +109,7 @@ describe('H322 the name of an instance', () => {
     mkdirSync(devices)
     const others = ['Boiler.yaml', '.yaml', 'boiler.password', 'a.b.yaml', 'x.yml', '.init.lock']
     for (const file of ['pump.yaml', 'boiler.yaml', ...others]) writeFileSync(join(devices, file), '')
-    expect(instances(places).map(({ name }) => name)).toEqual(['boiler', 'pump'])
+    expect(readInstances(places).map(({ name }) => name)).toEqual(['boiler', 'pump'])
   })
 })
 
@@ -263,7 +263,7 @@ describe('H323 postern init --instance', () => {
     const made = init('fan', '--skip-checks')
     // Without the wait it has written its file by then, with these ports.
     await Promise.race([made, delay(500)])
-    expect(instances(places).map(({ name }) => name)).toEqual(['boiler'])
+    expect(readInstances(places).map(({ name }) => name)).toEqual(['boiler'])
     write('pump', `0.0.0.0:${listenPort + 1}`, 'off')
     release()
     expect(await made).toMatchObject({ code: 0 })

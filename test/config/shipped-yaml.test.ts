@@ -106,6 +106,15 @@ describe('the loader and the JSON Schema accept every configuration that is ship
     expectAccepted(completed(mapping(treeOf(example))))
   })
 
+  it('README.md shows the defaults of the keys that come after the device and its password', () => {
+    const [shown = {}] = examplesOn('README.md')
+    const { upstream = null, password = null } = shown
+    expect(Object.keys(shown).length).toBeGreaterThan(2)
+    expect(effectiveYaml({ file: JSON.stringify(shown) })).toBe(
+      effectiveYaml({ file: JSON.stringify({ upstream, password }) }),
+    )
+  })
+
   it('the search for examples finds those of the pages', () => {
     for (const page of ['docs/installing.md', 'docs/operating.md', 'deploy/old-firmware.md']) {
       expect(examplesOn(page), page).not.toEqual([])

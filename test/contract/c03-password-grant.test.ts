@@ -1,4 +1,7 @@
-import { beforeAll, expect, it } from 'vitest'
+import { PassThrough, Readable } from 'node:stream'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { hashPasswordCommand } from '../../src/commands/hash-password.ts'
+import { expectError } from '../support/errors.ts'
 import type { Response } from '../support/message.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'
@@ -88,3 +91,25 @@ describeProtocols('C3 C4 The password grant', (transport) => {
     expect(new Set(tokens.map((token) => token.slice(-8))).size).toBe(80)
   })
 })
+
+describe('H484 A password of 200 characters', () => {
+  const long = `${'a'.repeat(100)} ü€😀 "'\\&=%+${'0'.repeat(88)}`
+
+  it.each([
+    ['as text', async () => long],
+    ['as a hash', hashOf],
+  ])('H484 logs in as a whole, %s in the file', async (_how, line) => {
+    expect([...long]).toHaveLength(200)
+    const sidecar = await startSidecar({ password: await line(long) })
+    expectTokens(await sidecar.postToken({ ...grant, password: long }))
+    for (const near of [long.slice(0, -1), `${long}0`, long.toUpperCase(), `${long.slice(0, -1)}1`])
+      expectError(await sidecar.postToken({ ...grant, password: near }), 400, 'invalid_grant')
+  })
+})
+
+/** The line that `postern hash-password` prints. */
+async function hashOf(password: string): Promise<string> {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+  expect(await hashPasswordCommand({ stdin: Readable.from([Buffer.from(password)]), stdout, stderr })).toBe(0)
+  return String(stdout.read()).trim()
+}

@@ -14,9 +14,15 @@ const INTRODUCTION = `# Devices
 
 <!-- Written by \`npm run devices\`, which tries all of this; change it in test/devices. -->
 
-Postern in front of web servers that devices have, as Debian has them, and in front of models of firmware from public reports. Each
-server is tried over HTTP/1.1 and HTTP/2, with the defaults of Postern, and compared with the same server asked directly. [Old
-firmware](../deploy/old-firmware.md) says by symptom what to write for a device that is not here.
+Postern in front of web servers that devices have, as Debian has them, and in front of models of firmware from public reports. For a device that
+is not here, let Postern try some of its pages, and take the lines that it prints:
+
+\`\`\`sh
+postern check / /index.html
+\`\`\`
+
+[Old firmware](../deploy/old-firmware.md) says by symptom what to write. Each server below is tried over HTTP/1.1 and HTTP/2, with the defaults of
+Postern, and compared with the same server asked directly.
 
 ## Servers
 
@@ -56,9 +62,11 @@ export function devicesPage(rows: ReadonlyMap<string, Row>): string {
     '',
     ...notes.map((note, i) => `${i + 1}. ${note}`),
     '',
-    '### What each needs',
+    '### Not compared',
     '',
-    ...shown.flatMap(({ name }) => item(sentenceOf(name, rows.get(name)))),
+    'The server itself answers improperly:',
+    '',
+    ...shown.flatMap(({ name }) => notComparedOf(name, rows.get(name))),
     '',
     modelsPart(),
   ].join('\n')
@@ -122,22 +130,9 @@ const quoted = (keys: YamlPart): string =>
     .map((line) => `\`${line}\``)
     .join(', ')
 
-function sentenceOf(name: string, row: Row | undefined): string {
-  const all = [...(row?.findings ?? [])]
+function notComparedOf(name: string, row: Row | undefined): readonly string[] {
   const broken = [...(row?.bench.broken ?? [])].toSorted()
-  const having = (wanted: Finding): string =>
-    listed(all.filter(([, each]) => each === wanted).map(([aspect]) => aspect))
-  const keys = all.filter(([, each]) => typeof each === 'object')
-  const parts = [
-    keys.length === 0
-      ? 'needs no key'
-      : `needs ${listed(keys.map(([aspect, each]) => `${quoted(each as YamlPart)} for ${aspect}`))}`, // filtered above
-    having('better') && `does better than direct: ${having('better')}`,
-    having('fails') && `does not work: ${having('fails')}`,
-    having('alike') && `works neither with Postern nor without: ${having('alike')}`,
-    broken.length > 0 && `not compared, because the server itself answers improperly: ${broken.join('; ')}`,
-  ]
-  return `**${name}**: ${parts.filter(Boolean).join('; ')}.`
+  return broken.length === 0 ? [] : item(`**${name}**: ${broken.join('; ')}.`)
 }
 
 /** The part of the page that needs no server. */
@@ -177,10 +172,6 @@ function versionOf({ debian }: RealServer): string {
   const { stdout } = spawnSync('dpkg-query', ['-W', '-f', `\${Version}`, debian], { encoding: 'utf8' })
   const [, version = ''] = /^(?:\d+:)?(\d+(?:\.\d+)?)/.exec(stdout ?? '') ?? []
   return version
-}
-
-function listed(words: readonly string[]): string {
-  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
 }
 
 function item(text: string): string[] {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Status } from '../../src/commands/control.ts'
+import type { Status } from '../../src/commands/status.ts'
 import { stillClock } from '../support/clock.ts'
 import { startCannedDevice } from '../support/device.ts'
 import { ask, explained } from '../support/explained.ts'

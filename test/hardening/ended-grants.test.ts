@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { beforeAll, expect, it } from 'vitest'
-import { control, type Status } from '../../src/commands/control.ts'
+import { control } from '../../src/commands/control.ts'
 import { revokeCommand } from '../../src/commands/revoke.ts'
+import type { Status } from '../../src/commands/status.ts'
 import {
   bearer,
   DOWNLOAD_SIZE,

@@ -177,6 +177,23 @@ describe('H82 Control bytes and log injection', () => {
     }
   })
 
+  it('H482 each line has its time in UTC, its severity and its event, whatever it is about', async () => {
+    const sidecar = await startSidecar({ config: { public_paths: ['/'], browser: { login: 'on' } } })
+    await sidecar.postToken({ grant_type: 'password', password: 'wrong' })
+    await sidecar.request({ token: await sidecar.token() })
+    await sidecar.reload({ realm: 'another' })
+    const raw = await rawConnection(sidecar.url)
+    raw.write('no HTTP\r\n\r\n')
+    await raw.closed
+    const lines = sidecar.logLines().map((line) => JSON.parse(line))
+    expect(new Set(lines.map(({ msg }) => msg)).size).toBeGreaterThan(2)
+    for (const { time, level, msg } of lines) {
+      expect(new Date(time).toISOString()).toBe(time)
+      expect(level).toBeOneOf([10, 20, 30, 40, 50, 60])
+      expect(msg).toMatch(/./)
+    }
+  })
+
   it('H82 in an HTTP/2 path or method leave bounded ASCII lines of JSON', async () => {
     const sidecar = await startSidecar({ transport: 'h2' })
     const token = await sidecar.token()

@@ -64,6 +64,18 @@ describeProtocols('H193 a name with an allow', (transport) => {
     )
   })
 
+  it('H193 C10 a refreshed token may do what its login may, and the refresh token is one of this sidecar alone', async () => {
+    const { sidecar } = await start(OF_MONITOR, {}, transport)
+    const { refresh_token } = await logInAs(sidecar, 'monitor')
+    const { access_token: token } = await sidecar.refresh(refresh_token)
+    expect((await sidecar.request({ path: '/status', token })).status).toBe(200)
+    const refused = await sidecar.request({ method: 'POST', path: '/status', token })
+    expect([refused.status, refused.json().error]).toEqual([400, 'insufficient_scope'])
+    const { sidecar: another } = await start(OF_MONITOR, {}, transport)
+    const foreign = await another.postToken({ grant_type: 'refresh_token', refresh_token })
+    expect(foreign.json().error).toBe('invalid_grant')
+  })
+
   it('H193 status_codes http: 403 with the challenge of RFC 6750', async () => {
     const { sidecar, token } = await start(OF_MONITOR, { status_codes: 'http' }, transport)
     const { status, header } = await sidecar.request({ path: '/', token }).then((response) => ({

@@ -103,3 +103,11 @@ it('H217 the key exchange is X25519MLKEM768 with every client that has it, and X
   expect(await groupFor('X25519')).toBe('X25519')
   expect(await groupFor('P-256')).toBe('prime256v1')
 })
+
+it('H217 a client that has both gets TLS 1.3, and one that has only TLS 1.1 nothing', async () => {
+  const sidecar = await startSidecar({ transport: 'tls' })
+  const both = await handshake(sidecar, { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3' })
+  expect(both?.getProtocol()).toBe('TLSv1.3')
+  const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'ALL:@SECLEVEL=0' } as const
+  expect(await handshake(sidecar, old)).toBeUndefined()
+})

@@ -65,9 +65,17 @@ export async function minimalDebian(): Promise<string> {
   return root
 }
 
+export interface MachineOptions {
+  /**
+   * Whether systemd in the machine can filter the packets of a unit (`IPAddressDeny=`), which takes a hierarchy of cgroup v2 alone. Where this
+   * kernel's controllers belong to v1, the machine then bounds no memory. Default: false.
+   */
+  readonly filtersPackets?: boolean
+}
+
 /** Boots the Debian in `root`. The machine is shut down when the test ends. */
-export async function bootMachine(root: string): Promise<Machine> {
-  let { leader, stop, kill } = await boot(root)
+export async function bootMachine(root: string, options: MachineOptions = {}): Promise<Machine> {
+  let { leader, stop, kill } = await boot(root, options)
   closeLater(() => stop())
   return {
     root,
@@ -81,11 +89,11 @@ export async function bootMachine(root: string): Promise<Machine> {
     },
     async reboot() {
       await stop()
-      ;({ leader, stop, kill } = await boot(root))
+      ;({ leader, stop, kill } = await boot(root, options))
     },
     async cutPower() {
       await kill()
-      ;({ leader, stop, kill } = await boot(root))
+      ;({ leader, stop, kill } = await boot(root, options))
     },
   }
 }
@@ -97,7 +105,7 @@ interface Running {
   readonly kill: () => Promise<void>
 }
 
-async function boot(root: string): Promise<Running> {
+async function boot(root: string, { filtersPackets = false }: MachineOptions): Promise<Running> {
   const child = spawn(
     'systemd-nspawn',
     [
@@ -108,9 +116,13 @@ async function boot(root: string): Promise<Running> {
       `--machine=${basename(dirname(root))}`,
       '--console=read-only',
       `--directory=${root}`,
+      ...(filtersPackets ? ['--system-call-filter=bpf'] : []),
       '--boot',
     ],
-    { stdio: 'ignore', env: { PATH: HOST_PATH } },
+    {
+      stdio: 'ignore',
+      env: { PATH: HOST_PATH, ...(filtersPackets ? { SYSTEMD_NSPAWN_UNIFIED_HIERARCHY: '1' } : {}) },
+    },
   )
   const exited = once(child, 'exit')
   const stop = async (): Promise<void> => {

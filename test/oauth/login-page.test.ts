@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { loadPageFiles } from '../../src/admin/page-files.ts'
 import { type LoginPage, type Message, pageReply, WORDS } from '../../src/oauth/login-page.ts'
 
 const PAGE: LoginPage = {
@@ -89,6 +90,16 @@ it('H187 the realm stands in the title, the heading and the name for a password 
   expect(title).toContain('Kessel')
   expect(page).toContain(`<h1>${title}</h1>`)
   expect(page).toContain(`<input type="text" autocomplete="username" value="${title}" readonly hidden>`)
+})
+
+it('H483 the fields of both login pages hide the password, and no script is in the way of a paste or a password manager', () => {
+  const ofViewers = `${loadPageFiles().get('login.html')?.body}`
+  for (const page of [bodyOf(), ofViewers]) {
+    expect(page).toMatch(
+      /<input id="password" name="password" type="password" autocomplete="current-password" required autofocus ?\/?>/,
+    )
+    expect(page).not.toMatch(/<script|\son[a-z]+=|maxlength/)
+  }
 })
 
 it('H187 the login page has its length in bytes, its further fields and the further elements of its head', () => {

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest'
-import { createReloader } from '../../src/commands/serve.ts'
+import { createReloader } from '../../src/commands/reloader.ts'
 import { createGrantRows, limitCondition } from '../../src/overview/overview.ts'
 import { createTimeline } from '../../src/overview/timeline.ts'
 import { createLogOn } from '../../src/record/log.ts'

@@ -9,7 +9,7 @@ import { PAGE_PASSWORD, pageCookie, pagePasswordFile } from '../support/page-log
 import { FORM_TYPE, PASSWORD_GRANT, startSidecar } from '../support/sidecar.ts'
 import { DESKTOP, launchChromium, PHONE } from './browser.ts'
 
-// `node test/page/screenshots.ts [FOLDER]` makes the pictures of README.md, in docs/images: of a running sidecar after 70 s of traffic.
+// `node test/page/screenshots.ts [FOLDER]` makes the pictures of the live page for README.md and docs/watching.md, in docs/images: of a running sidecar after 70 s of traffic.
 
 const FOLDER = resolve(process.argv[2] ?? join(import.meta.dirname, '../../docs/images'))
 const VIEWS = {

@@ -33,6 +33,15 @@ async function verdict(line: string, password: string) {
 }
 
 describe('postern hash-password from a pipe', () => {
+  it.each(['correcthorse', '2718281828459045', '^_^ ^_^ ^_^'])(
+    'H484 asks for no kinds of characters: %j',
+    async (password) => {
+      const { code, stdout, stderr } = await piped(password)
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      expect(await verdict(stdout.trim(), password)).toBe('right')
+    },
+  )
+
   it.each(['pä ssphrase', 'pä ssphrase\n', 'pä ssphrase\r\n'])(
     'prints a hash that accepts %j',
     async (input) => {

@@ -38,11 +38,15 @@ export async function downloadAndTry(
   return { folder, temporary }
 }
 
-/** Types the commands of README.md for a device of one's own, in a folder with the program `postern`, until a client has used a token. */
+/**
+ * Types the commands of README.md for a device of one's own, in a folder with the program `postern`, until a client has used a token. Outside
+ * a clone, README.md says to write `./postern`.
+ */
 export async function putBeforeDevice(folder: string): Promise<void> {
   for (const tool of ['script', 'bash']) needs(tool)
   const device = await startDevice()
-  const block = replaceIn(shellBlock('README.md', 'postern init'), 'http://192.0.2.7', device.url)
+  const printed = replaceIn(shellBlock('README.md', 'init --url'), 'npm run -s postern --', './postern')
+  const block = replaceIn(printed, 'http://192.0.2.7', device.url)
   const [port, adminPort] = [await unusedPort(), await unusedPort()]
   const env = {
     PATH: process.env.PATH,

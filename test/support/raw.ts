@@ -153,11 +153,14 @@ export async function rawConnection(
  */
 const PORTS = { from: 10_000, to: 30_000 }
 
-/** A random port of 127.0.0.1 that no socket holds. */
+/** Ports that this process got. Two programs that start at once must not get one port: nothing listens there until one of them does. */
+const handedOut = new Set<number>()
+
+/** A random port of 127.0.0.1 that no socket holds, and that this process did not get before. */
 export async function unusedPort(): Promise<number> {
   for (;;) {
     const candidate = randomInt(PORTS.from, PORTS.to)
-    if (isHeld(candidate)) continue
+    if (handedOut.has(candidate) || isHeld(candidate)) continue
     const server = net.createServer().listen(candidate, '127.0.0.1')
     const listening = await new Promise<boolean>((resolve) => {
       server.once('listening', () => resolve(true)).once('error', () => resolve(false))
@@ -166,6 +169,7 @@ export async function unusedPort(): Promise<number> {
     const { port } = server.address() as net.AddressInfo // a TCP server's address is never a string
     server.close()
     await once(server, 'close')
+    handedOut.add(port)
     return port
   }
 }

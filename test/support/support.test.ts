@@ -29,6 +29,12 @@ async function startHttp2(
   return `https://127.0.0.1:${port}`
 }
 
+it('hands no unused port out twice, so that two programs that start at once do not meet', async () => {
+  const ports = new Set<number>()
+  for (let i = 0; i < 600; i += 1) ports.add(await unusedPort())
+  expect(ports.size).toBe(600)
+})
+
 it('the client sends path, unusual methods and repeated fields unchanged, and the device records them', async () => {
   const device = await startDevice()
   const response = await send({

@@ -5,7 +5,8 @@ import { normalizeAddress } from '../../http/ip.ts'
 import { listen, trySharedPort, trySocket } from '../../system/listen.ts'
 import { formatAddress, type ListenAddress } from '../../system/listen-address.ts'
 import { codeOf, SetupError } from '../../system/setup-error.ts'
-import { control, type Status } from '../control.ts'
+import { control } from '../control.ts'
+import type { Status } from '../status.ts'
 import type { Check, Finding } from './finding.ts'
 
 export function addressChecks({ listen, admin, stateDir }: Config): readonly Check[] {

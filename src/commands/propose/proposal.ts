@@ -1,5 +1,5 @@
 import { writeCommentedYaml } from '../../config/yaml.ts'
-import { timeOf } from '../columns.ts'
+import { timeOf } from '../times.ts'
 import { addTo, type FoundPath, type PathTree, type Seen } from './path-tree.ts'
 
 /** A path for `allow`, with what was seen of it by each method. */

@@ -1,0 +1,137 @@
+import type { PlacesCondition, RouteQuirk, StatusAnswer, UnfinishedRequest } from '../admin/control-socket.ts'
+import type { Alarm } from '../overview/model.ts'
+import { systemClock } from '../system/clock.ts'
+import { SetupError } from '../system/setup-error.ts'
+import type { GrantSummary } from '../tokens/state.ts'
+import { columnsOf, counted, tableOf, wrapped } from './columns.ts'
+import type { CommandIo, ExitCode } from './command.ts'
+import { type ConfigOptions, configFrom } from './configuration.ts'
+import { control } from './control.ts'
+import { spanOf } from './times.ts'
+
+export interface StatusOptions extends ConfigOptions {
+  readonly json: boolean
+}
+
+/** A running sidecar of an earlier version leaves the rest out, and one of 0.1.0 `usedAt`, too. */
+export type Status = Pick<StatusAnswer, 'tokens' | 'grants'> & Partial<StatusAnswer>
+
+/**
+ * Lists the alarms, and who is logged in, with the id for `postern revoke`. Rejects with exit code 1, after it has printed the rest, if the
+ * shared store does not say who is logged in.
+ */
+export async function statusCommand(options: StatusOptions, io: CommandIo): Promise<ExitCode> {
+  const { stateDir } = configFrom(options, io)
+  const status = await control<Status>(stateDir, { method: 'GET', path: '/status' })
+  io.stdout.write(options.json ? `${JSON.stringify(status)}\n` : statusText(status, columnsOf(io.stdout)))
+  if (status.grants !== null) return 0
+  const reason = 'who is logged in is not known: the shared store does not respond, or refuses the command'
+  throw new SetupError(reason, { exitCode: 1, remedy: '/readyz says which' })
+}
+
+function statusText(status: Status, columns: number): string {
+  const { alarms = [], places = [], quirks = [], unfinished = [] } = status
+  const present = systemClock.wall()
+  const parts = [
+    ...alarms.map((each) => alarmLines(each, present, columns)),
+    ...(alarms.length > 0 ? ['\n'] : []),
+    grantsText(status, present, columns),
+    ...places.map((each) => placesLine(each, present, columns)),
+    ...quirks.map((each) => quirkLine(each, present, columns)),
+    unfinishedLines(unfinished, present, columns),
+  ]
+  return parts.join('')
+}
+
+const LEVELS = { critical: 'CRITICAL', warning: 'WARNING ', note: 'note    ' } as const
+
+/** What is wrong, and below it what it means, what to do, and where the page says more. */
+function alarmLines(
+  { level, name, what, since, meaning, remedy }: Alarm,
+  present: number,
+  columns: number,
+): string {
+  const indent = LEVELS[level].length + 1
+  const lasting = since === null ? '' : `, for ${spanOf(present - since)}`
+  const hint = `${meaning} ${remedy} More: docs/alerts.md#${name.toLowerCase()}`
+  return `${LEVELS[level]} ${wrapped(`${what}${lasting}`, indent, columns)}\n${' '.repeat(indent)}${wrapped(hint, indent, columns)}\n`
+}
+
+function grantsText({ tokens, grants }: Status, present: number, columns: number): string {
+  if (tokens === null || grants === null) return ''
+  const sums = [
+    counted(grants.length, 'grant'),
+    counted(tokens.access, 'access token'),
+    counted(tokens.refresh, 'refresh token'),
+  ]
+  return `${grantLines(grants, present, columns).join('\n')}\n\n${sums.join(', ')}\n`
+}
+
+/** Empty if there are none. */
+function unfinishedLines(unfinished: readonly UnfinishedRequest[], present: number, columns: number): string {
+  if (unfinished.length === 0) return ''
+  const rows = unfinished.map(({ grant, client, startedAt }) => [grant, client, spanOf(present - startedAt)])
+  const lines = tableOf(['GRANT', 'CLIENT', 'AGE'], rows, columns)
+  const what = 'Uploads and downloads that go on after the end of their grant; postern revoke ends them:'
+  return `\n${wrapped(what, 0, columns)}\n${lines.join('\n')}\n`
+}
+
+/** The label stands last: its script may run from right to left, and would turn the order of the cells behind it. */
+function grantLines(grants: readonly GrantSummary[], present: number, columns: number): readonly string[] {
+  const isLabelled = grants.some(({ label = '' }) => label !== '')
+  const rows = grants.map(({ id, client, label = '', issuedAt, expiresAt, usedAt, accessTokens }) => [
+    id,
+    client,
+    spanOf(present - issuedAt),
+    spanOf(expiresAt - present),
+    typeof usedAt === 'number' ? spanOf(present - usedAt) : '-',
+    String(accessTokens),
+    ...(isLabelled ? [label] : []),
+  ])
+  const head = ['GRANT', 'CLIENT', 'AGE', 'EXPIRES', 'USED', 'TOKENS', ...(isLabelled ? ['LABEL'] : [])]
+  return tableOf(head, rows, columns)
+}
+
+const WALLS: Readonly<Record<NonNullable<PlacesCondition['wall']>, string>> = {
+  broke: '; one more broke the device',
+  tried: '; one more broke the device, and is tried now',
+  barred: '; one more broke the device twice, and is not tried again before postern retry',
+}
+
+/** An earlier version of the sidecar leaves `wall` and `fleet` out. */
+function placesLine(
+  {
+    route,
+    used,
+    limit,
+    learned,
+    triedAgainAt,
+    wall,
+    fleet = null,
+  }: Omit<PlacesCondition, 'wall' | 'fleet'> & Partial<PlacesCondition>,
+  present: number,
+  columns: number,
+): string {
+  const how = learned ? ', learned' : ''
+  const all = fleet === null ? '' : `; all sidecars share ${fleet}`
+  const broke = `${all}${wall === undefined || wall === null ? '' : WALLS[wall]}`
+  const sooner = wall === 'broke' ? ', or after postern retry' : ''
+  const next =
+    triedAgainAt === null
+      ? broke
+      : `${broke}; one more is tried in ${spanOf(triedAgainAt - present)}${sooner}`
+  return `${wrapped(`${route ?? 'device'}: ${used} of ${counted(limit, 'place')} in use${how}${next}`, 2, columns)}\n`
+}
+
+const QUIRKS = {
+  stray: 'bytes after a response',
+  tolerant: 'malformed HTTP, read by the tolerant rules',
+  delayed: 'a kept connection costs 40 ms a request',
+} as const
+
+function quirkLine({ route, kind, since, malformed }: RouteQuirk, present: number, columns: number): string {
+  const shown =
+    malformed === null ? '' : `; first in the response to ${malformed.request}: ${malformed.fault}`
+  const bytes = malformed === null ? '' : `    ${malformed.bytes}\n`
+  return `${wrapped(`${route ?? 'device'}: ${QUIRKS[kind]}, for ${spanOf(present - since)}${shown}`, 2, columns)}\n${bytes}`
+}

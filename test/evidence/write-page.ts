@@ -1,0 +1,10 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { evidenceJson, evidencePage, readEvidence, requirementsModule } from './page.ts'
+
+const root = join(import.meta.dirname, '../..')
+const evidence = readEvidence(root)
+
+writeFileSync(join(root, 'docs/evidence.md'), evidencePage(evidence))
+writeFileSync(join(root, 'docs/evidence.json'), evidenceJson(evidence))
+writeFileSync(join(root, 'src/commands/check/requirements.ts'), requirementsModule())
