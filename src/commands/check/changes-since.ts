@@ -5,7 +5,10 @@ import { isBug } from '../../system/setup-error.ts'
 import { readTokenFileVersion } from '../../tokens/set-aside.ts'
 import type { Check } from './finding.ts'
 
-/** Something that behaves differently since a version, for this configuration. */
+/** The release whose differences to 0.1.0 stand here. */
+const RELEASE = '1.0.0'
+
+/** Something that behaves differently since that release. */
 interface Change {
   readonly key: string
   /** What is different. */
@@ -28,11 +31,15 @@ const WRITERS: ReadonlyMap<number, string> = new Map([
  */
 export function changeChecks({ config, locationOf }: Loaded, since: string | undefined): readonly Check[] {
   const version = since ?? writerOf(config.stateDir)
-  if (version === undefined || !isBefore(version, '1.0.0')) return []
+  if (version === undefined || !isBefore(version, RELEASE)) return []
   const isSet = (key: string): boolean => locationOf(key) !== undefined
-  return changesOf1(config, isSet).map(({ key, change, ...hints }) => ({
-    ...{ name: key, key, ...hints },
-    run: async () => ({ warning: `${change} (since 1.0.0)`, ...hints }),
+  const changes = [...changedDefaults(config, isSet), ...changedBehaviour(config)]
+  return changes.map(({ key, change, meaning, remedy }) => ({
+    name: key,
+    key,
+    meaning,
+    remedy,
+    run: async () => ({ warning: `${change} (since ${RELEASE})` }),
   }))
 }
 
@@ -51,59 +58,62 @@ function isBefore(version: string, other: string): boolean {
   return version.localeCompare(other, 'en', { numeric: true }) < 0
 }
 
-/** What 1.0.0 does differently from 0.1.0. Mistakes that it refuses are errors of their own. */
-function changesOf1(config: Config, isSet: (key: string) => boolean): readonly Change[] {
-  const { listen, admin, browser, upstream } = config
-  const ofServices = servicesOf(upstream).flatMap(({ path }): readonly Change[] => {
-    const [uploads, places] = ['buffer_uploads', 'max_in_flight'].map((key) => [...path, key].join('.'))
-    return [
-      {
-        key: uploads ?? '',
-        change: 'auto, and was off',
-        meaning:
-          'uploads of unknown length are collected up to 1 MiB, and the device gets them with their length',
-        remedy: 'set it to off for clients that read the response while they still send',
-      },
-      {
-        key: places ?? '',
-        change: 'auto, and was 64',
-        meaning: 'Postern learns how many requests the device can take at once, and others wait',
-        remedy: 'set it to 64 to have the former bound',
-      },
-    ].filter(({ key }) => !isSet(key))
-  })
-  const always: readonly (Change & { readonly applies: boolean })[] = [
-    {
-      key: 'admin.password_file',
-      applies: admin.address !== 'off' && admin.address.kind === 'tcp' && admin.passwordFile === undefined,
-      change: 'the live page revokes only with a password',
-      meaning: 'without one it shows everything and revokes nothing; postern revoke works as before',
-      remedy: 'postern hash-password > FILE, and name the file here',
-    },
-    {
-      key: 'listen.tls',
-      applies: listen.tls !== 'off',
-      change: 'TLS 1.2 needs ECDHE and AEAD',
-      meaning: 'a client without them does not connect, such as Windows before 10 with an RSA certificate',
-      remedy: 'look for such clients in docs/clients.md',
-    },
-    {
+/** The defaults that are different, of keys that the configuration does not set. */
+function changedDefaults({ browser, upstream }: Config, isSet: (key: string) => boolean): readonly Change[] {
+  const changes = servicesOf(upstream).flatMap(({ path }) => changedServiceDefaults(path.join('.')))
+  if (browser.login === 'on') {
+    changes.push({
       key: 'browser.idle',
-      applies: browser.login === 'on' && !isSet('browser.idle'),
       change: '12h, and was without end',
       meaning: 'a browser logs in again after 12 hours without a request',
       remedy: 'set it to a longer time, at most tokens.refresh_lifetime',
+    })
+  }
+  return changes.filter(({ key }) => !isSet(key))
+}
+
+function changedServiceDefaults(service: string): Change[] {
+  return [
+    {
+      key: `${service}.buffer_uploads`,
+      change: 'auto, and was off',
+      meaning:
+        'uploads of unknown length are collected up to 1 MiB, and the device gets them with their length',
+      remedy: 'set it to off for clients that read the response while they still send',
     },
     {
-      key: 'status_codes',
-      applies: true,
-      change: 'a navigation of a browser gets refusals as pages, with the status as before',
-      meaning: 'a program that sends Accept: text/html and no token gets them, too, and no JSON',
-      remedy: 'let such a program send Accept: application/json',
+      key: `${service}.max_in_flight`,
+      change: 'auto, and was 64',
+      meaning: 'Postern learns how many requests the device can take at once, and others wait',
+      remedy: 'set it to 64 to have the former bound',
     },
   ]
-  return [
-    ...ofServices,
-    ...always.filter(({ applies }) => applies).map(({ applies: _, ...change }) => change),
-  ]
+}
+
+/** The differences that are no changed default. Mistakes that the release refuses are errors of their own. */
+function changedBehaviour({ admin, listen }: Config): readonly Change[] {
+  const changes: Change[] = []
+  if (admin.address !== 'off' && admin.address.kind === 'tcp' && admin.passwordFile === undefined) {
+    changes.push({
+      key: 'admin.password_file',
+      change: 'the live page revokes only with a password',
+      meaning: 'without one it shows everything and revokes nothing; postern revoke works as before',
+      remedy: 'postern hash-password > FILE, and name the file here',
+    })
+  }
+  if (listen.tls !== 'off') {
+    changes.push({
+      key: 'listen.tls',
+      change: 'TLS 1.2 needs ECDHE and AEAD',
+      meaning: 'a client without them does not connect, such as Windows before 10 with an RSA certificate',
+      remedy: 'look for such clients in docs/clients.md',
+    })
+  }
+  changes.push({
+    key: 'status_codes',
+    change: 'a navigation of a browser gets refusals as pages, with the status as before',
+    meaning: 'a program that sends Accept: text/html and no token gets them, too, and no JSON',
+    remedy: 'let such a program send Accept: application/json',
+  })
+  return changes
 }
