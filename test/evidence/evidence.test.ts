@@ -132,6 +132,23 @@ describe('H423 the page of a release', () => {
     expect(text).toContain('- Not shown: [C2](#c2), [C3](#c3), [C4](#c4)\n')
   })
 
+  it('keeps what a run says to its line, without a meaning for Markdown', () => {
+    const hostile = 'no **nginx**\n\n## C2\r- shown <script>alert(1)</script> | [C2](x)'
+    const odd = {
+      ...RUN,
+      asked: ['-t', 'C1|<b>'],
+      skips: [{ reason: hostile, tests: 2 }],
+      promises: { ...RUN.promises, C2: { passed: 0, failed: 0, skipped: 1, reasons: [hostile] } },
+    }
+    const shown = evidencePage({ ...sample, results: odd })
+    expect(shown.replaceAll(/\s+/g, ' ')).toContain(
+      'because no \\*\\*nginx\\*\\* \\#\\# C2 \\- shown \\<script\\>alert(1)\\</script\\> \\| \\[C2\\](x)',
+    )
+    expect(shown).not.toMatch(/^\s*(?:## C2|- shown)|[^\\]<script|\r/m)
+    expect(shown).toContain('- Asked for: -t C1\\|\\<b\\>\n')
+    expect(JSON.parse(evidenceJson({ ...sample, results: odd })).results.skips).toEqual(odd.skips)
+  })
+
   it('says at each clause which of its promises the run did not show', () => {
     expect(sectionOf(text, 'Sample 1')).toContain('- Status: **met**; not shown in this run: C2\n')
     expect(sectionOf(text, 'Sample 2')).toContain('**met if configured**; not shown in this run: C3\n')

@@ -253,7 +253,7 @@ function resultText(result: PromiseResult | undefined): string {
   const counts = Object.entries({ passed, failed, skipped }).flatMap(([what, number]) =>
     number === 0 ? [] : [`${number} ${what}`],
   )
-  const why = reasons.length === 0 ? '' : ` (${reasons.join('; ')})`
+  const why = reasons.length === 0 ? '' : ` (${reasons.map(literal).join('; ')})`
   return `${shownBy(result)}, ${counts.join(', ')}${why}`
 }
 
@@ -267,11 +267,11 @@ function runLines(sources: readonly Source[], results: Results | undefined): rea
   const { commit, changed, date, node, passed, failed, skipped, skips } = results
   const open = promisesOf(sources).filter((id) => !isShown(id, results))
   return [
-    ...item(`Commit: ${commit}${changed ? ', with changed files' : ''}`),
-    ...item(`Ended: ${date}, with Node.js ${node}`),
-    ...item(`Asked for: ${askedText(results)}`),
+    ...item(`Commit: ${literal(commit)}${changed ? ', with changed files' : ''}`),
+    ...item(`Ended: ${date}, with Node.js ${literal(node)}`),
+    ...item(`Asked for: ${literal(askedText(results))}`),
     ...item(`${passed} passed, ${failed} failed, ${skipped} skipped`),
-    ...skips.flatMap(({ reason, tests }) => item(`Skipped: ${tests}, because ${reason}`)),
+    ...skips.flatMap(({ reason, tests }) => item(`Skipped: ${tests}, because ${literal(reason)}`)),
     ...item(
       open.length === 0
         ? 'Every promise of this page was shown.'
@@ -319,9 +319,16 @@ function runOf(result: PromiseResult = { passed: 0, failed: 0, skipped: 0, reaso
   return { result: shownBy(result), ...result }
 }
 
-/** A code span, also for a text with backticks. */
+/** A code span, also for a text with backticks: its fence is longer than each run of them. */
 function code(text: string): string {
-  return text.includes('`') ? `\`\` ${text} \`\`` : `\`${text}\``
+  const runs = text.match(/`+/g) ?? []
+  const fence = '`'.repeat(Math.max(0, ...runs.map(({ length }) => length)) + 1)
+  return runs.length === 0 ? `\`${text}\`` : `${fence} ${text} ${fence}`
+}
+
+/** A text of a run as it is: neither a line end nor a character with a meaning in Markdown does anything. */
+function literal(text: string): string {
+  return text.replaceAll(/[\s\p{Cc}]+/gu, ' ').replaceAll(/[\\`*_~<>[\]|&!#]|(?<=^| )[-+](?= |$)/g, '\\$&')
 }
 
 function item(text: string): string[] {

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { isDeepStrictEqual } from 'node:util'
 import type { Source } from '../../deploy/build/source.ts'
 import { checkSource, joinResults, parseResults, type Results } from './results.ts'
 
@@ -10,13 +11,18 @@ export async function readResults(
   files: readonly string[],
   source: Pick<Source, 'commit' | 'changed'>,
 ): Promise<Results | undefined> {
-  const [first, ...rest] = await Promise.all(
+  const runs = await Promise.all(
     files.map(async (file) => {
       const results = parseResults(await readFile(file, 'utf8'), file)
       checkSource(results, source, file)
       return results
     }),
   )
+  for (const [at, run] of runs.entries()) {
+    const same = runs.findIndex((other) => isDeepStrictEqual(other, run))
+    if (same < at) throw new Error(`${files[at]} is the same run as ${files[same]}: leave one out`)
+  }
+  const [first, ...rest] = runs
   return first === undefined ? undefined : joinResults([first, ...rest])
 }
 

@@ -25,8 +25,9 @@ export default class ResultsReporter implements Reporter {
     const after = await readSource()
     const { commit, changed } = (await this.#before) ?? after
     const tests = modules.flatMap((module) => [...module.children.allTests()].map(ranTest))
-    // A file that could not be read, or an error outside of every test.
-    const broken = modules.flatMap((module) => module.errors()).length + errors.length
+    // A file that could not be read, what a suite does around its tests, or an error outside of both.
+    const suites = modules.flatMap((module) => [module, ...module.children.allSuites()])
+    const broken = suites.flatMap((suite) => suite.errors()).length + errors.length
     const results: Results = {
       commit,
       changed: changed || after.changed || after.commit !== commit,

@@ -29,12 +29,22 @@ it(${title('needs a program')}, ({ skip }) => skip('the machine has no nginx'))
 it.skip(${title('is left out')}, () => {})
 `,
   )
+  writeFileSync(
+    join(folder, 'test', 'hooks.test.ts'),
+    `import { afterAll, describe, expect, it } from 'vitest'
+describe('a suite', () => {
+  afterAll(() => { throw new Error('what the tests left is wrong') })
+  it('passes', () => expect(1).toBe(1))
+})
+`,
+  )
   return folder
 }
 
 it('H423 npm test -- --results FILE writes the run down: commit, figures, why tests were skipped, and what each promise got', async () => {
   const folder = sampleProject('H423')
   const file = join(folder, 'results.json')
+  writeFileSync(file, JSON.stringify(OF_COMMIT))
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(?:VITEST|NODE_ENV|TEST)/.test(name)),
   )
@@ -51,7 +61,7 @@ it('H423 npm test -- --results FILE writes the run down: commit, figures, why te
   const words = release.replace(/^npm run release -- /, '').split(' ')
   expect(releaseOptions(words, '/dist', root)?.results).toEqual([file])
   const { commit } = await readSource()
-  expect(written).toMatchObject({ commit, asked: ['--root', folder], passed: 1, failed: 1, skipped: 2 })
+  expect(written).toMatchObject({ commit, asked: ['--root', folder], passed: 2, failed: 2, skipped: 2 })
   expect(written.skips).toEqual(
     expect.arrayContaining([
       { reason: 'the machine has no nginx', tests: 1 },
@@ -95,6 +105,17 @@ describe('H423 --results of npm test', () => {
       expect(() => testArguments(given)).toThrow('--results takes a file: npm test -- --results FILE')
     },
   )
+
+  it('replaces a run, and no file of another kind', async () => {
+    const other = fileOf("it('passes', () => {})")
+    const args = ['test/evidence/run-tests.ts', '--results', other, '--root', temporaryDirectory()]
+    const { code, stderr } = await run(process.execPath, args, { cwd: root, timeout: 60_000 })
+    expect([code, stderr]).toEqual([
+      1,
+      `npm test: ${other} is there, and is no file of npm test -- --results FILE: name another one\n`,
+    ])
+    expect(readFileSync(other, 'utf8')).toBe("it('passes', () => {})")
+  })
 
   it('takes one file', () => {
     expect(() => testArguments(['--results', 'a', '--results', 'b'])).toThrow('one file is enough')
@@ -142,7 +163,12 @@ describe('H423 a release', () => {
   it('takes a run of its own commit, and several as one', async () => {
     expect(await readResults([], source)).toBeUndefined()
     expect(await readResults([fileOf(OF_COMMIT)], source)).toEqual(OF_COMMIT)
-    const machine = { ...OF_COMMIT, asked: ['test/machine'], promises: { C2: OF_COMMIT.promises.C1 } }
+    const machine = {
+      ...OF_COMMIT,
+      date: '2026-11-27T04:00:00.000Z',
+      asked: ['test/machine'],
+      promises: { C2: OF_COMMIT.promises.C1 },
+    }
     const both = await readResults([fileOf(OF_COMMIT), fileOf(machine)], source)
     expect(both).toMatchObject({ asked: ['all tests, then test/machine'], passed: 4, skipped: 2 })
     expect(both?.skips).toEqual([{ reason: 'no nginx', tests: 2 }])
@@ -170,8 +196,33 @@ describe('H423 a release', () => {
     ],
     ['a report of vitest', { numPassedTests: 2 }, source, /is no file of npm test -- --results FILE/],
     ['no JSON', 'passed', source, /is no file of npm test -- --results FILE/],
+    ['nothing, as a run that was killed leaves it', '', source, /is no file of npm test -- --results FILE/],
   ])('refuses a run of %s', async (_what, results, of, message) => {
     await expect(readResults([fileOf(results)], of)).rejects.toThrow(message)
+  })
+
+  it.each([
+    { passed: -1 },
+    { promises: { C1: null } },
+    { promises: { C1: { passed: 2, failed: 0, skipped: 0 } } },
+    { promises: { C1: { passed: '2', failed: 0, skipped: 0, reasons: [] } } },
+    { skips: [null] },
+    { skips: [{ reason: 'no nginx', tests: '1' }] },
+    { asked: undefined },
+    { asked: [1] },
+    { node: undefined },
+    { date: 'yesterday' },
+  ])('refuses what no run writes: %o', async (change) => {
+    await expect(readResults([fileOf({ ...OF_COMMIT, ...change })], source)).rejects.toThrow(
+      /is no file of npm test -- --results FILE/,
+    )
+  })
+
+  it('counts no run twice', async () => {
+    const files = [fileOf(OF_COMMIT), fileOf({ ...OF_COMMIT })] as const
+    await expect(readResults(files, source)).rejects.toThrow(
+      `${files[1]} is the same run as ${files[0]}: leave one out`,
+    )
   })
 
   it('says aloud that tests failed, or that there was no run', () => {

@@ -1,3 +1,4 @@
+import * as z from 'zod/mini'
 import { citedIn } from '../promises/citations.ts'
 
 /** A test run, as `npm test -- --results FILE` writes it down. */
@@ -138,23 +139,38 @@ function joinSkips(skips: readonly Skip[]): readonly Skip[] {
  * @throws Error if it is something else
  */
 export function parseResults(text: string, file: string): Results {
-  let read: Partial<Results> | null
+  const read = readAs(text)
+  if (read === undefined)
+    throw new Error(`${file} is no file of npm test -- --results FILE: make it with that`)
+  return read
+}
+
+/** Whether a text is a run that was written down. */
+export function isResults(text: string): boolean {
+  return readAs(text) !== undefined
+}
+
+const COUNT = z.number().check(z.int(), z.minimum(0))
+const TEXTS = z.array(z.string())
+const COUNTS = { passed: COUNT, failed: COUNT, skipped: COUNT }
+
+const RESULTS: z.ZodMiniType<Results> = z.object({
+  commit: z.string(),
+  changed: z.boolean(),
+  date: z.iso.datetime(),
+  node: z.string(),
+  asked: TEXTS,
+  ...COUNTS,
+  skips: z.array(z.object({ reason: z.string(), tests: COUNT })),
+  promises: z.record(z.string(), z.object({ ...COUNTS, reasons: TEXTS })),
+})
+
+function readAs(text: string): Results | undefined {
   try {
-    read = JSON.parse(text)
+    return RESULTS.parse(JSON.parse(text))
   } catch {
-    read = null
+    return undefined
   }
-  const isResults =
-    typeof read?.commit === 'string' &&
-    typeof read.changed === 'boolean' &&
-    typeof read.date === 'string' &&
-    [read.passed, read.failed, read.skipped].every(Number.isSafeInteger) &&
-    Array.isArray(read.skips) &&
-    typeof read.promises === 'object' &&
-    read.promises !== null
-  if (!isResults) throw new Error(`${file} is no file of npm test -- --results FILE: make it with that`)
-  // Proof of the cast: the parts that a file of another kind lacks are there.
-  return read as Results
 }
 
 /**
