@@ -255,6 +255,13 @@ const CASES: Readonly<
     holds: [{ set: ['tokens.rotate_refresh=true'], value: 'true' }],
     lacking: [{ set: [], value: 'false' }],
   },
+  'tokens.refresh_grace': {
+    holds: [
+      { set: ['tokens.refresh_grace=1h'], value: 'not in use' },
+      { set: ['tokens.rotate_refresh=true'], value: '10s' },
+    ],
+    lacking: [{ set: ['tokens.rotate_refresh=true', 'tokens.refresh_grace=2m'], value: '2m' }],
+  },
   'tokens.issued': {
     holds: [{ set: ['tokens.issued=0'], value: '0' }],
     lacking: [{ set: [], value: '100' }],

@@ -131,9 +131,9 @@ export const CONFIGURATION: Source['requirements'] = {
     promises: ['H14'],
   },
   '13.4.5': {
-    says: 'L2: Documentation of the API and pages for monitoring are reached only by those whom they are for.',
+    says: 'L2: Pages for monitoring and the documentation of the API are not exposed, unless somebody decided that.',
     status: 'met if configured',
-    promises: ['C10', 'H151', 'H153', 'H182'],
+    promises: ['C10', 'H151', 'H152', 'H153', 'H182'],
     keys: ['admin.address', 'enforce', 'public_paths'],
   },
   '13.4.6': {
