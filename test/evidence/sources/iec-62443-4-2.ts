@@ -135,7 +135,8 @@ export const IEC_62443_4_2: Source = {
       status: 'met if configured',
       promises: ['H482'],
       keys: ['log.format', 'log.level'],
-      vendor: 'Set the clock of the machine.',
+      vendor:
+        'Set the clock of the machine. Collect the log of the service: on a terminal, `log.format: auto` writes times without a date.',
     },
     'CR 2.12': {
       says: 'If humans use the component, it can be told whether one of them did something.',

@@ -34,7 +34,7 @@ export const RFC_9700: Source = {
     '2.1-7': {
       says: 'A redirect after a login does not pass the password on to another site.',
       status: 'met',
-      promises: ['H190', 'H152'],
+      promises: ['H190', 'H188', 'H152'],
     },
     '2.2.1': {
       says: 'Access tokens should work only for the client that proves to hold a key.',
@@ -155,7 +155,7 @@ export const RFC_9700: Source = {
     '4.12-6': {
       says: 'A redirect of a request with a password must not use the status 307, and should use 303.',
       status: 'met',
-      promises: ['H190', 'H152'],
+      promises: ['H190', 'H188', 'H152'],
     },
     '4.13-5': {
       says: 'A reverse proxy must clean each request of values that only the proxy may set for the server behind it.',

@@ -142,7 +142,7 @@ export const AUTHENTICATION: Source['requirements'] = {
     says: 'L3: Users hear of changes of their password or account.',
     status: 'not met',
     reason: 'Postern knows no address of users. A changed password is a line of the log.',
-    promises: ['H165'],
+    promises: ['C8'],
     vendor: 'Tell the user where the password is changed.',
   },
   '6.3.8': {

@@ -21,7 +21,7 @@ export const COMMUNICATION: Source['requirements'] = {
     says: 'L3: The revocation of certificates is checked, for example with a stapled OCSP response.',
     status: 'not met',
     reason:
-      'Postern staples no OCSP response. It loads a renewed certificate without a restart, so certificates may live for a short time.',
+      'Postern staples no OCSP response, and asks nobody whether the certificate of the device was revoked. It loads a renewed certificate without a restart, so certificates may live for a short time.',
     promises: ['H76'],
   },
   '12.1.5': {

@@ -72,7 +72,7 @@ export const CONFIGURATION: Source['requirements'] = {
   '13.2.6': {
     says: 'L3: Connections to services keep to the documented numbers, times and repetitions.',
     status: 'met',
-    promises: ['C24', 'C25', 'H46', 'H47', 'H55', 'H135'],
+    promises: ['C24', 'C25', 'H46', 'H47', 'H55', 'H135', 'H178'],
   },
   '13.3.1': {
     says: 'L2: Secrets are kept by a system for secrets, at level 3 in hardware, and are in no source or build.',

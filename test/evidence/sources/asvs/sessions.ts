@@ -93,7 +93,7 @@ export const SESSIONS: Source['requirements'] = {
     says: 'L2: Administrators can end the sessions of one user or of all.',
     status: 'met if configured',
     promises: ['H159', 'H222', 'H129', 'H194'],
-    keys: ['tokens.offline_grace'],
+    keys: ['enforce', 'tokens.offline_grace'],
     vendor:
       'In a fleet, a sidecar that cannot reach the shared store misses it for `tokens.offline_grace` at most. Keep that short.',
   },
