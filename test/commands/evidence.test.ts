@@ -438,6 +438,7 @@ describe('H422 check --evidence', () => {
     expect(quiet.printed).not.toMatch(/^(?:holds|vendor)/m)
     expect(asText.printed).toMatch(/^holds {3}log\.level: info\n/m)
     expect(asText.printed).toMatch(/^vendor {2}EN 303 645 /m)
+    expect(asText.printed).toMatch(/\n\nWhere Postern does a part .* docs\/evidence\.md .*\n$/)
     // A requirement with a condition that is lacking is nowhere met.
     const lacking = new Set(
       found.filter(({ status }) => status === 'lacking').map(({ requirement }) => requirement),
