@@ -14,7 +14,7 @@ export const LOGGING: Source['requirements'] = {
     says: 'L2: Each entry says when, where, who and what.',
     status: 'contributes',
     promises: ['H482', 'H197', 'H222'],
-    keys: ['log.level', 'log.access'],
+    keys: ['log.level', 'log.access', 'log.format'],
     reason:
       'Each line has its time and event, and that of a request its client and login. A revocation by an operator names the login that ended, and not the person who typed the command.',
     vendor: 'Have operators work under accounts of their own, whose commands the system logs.',
