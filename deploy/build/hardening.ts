@@ -1,6 +1,6 @@
 import type { Condition } from '../../src/commands/check/condition.ts'
 import { CONDITIONS, type ConditionKey } from '../../src/commands/check/conditions.ts'
-import { describeNeed } from '../../src/commands/check/evidence-text.ts'
+import { describeNeed, FURTHER_TASKS } from '../../src/commands/check/evidence-text.ts'
 import { REQUIREMENTS } from '../../src/commands/check/requirements.ts'
 import { WARNING_RULES } from '../../src/compose/config-warnings.ts'
 import { listItem } from './markdown.ts'
@@ -56,6 +56,7 @@ function evidenceLines(): readonly string[] {
     ...REQUIREMENTS.flatMap(({ requirement, vendor }) =>
       vendor === null ? [] : item(`${requirement}: ${vendor}`),
     ),
+    `\n${FURTHER_TASKS.replace('docs/evidence.md', '[evidence.md](evidence.md)')}\n`,
   ]
 }
 

@@ -13,6 +13,7 @@ import { passwordSettings } from './password-settings.ts'
 
 const DAY = 86_400_000
 const HOUR = DAY / 24
+const MINUTE = HOUR / 60
 
 /** The conditions, by the configuration key that decides. */
 export const CONDITIONS = {
@@ -226,6 +227,12 @@ export const CONDITIONS = {
     wanted: 'true',
     cost: 'the use of a stolen refresh token is not noticed',
     settings: ({ tokens: { rotateRefresh } }) => [{ value: String(rotateRefresh), holds: rotateRefresh }],
+  },
+  'tokens.refresh_grace': {
+    wanted: 'at most 1m, if tokens.rotate_refresh is true',
+    cost: 'for as long, a thief gets the same new tokens with a refresh token that was used, and nobody notices',
+    settings: ({ tokens: { refreshGrace, rotateRefresh } }) =>
+      rotateRefresh ? [{ value: formatDuration(refreshGrace), holds: refreshGrace <= MINUTE }] : [],
   },
   'tokens.offline_grace': {
     wanted: 'at most 1h',

@@ -8,6 +8,10 @@ import { REQUIREMENTS } from './requirements.ts'
 const LABELS = { lacking: 'LACKING', holds: 'holds  ', vendor: 'vendor ' } as const
 const INDENT = LABELS.lacking.length + 1
 
+/** Follows the tasks of the vendor, because they are not all. */
+export const FURTHER_TASKS =
+  'Where Postern does a part of a requirement, docs/evidence.md says what remains for the vendor.'
+
 /**
  * The evidence for people: each condition once, with the requirements that need it, those that are lacking first; then the tasks of the
  * vendor.
@@ -35,6 +39,7 @@ export async function describeEvidence(
     ...requirements.flatMap(({ requirement, vendor }) =>
       vendor === null ? [] : labelled(LABELS.vendor, [`${requirement}: ${vendor}`], columns),
     ),
+    `\n${wrapped(FURTHER_TASKS, 0, columns)}\n`,
   ].join('')
 }
 
