@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { type ConfigFile, type Loaded, loadWithLocations, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { codeOf, isWithheld, SetupError } from '../system/setup-error.ts'
+import { shellWord } from '../system/shell-word.ts'
 import type { CommandIo } from './command.ts'
 import { instanceOf, unknownInstance } from './instance.ts'
 
@@ -11,6 +12,16 @@ export interface ConfigOptions {
   readonly instance?: string
   /** `key=value` each. They override the environment and the file. */
   readonly set: readonly string[]
+}
+
+/** A command line to copy, which finds the same configuration: `words` behind the words that start the program, then these flags. */
+export function withFlags(program: string, words: string, { instance, config, set }: ConfigOptions): string {
+  const flags = [
+    ...(instance === undefined ? [] : ['--instance', instance]),
+    ...(config === undefined ? [] : ['--config', config]),
+    ...set.flatMap((each) => ['--set', each]),
+  ]
+  return [program, words, ...flags.map(shellWord)].join(' ')
 }
 
 type Surroundings = Pick<CommandIo, 'env' | 'defaultConfig' | 'defaultState'>
@@ -64,7 +75,7 @@ export function loadedFrom(
     return loadWithLocations({ env, sets })
   } catch (error) {
     if (!(error instanceof SetupError)) throw error
-    throw lacksKey(error) ? new SetupError([...error.problems, noFile(io)]) : error
+    throw lacksKey(error) ? new SetupError([noFile(io), ...error.problems]) : error
   }
 }
 

@@ -7,6 +7,9 @@ export const DEFAULT_CONFIG = '/etc/postern/postern.yaml'
 /** Where they keep the state. */
 export const DEFAULT_STATE = '/var/lib/postern'
 
+/** Where the Debian package keeps the pages. */
+export const PAGES = '/usr/share/doc/postern'
+
 export const PROGRAM_DESCRIPTION = `A reverse-proxy sidecar for a device without access control. It serves
 POST /oauth/token itself, checks bearer tokens, applies rate limits, forwards
 admitted requests, and exports Prometheus metrics.`
