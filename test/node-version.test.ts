@@ -83,3 +83,24 @@ it('the bundle, the command of the npm package and the scripts of package.json e
     expect(stderr).toMatch(refusal(version))
   }
 })
+
+it('a release says which Node.js npm needs, where npm has left out the native part of rolldown', async () => {
+  const hook = `import { registerHooks } from 'node:module'
+registerHooks({
+  resolve(name, context, next) {
+    if (name === 'rolldown') throw new Error('Cannot find native binding. Remove package-lock.json')
+    return next(name, context)
+  },
+})`
+  const out = join(temporaryDirectory(), 'out')
+  const program = join(root, 'deploy/build/release.ts')
+  const args = ['--import', `data:text/javascript,${encodeURIComponent(hook)}`, program, out]
+  const { code, stderr } = await run(process.execPath, args)
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^release: rolldown is not whole: .*20\.19.*\n$/)])
+})
+
+it('that is the Node.js that rolldown needs, and docs/releasing.md says so', () => {
+  const { packages } = JSON.parse(read('package-lock.json'))
+  expect(packages['node_modules/rolldown'].engines.node).toMatch(/^\^20\.19\.0 \|\|/)
+  expect(read('docs/releasing.md')).toContain('Node.js 20.19 or later')
+})

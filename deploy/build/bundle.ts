@@ -3,7 +3,7 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
-import { type OutputChunk, type Plugin, rolldown } from 'rolldown'
+import type { OutputChunk, Plugin, rolldown as Rolldown } from 'rolldown'
 import { loadPageFiles } from '../../src/admin/page-files.ts'
 import { VERSION } from '../../src/version.ts'
 import { addCompiledCode } from './compiled-code.ts'
@@ -82,10 +82,25 @@ async function licences(chunks: readonly OutputChunk[]): Promise<string> {
   return texts.join(`\n${'-'.repeat(80)}\n`)
 }
 
+/**
+ * Loads rolldown. Without a word, npm leaves out its native part when npm itself runs on an older Node.js, such as that of Debian 12.
+ * rolldown's own error then advises to remove the lock file.
+ */
+async function loadRolldown(): Promise<typeof Rolldown> {
+  try {
+    return (await import('rolldown')).rolldown
+  } catch (cause) {
+    const advice = 'run "npm ci" again, with an npm that runs on Node.js 20.19 or later ("node --version")'
+    throw new Error(`rolldown is not whole: ${advice}`, { cause })
+  }
+}
+
 const MINIFY = { compress: true, mangle: { keepNames: true }, codegen: { removeWhitespace: true } }
 
 /** The worker as a `data:` URL, because the executable has no files. */
-async function worker(): Promise<{ readonly url: string; readonly chunks: readonly OutputChunk[] }> {
+async function worker(
+  rolldown: typeof Rolldown,
+): Promise<{ readonly url: string; readonly chunks: readonly OutputChunk[] }> {
   const bundle = await rolldown({ cwd: ROOT, input: 'src/password/crypt-worker.ts', platform: 'node' })
   const { output } = await bundle.generate({ format: 'esm', comments: false, minify: MINIFY })
   await bundle.close()
@@ -98,8 +113,9 @@ async function worker(): Promise<{ readonly url: string; readonly chunks: readon
  * that runs them needs neither npm nor node_modules. Removes what was in the folder.
  */
 export async function makeBundle(folder: string): Promise<void> {
+  const rolldown = await loadRolldown()
   await rm(folder, { recursive: true, force: true })
-  const crypt = await worker()
+  const crypt = await worker(rolldown)
   const bundle = await rolldown({
     cwd: ROOT,
     input: { main: 'src/main.ts' },

@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { chmod, cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { NODE_FLAGS } from './node-flags.ts'
 import { stripElf } from './strip-elf.ts'
@@ -19,8 +18,8 @@ export type Processor = (typeof PROCESSORS)[number]
 /** Milliseconds. A runtime is 57 MB. */
 const NPM_TIMEOUT = 600_000
 
-/** `package.json` and `package-lock.json` of the runtimes. The lock pins their content. */
-const RUNTIMES = fileURLToPath(new URL('runtimes', import.meta.url))
+/** Pins the content of the runtimes. */
+const RUNTIMES_LOCK = new URL('runtimes/package-lock.json', import.meta.url)
 
 /**
  * Makes a program of one file for Linux: the stripped Node.js of npm's package `node-linux-*`, with the files of a bundle in it.
@@ -70,14 +69,24 @@ export function checkDigest(node: Buffer, digest: string, processor: Processor):
   throw new Error(`the Node.js of npm's package node-linux-${processor} is not the one in Node's own archive`)
 }
 
+/**
+ * The Node.js of npm's package for a processor, as the lock file pins it. A lock without the marks for system and processor lets each npm
+ * install it on each machine: an older one knows no `--cpu`, and leaves it out without a word.
+ */
 async function runtimeFor(processor: Processor, folder: string): Promise<Buffer> {
-  await cp(RUNTIMES, folder, { recursive: true })
-  const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
-  await run('npm', ['ci', ...flags, '--os=linux', `--cpu=${processor}`], {
+  const name = `node-linux-${processor}`
+  const path = `node_modules/${name}`
+  const { packages } = JSON.parse(await readFile(RUNTIMES_LOCK, 'utf8'))
+  const { version, integrity } = packages[path]
+  const own = { dependencies: { [name]: version } }
+  const lock = { lockfileVersion: 3, packages: { '': own, [path]: { version, integrity } } }
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, ...own }))
+  await writeFile(join(folder, 'package-lock.json'), JSON.stringify(lock))
+  await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline'], {
     cwd: folder,
     timeout: NPM_TIMEOUT,
     // With io_uring npm hung without an open connection while it unpacked a runtime.
     env: { ...process.env, UV_USE_IO_URING: '0' },
   })
-  return readFile(join(folder, 'node_modules', `node-linux-${processor}`, 'bin', 'node'))
+  return readFile(join(folder, path, 'bin', 'node'))
 }

@@ -16,6 +16,8 @@ export interface Papers {
   readonly key?: string | undefined
   /** What is known about the Node.js in the executables. */
   readonly node?: NodeOrigin | undefined
+  /** The base of the container image, by digest. */
+  readonly base?: string | undefined
 }
 
 /**
@@ -25,7 +27,7 @@ export interface Papers {
  */
 export async function writePapers(
   folder: string,
-  { version, source, vendor, key, node }: Papers,
+  { version, source, vendor, key, node, base }: Papers,
 ): Promise<string> {
   const { commit, changed, time } = source
   if (changed && key !== undefined) throw new Error(CHANGED)
@@ -36,7 +38,7 @@ export async function writePapers(
     `version: ${version}\ncommit: ${from}\ndate: ${date}\nnode: ${process.versions.node} ${originText(node)}\n`,
   )
   await writeFile(join(folder, 'VENDOR'), vendorText(vendor))
-  const parameters = { version, vendor, signed: key !== undefined }
+  const parameters = { version, vendor, signed: key !== undefined, base }
   const provenance = await makeProvenance(await sumsOf(folder), source, parameters)
   await writeFile(join(folder, 'postern.intoto.json'), provenance)
   const list = join(folder, 'SHA256SUMS')

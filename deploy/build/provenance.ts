@@ -14,6 +14,7 @@ export interface Parameters {
   readonly version: string
   readonly vendor?: Vendor | undefined
   readonly signed: boolean
+  readonly base?: string | undefined
 }
 
 /**
@@ -23,7 +24,7 @@ export interface Parameters {
 export async function makeProvenance(
   sums: readonly Sum[],
   source: Source,
-  { version, vendor, signed }: Parameters,
+  { version, vendor, signed, base }: Parameters,
 ): Promise<string> {
   const statement = {
     _type: 'https://in-toto.io/Statement/v1',
@@ -37,6 +38,7 @@ export async function makeProvenance(
           version,
           signed,
           vendor: vendor ?? null,
+          base: base ?? null,
           sourceDateEpoch: process.env.SOURCE_DATE_EPOCH ?? null,
         },
         resolvedDependencies: [

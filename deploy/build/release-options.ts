@@ -12,6 +12,8 @@ export interface ReleaseOptions {
   readonly sums?: string | undefined
   /** Files of `npm test -- --results FILE`, for the evidence beside the release. */
   readonly results: readonly string[]
+  /** The base of the container image, with its digest. */
+  readonly base?: string | undefined
 }
 
 export const HELP = `Usage: npm run release -- [options] [FOLDER]
@@ -21,7 +23,8 @@ Makes in FOLDER (default: dist) what is published. Removes what was in it.
   --sign KEY     signs SHA256SUMS with ssh-keygen: a private key, or a public
                  key whose private one is in the SSH agent
   --vendor FILE  says in YAML or JSON who answers for the release: name,
-                 maintainer, security_contact, support_period, download
+                 maintainer, security_contact, support_period, download,
+                 and optionally source
   --apt DIR      adds the Debian packages to a repository for apt; takes --gpg
   --gpg KEY      the key of gpg that signs the repository
   --node-archive FILE
@@ -33,6 +36,8 @@ Makes in FOLDER (default: dist) what is published. Removes what was in it.
   --results FILE puts the figures of a test run into evidence.md and
                  evidence.json: a file of npm test -- --results FILE, and one
                  of npm run test:machine -- --results FILE if there is one
+  --base IMAGE   the base of the container image, by digest:
+                 debian:12-slim@sha256:...
   --help         prints this
 
 docs/releasing.md tells more.
@@ -52,6 +57,7 @@ export function releaseOptions(
       vendor: text,
       apt: text,
       gpg: text,
+      base: text,
       'node-sums': text,
       'node-archive': { ...text, multiple: true },
       results: { ...text, multiple: true },
@@ -60,8 +66,8 @@ export function releaseOptions(
     allowPositionals: true,
   })
   if (values.help) return undefined
-  const { sign, vendor, apt, gpg } = values
-  for (const [name, value] of Object.entries({ sign, vendor, apt, gpg }))
+  const { sign, vendor, apt, gpg, base } = values
+  for (const [name, value] of Object.entries({ sign, vendor, apt, gpg, base }))
     if (value === '') throw new Error(`--${name} is empty`)
   if (positionals.length > 1) throw new Error(`one folder is enough: ${positionals.join(' ')}`)
   if (apt !== undefined && gpg === undefined)
@@ -69,6 +75,8 @@ export function releaseOptions(
   if (gpg !== undefined && apt === undefined) throw new Error('--gpg signs a repository: add --apt DIR')
   const { 'node-archive': archives = [], 'node-sums': sums, results = [] } = values
   if (results.includes('')) throw new Error('--results is empty')
+  if (base !== undefined && !/^[\w.:/-]+@sha256:[0-9a-f]{64}$/.test(base))
+    throw new Error(`--base ${base} has no digest: write it as debian:12-slim@sha256:...`)
   if ((archives.length === 0) !== (sums === undefined))
     throw new Error('--node-archive and --node-sums belong together')
   const folder = positionals[0] === undefined ? dist : resolve(cwd, positionals[0])
@@ -85,6 +93,7 @@ export function releaseOptions(
     vendor: path(vendor),
     apt: repository,
     gpg,
+    base,
     sums: path(sums),
     archives: archives.map((file) => resolve(cwd, file)),
     results: results.map((file) => resolve(cwd, file)),

@@ -15,6 +15,7 @@ import { checkRepositoryTools, makeRepository } from './apt-repository.ts'
 import { makeBundle } from './bundle.ts'
 import { makeDebianPackage } from './debian.ts'
 import { makeExecutable, PROCESSORS } from './executable.ts'
+import { imageFile } from './image-file.ts'
 import { originText, readNodeOrigin } from './node-origin.ts'
 import { CHANGED, writePapers } from './papers.ts'
 import { HELP, type ReleaseOptions, releaseOptions } from './release-options.ts'
@@ -38,7 +39,7 @@ async function compress(file: string): Promise<void> {
 }
 
 async function release(options: ReleaseOptions): Promise<void> {
-  const { folder, sign, apt, gpg, archives, sums } = options
+  const { folder, sign, apt, gpg, archives, sums, base } = options
   // Before the minutes that the build takes: what keeps the release from being finished.
   await checkRuntime()
   const source = await readSource()
@@ -47,7 +48,9 @@ async function release(options: ReleaseOptions): Promise<void> {
   if (sign !== undefined && source.changed) throw new Error(CHANGED)
   const node = sums === undefined ? undefined : await readNodeOrigin(archives, sums, process.versions.node)
   if (gpg !== undefined) await checkRepositoryTools(gpg)
+  const { time } = source
   const evidence = readEvidence(ROOT, await readResults(options.results, source))
+  const sbom = await makeSbom({ time, vendor })
 
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder, { recursive: true })
@@ -55,8 +58,8 @@ async function release(options: ReleaseOptions): Promise<void> {
   const bundle = join(folder, 'bundle')
   await makeBundle(bundle)
   await cp(join(bundle, 'LICENSES.txt'), join(folder, 'LICENSES.txt'))
+  await cp(join(ROOT, 'CHANGELOG.md'), join(folder, 'CHANGELOG.md'))
   const licences = await readFile(join(folder, 'LICENSES.txt'), 'utf8')
-  const { time } = source
   for (const processor of PROCESSORS) {
     const executable = join(folder, `postern-linux-${processor}`)
     say(executable)
@@ -66,10 +69,11 @@ async function release(options: ReleaseOptions): Promise<void> {
   }
   say('the npm package')
   await promisify(execFile)('npm', ['pack', '--silent', `--pack-destination=${folder}`], { cwd: ROOT })
-  await writeFile(join(folder, 'postern.cdx.json'), await makeSbom({ time, vendor }))
+  await writeFile(join(folder, 'postern.cdx.json'), sbom)
   await writeFile(join(folder, 'evidence.md'), evidencePage(evidence))
   await writeFile(join(folder, 'evidence.json'), evidenceJson(evidence))
-  const verdict = await writePapers(folder, { version: VERSION, source, vendor, key: sign, node })
+  await writeFile(join(folder, 'Dockerfile'), await imageFile({ source, vendor, base }))
+  const verdict = await writePapers(folder, { version: VERSION, source, vendor, key: sign, node, base })
   say(await readFile(join(folder, 'SHA256SUMS'), 'utf8'))
   say(`Node.js: ${originText(node)}`)
   if (apt !== undefined && gpg !== undefined) {

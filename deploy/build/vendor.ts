@@ -10,6 +10,8 @@ const line = z
   .max(200, 'it has more than 200 characters')
   .regex(/^[^\p{C}\u2028\u2029]*$/u, 'it must be one line without control characters')
 
+const address = line.regex(/^https:\/\/[^\s@]+$/, 'write an https: address without a password')
+
 const SCHEMA = z.strictObject(
   {
     name: line,
@@ -22,7 +24,9 @@ const SCHEMA = z.strictObject(
       'write an https: address or a mail address',
     ),
     support_period: line,
-    download: line.regex(/^https:\/\/[^\s@]+$/, 'write an https: address without a password'),
+    download: address,
+    /** Where the source code is, if not where the releases are. */
+    source: address.optional(),
   },
   'write name, maintainer, security_contact, support_period and download',
 )
@@ -68,5 +72,5 @@ maintainer: ${vendor.maintainer}
 security contact: ${vendor.security_contact}
 support: ${vendor.support_period}
 download: ${vendor.download}
-`
+${vendor.source === undefined ? '' : `source: ${vendor.source}\n`}`
 }

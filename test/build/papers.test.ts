@@ -208,6 +208,17 @@ describe('npm run release', () => {
     expect(stderr).toContain(message)
   })
 
+  it('names the npm that it takes before it builds, where npm is older', async () => {
+    const PATH = temporaryDirectory()
+    const npm = `#!/bin/sh\nif [ "$1" = --version ]; then echo 9.2.0; else echo 'Unknown command: "sbom"' >&2; exit 1; fi\n`
+    writeFileSync(join(PATH, 'npm'), npm, { mode: 0o755 })
+    const { code, stdout, stderr } = await release([], { PATH: `${PATH}:${process.env.PATH}` })
+    expect([code, stdout]).toEqual([1, ''])
+    expect(stderr).toMatch(
+      /^release: npm sbom failed with npm 9\.2\.0 \(Unknown command: "sbom"\): .*npm 10\.2 or later/,
+    )
+  })
+
   it("names Debian's package where a program is missing", async () => {
     const git = (await run('sh', ['-c', 'command -v git'])).stdout.trim()
     const PATH = temporaryDirectory()

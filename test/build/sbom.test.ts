@@ -1,9 +1,12 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Ajv } from 'ajv'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { makeSbom } from '../../deploy/build/sbom.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { shellBlock } from '../support/pages.ts'
 import { VENDOR } from '../support/release-key.ts'
+import { type Advisory, scan } from '../support/trivy.ts'
 
 const schemaOf = (name: string): { $schema: string; $id: string } =>
   JSON.parse(readFileSync(join(import.meta.dirname, 'cyclonedx', `${name}.schema.json`), 'utf8'))
@@ -34,6 +37,28 @@ it.each([
   expect(validate.errors ?? []).toEqual([])
   expect(validate({ ...bom, metadata: { ...bom.metadata, timestamp: 'yesterday' } })).toBe(false)
   expect(validate({ ...bom, components: [{ name: 'without a type' }] })).toBe(false)
+})
+
+describe('H413 a scanner that gets the bill of materials', () => {
+  /** By the command of the page. */
+  const found = async (advisories: readonly Advisory[]): Promise<readonly string[]> => {
+    const folder = temporaryDirectory()
+    const text = await makeSbom({ time: 1_700_000_000, vendor: VENDOR })
+    writeFileSync(join(folder, 'postern.cdx.json'), text)
+    return scan(shellBlock('docs/installing.md', 'trivy sbom'), folder, advisories)
+  }
+  const about = (name: string, fixed: string): Advisory => ({ ecosystem: 'npm', name, fixed })
+
+  it('finds an advisory about a package that ships, and about a library in Node.js', async () => {
+    const advisories = ['zod', 'undici', 'acorn'].map((name) => about(name, '99.0.0'))
+    expect(await found(advisories)).toEqual(['acorn', 'undici', 'zod'])
+  }, 600_000)
+
+  it('finds nothing in an advisory about an older version, or about a package that is for development', async () => {
+    const { undici = '' } = process.versions
+    const advisories = [about('undici', undici), about('vitest', '99.0.0'), about('typescript', '99.0.0')]
+    expect(await found(advisories)).toEqual([])
+  }, 600_000)
 })
 
 it('the same commit and vendor give the same bill of materials, another vendor another serial number', async () => {

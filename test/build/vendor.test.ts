@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { makeDebianPackage } from '../../deploy/build/debian.ts'
 import { makeSbom } from '../../deploy/build/sbom.ts'
 import { readVendor, type Vendor, vendorText } from '../../deploy/build/vendor.ts'
+import { VERSION } from '../../src/version.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { blocksOf } from '../support/pages.ts'
 import { VENDOR } from '../support/release-key.ts'
@@ -93,14 +94,18 @@ describe('H334 who answers for a release', () => {
 })
 
 it('H337 the bill of materials names Node.js and what is in it as scanners do', async () => {
-  const { components } = JSON.parse(await makeSbom({ time: 1 }))
+  const { components, dependencies } = JSON.parse(await makeSbom({ time: 1 }))
   const node = components.find(({ name }: { name: string }) => name === 'node')
   expect(node.cpe).toBe(`cpe:2.3:a:nodejs:node.js:${process.versions.node}:*:*:*:*:*:*:*`)
   expect(node.supplier.name).toContain('not the Node.js project')
-  for (const { purl, version } of node.components)
-    expect(purl, version).toMatch(/^pkg:\w+(\/[\w.-]+)+@[\w.]+$/)
-  const named = node.components.filter(({ cpe }: { cpe?: string }) => cpe !== undefined)
+  const inNode = ({ 'bom-ref': ref }: { 'bom-ref': string }) => ref.startsWith(`${node['bom-ref']}/`)
+  const libraries = components.filter(inNode)
+  for (const { purl, version } of libraries) expect(purl, version).toMatch(/^pkg:\w+(\/[\w.-]+)+@[\w.]+$/)
+  const named = libraries.filter(({ cpe }: { cpe?: string }) => cpe !== undefined)
   for (const { cpe } of named) expect(cpe).toMatch(/^cpe:2\.3:a:[\w.-]+:[\w.-]+:\d[\w.]*(:\*){7}$/)
   const names = named.map(({ name }: { name: string }) => name)
   expect(names).toEqual(expect.arrayContaining(['icu', 'nghttp2', 'openssl', 'sqlite', 'v8', 'zlib']))
+  const on = (ref: string) => dependencies.find((each: { ref: string }) => each.ref === ref).dependsOn
+  expect(on(`postern@${VERSION}`)).toContain(node['bom-ref'])
+  expect(on(node['bom-ref'])).toEqual(libraries.map(({ 'bom-ref': ref }: { 'bom-ref': string }) => ref))
 })

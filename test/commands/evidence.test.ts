@@ -259,6 +259,13 @@ const CASES: Readonly<
     holds: [{ set: ['tokens.issued=0'], value: '0' }],
     lacking: [{ set: [], value: '100' }],
   },
+  'store.prefix': {
+    holds: [
+      { set: [], value: 'not in use' },
+      { set: [STORE, 'store.prefix=pump'], value: 'pump' },
+    ],
+    lacking: [{ set: [STORE], value: 'postern' }],
+  },
   'tokens.offline_grace': {
     holds: [
       { set: [], value: 'not in use' },

@@ -79,9 +79,12 @@ function examplesOn(page: string): readonly YamlMapping[] {
   return [...blocks, ...spans.map(({ path, value }) => below(path, treeOf(value)))]
 }
 
-/** All pages but the changelog, which may name keys of earlier versions, and that about releases, whose YAML is about a vendor. */
+/**
+ * All pages but the changelog, which may name keys of earlier versions, that about releases, whose YAML is about a vendor, and the evidence,
+ * which has the titles of tests.
+ */
 const PAGES = ['README.md', 'SECURITY.md', ...filesIn('deploy', /\.md$/), ...filesIn('docs', /\.md$/)].filter(
-  (page) => page !== join('docs', 'releasing.md'),
+  (page) => !['releasing.md', 'evidence.md'].some((name) => page === join('docs', name)),
 )
 const NO_CONFIGURATION = [
   'prometheus.yml',

@@ -5,10 +5,12 @@ import { parse } from 'yaml'
 import { clientOf } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { unusedPort } from '../support/raw.ts'
+import { SOURCE } from '../support/release-key.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { isInstalled, needs, needsRoot } from '../support/tools.ts'
+import { scan } from '../support/trivy.ts'
 import { type Container, startContainer } from './container.ts'
-import { type Image, type ImageBuilder, prepareBuilder, succeed, TIMEOUT } from './image.ts'
+import { type Image, type ImageBuilder, MAKER, prepareBuilder, succeed, TIMEOUT } from './image.ts'
 import { mountOf, prepareSetting, projectVolume, type Setting, startPrometheus } from './setting.ts'
 
 const DEPLOY = join(import.meta.dirname, '../../deploy')
@@ -65,17 +67,21 @@ describe('H122 the container image', () => {
     expect(libraries.map((file) => file.split('/').at(-1)).sort()).toEqual([...needed].sort())
     const files = others.filter((file) => statSync(join(image().files, file)).isFile())
     expect(files).toEqual([
+      'etc/debian_version',
       'etc/group',
       'etc/nsswitch.conf',
+      'etc/os-release',
       'etc/passwd',
       ...['libatomic1', 'libc6', 'libgcc-s1', 'libstdc++6'].map((name) => `usr/share/doc/${name}/copyright`),
       'usr/share/doc/postern/LICENSE',
       'usr/share/doc/postern/LICENSES.txt',
+      'usr/share/doc/postern/postern.cdx.json',
+      ...['libatomic1', 'libc6', 'libgcc-s1', 'libstdc++6'].map((name) => `var/lib/dpkg/status.d/${name}`),
     ])
     expect(files.filter((file) => statSync(join(image().files, file)).mode & 0o111)).toEqual([])
   })
 
-  it('has an unprivileged user by number, a volume that only this user reads, labels, and a health check without a shell', () => {
+  it('H411 has an unprivileged user by number, a volume that only this user reads, labels that say what it is, and a health check without a shell', () => {
     const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'))
     expect(image().config).toMatchObject({
       User: '1000:1000',
@@ -85,11 +91,20 @@ describe('H122 the container image', () => {
       ExposedPorts: { '8443/tcp': {}, '9464/tcp': {} },
       StopSignal: 'SIGTERM',
       Healthcheck: { Test: ['CMD', '/usr/bin/postern', 'healthy'] },
-      Labels: {
-        'org.opencontainers.image.title': 'Postern',
-        'org.opencontainers.image.version': version,
-        'org.opencontainers.image.licenses': 'Apache-2.0',
-      },
+    })
+    expect(image().config.Labels).toEqual({
+      'io.buildah.version': expect.any(String),
+      'org.opencontainers.image.title': 'Postern',
+      'org.opencontainers.image.description': expect.stringContaining('OAuth 2.0'),
+      'org.opencontainers.image.version': version,
+      'org.opencontainers.image.licenses': 'Apache-2.0',
+      'org.opencontainers.image.revision': SOURCE.commit,
+      'org.opencontainers.image.created': '2023-11-14T22:13:20Z',
+      'org.opencontainers.image.vendor': MAKER.name,
+      'org.opencontainers.image.authors': MAKER.maintainer,
+      'org.opencontainers.image.url': MAKER.download,
+      'org.opencontainers.image.source': MAKER.source,
+      'postern.sbom': '/usr/share/doc/postern/postern.cdx.json',
     })
     const { uid, gid, mode } = statSync(join(image().files, 'var/lib/postern'))
     expect([uid, gid, mode & 0o777]).toEqual([1000, 1000, 0o700])
@@ -143,6 +158,43 @@ describe('H122 the container image', () => {
       stdout: '',
       stderr: `postern healthy: /healthz at ${new URL(setting.adminUrl).host}: no sidecar is running there\n`,
     })
+  })
+
+  it('H411 is built on a base by its digest, and not on another one that has its tag', async () => {
+    const { base, build } = builder ?? expect.fail('beforeAll prepares the builder')
+    expect(base).toMatch(/^docker\.io\/library\/debian:12-slim@sha256:[0-9a-f]{64}$/)
+    expect((await build('pinned', base)).digest).toBe(image().digest)
+    const other = base.replace(/.{8}$/, '00000000')
+    await expect(build('other', other)).rejects.toThrow('00000000')
+  })
+
+  it("H412 has the bill of materials of the release at the place that its label names, and Debian's records of its libraries", async () => {
+    const { Labels: labels = {} } = image().config
+    const bom = JSON.parse(read(String(labels['postern.sbom'])).toString())
+    expect(bom).toMatchObject({ bomFormat: 'CycloneDX', metadata: { supplier: { name: MAKER.name } } })
+    const records = readdirSync(join(image().files, 'var/lib/dpkg/status.d')).map((name) =>
+      read(`var/lib/dpkg/status.d/${name}`).toString(),
+    )
+    for (const record of records) {
+      expect(record).toMatch(/^Status: install ok installed$/m)
+      expect(record).toMatch(/^Version: \d\S+$/m)
+    }
+    expect(read('etc/os-release').toString()).toMatch(/^ID=debian$/m)
+  })
+
+  it('H412 shows a scanner of images what is in it', async () => {
+    const folder = temporaryDirectory()
+    await succeed('skopeo', ['copy', '--quiet', `oci-archive:${image().archive}`, `oci:${folder}/image`])
+    const npm = ['zod', 'undici'].map((name) => ({ ecosystem: 'npm', name, fixed: '99.0.0' }) as const)
+    const debian = ['glibc', 'gcc-12'].map(
+      (name) => ({ ecosystem: 'debian 12', name, fixed: '99.0' }) as const,
+    )
+    const libraries = ['libatomic1', 'libc6', 'libgcc-s1', 'libstdc++6']
+    expect(await scan('trivy image --scanners vuln --input image', folder, [...npm, ...debian])).toEqual([
+      ...libraries,
+      'undici',
+      'zod',
+    ])
   })
 
   it('is small, an OCI archive, and the same bytes in a second build', async () => {

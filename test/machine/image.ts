@@ -1,7 +1,11 @@
-import { cp, mkdir } from 'node:fs/promises'
+import { cp, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { imageFile } from '../../deploy/build/image-file.ts'
+import { makeSbom } from '../../deploy/build/sbom.ts'
+import type { Vendor } from '../../deploy/build/vendor.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { SOURCE, VENDOR } from '../support/release-key.ts'
 import { installedBundle } from '../support/shipped.ts'
 import { run } from '../support/tools.ts'
 import { installDebian } from './machine.ts'
@@ -11,6 +15,13 @@ const ROOT = join(import.meta.dirname, '../..')
 
 /** The image that the first stage of the Dockerfile starts from. No registry is asked for it: `makeBase` makes the like. */
 const BASE = 'debian:12-slim'
+
+/** Whose release the image is made of, with a name that a Dockerfile must quote. */
+export const MAKER: Vendor = {
+  ...VENDOR,
+  name: 'Example "Devices" \\ $PATH',
+  source: 'https://source.example.com/postern',
+}
 
 /** Milliseconds: a Debian is downloaded and installed. */
 export const TIMEOUT = 15 * 60_000
@@ -47,8 +58,10 @@ export async function succeed(program: string, args: readonly string[], cwd = RO
 
 /** Builders of images that share a store of their own, which is removed with all images at the end. */
 export interface ImageBuilder {
-  /** Builds `deploy/Dockerfile` as it is published, for the processor of this machine. */
-  readonly build: (name: string) => Promise<Image>
+  /** Builds the Dockerfile of the release for the processor of this machine, on `base` in place of what the file names. */
+  readonly build: (name: string, base?: string) => Promise<Image>
+  /** The base image by its digest. */
+  readonly base: string
   /** The flags of buildah and Podman for the store. */
   readonly store: readonly string[]
   /** The build context: the files of a checkout, with the executable. */
@@ -65,19 +78,21 @@ export async function prepareBuilder(): Promise<ImageBuilder> {
     await run('umount', [join(folder, 'store', 'overlay')])
   })
   const context = join(folder, 'context')
-  await Promise.all([makeBase(buildah), makeContext(context)])
+  const [base] = await Promise.all([makeBase(buildah), makeContext(context)])
   return {
     store,
     context,
-    async build(name) {
+    base,
+    async build(name, from) {
       const flags = [
         '--isolation=chroot',
         '--format=docker',
         '--pull-never',
         '--timestamp=0',
         `--tag=${name}`,
+        ...(from === undefined ? [] : [`--build-arg=BASE=${from}`]),
       ]
-      const file = join(context, 'deploy', 'Dockerfile')
+      const file = join(context, 'dist', 'Dockerfile')
       await buildah('build', ...flags, '--file', file, context)
       const archive = join(folder, `${name}.oci.tar`)
       await buildah('push', '--format=oci', name, `oci-archive:${archive}:${name}`)
@@ -89,13 +104,16 @@ export async function prepareBuilder(): Promise<ImageBuilder> {
   }
 }
 
-async function makeBase(buildah: (...args: string[]) => Promise<string>): Promise<void> {
+/** Resolves to the name of the base with its digest. */
+async function makeBase(buildah: (...args: string[]) => Promise<string>): Promise<string> {
   const archive = await madeOnce('image.tar', (path) =>
     installDebian(['--variant=apt', '--aptopt=Acquire::Languages "none"'], path),
   )
   const container = await buildah('from', 'scratch')
   await buildah('add', '--quiet', container, archive, '/')
-  await buildah('commit', '--rm', container, `docker.io/library/${BASE}`)
+  const name = `docker.io/library/${BASE}`
+  await buildah('commit', '--rm', container, name)
+  return `${name}@${await buildah('inspect', '--type=image', '--format={{.FromImageDigest}}', name)}`
 }
 
 /** The files of a checkout after `npm run release`, for one processor. */
@@ -104,6 +122,8 @@ async function makeContext(context: string): Promise<void> {
   await mkdir(dist, { recursive: true })
   await cp(await executableFor(), join(dist, `postern-linux-${PROCESSOR}`))
   await cp(join(bundle, 'LICENSES.txt'), join(dist, 'LICENSES.txt'))
-  for (const file of ['LICENSE', '.dockerignore', 'deploy/Dockerfile', 'deploy/postern.yaml'])
+  await writeFile(join(dist, 'Dockerfile'), await imageFile({ source: SOURCE, vendor: MAKER }))
+  await writeFile(join(dist, 'postern.cdx.json'), await makeSbom({ time: SOURCE.time, vendor: MAKER }))
+  for (const file of ['LICENSE', '.dockerignore', 'deploy/postern.yaml'])
     await cp(join(ROOT, file), join(context, file))
 }

@@ -41,6 +41,11 @@ export function needs(tool: string): void {
   if (!isInstalled(tool)) lack(`${tool} is not installed`)
 }
 
+/** The same for a program that Debian does not have: without it the test is skipped in CI, too. */
+export function needsForeign(tool: string): void {
+  if (!isInstalled(tool)) runningTest()?.skip(`${tool} is not installed`)
+}
+
 /** The same for what is no program, such as a library of Python. */
 export function needsLibrary(name: string, probe: Probe): void {
   needs(probe[0])

@@ -285,6 +285,12 @@ export const CONDITIONS = {
     cost: 'a client that cannot log in holds one token for months, like a fixed key',
     settings: ({ tokens: { issued } }) => [{ value: String(issued), holds: issued === 0 }],
   },
+  'store.prefix': {
+    wanted: 'a prefix of this device alone, not the default, if tokens.store is a shared store',
+    cost: 'a token of another device at the same store works here, too',
+    settings: ({ tokens, store: { prefix } }) =>
+      typeof tokens.store === 'string' ? [] : [{ value: prefix, holds: prefix !== 'postern' }],
+  },
 } as const satisfies Readonly<Record<string, Condition>>
 
 /** The key of a condition. */

@@ -29,6 +29,7 @@ export const API_TOP_TEN: Source = {
         'listen.tls',
         'tokens.access_lifetime',
         'tokens.refresh_lifetime',
+        'listen.trusted_proxies',
       ],
       reason:
         'There is one factor, and no lock-out: guesses become slow. A reset of the password is not a matter of Postern.',
@@ -58,7 +59,7 @@ export const API_TOP_TEN: Source = {
         'H303',
         'H304',
       ],
-      keys: ['enforce', 'limits.api.requests', 'limits.store', 'upstream.max_body'],
+      keys: ['enforce', 'limits.api.requests', 'limits.store', 'upstream.max_body', 'listen.trusted_proxies'],
       reason:
         'What a single request costs the device, such as the number of records in a response, is decided by its parameters, which Postern does not know.',
       vendor: 'Bound in the firmware what one request can ask for.',
@@ -76,7 +77,7 @@ export const API_TOP_TEN: Source = {
       says: 'A sequence of calls that harms somebody when it is repeated too often is protected against programs.',
       status: 'contributes',
       promises: ['C13', 'H309'],
-      keys: ['enforce', 'limits.api.requests'],
+      keys: ['enforce', 'limits.api.requests', 'limits.store', 'listen.trusted_proxies'],
       reason: 'Limits count requests. Which sequence does harm is known to the maker of the device.',
       vendor: 'Find such sequences, for example a reboot, and limit them in the firmware.',
     },
@@ -85,7 +86,7 @@ export const API_TOP_TEN: Source = {
       status: 'contributes',
       promises: ['H14', 'H25', 'H171'],
       reason:
-        'Postern itself connects to configured addresses only. Whether the device fetches addresses is not its matter.',
+        'Postern itself connects to configured addresses only. Postern has no part in what the device fetches by itself.',
       vendor: 'Restrict what the firmware fetches for its users, such as updates and webhooks, to a list.',
     },
     'API8:2023': {

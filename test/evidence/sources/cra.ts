@@ -47,7 +47,7 @@ export const CRA: Source = {
     },
     'I(2)(d)': {
       says: 'Access without permission is prevented, such as by authentication, and what may be such an access is reported.',
-      status: 'met if configured',
+      status: 'contributes',
       promises: ['C10', 'C12', 'H24', 'H60', 'H149', 'H152', 'H165', 'H181', 'H193', 'H221'],
       keys: [
         'enforce',
@@ -57,7 +57,10 @@ export const CRA: Source = {
         'admin.address',
         'admin.password_file',
         'log.level',
+        'listen.trusted_proxies',
       ],
+      reason:
+        'Without a token nothing reaches the device, and guesses and refusals are logged, counted and raise an alarm. Whether a password without a second factor is enough is a judgement by the risks, and `/metrics` has no login.',
       vendor: 'Let Postern be the only way to the device. Have the alarms reach a person.',
     },
     'I(2)(e)': {
@@ -99,7 +102,7 @@ export const CRA: Source = {
       says: 'The essential functions stay available, also after an incident and under attacks that want to stop them.',
       status: 'contributes',
       promises: ['C25', 'C26', 'H71', 'H73', 'H77', 'H99', 'H125', 'H245', 'H250', 'H268'],
-      keys: ['limits.api.requests'],
+      keys: ['limits.api.requests', 'limits.store', 'listen.trusted_proxies'],
       reason:
         'Floods of requests, connections and memory cost the service of no one else. A full line, or a processor full of TLS handshakes, does: Postern cannot make room there.',
       vendor: 'Bound the rate of new connections in the network.',
@@ -158,7 +161,7 @@ export const CRA: Source = {
       says: 'Vulnerabilities are fixed without delay, and security updates come apart from new functions where that is possible.',
       status: "vendor's task",
       reason: 'SECURITY.md has times for a vendor who names itself in a release.',
-      vendor: 'Keep them.',
+      vendor: 'Fix vulnerabilities within the times of SECURITY.md, or of a policy of your own.',
     },
     'II(3)': {
       says: 'The security of the product is tested and reviewed effectively and regularly.',
@@ -172,7 +175,7 @@ export const CRA: Source = {
       says: 'Once a security update exists, it is published what was fixed, in which products, how severe it was and what users do.',
       status: "vendor's task",
       reason: 'SECURITY.md says what an entry about a security fix names.',
-      vendor: 'Publish it.',
+      vendor: 'Publish that with each security update.',
     },
     'II(5)': {
       says: 'There is a policy of coordinated disclosure of vulnerabilities, and it is kept.',

@@ -72,10 +72,10 @@ export const EN_303_645: Source = {
     '5.1-5': {
       says: 'Guessing a login over the network by trying is not practicable, unless the device is constrained.',
       status: 'contributes',
-      promises: ['C14', 'C15', 'H152', 'H181', 'H212', 'H213'],
-      keys: ['limits.wrong_passwords', 'limits.oauth.requests'],
+      promises: ['C14', 'C15', 'H152', 'H181', 'H212', 'H213', 'H69'],
+      keys: ['limits.wrong_passwords', 'limits.oauth.requests', 'limits.store', 'listen.trusted_proxies'],
       reason:
-        'Postern slows guesses, by address and in sum. A weak password falls in the end, and the device may have other logins.',
+        'Postern slows guesses, by address and in sum. A weak password is guessed in the end, and the device may have other logins.',
       vendor: `Have strong passwords. ${NO_OTHER_WAY}`,
     },
     '5.2-1': {
@@ -83,7 +83,7 @@ export const EN_303_645: Source = {
       status: 'contributes',
       promises: ['H334'],
       reason:
-        'A release names the security contact of its vendor. SECURITY.md has the times, which hold only for a vendor who names itself.',
+        'A release names the security contact of its vendor. SECURITY.md has times for the answer and for the fix, but none for news in between. They hold only for a vendor who names itself.',
       vendor: 'Publish the policy for the device, with its times.',
     },
     '5.2-2': {
@@ -96,14 +96,14 @@ export const EN_303_645: Source = {
       status: 'contributes',
       promises: ['H337'],
       reason:
-        'The bill of materials of a release lets a scanner find the advisories about what is in Postern. Nobody is told by itself.',
+        'The bill of materials of a release lets a scanner find the advisories about what is in Postern. Postern itself tells nobody of them.',
       vendor: 'Scan the bill of materials and the firmware regularly, and make releases.',
     },
     '5.3-1': {
       says: 'Every software component of the device can be updated securely.',
       status: 'contributes',
       promises: ['H119', 'H331', 'H335'],
-      reason: 'Postern is updated by signed releases. The firmware is not its matter.',
+      reason: 'Postern is updated by signed releases. It does not update the firmware.',
       vendor: 'Have such updates for the firmware and the operating system.',
     },
     '5.3-2': {
@@ -156,14 +156,14 @@ export const EN_303_645: Source = {
       says: 'Security updates come in time.',
       status: "vendor's task",
       reason: 'SECURITY.md has times for a vendor who names itself in a release.',
-      vendor: 'Keep them.',
+      vendor: 'Release security updates within the times of SECURITY.md, or of a policy of your own.',
     },
     '5.3-9': {
       says: 'The device verifies that an update is genuine and unchanged.',
       status: 'contributes',
       promises: ['H331', 'H335', 'H336'],
       reason:
-        'apt refuses a package of Postern that was changed or that another key signed. Without apt, a person types the commands.',
+        'apt refuses a package of Postern that was changed or that another key signed. Without apt, a person has to run the commands that verify a release.',
       vendor: 'Have the device verify its firmware, too.',
     },
     '5.3-10': {
@@ -183,7 +183,7 @@ export const EN_303_645: Source = {
       says: 'The user is told when an update interrupts what the device basically does.',
       status: "vendor's task",
       reason: 'An update restarts Postern, and open connections close.',
-      vendor: 'Say so before an update.',
+      vendor: 'Tell the users before an update.',
     },
     '5.3-13': {
       says: 'The manufacturer publishes clearly for how long there will be support.',
@@ -216,7 +216,7 @@ export const EN_303_645: Source = {
       promises: ['H74', 'H81', 'H132', 'H225'],
       keys: ['password.file'],
       reason:
-        'Tokens are stored as digests, and all files are for their owner alone. The key of the certificate, and a password for a login at the device, lie on the disk in plain text.',
+        'Tokens are stored as digests, and the files that Postern makes are for their owner alone. The key of the certificate, and a password for a login at the device, lie on the disk in plain text.',
       vendor:
         'Encrypt the disk or keep keys in hardware, if the risk asks for it. Show the same for the firmware.',
     },
@@ -236,7 +236,8 @@ export const EN_303_645: Source = {
       says: 'Secrets that protect updates or the connection to a service differ from device to device, and cannot be guessed for many.',
       status: "vendor's task",
       reason: 'Postern makes its key at random where it runs, and updates are verified by a public key.',
-      vendor: 'Copy no `state_dir` to a second device. Show the same for the firmware.',
+      vendor:
+        'Copy no `state_dir` to a second device. Give each device such secrets of its own in the firmware, too.',
     },
     '5.5-1': {
       says: 'The device communicates by cryptography that is best practice.',
@@ -265,7 +266,7 @@ export const EN_303_645: Source = {
       says: 'Cryptographic algorithms can be updated.',
       status: 'contributes',
       promises: ['H119', 'H335'],
-      reason: 'An upgrade of Postern brings a new OpenSSL. The firmware is not its matter.',
+      reason: 'An upgrade of Postern brings a new OpenSSL. It does not update the firmware.',
       vendor: 'Show the same for the firmware.',
     },
     '5.5-4': {
@@ -353,7 +354,7 @@ export const EN_303_645: Source = {
       status: 'contributes',
       promises: ['H122'],
       reason:
-        'Postern is one process, and its image holds nothing else. The services of the device are not its matter.',
+        'Postern is one process, and its image holds nothing else. Postern has no part in the other services of the device.',
       vendor: 'Switch the others off.',
     },
     '5.6-6': {
@@ -428,14 +429,14 @@ export const EN_303_645: Source = {
     '5.8-3': {
       says: 'Everything that the device can sense is documented clearly.',
       status: "vendor's task",
-      vendor: 'Document it.',
+      vendor: 'List the sensors in the manual.',
     },
     '5.9-1': {
       says: 'Device and services withstand outages of networks and of power.',
       status: 'contributes',
-      promises: ['C24', 'H46', 'H71', 'H73', 'H131'],
+      promises: ['C24', 'H46', 'H71', 'H73', 'H131', 'H136'],
       reason:
-        'Postern keeps its tokens, and finds the device and the shared store again. What the device does in an outage is not its matter.',
+        'Postern keeps its tokens, and finds the device and the shared store again. Postern has no part in what the device does in an outage.',
       vendor: 'Show the same for the device.',
     },
     '5.9-2': {
@@ -467,25 +468,25 @@ export const EN_303_645: Source = {
       status: 'contributes',
       promises: ['H102', 'H120', 'H277'],
       reason:
-        'Logins can be revoked by address, and a purge of the package leaves no file of Postern. The data of the device is not its matter.',
+        'Logins can be revoked by address, and a purge of the package leaves no file of Postern. The data of the device stays where it is.',
       vendor: 'Erase the data of the device and that of Postern by one function.',
     },
     '5.11-2': {
       says: 'The user can remove personal data from the services of the device in a simple way.',
       status: "vendor's task",
       reason: 'Postern has no such service.',
-      vendor: 'Offer it on the device.',
+      vendor: 'Offer a way to remove the data, in the services or on the device.',
     },
     '5.11-3': {
       says: 'Users are told clearly how to delete their personal data.',
       status: "vendor's task",
       reason: 'docs/data.md says it for Postern.',
-      vendor: 'Tell it the users of the device.',
+      vendor: 'Tell the users of the device how.',
     },
     '5.11-4': {
       says: 'Users get a clear confirmation that their personal data was deleted.',
       status: "vendor's task",
-      vendor: 'Confirm it.',
+      vendor: 'Confirm the deletion to the user.',
     },
     '5.12-1': {
       says: 'Installation and maintenance ask the user for few decisions, by best practice of usability.',
@@ -528,6 +529,7 @@ export const EN_303_645: Source = {
         'H51',
         'H96',
         'H303',
+        'H190',
       ],
       keys: ['upstream.max_body'],
       reason:
@@ -538,22 +540,22 @@ export const EN_303_645: Source = {
       says: 'The manufacturer tells consumers which personal data is processed by whom, how and why.',
       status: "vendor's task",
       reason: 'docs/data.md lists the personal data that Postern holds: addresses, names and times.',
-      vendor: 'Tell the consumers.',
+      vendor: 'Tell the consumers, for example in the privacy notice.',
     },
     '6-2': {
       says: 'Consent to the processing of personal data, where it is needed, is obtained validly.',
       status: "vendor's task",
-      vendor: 'Obtain it.',
+      vendor: 'Obtain the consent before you process the data.',
     },
     '6-3': {
       says: 'Consumers can withdraw their consent at any time.',
       status: "vendor's task",
-      vendor: 'Offer it.',
+      vendor: 'Offer a way to withdraw it.',
     },
     '6-3B (V3.1.3)': {
       says: 'The device can store what was consented to.',
       status: "vendor's task",
-      vendor: 'Store it.',
+      vendor: 'Store the consent on the device.',
     },
     '6-4': {
       says: 'Telemetry has no more personal data than its purpose needs.',
@@ -567,7 +569,7 @@ export const EN_303_645: Source = {
       says: 'Consumers are told which telemetry is collected, by whom, how it is used and why.',
       status: "vendor's task",
       reason: 'docs/data.md and docs/watching.md say what Postern collects. It sends it to nobody by itself.',
-      vendor: 'Tell the consumers.',
+      vendor: 'Tell the consumers, for example in the privacy notice.',
     },
     '6-6 (V3.1.3)': {
       says: 'Personal data on the device and at its services is only what its purpose needs, and is deleted when it is needed no more.',
@@ -582,7 +584,7 @@ export const EN_303_645: Source = {
       status: 'contributes',
       promises: ['H79'],
       reason:
-        'Postern counts as it goes, and its metrics have no addresses. The sums of the device are not its matter.',
+        'Postern counts as it goes, and its metrics have no addresses. Postern has no part in what the device sums up.',
       vendor: 'Show the same for what the device collects.',
     },
     '6-8 (V3.1.3)': {

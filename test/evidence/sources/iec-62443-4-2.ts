@@ -6,7 +6,7 @@ export const IEC_62443_4_2: Source = {
   version: [
     'The requirements of security level 1 for a software application, read on 2026-11-27 in a public restatement, not in the standard itself.',
     'The restatement names no edition. What it leaves out, enhancements and levels 2 to 4 were not read and are not here.',
-    'The component is Postern. The device behind it is one of its own.',
+    'The component is Postern. The device behind it is a component of its own.',
   ].join(' '),
   readAt:
     'github.com/ValtteriL/iec62443-svv-demo at 92f4b64e, SVV-1.md; compared with the rules GC-31-E of the Korean Register (2025), chapter 2, sections 1 to 3',
@@ -61,8 +61,8 @@ export const IEC_62443_4_2: Source = {
     'CR 1.11': {
       says: 'The number of failed logins in a time can be limited, and then access is denied for a while.',
       status: 'contributes',
-      promises: ['C13', 'C14', 'C15', 'H152', 'H181'],
-      keys: ['limits.oauth.requests', 'limits.wrong_passwords'],
+      promises: ['C13', 'C14', 'C15', 'H152', 'H181', 'H69'],
+      keys: ['limits.oauth.requests', 'limits.wrong_passwords', 'limits.store', 'listen.trusted_proxies'],
       reason:
         'The limit on logins of an address, right or wrong, is configurable, and denies until its window closes. It is not a limit by account, so that a guesser locks nobody out, and that of the live page is fixed.',
       vendor: 'Choose the limit.',
@@ -86,7 +86,8 @@ export const IEC_62443_4_2: Source = {
       says: 'If the component can be used by radio, its use there can be authorized, watched and restricted.',
       status: "vendor's task",
       reason: 'Postern does not know over which network a client comes.',
-      vendor: 'Restrict the radio network, and name it in `listen.allow` or not.',
+      vendor:
+        'Restrict the radio network. Leave its addresses out of `listen.allow`, if its clients may not connect.',
     },
     'CR 2.4': {
       says: 'If the component uses mobile code, a policy decides what runs, who may send it, and that it was not changed.',
@@ -143,9 +144,9 @@ export const IEC_62443_4_2: Source = {
       vendor: 'Give each person a name of its own.',
     },
     'CR 3.1': {
-      says: 'What is sent cannot be changed on the way.',
+      says: 'What is sent can be protected from changes on the way.',
       status: 'met if configured',
-      promises: ['H109', 'H115', 'H137', 'H166', 'H217', 'H320', 'H481'],
+      promises: ['H115', 'H137', 'H166', 'H217', 'H320', 'H481'],
       keys: [
         'listen.tls',
         'admin.tls',
@@ -156,12 +157,14 @@ export const IEC_62443_4_2: Source = {
         'tokens.store',
         'store.tls.insecure',
       ],
-      vendor: 'Let clients verify the certificate.',
+      vendor:
+        'Let clients verify the certificate. Keep other users and programs off the machine, if the device is reached there without TLS.',
     },
     'CR 3.2': {
       says: 'It is documented which protection against malicious code goes with the component.',
       status: "vendor's task",
-      reason: 'docs/installing.md describes the permissions and the unit, and no other product.',
+      reason:
+        'docs/installing.md describes the permissions of the process. It names no product that looks for malicious code.',
       vendor: 'Document what your machine uses.',
     },
     'CR 3.3': {
@@ -200,6 +203,12 @@ export const IEC_62443_4_2: Source = {
         'H51',
         'H96',
         'H103',
+        'H41',
+        'H72',
+        'H94',
+        'H153',
+        'H155',
+        'H190',
       ],
       vendor: 'Bodies for the device pass as they are: validate them in the firmware.',
     },
@@ -207,7 +216,7 @@ export const IEC_62443_4_2: Source = {
       says: 'If normal operation cannot go on, outputs to a process take a state that was decided before.',
       status: "vendor's task",
       reason: 'Postern has no outputs to a process.',
-      vendor: 'Show it for the device.',
+      vendor: 'Show that the device does so.',
     },
     'CR 3.7': {
       says: 'Errors are handled without telling anything that helps an attacker.',
@@ -216,7 +225,7 @@ export const IEC_62443_4_2: Source = {
       vendor: 'Errors of the device pass as they are: show the same for them.',
     },
     'CR 4.1': {
-      says: 'Information that not everybody may read is confidential where it is stored and on the way.',
+      says: 'Information that not everybody may read can be kept confidential where it is stored and on the way.',
       status: 'met if configured',
       promises: ['H74', 'H81', 'H115', 'H132', 'H137', 'H166', 'H217', 'H225', 'H320', 'H481'],
       keys: [
@@ -230,7 +239,8 @@ export const IEC_62443_4_2: Source = {
         'store.tls.insecure',
         'password.file',
       ],
-      vendor: 'Keep the log as confidential as the addresses in it.',
+      vendor:
+        'Give password and key files the mode 0640 and the group of the service. Keep the log as confidential as the addresses in it. Keep other users and programs off the machine, if the device is reached there without TLS.',
     },
     'CR 4.3': {
       says: 'Cryptography follows practice and recommendations that are recognized.',
@@ -238,7 +248,7 @@ export const IEC_62443_4_2: Source = {
       promises: ['C4', 'H166', 'H217', 'H225'],
       keys: ['listen.tls', 'upstream.tls.weak', 'upstream.tls.min_version', 'password.file'],
       reason:
-        'The promises are about TLS, the length of tokens and hashes that are cheap to guess. How keys are made and kept is described in docs/data.md, and no promise.',
+        'The promises are about TLS, the length of tokens and hashes that are cheap to guess. How keys are made and kept is described in docs/data.md, and no test shows it.',
       vendor: 'Make keys for certificates and releases by such recommendations.',
     },
     'CR 5.1': {

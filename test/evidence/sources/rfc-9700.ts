@@ -64,8 +64,8 @@ export const RFC_9700: Source = {
       says: 'An access token should be valid at one resource server, which refuses tokens for others.',
       status: 'met if configured',
       promises: ['C10'],
-      keys: ['enforce', 'public_paths'],
-      vendor: 'In a shared store, give the sidecars of each device a `store.prefix` of their own.',
+      keys: ['enforce', 'public_paths', 'store.prefix'],
+      vendor: 'Give no two devices that share a store the same `store.prefix`.',
     },
     '2.3-3': {
       says: 'An access token should be good for certain actions on certain resources, which the server checks with each request.',
@@ -134,7 +134,8 @@ export const RFC_9700: Source = {
       says: 'A token that was stolen at one server should be void at all others.',
       status: 'met if configured',
       promises: ['C10'],
-      keys: ['enforce', 'public_paths'],
+      keys: ['enforce', 'public_paths', 'store.prefix'],
+      vendor: 'Give no two devices that share a store the same `store.prefix`.',
     },
     '4.9.3-2.3': {
       says: 'A resource server must neither store nor send access tokens in plain text.',
@@ -183,8 +184,10 @@ export const RFC_9700: Source = {
     },
     '4.14.2-2': {
       says: 'A refresh token must give no more rights, and at no other server, than the login had.',
-      status: 'met',
+      status: 'met if configured',
       promises: ['H193', 'C10'],
+      keys: ['store.prefix'],
+      vendor: 'Give no two devices that share a store the same `store.prefix`.',
     },
     '4.14.2-4': {
       says: 'The server must notice when a stolen refresh token of a public client is used, and end the login.',
@@ -207,7 +210,7 @@ export const RFC_9700: Source = {
     '4.16-3': {
       says: 'Pages that ask for a password must be safe from frames of other sites, by a content security policy too.',
       status: 'met',
-      promises: ['H187'],
+      promises: ['H187', 'H155'],
     },
     '4.16-4': {
       says: 'All pages of the login should carry that policy, and an administrator should be able to name sites that may frame them.',

@@ -401,4 +401,20 @@ export const OPERATION = {
       '`npm test -- --results FILE` writes a test run down, and a release puts its figures beside its programs: the commit, what passed, what was skipped and why. It takes no run of another commit, and a promise without a test that passed is not shown.',
     reason: 'a reader of the evidence cannot run the tests; a skipped test proves nothing',
   },
+  H411: {
+    sentence:
+      "The labels of the container image say version, commit, the commit's time, licence and vendor, without a build argument; its base is taken by digest if one is given.",
+    reason: 'an operator must be able to tell what runs, and a tag is another image tomorrow',
+  },
+  H412: {
+    sentence:
+      "The container image has the bill of materials of the release at the place that its label names, and Debian's records of its libraries where scanners look.",
+    reason: 'an image without a package manager shows a scanner nothing of what is in it',
+  },
+  H413: {
+    sentence:
+      'A scanner that gets the bill of materials finds an advisory about a package that ships or about a package in Node.js, and none about packages for development.',
+    reason:
+      'a list that a scanner reads only in part hides what is in it: Trivy skips components within components',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

@@ -19,7 +19,7 @@ export const AUTHENTICATION: Source['requirements'] = {
     says: 'L2: All ways to log in are documented, with the protection that they share.',
     status: 'contributes',
     promises: ['C3', 'H152', 'H190', 'H292'],
-    reason: 'The pages of Postern describe its own ways. A test compares the pages with no list of them.',
+    reason: 'The pages of Postern describe its own ways. No test compares the pages with a list of them.',
     vendor: 'Add the ways that the device has itself, such as a console.',
   },
   '6.2.1': {
@@ -41,7 +41,7 @@ export const AUTHENTICATION: Source['requirements'] = {
   '6.2.3': {
     says: 'L1: A change of the password asks for the present one.',
     status: "vendor's task",
-    vendor: 'Ask for it on that page.',
+    vendor: 'Ask for the present password where it is changed.',
   },
   '6.2.4': {
     says: 'L1: A new password is compared with at least 3000 frequent ones.',
@@ -54,6 +54,7 @@ export const AUTHENTICATION: Source['requirements'] = {
     says: 'L1: No rule demands or forbids kinds of characters in a password.',
     status: 'met',
     promises: ['H484'],
+    vendor: 'With `password.device`, have the firmware do the same.',
   },
   '6.2.6': {
     says: 'L1: The field for the password hides what is typed.',
@@ -78,6 +79,7 @@ export const AUTHENTICATION: Source['requirements'] = {
     says: 'L2: A password may have 64 characters and more.',
     status: 'met',
     promises: ['H484'],
+    vendor: 'With `password.device`, test whether the firmware takes them.',
   },
   '6.2.10': {
     says: 'L2: A password stays valid until it is changed or known to have leaked, and no schedule ends it.',
@@ -102,8 +104,8 @@ export const AUTHENTICATION: Source['requirements'] = {
   '6.3.1': {
     says: 'L1: Guessing and trying out leaked passwords is hindered as documented.',
     status: 'met if configured',
-    promises: ['C13', 'C14', 'H181', 'H190', 'H212', 'H213', 'H138'],
-    keys: ['limits.wrong_passwords', 'limits.oauth.requests', 'limits.store'],
+    promises: ['C13', 'C14', 'H181', 'H190', 'H212', 'H213', 'H138', 'H69', 'H152'],
+    keys: ['limits.wrong_passwords', 'limits.oauth.requests', 'limits.store', 'listen.trusted_proxies'],
   },
   '6.3.2': {
     says: 'L1: There is no account that every installation has with the same password.',
@@ -172,5 +174,7 @@ export const AUTHENTICATION: Source['requirements'] = {
     status: 'met if configured',
     promises: ['C8', 'H194', 'H222', 'H234'],
     keys: ['enforce'],
+    vendor:
+      'With `password.device`, Postern notices a changed password at the next login, or when the device refuses the old one. End the sessions by `postern revoke --all`.',
   },
 }

@@ -51,13 +51,13 @@ export const AUTHORIZATION: Source['requirements'] = {
     says: 'L2: A field of an object can be read or written only by those who have the explicit right to it.',
     status: "vendor's task",
     reason: 'Postern does not read bodies.',
-    vendor: 'Check it in the firmware.',
+    vendor: 'Check the right in the firmware.',
   },
   '8.2.4': {
     says: 'L3: Decisions depend on circumstances such as time, place and device, at the login and during the session.',
     status: 'contributes',
     promises: ['H181', 'H182', 'H209'],
-    keys: ['listen.allow', 'limits.wrong_passwords'],
+    keys: ['listen.allow', 'limits.wrong_passwords', 'listen.trusted_proxies'],
     reason:
       'They depend on the address, also during a session, and on wrong passwords. Time and place are no part of them.',
     vendor: 'Put a gateway that judges by more in front, if you need it.',
@@ -70,8 +70,11 @@ export const AUTHORIZATION: Source['requirements'] = {
   },
   '8.3.2': {
     says: 'L3: A change of rights takes effect at once.',
-    status: 'met',
+    status: 'met if configured',
     promises: ['C8', 'H194', 'H196', 'H209', 'H298'],
+    keys: ['enforce', 'tokens.offline_grace'],
+    vendor:
+      'In a fleet, a sidecar that cannot reach the shared store misses it for `tokens.offline_grace` at most. Keep that short.',
   },
   '8.3.3': {
     says: 'L3: The right to an object is that of the user, and not that of a service in between.',

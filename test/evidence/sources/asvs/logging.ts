@@ -28,11 +28,10 @@ export const LOGGING: Source['requirements'] = {
   },
   '16.2.3': {
     says: 'L2: The log goes only where the list of 16.1.1 says.',
-    status: 'contributes',
-    promises: ['H74', 'H81'],
+    status: "vendor's task",
     reason:
       'Postern writes it to standard output only. Where it goes from there is set in journald or Docker.',
-    vendor: 'Check that with your list.',
+    vendor: 'Send the log where your list says, and nowhere else.',
   },
   '16.2.4': {
     says: 'L2: A program can read and correlate the log.',
@@ -49,10 +48,10 @@ export const LOGGING: Source['requirements'] = {
   '16.3.1': {
     says: 'L2: Every login is logged, whether it succeeds or fails, with its kind.',
     status: 'contributes',
-    promises: ['H221', 'H222', 'H292', 'H308', 'H482'],
+    promises: ['H221', 'H222', 'H292', 'H308', 'H482', 'H152'],
     keys: ['log.level', 'log.access'],
     reason:
-      'Each has a line, except in a flood of refusals: beyond ten of a client in ten seconds they are summed up.',
+      'Each login of a client has a line, except in a flood of refusals: beyond ten of a client in ten seconds they are summed up. The line does not tell a password from a refresh token. Of the live page, the first and the tenth failed login of a minute have one.',
     vendor: 'Keep the metrics, too: they count each login that failed.',
   },
   '16.3.2': {
@@ -61,7 +60,7 @@ export const LOGGING: Source['requirements'] = {
     promises: ['H193', 'H221', 'H482'],
     keys: ['log.level', 'log.access'],
     reason:
-      'Each has a line, except in a flood of refusals, which is summed up. What the device refuses shows by its status only.',
+      'Each of a client has a line, except in a flood of refusals, which is summed up. Of the admin listener, only failed logins and unknown host names have one. What the device refuses shows by its status only.',
     vendor: 'Log in the firmware what it refuses.',
   },
   '16.3.3': {
@@ -114,11 +113,12 @@ export const LOGGING: Source['requirements'] = {
     promises: ['C12', 'H75', 'H131', 'H139', 'H149'],
     keys: ['enforce'],
     vendor:
-      'In a fleet, a sidecar that the shared store cannot reach takes known tokens for `tokens.offline_grace`. Keep that short.',
+      'In a fleet, a sidecar that cannot reach the shared store takes known tokens for `tokens.offline_grace`. Keep that short.',
   },
   '16.5.4': {
     says: 'L3: A last handler catches every error, logs it, and keeps the process alive.',
-    status: 'met',
+    status: 'met if configured',
     promises: ['C20'],
+    keys: ['log.level'],
   },
 }

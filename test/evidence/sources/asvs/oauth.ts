@@ -5,14 +5,14 @@ export const OAUTH: Source['requirements'] = {
   '10.1.1': {
     says: 'L2: Tokens reach only the parts that need them.',
     status: 'met',
-    promises: ['C9', 'C22', 'H170', 'H188'],
+    promises: ['C9', 'C22', 'H170', 'H188', 'H132'],
   },
   '10.3.1': {
     says: 'L2: A resource server accepts only tokens that were issued for it.',
     status: 'met if configured',
     promises: ['C10'],
-    keys: ['enforce', 'public_paths'],
-    vendor: 'In a shared store, give the sidecars of each device a `store.prefix` of their own.',
+    keys: ['enforce', 'public_paths', 'store.prefix'],
+    vendor: 'Give no two devices that share a store the same `store.prefix`.',
   },
   '10.3.2': {
     says: 'L2: The rights that a token carries are a part of each decision.',
@@ -56,9 +56,12 @@ export const OAUTH: Source['requirements'] = {
   },
   '10.4.9': {
     says: 'L2: An authorized user can revoke refresh and access tokens on a page of the server.',
-    status: 'met if configured',
+    status: 'contributes',
     promises: ['H153', 'H159', 'H222'],
     keys: ['admin.password_file'],
+    reason:
+      'The live page does it for the operator. There is none with `admin.address: off`, and over TCP it revokes only with a password of its own.',
+    vendor: 'Give the password of the live page to those who may revoke.',
   },
   '10.4.10': {
     says: 'L2: A client that can keep a secret has to prove who it is when it asks for a token or revokes one.',

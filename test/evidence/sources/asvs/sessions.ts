@@ -20,7 +20,7 @@ export const SESSIONS: Source['requirements'] = {
   '7.2.1': {
     says: 'L1: Sessions and tokens are verified on the server.',
     status: 'met if configured',
-    promises: ['C10', 'C12', 'H188'],
+    promises: ['C10', 'C12', 'H188', 'H152'],
     keys: ['enforce', 'public_paths'],
   },
   '7.2.2': {
@@ -32,7 +32,7 @@ export const SESSIONS: Source['requirements'] = {
   '7.2.3': {
     says: 'L1: A token is unique, has at least 128 bits, and comes from a generator for cryptography.',
     status: 'met',
-    promises: ['C4'],
+    promises: ['C4', 'H188'],
   },
   '7.2.4': {
     says: 'L1: Each login makes a new session and ends the one before.',
@@ -46,14 +46,14 @@ export const SESSIONS: Source['requirements'] = {
   '7.3.1': {
     says: 'L2: A session that is not used ends after a time that was decided by risk.',
     status: 'met if configured',
-    promises: ['H310', 'C7'],
+    promises: ['H310', 'C7', 'H152'],
     keys: ['browser.idle', 'tokens.refresh_lifetime', 'tokens.issued'],
     vendor: 'Decide these times for your device.',
   },
   '7.3.2': {
     says: 'L2: A session ends at the latest after a time that was decided by risk, however it is used.',
     status: 'met if configured',
-    promises: ['C6', 'C7', 'H310', 'H311'],
+    promises: ['C6', 'C7', 'H310', 'H311', 'H152'],
     keys: ['tokens.refresh_lifetime', 'tokens.grant_lifetime'],
     vendor: 'Decide these times for your device.',
   },
@@ -63,7 +63,7 @@ export const SESSIONS: Source['requirements'] = {
     promises: ['C7', 'C8', 'C10', 'H102', 'H188', 'H206', 'H210'],
     keys: ['enforce', 'public_paths', 'tokens.offline_grace'],
     vendor:
-      'In a fleet, a sidecar that the shared store cannot reach takes a revoked token for `tokens.offline_grace`. Keep that short.',
+      'In a fleet, a sidecar that cannot reach the shared store takes a revoked token for `tokens.offline_grace`. Keep that short.',
   },
   '7.4.2': {
     says: 'L1: All sessions of an account end when it is locked or removed.',
@@ -77,8 +77,10 @@ export const SESSIONS: Source['requirements'] = {
   '7.4.3': {
     says: 'L2: After a change of the password all other sessions can be ended.',
     status: 'met if configured',
-    promises: ['C8', 'H67', 'H194'],
+    promises: ['C8', 'H67', 'H194', 'H222'],
     keys: ['enforce'],
+    vendor:
+      'With `password.device`, Postern notices a changed password at the next login, or when the device refuses the old one. End the sessions by `postern revoke --all`.',
   },
   '7.4.4': {
     says: 'L2: Each page behind the login shows a way to log out.',
@@ -89,14 +91,17 @@ export const SESSIONS: Source['requirements'] = {
   },
   '7.4.5': {
     says: 'L2: Administrators can end the sessions of one user or of all.',
-    status: 'met',
-    promises: ['H159', 'H222'],
+    status: 'met if configured',
+    promises: ['H159', 'H222', 'H129', 'H194'],
+    keys: ['tokens.offline_grace'],
+    vendor:
+      'In a fleet, a sidecar that cannot reach the shared store misses it for `tokens.offline_grace` at most. Keep that short.',
   },
   '7.5.1': {
     says: 'L2: A change of what a login or its recovery relies on asks for a login again.',
     status: "vendor's task",
     reason: 'Postern has no such settings of users.',
-    vendor: 'Ask for the password again where the device has them.',
+    vendor: 'Ask for the password again where the device has such settings.',
   },
   '7.5.2': {
     says: 'L2: Users see their own sessions, and end them after a login again.',
