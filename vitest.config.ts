@@ -11,6 +11,7 @@ const LONG = [
   'test/machine/release',
   'test/machine/debian',
   'test/machine/devices',
+  'test/machine/upgrade',
   'test/machine/drop-in',
   'test/machine/memory',
   'test/machine/image',

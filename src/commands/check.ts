@@ -5,9 +5,17 @@ import type { Config } from '../config/schema.ts'
 import { writeYaml } from '../config/yaml.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { addressChecks } from './check/address-checks.ts'
+import { changeChecks } from './check/changes-since.ts'
 import { uploadCheck } from './check/client-requests.ts'
 import { deviceChecks, headerChecks, namedPageCheck } from './check/device-checks.ts'
-import { certificateCheck, memoryCheck, pageChecks, passwordCheck, stateCheck } from './check/file-checks.ts'
+import {
+  certificateCheck,
+  memoryCheck,
+  pageChecks,
+  passwordCheck,
+  setAsideChecks,
+  stateCheck,
+} from './check/file-checks.ts'
 import { type Check, type CheckResult, describeResult, runCheck } from './check/finding.ts'
 import { neighbourChecks } from './check/neighbour-check.ts'
 import { storeChecks } from './check/store-check.ts'
@@ -24,19 +32,21 @@ export interface CheckOptions extends ConfigOptions {
   readonly pages?: readonly string[]
   /** Post to this path of the device, twice. */
   readonly uploads?: string
+  /** Say what behaves differently since this version. */
+  readonly since?: string
   /** Print which conditions of docs/evidence.md hold, and test nothing. */
   readonly evidence?: boolean
 }
 
 /**
  * Prints the effective configuration with masked secrets. Then checks the password source, the certificate, the folders that are
- * written to, the shared store, both addresses, the header files and the device. With `pages` it also requests these, and with
- * `uploads` it tries how the device takes a POST. Exit code 0 if all checks pass, with or without warnings; 2 if `serve` would not start
- * because of its configuration or files; 1 if only other checks fail. With `evidence` it tests nothing, and prints which conditions of
- * docs/evidence.md hold: exit code 0, whatever is lacking.
+ * written to, the shared store, both addresses, the header files and the device, and says what behaves differently since an earlier
+ * version. With `pages` it also requests these, and with `uploads` it tries how the device takes a POST. Exit code 0 if all checks pass,
+ * with or without warnings; 2 if `serve` would not start because of its configuration or files; 1 if only other checks fail. With
+ * `evidence` it tests nothing, and prints which conditions of docs/evidence.md hold: exit code 0, whatever is lacking.
  */
 export async function checkCommand(options: CheckOptions, io: CommandIo): Promise<ExitCode> {
-  const { json = false, quiet = false, reload = false, uploads, pages = [] } = options
+  const { json = false, quiet = false, reload = false, uploads, since, pages = [] } = options
   const results: CheckResult[] = []
   const loaded = readConfig(options, io)
   if (loaded instanceof SetupError) {
@@ -65,7 +75,10 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
   for (const check of [
     ...(reload
       ? reloadChecks(config)
-      : checksOf(config, neighbourChecks(config, configPath(options, io), io))),
+      : [
+          ...checksOf(config, neighbourChecks(config, configPath(options, io), io)),
+          ...changeChecks(loaded, since),
+        ]),
     ...asked,
   ]) {
     const { result, exitCode } = await runCheck(check, locationOf)
@@ -124,6 +137,7 @@ function checksOf(config: Config, ofNeighbours: readonly Check[]): readonly Chec
     passwordCheck(config),
     certificateCheck(config),
     stateCheck(config),
+    ...setAsideChecks(config),
     memoryCheck(config),
     ...pageChecks(config),
     ...storeChecks(config),

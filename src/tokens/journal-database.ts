@@ -1,10 +1,13 @@
-import { accessSync, constants, existsSync, renameSync, rmSync } from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, openSync, readSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
 import { setAside } from '../system/own-files.ts'
 import { createPrivate, sqliteCode, sync } from './state-folder.ts'
 import type { Fault, TokenRecord } from './token-journal.ts'
+
+/** The name of the file in the state folder. */
+export const DATABASE = 'tokens.db'
 
 /** Creates the file under another name and renames it. So an empty file is damage, never the result of a crash here. */
 export function createDatabase(path: string): void {
@@ -60,6 +63,26 @@ export function readDatabase(path: string, patience: number, isUnread: boolean) 
     if (code === 'damaged' || (code === 'read-only' && isWritable(path))) return 'damaged'
     throw error
   }
+}
+
+/**
+ * The version of a token file by its header: https://sqlite.org/fileformat.html#the_database_header. Undefined for another file. Does not
+ * open it as a database, which would create files beside it.
+ */
+export function versionInHeader(path: string): number | undefined {
+  const header = Buffer.alloc(100)
+  const descriptor = openSync(path, 'r')
+  try {
+    readSync(descriptor, header)
+  } finally {
+    closeSync(descriptor)
+  }
+  return header.readUInt32BE(68) === APPLICATION_ID ? header.readUInt32BE(60) : undefined
+}
+
+/** Whether this version reads such a token file. */
+export function isReadable(version: number): boolean {
+  return version > 1 && version <= VERSION
 }
 
 /** If the system allows writing and SQLite does not, the header of the file is damaged. */

@@ -30,6 +30,10 @@ export interface TokenRecord {
   readonly label: string | null
 }
 
+/** The keys of the journal for the fingerprint of the password and for its salt. */
+export const FINGERPRINT = 'password_fingerprint'
+export const SALT = 'password_salt'
+
 /** What can fail: the values of the `operation` label of `postern_store_errors_total`. */
 export const JOURNAL_OPERATIONS = ['open', 'issue', 'revoke', 'expire', 'meta', 'flush', 'close'] as const
 

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { type DebianPackage, makeDebianPackage } from '../../deploy/build/debian.ts'
 import { VERSION } from '../../src/version.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { replaceIn, shellBlock } from '../support/pages.ts'
+import { shellBlock } from '../support/pages.ts'
 import { isInstalled, run } from '../support/tools.ts'
 import { addDevice, type Operator, operatorOf, PASSWORD } from './equipment.ts'
 import { endFleet, lookAtFleet, migrateConnections, restartFleet, startFleet } from './fleet.ts'
@@ -18,7 +18,6 @@ const TOOLS = ['systemd-nspawn', 'nsenter']
 
 const INSTALL = shellBlock('docs/installing.md', 'apt-get install ./postern')
 const START = shellBlock('docs/installing.md', 'asks twice')
-const TRY_NEWER = shellBlock('docs/installing.md', 'mktemp -d')
 const PORT_443 = shellBlock('docs/installing.md', 'enable --now postern.socket')
 const [REMOVE = '', PURGE = ''] = shellBlock('docs/installing.md', 'apt-get remove').split('\n')
 
@@ -191,17 +190,6 @@ describe('A fresh Debian', () => {
     await inside("sed -i 's|^listen:|listen:\\n  address: fd:3|' /etc/postern/postern.yaml")
     await inside(PORT_443)
     expect(await ask(accessToken, 443)).toBe('device\n200')
-  })
-
-  it('the newer version reads the configuration before its package is installed', async () => {
-    needsMachine(...TOOLS)
-    const block = replaceIn(TRY_NEWER, 'postern_1.0.0_amd64.deb', basename(newer))
-    expect(await inside(block)).toBe('')
-    await inside("cp -p /etc/postern/postern.yaml . && sed -i '1i nonsense: 1' /etc/postern/postern.yaml")
-    expect(await inside(`set +e; exec 2>&1\n${block}`)).toContain('postern.yaml:1: nonsense: unknown key')
-    await inside('cp -p postern.yaml /etc/postern/ && rm postern.yaml')
-    expect(await inside('ls -d /tmp/tmp.* || true')).toBe('')
-    expect(await inside('postern --version')).toBe(`${VERSION}\n`)
   })
 
   it('H119 an upgrade keeps tokens, the edited configuration and the open port', async () => {

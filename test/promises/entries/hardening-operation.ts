@@ -417,4 +417,29 @@ export const OPERATION = {
     reason:
       'a list that a scanner reads only in part hides what is in it: Trivy skips components within components',
   },
+  H391: {
+    sentence:
+      'An upgrade from 0.1.0 logs no client out and refuses no key, while clients poll: tokens, refresh tokens and certificate stay valid. With a shared store and two processes no request fails. A browser logs in again, because its session is in memory.',
+    reason: 'decision: an upgrade must not log clients out',
+  },
+  H392: {
+    sentence:
+      '`postern check` says what behaves differently from the version of the token file in the state folder, or from that of `--since`, for the keys of this configuration; and the line to write for each key in its former spelling.',
+    reason: 'decision: a default that changes must not be found out in production',
+  },
+  H393: {
+    sentence:
+      'Back to 0.1.0, the token file is set aside with one line in the log, and everyone logs in again. It is not lost. With a shared store nobody is logged out.',
+    reason: 'an upgrade that cannot be undone is not made',
+  },
+  H394: {
+    sentence:
+      'A token file that an earlier version has set aside is named by the next start of the later one and by `postern check`, with the command that takes its tokens back beside those issued since. No token comes back without that command, or for another password, or twice.',
+    reason: 'nobody knows what was meant to be revoked while the earlier version ran',
+  },
+  H395: {
+    sentence:
+      'A power cut at any step of an upgrade of the package, or of the way back, leaves a service that starts, with its tokens.',
+    reason: 'a device is switched off without asking',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

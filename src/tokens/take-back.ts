@@ -1,0 +1,78 @@
+import { existsSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { nameOfGrant, namesInText } from '../http/scope.ts'
+import { readDatabase, setDatabaseAside } from './journal-database.ts'
+import { type JournalFile, openJournalFile } from './journal-file.ts'
+import { BACK } from './set-aside.ts'
+import { fileIdentity, sync } from './state-folder.ts'
+import { type Fault, FINGERPRINT, SALT } from './token-journal.ts'
+
+/** The key of the journal for the file whose tokens it has and which is not deleted yet. Empty: none. */
+const TAKEN = 'taken_back'
+/** How long to wait for a lock (ms). */
+const PATIENCE = 1000
+
+interface TakeBack {
+  readonly dir: string
+  readonly wall: () => number
+  /** The name that grants without a name get; empty: none. */
+  readonly heir: string
+  /** The fingerprints of the present passwords: see `textOfNames`; undefined if they are unknown. */
+  readonly fingerprint: (salt: Uint8Array) => Promise<string | undefined>
+  readonly onSetAside: (fault: Fault, name: string) => void
+}
+
+/** What became of the tokens of the file. `unknown`: the passwords are unknown, and the file stays. */
+type Taken = { readonly taken: number; readonly dropped: number } | 'unusable' | 'unknown' | 'locked'
+
+/**
+ * Adds the tokens of `tokens.db.back` to the token file, which no process has open, and deletes the former. Tokens that were issued for
+ * another password than the present one are dropped. A crash at any moment loses no token, and no token is added a second time: it may
+ * have been revoked since the first.
+ */
+export async function takeBack({ dir, wall, heir, fingerprint, onSetAside }: TakeBack): Promise<Taken> {
+  const back = join(dir, BACK)
+  const opened = openJournalFile({ dir, patience: PATIENCE, isUnread: false, wall, onSetAside })
+  if (opened === undefined) return 'locked'
+  const { file, meta } = opened
+  try {
+    if (meta.get(TAKEN) === fileIdentity(back)) {
+      remove(back, file)
+      return { taken: 0, dropped: 0 }
+    }
+    const found = readDatabase(back, PATIENCE, false)
+    if (typeof found === 'string') {
+      onSetAside(found, setDatabaseAside(back, found, wall()))
+      return 'unusable'
+    }
+    found.db.close()
+    const salt = found.meta.get(SALT) ?? ''
+    const text = await fingerprint(Buffer.from(salt, 'base64url'))
+    if (text === undefined) return 'unknown'
+    const [present, before] = [namesInText(text), namesInText(found.meta.get(FINGERPRINT) ?? '')]
+    const unnamed = before.get('')
+    if (unnamed !== undefined) before.set(heir, unnamed)
+    const records = found.records.filter(({ grant }) => {
+      const name = nameOfGrant(grant) === '' ? heir : nameOfGrant(grant)
+      return present.has(name) && present.get(name) === before.get(name)
+    })
+    file.write(true, () => {
+      for (const record of records) file.put(record)
+      if (meta.get(FINGERPRINT) === undefined) {
+        file.setMeta(SALT, salt)
+        file.setMeta(FINGERPRINT, text)
+      }
+      file.setMeta(TAKEN, fileIdentity(back) ?? '')
+    })
+    remove(back, file)
+    return { taken: records.length, dropped: found.records.length - records.length }
+  } finally {
+    file.close()
+  }
+}
+
+function remove(back: string, file: JournalFile): void {
+  for (const path of [`${back}-wal`, `${back}-shm`, back]) if (existsSync(path)) rmSync(path)
+  sync(dirname(back))
+  file.write(true, () => file.setMeta(TAKEN, ''))
+}
