@@ -14,12 +14,15 @@ export interface ConfigOptions {
   readonly set: readonly string[]
 }
 
-/** A command line to copy, which finds the same configuration: `words` behind the words that start the program, then these flags. */
+/**
+ * A command line to copy, which finds the same configuration: `words` behind the words that start the program, then these flags. A value of
+ * `--set` may be a secret, so only that of `state_dir` stands there.
+ */
 export function withFlags(program: string, words: string, { instance, config, set }: ConfigOptions): string {
   const flags = [
     ...(instance === undefined ? [] : ['--instance', instance]),
     ...(config === undefined ? [] : ['--config', config]),
-    ...set.flatMap((each) => ['--set', each]),
+    ...set.flatMap((each) => ['--set', each.startsWith('state_dir=') ? each : `${each.split('=', 1)}=...`]),
   ]
   return [program, words, ...flags.map(shellWord)].join(' ')
 }

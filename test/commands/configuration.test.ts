@@ -49,11 +49,16 @@ describe('without --config', () => {
     expect(failed([...sets, 'upstream.auth={basic: {}}'])).not.toThrow('no configuration file')
   })
 
-  it('`withFlags` is a command to copy, which finds the same configuration', () => {
+  it('`withFlags` is a command to copy, which finds the same configuration and shows no secret', () => {
     expect(withFlags('postern', 'status', { set: [] })).toBe('postern status')
     expect(
-      withFlags('./postern', 'status', { config: 'my postern.yaml', set: ['state_dir=a b', 'realm=x'] }),
-    ).toBe("./postern status --config 'my postern.yaml' --set 'state_dir=a b' --set realm=x")
+      withFlags('./postern', 'status', {
+        config: 'my postern.yaml',
+        set: ['state_dir=a b', 'upstream.auth.password=secret'],
+      }),
+    ).toBe(
+      "./postern status --config 'my postern.yaml' --set 'state_dir=a b' --set upstream.auth.password=...",
+    )
     expect(withFlags('postern', 'status', { instance: 'boiler', set: [] })).toBe(
       'postern status --instance boiler',
     )
