@@ -1,14 +1,18 @@
 import { listItem, wrapped } from '../../deploy/build/markdown.ts'
-import type { Condition } from '../../src/commands/check/condition.ts'
-import { CONDITIONS, type ConditionKey } from '../../src/commands/check/conditions.ts'
-import type { OpenRequirement } from '../../src/commands/check/open-requirement.ts'
-import { type Proof, proofsById } from '../promises/citations.ts'
-import { CHAPTERS } from '../promises/promises.ts'
+import type { Proof } from '../promises/citations.ts'
 import { anchorOf } from '../support/pages.ts'
-import { readTree } from '../support/source-tree.ts'
-import type { PromiseId, Requirement, Source, Status } from './requirement.ts'
+import {
+  clausesOf,
+  conditionsOf,
+  type Evidence,
+  idsOf,
+  keysOf,
+  promisesOf,
+  SENTENCES,
+  titlesByFile,
+} from './evidence.ts'
+import type { Requirement, Source, Status } from './requirement.ts'
 import { askedText, type PromiseResult, type Results, shownBy } from './results.ts'
-import { SOURCES } from './sources.ts'
 
 /** The longest line of the page, without its indentation. */
 const WIDTH = 120
@@ -41,95 +45,6 @@ const STATUSES: Readonly<Record<Status, string>> = {
   contributes: 'Postern does a part, which tests show. The reason says what is missing.',
   "vendor's task": 'Postern has no part in it.',
   'not met': 'Postern does not do it. The reason says why.',
-}
-
-/** One clause with its source. */
-interface Clause {
-  /** Such as `ASVS 10.4.5`. */
-  readonly id: string
-  readonly clause: string
-  readonly requirement: Requirement
-}
-
-function clausesOf({ name, requirements }: Source): readonly Clause[] {
-  return Object.entries(requirements).map(([clause, requirement]) => ({
-    // The clauses of some sources have their name in them: API3:2023.
-    id: clause.startsWith(name) ? clause : `${name} ${clause}`,
-    clause,
-    requirement,
-  }))
-}
-
-/**
- * What `postern check --evidence` knows of the requirements: nothing of those that are `met` or `not met`, which no configuration changes. A
- * task is told with the requirement, without which it says little.
- */
-export function openRequirements(sources: readonly Source[] = SOURCES): readonly OpenRequirement[] {
-  return sources.flatMap(clausesOf).flatMap(({ id, clause, requirement }): OpenRequirement[] => {
-    const { says, status, vendor } = requirement
-    const task = vendor === undefined ? null : `${says} ${vendor}`
-    switch (status) {
-      case 'met if configured':
-        return [{ requirement: id, clause, status, keys: requirement.keys, vendor: task }]
-      case 'contributes':
-        return requirement.keys === undefined
-          ? []
-          : [{ requirement: id, clause, status, keys: requirement.keys, vendor: null }]
-      case "vendor's task":
-        return [{ requirement: id, clause, status, keys: [], vendor: task }]
-      default:
-        return []
-    }
-  })
-}
-
-/** The module with these requirements for the program. */
-export function requirementsModule(sources: readonly Source[] = SOURCES): string {
-  const lines = openRequirements(sources).map((required) => `  ${JSON.stringify(required)},\n`)
-  return `// Written by \`npm run evidence\` from test/evidence/sources; change it there.
-import type { OpenRequirement } from './open-requirement.ts'
-
-/** The requirements of docs/evidence.md that depend on the configuration, and those that are tasks of the vendor. */
-export const REQUIREMENTS: readonly OpenRequirement[] = [
-${lines.join('')}]
-`
-}
-
-/** What page and JSON are made of. */
-export interface Evidence {
-  readonly sources: readonly Source[]
-  readonly proofs: ReadonlyMap<string, readonly Proof[]>
-  /** A test run, if there was one. */
-  readonly results?: Results | undefined
-}
-
-/** The evidence of a checkout. */
-export function readEvidence(root: string, results?: Results): Evidence {
-  return { sources: SOURCES, proofs: proofsById(readTree(root, 'test')), results }
-}
-
-const SENTENCES = new Map(
-  CHAPTERS.flatMap(({ promises }) => Object.entries(promises).map(([id, { sentence }]) => [id, sentence])),
-)
-
-/** The promises that a requirement names, in the order of docs/promises.md. */
-function promisesOf(sources: readonly Source[]): readonly string[] {
-  const named = new Set<string>(sources.flatMap(clausesOf).flatMap(({ requirement }) => idsOf(requirement)))
-  return [...SENTENCES.keys()].filter((id) => named.has(id))
-}
-
-function idsOf(requirement: Requirement): readonly PromiseId[] {
-  return 'promises' in requirement ? (requirement.promises ?? []) : []
-}
-
-function keysOf(requirement: Requirement): readonly ConditionKey[] {
-  return 'keys' in requirement ? (requirement.keys ?? []) : []
-}
-
-/** The conditions that a requirement names, in the order of their definition. */
-function conditionsOf(sources: readonly Source[]): readonly (readonly [string, Condition])[] {
-  const named = new Set<string>(sources.flatMap(clausesOf).flatMap(({ requirement }) => keysOf(requirement)))
-  return Object.entries(CONDITIONS).filter(([key]) => named.has(key))
 }
 
 /** The page docs/evidence.md. With a test run it says what that has shown. */
@@ -241,11 +156,6 @@ function promiseLines(id: string, proofs: readonly Proof[], results: Results | u
   ]
 }
 
-function titlesByFile(proofs: readonly Proof[]): readonly (readonly [string, readonly string[]])[] {
-  const byFile = Map.groupBy(proofs, ({ file }) => file)
-  return [...byFile].map(([file, same]) => [file, same.map(({ title }) => title)])
-}
-
 /** What the tests of a promise did in a run. */
 function resultText(result: PromiseResult | undefined): string {
   if (result === undefined) return 'not shown, because none of its tests was in it'
@@ -278,45 +188,6 @@ function runLines(sources: readonly Source[], results: Results | undefined): rea
         : `Not shown: ${open.map((id) => `[${id}](#${id.toLowerCase()})`).join(', ')}`,
     ),
   ]
-}
-
-/** The same as the page, for a program. */
-export function evidenceJson({ sources, proofs, results }: Evidence): string {
-  const document = {
-    results: results === undefined ? 'not run here' : withoutPromises(results),
-    sources: sources.map((source) => ({
-      name: source.name,
-      title: source.title,
-      version: source.version,
-      readAt: source.readAt,
-      requirements: clausesOf(source).map(({ id, requirement }) => ({
-        requirement: id,
-        says: requirement.says,
-        status: requirement.status,
-        keys: keysOf(requirement),
-        promises: idsOf(requirement),
-        reason: 'reason' in requirement ? (requirement.reason ?? null) : null,
-        vendor: requirement.vendor ?? null,
-      })),
-      leftOut: Object.entries(source.leftOut ?? {}).map(([clauses, reason]) => ({ clauses, reason })),
-    })),
-    conditions: conditionsOf(sources).map(([key, { wanted, cost }]) => ({ key, wanted, cost })),
-    promises: promisesOf(sources).map((id) => ({
-      id,
-      sentence: SENTENCES.get(id),
-      run: results === undefined ? 'not run here' : runOf(results.promises[id]),
-      tests: Object.fromEntries(titlesByFile(proofs.get(id) ?? [])),
-    })),
-  }
-  return `${JSON.stringify(document, null, 2)}\n`
-}
-
-function withoutPromises({ promises: _, ...figures }: Results): Omit<Results, 'promises'> {
-  return figures
-}
-
-function runOf(result: PromiseResult = { passed: 0, failed: 0, skipped: 0, reasons: [] }) {
-  return { result: shownBy(result), ...result }
 }
 
 /** A code span, also for a text with backticks: its fence is longer than each run of them. */

@@ -4,7 +4,8 @@ import type { Reporter, SerializedError, TestCase, TestModule, Vitest } from 'vi
 import { readSource, type Source } from '../../deploy/build/source.ts'
 import { filesByTitle } from '../promises/citations.ts'
 import { readTree } from '../support/source-tree.ts'
-import { figuresOf, promisesIn, type RanTest, type Results } from './results.ts'
+import { figuresOf, promisesIn, type RanTest } from './ran-tests.ts'
+import type { Results } from './results.ts'
 
 /** Writes a run to the file of `npm test -- --results FILE`. */
 export default class ResultsReporter implements Reporter {

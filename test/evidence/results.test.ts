@@ -6,8 +6,9 @@ import { readSource } from '../../deploy/build/source.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { replaceIn, shellBlock } from '../support/pages.ts'
 import { run } from '../support/tools.ts'
+import { promisesIn, type RanTest } from './ran-tests.ts'
 import { readResults, runSentence } from './read-results.ts'
-import { promisesIn, type RanTest, type Results } from './results.ts'
+import type { Results } from './results.ts'
 import { REPORTER, testArguments } from './test-arguments.ts'
 
 const root = join(import.meta.dirname, '../..')

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import process from 'node:process'
-import { isResults } from './results.ts'
+import { parseResults } from './results-file.ts'
 import { testArguments } from './test-arguments.ts'
 
 // `npm test`: vitest in this process, with one more option, `--results FILE`.
@@ -12,7 +12,7 @@ try {
     const file = resolve(process.env.INIT_CWD ?? '.', results)
     // Before the minutes that the run takes: whether it can be written. A run that is killed leaves no earlier one behind.
     const before = readFileSync(file, { encoding: 'utf8', flag: 'a+' })
-    if (before !== '' && !isResults(before))
+    if (before !== '' && parseResults(before) === undefined)
       throw new Error(`${file} is there, and is no file of npm test -- --results FILE: name another one`)
     writeFileSync(file, '')
     process.env.POSTERN_TEST_RESULTS = file

@@ -1,6 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { evidenceJson, evidencePage, readEvidence, requirementsModule } from './page.ts'
+import { readEvidence } from './evidence.ts'
+import { evidenceJson } from './json.ts'
+import { evidencePage } from './page.ts'
+import { requirementsModule } from './requirements-module.ts'
 
 const root = join(import.meta.dirname, '../..')
 const evidence = readEvidence(root)
