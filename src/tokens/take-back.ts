@@ -1,4 +1,4 @@
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { nameOfGrant, namesInText } from '../http/scope.ts'
 import { readDatabase, setDatabaseAside } from './journal-database.ts'
@@ -27,16 +27,17 @@ type Taken = { readonly taken: number; readonly dropped: number } | 'unusable' |
 
 /**
  * Adds the tokens of `tokens.db.back` to the token file, which no process has open, and deletes the former. Tokens that were issued for
- * another password than the present one are dropped. A crash at any moment loses no token, and no token is added a second time: it may
+ * another password than the present one are dropped, and the token file knows better of the logins that it has. A crash at any moment loses no token, and no token is added a second time: it may
  * have been revoked since the first.
  */
 export async function takeBack({ dir, wall, heir, fingerprint, onSetAside }: TakeBack): Promise<Taken> {
   const back = join(dir, BACK)
+  if (!statSync(back).isFile()) throw new Error(`${back} is no file`)
   const opened = openJournalFile({ dir, patience: PATIENCE, isUnread: false, wall, onSetAside })
   if (opened === undefined) return 'locked'
-  const { file, meta } = opened
+  const { file, meta, records: held } = opened
   try {
-    if (meta.get(TAKEN) === fileIdentity(back)) {
+    if (meta.get(TAKEN) === markOf(back)) {
       remove(back, file)
       return { taken: 0, dropped: 0 }
     }
@@ -52,23 +53,32 @@ export async function takeBack({ dir, wall, heir, fingerprint, onSetAside }: Tak
     const [present, before] = [namesInText(text), namesInText(found.meta.get(FINGERPRINT) ?? '')]
     const unnamed = before.get('')
     if (unnamed !== undefined) before.set(heir, unnamed)
-    const records = found.records.filter(({ grant }) => {
-      const name = nameOfGrant(grant) === '' ? heir : nameOfGrant(grant)
+    const named = (grant: string): string =>
+      nameOfGrant(grant) === '' && heir !== '' ? `${heir}.${grant}` : grant
+    const known = new Set(held.map(({ grant }) => named(grant)))
+    const valid = found.records.filter(({ grant }) => {
+      const name = nameOfGrant(named(grant))
       return present.has(name) && present.get(name) === before.get(name)
     })
+    const records = valid.filter(({ grant }) => !known.has(named(grant)))
     file.write(true, () => {
       for (const record of records) file.put(record)
       if (meta.get(FINGERPRINT) === undefined) {
         file.setMeta(SALT, salt)
         file.setMeta(FINGERPRINT, text)
       }
-      file.setMeta(TAKEN, fileIdentity(back) ?? '')
+      file.setMeta(TAKEN, markOf(back))
     })
     remove(back, file)
-    return { taken: records.length, dropped: found.records.length - records.length }
+    return { taken: records.length, dropped: found.records.length - valid.length }
   } finally {
     file.close()
   }
+}
+
+/** Tells a file from another one, also from a later one with the same inode. */
+function markOf(path: string): string {
+  return `${fileIdentity(path)}:${statSync(path).mtimeMs}`
 }
 
 function remove(back: string, file: JournalFile): void {

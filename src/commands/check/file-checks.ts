@@ -54,10 +54,10 @@ async function readPasswords(sources: Parameters<typeof openPasswords>[0], limit
   })
 }
 
-/** One for each token file that an earlier version has set aside. None for a folder that cannot be read: `stateCheck` says so. */
+/** One for the first token file that an earlier version has set aside. None for a folder that cannot be read: `stateCheck` says so. */
 export function setAsideChecks({ stateDir, tokens }: Config): readonly Check[] {
   if (tokens.store !== 'file') return []
-  return readSetAside(stateDir).map(({ path, remedy }) => {
+  return [readSetAside(stateDir) ?? []].flat().map(({ path, remedy }) => {
     const hints = {
       meaning: 'its tokens are not valid: some may have been meant to be revoked since',
       remedy: `to take them back, ${remedy}, and restart Postern; otherwise delete the file`,
@@ -72,7 +72,7 @@ function readSetAside(stateDir: string): ReturnType<typeof findSetAside> {
     return findSetAside(stateDir)
   } catch (error) {
     if (isBug(error)) throw error
-    return []
+    return undefined
   }
 }
 
