@@ -1,4 +1,14 @@
-import { accessSync, closeSync, constants, existsSync, openSync, readSync, renameSync, rmSync } from 'node:fs'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
@@ -70,6 +80,8 @@ export function readDatabase(path: string, patience: number, isUnread: boolean) 
  * open it as a database, which would create files beside it.
  */
 export function versionInHeader(path: string): number | undefined {
+  // To open a pipe would wait for its writer.
+  if (!statSync(path).isFile()) return undefined
   const header = Buffer.alloc(100)
   const descriptor = openSync(path, 'r')
   try {

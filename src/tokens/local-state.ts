@@ -165,7 +165,7 @@ function heirOf({ passwords = [] }: Config): string {
   return (passwords.find(({ name }) => name === 'admin') ?? only)?.name ?? ''
 }
 
-/** Takes back the tokens of the file that the operator has named for it, and logs which other files there are. */
+/** Takes back the tokens of the file that the operator has named for it, and logs whether there is another one. */
 async function readSetAside(config: Config, deps: StateDependencies, heir: string): Promise<void> {
   const { log, clock, hasName, hashMemory: memory } = deps
   const dir = config.stateDir
@@ -181,7 +181,8 @@ async function readSetAside(config: Config, deps: StateDependencies, heir: strin
       if (typeof found === 'object') log.info(found, 'token file: tokens were taken back')
       if (found === 'unknown') log.warn({ path: join(dir, BACK) }, BACK_UNKNOWN)
     }
-    for (const found of findSetAside(dir)) log.warn(found, SET_ASIDE_FOUND)
+    const found = findSetAside(dir)
+    if (found !== undefined) log.warn(found, SET_ASIDE_FOUND)
   } catch (error) {
     if (isBug(error) || error instanceof SetupError) throw error
     log.error({ reason: reasonOf(error) }, 'token file: tokens could not be taken back')

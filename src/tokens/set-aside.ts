@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { shellWord } from '../system/shell-word.ts'
 import { DATABASE, isReadable, versionInHeader } from './journal-database.ts'
 
 /** An operator gives a token file that was set aside this name, so that the next start takes its tokens back. */
@@ -12,23 +13,28 @@ export interface SetAside {
   readonly remedy: string
 }
 
+/** The names that `setDatabaseAside` gives, also to one that was to be taken back, but not to its log. */
+const NEWER = /^tokens\.db(?:\.back)*\.newer-[\d.TZ-]+$/
+
 /**
- * The token files of a state folder that an earlier version has set aside as newer than itself, and that this version reads. They are not
- * valid by themselves: nobody knows which of their tokens were to be revoked while the earlier version ran.
+ * The token file of a state folder that an earlier version has set aside as newer than itself, and that this version reads. It is not
+ * valid by itself: nobody knows which of its tokens were to be revoked while the earlier version ran. Of several files the first; none
+ * while another one waits to be taken back, which the command would overwrite. Undefined without one.
  */
-export function findSetAside(dir: string): readonly SetAside[] {
-  if (!existsSync(dir)) return []
-  const names = readdirSync(dir).filter((name) => name.startsWith(`${DATABASE}.newer-`))
-  const paths = names.filter((name) => !name.endsWith('-wal')).map((name) => join(dir, name))
-  return paths
-    .filter((path) => isReadable(versionInHeader(path) ?? 0))
+export function findSetAside(dir: string): SetAside | undefined {
+  const back = join(dir, BACK)
+  if (!existsSync(dir) || existsSync(back)) return undefined
+  const names = readdirSync(dir).filter((name) => NEWER.test(name))
+  const path = names
     .toSorted()
-    .map((path) => ({ path, remedy: moveBack(path, join(dir, BACK)) }))
+    .map((name) => join(dir, name))
+    .find((each) => isReadable(versionInHeader(each) ?? 0))
+  return path === undefined ? undefined : { path, remedy: moveBack(path, back) }
 }
 
 function moveBack(path: string, back: string): string {
-  const log = existsSync(`${path}-wal`) ? [`mv ${path}-wal ${back}-wal`] : []
-  return [...log, `mv ${path} ${back}`].join(' && ')
+  const sides = existsSync(`${path}-wal`) ? ['-wal', ''] : ['']
+  return sides.map((side) => `mv ${shellWord(path + side)} ${shellWord(back + side)}`).join(' && ')
 }
 
 /** The version of the token file in a state folder; undefined if there is none. */

@@ -1,11 +1,11 @@
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { nameOfGrant, namesInText } from '../http/scope.ts'
 import { readDatabase, setDatabaseAside } from './journal-database.ts'
 import { type JournalFile, openJournalFile } from './journal-file.ts'
 import { BACK } from './set-aside.ts'
 import { fileIdentity, sync } from './state-folder.ts'
-import { type Fault, FINGERPRINT, SALT } from './token-journal.ts'
+import { type Fault, FINGERPRINT, SALT, type TokenRecord } from './token-journal.ts'
 
 /** The key of the journal for the file whose tokens it has and which is not deleted yet. Empty: none. */
 const TAKEN = 'taken_back'
@@ -26,17 +26,18 @@ interface TakeBack {
 type Taken = { readonly taken: number; readonly dropped: number } | 'unusable' | 'unknown' | 'locked'
 
 /**
- * Adds the tokens of `tokens.db.back` to the token file, which no process has open, and deletes the former. Tokens that were issued for
- * another password than the present one are dropped. A crash at any moment loses no token, and no token is added a second time: it may
- * have been revoked since the first.
+ * Adds the tokens of `tokens.db.back` to the token file, which no process has open, and deletes `tokens.db.back`. Drops tokens that were
+ * issued for another password than the present one. A login that the token file has already stays as it is there. A crash at any moment
+ * loses no token, and adds none a second time: it may have been revoked since the first.
  */
 export async function takeBack({ dir, wall, heir, fingerprint, onSetAside }: TakeBack): Promise<Taken> {
   const back = join(dir, BACK)
+  if (!statSync(back).isFile()) throw new Error(`${back} is no file`)
   const opened = openJournalFile({ dir, patience: PATIENCE, isUnread: false, wall, onSetAside })
   if (opened === undefined) return 'locked'
-  const { file, meta } = opened
+  const { file, meta, records: held } = opened
   try {
-    if (meta.get(TAKEN) === fileIdentity(back)) {
+    if (meta.get(TAKEN) === markOf(back)) {
       remove(back, file)
       return { taken: 0, dropped: 0 }
     }
@@ -49,26 +50,48 @@ export async function takeBack({ dir, wall, heir, fingerprint, onSetAside }: Tak
     const salt = found.meta.get(SALT) ?? ''
     const text = await fingerprint(Buffer.from(salt, 'base64url'))
     if (text === undefined) return 'unknown'
-    const [present, before] = [namesInText(text), namesInText(found.meta.get(FINGERPRINT) ?? '')]
-    const unnamed = before.get('')
-    if (unnamed !== undefined) before.set(heir, unnamed)
-    const records = found.records.filter(({ grant }) => {
-      const name = nameOfGrant(grant) === '' ? heir : nameOfGrant(grant)
-      return present.has(name) && present.get(name) === before.get(name)
-    })
+    const valid = validRecords(found, text, heir)
+    const known = new Set(held.map(({ grant }) => named(grant, heir)))
+    const records = valid.filter(({ grant }) => !known.has(named(grant, heir)))
     file.write(true, () => {
       for (const record of records) file.put(record)
       if (meta.get(FINGERPRINT) === undefined) {
         file.setMeta(SALT, salt)
         file.setMeta(FINGERPRINT, text)
       }
-      file.setMeta(TAKEN, fileIdentity(back) ?? '')
+      file.setMeta(TAKEN, markOf(back))
     })
     remove(back, file)
-    return { taken: records.length, dropped: found.records.length - records.length }
+    return { taken: records.length, dropped: found.records.length - valid.length }
   } finally {
     file.close()
   }
+}
+
+/** The records that were issued for the present passwords, whose fingerprints are `text`. */
+function validRecords(
+  { records, meta }: Exclude<ReturnType<typeof readDatabase>, string>,
+  text: string,
+  heir: string,
+): readonly TokenRecord[] {
+  const present = namesInText(text)
+  const before = namesInText(meta.get(FINGERPRINT) ?? '')
+  const unnamed = before.get('')
+  if (unnamed !== undefined) before.set(heir, unnamed)
+  return records.filter(({ grant }) => {
+    const name = nameOfGrant(named(grant, heir))
+    return present.has(name) && present.get(name) === before.get(name)
+  })
+}
+
+/** A grant with its name; `heir` is the name of one without. */
+function named(grant: string, heir: string): string {
+  return nameOfGrant(grant) === '' && heir !== '' ? `${heir}.${grant}` : grant
+}
+
+/** Tells a file from another one, also from a later one with the same inode. */
+function markOf(path: string): string {
+  return `${fileIdentity(path)}:${statSync(path).mtimeMs}`
 }
 
 function remove(back: string, file: JournalFile): void {

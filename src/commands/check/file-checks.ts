@@ -54,16 +54,21 @@ async function readPasswords(sources: Parameters<typeof openPasswords>[0], limit
   })
 }
 
-/** One for each token file that an earlier version has set aside. None for a folder that cannot be read: `stateCheck` says so. */
+/** One for the first token file that an earlier version has set aside. None for a folder that cannot be read: `stateCheck` says so. */
 export function setAsideChecks({ stateDir, tokens }: Config): readonly Check[] {
   if (tokens.store !== 'file') return []
-  return readSetAside(stateDir).map(({ path, remedy }) => ({
-    name: 'token file',
-    key: 'state_dir',
-    meaning: 'its tokens are not valid: some may have been meant to be revoked since',
-    remedy: `to take them back, ${remedy}, and restart Postern; otherwise delete the file`,
-    run: async () => ({ warning: `an earlier version has set ${path} aside` }),
-  }))
+  const found = readSetAside(stateDir)
+  if (found === undefined) return []
+  const { path, remedy } = found
+  return [
+    {
+      name: 'token file',
+      key: 'state_dir',
+      meaning: 'its tokens are not valid: some may have been meant to be revoked since',
+      remedy: `to take them back, ${remedy}, and restart Postern; otherwise delete the file`,
+      run: async () => ({ warning: `an earlier version has set ${path} aside` }),
+    },
+  ]
 }
 
 function readSetAside(stateDir: string): ReturnType<typeof findSetAside> {
@@ -71,7 +76,7 @@ function readSetAside(stateDir: string): ReturnType<typeof findSetAside> {
     return findSetAside(stateDir)
   } catch (error) {
     if (isBug(error)) throw error
-    return []
+    return undefined
   }
 }
 
