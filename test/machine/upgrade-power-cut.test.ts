@@ -5,7 +5,7 @@ import { type Cut, cutDuring } from './power-cut.ts'
 import { canUpgrade, needsUpgrade, PASSWORDS, prepareUpgrade, type Upgrade } from './upgrading.ts'
 
 // Commands that only read are left out: the disk is the same before and after them. prerm and postrm run none at an upgrade.
-// Each takes ten seconds, so only the first, where most goes on, are tried at all times, and all with `POSTERN_TEST_BULK=1`.
+// Each takes half a minute, so only the first four, where most goes on, are tried at all times, and all with `POSTERN_TEST_BULK=1`.
 const CUTS: readonly (readonly [when: string, cut: Cut])[] = [
   ['with half of the package unpacked', 'halfway'],
   ['when the program is replaced', { folder: 'usr/bin', file: /^postern$/, nth: 1 }],
