@@ -5,7 +5,7 @@ import { resolve } from 'node:path'
 import process from 'node:process'
 import { isSea } from 'node:sea'
 import type { DaemonIo, ProgramIo } from './commands/command.ts'
-import { DEFAULT_CONFIG, DEFAULT_STATE } from './commands/help.ts'
+import { DEFAULT_CONFIG, DEFAULT_STATE, PAGES } from './commands/help.ts'
 import { openOutputs } from './commands/output.ts'
 import { runProgram } from './commands/program.ts'
 import { typedProgram } from './commands/typed-program.ts'
@@ -31,6 +31,7 @@ const io: ProgramIo = {
   env: process.env,
   defaultConfig: DEFAULT_CONFIG,
   defaultState: DEFAULT_STATE,
+  pages: PAGES,
   permissions,
   command: process.argv[2],
   node: isSea() ? undefined : process.execPath,

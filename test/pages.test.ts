@@ -97,7 +97,7 @@ describe('docs/operating.md', () => {
     ])
     // Of the rest, what has three words and is no command.
     const others = [...prose.matchAll(/`([^`\n]+)`/g)].filter(([, text = '']) =>
-      /^(?!curl |journalctl |docker |node |systemctl )\S+ \S+ /.test(text),
+      /^(?!curl |journalctl |docker |node |npm |systemctl )\S+ \S+ /.test(text),
     )
     const parts = [...inTable, ...others].flatMap(([, text = '']) =>
       text.split('...').map((part) => part.trim()),

@@ -1,5 +1,5 @@
 import { CONDITIONS, type Condition, type ConditionKey } from '../../src/commands/check/conditions.ts'
-import { describeNeed } from '../../src/commands/check/evidence.ts'
+import { describeNeed, FURTHER_TASKS } from '../../src/commands/check/evidence.ts'
 import { REQUIREMENTS } from '../../src/commands/check/requirements.ts'
 import { WARNING_RULES } from '../../src/compose/config-warnings.ts'
 import { wrapped } from './reference.ts'
@@ -56,6 +56,7 @@ function evidenceLines(): readonly string[] {
     ...REQUIREMENTS.flatMap(({ requirement, vendor }) =>
       vendor === null ? [] : item(`${requirement}: ${vendor}`),
     ),
+    `\n${FURTHER_TASKS.replace('docs/evidence.md', '[evidence.md](evidence.md)')}\n`,
   ]
 }
 

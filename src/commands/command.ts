@@ -16,6 +16,8 @@ export interface CommandIo {
   readonly defaultConfig?: string
   /** The folder for the state of packages; that of each instance is below it. */
   readonly defaultState?: string
+  /** The folder of the pages, if a package has put them there. */
+  readonly pages?: string
 }
 
 /** The further parts for a command that runs until it is stopped. */

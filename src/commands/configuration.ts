@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { type ConfigFile, type Loaded, loadWithLocations, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { codeOf, isWithheld, SetupError } from '../system/setup-error.ts'
+import { shellWord } from '../system/shell-word.ts'
 import type { CommandIo } from './command.ts'
 import { instanceOf, unknownInstance } from './instance.ts'
 
@@ -11,6 +12,19 @@ export interface ConfigOptions {
   readonly instance?: string
   /** `key=value` each. They override the environment and the file. */
   readonly set: readonly string[]
+}
+
+/**
+ * A command line to copy, which finds the same configuration: `words` behind the words that start the program, then these flags. A value of
+ * `--set` may be a secret, so only that of `state_dir` stands there.
+ */
+export function withFlags(program: string, words: string, { instance, config, set }: ConfigOptions): string {
+  const flags = [
+    ...(instance === undefined ? [] : ['--instance', instance]),
+    ...(config === undefined ? [] : ['--config', config]),
+    ...set.flatMap((each) => ['--set', each.startsWith('state_dir=') ? each : `${each.split('=', 1)}=...`]),
+  ]
+  return [program, words, ...flags.map(shellWord)].join(' ')
 }
 
 type Surroundings = Pick<CommandIo, 'env' | 'defaultConfig' | 'defaultState'>
@@ -64,7 +78,7 @@ export function loadedFrom(
     return loadWithLocations({ env, sets })
   } catch (error) {
     if (!(error instanceof SetupError)) throw error
-    throw lacksKey(error) ? new SetupError([...error.problems, noFile(io)]) : error
+    throw lacksKey(error) ? new SetupError([noFile(io), ...error.problems]) : error
   }
 }
 

@@ -7,6 +7,9 @@ export const DEFAULT_CONFIG = '/etc/postern/postern.yaml'
 /** Where they keep the state. */
 export const DEFAULT_STATE = '/var/lib/postern'
 
+/** Where the Debian package keeps the pages. */
+export const PAGES = '/usr/share/doc/postern'
+
 export const PROGRAM_DESCRIPTION = `A reverse-proxy sidecar for a device without access control. It serves
 POST /oauth/token itself, checks bearer tokens, applies rate limits, forwards
 admitted requests, and exports Prometheus metrics.`
@@ -20,7 +23,10 @@ First steps:
   postern verify    prove that the limits hold, against any server with this API
 
 Exit codes: 0 stopped on purpose, 1 failed while running, 2 bad usage or
-configuration, 141 the reader of the output has left (as by SIGPIPE).`
+configuration, 141 the reader of the output has left (as by SIGPIPE).
+
+A page such as docs/operating.md is in the repository; the Debian package has
+it as ${PAGES}/operating.md.`
 
 export const SERVE = `
 Each configuration key can be set in three places: --set overrides the

@@ -3,8 +3,8 @@ import { LONGEST, problemOfLabel, SHORTEST } from '../admin/operator-handout.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { Handout } from '../tokens/state.ts'
 import { columnsOf, wrapped } from './columns.ts'
-import type { CommandIo, ExitCode } from './command.ts'
-import { type ConfigOptions, configFrom } from './configuration.ts'
+import type { CommandIo, ExitCode, ProgramIo } from './command.ts'
+import { type ConfigOptions, configFrom, withFlags } from './configuration.ts'
 import { control } from './control.ts'
 import type { Outputs } from './output.ts'
 import { spanOf, timeOf } from './times.ts'
@@ -24,7 +24,7 @@ export interface IssueOptions extends ConfigOptions {
  */
 export async function issueCommand(
   options: IssueOptions,
-  io: CommandIo & Pick<Outputs, 'lostOutput'>,
+  io: CommandIo & Pick<Outputs, 'lostOutput'> & Pick<ProgramIo, 'typed'>,
 ): Promise<ExitCode> {
   const command = handoutOf(options)
   const { stateDir, tokens } = configFrom(options, io)
@@ -40,7 +40,7 @@ export async function issueCommand(
   const ends = `grant ${grant} ends at ${timeOf(expiresAt)}, in ${spanOf(command.lifetime)}${restart}`
   io.stderr.write(
     `${wrapped(ends, 2, columnsOf(io.stderr))}\n` +
-      `the token is shown only now; this ends it:\n  postern revoke --grant ${grant}\n`,
+      `the token is shown only now; this ends it:\n  ${withFlags(io.typed, `revoke --grant ${grant}`, options)}\n`,
   )
   return 0
 }

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import type { PlacesCondition, RouteQuirk, StatusAnswer, UnfinishedRequest } from '../admin/control-socket.ts'
 import type { Alarm } from '../overview/model.ts'
 import { systemClock } from '../system/clock.ts'
@@ -23,17 +25,25 @@ export type Status = Pick<StatusAnswer, 'tokens' | 'grants'> & Partial<StatusAns
 export async function statusCommand(options: StatusOptions, io: CommandIo): Promise<ExitCode> {
   const { stateDir } = configFrom(options, io)
   const status = await control<Status>(stateDir, { method: 'GET', path: '/status' })
-  io.stdout.write(options.json ? `${JSON.stringify(status)}\n` : statusText(status, columnsOf(io.stdout)))
+  io.stdout.write(
+    options.json ? `${JSON.stringify(status)}\n` : statusText(status, alertsPage(io), columnsOf(io.stdout)),
+  )
   if (status.grants !== null) return 0
   const reason = 'who is logged in is not known: the shared store does not respond, or refuses the command'
   throw new SetupError(reason, { exitCode: 1, remedy: '/readyz says which' })
 }
 
-function statusText(status: Status, columns: number): string {
+/** The page about the alarms: in the folder of the package, if it is there, otherwise as in the repository. */
+function alertsPage({ pages }: CommandIo): string {
+  const page = pages === undefined ? undefined : join(pages, 'alerts.md')
+  return page !== undefined && existsSync(page) ? page : 'docs/alerts.md'
+}
+
+function statusText(status: Status, page: string, columns: number): string {
   const { alarms = [], places = [], quirks = [], unfinished = [] } = status
   const present = systemClock.wall()
   const parts = [
-    ...alarms.map((each) => alarmLines(each, present, columns)),
+    ...alarms.map((each) => alarmLines(each, present, page, columns)),
     ...(alarms.length > 0 ? ['\n'] : []),
     grantsText(status, present, columns),
     ...places.map((each) => placesLine(each, present, columns)),
@@ -49,11 +59,12 @@ const LEVELS = { critical: 'CRITICAL', warning: 'WARNING ', note: 'note    ' } a
 function alarmLines(
   { level, name, what, since, meaning, remedy }: Alarm,
   present: number,
+  page: string,
   columns: number,
 ): string {
   const indent = LEVELS[level].length + 1
   const lasting = since === null ? '' : `, for ${spanOf(present - since)}`
-  const hint = `${meaning} ${remedy} More: docs/alerts.md#${name.toLowerCase()}`
+  const hint = `${meaning} ${remedy} More: ${page}#${name.toLowerCase()}`
   return `${LEVELS[level]} ${wrapped(`${what}${lasting}`, indent, columns)}\n${' '.repeat(indent)}${wrapped(hint, indent, columns)}\n`
 }
 

@@ -60,6 +60,7 @@ export async function connect(
   const secure = {
     tls: true as const,
     rejectUnauthorized: !tls.insecure,
+    minVersion: 'TLSv1.2' as const,
     ...(ca === undefined ? {} : { ca }),
     // SNI takes no addresses (RFC 6066 §3).
     ...('host' in at && isIP(at.host) === 0 ? { servername: at.host } : {}),

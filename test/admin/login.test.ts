@@ -84,6 +84,16 @@ it('H152 a changed password ends all sessions and their streams', async () => {
   expect((await viewed.ask('/page/login', loginForm(viewed.url, 'another'))).status).toBe(303)
 })
 
+it('H484 a long password of any characters opens the page, and one that differs in its last character does not', async () => {
+  const viewed = await startAdmin({ password: true })
+  const long = `${'a'.repeat(100)} ü€😀 "'\\&=%+${'0'.repeat(88)}`
+  const attempt = async (password: string) =>
+    (await viewed.ask('/page/login', loginForm(viewed.url, password))).status
+  writeFileSync(viewed.passwordFile, `${long}\n`)
+  await expect.poll(() => attempt(long)).toBe(303)
+  expect(await attempt(`${long.slice(0, -1)}1`)).toBe(401)
+})
+
 it('H152 keeps 64 sessions, and takes no id from a client', async () => {
   const viewed = await startAdmin({ password: true })
   const first = await viewed.signIn()

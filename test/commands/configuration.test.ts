@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { configFrom, configPath } from '../../src/commands/configuration.ts'
+import { configFrom, configPath, withFlags } from '../../src/commands/configuration.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 
 const FILE = 'upstream: {url: "http://127.0.0.1:8080"}\npassword: {file: x}\nrealm: here\n'
@@ -32,6 +32,9 @@ describe('without --config', () => {
     expect(() => configFrom({ set: [] }, { env: {}, defaultConfig: path })).toThrow(
       `no configuration file is named, and there is no ${path}: name one with --config, or write one with postern init`,
     )
+    expect(() => configFrom({ set: [] }, { env: {}, defaultConfig: path })).toThrow(
+      /^no configuration file is named/,
+    )
     const sets = ['upstream.url=http://127.0.0.1:8080', 'password.file=x']
     expect(configFrom({ set: sets }, { env: {}, defaultConfig: path })).toMatchObject({ realm: 'device' })
   })
@@ -44,5 +47,20 @@ describe('without --config', () => {
     expect(failed(sets.slice(1))).toThrow('no configuration file is named')
     expect(failed([...sets.slice(0, 1), ...sets.slice(2)])).toThrow('no configuration file is named')
     expect(failed([...sets, 'upstream.auth={basic: {}}'])).not.toThrow('no configuration file')
+  })
+
+  it('`withFlags` is a command to copy, which finds the same configuration and shows no secret', () => {
+    expect(withFlags('postern', 'status', { set: [] })).toBe('postern status')
+    expect(
+      withFlags('./postern', 'status', {
+        config: 'my postern.yaml',
+        set: ['state_dir=a b', 'upstream.auth.password=secret'],
+      }),
+    ).toBe(
+      "./postern status --config 'my postern.yaml' --set 'state_dir=a b' --set upstream.auth.password=...",
+    )
+    expect(withFlags('postern', 'status', { instance: 'boiler', set: [] })).toBe(
+      'postern status --instance boiler',
+    )
   })
 })

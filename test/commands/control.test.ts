@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
@@ -59,13 +60,13 @@ it.each<readonly [string, RequestListener]>([
 })
 
 /** What `postern status` prints for a sidecar that answers so, and how it ends. */
-async function printed(status: object, json = false, isTTY = true) {
+async function printed(status: object, json = false, isTTY = true, pages?: string) {
   const stateDir = await controlled((_, response) => void response.end(JSON.stringify(status)))
   const sets = ['upstream.url=http://127.0.0.1', 'password.file=/password', `state_dir=${stateDir}`]
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
   const ended = await statusCommand(
     { json, set: sets },
-    { stdout: Object.assign(stdout, { isTTY }), stderr, env: {} },
+    { stdout: Object.assign(stdout, { isTTY }), stderr, env: {}, ...(pages && { pages }) },
   ).catch((error: unknown) => error)
   stdout.end()
   return { ended, text: await text(stdout) }
@@ -186,6 +187,18 @@ it('H233 H291 `status` begins with the alarms, in 80 columns, and says where eac
   expect(lines[note - 1]).toMatch(/ More: docs\/alerts\.md#posterndevicedown$/)
   expect(lines.slice(lines.indexOf('') + 1)[0]).toMatch(/^GRANT +CLIENT/)
   expect(tooWide(lines.join('\n'))).toEqual([longAddress, longAddress])
+})
+
+it('`status` names the page about an alarm where a package keeps it', async () => {
+  const pages = temporaryDirectory()
+  const status = { alarms: [ALARM], tokens: TOKENS, grants: [] }
+  expect((await printed(status, false, false, pages)).text).toContain(
+    ' More: docs/alerts.md#posterndevicedown\n',
+  )
+  writeFileSync(join(pages, 'alerts.md'), '')
+  expect((await printed(status, false, false, pages)).text).toContain(
+    ` More: ${join(pages, 'alerts.md')}#posterndevicedown\n`,
+  )
 })
 
 it.each([false, true])(

@@ -307,6 +307,13 @@ const CASES: Readonly<
     holds: [{ set: ['tokens.rotate_refresh=true'], value: 'true' }],
     lacking: [{ set: [], value: 'false' }],
   },
+  'tokens.refresh_grace': {
+    holds: [
+      { set: ['tokens.refresh_grace=1h'], value: 'not in use' },
+      { set: ['tokens.rotate_refresh=true'], value: '10s' },
+    ],
+    lacking: [{ set: ['tokens.rotate_refresh=true', 'tokens.refresh_grace=2m'], value: '2m' }],
+  },
   'tokens.issued': {
     holds: [{ set: ['tokens.issued=0'], value: '0' }],
     lacking: [{ set: [], value: '100' }],
@@ -483,6 +490,7 @@ describe('H422 check --evidence', () => {
     expect(quiet.printed).not.toMatch(/^(?:holds|vendor)/m)
     expect(asText.printed).toMatch(/^holds {3}log\.level: info\n/m)
     expect(asText.printed).toMatch(/^vendor {2}EN 303 645 /m)
+    expect(asText.printed).toMatch(/\n\nWhere Postern does a part .* docs\/evidence\.md .*\n$/)
     // A requirement with a condition that is lacking is nowhere met.
     const lacking = new Set(
       found.filter(({ status }) => status === 'lacking').map(({ requirement }) => requirement),

@@ -17,7 +17,7 @@ it('H328 on a terminal of 80 columns each command fits, cuts no id, and has no c
     return (await runOnTerminal(line, { env: { ...ENV, ...env }, term: 'xterm-256color' })).screen
   }
   const issued = await type({ NO_COLOR: '1' }, 'issue', '--name', LONG, '--for', '90d', '--label', LABEL)
-  const [, grant = ''] = /^ {2}postern revoke --grant (\S+)$/m.exec(issued) ?? []
+  const [, grant = ''] = /^ {2}.* revoke --grant (\S+) --config \S+$/m.exec(issued) ?? []
   expect(grant).toMatch(new RegExp(`^${LONG}\\.[\\da-f]{16}$`))
   const path = `/${'p'.repeat(40)}/${'q'.repeat(30)}`
   expect((await sidecar.request({ path })).status).toBe(401)

@@ -49,6 +49,22 @@ describe('sidecars that share a store', () => {
     expect(await two.metric('postern_store_duration_seconds_count')).toBeLessThanOrEqual(asked + 2)
   })
 
+  it('C10 take no token of a device with another prefix at the same store, neither to ask nor to refresh', async () => {
+    const tokens = { store: `valkey://${redis.at}` }
+    const [one, other] = await Promise.all([
+      sidecar(),
+      startSidecar({ config: { tokens, store: { prefix: `${prefix}-other` } } }),
+    ])
+    const { access_token, refresh_token } = await one.grant()
+    expect(await statusOf(one, access_token)).toBe(200)
+    expect(await statusOf(other, access_token)).toBe(401)
+    const refused = await other.postToken({ grant_type: 'refresh_token', refresh_token })
+    expect([refused.status, refused.json()]).toEqual([
+      400,
+      expect.objectContaining({ error: 'invalid_grant' }),
+    ])
+  })
+
   it('H222 log which grants an operator revokes', async () => {
     const one = await sidecar()
     const revoke = async (command: object): Promise<unknown> => {

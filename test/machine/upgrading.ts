@@ -6,12 +6,24 @@ import { text } from 'node:stream/consumers'
 import { makeDebianPackage } from '../../deploy/build/debian.ts'
 import { VERSION } from '../../src/version.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
+import { hasCommit, isInstalled, needsCommit } from '../support/tools.ts'
 import { type Operator, operatorOf } from './equipment.ts'
 import { type Former, formerConfigurations, formerPackage } from './former.ts'
-import { bootMachine, type Machine, minimalDebian } from './machine.ts'
+import { bootMachine, type Machine, minimalDebian, needsMachine } from './machine.ts'
 import { executableFor, madeOnce, PROCESSOR } from './made-once.ts'
 
-export const UPGRADE_TOOLS = ['systemd-nspawn', 'nsenter', 'git', 'npm', 'openssl']
+const TOOLS = ['systemd-nspawn', 'nsenter', 'git', 'npm', 'openssl']
+
+/** Whether the tests of an upgrade from a commit can run: see `needsUpgrade`. */
+export function canUpgrade(commit: Former): boolean {
+  return process.getuid?.() === 0 && ['mmdebstrap', ...TOOLS].every(isInstalled) && hasCommit(commit)
+}
+
+/** A test of an upgrade from a commit calls this first. */
+export function needsUpgrade(commit: Former): void {
+  needsMachine(...TOOLS)
+  needsCommit(commit)
+}
 
 /** The passwords of the three names, or the sources, of `former/`. */
 export const PASSWORDS = {

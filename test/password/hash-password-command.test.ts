@@ -137,7 +137,7 @@ describe('postern hash-password on a terminal', () => {
     return { code, screen, line: readFileSync(result, 'utf8').trim() }
   }
 
-  it('asks for the password twice and does not show it', async () => {
+  it('H483 asks for the password twice and does not show it', async () => {
     needs('script')
     const { code, screen, line } = await runOnTerminal('hunter two3\x7f\r', 'hunter two\r')
     expect(screen.replaceAll('\r', '')).toBe('Password: \nPassword again: \n')

@@ -35,6 +35,7 @@ it('H292 `postern issue` prints a token once, with the rights of its name, and e
   const [, grant = '', expires = ''] = /^grant (\S+) ends at (\S+), in 90d\n/.exec(run.stderr) ?? []
   expect([run.code, grant]).toEqual([0, expect.stringMatching(/^monitor\.[\da-f]{16}$/)])
   expect(run.stdout).toMatch(/^[\w-]{43}\n$/)
+  expect(run.stderr).toMatch(/this ends it:\n {2}postern revoke --grant \S+ --config \S+\.yaml\n$/)
 
   const ask = (method: string, path: string, fields: readonly string[] = []) =>
     sidecar.request({ method, path, token, fields })

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { join } from 'node:path'
+import tls from 'node:tls'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { COMMANDS } from '../../src/fleet/server-report.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
@@ -205,6 +206,35 @@ describe('the way to the server', () => {
     expect(unknown.transitions).toEqual([
       expect.stringMatching(/^down: disconnected: .*self-signed certificate/),
     ])
+  })
+
+  it('H137 is TLS to the name of the URL alone', async () => {
+    const { cert, key, certFile } = await makeCertificate()
+    const server = tls.createServer({ cert, key }, (socket) => {
+      socket.on('error', () => {})
+      socket.once('data', () => expect.fail('the password reaches a server of another name'))
+    })
+    closeLater(() => void server.close())
+    await once(server.listen(0, '127.0.0.2'), 'listening')
+    const { port } = server.address() as net.AddressInfo
+    const another = await open(`valkeys://:secret@127.0.0.2:${port}`, {
+      tls: { ca: certFile, insecure: false },
+    })
+    expect(another.transitions).toEqual([expect.stringMatching(/^down: disconnected: .*altnames/)])
+  })
+
+  it('H137 is TLS 1.2 or 1.3', async () => {
+    const { cert, key } = await makeCertificate()
+    const ciphers = 'DEFAULT@SECLEVEL=0'
+    const server = tls.createServer({ cert, key, minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers })
+    const faults: string[] = []
+    server.on('tlsClientError', ({ code }: NodeJS.ErrnoException) => faults.push(`${code}`))
+    closeLater(() => void server.close())
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const { port } = server.address() as net.AddressInfo
+    const old = await open(`valkeys://127.0.0.1:${port}`, { tls: { insecure: true } })
+    expect(old.transitions).toEqual([expect.stringMatching(/^down: disconnected: /)])
+    expect(faults[0]).toBe('ERR_SSL_UNSUPPORTED_PROTOCOL')
   })
 
   it('to a server that speaks another protocol fails', async () => {

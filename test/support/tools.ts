@@ -46,6 +46,16 @@ export function needsForeign(tool: string): void {
   if (!isInstalled(tool)) runningTest()?.skip(`${tool} is not installed`)
 }
 
+/** The same for a commit of the history, which a shallow clone does not have: the test is skipped in CI, too. */
+export function needsCommit(commit: string): void {
+  if (!hasCommit(commit)) runningTest()?.skip(`the checkout has no ${commit}: git fetch --unshallow`)
+}
+
+export function hasCommit(commit: string): boolean {
+  const cwd = import.meta.dirname
+  return spawnSync('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd, stdio: 'ignore' }).status === 0
+}
+
 /** The same for what is no program, such as a library of Python. */
 export function needsLibrary(name: string, probe: Probe): void {
   needs(probe[0])

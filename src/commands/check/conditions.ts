@@ -31,6 +31,7 @@ export interface Setting {
 
 const DAY = 86_400_000
 const HOUR = DAY / 24
+const MINUTE = HOUR / 60
 
 /** The conditions, by the configuration key that decides. */
 export const CONDITIONS = {
@@ -244,6 +245,12 @@ export const CONDITIONS = {
     wanted: 'true',
     cost: 'the use of a stolen refresh token is not noticed',
     settings: ({ tokens: { rotateRefresh } }) => [{ value: String(rotateRefresh), holds: rotateRefresh }],
+  },
+  'tokens.refresh_grace': {
+    wanted: 'at most 1m, if tokens.rotate_refresh is true',
+    cost: 'for as long, a thief gets the same new tokens with a refresh token that was used, and nobody notices',
+    settings: ({ tokens: { refreshGrace, rotateRefresh } }) =>
+      rotateRefresh ? [{ value: formatDuration(refreshGrace), holds: refreshGrace <= MINUTE }] : [],
   },
   'tokens.offline_grace': {
     wanted: 'at most 1h',

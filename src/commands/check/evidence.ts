@@ -77,6 +77,10 @@ function rowsOf(required: Required, judgements: Judgements): readonly EvidenceRo
 const LABELS = { lacking: 'LACKING', holds: 'holds  ', vendor: 'vendor ' } as const
 const INDENT = LABELS.lacking.length + 1
 
+/** What follows the tasks of the vendor, which are not all. */
+export const FURTHER_TASKS =
+  'Where Postern does a part of a requirement, docs/evidence.md says what remains for the vendor.'
+
 /**
  * The same for people: each condition once, with the requirements that need it, those that are lacking first; then the tasks of the vendor.
  *
@@ -118,6 +122,8 @@ export async function describeEvidence(
     '\n',
     line('The tasks of the vendor, whatever the configuration is:'),
     ...tasks,
+    '\n',
+    line(FURTHER_TASKS),
   ].join('')
 }
 

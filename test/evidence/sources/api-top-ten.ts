@@ -24,7 +24,10 @@ export const API_TOP_TEN: Source = {
       promises: ['C4', 'C7', 'C8', 'C10', 'H34', 'H36', 'H181', 'H225', 'H226'],
       keys: [
         'enforce',
+        'public_paths',
+        'limits.oauth.requests',
         'limits.wrong_passwords',
+        'limits.store',
         'password.file',
         'listen.tls',
         'tokens.access_lifetime',

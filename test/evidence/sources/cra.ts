@@ -84,8 +84,8 @@ export const CRA: Source = {
     'I(2)(f)': {
       says: 'Data, commands, programs and configuration cannot be changed without permission, and damage is reported.',
       status: 'contributes',
-      promises: ['C21', 'H49', 'H72', 'H76', 'H101', 'H217', 'H331', 'H481'],
-      keys: ['listen.tls', 'upstream.url', 'upstream.tls.insecure'],
+      promises: ['C10', 'C21', 'H49', 'H72', 'H76', 'H101', 'H217', 'H331', 'H481'],
+      keys: ['enforce', 'public_paths', 'listen.tls', 'upstream.url', 'upstream.tls.insecure'],
       reason:
         'Messages pass unchanged, a broken transfer shows as such, and a damaged token file is set aside and reported. Once it is installed, nothing in Postern verifies its program or its configuration.',
       vendor: 'Let the operating system verify the installed files.',

@@ -56,7 +56,7 @@ export const IEC_62443_4_2: Source = {
     'CR 1.10': {
       says: 'What is typed to authenticate is hidden, and a failed login tells nothing.',
       status: 'met',
-      promises: ['C5', 'C9', 'H195', 'H235', 'H308', 'H483'],
+      promises: ['C5', 'C9', 'H195', 'H152', 'H235', 'H308', 'H483'],
     },
     'CR 1.11': {
       says: 'The number of failed logins in a time can be limited, and then access is denied for a while.',
@@ -69,9 +69,11 @@ export const IEC_62443_4_2: Source = {
     },
     'CR 1.12': {
       says: 'A notice about the use of the system can be shown before a login.',
-      status: 'not met',
-      reason: 'The login pages have no text of the operator.',
-      vendor: 'Show the notice in the client, or on the way to the login page.',
+      status: 'contributes',
+      promises: ['H187'],
+      reason:
+        'The heading of the login page for browsers is `realm`, which may be any text of one line. The live page and programs that log in show none.',
+      vendor: 'Show a longer notice in the client, or on the way to the login page.',
     },
     'CR 2.1': {
       says: 'Each authenticated user may do only what its duties need.',
@@ -130,9 +132,11 @@ export const IEC_62443_4_2: Source = {
     },
     'CR 2.11': {
       says: 'Records for an audit have the date and time.',
-      status: 'met',
+      status: 'met if configured',
       promises: ['H482'],
-      vendor: 'Set the clock of the machine.',
+      keys: ['log.format', 'log.level'],
+      vendor:
+        'Set the clock of the machine. Collect the log of the service: on a terminal, `log.format: auto` writes times without a date.',
     },
     'CR 2.12': {
       says: 'If humans use the component, it can be told whether one of them did something.',
@@ -168,7 +172,7 @@ export const IEC_62443_4_2: Source = {
       vendor: 'Document what your machine uses.',
     },
     'CR 3.3': {
-      says: 'It can be verified that the security functions work as intended.',
+      says: 'The component helps to verify that its security functions work as intended.',
       status: 'met',
       promises: ['H107', 'H126', 'H127'],
     },
@@ -220,9 +224,11 @@ export const IEC_62443_4_2: Source = {
     },
     'CR 3.7': {
       says: 'Errors are handled without telling anything that helps an attacker.',
-      status: 'met',
-      promises: ['C9', 'C18', 'H149', 'H317'],
-      vendor: 'Errors of the device pass as they are: show the same for them.',
+      status: 'contributes',
+      promises: ['C9', 'C18', 'H308', 'H317'],
+      reason:
+        'That holds for the errors of Postern, but for one word: `Proxy-Status` names why the device or the shared store failed. Those of the device pass as they are.',
+      vendor: 'Have the firmware show nothing of its inside in an error.',
     },
     'CR 4.1': {
       says: 'Information that not everybody may read can be kept confidential where it is stored and on the way.',

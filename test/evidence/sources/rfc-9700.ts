@@ -28,13 +28,13 @@ export const RFC_9700: Source = {
     '2.1-2': {
       says: 'No URL of the server leads a browser to an address that a parameter chooses.',
       status: 'met',
-      promises: ['H190', 'H189'],
+      promises: ['H190', 'H189', 'H152'],
       vendor: "Look for such URLs among the device's own pages.",
     },
     '2.1-7': {
       says: 'A redirect after a login does not pass the password on to another site.',
       status: 'met',
-      promises: ['H190'],
+      promises: ['H190', 'H188', 'H152'],
     },
     '2.2.1': {
       says: 'Access tokens should work only for the client that proves to hold a key.',
@@ -155,7 +155,7 @@ export const RFC_9700: Source = {
     '4.12-6': {
       says: 'A redirect of a request with a password must not use the status 307, and should use 303.',
       status: 'met',
-      promises: ['H190'],
+      promises: ['H190', 'H188', 'H152'],
     },
     '4.13-5': {
       says: 'A reverse proxy must clean each request of values that only the proxy may set for the server behind it.',
@@ -193,14 +193,15 @@ export const RFC_9700: Source = {
       says: 'The server must notice when a stolen refresh token of a public client is used, and end the login.',
       status: 'met if configured',
       promises: ['C6', 'H33'],
-      keys: ['tokens.rotate_refresh'],
+      keys: ['tokens.rotate_refresh', 'tokens.refresh_grace'],
       vendor:
         'Test your client programs with rotation: one that keeps its first refresh token loses its login.',
     },
     '4.14.2-8': {
       says: 'A refresh token that is not used for some time should expire.',
-      status: 'met',
+      status: 'met if configured',
       promises: ['C7'],
+      keys: ['tokens.refresh_lifetime'],
     },
     '4.15.1': {
       says: 'A client should not be able to choose an id that the resource server takes for a user.',

@@ -83,7 +83,7 @@ export const BROWSERS = {
   },
   H483: {
     sentence:
-      'The password field of the login pages, that for clients and that of the live page, hides what is typed. It takes what is pasted, and what the browser or a password manager fills in.',
+      'The password field of the login pages, that for clients and that of the live page, hides what is typed. It takes what is pasted, and what the browser or a password manager fills in. `init` and `hash-password` do not show it on the terminal.',
     reason: 'a password that has to be typed is a short one; a person at a shared screen',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

@@ -60,7 +60,7 @@ export const FLEET = {
   },
   H137: {
     sentence:
-      'The sidecar verifies the certificate of the shared store, needs only a few commands there, and shows its password in no message.',
+      'The sidecar verifies the certificate and the name of the shared store, takes TLS 1.2 or 1.3 only, needs only a few commands there, and shows its password in no message.',
     reason: 'least privilege; eavesdropping on the network',
   },
   H138: {

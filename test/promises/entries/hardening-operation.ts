@@ -383,7 +383,7 @@ export const OPERATION = {
   },
   H482: {
     sentence:
-      'Each line of the log has its time in UTC (RFC 3339), its severity and its event; that of a request also its id, client, login, method, path, protocol, kind of endpoint, status, refusal, duration and sizes.',
+      'Each line of the log in JSON has its time in UTC (RFC 3339), its severity and its event; that of a request also its id, client, login, method, path, protocol, kind of endpoint, status, refusal, duration and sizes.',
     reason: 'when, where, who and what are asked after an incident',
   },
   H421: {

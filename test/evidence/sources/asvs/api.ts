@@ -17,9 +17,11 @@ export const API: Source['requirements'] = {
   },
   '4.1.3': {
     says: 'L2: A client cannot set or replace a header field by which a proxy informs the server behind it.',
-    status: 'met if configured',
+    status: 'contributes',
     promises: ['C17', 'C22', 'H15', 'H17', 'H18', 'H197', 'H202'],
     keys: ['listen.trusted_proxies'],
+    reason:
+      'The standard fields and those of the configuration are replaced in every spelling. Another field by which a proxy in front informs the firmware passes as the client sends it.',
     vendor: 'If the firmware trusts another field, such as `Client-IP`, name it in `upstream.drop`.',
   },
   '4.1.4': {

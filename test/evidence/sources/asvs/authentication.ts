@@ -46,7 +46,7 @@ export const AUTHENTICATION: Source['requirements'] = {
   '6.2.4': {
     says: 'L1: A new password is compared with at least 3000 frequent ones.',
     status: 'not met',
-    reason: '`hash-password` and `init` compare with about a hundred frequent ones only.',
+    reason: '`hash-password` and `init` compare with fewer than a hundred frequent ones.',
     promises: ['H226'],
     vendor: 'Compare with a long list where the password is set.',
   },
@@ -142,7 +142,7 @@ export const AUTHENTICATION: Source['requirements'] = {
     says: 'L3: Users hear of changes of their password or account.',
     status: 'not met',
     reason: 'Postern knows no address of users. A changed password is a line of the log.',
-    promises: ['H165'],
+    promises: ['C8'],
     vendor: 'Tell the user where the password is changed.',
   },
   '6.3.8': {
@@ -173,7 +173,7 @@ export const AUTHENTICATION: Source['requirements'] = {
     says: 'L3: A factor that was lost or stolen can be made void.',
     status: 'met if configured',
     promises: ['C8', 'H194', 'H222', 'H234'],
-    keys: ['enforce'],
+    keys: ['enforce', 'tokens.offline_grace'],
     vendor:
       'With `password.device`, Postern notices a changed password at the next login, or when the device refuses the old one. End the sessions by `postern revoke --all`.',
   },

@@ -65,8 +65,8 @@ export const AUTHORIZATION: Source['requirements'] = {
   '8.3.1': {
     says: 'L1: Rights are checked on the server, and not by what a client could change.',
     status: 'met if configured',
-    promises: ['C10', 'C12', 'H193'],
-    keys: ['enforce', 'public_paths'],
+    promises: ['C10', 'C12', 'H193', 'H203', 'H204', 'H152', 'H153'],
+    keys: ['enforce', 'passwords.enforce', 'public_paths'],
   },
   '8.3.2': {
     says: 'L3: A change of rights takes effect at once.',

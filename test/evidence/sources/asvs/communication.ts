@@ -5,7 +5,7 @@ export const COMMUNICATION: Source['requirements'] = {
   '12.1.1': {
     says: 'L1: Only TLS 1.2 and 1.3 are enabled, and 1.3 is preferred.',
     status: 'met if configured',
-    promises: ['C23', 'H217', 'H166'],
+    promises: ['C23', 'H217', 'H166', 'H320', 'H137'],
     keys: ['listen.tls', 'upstream.tls.min_version'],
   },
   '12.1.2': {
@@ -21,7 +21,7 @@ export const COMMUNICATION: Source['requirements'] = {
     says: 'L3: The revocation of certificates is checked, for example with a stapled OCSP response.',
     status: 'not met',
     reason:
-      'Postern staples no OCSP response. It loads a renewed certificate without a restart, so certificates may live for a short time.',
+      'Postern staples no OCSP response, and asks nobody whether the certificate of the device was revoked. It loads a renewed certificate without a restart, so certificates may live for a short time.',
     promises: ['H76'],
   },
   '12.1.5': {
@@ -70,7 +70,7 @@ export const COMMUNICATION: Source['requirements'] = {
     says: 'L2: Between parts of the application only certain certificates or authorities are trusted.',
     status: 'met if configured',
     promises: ['H481', 'H167', 'H137'],
-    keys: ['upstream.url', 'upstream.tls.insecure', 'store.tls.insecure'],
+    keys: ['upstream.url', 'upstream.tls.insecure', 'tokens.store', 'store.tls.insecure'],
     vendor:
       'Name the certificate in `upstream.tls.pin`, or its authority in `upstream.tls.ca`: otherwise those of the system are trusted.',
   },

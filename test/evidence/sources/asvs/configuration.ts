@@ -72,7 +72,7 @@ export const CONFIGURATION: Source['requirements'] = {
   '13.2.6': {
     says: 'L3: Connections to services keep to the documented numbers, times and repetitions.',
     status: 'met',
-    promises: ['C24', 'C25', 'H46', 'H47', 'H55', 'H135'],
+    promises: ['C24', 'C25', 'H46', 'H47', 'H55', 'H135', 'H178'],
   },
   '13.3.1': {
     says: 'L2: Secrets are kept by a system for secrets, at level 3 in hardware, and are in no source or build.',
@@ -131,9 +131,9 @@ export const CONFIGURATION: Source['requirements'] = {
     promises: ['H14'],
   },
   '13.4.5': {
-    says: 'L2: Documentation of the API and pages for monitoring are reached only by those whom they are for.',
+    says: 'L2: Pages for monitoring and the documentation of the API are not exposed, unless somebody decided that.',
     status: 'met if configured',
-    promises: ['C10', 'H151', 'H153', 'H182'],
+    promises: ['C10', 'H151', 'H152', 'H153', 'H182'],
     keys: ['admin.address', 'enforce', 'public_paths'],
   },
   '13.4.6': {

@@ -14,7 +14,7 @@ export const LOGGING: Source['requirements'] = {
     says: 'L2: Each entry says when, where, who and what.',
     status: 'contributes',
     promises: ['H482', 'H197', 'H222'],
-    keys: ['log.level', 'log.access'],
+    keys: ['log.level', 'log.access', 'log.format'],
     reason:
       'Each line has its time and event, and that of a request its client and login. A revocation by an operator names the login that ended, and not the person who typed the command.',
     vendor: 'Have operators work under accounts of their own, whose commands the system logs.',
@@ -23,7 +23,9 @@ export const LOGGING: Source['requirements'] = {
     says: 'L2: Clocks are synchronized, and times are in UTC or have their offset.',
     status: 'contributes',
     promises: ['H482'],
-    reason: 'Times are in UTC. The clock is that of the machine.',
+    keys: ['log.format'],
+    reason:
+      'Times of JSON are in UTC, those of `log.format: pretty` in local time without a date. The clock is that of the machine.',
     vendor: 'Synchronize the clocks of machine and device.',
   },
   '16.2.3': {
@@ -42,7 +44,7 @@ export const LOGGING: Source['requirements'] = {
   '16.2.5': {
     says: 'L2: What is sensitive is left out of the log, or shortened, by how much protection it needs.',
     status: 'met',
-    promises: ['C9', 'H81', 'H272', 'H313'],
+    promises: ['C9', 'H81', 'H137', 'H170', 'H272', 'H313'],
     vendor: 'Paths are logged: keep secrets and personal data out of them.',
   },
   '16.3.1': {
@@ -75,7 +77,7 @@ export const LOGGING: Source['requirements'] = {
   '16.3.4': {
     says: 'L2: Unexpected errors and failures of protection, such as of TLS to the device, are logged.',
     status: 'met if configured',
-    promises: ['C20', 'H109', 'H149', 'H167', 'H223'],
+    promises: ['C20', 'H109', 'H137', 'H139', 'H149', 'H167', 'H223'],
     keys: ['log.level'],
   },
   '16.4.1': {
@@ -104,16 +106,20 @@ export const LOGGING: Source['requirements'] = {
   },
   '16.5.2': {
     says: 'L2: The application goes on in a safe way when something that it needs fails.',
-    status: 'met',
+    status: 'met if configured',
     promises: ['C25', 'H46', 'H55', 'H73', 'H75', 'H131', 'H139'],
+    keys: ['tokens.offline_grace'],
+    vendor:
+      'In a fleet, a sidecar that cannot reach the shared store takes a revoked token for `tokens.offline_grace`. Keep that short.',
   },
   '16.5.3': {
     says: 'L2: An error never lets a request pass that would have been refused.',
-    status: 'met if configured',
+    status: 'contributes',
     promises: ['C12', 'H75', 'H131', 'H139', 'H149'],
-    keys: ['enforce'],
-    vendor:
-      'In a fleet, a sidecar that cannot reach the shared store takes known tokens for `tokens.offline_grace`. Keep that short.',
+    keys: ['enforce', 'tokens.offline_grace'],
+    reason:
+      'That holds for one sidecar. In a fleet whose shared store does not answer, each sidecar counts alone, and takes a token that was revoked meanwhile for `tokens.offline_grace`.',
+    vendor: 'In a fleet, keep `tokens.offline_grace` short, and have the shared store watched.',
   },
   '16.5.4': {
     says: 'L3: A last handler catches every error, logs it, and keeps the process alive.',

@@ -45,7 +45,7 @@ export const OAUTH: Source['requirements'] = {
     says: 'L1: A stolen refresh token of a public client is found out when it is used again, for levels 1 and 2 by rotation.',
     status: 'met if configured',
     promises: ['C6', 'H33'],
-    keys: ['tokens.rotate_refresh'],
+    keys: ['tokens.rotate_refresh', 'tokens.refresh_grace'],
     vendor: 'Level 3 wants refresh tokens that are bound to a key, which Postern does not have.',
   },
   '10.4.8': {

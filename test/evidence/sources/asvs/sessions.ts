@@ -32,7 +32,7 @@ export const SESSIONS: Source['requirements'] = {
   '7.2.3': {
     says: 'L1: A token is unique, has at least 128 bits, and comes from a generator for cryptography.',
     status: 'met',
-    promises: ['C4', 'H188'],
+    promises: ['C4', 'H188', 'H152'],
   },
   '7.2.4': {
     says: 'L1: Each login makes a new session and ends the one before.',
@@ -46,21 +46,21 @@ export const SESSIONS: Source['requirements'] = {
   '7.3.1': {
     says: 'L2: A session that is not used ends after a time that was decided by risk.',
     status: 'met if configured',
-    promises: ['H310', 'C7', 'H152'],
-    keys: ['browser.idle', 'tokens.refresh_lifetime', 'tokens.issued'],
+    promises: ['H310', 'C7', 'C10', 'H152'],
+    keys: ['enforce', 'public_paths', 'browser.idle', 'tokens.refresh_lifetime', 'tokens.issued'],
     vendor: 'Decide these times for your device.',
   },
   '7.3.2': {
     says: 'L2: A session ends at the latest after a time that was decided by risk, however it is used.',
     status: 'met if configured',
-    promises: ['C6', 'C7', 'H310', 'H311', 'H152'],
-    keys: ['tokens.refresh_lifetime', 'tokens.grant_lifetime'],
+    promises: ['C6', 'C7', 'C10', 'H310', 'H311', 'H152'],
+    keys: ['enforce', 'public_paths', 'tokens.refresh_lifetime', 'tokens.grant_lifetime', 'tokens.issued'],
     vendor: 'Decide these times for your device.',
   },
   '7.4.1': {
     says: 'L1: A session that has ended, by logout or by time, cannot be used any more.',
     status: 'met if configured',
-    promises: ['C7', 'C8', 'C10', 'H102', 'H188', 'H206', 'H210'],
+    promises: ['C7', 'C8', 'C10', 'H102', 'H188', 'H206', 'H210', 'H152', 'H129', 'H311'],
     keys: ['enforce', 'public_paths', 'tokens.offline_grace'],
     vendor:
       'In a fleet, a sidecar that cannot reach the shared store takes a revoked token for `tokens.offline_grace`. Keep that short.',
@@ -78,7 +78,7 @@ export const SESSIONS: Source['requirements'] = {
     says: 'L2: After a change of the password all other sessions can be ended.',
     status: 'met if configured',
     promises: ['C8', 'H67', 'H194', 'H222'],
-    keys: ['enforce'],
+    keys: ['enforce', 'tokens.offline_grace'],
     vendor:
       'With `password.device`, Postern notices a changed password at the next login, or when the device refuses the old one. End the sessions by `postern revoke --all`.',
   },
@@ -93,7 +93,7 @@ export const SESSIONS: Source['requirements'] = {
     says: 'L2: Administrators can end the sessions of one user or of all.',
     status: 'met if configured',
     promises: ['H159', 'H222', 'H129', 'H194'],
-    keys: ['tokens.offline_grace'],
+    keys: ['enforce', 'tokens.offline_grace'],
     vendor:
       'In a fleet, a sidecar that cannot reach the shared store misses it for `tokens.offline_grace` at most. Keep that short.',
   },
@@ -119,6 +119,6 @@ export const SESSIONS: Source['requirements'] = {
   '7.6.2': {
     says: 'L2: No session begins unless the user does something for it.',
     status: 'met',
-    promises: ['H189'],
+    promises: ['H189', 'H153'],
   },
 }
