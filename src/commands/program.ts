@@ -91,9 +91,9 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .option('--quiet', 'print only warnings and failures', false)
     .option('--reload', 'test only what a reload reads: configuration, certificate, headers', false)
     .addOption(
-      new Option('--since <version>', 'say what behaves differently since that version').argParser(
-        parseVersion,
-      ),
+      new Option('--since <version>', 'say what behaves differently since that version')
+        .argParser(parseVersion)
+        .conflicts(['reload', 'evidence']),
     )
     .option('--uploads <path>', 'send two POSTs to this path of the device: does it read chunks?')
     .addOption(

@@ -32,6 +32,7 @@ const SET_ASIDE_UNREAD =
   'token file: set aside, because it could not be opened at the start and its tokens are unknown; they have to log in again'
 const SET_ASIDE_FOUND =
   'token file: an earlier version has set one aside; to take its tokens back, do this and restart'
+const BACK_UNUSABLE = 'token file: the one to take back is unusable, set aside; the tokens issued since stay'
 const BACK_UNKNOWN =
   'token file: no tokens were taken back, because with password.device the password is unknown at the start'
 const FROM_MEMORY = 'token file: serving from memory'
@@ -178,7 +179,8 @@ async function readSetAside(config: Config, deps: StateDependencies, heir: strin
         fingerprint: (salt) => fingerprintOfFiles(config, { clock, hasName, memory }, salt),
         onSetAside: (fault, path) => log.error({ fault, path }, SET_ASIDE),
       })
-      if (typeof found === 'object') log.info(found, 'token file: tokens were taken back')
+      if (typeof found === 'object' && 'fault' in found) log.error(found, BACK_UNUSABLE)
+      else if (typeof found === 'object') log.info(found, 'token file: tokens were taken back')
       if (found === 'unknown') log.warn({ path: join(dir, BACK) }, BACK_UNKNOWN)
     }
     const found = findSetAside(dir)

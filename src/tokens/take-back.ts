@@ -1,4 +1,4 @@
-import { existsSync, rmSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { nameOfGrant, namesInText } from '../http/scope.ts'
 import { readDatabase, setDatabaseAside } from './journal-database.ts'
@@ -22,8 +22,12 @@ interface TakeBack {
   readonly onSetAside: (fault: Fault, name: string) => void
 }
 
-/** What became of the tokens of the file. `unknown`: the passwords are unknown, and the file stays. */
-type Taken = { readonly taken: number; readonly dropped: number } | 'unusable' | 'unknown' | 'locked'
+/** What became of the tokens of the file. `path`: where it is now. `unknown`: the passwords are unknown, and the file stays. */
+type Taken =
+  | { readonly taken: number; readonly dropped: number }
+  | { readonly fault: Fault; readonly path: string }
+  | 'unknown'
+  | 'locked'
 
 /**
  * Adds the tokens of `tokens.db.back` to the token file, which no process has open, and deletes `tokens.db.back`. Drops tokens that were
@@ -32,7 +36,8 @@ type Taken = { readonly taken: number; readonly dropped: number } | 'unusable' |
  */
 export async function takeBack({ dir, wall, heir, fingerprint, onSetAside }: TakeBack): Promise<Taken> {
   const back = join(dir, BACK)
-  if (!statSync(back).isFile()) throw new Error(`${back} is no file`)
+  // SQLite would open what a link names, and this would change its mode.
+  if (!lstatSync(back).isFile()) throw new Error(`${back} is no file`)
   const opened = openJournalFile({ dir, patience: PATIENCE, isUnread: false, wall, onSetAside })
   if (opened === undefined) return 'locked'
   const { file, meta, records: held } = opened
@@ -43,8 +48,7 @@ export async function takeBack({ dir, wall, heir, fingerprint, onSetAside }: Tak
     }
     const found = readDatabase(back, PATIENCE, false)
     if (typeof found === 'string') {
-      onSetAside(found, setDatabaseAside(back, found, wall()))
-      return 'unusable'
+      return { fault: found, path: setDatabaseAside(back, found, wall()) }
     }
     found.db.close()
     const salt = found.meta.get(SALT) ?? ''

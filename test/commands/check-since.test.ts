@@ -28,6 +28,15 @@ describe('H392 `check` says what behaves differently', () => {
       2,
       expect.stringContaining('It must be a version such as 0.1.0.'),
     ])
+    // Neither of them would say it.
+    for (const flag of ['--reload', '--evidence']) {
+      const silent = await site.postern('check', '--config', site.configFile, '--since', '0.1.0', flag)
+      expect([silent.code, silent.stdout, silent.stderr]).toEqual([
+        2,
+        '',
+        expect.stringMatching(/option .* cannot be used with option/),
+      ])
+    }
   })
 
   it('since the version that wrote the token file', async () => {

@@ -85,8 +85,10 @@ it('H403 leaves out the admin page and Prometheus over the network, but not this
   expect(settings(stdout)).not.toContain('IPAddressAllow=10.0.0.5')
   expect(stdout).toContain('\n#IPAddressAllow=10.0.0.5\n#IPAddressAllow=fd00::/8\n')
   // `postern healthy` asks a listener on every address on loopback.
-  const every = await dropIn("upstream: {url: http://192.0.2.10}\nadmin: {address: '0.0.0.0:9464'}\n")
-  expect([every.code, settings(every.stdout).length]).toEqual([1, 4 + DNS.length])
+  for (const address of ['0.0.0.0', '[::]', '[0:0:0:0:0:0:0:0]', '[::ffff:0.0.0.0]']) {
+    const every = await dropIn(`upstream: {url: http://192.0.2.10}\nadmin: {address: '${address}:9464'}\n`)
+    expect([address, every.code, settings(every.stdout).length]).toEqual([address, 1, 4 + DNS.length])
+  }
 })
 
 it('H403 names what no configuration says: a new address by DHCP, an admin page over the network', async () => {

@@ -7,6 +7,7 @@ import {
   readFileSync,
   renameSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -148,18 +149,22 @@ describe('H394 a token file that an earlier version has set aside', () => {
     expect(check.stdout.match(/^WARNING token file: .*/gm)).toEqual([expect.stringContaining(aside)])
   })
 
-  it.each(['a pipe', 'a folder'])('takes nothing back from %s, starts, and says what it is', async (kind) => {
-    const site = await prepareSite()
-    const back = join(site.stateDir, 'tokens.db.back')
-    mkdirSync(site.stateDir, { recursive: true })
-    if (kind === 'a pipe') await run('mkfifo', [back])
-    else mkdirSync(back)
-    const sidecar = await site.serve()
-    expect(await sidecar.waitForLog('token file: tokens could not be taken back')).toMatchObject({
-      reason: `${back} is no file`,
-    })
-    expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
-  })
+  it.each(['a pipe', 'a folder', 'a link'])(
+    'takes nothing back from %s, starts, and says what it is',
+    async (kind) => {
+      const site = await prepareSite()
+      const back = join(site.stateDir, 'tokens.db.back')
+      mkdirSync(site.stateDir, { recursive: true })
+      if (kind === 'a pipe') await run('mkfifo', [back])
+      else if (kind === 'a link') symlinkSync(site.configFile, back)
+      else mkdirSync(back)
+      const sidecar = await site.serve()
+      expect(await sidecar.waitForLog('token file: tokens could not be taken back')).toMatchObject({
+        reason: `${back} is no file`,
+      })
+      expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
+    },
+  )
 
   it('knows less of a login than the token file', async () => {
     const site = await prepareSite({ config: { tokens: { rotate_refresh: true, refresh_grace: '10m' } } })
@@ -203,7 +208,9 @@ describe('H394 a token file that an earlier version has set aside', () => {
     db.close()
     renameSync(aside, back)
     const sidecar = await site.serve()
-    const line = await sidecar.waitForLog('token file: unusable, set aside; starting empty')
+    const line = await sidecar.waitForLog(
+      'token file: the one to take back is unusable, set aside; the tokens issued since stay',
+    )
     expect(line).toMatchObject({ fault: 'damaged', path: expect.stringContaining('tokens.db.back.damaged-') })
     expect(await sidecar.use(token)).toBe(401)
     expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)

@@ -124,7 +124,7 @@ function peersOf({ upstream, tokens, admin }: Config): readonly Peer[] {
   return [
     ...services,
     ...nodes.map(({ host }) => ({ key: 'tokens.store', host })),
-    ...(overNetwork(admin.address) && !EVERY.has(admin.address.host)
+    ...(overNetwork(admin.address) && !EVERY.has(normalizeAddress(admin.address.host) ?? '')
       ? [{ key: 'admin.address, for this machine itself', host: admin.address.host }]
       : []),
   ]
