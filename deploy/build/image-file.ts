@@ -13,8 +13,8 @@ export interface ImageOrigin {
 }
 
 /**
- * The Dockerfile of a release: `deploy/Dockerfile` on this base, with labels of the OCI image specification for the commit, its time and the
- * vendor. A fact that is not known has no label. `SHA256SUMS` lists the file, so a signed release vouches for the labels.
+ * The Dockerfile of a release: `deploy/Dockerfile` on this base, with labels of the OCI image specification for the commit, its time
+ * and the vendor. A fact that is not known has no label. `SHA256SUMS` lists the file, so a signed release vouches for the labels.
  */
 export async function imageFile({ source, vendor, base }: ImageOrigin): Promise<string> {
   const text = await readFile(FILE, 'utf8')

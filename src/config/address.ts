@@ -13,7 +13,10 @@ export function parseAddress(text: string): Parsed<ListenAddress> {
   return parseTcp(text)
 }
 
-/** The controls of text, line ends and the marks that turn it around: where a path is shown, it could pose as other lines (CVE-2021-42574). */
+/**
+ * The controls of text, line ends and the marks that turn it around: where a path is shown, it could pose as other lines
+ * (CVE-2021-42574).
+ */
 export const CONTROLS: RegExp = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu
 
 /** Why a text is no path of a file; `undefined` if it can be one. */

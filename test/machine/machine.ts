@@ -67,8 +67,8 @@ export async function minimalDebian(): Promise<string> {
 
 export interface MachineOptions {
   /**
-   * Whether systemd in the machine can filter the packets of a unit (`IPAddressDeny=`). That takes cgroup v2 alone, and bounds no memory where
-   * the controllers of this kernel belong to v1. Default: false.
+   * Whether systemd in the machine can filter the packets of a unit (`IPAddressDeny=`). That takes cgroup v2 alone, and bounds no
+   * memory where the controllers of this kernel belong to v1. Default: false.
    */
   readonly filtersPackets?: boolean
 }

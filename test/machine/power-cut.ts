@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import type { Upgrade } from './upgrading.ts'
 
 /**
- * When the power is cut. `before`: a pattern of the shell for the command that dpkg, or a script of the package, is about to run. `halfway`:
- * half of the files are unpacked. `file`: this file of the machine, in this folder, changes for the n-th time.
+ * When the power is cut. `before`: a pattern of the shell for the command that dpkg, or a script of the package, is about to run.
+ * `halfway`: half of the files are unpacked. `file`: this file of the machine, in this folder, changes for the n-th time.
  */
 export type Cut =
   | { readonly before: string }

@@ -76,7 +76,10 @@ export async function expectAllRead(commit: Former, { type }: Upgrade): Promise<
 
 const CHECK = shellBlock('docs/sizing.md', 'dpkg-deb --extract')
 
-/** Before the upgrade the check of the new version says what behaves differently, by the commands of the page; after it, that of the package. */
+/**
+ * Before the upgrade the check of the new version says what behaves differently, by the commands of the page; after it, that of the
+ * package.
+ */
 export async function expectChanges({ commit, type }: Upgrade): Promise<void> {
   const before = await type(replaceIn(CHECK, './postern_1.0.0_amd64.deb', `./postern_${VERSION}_*.deb`))
   const changed = [...before.matchAll(/^WARNING (\S+): .*\(since 1\.0\.0\)$/gm)].map(([, key]) => key)

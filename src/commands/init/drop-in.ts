@@ -36,9 +36,9 @@ const DHCP =
   'A device or a server that gets another address, by DHCP for example: give it a fixed one, or allow its network, such as 192.0.2.0/24.'
 
 /**
- * Prints a drop-in for the unit of the sidecar. With it, systemd lets the sidecar exchange packets only with the servers of its configuration
- * (systemd.resource-control(5), `IPAddressDeny=`). Resolves to 1 if it leaves out something that the configuration uses; standard error
- * then says what. Rejects with a `SetupError` if there is no configuration, or if clients would be shut out.
+ * Prints a drop-in for the unit of the sidecar. With it, systemd lets the sidecar exchange packets only with the servers of its
+ * configuration (systemd.resource-control(5), `IPAddressDeny=`). Resolves to 1 if it leaves out something that the configuration uses;
+ * standard error then says what. Rejects with a `SetupError` if there is no configuration, or if clients would be shut out.
  */
 export async function dropInCommand(options: DropInOptions, io: CommandIo): Promise<ExitCode> {
   const { config, locationOf } = loadedFrom({ ...options, set: [] }, io)
