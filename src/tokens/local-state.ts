@@ -1,6 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import { nameOfGrant, namesInText } from '../http/scope.ts'
@@ -15,7 +13,7 @@ import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import { createGrantTable } from './grant-table.ts'
 import { issuedOf, reportHandOut } from './handout.ts'
 import { openJournal } from './journal.ts'
-import { BACK, findSetAside } from './set-aside.ts'
+import { reclaimSetAside, SET_ASIDE } from './reclaim.ts'
 import {
   grantsInFlight,
   reportAbsent,
@@ -27,14 +25,8 @@ import {
 import { FINGERPRINT, JOURNAL_OPERATIONS, type JournalListener, SALT } from './token-journal.ts'
 import { createTokenStore } from './token-store.ts'
 
-const SET_ASIDE = 'token file: unusable, set aside; starting empty'
 const SET_ASIDE_UNREAD =
   'token file: set aside, because it could not be opened at the start and its tokens are unknown; they have to log in again'
-const SET_ASIDE_FOUND =
-  'token file: an earlier version has set one aside; to take its tokens back, do this and restart'
-const BACK_UNUSABLE = 'token file: the one to take back is unusable, set aside; the tokens issued since stay'
-const BACK_UNKNOWN =
-  'token file: no tokens were taken back, because with password.device the password is unknown at the start'
 const FROM_MEMORY = 'token file: serving from memory'
 const CLOCK_SET =
   'the clock was set: tokens of this run keep their age, those of the token file are judged by the new time'
@@ -49,7 +41,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   const policy = config.tokens
   const heir = heirOf(config)
   const table = createGrantTable(policy.capacity)
-  if (policy.store !== 'memory') await readSetAside(config, deps, heir)
+  if (policy.store !== 'memory') await reclaimSetAside(config, deps, heir)
   const journal =
     policy.store === 'memory'
       ? undefined
@@ -164,46 +156,6 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
 function heirOf({ passwords = [] }: Config): string {
   const only = passwords.length === 1 ? passwords[0] : undefined
   return (passwords.find(({ name }) => name === 'admin') ?? only)?.name ?? ''
-}
-
-/** Takes back the tokens of the file that the operator has named for it, and logs whether there is another one. */
-async function readSetAside(config: Config, deps: StateDependencies, heir: string): Promise<void> {
-  const { log, clock, hasName, hashMemory: memory } = deps
-  const dir = config.stateDir
-  try {
-    if (existsSync(join(dir, BACK))) {
-      // Once in a while, and no other start has a use for it.
-      const { takeBack } = await import('./take-back.ts')
-      const found = await takeBack({
-        ...{ dir, heir, wall: clock.wall },
-        fingerprint: (salt) => fingerprintOfFiles(config, { clock, hasName, memory }, salt),
-        onSetAside: (fault, path) => log.error({ fault, path }, SET_ASIDE),
-      })
-      if (typeof found === 'object' && 'fault' in found) log.error(found, BACK_UNUSABLE)
-      else if (typeof found === 'object') log.info(found, 'token file: tokens were taken back')
-      if (found === 'unknown') log.warn({ path: join(dir, BACK) }, BACK_UNKNOWN)
-    }
-    const found = findSetAside(dir)
-    if (found !== undefined) log.warn(found, SET_ASIDE_FOUND)
-  } catch (error) {
-    if (isBug(error) || error instanceof SetupError) throw error
-    log.error({ reason: reasonOf(error) }, 'token file: tokens could not be taken back')
-  }
-}
-
-/** The fingerprints of the passwords in files, and undefined where the device checks them. */
-async function fingerprintOfFiles(
-  config: Config,
-  deps: Parameters<typeof openPasswords>[1],
-  salt: Uint8Array,
-): Promise<string | undefined> {
-  if (checkedByDevice(config)) return undefined
-  const passwords = await openPasswords(passwordSources(config), deps)
-  try {
-    return await passwords.fingerprint(salt)
-  } finally {
-    passwords.close()
-  }
 }
 
 /** Counts and logs what happens to the token file. */

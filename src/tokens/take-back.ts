@@ -27,7 +27,6 @@ type Taken =
   | { readonly taken: number; readonly dropped: number }
   | { readonly fault: Fault; readonly path: string }
   | 'unknown'
-  | 'locked'
 
 /**
  * Adds the tokens of `tokens.db.back` to the token file, which no process has open, and deletes `tokens.db.back`. Drops tokens that were
@@ -39,7 +38,7 @@ export async function takeBack({ dir, wall, heir, fingerprint, onSetAside }: Tak
   // SQLite would open what a link names, and this would change its mode.
   if (!lstatSync(back).isFile()) throw new Error(`${back} is no file`)
   const opened = openJournalFile({ dir, patience: PATIENCE, isUnread: false, wall, onSetAside })
-  if (opened === undefined) return 'locked'
+  if (opened === undefined) throw new Error(`another process has locked ${dir}`)
   const { file, meta, records: held } = opened
   try {
     if (meta.get(TAKEN) === markOf(back)) {
