@@ -84,7 +84,7 @@ it('H152 a changed password ends all sessions and their streams', async () => {
   expect((await viewed.ask('/page/login', loginForm(viewed.url, 'another'))).status).toBe(303)
 })
 
-it('H484 a long password of any characters opens the page, and one that differs in its last character does not', async () => {
+it('H356 a long password of any characters opens the page, and one that differs in its last character does not', async () => {
   const viewed = await startAdmin({ password: true })
   const long = `${'a'.repeat(100)} ü€😀 "'\\&=%+${'0'.repeat(88)}`
   const attempt = async (password: string) =>

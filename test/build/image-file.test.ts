@@ -8,7 +8,7 @@ import { SOURCE, VENDOR } from '../support/release-key.ts'
 const TEMPLATE = readFileSync(join(import.meta.dirname, '../../deploy/Dockerfile'), 'utf8')
 const BASE = `debian:12-slim@sha256:${'0123456789abcdef'.repeat(4)}`
 
-it('H411 the Dockerfile of a release has a label for what is known, and none for what is not', async () => {
+it('H347 the Dockerfile of a release has a label for what is known, and none for what is not', async () => {
   expect(await imageFile({ source: SOURCE })).toBe(
     `${TEMPLATE}LABEL org.opencontainers.image.revision="${SOURCE.commit}"
 LABEL org.opencontainers.image.created="2023-11-14T22:13:20Z"

@@ -39,7 +39,7 @@ it.each([
   expect(validate({ ...bom, components: [{ name: 'without a type' }] })).toBe(false)
 })
 
-describe('H413 a scanner that gets the bill of materials', () => {
+describe('H349 a scanner that gets the bill of materials', () => {
   /** By the command of the page. */
   const found = async (advisories: readonly Advisory[]): Promise<readonly string[]> => {
     const folder = temporaryDirectory()

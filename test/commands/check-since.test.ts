@@ -12,7 +12,7 @@ async function changed(site: Site, ...args: readonly string[]): Promise<readonly
   return [...stdout.matchAll(/^WARNING ([\w./]+): .*\n?.*\(since\s+1\.0\.0\)/gm)].map(([, key = '']) => key)
 }
 
-describe('H392 `check` says what behaves differently', () => {
+describe('H340 `check` says what behaves differently', () => {
   it('since the version of `--since`, for the keys that the configuration leaves out', async () => {
     const site = await prepareSite()
     expect(await changed(site)).toEqual([])

@@ -31,7 +31,7 @@ const DNS = [...readFileSync('/etc/resolv.conf', 'utf8').matchAll(/^nameserver\s
   .filter((address) => !/^(?:127\.|::1$)/.test(address))
   .map((address) => `IPAddressAllow=${address}`)
 
-it('H402 allows loopback, each service of the device, each server of the store and DNS, and nothing else', async () => {
+it('H345 allows loopback, each service of the device, each server of the store and DNS, and nothing else', async () => {
   const { code, stdout, stderr } = await dropIn(`
 upstream: {url: 'http://192.0.2.10:81', routes: {/live: {url: 'https://[2001:db8::7]'}, /own: {url: http+unix:/run/own.sock}}}
 tokens: {store: 'valkeys://postern:geheim@[::ffff:192.0.2.20]:6390/1'}
@@ -52,7 +52,7 @@ tokens: {store: 'valkeys://postern:geheim@[::ffff:192.0.2.20]:6390/1'}
   expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([])
 })
 
-it('H402 needs no line for what is on this machine', async () => {
+it('H345 needs no line for what is on this machine', async () => {
   const { code, stdout, stderr } = await dropIn(
     'upstream: {url: http://localhost:8080, routes: {/live: {url: http://127.0.0.9}}}\ntokens: {store: valkey+unix:/run/valkey.sock}\n',
   )
@@ -60,7 +60,7 @@ it('H402 needs no line for what is on this machine', async () => {
   expect(settings(stdout)).toEqual(['[Service]', 'IPAddressDeny=any', 'IPAddressAllow=localhost', ...DNS])
 })
 
-it('H403 leaves out a name, says so, and exits with 1', async () => {
+it('H346 leaves out a name, says so, and exits with 1', async () => {
   const { code, stdout, stderr } = await dropIn(
     'upstream: {url: http://device.invalid}\ntokens: {store: valkey://192.0.2.20}\n',
   )
@@ -73,7 +73,7 @@ it('H403 leaves out a name, says so, and exits with 1', async () => {
   expect(said(stdout)).not.toContain('this may go')
 })
 
-it('H403 leaves out the admin page and Prometheus over the network, but not this machine itself', async () => {
+it('H346 leaves out the admin page and Prometheus over the network, but not this machine itself', async () => {
   const { code, stdout, stderr } = await dropIn(
     "upstream: {url: http://192.0.2.10}\nadmin: {address: '10.0.0.10:9464', allow: [10.0.0.5, 'fd00::/8']}\n",
   )
@@ -91,7 +91,7 @@ it('H403 leaves out the admin page and Prometheus over the network, but not this
   }
 })
 
-it('H403 names what no configuration says: a new address by DHCP, an admin page over the network', async () => {
+it('H346 names what no configuration says: a new address by DHCP, an admin page over the network', async () => {
   const { stdout } = await dropIn('upstream: {url: http://192.0.2.10}\n')
   expect(said(stdout)).toMatch(/Left out: The admin page, or a Prometheus, over the network: .* by DHCP/)
 })
@@ -99,7 +99,7 @@ it('H403 names what no configuration says: a new address by DHCP, an admin page 
 it.each([
   ['valkey+sentinel://192.0.2.20/main', 'the servers that the sentinels name'],
   ['valkey+cluster://192.0.2.20,192.0.2.21', 'the servers that the cluster names'],
-])('H403 leaves out the servers that only %s names', async (store, words) => {
+])('H346 leaves out the servers that only %s names', async (store, words) => {
   const { code, stdout, stderr } = await dropIn(
     `upstream: {url: http://192.0.2.10}\ntokens: {store: '${store}'}\n`,
   )
@@ -108,7 +108,7 @@ it.each([
 })
 
 it.each(['0.0.0.0:8443', "'[::]:8443'", '192.0.2.1:443'])(
-  'H403 prints nothing where clients would be shut out: listen.address: %s',
+  'H346 prints nothing where clients would be shut out: listen.address: %s',
   async (address) => {
     writeFileSync(
       config,
@@ -123,7 +123,7 @@ it.each(['0.0.0.0:8443', "'[::]:8443'", '192.0.2.1:443'])(
 )
 
 it.each(['127.0.0.1:8443', 'unix:/run/postern.sock'])(
-  'H402 a proxy on this machine needs no postern.socket: %s',
+  'H345 a proxy on this machine needs no postern.socket: %s',
   async (address) => {
     writeFileSync(
       config,
@@ -135,7 +135,7 @@ it.each(['127.0.0.1:8443', 'unix:/run/postern.sock'])(
   },
 )
 
-it('H402 is for the unit of an instance, too', async () => {
+it('H345 is for the unit of an instance, too', async () => {
   const places = { defaultConfig: config, defaultState: join(folder, 'state') }
   mkdirSync(join(folder, 'devices'))
   writeFileSync(join(folder, 'devices/boiler.yaml'), `${BEHIND_SOCKET}upstream: {url: http://192.0.2.11}\n`)
@@ -149,13 +149,13 @@ it.each<readonly [string, readonly string[], RegExp]>([
   ['no configuration', [], /^postern init: no configuration file is named, .* name one with --config/],
   ['a file that is missing', ['--config', '/nowhere.yaml'], /^postern init: .*\/nowhere\.yaml/],
   ['an instance that is unknown', ['--instance', 'boiler'], /^postern init: --instance: no .*boiler\.yaml/],
-])('H403 with %s exits with 2 and says what would do', async (_what, flags, says) => {
+])('H346 with %s exits with 2 and says what would do', async (_what, flags, says) => {
   const places = { defaultConfig: join(folder, 'none.yaml'), defaultState: folder }
   const { code, stdout, stderr } = await runInProcess(['init', '--drop-in', ...flags], places)
   expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(says)])
 })
 
-it('H403 refuses flags that only write a configuration', async () => {
+it('H346 refuses flags that only write a configuration', async () => {
   for (const flags of [['--url', 'http://192.0.2.7'], ['--weak'], ['--user', 'jo'], ['--skip-checks']]) {
     expect(await runInProcess(['init', '--drop-in', ...flags])).toMatchObject({ code: 2, stdout: '' })
   }

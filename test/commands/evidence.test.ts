@@ -392,7 +392,7 @@ const needing = (
   vendor: null,
 })
 
-describe('H422 check --evidence judges', () => {
+describe('H351 check --evidence judges', () => {
   const rows = Object.entries(CASES).flatMap(([key, { holds, lacking }]) => [
     ...holds.map((each) => ({ condition: key as ConditionKey, status: 'met' as const, ...each })),
     ...lacking.map((each) => ({ condition: key as ConditionKey, status: 'lacking' as const, ...each })),
@@ -423,7 +423,7 @@ function exactly(key: string): RegExp {
   return new RegExp(`^${key.replaceAll(/[./]/g, '\\$&')}$`)
 }
 
-describe('H422 a requirement', () => {
+describe('H351 a requirement', () => {
   const both: OpenRequirement = { ...needing('enforce'), keys: ['enforce', 'log.level'] }
 
   it('is met if all of its conditions hold; else only those stand there that are lacking', async () => {
@@ -463,7 +463,7 @@ async function checkEvidence(
 
 const rowsIn = ({ printed }: Printed): readonly EvidenceRow[] => JSON.parse(printed).evidence
 
-describe('H422 check --evidence', () => {
+describe('H351 check --evidence', () => {
   const OFF = [
     ...BASE,
     'enforce=false',

@@ -206,7 +206,7 @@ it('H230 init prints the commands as they are typed where it runs, also into the
 const CTRL_C = '\x03'
 
 describe('postern init on a terminal', () => {
-  it('H105 H483 asks for the address and the password, which it does not show, and stores the hash of it', async () => {
+  it('H105 H355 asks for the address and the password, which it does not show, and stores the hash of it', async () => {
     const { code, screen } = await onTerminal(
       [],
       ['Address of the device', `${new URL(device.url).host}\r`],

@@ -92,13 +92,13 @@ describeProtocols('C3 C4 The password grant', (transport) => {
   })
 })
 
-describe('H484 A password of 200 characters', () => {
+describe('H356 A password of 200 characters', () => {
   const long = `${'a'.repeat(100)} ü€😀 "'\\&=%+${'0'.repeat(88)}`
 
   it.each([
     ['as text', async () => long],
     ['as a hash', hashOf],
-  ])('H484 logs in as a whole, %s in the file', async (_how, line) => {
+  ])('H356 logs in as a whole, %s in the file', async (_how, line) => {
     expect([...long]).toHaveLength(200)
     const sidecar = await startSidecar({ password: await line(long) })
     expectTokens(await sidecar.postToken({ ...grant, password: long }))

@@ -20,7 +20,7 @@ const entries = SOURCES.flatMap(({ name, requirements }) =>
 )
 const SENTENCES = /^\S.*\.$/s
 
-describe('H421 each requirement', () => {
+describe('H350 each requirement', () => {
   it('names promises that exist, and each of them has a test', () => {
     const known = new Set(CHAPTERS.flatMap(({ promises }) => Object.keys(promises)))
     const named = entries.flatMap((entry) => ('promises' in entry ? (entry.promises ?? []) : []))
@@ -62,7 +62,7 @@ describe('H421 each requirement', () => {
   })
 })
 
-describe('H421 what is written from the entries is what they say: run `npm run evidence` when this fails:', () => {
+describe('H350 what is written from the entries is what they say: run `npm run evidence` when this fails:', () => {
   it.each([
     ['docs/evidence.md', page],
     ['docs/evidence.json', evidenceJson(evidence)],
@@ -72,7 +72,7 @@ describe('H421 what is written from the entries is what they say: run `npm run e
   })
 })
 
-it('H422 check --evidence knows no requirement that the page has met or not met, and says of the others what the page says', () => {
+it('H351 check --evidence knows no requirement that the page has met or not met, and says of the others what the page says', () => {
   expect(REQUIREMENTS.length).toBeGreaterThan(30)
   for (const { requirement, status, keys } of REQUIREMENTS) {
     const [, section = ''] = page.split(`\n### ${requirement}\n`)
@@ -116,7 +116,7 @@ function sectionOf(text: string, heading: string): string {
   return (text.split(`\n### ${heading}\n`)[1] ?? '').split('\n#')[0] ?? ''
 }
 
-describe('H423 the page of a release', () => {
+describe('H352 the page of a release', () => {
   const sample = { sources: [SAMPLE], proofs: evidence.proofs, results: RUN }
   const text = evidencePage(sample)
 

@@ -42,8 +42,8 @@ describe('a suite', () => {
   return folder
 }
 
-it('H423 npm test -- --results FILE writes the run down: commit, figures, why tests were skipped, and what each promise got', async () => {
-  const folder = sampleProject('H423')
+it('H352 npm test -- --results FILE writes the run down: commit, figures, why tests were skipped, and what each promise got', async () => {
+  const folder = sampleProject('H352')
   const file = join(folder, 'results.json')
   writeFileSync(file, JSON.stringify(OF_COMMIT))
   const env = Object.fromEntries(
@@ -70,7 +70,7 @@ it('H423 npm test -- --results FILE writes the run down: commit, figures, why te
     ]),
   )
   expect(written.promises).toEqual({
-    H423: {
+    H352: {
       passed: 1,
       failed: 0,
       skipped: 2,
@@ -79,7 +79,7 @@ it('H423 npm test -- --results FILE writes the run down: commit, figures, why te
   })
 })
 
-describe('H423 --results of npm test', () => {
+describe('H352 --results of npm test', () => {
   it.each([
     [['--results', 'r.json', 'test/http'], ['test/http']],
     [['test/http', '--results=r.json'], ['test/http']],
@@ -123,7 +123,7 @@ describe('H423 --results of npm test', () => {
   })
 })
 
-it('H423 a test counts for a promise that its name cites, and only in a file that proves it', () => {
+it('H352 a test counts for a promise that its name cites, and only in a file that proves it', () => {
   const ran = (file: string, name: string, result: RanTest['result'] = 'passed'): RanTest => ({
     file,
     name,
@@ -158,7 +158,7 @@ function fileOf(results: unknown): string {
   return file
 }
 
-describe('H423 a release', () => {
+describe('H352 a release', () => {
   const source = { commit: OF_COMMIT.commit, changed: false }
 
   it('takes a run of its own commit, and several as one', async () => {

@@ -64,7 +64,7 @@ describe('a device that speaks HTTPS', () => {
       'its certificate is from another CA than the configured one',
       async () => ({ tls: { ca: (await makeCertificate()).certFile } }),
     ],
-  ])('H481 gets no request and no upgrade when %s', async (_name, upstream) => {
+  ])('H353 gets no request and no upgrade when %s', async (_name, upstream) => {
     const { device } = await secureDevice()
     const { upgrades } = acceptWebSockets(device)
     const { sidecar, response } = await tryBoth(device, await upstream())
@@ -77,7 +77,7 @@ describe('a device that speaks HTTPS', () => {
     expect(device.byteCount).toBe(0)
   })
 
-  it('H481 gets no request when its certificate is for another name', async () => {
+  it('H353 gets no request when its certificate is for another name', async () => {
     const { device, caFile } = await secureDevice()
     // The certificate names 127.0.0.1 and localhost. Another notation of 127.0.0.1 matches neither.
     const other = { url: device.url.replace('127.0.0.1', '[::ffff:127.0.0.1]') }
@@ -88,7 +88,7 @@ describe('a device that speaks HTTPS', () => {
     expect(device.requests).toHaveLength(0)
   })
 
-  it('C23 H481 is verified against `upstream.url`, not against the Host of a WebSocket client', async () => {
+  it('C23 H353 is verified against `upstream.url`, not against the Host of a WebSocket client', async () => {
     const { device, caFile } = await secureDevice()
     const { upgrades } = acceptWebSockets(device)
     const config = { upstream: { tls: { ca: caFile } } }

@@ -170,7 +170,7 @@ describe('A device that cannot be reached and one that does not respond have dif
     })
   })
 
-  it('H46 H481 an untrusted certificate: tls_certificate_error; no TLS: tls_protocol_error', async () => {
+  it('H46 H353 an untrusted certificate: tls_certificate_error; no TLS: tls_protocol_error', async () => {
     const untrusted = await startDevice(undefined, { tls: await makeCertificate() })
     const plain = (await startDevice()).url.replace('http:', 'https:')
     for (const [url, failure] of [

@@ -177,7 +177,7 @@ describe('H82 Control bytes and log injection', () => {
     }
   })
 
-  it('H482 each line has its time in UTC, its severity and its event, whatever it is about', async () => {
+  it('H354 each line has its time in UTC, its severity and its event, whatever it is about', async () => {
     const sidecar = await startSidecar({ config: { public_paths: ['/'], browser: { login: 'on' } } })
     await sidecar.postToken({ grant_type: 'password', password: 'wrong' })
     await sidecar.request({ token: await sidecar.token() })

@@ -108,7 +108,7 @@ describe('The unit', () => {
     if (process.getuid?.() === 0 && ['mmdebstrap', ...TOOLS].every(isInstalled)) await prepare()
   }, 900_000)
 
-  it('H401 starts no program from what the service can write, and refuses calls that it does not use', async () => {
+  it('H344 starts no program from what the service can write, and refuses calls that it does not use', async () => {
     needsMachine(...TOOLS)
     // io_uring_setup has the same number everywhere. Without the filter it fails with EFAULT here.
     const tries = `#!/bin/sh
@@ -131,14 +131,14 @@ perl -e 'syscall(425, 1, 0); print "io_uring: $!\\n"'
     await type(`rm -r ${folder} && systemctl daemon-reload && systemctl restart postern`)
   })
 
-  it('H403 prints no drop-in while clients would be shut out', async () => {
+  it('H346 prints no drop-in while clients would be shut out', async () => {
     needsMachine(...TOOLS)
     const { code, stdout, stderr } = await machine.run('postern init --drop-in')
     expect([code, stdout]).toEqual([2, ''])
     expect(stderr).toContain('set it to fd:3 and start postern.socket')
   })
 
-  it('H402 with the drop-in serves a client of another address, and reaches the device but nothing else', async () => {
+  it('H345 with the drop-in serves a client of another address, and reaches the device but nothing else', async () => {
     needsMachine(...TOOLS)
     await needsFilter()
     await edit('http://127.0.0.1:8080', `http://${DEVICE}`)
@@ -168,7 +168,7 @@ perl -e 'syscall(425, 1, 0); print "io_uring: $!\\n"'
     )
   })
 
-  it('H403 starts with an admin page on the network, which is out of reach until its clients are taken in', async () => {
+  it('H346 starts with an admin page on the network, which is out of reach until its clients are taken in', async () => {
     needsMachine(...TOOLS)
     await needsFilter()
     await edit('  # address: 127.0.0.1:9464', `  address: ${MACHINE}:9464\\n  allow: [${CLIENT}, ${MACHINE}]`)
@@ -185,7 +185,7 @@ perl -e 'syscall(425, 1, 0); print "io_uring: $!\\n"'
     await type(`sed -i '/${MACHINE}:9464/d; /^  allow: /d' /etc/postern/postern.yaml`)
   })
 
-  it('H402 allows the nameservers; a name that leads to this machine needs no line', async () => {
+  it('H345 allows the nameservers; a name that leads to this machine needs no line', async () => {
     needsMachine(...TOOLS)
     await edit(`http://${DEVICE}`, 'http://own.example:8080')
     expect(await type("postern init --drop-in | grep -v '^#'")).toBe(
@@ -193,7 +193,7 @@ perl -e 'syscall(425, 1, 0); print "io_uring: $!\\n"'
     )
   })
 
-  it('H403 names the addresses that a name has, to take in by hand, and the block of the page stops', async () => {
+  it('H346 names the addresses that a name has, to take in by hand, and the block of the page stops', async () => {
     needsMachine(...TOOLS)
     await edit('http://own.example:8080', 'http://device.example')
     const before = await type('systemctl show -P InvocationID postern')
@@ -205,7 +205,7 @@ perl -e 'syscall(425, 1, 0); print "io_uring: $!\\n"'
     )
   })
 
-  it("H403 would shut out the clients of the service's own socket: why nothing is printed for it", async () => {
+  it("H346 would shut out the clients of the service's own socket: why nothing is printed for it", async () => {
     needsMachine(...TOOLS)
     await needsFilter()
     await edit('  address: fd:3', '  address: 0.0.0.0:8443')

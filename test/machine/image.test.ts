@@ -81,7 +81,7 @@ describe('H122 the container image', () => {
     expect(files.filter((file) => statSync(join(image().files, file)).mode & 0o111)).toEqual([])
   })
 
-  it('H411 has an unprivileged user by number, a volume that only this user reads, labels that say what it is, and a health check without a shell', () => {
+  it('H347 has an unprivileged user by number, a volume that only this user reads, labels that say what it is, and a health check without a shell', () => {
     const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'))
     expect(image().config).toMatchObject({
       User: '1000:1000',
@@ -160,7 +160,7 @@ describe('H122 the container image', () => {
     })
   })
 
-  it('H411 is built on a base by its digest, and not on another one that has its tag', async () => {
+  it('H347 is built on a base by its digest, and not on another one that has its tag', async () => {
     const { base, build } = builder ?? expect.fail('beforeAll prepares the builder')
     expect(base).toMatch(/^docker\.io\/library\/debian:12-slim@sha256:[0-9a-f]{64}$/)
     expect((await build('pinned', base)).digest).toBe(image().digest)
@@ -168,7 +168,7 @@ describe('H122 the container image', () => {
     await expect(build('other', other)).rejects.toThrow('00000000')
   })
 
-  it("H412 has the bill of materials of the release at the place that its label names, and Debian's records of its libraries", async () => {
+  it("H348 has the bill of materials of the release at the place that its label names, and Debian's records of its libraries", async () => {
     const { Labels: labels = {} } = image().config
     const bom = JSON.parse(read(String(labels['postern.sbom'])).toString())
     expect(bom).toMatchObject({ bomFormat: 'CycloneDX', metadata: { supplier: { name: MAKER.name } } })
@@ -182,7 +182,7 @@ describe('H122 the container image', () => {
     expect(read('etc/os-release').toString()).toMatch(/^ID=debian$/m)
   })
 
-  it('H412 shows a scanner of images what is in it', async () => {
+  it('H348 shows a scanner of images what is in it', async () => {
     const folder = temporaryDirectory()
     await succeed('skopeo', ['copy', '--quiet', `oci-archive:${image().archive}`, `oci:${folder}/image`])
     const npm = ['zod', 'undici'].map((name) => ({ ecosystem: 'npm', name, fixed: '99.0.0' }) as const)

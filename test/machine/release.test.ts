@@ -100,7 +100,7 @@ describe('a release', () => {
     expect(readdirSync(dist).toSorted()).toEqual(listed.toSorted())
   })
 
-  it('H423 has the figures of a test run beside its programs, in the signed list', () => {
+  it('H352 has the figures of a test run beside its programs, in the signed list', () => {
     const evidence = readFileSync(join(dist, 'evidence.md'), 'utf8')
     expect(evidence).toContain(
       '\n- 2 passed, 0 failed, 1 skipped\n- Skipped: 1, because the machine has no nginx\n',

@@ -23,34 +23,34 @@ describe('An upgrade from e4e1b94c', () => {
     await expectEveryKey('e4e1b94c', upgrade)
   })
 
-  it('H392 is preceded by a check that says what will behave differently', async () => {
+  it('H340 is preceded by a check that says what will behave differently', async () => {
     needsUpgrade('e4e1b94c')
     await expectChanges(upgrade)
   })
 
-  it('H391 logs out none of 10,000 tokens while clients poll, and keeps the certificate', async () => {
+  it('H339 logs out none of 10,000 tokens while clients poll, and keeps the certificate', async () => {
     needsUpgrade('e4e1b94c')
     await logInAll(upgrade)
     await logInWithBrowser(upgrade)
     await upgradeUnderPolls(upgrade)
   })
 
-  it('H391 sends a browser to the login page once, because its session was in memory', async () => {
+  it('H339 sends a browser to the login page once, because its session was in memory', async () => {
     needsUpgrade('e4e1b94c')
     await logInWithBrowser(upgrade)
   })
 
-  it('H391 refuses no key, and has the line to write for each in its former spelling', async () => {
+  it('H339 refuses no key, and has the line to write for each in its former spelling', async () => {
     needsUpgrade('e4e1b94c')
     await expectAllRead('e4e1b94c', upgrade)
   })
 
-  it('H393 back, the token file is set aside with one line, and everyone logs in again; H394 forward again, it is found', async () => {
+  it('H341 back, the token file is set aside with one line, and everyone logs in again; H342 forward again, it is found', async () => {
     needsUpgrade('e4e1b94c')
     await goBackAndForward(upgrade)
   })
 
-  it('H391 H393 of two processes with a shared store fails no request, there and back', async () => {
+  it('H339 H341 of two processes with a shared store fails no request, there and back', async () => {
     needsUpgrade('e4e1b94c')
     await upgradeFleet(upgrade)
   })

@@ -44,7 +44,7 @@ describe('A power cut', () => {
   }, 900_000)
 
   it.each(process.env.POSTERN_TEST_BULK === '1' ? CUTS : CUTS.slice(0, 4))(
-    'H395 %s leaves a service that starts, on the way there and back',
+    'H343 %s leaves a service that starts, on the way there and back',
     async (_, cut) => {
       needsUpgrade(FORMER)
       const { beside, type } = upgrade

@@ -92,7 +92,7 @@ it('H187 the realm stands in the title, the heading and the name for a password 
   expect(page).toContain(`<input type="text" autocomplete="username" value="${title}" readonly hidden>`)
 })
 
-it('H483 the fields of both login pages hide the password, and no script is in the way of a paste or a password manager', () => {
+it('H355 the fields of both login pages hide the password, and no script is in the way of a paste or a password manager', () => {
   const ofViewers = `${loadPageFiles().get('login.html')?.body}`
   for (const page of [bodyOf(), ofViewers]) {
     expect(page).toMatch(

@@ -34,7 +34,7 @@ async function verdict(line: string, password: string) {
 
 describe('postern hash-password from a pipe', () => {
   it.each(['correcthorse', '2718281828459045', '^_^ ^_^ ^_^'])(
-    'H484 asks for no kinds of characters: %j',
+    'H356 asks for no kinds of characters: %j',
     async (password) => {
       const { code, stdout, stderr } = await piped(password)
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -137,7 +137,7 @@ describe('postern hash-password on a terminal', () => {
     return { code, screen, line: readFileSync(result, 'utf8').trim() }
   }
 
-  it('H483 asks for the password twice and does not show it', async () => {
+  it('H355 asks for the password twice and does not show it', async () => {
     needs('script')
     const { code, screen, line } = await runOnTerminal('hunter two3\x7f\r', 'hunter two\r')
     expect(screen.replaceAll('\r', '')).toBe('Password: \nPassword again: \n')

@@ -40,7 +40,7 @@ function tokensIn(site: Site): readonly unknown[] {
   return rows
 }
 
-describe('H394 a token file that an earlier version has set aside', () => {
+describe('H342 a token file that an earlier version has set aside', () => {
   it('is named at the start and by `check` with the command that takes its tokens back, beside those issued since', async () => {
     const { site, token, aside } = await withSetAside()
     const earlier = await site.serve()

@@ -38,7 +38,7 @@ function accessLines(exchange: Exchange, level = 'info', rules: AccessLogRules =
   return lines
 }
 
-it('H482 a request is logged as one line of JSON in the format of pino, without its query', () => {
+it('H354 a request is logged as one line of JSON in the format of pino, without its query', () => {
   const [line = '', ...further] = accessLines(RECORD)
   expect(further).toEqual([])
   expect(line.endsWith('}\n')).toBe(true)
@@ -61,7 +61,7 @@ it('H482 a request is logged as one line of JSON in the format of pino, without 
   ])
 })
 
-it('H482 the line of a request has its end, its refusal and the refusal that was not enforced', () => {
+it('H354 the line of a request has its end, its refusal and the refusal that was not enforced', () => {
   const refusal = { kind: 'unauthorized', cause: 'expired' } as const
   const wouldRefuse = { kind: 'rate-limited', retryAfter: 3 } as const
   const [line = ''] = accessLines(exchangeRecord({ outcome: 'cut', refusal, wouldRefuse }))
@@ -163,7 +163,7 @@ it('a log level above `info` omits requests', () => {
   expect(accessLines(RECORD, 'warn')).toEqual([])
 })
 
-it('H482 a timestamp is correct although its second is cached, also when the clock jumps', () => {
+it('H354 a timestamp is correct although its second is cached, also when the clock jumps', () => {
   const timestamp = createTimestamp()
   const instants = fc.array(fc.integer({ min: 0, max: 4_000_000_000_000 }))
   fc.assert(

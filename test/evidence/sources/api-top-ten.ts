@@ -118,7 +118,7 @@ export const API_TOP_TEN: Source = {
     'API10:2023': {
       says: 'What comes from another API is as little trusted as a client: encrypted, checked, bounded, and without following redirects.',
       status: 'contributes',
-      promises: ['H49', 'H51', 'H52', 'H54', 'H55', 'H100', 'H101', 'H238', 'H481'],
+      promises: ['H49', 'H51', 'H52', 'H54', 'H55', 'H100', 'H101', 'H238', 'H353'],
       keys: ['upstream.url', 'upstream.tls.insecure', 'upstream.tls.weak'],
       reason:
         'Postern checks the form of the device’s responses. Their content reaches the clients as it is.',

@@ -66,7 +66,7 @@ export const CRA: Source = {
     'I(2)(e)': {
       says: 'Data is confidential where it is stored, sent and processed, such as by encryption that is state of the art.',
       status: 'contributes',
-      promises: ['H74', 'H81', 'H115', 'H132', 'H166', 'H217', 'H320', 'H481'],
+      promises: ['H74', 'H81', 'H115', 'H132', 'H166', 'H217', 'H320', 'H353'],
       keys: [
         'listen.tls',
         'admin.tls',
@@ -84,7 +84,7 @@ export const CRA: Source = {
     'I(2)(f)': {
       says: 'Data, commands, programs and configuration cannot be changed without permission, and damage is reported.',
       status: 'contributes',
-      promises: ['C10', 'C21', 'H49', 'H72', 'H76', 'H101', 'H217', 'H331', 'H481'],
+      promises: ['C10', 'C21', 'H49', 'H72', 'H76', 'H101', 'H217', 'H331', 'H353'],
       keys: ['enforce', 'public_paths', 'listen.tls', 'upstream.url', 'upstream.tls.insecure'],
       reason:
         'Messages pass unchanged, a broken transfer shows as such, and a damaged token file is set aside and reported. Once it is installed, nothing in Postern verifies its program or its configuration.',
@@ -135,7 +135,7 @@ export const CRA: Source = {
     'I(2)(l)': {
       says: 'The product records and monitors what matters for security, such as access to data and changes of it, and the user can switch that off.',
       status: 'contributes',
-      promises: ['H82', 'H149', 'H160', 'H221', 'H222', 'H291', 'H312', 'H482'],
+      promises: ['H82', 'H149', 'H160', 'H221', 'H222', 'H291', 'H312', 'H354'],
       keys: ['log.access', 'log.level'],
       reason:
         'Requests, refusals and revocations are lines of the log, counts and alarms, and `log.access: false` switches the lines of requests off. What happens in the device without a request is not seen, and no promise is about the lines of a changed configuration.',

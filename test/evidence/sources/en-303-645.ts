@@ -242,7 +242,7 @@ export const EN_303_645: Source = {
     '5.5-1': {
       says: 'The device communicates by cryptography that is best practice.',
       status: 'contributes',
-      promises: ['H166', 'H217', 'H320', 'H481'],
+      promises: ['H166', 'H217', 'H320', 'H353'],
       keys: [
         'listen.tls',
         'admin.tls',
@@ -290,7 +290,7 @@ export const EN_303_645: Source = {
     '5.5-6': {
       says: 'Secrets are encrypted on the way, as the risk asks for.',
       status: 'contributes',
-      promises: ['H115', 'H166', 'H217', 'H320', 'H481'],
+      promises: ['H115', 'H166', 'H217', 'H320', 'H353'],
       keys: [
         'listen.tls',
         'admin.tls',
@@ -305,7 +305,7 @@ export const EN_303_645: Source = {
     '5.5-7': {
       says: 'Secrets stay confidential on interfaces that can be reached from afar.',
       status: 'contributes',
-      promises: ['H115', 'H166', 'H217', 'H320', 'H481'],
+      promises: ['H115', 'H166', 'H217', 'H320', 'H353'],
       keys: [
         'listen.tls',
         'admin.tls',
@@ -408,7 +408,7 @@ export const EN_303_645: Source = {
     '5.8-1': {
       says: 'Personal data between the device and a service stays confidential, by cryptography that is best practice.',
       status: 'contributes',
-      promises: ['H166', 'H217', 'H481'],
+      promises: ['H166', 'H217', 'H353'],
       keys: [
         'listen.tls',
         'upstream.url',
@@ -422,7 +422,7 @@ export const EN_303_645: Source = {
     '5.8-2': {
       says: 'Sensitive personal data between the device and its services stays confidential, by cryptography that suits it.',
       status: 'contributes',
-      promises: ['H166', 'H217', 'H481'],
+      promises: ['H166', 'H217', 'H353'],
       keys: [
         'listen.tls',
         'upstream.url',

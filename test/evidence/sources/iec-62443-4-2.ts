@@ -56,7 +56,7 @@ export const IEC_62443_4_2: Source = {
     'CR 1.10': {
       says: 'What is typed to authenticate is hidden, and a failed login tells nothing.',
       status: 'met',
-      promises: ['C5', 'C9', 'H195', 'H152', 'H235', 'H308', 'H483'],
+      promises: ['C5', 'C9', 'H195', 'H152', 'H235', 'H308', 'H355'],
     },
     'CR 1.11': {
       says: 'The number of failed logins in a time can be limited, and then access is denied for a while.',
@@ -111,7 +111,7 @@ export const IEC_62443_4_2: Source = {
     'CR 2.8': {
       says: 'Records for an audit are made of access, errors of requests, events of the system, backups, changed configuration and of the log itself, each with time, source, category, type, id and result.',
       status: 'contributes',
-      promises: ['H82', 'H221', 'H222', 'H252', 'H312', 'H314', 'H482'],
+      promises: ['H82', 'H221', 'H222', 'H252', 'H312', 'H314', 'H354'],
       keys: ['log.access', 'log.level', 'log.format'],
       reason:
         'Lines of the log say when, who, what and the result, and lines that were lost are told. They name their event in words, without a category, and Postern makes no backup.',
@@ -133,7 +133,7 @@ export const IEC_62443_4_2: Source = {
     'CR 2.11': {
       says: 'Records for an audit have the date and time.',
       status: 'met if configured',
-      promises: ['H482'],
+      promises: ['H354'],
       keys: ['log.format', 'log.level'],
       vendor:
         'Set the clock of the machine. Collect the log of the service: on a terminal, `log.format: auto` writes times without a date.',
@@ -141,7 +141,7 @@ export const IEC_62443_4_2: Source = {
     'CR 2.12': {
       says: 'If humans use the component, it can be told whether one of them did something.',
       status: 'contributes',
-      promises: ['H197', 'H222', 'H312', 'H482'],
+      promises: ['H197', 'H222', 'H312', 'H354'],
       keys: ['passwords', 'log.access', 'log.level'],
       reason:
         'The log names the login of each request. Two people with one password, and viewers of the live page, are told apart by their address at most.',
@@ -150,7 +150,7 @@ export const IEC_62443_4_2: Source = {
     'CR 3.1': {
       says: 'What is sent can be protected from changes on the way.',
       status: 'met if configured',
-      promises: ['H115', 'H137', 'H166', 'H217', 'H320', 'H481'],
+      promises: ['H115', 'H137', 'H166', 'H217', 'H320', 'H353'],
       keys: [
         'listen.tls',
         'admin.tls',
@@ -233,7 +233,7 @@ export const IEC_62443_4_2: Source = {
     'CR 4.1': {
       says: 'Information that not everybody may read can be kept confidential where it is stored and on the way.',
       status: 'met if configured',
-      promises: ['H74', 'H81', 'H115', 'H132', 'H137', 'H166', 'H217', 'H225', 'H320', 'H481'],
+      promises: ['H74', 'H81', 'H115', 'H132', 'H137', 'H166', 'H217', 'H225', 'H320', 'H353'],
       keys: [
         'listen.tls',
         'admin.tls',

@@ -109,7 +109,7 @@ export const RFC_9700: Source = {
       status: 'not met',
       reason:
         'Postern must read each request, so it is the end of the client’s TLS. 4.13 has what then holds.',
-      promises: ['H217', 'H481'],
+      promises: ['H217', 'H353'],
     },
     '3-5': {
       says: 'Whoever deploys OAuth must consider every attacker that this environment has.',
@@ -169,7 +169,7 @@ export const RFC_9700: Source = {
     '4.13-6': {
       says: 'The way from the proxy to the server behind it must be safe from listeners and from changed or repeated messages.',
       status: 'contributes',
-      promises: ['H481', 'H166', 'H167'],
+      promises: ['H353', 'H166', 'H167'],
       keys: ['upstream.url', 'upstream.tls.insecure', 'upstream.tls.weak', 'upstream.tls.min_version'],
       reason:
         'It is, with an https device. A device on the same machine may be reached without TLS, and no test shows who can listen there.',

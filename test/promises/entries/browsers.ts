@@ -81,7 +81,7 @@ export const BROWSERS = {
       'Each body of Postern, on the public listener and on that for operators, has `X-Content-Type-Options: nosniff`. Pages have `Cross-Origin-Opener-Policy: same-origin`.',
     reason: 'a body that is taken for a page; windows of other origins (XS-Leaks)',
   },
-  H483: {
+  H355: {
     sentence:
       'The password field of the login pages, that for clients and that of the live page, hides what is typed. It takes what is pasted, and what the browser or a password manager fills in. `init` and `hash-password` do not show it on the terminal.',
     reason: 'a password that has to be typed is a short one; a person at a shared screen',

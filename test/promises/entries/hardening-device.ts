@@ -305,7 +305,7 @@ export const DEVICE = {
       '`upstream.drop_response` cannot name what clients, caches, browsers, logins or Postern itself need of a response, in any spelling, and a pattern leaves it alone.',
     reason: 'a missing length, `Vary` or `Set-Cookie` breaks what the operator does not think of',
   },
-  H481: {
+  H353: {
     sentence:
       'A device with an `https` URL gets no request and no upgrade unless its certificate has the name of that URL and comes from `upstream.tls.ca`, or from an authority of the system; only `upstream.tls.pin` and `insecure` replace this. Postern never falls back to cleartext.',
     reason: 'RFC 9110 §4.3.4: whoever answers in place of the device would get its account and all requests',

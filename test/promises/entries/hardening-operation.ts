@@ -365,79 +365,79 @@ export const OPERATION = {
       'The bill of materials names Node.js and each library in it by a purl, and by a CPE where the dictionary of NVD has one.',
     reason: 'a scanner finds advisories by these names',
   },
-  H401: {
+  H344: {
     sentence:
       'Under the units, no program can be started from a place that the service can write, and the kernel refuses io_uring, memfd_create and other calls that the process does not use.',
     reason:
       'who runs code in the process must not bring a program along; io_uring passes by a filter of system calls',
   },
-  H402: {
+  H345: {
     sentence:
       '`postern init --drop-in` prints a drop-in by which systemd lets the service exchange packets with loopback, the device, the DNS servers and the store, and with no other machine. Clients that connect to `postern.socket` are served from every address.',
     reason: 'a sidecar that is taken over must not reach other machines; systemd.resource-control(5)',
   },
-  H403: {
+  H346: {
     sentence:
       'The drop-in says what it leaves out. If the configuration uses that, the exit code is 1 and standard error names it; where clients would be shut out, the exit code is 2 and nothing is printed.',
     reason: 'an operator must not find it out from an outage',
   },
-  H482: {
+  H354: {
     sentence:
       'Each line of the log in JSON has its time in UTC (RFC 3339), its severity and its event; that of a request also its id, client, login, method, path, protocol, kind of endpoint, status, refusal, duration and sizes.',
     reason: 'when, where, who and what are asked after an incident',
   },
-  H421: {
+  H350: {
     sentence:
       'Each requirement of docs/evidence.md says what it is met by: promises with tests, configuration keys, a reason where the status is no better, the task of the vendor. Page, JSON and program are written from the same entries, and none of them claims conformity.',
     reason: 'a table that is written by hand says more than the program does, sooner or later',
   },
-  H422: {
+  H351: {
     sentence:
       '`check --evidence` says for each configuration key that a requirement depends on whether the present value is the one that is wanted, and what another one costs. It contacts nobody, shows no secret, and never says more than docs/evidence.md.',
     reason: 'a default or a switch of the operator decides whether a clause is met in this installation',
   },
-  H423: {
+  H352: {
     sentence:
       '`npm test -- --results FILE` writes a test run down, and a release puts its figures beside its programs: the commit, what passed, what was skipped and why. It takes no run of another commit, and a promise without a test that passed is not shown.',
     reason: 'a reader of the evidence cannot run the tests; a skipped test proves nothing',
   },
-  H411: {
+  H347: {
     sentence:
       "The labels of the container image say version, commit, the commit's time, licence and vendor, without a build argument; its base is taken by digest if one is given.",
     reason: 'an operator must be able to tell what runs, and a tag is another image tomorrow',
   },
-  H412: {
+  H348: {
     sentence:
       "The container image has the bill of materials of the release at the place that its label names, and Debian's records of its libraries where scanners look.",
     reason: 'an image without a package manager shows a scanner nothing of what is in it',
   },
-  H413: {
+  H349: {
     sentence:
       'A scanner that gets the bill of materials finds an advisory about a package that ships or about a package in Node.js, and none about packages for development.',
     reason:
       'a list that a scanner reads only in part hides what is in it: Trivy skips components within components',
   },
-  H391: {
+  H339: {
     sentence:
       'An upgrade from 0.1.0 logs no client out and refuses no key, while clients poll: tokens, refresh tokens and certificate stay valid. With a shared store and two processes no request fails. A browser logs in again, because its session is in memory.',
     reason: 'decision: an upgrade must not log clients out',
   },
-  H392: {
+  H340: {
     sentence:
       '`postern check` says what behaves differently from the version of the token file in the state folder, or from that of `--since`, for the keys of this configuration; and the line to write for each key in its former spelling.',
     reason: 'decision: a default that changes must not be found out in production',
   },
-  H393: {
+  H341: {
     sentence:
       'Back to 0.1.0, the token file is set aside with one line in the log, and everyone logs in again. It is not lost. With a shared store nobody is logged out.',
     reason: 'an upgrade that cannot be undone is not made',
   },
-  H394: {
+  H342: {
     sentence:
       'A token file that an earlier version has set aside is named by the next start of the later one and by `postern check`, with the command that takes its tokens back beside those issued since. No token comes back without that command, or for another password, or twice.',
     reason: 'nobody knows what was meant to be revoked while the earlier version ran',
   },
-  H395: {
+  H343: {
     sentence:
       'A power cut at any step of an upgrade of the package, or of the way back, leaves a service that starts, with its tokens.',
     reason: 'a device is switched off without asking',

@@ -207,7 +207,7 @@ export const REQUESTS = {
       'Nothing that a log holds becomes more of the proposal than a path of `allow`, in the characters that a configuration takes there, or a part of a comment in printable ASCII. What `propose` holds is bounded, however many and whatever lines it reads.',
     reason: 'YAML injection by a path; a log of gigabytes',
   },
-  H484: {
+  H356: {
     sentence:
       'A password of 200 characters of any kind, other than line breaks and NUL, logs in, as text in the file and as the hash of `hash-password`, and nothing that differs from it in one character does. No rule asks for kinds of characters.',
     reason:

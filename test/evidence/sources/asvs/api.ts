@@ -78,7 +78,7 @@ export const API: Source['requirements'] = {
   '4.4.1': {
     says: 'L1: All WebSockets go over TLS.',
     status: 'contributes',
-    promises: ['H115', 'H481'],
+    promises: ['H115', 'H353'],
     keys: ['listen.tls', 'upstream.url'],
     reason: 'They do if both keys say so. A WebSocket to a device on the same machine may go without TLS.',
     vendor: 'Give the device a certificate, and `upstream.url` an https URL.',

@@ -53,23 +53,23 @@ export const AUTHENTICATION: Source['requirements'] = {
   '6.2.5': {
     says: 'L1: No rule demands or forbids kinds of characters in a password.',
     status: 'met',
-    promises: ['H484'],
+    promises: ['H356'],
     vendor: 'With `password.device`, have the firmware do the same.',
   },
   '6.2.6': {
     says: 'L1: The field for the password hides what is typed.',
     status: 'met',
-    promises: ['H483'],
+    promises: ['H355'],
   },
   '6.2.7': {
     says: 'L1: The password can be pasted and filled in by a password manager.',
     status: 'met',
-    promises: ['H483'],
+    promises: ['H355'],
   },
   '6.2.8': {
     says: 'L1: A password is verified exactly as it was typed, neither cut nor changed.',
     status: 'contributes',
-    promises: ['C5', 'H484'],
+    promises: ['C5', 'H356'],
     keys: ['password.file'],
     reason:
       'Postern passes every byte on. A hash of the kind bcrypt takes 72 bytes into account, and with `password.device` the firmware compares.',
@@ -78,7 +78,7 @@ export const AUTHENTICATION: Source['requirements'] = {
   '6.2.9': {
     says: 'L2: A password may have 64 characters and more.',
     status: 'met',
-    promises: ['H484'],
+    promises: ['H356'],
     vendor: 'With `password.device`, test whether the firmware takes them.',
   },
   '6.2.10': {

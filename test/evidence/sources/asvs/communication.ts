@@ -46,7 +46,7 @@ export const COMMUNICATION: Source['requirements'] = {
   '12.3.1': {
     says: 'L2: All connections from and to the application are encrypted, also those for monitoring, management and storage.',
     status: 'contributes',
-    promises: ['H115', 'H137', 'H320', 'H481'],
+    promises: ['H115', 'H137', 'H320', 'H353'],
     keys: ['listen.tls', 'admin.tls', 'upstream.url', 'tokens.store'],
     reason:
       'Each connection can be. Those within one machine, by loopback or a Unix socket, are not by default.',
@@ -55,13 +55,13 @@ export const COMMUNICATION: Source['requirements'] = {
   '12.3.2': {
     says: 'L2: A TLS client verifies the certificate of the server before it sends anything.',
     status: 'met if configured',
-    promises: ['H481', 'H167', 'H137'],
+    promises: ['H353', 'H167', 'H137'],
     keys: ['upstream.tls.insecure', 'store.tls.insecure'],
   },
   '12.3.3': {
     says: 'L2: HTTP between parts of the application uses TLS, and does not fall back to cleartext.',
     status: 'contributes',
-    promises: ['H481'],
+    promises: ['H353'],
     keys: ['upstream.url'],
     reason: 'It does with an https device. A device on the same machine may be reached without TLS.',
     vendor: 'Give the device a certificate.',
@@ -69,7 +69,7 @@ export const COMMUNICATION: Source['requirements'] = {
   '12.3.4': {
     says: 'L2: Between parts of the application only certain certificates or authorities are trusted.',
     status: 'met if configured',
-    promises: ['H481', 'H167', 'H137'],
+    promises: ['H353', 'H167', 'H137'],
     keys: ['upstream.url', 'upstream.tls.insecure', 'tokens.store', 'store.tls.insecure'],
     vendor:
       'Name the certificate in `upstream.tls.pin`, or its authority in `upstream.tls.ca`: otherwise those of the system are trusted.',
@@ -77,7 +77,7 @@ export const COMMUNICATION: Source['requirements'] = {
   '12.3.5': {
     says: 'L3: The parts of an application prove to each other who they are, for example by client certificates.',
     status: 'contributes',
-    promises: ['H166', 'H167', 'H481'],
+    promises: ['H166', 'H167', 'H353'],
     keys: ['upstream.url', 'upstream.tls.insecure'],
     reason:
       'The device proves it by its certificate. Postern proves it by one only if the device asks for it, else by a password.',

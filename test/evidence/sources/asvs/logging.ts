@@ -5,7 +5,7 @@ export const LOGGING: Source['requirements'] = {
   '16.1.1': {
     says: 'L2: A list says what each part logs, where and for how long it is kept, and who may read it.',
     status: 'contributes',
-    promises: ['H482'],
+    promises: ['H354'],
     reason:
       'docs/data.md has the part of Postern. Where the lines go and for how long is set in journald or Docker.',
     vendor: 'Write that list for the whole device.',
@@ -13,7 +13,7 @@ export const LOGGING: Source['requirements'] = {
   '16.2.1': {
     says: 'L2: Each entry says when, where, who and what.',
     status: 'contributes',
-    promises: ['H482', 'H197', 'H222'],
+    promises: ['H354', 'H197', 'H222'],
     keys: ['log.level', 'log.access', 'log.format'],
     reason:
       'Each line has its time and event, and that of a request its client and login. A revocation by an operator names the login that ended, and not the person who typed the command.',
@@ -22,7 +22,7 @@ export const LOGGING: Source['requirements'] = {
   '16.2.2': {
     says: 'L2: Clocks are synchronized, and times are in UTC or have their offset.',
     status: 'contributes',
-    promises: ['H482'],
+    promises: ['H354'],
     keys: ['log.format'],
     reason:
       'Times of JSON are in UTC, those of `log.format: pretty` in local time without a date. The clock is that of the machine.',
@@ -38,7 +38,7 @@ export const LOGGING: Source['requirements'] = {
   '16.2.4': {
     says: 'L2: A program can read and correlate the log.',
     status: 'met if configured',
-    promises: ['C22', 'H82', 'H314', 'H482'],
+    promises: ['C22', 'H82', 'H314', 'H354'],
     keys: ['log.format'],
   },
   '16.2.5': {
@@ -50,7 +50,7 @@ export const LOGGING: Source['requirements'] = {
   '16.3.1': {
     says: 'L2: Every login is logged, whether it succeeds or fails, with its kind.',
     status: 'contributes',
-    promises: ['H221', 'H222', 'H292', 'H308', 'H482', 'H152'],
+    promises: ['H221', 'H222', 'H292', 'H308', 'H354', 'H152'],
     keys: ['log.level', 'log.access'],
     reason:
       'Each login of a client has a line, except in a flood of refusals: beyond ten of a client in ten seconds they are summed up. The line does not tell a password from a refresh token. Of the live page, the first and the tenth failed login of a minute have one.',
@@ -59,7 +59,7 @@ export const LOGGING: Source['requirements'] = {
   '16.3.2': {
     says: 'L2: Every refused access is logged, at level 3 every decision.',
     status: 'contributes',
-    promises: ['H193', 'H221', 'H482'],
+    promises: ['H193', 'H221', 'H354'],
     keys: ['log.level', 'log.access'],
     reason:
       'Each of a client has a line, except in a flood of refusals, which is summed up. Of the admin listener, only failed logins and unknown host names have one. What the device refuses shows by its status only.',
