@@ -157,9 +157,9 @@ const PORTS = { from: 10_000, to: 30_000 }
 const handedOut = new Set<number>()
 
 /** A random port of 127.0.0.1 that no socket holds, and that this process did not get before. */
-export async function unusedPort(): Promise<number> {
+export async function unusedPort(ports: typeof PORTS = PORTS): Promise<number> {
   for (;;) {
-    const candidate = randomInt(PORTS.from, PORTS.to)
+    const candidate = randomInt(ports.from, ports.to)
     if (handedOut.has(candidate) || isHeld(candidate)) continue
     const server = net.createServer().listen(candidate, '127.0.0.1')
     const listening = await new Promise<boolean>((resolve) => {

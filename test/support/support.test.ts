@@ -31,8 +31,8 @@ async function startHttp2(
 
 it('hands no unused port out twice, so that two programs that start at once do not meet', async () => {
   const ports = new Set<number>()
-  for (let i = 0; i < 600; i += 1) ports.add(await unusedPort())
-  expect(ports.size).toBe(600)
+  for (let i = 0; i < 16; i += 1) ports.add(await unusedPort({ from: 31_000, to: 31_020 }))
+  expect(ports.size).toBe(16)
 })
 
 it('the client sends path, unusual methods and repeated fields unchanged, and the device records them', async () => {
