@@ -28,7 +28,8 @@ export function launchChromium(): Promise<Browser> {
  * Chromium itself writes a line for each request that fails, for each cache that a response has it clear, and where a test types into a field
  * before the page is ready to focus it.
  */
-const OF_CHROMIUM = /^Failed to load resource|net::ERR_|^Clear-Site-Data header|^Autofocus processing was blocked/
+const OF_CHROMIUM =
+  /^Failed to load resource|net::ERR_|^Clear-Site-Data header|^Autofocus processing was blocked/
 
 /** How a page is opened. What a `foreign` one writes is no failure: it is that of another program. */
 type PageOptions = BrowserContextOptions & { readonly foreign?: boolean }
