@@ -94,7 +94,7 @@ export const EN_303_645: Source = {
     '5.2-3': {
       says: 'During the support period, the manufacturer looks for vulnerabilities in what it sells and runs, and fixes them.',
       status: 'contributes',
-      promises: ['H337'],
+      promises: ['H337', 'H349'],
       reason:
         'The bill of materials of a release lets a scanner find the advisories about what is in Postern. Postern itself tells nobody of them.',
       vendor: 'Scan the bill of materials and the firmware regularly, and make releases.',
