@@ -17,9 +17,9 @@ export interface SetAside {
 const NEWER = /^tokens\.db(?:\.back)*\.newer-[\d.TZ-]+$/
 
 /**
- * The token file of a state folder that an earlier version has set aside as newer than itself, and that this version reads. It is not
- * valid by itself: nobody knows which of its tokens were to be revoked while the earlier version ran. Of several files the first; none
- * while another one waits to be taken back, which the command would overwrite. Undefined without one.
+ * The token file of a state folder that an earlier version has set aside as newer than itself, and that this version reads. Its tokens are
+ * not valid by themselves: the operator may have revoked some while the earlier version ran. Of several files this is the first. Undefined
+ * without one, and while `BACK` exists, which the command would overwrite.
  */
 export function findSetAside(dir: string): SetAside | undefined {
   const back = join(dir, BACK)

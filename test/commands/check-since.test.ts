@@ -5,7 +5,7 @@ import { prepareSite, type Site } from '../process/serve.ts'
 
 const KEYS = ['upstream.buffer_uploads', 'upstream.max_in_flight', 'admin.password_file', 'status_codes']
 
-/** The keys of which `check` says that they behave differently. */
+/** The keys that `check` warns of, because they behave differently. */
 async function changed(site: Site, ...args: readonly string[]): Promise<readonly string[]> {
   const { code, stdout } = await site.postern('check', '--quiet', '--config', site.configFile, ...args)
   expect(code).toBe(0)

@@ -162,7 +162,7 @@ export async function goBackAndForward({ beside, install, log, type }: Upgrade):
   expect(await type('ls /var/lib/postern')).not.toMatch(/newer|back/)
 }
 
-/** Two processes with a shared store: no request fails on the way there or back, and nobody is logged out. */
+/** Upgrades two processes with a shared store, and goes back. Each request of the clients is answered, and each login stays. */
 export async function upgradeFleet({ beside, configure, install, poll, type }: Upgrade): Promise<void> {
   await type('apt-get install -y redis-server >/dev/null 2>&1')
   await type("printf 'requirepass secret-of-some-length\\n' >> /etc/redis/redis.conf")
