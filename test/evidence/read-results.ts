@@ -53,6 +53,6 @@ export function runSentence(results: Results | undefined): string {
   if (results === undefined)
     return 'Evidence: "not run here". To put a test run beside the release: npm test -- --results FILE, then npm run release -- --results FILE'
   const { passed, failed, skipped } = results
-  const counts = `${passed} tests passed, ${failed} failed, ${skipped} were skipped`
+  const counts = `${passed} tests passed, ${failed} failed, ${skipped} skipped`
   return failed > 0 ? `\n*** EVIDENCE WITH FAILED TESTS: ${counts}. ***` : `Evidence: ${counts}`
 }

@@ -227,7 +227,7 @@ describe('H352 a release', () => {
   })
 
   it('says aloud that tests failed, or that there was no run', () => {
-    expect(runSentence(OF_COMMIT)).toBe('Evidence: 2 tests passed, 0 failed, 1 were skipped')
+    expect(runSentence(OF_COMMIT)).toBe('Evidence: 2 tests passed, 0 failed, 1 skipped')
     expect(runSentence({ ...OF_COMMIT, failed: 3 })).toContain('*** EVIDENCE WITH FAILED TESTS:')
     expect(runSentence(undefined)).toContain('"not run here"')
   })
