@@ -1,5 +1,5 @@
 import { isIPv4 } from 'node:net'
-import { isIPv6, splitAuthority } from '../http/ip.ts'
+import { isIPv6, isLoopback, splitAuthority } from '../http/ip.ts'
 import { isAmbiguousPath } from '../http/request-path.ts'
 import { type ListenAddress, socketLengthProblem } from '../system/listen-address.ts'
 import type { Parsed } from './yaml.ts'
@@ -11,6 +11,11 @@ export function parseAddress(text: string): Parsed<ListenAddress> {
   if (text.startsWith('unix:')) return parseUnix(text.slice('unix:'.length))
   if (text.startsWith('fd:')) return parseDescriptor(text.slice('fd:'.length))
   return parseTcp(text)
+}
+
+/** Whether only users of this machine reach a listener. What a descriptor leads to is unknown. */
+export function isLocal(address: ListenAddress): boolean {
+  return address.kind === 'unix' || (address.kind === 'tcp' && isLoopback(address.host))
 }
 
 /**

@@ -1,5 +1,6 @@
-import { isLoopback, normalizeAddress } from '../http/ip.ts'
+import { normalizeAddress } from '../http/ip.ts'
 import { formatAddress } from '../system/listen-address.ts'
+import { isLocal } from './address.ts'
 import type { Config } from './schema.ts'
 import { type NamedService, servicesOf } from './upstream-fields.ts'
 import { areWide } from './wide-ranges.ts'
@@ -214,10 +215,6 @@ export const SETTING_RULES: readonly SettingRule[] = [
 /** The settings that give up protection, in the order of the rules. */
 export function insecureSettings(config: Config): readonly ConfigWarning[] {
   return SETTING_RULES.flatMap(({ find }) => find(config))
-}
-
-function isLocal(address: Config['listen']['address']): boolean {
-  return address.kind === 'unix' || (address.kind === 'tcp' && isLoopback(address.host))
 }
 
 function perMinute({ requests, window }: Config['limits']['oauth']): number {

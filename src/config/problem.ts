@@ -1,3 +1,4 @@
+import { escaped } from '../system/escaped.ts'
 import { CONTROLS } from './address.ts'
 import { decode, type Issue } from './decode.ts'
 import { type Field, fieldBelow } from './field.ts'
@@ -128,5 +129,5 @@ function show(value: YamlValue): string | undefined {
   const shown = JSON.stringify(
     harmless.length > LONGEST_SHOWN ? `${harmless.slice(0, LONGEST_SHOWN)}…` : harmless,
   )
-  return shown.replaceAll(CONTROLS, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return escaped(shown, CONTROLS)
 }

@@ -1,4 +1,5 @@
 import { type DestinationStream, destination, type Logger, pino } from 'pino'
+import { escaped } from '../system/escaped.ts'
 import { type Severity, withSeverity } from '../system/journal.ts'
 
 export type { Logger } from 'pino'
@@ -255,10 +256,6 @@ export async function readableLines(coloured: boolean): Promise<(line: string) =
     const record = parsed(line)
     return record === undefined ? line : escaped(write(record), UNESCAPED)
   }
-}
-
-function escaped(text: string, characters: RegExp): string {
-  return text.replace(characters, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 function oneLine(value: unknown): string {

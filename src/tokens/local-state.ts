@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
-import { nameOfGrant, namesInText } from '../http/scope.ts'
+import { nameOfGrant } from '../http/scope.ts'
 import {
   createDevicePassword,
   type DevicePassword,
@@ -22,7 +22,13 @@ import {
   sourceEvents,
   tokenEvents,
 } from './state.ts'
-import { FINGERPRINT, JOURNAL_OPERATIONS, type JournalListener, SALT } from './token-journal.ts'
+import {
+  comparePasswords,
+  FINGERPRINT,
+  JOURNAL_OPERATIONS,
+  type JournalListener,
+  SALT,
+} from './token-journal.ts'
 import { createTokenStore } from './token-store.ts'
 
 const SET_ASIDE_UNREAD =
@@ -69,13 +75,9 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     if (text === undefined) return
     const stored = journal.getMeta(FINGERPRINT)
     if (text === stored) return
-    const [present, before] = [namesInText(text), namesInText(stored ?? '')]
-    const unnamed = before.get('')
-    if (unnamed !== undefined) before.set(heir, unnamed)
+    const isSame = comparePasswords(text, stored ?? '', heir)
     const grants = [...tokens.grants().map(({ id }) => id), ...grantsInFlight(live)]
-    for (const name of new Set(grants.map(nameOfGrant))) {
-      if (!present.has(name) || present.get(name) !== before.get(name)) revokeOf(name)
-    }
+    for (const name of new Set(grants.map(nameOfGrant))) if (!isSame(name)) revokeOf(name)
     journal.setMeta(SALT, salt)
     journal.setMeta(FINGERPRINT, text)
   }

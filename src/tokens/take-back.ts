@@ -1,11 +1,11 @@
 import { existsSync, lstatSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { nameOfGrant, namesInText } from '../http/scope.ts'
+import { nameOfGrant } from '../http/scope.ts'
 import { readDatabase, setDatabaseAside } from './journal-database.ts'
 import { type JournalFile, openJournalFile } from './journal-file.ts'
 import { BACK } from './set-aside.ts'
 import { fileIdentity, sync } from './state-folder.ts'
-import { type Fault, FINGERPRINT, SALT, type TokenRecord } from './token-journal.ts'
+import { comparePasswords, type Fault, FINGERPRINT, SALT, withName } from './token-journal.ts'
 
 /** The key of the journal for the file whose tokens it has and which is not deleted yet. Empty: none. */
 const TAKEN = 'taken_back'
@@ -53,9 +53,10 @@ export async function takeBack({ dir, wall, heir, fingerprint, onSetAside }: Tak
     const salt = found.meta.get(SALT) ?? ''
     const text = await fingerprint(Buffer.from(salt, 'base64url'))
     if (text === undefined) return 'unknown'
-    const valid = validRecords(found, text, heir)
-    const known = new Set(held.map(({ grant }) => named(grant, heir)))
-    const records = valid.filter(({ grant }) => !known.has(named(grant, heir)))
+    const isSame = comparePasswords(text, found.meta.get(FINGERPRINT) ?? '', heir)
+    const valid = found.records.filter(({ grant }) => isSame(nameOfGrant(withName(grant, heir))))
+    const known = new Set(held.map(({ grant }) => withName(grant, heir)))
+    const records = valid.filter(({ grant }) => !known.has(withName(grant, heir)))
     file.write(true, () => {
       for (const record of records) file.put(record)
       if (meta.get(FINGERPRINT) === undefined) {
@@ -69,27 +70,6 @@ export async function takeBack({ dir, wall, heir, fingerprint, onSetAside }: Tak
   } finally {
     file.close()
   }
-}
-
-/** The records that were issued for the present passwords, whose fingerprints are `text`. */
-function validRecords(
-  { records, meta }: Exclude<ReturnType<typeof readDatabase>, string>,
-  text: string,
-  heir: string,
-): readonly TokenRecord[] {
-  const present = namesInText(text)
-  const before = namesInText(meta.get(FINGERPRINT) ?? '')
-  const unnamed = before.get('')
-  if (unnamed !== undefined) before.set(heir, unnamed)
-  return records.filter(({ grant }) => {
-    const name = nameOfGrant(named(grant, heir))
-    return present.has(name) && present.get(name) === before.get(name)
-  })
-}
-
-/** A grant with its name; `heir` is the name of one without. */
-function named(grant: string, heir: string): string {
-  return nameOfGrant(grant) === '' && heir !== '' ? `${heir}.${grant}` : grant
 }
 
 /** Tells a file from another one, also from a later one with the same inode. */

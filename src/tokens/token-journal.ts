@@ -1,4 +1,4 @@
-import { nameOfGrant } from '../http/scope.ts'
+import { nameOfGrant, namesInText } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { endOfGrant, type Lifetimes, spentMeans } from './grant-rules.ts'
 import type { GrantTable, Token } from './grant-table.ts'
@@ -33,6 +33,22 @@ export interface TokenRecord {
 /** The keys of the journal for the fingerprint of the password and for its salt. */
 export const FINGERPRINT = 'password_fingerprint'
 export const SALT = 'password_salt'
+
+/** The id of a grant with its name. `heir` is the name of a grant without one; empty: it keeps none. */
+export function withName(grant: string, heir: string): string {
+  return nameOfGrant(grant) === '' && heir !== '' ? `${heir}.${grant}` : grant
+}
+
+/**
+ * Tells of a name whether its password is the same by two fingerprints: see `textOfNames`. What had no name before is the password of
+ * `heir`.
+ */
+export function comparePasswords(present: string, before: string, heir: string): (name: string) => boolean {
+  const [now, then] = [namesInText(present), namesInText(before)]
+  const unnamed = then.get('')
+  if (unnamed !== undefined) then.set(heir, unnamed)
+  return (name) => now.has(name) && now.get(name) === then.get(name)
+}
 
 /** What can fail: the values of the `operation` label of `postern_store_errors_total`. */
 export const JOURNAL_OPERATIONS = ['open', 'issue', 'revoke', 'expire', 'meta', 'flush', 'close'] as const
@@ -122,8 +138,10 @@ export function restoreGrants(
     grant.refresh = live
   }
 
-  const inherits = ({ grant }: TokenRecord): boolean => heir !== '' && nameOfGrant(grant) === ''
-  const records = stored.map((each) => (inherits(each) ? { ...each, grant: `${heir}.${each.grant}` } : each))
+  const inherits = ({ grant }: TokenRecord): boolean => withName(grant, heir) !== grant
+  const records = stored.map((each) =>
+    inherits(each) ? { ...each, grant: withName(each.grant, heir) } : each,
+  )
   records.sort((a, b) => a.issued - b.issued)
   const grants = [...Map.groupBy(records, (record) => record.grant)]
   grants.sort(([, a], [, b]) => (a.at(-1)?.issued ?? 0) - (b.at(-1)?.issued ?? 0))

@@ -1,9 +1,8 @@
 import type { Loaded } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
 import { servicesOf } from '../../config/upstream-fields.ts'
-import { isBug } from '../../system/setup-error.ts'
 import { readTokenFileVersion } from '../../tokens/set-aside.ts'
-import type { Check } from './finding.ts'
+import { type Check, readIfPossible } from './finding.ts'
 
 /** The release whose differences to 0.1.0 stand here. */
 const RELEASE = '1.0.0'
@@ -45,12 +44,7 @@ export function changeChecks({ config, locationOf }: Loaded, since: string | und
 
 /** The earlier version that wrote the token file; undefined without one, and for a file that cannot be read: `stateCheck` says so. */
 function writerOf(stateDir: string): string | undefined {
-  try {
-    return WRITERS.get(readTokenFileVersion(stateDir) ?? 0)
-  } catch (error) {
-    if (isBug(error)) throw error
-    return undefined
-  }
+  return WRITERS.get(readIfPossible(() => readTokenFileVersion(stateDir)) ?? 0)
 }
 
 /** Whether a version is before another one. A candidate of a release counts as that release. */

@@ -1,4 +1,4 @@
-import { formatUpstreamUrl } from '../../config/address.ts'
+import { formatUpstreamUrl, isLocal } from '../../config/address.ts'
 import type { Config } from '../../config/schema.ts'
 import { areDiscovered } from '../../config/store-fields.ts'
 import { ownPair } from '../../config/tls-field.ts'
@@ -332,9 +332,8 @@ function addressShown(address: 'off' | ListenAddress): string {
   return address === 'off' ? 'off' : formatAddress(address)
 }
 
-/** Whether only users of this machine reach it. */
 function isPrivate(address: 'off' | ListenAddress): boolean {
-  return address === 'off' || address.kind === 'unix' || (address.kind === 'tcp' && isLoopback(address.host))
+  return address === 'off' || isLocal(address)
 }
 
 type Allow = NonNullable<Config['passwords']>[number]['allow']

@@ -22,7 +22,7 @@ import { socketLengthProblem } from '../../system/listen-address.ts'
 import { explainPathError, presentPart } from '../../system/named-file.ts'
 import { isBug } from '../../system/setup-error.ts'
 import { findSetAside } from '../../tokens/set-aside.ts'
-import { type Check, CheckFailure, type Finding } from './finding.ts'
+import { type Check, CheckFailure, type Finding, readIfPossible } from './finding.ts'
 
 export function passwordCheck(config: Config): Check {
   return {
@@ -57,7 +57,7 @@ async function readPasswords(sources: Parameters<typeof openPasswords>[0], limit
 /** One for the first token file that an earlier version has set aside. None for a folder that cannot be read: `stateCheck` says so. */
 export function setAsideChecks({ stateDir, tokens }: Config): readonly Check[] {
   if (tokens.store !== 'file') return []
-  const found = readSetAside(stateDir)
+  const found = readIfPossible(() => findSetAside(stateDir))
   if (found === undefined) return []
   const { path, remedy } = found
   return [
@@ -69,15 +69,6 @@ export function setAsideChecks({ stateDir, tokens }: Config): readonly Check[] {
       run: async () => ({ warning: `an earlier version has set ${path} aside` }),
     },
   ]
-}
-
-function readSetAside(stateDir: string): ReturnType<typeof findSetAside> {
-  try {
-    return findSetAside(stateDir)
-  } catch (error) {
-    if (isBug(error)) throw error
-    return undefined
-  }
 }
 
 /** Says what clients may hold, and which keys admit more than that. */

@@ -62,7 +62,7 @@ export async function dropInCommand(options: DropInOptions, io: CommandIo): Prom
 
 /** Refuses a public listener whose connections the filter would concern. */
 function requireExemption(address: ListenAddress): void {
-  if (address.kind !== 'tcp' || isLoopback(address.host)) return
+  if (!overNetwork(address)) return
   throw new SetupError(
     `${formatAddress(address)} is a socket of the service's own, so the drop-in would shut out its clients`,
     {
