@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { type BrowserContext, chromium, type Page } from 'playwright-core'
 import { expect, it } from 'vitest'
-import { chromiumPath } from '../page/browser.ts'
+import { chromiumPath, resting } from '../page/browser.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { PATIENCE } from '../support/patience.ts'
@@ -51,7 +51,7 @@ async function backwards(page: Page, steps: number): Promise<string> {
   const shown: string[] = []
   for (let step = 0; step < steps; step += 1) {
     await page.goBack({ waitUntil: 'commit' })
-    shown.push(await page.locator('main, p').first().innerText())
+    shown.push(await resting(page).locator('main, p').first().innerText())
   }
   return shown.join('\n')
 }

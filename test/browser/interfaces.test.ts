@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { expect, it, vi } from 'vitest'
-import { useBrowser } from '../page/browser.ts'
+import { resting, useBrowser } from '../page/browser.ts'
 import { startTransmission } from '../sign-in/session-devices.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -34,7 +34,7 @@ async function open(sidecar: TestSidecar, path: string): Promise<Page> {
 /** Reloads until the login page is shown: the file with the password is watched. */
 async function expectLoginPage(page: Page): Promise<void> {
   await expect.poll(async () => (await page.reload())?.status()).toBe(401)
-  await page.getByLabel('Password').waitFor()
+  await resting(page).getByLabel('Password').waitFor()
 }
 
 async function logOut(sidecar: TestSidecar, page: Page): Promise<void> {

@@ -1,22 +1,27 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import net from 'node:net'
+import type { Readable } from 'node:stream'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { unusedPort } from '../support/raw.ts'
 
-/** Starts a daemon in the foreground and waits until it accepts connections. */
+/** What a program prints once it is ready. Without it, one is ready when it accepts connections. */
+export const READY = 'ready'
+
+/** Starts a daemon in the foreground and waits until it is ready. */
 export async function launch(
   program: string,
   argsFor: (port: number) => string[],
+  { saysReady = false } = {},
 ): Promise<string | undefined> {
   const port = await unusedPort()
   const child = spawn(program, argsFor(port), {
     // A program that reads commands from its input must not see the end of it.
-    stdio: ['pipe', 'ignore', 'ignore'],
+    stdio: ['pipe', saysReady ? 'pipe' : 'ignore', 'ignore'],
     env: { ...process.env, HOME: temporaryDirectory() },
   })
-  child.stdin.on('error', () => {})
+  child.stdin?.on('error', () => {})
   const gone = once(child, 'exit').catch(() => {})
   const failed = new Promise<'missing'>((resolve, reject) => {
     child.once('error', (error: NodeJS.ErrnoException) => {
@@ -27,7 +32,10 @@ export async function launch(
   })
   failed.catch(() => {})
   closeLater(() => end(child, gone))
-  const first = await Promise.race([failed, untilOpen(port)])
+  const first = await Promise.race([
+    failed,
+    child.stdout === null ? untilOpen(port) : untilReady(child.stdout),
+  ])
   return first === 'missing' ? undefined : `http://127.0.0.1:${port}`
 }
 
@@ -38,6 +46,17 @@ async function end(child: ChildProcess, gone: Promise<unknown>): Promise<void> {
   const timer = setTimeout(() => child.kill('SIGKILL'), 100)
   await gone
   clearTimeout(timer)
+}
+
+/** Reads on afterwards: a program whose output nobody reads may stop. */
+function untilReady(output: Readable): Promise<'ready'> {
+  return new Promise((resolve) => {
+    let text = ''
+    output.on('data', (chunk) => {
+      text += chunk
+      if (text.includes(READY)) resolve('ready')
+    })
+  })
 }
 
 async function untilOpen(port: number): Promise<'open'> {

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { READY } from './launch.ts'
 
 export function lighttpdConfig(root: string, port: number): string {
   return `
@@ -67,12 +68,12 @@ copy_error_log = false
 `
 }
 
-/** An Erlang expression. */
+/** An Erlang expression. The server accepts connections before it knows its configuration, and answers 500 then. */
 export function inetsProgram(root: string, port: number): string {
   return `inets:start(), {ok, _} = inets:start(httpd, [{port, ${port}}, {bind_address, {127, 0, 0, 1}},
     {server_name, "device"}, {server_root, "${root}"}, {document_root, "${root}"}, {directory_index, ["index.html"]},
     {modules, [mod_alias, mod_range, mod_cgi, mod_dir, mod_get, mod_head]},
-    {script_alias, {"/cgi-bin/", "${root}/cgi-bin/"}}]).`
+    {script_alias, {"/cgi-bin/", "${root}/cgi-bin/"}}]), io:format("${READY}").`
 }
 
 export const MERECAT_CONFIG: string = `

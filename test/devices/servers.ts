@@ -71,7 +71,8 @@ export const servers: readonly RealServer[] = [
     debian: 'erlang-inets',
     ...CGI,
     conditional: false,
-    start: (root) => launch('erl', (port) => ['-noshell', '-eval', inetsProgram(root, port)]),
+    start: (root) =>
+      launch('erl', (port) => ['-noshell', '-eval', inetsProgram(root, port)], { saysReady: true }),
   },
   {
     name: 'lighttpd',

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { closeLater } from '../support/cleanup.ts'
 import { PATIENCE } from '../support/patience.ts'
@@ -79,6 +79,11 @@ async function leave(page: Page): Promise<void> {
   await page.goto('about:blank')
   await page.setExtraHTTPHeaders({})
   await page.context().clearCookies()
+}
+
+/** A page that does not lead on by itself. One that does breaks off the next step, and takes what is typed with it. */
+export function resting(page: Page): Locator {
+  return page.locator('html:not(:has(meta[http-equiv="refresh"]))')
 }
 
 /** What axe-core finds wrong with the page as it is now. The page has to be opened with `bypassCSP`. */
