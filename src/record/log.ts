@@ -1,5 +1,4 @@
 import { type DestinationStream, destination, type Logger, pino } from 'pino'
-import { escaped } from '../system/escaped.ts'
 import { type Severity, withSeverity } from '../system/journal.ts'
 
 export type { Logger } from 'pino'
@@ -36,7 +35,8 @@ const MAX_BYTES_PER_UNIT = 3
 /** A log with one JSON object on each line, or readable text on a terminal. */
 export async function createLog({ level, format }: LogSettings, sink: LogSink): Promise<Logger> {
   const isReadable = format === 'pretty' || (format === 'auto' && sink.terminal)
-  const readable = isReadable ? await readableLines(sink.terminal) : undefined
+  // Loaded here, because a service logs JSON.
+  const readable = isReadable ? (await import('./readable-lines.ts')).readableLines(sink.terminal) : undefined
   return createLogOn(level, bufferedStream(sink, readable, sink.journal === true ? forJournal : undefined))
 }
 
@@ -225,52 +225,4 @@ export async function finishLog(log: Logger, patience: number = LAST_FLUSH): Pro
   })
   const stream: Partial<BufferedStream> = Reflect.get(log, pino.symbols.streamSym)
   if (!(await written)) stream.abandon?.()
-}
-
-/**
- * Control characters below the blank, but for the line feed: with them a terminal would move its cursor or colour what follows. JSON escapes
- * them, a stack does not.
- */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
-const CONTROLS = /[\0-\x09\x0b-\x1f]/g
-
-/** What JSON leaves as it is: DEL, the control characters above it, separators of lines, and marks that reverse the order of a text. */
-const UNESCAPED = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
-
-/**
- * Returns a function from a line of the log to a text for people, which pino-pretty writes: local time, level, message, and the other members as
- * JSON; an error below. pino-pretty trusts messages and stacks. Here no text of a client begins a line or reaches the terminal as a control
- * character. A line that is no JSON object is returned as it is.
- *
- * The package is loaded here, because a service logs JSON.
- */
-export async function readableLines(coloured: boolean): Promise<(line: string) => string> {
-  const { prettyFactory } = await import('pino-pretty')
-  const write = prettyFactory({
-    colorize: coloured,
-    singleLine: true,
-    translateTime: 'SYS:HH:MM:ss.l',
-    messageFormat: (log, key) => oneLine(log[key] ?? ''),
-  })
-  return (line) => {
-    const record = parsed(line)
-    return record === undefined ? line : escaped(write(record), UNESCAPED)
-  }
-}
-
-function oneLine(value: unknown): string {
-  return escaped(escaped(String(value), CONTROLS), /\n/g)
-}
-
-/** The object in a line; undefined if there is none. Control characters are escaped where the package would write them as they are. */
-function parsed(line: string): object | undefined {
-  try {
-    const value: unknown = JSON.parse(line, (key, member) => {
-      if (key === 'stack') return escaped(String(member), CONTROLS)
-      return key === 'time' ? oneLine(member) : member
-    })
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
-  } catch {
-    return undefined
-  }
 }

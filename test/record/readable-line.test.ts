@@ -1,7 +1,8 @@
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { createLog, lineWriter, readableLines } from '../../src/record/log.ts'
+import { createLog, lineWriter } from '../../src/record/log.ts'
+import { readableLines } from '../../src/record/readable-lines.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 
 const TIME = '2026-11-23T03:31:25.007Z'
@@ -10,8 +11,8 @@ const LOCAL = new Date(TIME).toTimeString().slice(0, 8)
 
 const line = (members: object): string => `${JSON.stringify({ level: 40, time: TIME, ...members })}\n`
 
-it('a line for people has local time, level, message and the other members as JSON', async () => {
-  const readable = await readableLines(false)
+it('a line for people has local time, level, message and the other members as JSON', () => {
+  const readable = readableLines(false)
   expect(readable(line({ key: 'listen.tls', n: 5, msg: 'insecure' }))).toBe(
     `[${LOCAL}.007] WARN: insecure {"key":"listen.tls","n":5}\n`,
   )
@@ -19,8 +20,8 @@ it('a line for people has local time, level, message and the other members as JS
   expect(readable(line({ n: 5 }))).toBe(`[${LOCAL}.007] WARN:  {"n":5}\n`)
 })
 
-it('an error is below, with its stack', async () => {
-  const readable = await readableLines(false)
+it('an error is below, with its stack', () => {
+  const readable = readableLines(false)
   const err = { type: 'TypeError', message: 'boom', stack: 'TypeError: boom\n    at x (file.ts:1:2)' }
   const text = readable(line({ err, msg: 'a bug' }))
   expect(text).toMatch(/^\[\S+\] WARN: a bug *\n( {4}.*\n)+$/)
@@ -28,8 +29,8 @@ it('an error is below, with its stack', async () => {
   expect(readable(line({ err: 'odd', msg: 'a bug' }))).toMatch(/WARN: a bug *\n {4}err: "odd"\n$/)
 })
 
-it('H82 on a terminal it is coloured, and no byte of a client reaches the terminal as a control character', async () => {
-  const text = (await readableLines(true))(line({ path: '\x1b[2J\x9b2J\u202e', msg: 'a\x07b' }))
+it('H82 on a terminal it is coloured, and no byte of a client reaches the terminal as a control character', () => {
+  const text = readableLines(true)(line({ path: '\x1b[2J\x9b2J\u202e', msg: 'a\x07b' }))
   expect(text).toContain(
     '\x1b[33mWARN\x1b[39m: \x1b[36ma\\u0007b\x1b[39m \x1b[90m{"path":"\\u001b[2J\\u009b2J\\u202e"}',
   )
@@ -55,8 +56,8 @@ it.each([
   ['another error', { msg: 'm', error: { message: FORGED, stack: FORGED } }],
   ['the level', { level: FORGED, msg: 'm' }],
   ['the time', { time: FORGED, msg: 'm' }],
-])('H82 %s forges no line and no control character', async (_where, members) => {
-  const text = (await readableLines(false))(line(members))
+])('H82 %s forges no line and no control character', (_where, members) => {
+  const text = readableLines(false)(line(members))
   const [first, ...below] = text.trimEnd().split('\n')
   expect(first).toMatch(/^\[[^\n]*\] \w+: /)
   for (const each of below) expect(each).toMatch(/^ {4}/)
@@ -64,8 +65,8 @@ it.each([
   expect(text).not.toMatch(/[\0-\x09\x0b-\x1f\x7f-\x9f\u061c\u200f\u2028-\u202e\u2066-\u2069]/)
 })
 
-it.each(['plain text\n', '[1]\n', '\n'])('%j is returned as it is', async (text) => {
-  expect((await readableLines(true))(text)).toBe(text)
+it.each(['plain text\n', '[1]\n', '\n'])('%j is returned as it is', (text) => {
+  expect(readableLines(true)(text)).toBe(text)
 })
 
 it('the format `pretty` writes such lines in order and without a pause, also those of the access log', async () => {

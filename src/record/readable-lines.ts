@@ -1,0 +1,47 @@
+import { prettyFactory } from 'pino-pretty'
+import { escaped } from '../system/escaped.ts'
+
+/**
+ * Control characters below the blank, but for the line feed: with them a terminal would move its cursor or colour what follows. JSON escapes
+ * them, a stack does not.
+ */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+const CONTROLS = /[\0-\x09\x0b-\x1f]/g
+
+/** What JSON leaves as it is: DEL, the control characters above it, separators of lines, and marks that reverse the order of a text. */
+const UNESCAPED = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+
+/**
+ * Returns a function from a line of the log to a text for people, which pino-pretty writes: local time, level, message, and the other members as
+ * JSON; an error below. pino-pretty trusts messages and stacks. Here no text of a client begins a line or reaches the terminal as a control
+ * character. A line that is no JSON object is returned as it is.
+ */
+export function readableLines(coloured: boolean): (line: string) => string {
+  const write = prettyFactory({
+    colorize: coloured,
+    singleLine: true,
+    translateTime: 'SYS:HH:MM:ss.l',
+    messageFormat: (log, key) => oneLine(log[key] ?? ''),
+  })
+  return (line) => {
+    const record = parsed(line)
+    return record === undefined ? line : escaped(write(record), UNESCAPED)
+  }
+}
+
+function oneLine(value: unknown): string {
+  return escaped(escaped(String(value), CONTROLS), /\n/g)
+}
+
+/** The object in a line; undefined if there is none. Control characters are escaped where the package would write them as they are. */
+function parsed(line: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(line, (key, member) => {
+      if (key === 'stack') return escaped(String(member), CONTROLS)
+      return key === 'time' ? oneLine(member) : member
+    })
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
