@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { once } from 'node:events'
-import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { makeDebianPackage } from '../../deploy/build/debian.ts'
@@ -64,13 +64,57 @@ const LISTENS = 'until curl -ksS -o /dev/null https://localhost:8443/; do sleep 
 /** The present package, as it is published but for its compression. */
 function presentPackage(): Promise<string> {
   return madeOnce('present', async (path) => {
-    const { mkdir } = await import('node:fs/promises')
-    await mkdir(path)
+    mkdirSync(path)
     await makeDebianPackage({
       ...{ executable: await executableFor(), processor: PROCESSOR, version: VERSION, licences: '' },
       ...{ time: 1_700_000_000, folder: path, compression: 'gzip' },
     })
   })
+}
+
+/** The files of /etc/postern that the configurations of `former/` name, and these. */
+async function filesOf(commit: Former): Promise<Readonly<Record<string, string>>> {
+  const { certFile, keyFile } = await makeCertificate()
+  const sha1 = (password: string): string => `admin:{SHA}${hash('sha1', password, 'base64')}`
+  const secrets = ['page-password', 'device-password', 'device-key', 'store-password']
+  return {
+    password: PASSWORDS.file,
+    htpasswd: sha1(PASSWORDS.htpasswd),
+    shadow: `${sha1(PASSWORDS.shadow)}:19000:0:99999:7:::`,
+    'cert.pem': readFileSync(certFile, 'utf8'),
+    'device.pem': readFileSync(certFile, 'utf8'),
+    'key.pem': readFileSync(keyFile, 'utf8'),
+    ...Object.fromEntries(secrets.map((name) => [name, 'secret-of-some-length'])),
+    ...Object.fromEntries([...formerConfigurations(commit)].map(([name, yaml]) => [`${name}.yaml`, yaml])),
+  }
+}
+
+/** The tasks of beside.ts, which run in the machine's network but outside of it. */
+function tasksBeside(machine: Machine): Pick<Upgrade, 'beside' | 'poll' | 'startDevice'> {
+  const program = join(import.meta.dirname, 'beside.ts')
+  const start = (...args: readonly string[]) => machine.spawnBeside([process.execPath, program, ...args])
+  const folder = temporaryDirectory()
+  return {
+    async beside(task, tokens, ...args) {
+      const child = start(task, join(folder, tokens), ...args)
+      const output = child.stdout === null ? '' : await text(child.stdout)
+      return JSON.parse(output.trim().split('\n').at(-1) ?? '')
+    },
+    async poll(tokens) {
+      const child = start('poll', join(folder, tokens))
+      if (child.stdout === null) throw new Error('no output')
+      await once(child.stdout, 'data')
+      const output = text(child.stdout)
+      return async () => {
+        child.kill('SIGTERM')
+        return JSON.parse(await output)
+      }
+    },
+    async startDevice() {
+      const { stdout } = start('device')
+      if (stdout !== null) await once(stdout, 'data')
+    },
+  }
 }
 
 /** Boots a Debian, and installs the package of a commit and its files. The service runs with `alone`. */
@@ -90,52 +134,18 @@ export async function prepareUpgrade(commit: Former): Promise<Upgrade> {
 
   await type('apt-get install -y adduser libatomic1 libstdc++6')
   await type(`dpkg -i ${packages.former}`)
-  const { certFile, keyFile } = await makeCertificate()
-  const sha1 = (password: string): string => `admin:{SHA}${hash('sha1', password, 'base64')}`
-  const files: Record<string, string> = {
-    password: PASSWORDS.file,
-    htpasswd: sha1(PASSWORDS.htpasswd),
-    shadow: `${sha1(PASSWORDS.shadow)}:19000:0:99999:7:::`,
-    'cert.pem': readFileSync(certFile, 'utf8'),
-    'device.pem': readFileSync(certFile, 'utf8'),
-    'key.pem': readFileSync(keyFile, 'utf8'),
-  }
-  for (const name of ['page-password', 'device-password', 'device-key', 'store-password'])
-    files[name] = 'secret-of-some-length'
-  for (const [name, content] of formerConfigurations(commit)) files[`${name}.yaml`] = content
-  for (const [name, content] of Object.entries(files))
+  for (const [name, content] of Object.entries(await filesOf(commit)))
     writeFileSync(join(root, 'etc/postern', name), `${content.trimEnd()}\n`)
   await type('chgrp postern /etc/postern/* && chmod 640 /etc/postern/*')
 
-  const program = join(import.meta.dirname, 'beside.ts')
-  const spawnTask = (...args: readonly string[]) => machine.spawnBeside([process.execPath, program, ...args])
-  const tokens = temporaryDirectory()
   const upgrade: Upgrade = {
     ...operator,
+    ...tasksBeside(machine),
     machine,
     commit,
     packages,
     install: (which) => type(`dpkg -i ${packages[which]} 2>&1\n${LISTENS}`, '\n'),
     configure: (name) => type(`cat /etc/postern/${name}.yaml > /etc/postern/postern.yaml`),
-    async beside(task, file, ...args) {
-      const child = spawnTask(task, join(tokens, file), ...args)
-      const output = child.stdout === null ? '' : await text(child.stdout)
-      return JSON.parse(output.trim().split('\n').at(-1) ?? '')
-    },
-    async poll(file) {
-      const child = spawnTask('poll', join(tokens, file))
-      if (child.stdout === null) throw new Error('no output')
-      await once(child.stdout, 'data')
-      const output = text(child.stdout)
-      return async () => {
-        child.kill('SIGTERM')
-        return JSON.parse(await output)
-      }
-    },
-    async startDevice() {
-      const { stdout } = spawnTask('device')
-      if (stdout !== null) await once(stdout, 'data')
-    },
     log: (units) => type(`journalctl --sync; journalctl -b -u '${units}' -o cat`),
   }
   await upgrade.startDevice()
