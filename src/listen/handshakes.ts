@@ -39,8 +39,8 @@ export function createHandshakes(deps: HandshakeDependencies) {
     {
       ...contextOf(deps.material),
       ALPNProtocols: ['h2', 'http/1.1', 'http/1.0'],
-      // The deadline below ends a handshake first, because it begins with the connection.
-      handshakeTimeout: limits.handshakeTimeout,
+      // The deadline below ends a handshake first.
+      handshakeTimeout: 2 * limits.handshakeTimeout,
       noDelay: true,
     },
     (socket) => {
@@ -76,7 +76,8 @@ export function createHandshakes(deps: HandshakeDependencies) {
     begin(socket: Socket): void {
       const handshake: Handshake = {
         wire: socket,
-        deadline: setTimeout(() => expire(handshake), limits.handshakeTimeout),
+        // After a stall of this process the timer fires before the last message of the handshake is read.
+        deadline: setTimeout(() => setImmediate(expire, handshake), limits.handshakeTimeout),
       }
       running.add(handshake)
       // A reset before the first byte would be an uncaught error; later the `TLSSocket` handles it.

@@ -221,6 +221,15 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   }
 
   readonly #onTimeout = (): void => {
+    const { bytesRead, writableLength } = this.socket
+    // A stall of this process is no silence of the client: what has arrived meanwhile is read after the timers.
+    setImmediate(() => {
+      if (this.socket.bytesRead === bytesRead && this.socket.writableLength === writableLength)
+        this.#endSilence()
+    })
+  }
+
+  #endSilence(): void {
     // A silent connection that waits for the device is not idle: the device's deadlines bound that. But a client that reads
     // nothing of the bytes queued for it is.
     if (this.#current === undefined || this.socket.writableLength > 0) this.socket.destroy()
@@ -233,6 +242,14 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   }
 
   readonly #onLateHead = (): void => {
+    const deadline = this.#deadline
+    // As with silence: the rest of the head may have arrived in time.
+    setImmediate(() => {
+      if (deadline !== undefined && this.#deadline === deadline) this.#refuseLateHead()
+    })
+  }
+
+  #refuseLateHead(): void {
     if (this.#intake.withinHead) this.refuse({ kind: 'request-timeout' })
     else this.socket.destroy()
   }
