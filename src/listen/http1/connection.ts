@@ -232,8 +232,10 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     // nothing of the bytes queued for it is.
     if (this.#current !== undefined && this.socket.writableLength === 0) return
     const { bytesRead } = this.wire
+    const { writableLength } = this.socket
     setImmediate(() => {
-      if (this.wire.bytesRead === bytesRead) this.socket.destroy()
+      if (this.wire.bytesRead === bytesRead && this.socket.writableLength === writableLength)
+        this.socket.destroy()
     })
   }
 
