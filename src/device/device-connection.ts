@@ -321,8 +321,13 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
   readonly #look = (): void => {
     this.#timer = undefined
     const left = this.#due - this.#settings.clock.monotonic()
-    if (left <= 0) this.#late()
-    else this.wait(left)
+    if (left > 0) this.wait(left)
+    // After a stall of this process the timer fires before what has arrived meanwhile is read.
+    else setImmediate(this.#lookAgain)
+  }
+
+  readonly #lookAgain = (): void => {
+    if (this.#timer === undefined && this.state !== 'closed' && this.state !== 'switched') this.#late()
   }
 
   /**

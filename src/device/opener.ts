@@ -131,8 +131,14 @@ export class Opener implements Ending {
   #limitConnect(): NodeJS.Timeout {
     const { connect } = this.#settings.deadlines
     // Between two attempts the device has not been silent: it refused.
-    const giveUp = (): void => this.#events.onLost(this.#refusal ?? new DeviceFault('connection_timeout'))
-    return setTimeout(giveUp, connect).unref()
+    const giveUp = (): void => {
+      const { kind } = this.#state
+      if (this.#connectLimit === limit && (kind === 'waiting' || kind === 'opening'))
+        this.#events.onLost(this.#refusal ?? new DeviceFault('connection_timeout'))
+    }
+    // After a stall of this process the timer fires before the end of the attempt is seen.
+    const limit = setTimeout(() => setImmediate(giveUp), connect).unref()
+    return limit
   }
 
   #open(): void {

@@ -79,7 +79,13 @@ class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> {
     const client = this.#socket
     const early = exchange.tunnelled()
     // All data of the tunnel, in both directions, passes the client's connection.
-    client.setTimeout(this.substitutes.idleTimeout, () => client.destroy())
+    client.setTimeout(this.substitutes.idleTimeout).on('timeout', () => {
+      const { bytesRead, bytesWritten } = client
+      // After a stall of this process the timer fires before what has arrived meanwhile is passed on.
+      setImmediate(() => {
+        if (client.bytesRead === bytesRead && client.bytesWritten === bytesWritten) client.destroy()
+      })
+    })
     const head = [...SWITCH, ...deviceFields, ...limitFields(exchange)]
     handshake.accept(head, early, rest, this.substitutes.onTunnel)
     exchange.onEnd(() => this.finish({ kind: 'relayed' }))

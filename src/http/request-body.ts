@@ -155,7 +155,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     this.#waiting = waiting
     this.#onRoom()
     if (this.#waiting === undefined) return waiting.promise
-    if (this.#timer === undefined) this.#timer = setTimeout(() => this.#stalled(), this.#stallTimeout)
+    if (this.#timer === undefined) this.#timer = setTimeout(() => this.#onLate(), this.#stallTimeout)
     else this.#timer.refresh()
     return waiting.promise
   }
@@ -174,10 +174,17 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     this.#timer = undefined
   }
 
-  /** The timer keeps running when data arrives, so it may fire while no read is pending. */
-  #stalled(): void {
+  /**
+   * The timer keeps running when data arrives, so it may fire while no read is pending. After a stall of this process it fires before what
+   * has arrived meanwhile is read.
+   */
+  #onLate(): void {
     const waiting = this.#waiting
-    this.#waiting = undefined
-    waiting?.reject(new StalledBodyError())
+    if (waiting === undefined) return
+    setImmediate(() => {
+      if (this.#waiting !== waiting) return
+      this.#waiting = undefined
+      waiting.reject(new StalledBodyError())
+    })
   }
 }

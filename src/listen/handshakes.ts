@@ -39,8 +39,8 @@ export function createHandshakes(deps: HandshakeDependencies) {
     {
       ...contextOf(deps.material),
       ALPNProtocols: ['h2', 'http/1.1', 'http/1.0'],
-      // The deadline below ends a handshake first, because it begins with the connection.
-      handshakeTimeout: limits.handshakeTimeout,
+      // The deadline below ends a handshake first.
+      handshakeTimeout: 2 * limits.handshakeTimeout,
       noDelay: true,
     },
     (socket) => {
@@ -71,12 +71,17 @@ export function createHandshakes(deps: HandshakeDependencies) {
     wire?.destroy()
   }
 
+  function closeSilent(): void {
+    for (const { wire } of running) if (wire?.bytesRead === 0) wire.destroy()
+  }
+
   return {
     /** Shakes hands on a new connection. A client that speaks plain HTTP gets a response; any other failure only closes it. */
     begin(socket: Socket): void {
       const handshake: Handshake = {
         wire: socket,
-        deadline: setTimeout(() => expire(handshake), limits.handshakeTimeout),
+        // After a stall of this process the timer fires before the last message of the handshake is read.
+        deadline: setTimeout(() => setImmediate(expire, handshake), limits.handshakeTimeout),
       }
       running.add(handshake)
       // A reset before the first byte would be an uncaught error; later the `TLSSocket` handles it.
@@ -95,9 +100,8 @@ export function createHandshakes(deps: HandshakeDependencies) {
     /** The sidecar stops: handshakes in progress end soon. */
     drain(): void {
       stopping = true
-      setTimeout(() => {
-        for (const { wire } of running) if (wire?.bytesRead === 0) wire.destroy()
-      }, LAST_REQUEST).unref()
+      // After a stall of this process the timer fires before what has arrived meanwhile is read.
+      setTimeout(() => setImmediate(closeSilent), LAST_REQUEST).unref()
       setTimeout(() => {
         for (const { wire } of running) wire?.destroy()
       }, LAST_HANDSHAKE).unref()

@@ -45,7 +45,8 @@ const TOO_LARGE: Refusal = { kind: 'content-too-large' }
 /** Reads a request body of at most `LARGEST_BODY` bytes within `deadline` ms. */
 export async function readFormBody(exchange: Exchange, deadline: number): Promise<Buffer | Refusal> {
   const late = Promise.withResolvers<Refusal>()
-  const timer = setTimeout(() => late.resolve({ kind: 'request-timeout' }), deadline)
+  // After a stall of this process the timer fires before what has arrived meanwhile is read.
+  const timer = setTimeout(() => setImmediate(late.resolve, { kind: 'request-timeout' }), deadline)
   try {
     return await Promise.race([collect(exchange, deadline), late.promise])
   } catch (error) {

@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import net from 'node:net'
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import { closeLater } from '../support/cleanup.ts'
 
 const LISTENER = `
@@ -18,6 +20,8 @@ export async function startBlackHole(): Promise<string> {
   })
   const [said] = await once(child.stdout, 'data')
   child.kill('SIGSTOP')
+  // Until then it may take connections from the queue.
+  while (stateOf(child.pid ?? 0) !== 'T') await delay(1)
   const port = Number(said)
   // Fills the queue: the first connection that does not open proves that it is full.
   for (let open = true; open; ) {
@@ -28,8 +32,13 @@ export async function startBlackHole(): Promise<string> {
     socket.on('error', () => {})
     open = await Promise.race([
       once(socket, 'connect').then(() => true),
-      new Promise<boolean>((resolve) => setTimeout(resolve, 250, false)),
+      // After a stall of this process the timer fires before an open connection is seen.
+      delay(250).then(() => turn(false)),
     ])
   }
   return `http://127.0.0.1:${port}`
 }
+
+/** The state of a process in its line of `/proc`, behind its name. */
+const stateOf = (pid: number): string | undefined =>
+  / \(.*\) (\w) /s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1]

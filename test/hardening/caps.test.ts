@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { expectUnharmed } from '../support/aftermath.ts'
+import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import {
@@ -182,7 +183,7 @@ describe('max_connections_per_client still counts an HTTP/2 connection after its
   ])(
     '%s: a client that repeats it is refused before the handshake, for idle_timeout',
     async (_name, bytes, reason) => {
-      const sidecar = await startSidecar({ transport: 'h2', config })
+      const sidecar = await startSidecar({ transport: 'h2', clock: stillClock(), config })
       for (let i = 0; i < ENOUGH; i += 1) await attack(sidecar, bytes, false)
       await expectRefused(sidecar, ATTACKER)
       expect(await refused(sidecar, 'max_connections_per_client')).toBe(1)
@@ -194,7 +195,7 @@ describe('max_connections_per_client still counts an HTTP/2 connection after its
   )
 
   it('H37 a rapid reset that stops before max_resets counts in proportion', async () => {
-    const sidecar = await startSidecar({ transport: 'h2', config })
+    const sidecar = await startSidecar({ transport: 'h2', clock: stillClock(), config })
     for (let i = 0; i < 2 * ENOUGH; i += 1) await attack(sidecar, broken(10), true)
     await expectRefused(sidecar, ATTACKER)
     expect(await refused(sidecar, 'max_connections_per_client')).toBe(1)
@@ -203,7 +204,7 @@ describe('max_connections_per_client still counts an HTTP/2 connection after its
 
   it('H37 a connection that its client closes with requests in flight counts', async () => {
     const device = await startDevice(() => {})
-    const sidecar = await startSidecar({ transport: 'h2', device, config })
+    const sidecar = await startSidecar({ transport: 'h2', clock: stillClock(), device, config })
     const authorization = requestFields(['authorization', `Bearer ${await sidecar.token()}`])
     const asked = Buffer.concat(Array.from({ length: 20 }, (_, i) => headers(2 * i + 1, authorization)))
     for (let i = 0; i < ENOUGH; i += 1) await attack(sidecar, asked, true)
@@ -213,7 +214,7 @@ describe('max_connections_per_client still counts an HTTP/2 connection after its
 
   it('H37 the connections of ordinary clients and trusted proxies, and those with two resets, do not count', async () => {
     const trusting = { listen: { ...config.listen, trusted_proxies: ['127.0.0.8'] } }
-    const sidecar = await startSidecar({ transport: 'h2', config: trusting })
+    const sidecar = await startSidecar({ transport: 'h2', clock: stillClock(), config: trusting })
     for (let i = 0; i < ENOUGH + 5; i += 1) {
       expect((await sidecar.request({ from: ATTACKER })).status).toBe(401)
       await attack(sidecar, broken(2), true)

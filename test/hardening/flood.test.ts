@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { flood } from '../support/autocannon.ts'
+import { stillClock } from '../support/clock.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
@@ -7,7 +8,7 @@ describeTransports(
   'A flood',
   (transport) => {
     it('H125 gets exactly the limit and a 429 for every other request, and a client within its limits is served beside it', async () => {
-      const sidecar = await startSidecar({ transport, documentedLimits: true })
+      const sidecar = await startSidecar({ transport, documentedLimits: true, clock: stillClock() })
       const authorization = `Bearer ${await sidecar.token()}`
       const statuses = new Map<number, number>()
       const flooding = flood({

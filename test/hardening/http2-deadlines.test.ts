@@ -271,7 +271,7 @@ describe('H43 A stream has its own deadlines:', () => {
     const device = await startDevice((request, response) =>
       response.end(request.url === '/large' ? LARGE : 'ok'),
     )
-    const upstream = { max_in_flight: 1, queue: { timeout: '2s' } }
+    const upstream = { max_in_flight: 1, queue: { timeout: '8s' } }
     const sidecar = await startSidecar({ transport: 'h2', device, config: { upstream } })
     const token = await sidecar.token()
     await unreadDownload(sidecar, token)

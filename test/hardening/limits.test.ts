@@ -72,7 +72,11 @@ const ADDRESS_FIELDS = [
 
 describeProtocols('H69 A client with spoofed addresses', (transport) => {
   it('H69 stays one client, whatever address, token, path or connection its requests have', async () => {
-    const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 20 } } } })
+    const sidecar = await startSidecar({
+      transport,
+      clock: stillClock(),
+      config: { limits: { api: { requests: 20 } } },
+    })
     const tokens = await Promise.all(Array.from({ length: 5 }, () => sidecar.token()))
     const connections = await Promise.all(Array.from({ length: 10 }, () => sidecar.connect()))
     const responses = await Promise.all(
@@ -103,7 +107,7 @@ describeProtocols('H69 A client with spoofed addresses', (transport) => {
 describe('H69 A client with many addresses', () => {
   it('H69 resets no window of another client, and its addresses past max_keys share one window', async () => {
     const config = { limits: { api: { requests: 3 }, max_keys: 10 } }
-    const sidecar = await startSidecar({ config })
+    const sidecar = await startSidecar({ clock: stillClock(), config })
     const ask = async (from: string): Promise<number> => {
       const connection = await connect({ transport: 'http1', url: sidecar.url, from })
       const { status } = await connection.send({})
@@ -122,7 +126,7 @@ describe('H69 A client with many addresses', () => {
 
   it('H69 is one client within one /64, however an address is written', async () => {
     const config = { listen: { trusted_proxies: ['127.0.0.1'] }, limits: { api: { requests: 5 } } }
-    const sidecar = await startSidecar({ config })
+    const sidecar = await startSidecar({ clock: stillClock(), config })
     const connection = await sidecar.connect()
     const responses: Response[] = []
     for (let i = 1; i <= 40; i += 1) {

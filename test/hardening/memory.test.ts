@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { startDevice } from '../support/device.ts'
+import { type Device, startDevice } from '../support/device.ts'
+import { startHoldingDevice } from '../support/holding-device.ts'
 import { CODE, FRAME, headers, requestFields, SETTING, settings } from '../support/http2-frames.ts'
 import { type RawSession, rawSession } from '../support/http2-session.ts'
 import { rawConnection } from '../support/raw.ts'
@@ -12,13 +13,36 @@ const streams = (count: number): number[] => Array.from({ length: count }, (_, a
 
 const GREEDY = '127.0.0.7'
 
-/** A client that holds more than its share: it opens streams until one is refused. */
+/** How many streams it opens. */
+const OPENED = 99
+
+const BIG = Array.from({ length: 4 }, (_, i) => [`x-${i}`, 'z'.repeat(3_500)]).flat()
+const FORM = ['content-type', 'application/x-www-form-urlencoded']
+const TO_TOKENS = { ':method': 'POST', ':path': '/oauth/token' }
+
+/** A client that holds more than its share: it opens streams until one is refused, and reads no answer. */
 async function greedySession(sidecar: TestSidecar): Promise<RawSession> {
   const session = await rawSession(sidecar.url, { opening: [CLOSED_WINDOW], from: GREEDY })
   await session.waitFor(({ type }) => type === FRAME.settings)
-  const big = Array.from({ length: 4 }, (_, i) => [`x-${i}`, 'z'.repeat(3_500)]).flat()
-  session.send(...streams(99).map((id) => headers(id, requestFields(big))))
+  session.send(...streams(OPENED).map((id) => headers(id, requestFields(BIG))))
   return session
+}
+
+/** The same with forms that it never ends: they stay, while an answer that nobody reads is given up after a second. */
+async function lastingSession(sidecar: TestSidecar): Promise<RawSession> {
+  const session = await rawSession(sidecar.url, { from: GREEDY })
+  await session.waitFor(({ type }) => type === FRAME.settings)
+  session.send(
+    ...streams(OPENED).map((id) => headers(id, requestFields([...BIG, ...FORM], TO_TOKENS), false)),
+  )
+  await expect.poll(() => refused(session)).toBeGreaterThan(0)
+  return session
+}
+
+/** Waits until each stream of the greedy client has its answer or its refusal. */
+async function settled({ frames }: RawSession): Promise<void> {
+  const answered = (): Set<number> => new Set(frames.map(({ stream }) => stream).filter((id) => id > 0))
+  await expect.poll(() => answered().size).toBe(OPENED)
 }
 
 const refused = ({ frames }: RawSession): number =>
@@ -26,21 +50,26 @@ const refused = ({ frames }: RawSession): number =>
     ({ type, payload }) => type === FRAME.resetStream && payload.readUInt32BE(0) === CODE.refusedStream,
   ).length
 
-const start = (memory: string) =>
-  startSidecar({ transport: 'h2', config: { listen: { memory, max_resets: 1_000 } } })
+const start = (memory: string, device?: Device) =>
+  startSidecar({
+    transport: 'h2',
+    ...(device && { device }),
+    config: { listen: { memory, max_resets: 1_000, body_timeout: '1h' } },
+  })
 
 it('H249 C13 C26 a stream above the share is refused unread, counts in no window, and another client is served', async () => {
   const sidecar = await start('2MiB')
   const token = await sidecar.token()
   const before = await sidecar.metric('postern_requests_total')
   const session = await greedySession(sidecar)
-  await expect.poll(() => refused(session)).toBeGreaterThan(20)
+  await settled(session)
+  expect(refused(session)).toBeGreaterThan(20)
   const figures = await sidecar.figures()
   const held = figures('postern_memory_bytes')
   expect(held).toBeLessThanOrEqual(2 * 1024 ** 2)
   expect(figures('postern_memory_limit_bytes')).toBe(2 * 1024 ** 2)
   expect(figures('postern_shed_total', { what: 'stream' })).toBe(refused(session))
-  expect(figures('postern_requests_total') - before).toBeLessThanOrEqual(99 - refused(session))
+  expect(figures('postern_requests_total') - before).toBeLessThanOrEqual(OPENED - refused(session))
   expect((await sidecar.request({ token, from: '127.0.0.8' })).status).toBe(200)
   expect(sidecar.logLines().filter((line) => line.includes('"memory: clients hold much'))).not.toEqual([])
 })
@@ -58,8 +87,7 @@ it('H245 own answers that nobody reads are given up after a second, and the acco
 
 it('H249 a connection above the share closes before TLS', async () => {
   const sidecar = await start('2MiB')
-  const session = await greedySession(sidecar)
-  await expect.poll(() => refused(session)).toBeGreaterThan(0)
+  await lastingSession(sidecar)
   await expect(rawSession(sidecar.url, { from: GREEDY })).rejects.toThrow()
   expect(await sidecar.metric('postern_connections_refused_total', { reason: 'memory' })).toBeGreaterThan(0)
 })
@@ -108,14 +136,21 @@ it('H244 a body and the bytes behind it are held together: none is credited twic
 })
 
 it('H249 C16 a request over HTTP/1 above the share is answered as overloaded, with the rate-limit fields', async () => {
-  const sidecar = await start('2MiB')
+  const { device, held } = await startHoldingDevice()
+  const sidecar = await start('2MiB', device)
   const early = await rawConnection(sidecar.url, { alpn: ['http/1.1'], localAddress: GREEDY })
-  const session = await greedySession(sidecar)
-  await expect.poll(() => refused(session)).toBeGreaterThan(0)
-  early.write('GET /x HTTP/1.1\r\nHost: device\r\n\r\n')
+  // A connection without work would be closed after a second.
+  const head = `GET /x HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${await sidecar.token()}\r\n\r\n`
+  early.write(head)
+  await device.waitForRequests(1)
+  await lastingSession(sidecar)
+  early.write(head)
+  held[0]?.end('served')
   await expect.poll(() => early.received).toContain('"overloaded"')
-  expect(early.received).toMatch(/^HTTP\/1.1 500 .*X-RateLimit-Remaining: \d+\r\n/s)
-  expect(sidecar.device.requests).toEqual([])
+  expect(early.received).toMatch(
+    /^HTTP\/1.1 200 .*\r\n\r\nservedHTTP\/1.1 500 .*X-RateLimit-Remaining: \d+\r\n/s,
+  )
+  expect(device.requests).toHaveLength(1)
 })
 
 it('H245 behind a trusted proxy the client that holds much is refused, and another one on the same connection is served', async () => {
@@ -124,13 +159,10 @@ it('H245 behind a trusted proxy the client that holds much is refused, and anoth
   const token = await sidecar.token()
   const session = await rawSession(sidecar.url, { from: GREEDY })
   await session.waitFor(({ type }) => type === FRAME.settings)
-  const big = Array.from({ length: 4 }, (_, i) => [`x-${i}`, 'z'.repeat(3_500)]).flat()
   const from = (address: string) => ['x-forwarded-for', address]
-  const upload = { ':method': 'POST', ':path': '/oauth/token' }
-  const form = ['content-type', 'application/x-www-form-urlencoded']
   session.send(
     ...streams(60).map((id) =>
-      headers(id, requestFields([...big, ...form, ...from('192.0.2.1')], upload), false),
+      headers(id, requestFields([...BIG, ...FORM, ...from('192.0.2.1')], TO_TOKENS), false),
     ),
   )
   await expect.poll(() => refused(session)).toBeGreaterThan(10)

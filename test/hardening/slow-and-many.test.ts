@@ -18,11 +18,12 @@ import { startSidecar } from '../support/sidecar.ts'
 
 const ATTACKER = '127.0.0.2'
 const EACH = 10
+/** On a busy machine 120 handshakes at once take more than a second: both ends are in this process. */
 const DEADLINES = {
-  handshake_timeout: '1s',
-  header_timeout: '1s',
+  handshake_timeout: '4s',
+  header_timeout: '4s',
   body_timeout: '1s',
-  idle_timeout: '1s',
+  idle_timeout: '4s',
 }
 
 it('H99 twelve slow attacks and floods at once leave a client of another address served, and all end at a deadline', async () => {

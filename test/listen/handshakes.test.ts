@@ -29,13 +29,14 @@ it.each(Object.entries(clients))(
   'a client that %s counts as one failed handshake',
   async (_what, [reason, client]) => {
     // Short only for the client that stalls: on a busy machine a handshake may take longer.
-    const config = reason === 'handshake_timeout' ? { listen: { handshake_timeout: '300ms' } } : {}
+    const short = reason === 'handshake_timeout'
+    const config = short ? { listen: { handshake_timeout: '300ms' } } : {}
     const sidecar = await startSidecar({ transport: 'tls', config })
-    await sidecar.token()
+    if (!short) await sidecar.token()
     expect(await failures(sidecar)).toEqual(NONE)
     await client(sidecar.url)
     await expect.poll(() => failuresOf(sidecar, reason)).toBe(1)
-    await sidecar.token()
+    if (!short) await sidecar.token()
     expect(await failures(sidecar)).toEqual({ ...NONE, [reason]: 1 })
   },
 )

@@ -46,7 +46,7 @@ it.concurrent('the commands of docs/api.md do what the page says', async () => {
     ...['curl: (22) The requested URL returned error: 429', 'from the device'],
     ...['200', 'HTTP/2 401'],
   ])
-}, 60_000)
+})
 
 it('the refusals in docs/api.md are those that Postern sends', async () => {
   const [unauthorized = '', limited = '', ...others] = blocksOf(PAGE, 'http')

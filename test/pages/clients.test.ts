@@ -110,7 +110,6 @@ it.concurrent.each(PROGRAMS)(
     expect(await sidecar.metric('postern_tokens_issued_total', { grant: 'refresh_token' })).toBeGreaterThan(0)
     expect(await sidecar.metric('postern_rate_limited_total', { endpoint: 'api' })).toBe(1)
   },
-  120_000,
 )
 
 it.concurrent.each(PROGRAMS)(
@@ -135,5 +134,4 @@ it.concurrent.each(PROGRAMS)(
     expect(await sidecar.metric('postern_auth_failures_total', { reason: 'revoked' })).toBe(1)
     expect(await sidecar.metric('postern_tokens_issued_total', { grant: 'password' })).toBe(2)
   },
-  120_000,
 )

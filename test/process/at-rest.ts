@@ -1,14 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { PATIENCE } from '../support/patience.ts'
 import { figuresOf } from '../support/process-figures.ts'
 import type { Served } from './serve.ts'
 
-/** The time (ms) within which a sidecar must be idle after the last client has left. */
-const DEADLINE = 12_000
-
-/** Connections, exchanges and sockets that are still there at the deadline, although every client has left. */
+/** Connections, exchanges and sockets that stay although every client has left. */
 export async function leftBehind(served: Served, socketsAtRest: number): Promise<string[]> {
   let left: string[] = []
-  for (const end = performance.now() + DEADLINE; performance.now() < end; await delay(100)) {
+  for (const end = performance.now() + PATIENCE; performance.now() < end; await delay(100)) {
     left = await leftNow(served, socketsAtRest)
     if (left.length === 0) break
   }

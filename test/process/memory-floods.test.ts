@@ -55,5 +55,4 @@ it.each(CASES)(
     expect(peak).toBeLessThan(mib * MIB)
     await expect.poll(() => sidecar.metric('postern_memory_bytes')).toBeLessThan(MIB)
   },
-  120_000,
 )

@@ -14,6 +14,8 @@ import { createVisitor } from './visitor.ts'
 
 export interface SoakOptions {
   readonly seconds: number
+  /** It goes on until the visitors have done so many operations, on a slow machine for longer. */
+  readonly least?: number
   readonly seed: number
   /** Operations per second of all visitors together. */
   readonly rate: number
@@ -37,7 +39,13 @@ const VISITORS = 16
 const OPERATIONS_PER_VISITOR = 20
 
 /** Runs a real sidecar with a device that restarts, and clients that check every response. */
-export async function soak({ seconds, seed, rate, progress = () => {} }: SoakOptions): Promise<SoakReport> {
+export async function soak({
+  seconds,
+  least = 0,
+  seed,
+  rate,
+  progress = () => {},
+}: SoakOptions): Promise<SoakReport> {
   const random = createRandom(seed)
   const now = (): number => performance.now()
   const device = await startSoakDevice()
@@ -59,15 +67,16 @@ export async function soak({ seconds, seed, rate, progress = () => {} }: SoakOpt
   const disturbanceLog = createDisturbanceLog(now)
   const context: SoakContext = { site, served, device, disturbanceLog, ledger, password: passwords, now }
   const end = now() + seconds * 1000
+  const goesOn = (): boolean => now() < end || ledger.total < least
   const samples: Sample[] = []
   const disturbances: Record<string, number> = { 'device restarts': 0, 'password changes': 0, reloads: 0 }
 
   async function runVisitors(chance: Random): Promise<void> {
     const pause = (1000 * VISITORS) / rate
-    while (now() < end) {
+    while (goesOn()) {
       const visitor = createVisitor(context, chance.fork())
       if (chance.below(20) === 0) await exceedLimit(visitor)
-      for (let i = 0; i < OPERATIONS_PER_VISITOR && now() < end; i++) {
+      for (let i = 0; i < OPERATIONS_PER_VISITOR && goesOn(); i++) {
         const next = now() + pause * (0.5 + chance.below(1000) / 1000)
         await doSomething(visitor)
         await delay(Math.max(0, next - now()))

