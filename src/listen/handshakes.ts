@@ -71,6 +71,10 @@ export function createHandshakes(deps: HandshakeDependencies) {
     wire?.destroy()
   }
 
+  function closeSilent(): void {
+    for (const { wire } of running) if (wire?.bytesRead === 0) wire.destroy()
+  }
+
   return {
     /** Shakes hands on a new connection. A client that speaks plain HTTP gets a response; any other failure only closes it. */
     begin(socket: Socket): void {
@@ -95,9 +99,8 @@ export function createHandshakes(deps: HandshakeDependencies) {
     /** The sidecar stops: handshakes in progress end soon. */
     drain(): void {
       stopping = true
-      setTimeout(() => {
-        for (const { wire } of running) if (wire?.bytesRead === 0) wire.destroy()
-      }, LAST_REQUEST).unref()
+      // After a stall of this process the timer fires before what has arrived meanwhile is read.
+      setTimeout(() => setImmediate(closeSilent), LAST_REQUEST).unref()
       setTimeout(() => {
         for (const { wire } of running) wire?.destroy()
       }, LAST_HANDSHAKE).unref()

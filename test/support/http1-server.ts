@@ -15,6 +15,14 @@ export async function startHttp1Server(
   onExchange: (exchange: Exchange | UpgradeExchange) => void,
   limits: Partial<ListenLimits> = {},
 ): Promise<string> {
+  return (await startStoppableHttp1Server(onExchange, limits)).url
+}
+
+/** The same; `drain` is what a sidecar calls that stops. */
+export async function startStoppableHttp1Server(
+  onExchange: (exchange: Exchange | UpgradeExchange) => void,
+  limits: Partial<ListenLimits> = {},
+): Promise<{ readonly url: string; readonly drain: () => void }> {
   const account = roomyAccount()
   const http1 = createHttp1Server(
     { headerTimeout: 10_000, idleTimeout: 60_000, maxHeaderSize: 16_384, ...limits },
@@ -41,5 +49,6 @@ export async function startHttp1Server(
   closeLater(() => {
     server.close()
   })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}` // listening on TCP
+  const { port } = server.address() as AddressInfo // listening on TCP
+  return { url: `http://127.0.0.1:${port}`, drain: http1.drain }
 }

@@ -47,7 +47,12 @@ const DRAIN_TIMEOUT = 5_000
  */
 const ENDED_SILENCE = 5_000
 
-/** One HTTP/1 connection. It serves one request after the other. */
+/**
+ * One HTTP/1 connection. It serves one request after the other.
+ *
+ * After a stall of this process its timers fire before what has arrived meanwhile is read. So each judges a turn later whether the client
+ * was silent.
+ */
 export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   readonly socket: Socket
   readonly wire: Socket
@@ -136,10 +141,12 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   }
 
   #closeIdleSoon(): void {
-    setTimeout(() => {
-      // No byte of the next request has arrived. Empty lines before it do not count.
-      if (this.mayBegin && !this.#intake.withinHead && !this.#intake.withinBody) this.socket.destroy()
-    }, LAST_REQUEST).unref()
+    setTimeout(() => setImmediate(this.#closeIdle), LAST_REQUEST).unref()
+  }
+
+  readonly #closeIdle = (): void => {
+    // No byte of the next request has arrived. Empty lines before it do not count.
+    if (this.mayBegin && !this.#intake.withinHead && !this.#intake.withinBody) this.socket.destroy()
   }
 
   readonly onFlushed = (error?: Error | null): void => {
@@ -155,7 +162,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   }
 
   awaitHead(): void {
-    this.#deadline ??= setTimeout(this.#onLateHead, this.rules.headerTimeout)
+    this.#deadline ??= setTimeout(this.#onHeadDue, this.rules.headerTimeout)
   }
 
   begin(head: Http1RequestHead, body: RequestBody | undefined): void {
@@ -223,7 +230,11 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   readonly #onTimeout = (): void => {
     // A silent connection that waits for the device is not idle: the device's deadlines bound that. But a client that reads
     // nothing of the bytes queued for it is.
-    if (this.#current === undefined || this.socket.writableLength > 0) this.socket.destroy()
+    if (this.#current !== undefined && this.socket.writableLength === 0) return
+    const { bytesRead } = this.wire
+    setImmediate(() => {
+      if (this.wire.bytesRead === bytesRead) this.socket.destroy()
+    })
   }
 
   readonly #onClose = (): void => {
@@ -232,7 +243,14 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     this.#release()
   }
 
-  readonly #onLateHead = (): void => {
+  readonly #onHeadDue = (): void => {
+    const due = this.#deadline
+    setImmediate(() => {
+      if (this.#deadline === due) this.#onLateHead()
+    })
+  }
+
+  #onLateHead(): void {
     if (this.#intake.withinHead) this.refuse({ kind: 'request-timeout' })
     else this.socket.destroy()
   }
