@@ -14,8 +14,9 @@ import type { Unavailable } from '../../src/tokens/state.ts'
 import { secondOf } from '../page/calm.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { type MovableClock, movableClock } from '../support/clock.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 import { PAGE_PASSWORD, pagePasswordFile } from '../support/page-login.ts'
+import { PATIENCE } from '../support/patience.ts'
 import type { YamlPart } from '../support/sidecar.ts'
 
 /** An overview that a test drives. */
@@ -108,7 +109,7 @@ export async function startAdmin({
   const file = { path: join(directory, 'postern.yaml'), text: JSON.stringify(yaml) }
   const loaded = loadConfig({ file, env: {}, sets: [] })
   let hosts = loaded.admin.hosts
-  const clock = movableClock()
+  const clock = stillClock()
   const overview = fakeOverview(clock)
   const revoked: unknown[] = []
   let lines = ''
@@ -305,7 +306,7 @@ function eventStream(response: IncomingMessage): EventStream {
     close,
     next: (name) =>
       new Promise((resolve, reject) => {
-        const timer = setTimeout(() => reject(new Error(`no event ${name}`)), 10_000)
+        const timer = setTimeout(() => reject(new Error(`no event ${name}`)), PATIENCE)
         const look = (): void => {
           const found = received.find((event) => event.name === name && !taken.has(event))
           if (found === undefined) return

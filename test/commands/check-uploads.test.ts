@@ -61,7 +61,7 @@ describe('postern check --uploads', () => {
     const bodies: string[] = []
     const device = await startScripted(async (peer) => {
       const head = await nextRequest(peer)
-      if (/chunked/i.test(head)) bodies.push(await peer.waitFor('\r\n0\r\n\r\n', 15_000))
+      if (/chunked/i.test(head)) bodies.push(await peer.waitFor('\r\n0\r\n\r\n'))
       peer.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
     })
     const { line } = await check(device.url, '/up')

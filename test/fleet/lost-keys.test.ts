@@ -13,7 +13,8 @@ beforeEach(() => needs('redis-server'))
 const LOST = 'it has lost its data'
 const LOST_TOKENS = 'it has lost tokens of live grants'
 
-function start(port: number, config: YamlPart = {}, timeout = '5s'): Promise<TestSidecar> {
+// So long that a busy machine is not taken for a server that does not reply.
+function start(port: number, config: YamlPart = {}, timeout = '30s'): Promise<TestSidecar> {
   const tokens = { store: `valkey://127.0.0.1:${port}` }
   const paths = { oauth: { revocation_path: '/oauth/revoke' } }
   return startSidecar({ config: { ...paths, ...config, tokens, store: { timeout } } })

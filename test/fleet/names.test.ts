@@ -138,7 +138,7 @@ it('C8 H234 in a fleet an account that is locked and unlocked while the store do
     password: undefined,
     passwords,
     tokens: { store: `valkey://${server.at}` },
-    store: { timeout: '1s' },
+    store: { timeout: '2s' },
   }
   const sidecar = await startSidecar({ config })
   const at = { sidecar }
@@ -207,7 +207,7 @@ it('H194 H196 in a fleet a reload that removes a name ends its tokens everywhere
 it('H194 H196 H274 in a fleet a name that is removed and brought back while the store does not answer has none of its tokens back', async () => {
   const server = await startRedis()
   const names = makeNames(ALLOWS)
-  const config = { ...names.config, tokens: { store: `valkey://${server.at}` }, store: { timeout: '500ms' } }
+  const config = { ...names.config, tokens: { store: `valkey://${server.at}` }, store: { timeout: '2s' } }
   const site = await prepareSite({ config })
   const [sidecar, two] = await Promise.all([site.serve(), startSidecar({ config })])
   const { access_token: token, refresh_token: refresh } = await logInAs(sidecar, 'monitor')

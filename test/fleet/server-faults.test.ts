@@ -29,7 +29,7 @@ function start(port: number, config: YamlPart = {}, user = ''): Promise<TestSide
       ...config,
       tokens: { ...tokens, ...(config.tokens as object | undefined) },
       // So long that a busy machine is not taken for a server that does not reply.
-      store: { timeout: '5s', ...(config.store as object | undefined) },
+      store: { timeout: '30s', ...(config.store as object | undefined) },
     },
   })
 }

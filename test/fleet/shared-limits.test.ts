@@ -13,7 +13,7 @@ function startFleet(port: number, size: number, api = {}): Promise<readonly Test
   const config = {
     tokens: { store: `valkey://127.0.0.1:${port}` },
     limits: { store: 'shared', api },
-    store: { timeout: '5s' },
+    store: { timeout: '30s' },
   }
   return Promise.all(Array.from({ length: size }, () => startSidecar({ config, documentedLimits: true })))
 }

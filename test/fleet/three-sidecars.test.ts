@@ -27,7 +27,7 @@ beforeAll(async () => {
       tokens: { rotate_refresh: true, refresh_grace: '0s' },
       limits: { store: 'shared', api: { per: 'device' } },
       // So long that a busy machine is not taken for a server that does not reply.
-      store: { timeout: '10s' },
+      store: { timeout: '30s' },
     },
   })
 })

@@ -11,7 +11,7 @@ import { needs } from '../support/tools.ts'
 it('H150 the condition tells of the device, as postern_upstream_up does, and of its breaker', async () => {
   const device = await startDevice()
   const port = Number(new URL(device.url).port)
-  const sidecar = await startSidecar({ device, config: { upstream: { connect_timeout: '300ms' } } })
+  const sidecar = await startSidecar({ device })
   const { overview } = sidecar
   const main = {
     route: null,
@@ -46,7 +46,7 @@ it('H150 the condition tells why a health check failed, and no request did', asy
   const device = await startDevice((_, response) => response.writeHead(503).end())
   const sidecar = await startSidecar({
     device,
-    config: { upstream: { connect_timeout: '300ms', health: { path: '/', interval: '20ms' } } },
+    config: { upstream: { health: { path: '/', interval: '20ms' } } },
   })
   const main = () => sidecar.overview.condition().services[0]
   const failedAt = expect.any(Number)

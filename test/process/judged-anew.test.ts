@@ -170,7 +170,7 @@ it('H209 H210 with browser.login: off, a reload ends the requests of sessions an
 it('H209 H210 H275 while the shared store does not answer, a reload ends the same, and what it owes the store is paid', async () => {
   needs('redis-server')
   const redis = await startRedis()
-  const shared = { tokens: { store: `valkey://${redis.at}` }, store: { timeout: '500ms' } }
+  const shared = { tokens: { store: `valkey://${redis.at}` }, store: { timeout: '2s' } }
   const started = await start({
     ...shared,
     browser: { login: 'on' },

@@ -25,7 +25,7 @@ async function bash(line: string, { args = [] as readonly string[], temporary = 
   const child = spawn('bash', ['--norc', '-c', prepared, 'bash', ...args], { env })
   closeLater(() => void child.kill('SIGKILL'))
   // The one line that a command may ask for.
-  child.stdin.end(PASSWORD)
+  child.stdin.on('error', () => {}).end(PASSWORD)
   const [[code], stdout, stderr] = await Promise.all([
     once(child, 'exit'),
     text(child.stdout),
@@ -64,7 +64,8 @@ async function commandLines(): Promise<ReadonlyMap<string, readonly string[]>> {
     ['propose', ['propose', log]],
     ['hash-password', ['hash-password']],
     ['init', ['init', '--url', site.device.url, '--password-file', password, '--skip-checks']],
-    ['demo', ['demo']],
+    // Not the default ports: the demo of another test may have to do with them.
+    ['demo', ['demo', '--port', '0', '--admin-port', '0']],
     ['demo --device', ['demo', '--device', '127.0.0.1:0']],
   ])
 }

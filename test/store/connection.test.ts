@@ -14,9 +14,9 @@ it('connecting to another server takes a few milliseconds of processor time at m
   const to = (server: number): Promise<unknown> =>
     connect(settings, { host: `127.0.0.${server}`, port }, new AbortController().signal)
   await expect(to(1)).rejects.toThrow('ECONNREFUSED')
-  const before = process.cpuUsage()
+  const before = process.threadCpuUsage()
   for (let server = 2; server < 2 + SERVERS; server++)
     await expect(to(server)).rejects.toThrow('ECONNREFUSED')
-  const { user, system } = process.cpuUsage(before)
+  const { user, system } = process.threadCpuUsage(before)
   expect((user + system) / 1000 / SERVERS).toBeLessThan(10)
 })

@@ -152,12 +152,23 @@ export async function rawConnection(
  * chance while the server on it stops and starts again.
  */
 const PORTS = { from: 10_000, to: 30_000 }
+const SHARES = 8
 
-/** Ports that this process got. Each looks unused until its program listens, so a second program could get it, too. */
+/** The ports of one of the workers that test at the same time. None takes a port that another one has chosen and not yet opened. */
+export function portsOf(worker: number): typeof PORTS {
+  const size = (PORTS.to - PORTS.from) / SHARES
+  const from = PORTS.from + (worker % SHARES) * size
+  return { from, to: from + size }
+}
+
+const ownPorts = (): typeof PORTS => portsOf(Number(process.env.VITEST_POOL_ID ?? 0))
+
+/** The ports that this process got last. Each looks unused until its program listens, so a second program could get it, too. */
 const handedOut = new Set<number>()
+const REMEMBERED = 1_000
 
-/** A random port of 127.0.0.1 that no socket holds, and that this process did not get before. */
-export async function unusedPort(ports: typeof PORTS = PORTS): Promise<number> {
+/** A random port of 127.0.0.1 that no socket holds, and that this process did not get lately. */
+export async function unusedPort(ports: typeof PORTS = ownPorts()): Promise<number> {
   for (;;) {
     const candidate = randomInt(ports.from, ports.to)
     if (handedOut.has(candidate) || isHeld(candidate)) continue
@@ -170,6 +181,8 @@ export async function unusedPort(ports: typeof PORTS = PORTS): Promise<number> {
     server.close()
     await once(server, 'close')
     handedOut.add(port)
+    const [oldest = 0] = handedOut
+    if (handedOut.size > REMEMBERED) handedOut.delete(oldest)
     return port
   }
 }

@@ -7,7 +7,7 @@ import { closeLater } from './cleanup.ts'
 import { connect, send } from './client.ts'
 import { readBody, startCannedDevice, startDevice, startRawDevice } from './device.ts'
 import { BrokenTransfer } from './message.ts'
-import { isHeld, rawConnection, unusedPort } from './raw.ts'
+import { isHeld, portsOf, rawConnection, unusedPort } from './raw.ts'
 
 // The other tests rely on this support code: each test here shows a fault that it detects, or a message that it keeps.
 
@@ -33,6 +33,17 @@ it('hands no unused port out twice, so that two programs that start at once do n
   const ports = new Set<number>()
   for (let i = 0; i < 16; i += 1) ports.add(await unusedPort({ from: 31_000, to: 31_020 }))
   expect(ports.size).toBe(16)
+})
+
+it('hands workers that test at the same time ports of their own', async () => {
+  const shares = [1, 2, 3, 4, 5, 6].map(portsOf).sort((a, b) => a.from - b.from)
+  for (const [at, { from, to }] of shares.entries()) {
+    expect(to - from).toBe(2_500)
+    expect(from).toBeGreaterThanOrEqual(shares[at - 1]?.to ?? 10_000)
+  }
+  const { from, to } = portsOf(Number(process.env.VITEST_POOL_ID))
+  const port = await unusedPort()
+  expect(port >= from && port < to).toBe(true)
 })
 
 it('the client sends path, unusual methods and repeated fields unchanged, and the device records them', async () => {
